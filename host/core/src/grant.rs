@@ -1,0 +1,347 @@
+//! What a guest asks for, what the operator allows, and the overlap: closed by default.
+//!
+//! A component carries a manifest that says what it asks for ([`Ask`]); the operator writes what it may have
+//! ([`Grant`]). It holds what stands in both. Every refusal names the line that would allow it.
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a component asks for, as its manifest says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ask {
+    /// The programs it would run, by the name it calls them.
+    pub process: BTreeMap<String, ProgramAsk>,
+    /// The memory it would keep.
+    pub memory: Option<MemoryAsk>,
+}
+
+/// What a component would do with one program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProgramAsk {
+    /// The forms of its arguments: see [`form_allows`].
+    pub args: Vec<Vec<String>>,
+    /// Variables of the hub's environment that the program needs. The guest never sees their values.
+    pub pass: BTreeSet<String>,
+    /// Variables that the guest would set itself.
+    pub set: BTreeSet<String>,
+}
+
+/// How much a component would remember.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryAsk {
+    /// Keys and values together, in bytes.
+    pub max_bytes: u64,
+}
+
+/// What the operator allows an agent, as the configuration says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Grant {
+    /// The programs it may run.
+    pub process: BTreeMap<String, ProgramGrant>,
+    /// Whether it may remember values, up to what it asks for.
+    pub memory: bool,
+}
+
+/// What the operator allows an agent to do with one program. What is left out is as the agent asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProgramGrant {
+    /// Where the program is; otherwise its name is looked up on the hub's `PATH`.
+    pub path: Option<String>,
+    /// Only these forms of arguments.
+    pub args: Option<Vec<Vec<String>>>,
+    /// Only these variables of the hub's environment.
+    pub pass: Option<BTreeSet<String>>,
+    /// How many may run at once.
+    pub max_running: Option<usize>,
+}
+
+/// Programs of one agent that may run at once, unless the grant says otherwise: enough for a few tasks side by side, few
+/// enough that a runaway agent does not take the machine.
+pub const DEFAULT_MAX_RUNNING: usize = 16;
+
+impl Grant {
+    /// Everything that `ask` asks for: what the hub grants the agents it brings along.
+    pub fn everything(ask: &Ask) -> Self {
+        let process = ask.process.keys().map(|name| (name.clone(), ProgramGrant::default()));
+        Self { process: process.collect(), memory: true }
+    }
+}
+
+/// What a guest holds: the overlap of what it asks and what it is granted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// The programs it may run.
+    pub programs: BTreeMap<String, HeldProgram>,
+    /// Bytes it may remember; none if it may not.
+    pub memory_bytes: Option<u64>,
+    /// Programs it asks for and was not granted, so that the operator can be told.
+    pub refused: BTreeSet<String>,
+}
+
+/// What a guest may do with one program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldProgram {
+    /// Where the operator says it is.
+    pub path: Option<String>,
+    /// Forms of arguments, each list of which must have one that fits.
+    pub forms: Vec<Vec<Vec<String>>>,
+    /// Variables passed on from the hub's environment.
+    pub pass: BTreeSet<String>,
+    /// Variables the guest may set.
+    pub set: BTreeSet<String>,
+    /// How many may run at once.
+    pub max_running: usize,
+}
+
+/// The overlap of `ask` and `grant`.
+pub fn overlap(ask: &Ask, grant: &Grant) -> Held {
+    let mut held = Held {
+        memory_bytes: ask.memory.filter(|_| grant.memory).map(|ask| ask.max_bytes),
+        ..Held::default()
+    };
+    for (name, asked) in &ask.process {
+        let Some(granted) = grant.process.get(name) else {
+            held.refused.insert(name.clone());
+            continue;
+        };
+        let pass = match &granted.pass {
+            Some(only) => asked.pass.intersection(only).cloned().collect(),
+            None => asked.pass.clone(),
+        };
+        let forms = [Some(asked.args.clone()), granted.args.clone()];
+        let program = HeldProgram {
+            path: granted.path.clone(),
+            forms: forms.into_iter().flatten().collect(),
+            pass,
+            set: asked.set.clone(),
+            max_running: granted.max_running.unwrap_or(DEFAULT_MAX_RUNNING),
+        };
+        held.programs.insert(name.clone(), program);
+    }
+    held
+}
+
+/// Why a command may not be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The component's own manifest does not ask for the program.
+    #[error(
+        "run `{program}`: this agent's manifest does not ask for it; an agent runs only what its `[process.{program}]` names"
+    )]
+    NotAsked {
+        /// The program's name.
+        program: String,
+    },
+    /// The operator did not grant the program.
+    #[error(
+        "run `{program}`: not granted; the operator allows it with `[agents.{agent}.grant.process.{program}]` in the hub's configuration"
+    )]
+    NotGranted {
+        /// The program's name.
+        program: String,
+        /// The agent that would run it.
+        agent: String,
+    },
+    /// No form of arguments fits.
+    #[error(
+        "run `{program}` with these arguments: none of the allowed forms fits {given}; caller's text may not begin with `-`, and belongs on stdin or after `--`"
+    )]
+    Arguments {
+        /// The program's name.
+        program: String,
+        /// The arguments, shortened.
+        given: String,
+    },
+    /// The variable may not be set.
+    #[error("set `{name}` for `{program}`: the manifest's `set` does not name it")]
+    Variable {
+        /// The program's name.
+        program: String,
+        /// The variable's name.
+        name: String,
+    },
+}
+
+impl Held {
+    /// Whether `agent` may run `program` with these arguments and variables, and what it may do with it.
+    pub fn program(
+        &self,
+        agent: &str,
+        program: &str,
+        args: &[String],
+        variables: &[(String, String)],
+    ) -> Result<&HeldProgram, Refusal> {
+        let program_name = || program.to_owned();
+        let Some(held) = self.programs.get(program) else {
+            return Err(if self.refused.contains(program) {
+                Refusal::NotGranted { program: program_name(), agent: agent.to_owned() }
+            } else {
+                Refusal::NotAsked { program: program_name() }
+            });
+        };
+        let fits = |forms: &Vec<Vec<String>>| forms.iter().any(|form| form_allows(form, args));
+        if !held.forms.iter().all(fits) || args.iter().any(|arg| arg.contains('\0')) {
+            return Err(Refusal::Arguments { program: program_name(), given: shortened(args) });
+        }
+        for (name, value) in variables {
+            if !held.set.contains(name) || name.contains('=') || value.contains('\0') {
+                return Err(Refusal::Variable { program: program_name(), name: name.clone() });
+            }
+        }
+        Ok(held)
+    }
+}
+
+/// The arguments as a reader sees them in an error: quoted, and no longer than a line.
+fn shortened(args: &[String]) -> String {
+    let mut text = format!("{args:?}");
+    if text.len() > 200 {
+        let cut = (0..=200).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        text.truncate(cut);
+        text.push('…');
+    }
+    text
+}
+
+/// Whether `args` are of this form, position by position.
+///
+/// | token | matches |
+/// | --- | --- |
+/// | `log` | itself |
+/// | `{}` | one argument, not empty, not beginning with `-` unless a literal `--` or `--end-of-options` came before |
+/// | `--since={}` | the same text up to `{}`, then any text that is not empty |
+/// | `[TOKEN]` or `[TOKEN TOKEN]` | all of these, or nothing |
+/// | `{}*`, last | any number of arguments as by `{}` |
+pub fn form_allows(form: &[String], args: &[String]) -> bool {
+    fits(form.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), args, false)
+}
+
+fn fits(form: &[&str], args: &[String], after_dashes: bool) -> bool {
+    let Some((&token, rest)) = form.split_first() else { return args.is_empty() };
+    if token == "{}*" {
+        return rest.is_empty() && args.iter().all(|arg| token_fits("{}", arg, after_dashes));
+    }
+    if let Some(optional) = token.strip_prefix('[').and_then(|token| token.strip_suffix(']')) {
+        let with: Vec<&str> = optional.split(' ').chain(rest.iter().copied()).collect();
+        return fits(&with, args, after_dashes) || fits(rest, args, after_dashes);
+    }
+    let Some((arg, more)) = args.split_first() else { return false };
+    let ends_options = token == "--" || token == "--end-of-options";
+    token_fits(token, arg, after_dashes) && fits(rest, more, after_dashes || ends_options)
+}
+
+fn token_fits(token: &str, arg: &str, after_dashes: bool) -> bool {
+    match token.strip_suffix("{}") {
+        Some("") => !arg.is_empty() && (after_dashes || !arg.starts_with('-')),
+        Some(prefix) => arg.strip_prefix(prefix).is_some_and(|free| !free.is_empty()),
+        None => token == arg,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split('|').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn forms_are_matched_position_by_position() {
+        let cases = [
+            ("log", "log", true),
+            ("log", "log|-p", false),
+            ("log", "", false),
+            ("show|{}", "show|abc", true),
+            ("show|{}", "show|--output=/etc/passwd", false),
+            ("show|{}", "show|", false),
+            ("show|--|{}", "show|--|-odd-name", true),
+            ("log|--since={}", "log|--since=1 week", true),
+            ("log|--since={}", "log|--since=", false),
+            ("log|[--since={}]|--", "log|--", true),
+            ("log|[--since={}]|--", "log|--since=x|--", true),
+            ("log|[-n {}]|--", "log|-n|5|--", true),
+            ("log|[-n {}]|--", "log|-n|--", false),
+            ("log|[-n {}]|--", "log|-n|-p|--", false),
+            ("log|--|{}*", "log|--", true),
+            ("log|--|{}*", "log|--|a|-b|c", true),
+            ("log|{}*", "log|a|-b", false),
+            ("[-a]|[-a]|x", "-a|x", true),
+            ("", "", true),
+            ("", "x", false),
+        ];
+        for (form, args, allowed) in cases {
+            assert_eq!(form_allows(&words(form), &words(args)), allowed, "{form} / {args}");
+        }
+    }
+
+    fn git(forms: &[&str]) -> Ask {
+        let args = forms.iter().map(|form| words(form)).collect();
+        let set = BTreeSet::from(["LC_ALL".to_owned()]);
+        let pass = BTreeSet::from(["HOME".to_owned()]);
+        let program = ProgramAsk { args, pass, set };
+        Ask { process: BTreeMap::from([("git".to_owned(), program)]), memory: None }
+    }
+
+    #[test]
+    fn refusals_name_the_way_out() {
+        let ask = git(&["log"]);
+        let nothing = overlap(&ask, &Grant::default());
+        let all = overlap(&ask, &Grant::everything(&ask));
+        let said = |held: &Held, program, args, variables: &[(String, String)]| {
+            held.program("historian", program, &words(args), variables).unwrap_err().to_string()
+        };
+        insta::assert_snapshot!(said(&nothing, "git", "log", &[]), @"run `git`: not granted; the operator allows it with `[agents.historian.grant.process.git]` in the hub's configuration");
+        insta::assert_snapshot!(said(&all, "sh", "-c|id", &[]), @"run `sh`: this agent's manifest does not ask for it; an agent runs only what its `[process.sh]` names");
+        insta::assert_snapshot!(said(&all, "git", "push", &[]), @r#"run `git` with these arguments: none of the allowed forms fits ["push"]; caller's text may not begin with `-`, and belongs on stdin or after `--`"#);
+        let preload = [("LD_PRELOAD".to_owned(), "x".to_owned())];
+        insta::assert_snapshot!(said(&all, "git", "log", &preload), @"set `LD_PRELOAD` for `git`: the manifest's `set` does not name it");
+        assert!(all.program("historian", "git", &words("log"), &[]).is_ok());
+    }
+
+    #[test]
+    fn the_operator_narrows_what_is_asked() {
+        let ask = git(&["log", "show|{}"]);
+        let only_log = ProgramGrant {
+            args: Some(vec![words("log"), words("push")]),
+            pass: Some(BTreeSet::from(["HOME".to_owned(), "TOKEN".to_owned()])),
+            ..ProgramGrant::default()
+        };
+        let grant =
+            Grant { process: BTreeMap::from([("git".to_owned(), only_log)]), memory: false };
+        let held = overlap(&ask, &grant);
+        let allowed = |args| held.program("a", "git", &words(args), &[]).is_ok();
+        assert!(allowed("log"));
+        assert!(!allowed("show|x"), "granted less than asked");
+        assert!(!allowed("push"), "granted more than asked");
+        assert_eq!(held.programs["git"].pass, BTreeSet::from(["HOME".to_owned()]));
+    }
+
+    proptest! {
+        /// Removing a line from a grant never allows more.
+        #[test]
+        fn less_granted_is_less_allowed(
+            asked in proptest::collection::vec("[ab](\\|[ab{}-]{1,2}){0,2}", 1..4),
+            granted in proptest::collection::vec("[ab](\\|[ab{}-]{1,2}){0,2}", 1..4),
+            args in "[ab](\\|[ab-]{1,2}){0,2}",
+        ) {
+            let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+            let ask = git(&asked);
+            let with = |forms: &[String]| {
+                let args = Some(forms.iter().map(|form| words(form)).collect());
+                let git = ProgramGrant { args, ..ProgramGrant::default() };
+                overlap(&ask, &Grant { process: BTreeMap::from([("git".to_owned(), git)]), memory: false })
+            };
+            let allows = |held: &Held| held.program("a", "git", &words(&args), &[]).is_ok();
+            if allows(&with(&granted[1..])) {
+                prop_assert!(allows(&with(&granted)));
+            }
+        }
+    }
+}

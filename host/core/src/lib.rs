@@ -1,0 +1,4 @@
+//! What the hub decides: state machines that take events and the time, and do no I/O.
+
+pub mod grant;
+pub mod task;

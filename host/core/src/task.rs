@@ -1,0 +1,251 @@
+//! A task's life, from submission to one of four endings.
+//!
+//! ```text
+//!          ┌───────────┐        ┌─────────┐  ask   ┌───────────────┐
+//! submit ─►│ Submitted ├───────►│ Working ├───────►│ InputRequired │
+//!          └─────┬─────┘        └────┬────┘◄───────┤ AuthRequired  │
+//!                ▼                   ▼     answer  └───────────────┘
+//!            Rejected    Completed, Failed, Rejected
+//!
+//!          any live state: Failed, Canceled
+//! ```
+
+use a2a_hub_protocol::{
+    event::{ArtifactUpdate, StatusUpdate, TaskEvent},
+    message::{Content, Metadata, Part},
+    task::{Artifact, Task, TaskState},
+};
+
+/// An event that the task's state does not allow. The task stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IllegalEvent {
+    /// Nothing can happen to a final task.
+    #[error("change a task that is {}: it is over", .0.name())]
+    Over(TaskState),
+    /// There is no way from one state to the other.
+    #[error("move a task from {} to {}", .from.name(), .to.name())]
+    Transition {
+        /// The state it is in.
+        from: TaskState,
+        /// The state it was to go to.
+        to: TaskState,
+    },
+    /// A log begins with the task's creation, and holds it once.
+    #[error("create a task that exists")]
+    CreatedTwice,
+}
+
+/// Whether a task may go from one state to another. To say something new about the state it is in is a step as well.
+pub fn allows(from: TaskState, to: TaskState) -> bool {
+    use TaskState as S;
+    match from {
+        S::Submitted => matches!(to, S::Working | S::Rejected | S::Failed | S::Canceled),
+        S::Working => to != S::Submitted,
+        S::InputRequired | S::AuthRequired => {
+            matches!(to, S::Working | S::Failed | S::Canceled)
+        }
+        S::Completed | S::Failed | S::Canceled | S::Rejected => false,
+    }
+}
+
+/// Takes in what happened next. On an error the task is as it was.
+pub fn apply(task: &mut Task, event: &TaskEvent) -> Result<(), IllegalEvent> {
+    let from = task.status.state;
+    if from.is_final() {
+        return Err(IllegalEvent::Over(from));
+    }
+    match event {
+        TaskEvent::Created(_) => return Err(IllegalEvent::CreatedTwice),
+        TaskEvent::Status(update) => {
+            let to = update.status.state;
+            if !allows(from, to) {
+                return Err(IllegalEvent::Transition { from, to });
+            }
+            take_status(task, update);
+        }
+        TaskEvent::Artifact(update) => take_artifact(&mut task.artifacts, update),
+        TaskEvent::Input(message) => {
+            keep_question(task);
+            task.history.push(message.clone());
+        }
+        TaskEvent::Reply(message) => {
+            if !allows(from, TaskState::Completed) {
+                return Err(IllegalEvent::Transition { from, to: TaskState::Completed });
+            }
+            task.status.state = TaskState::Completed;
+            task.status.message = Some(message.clone());
+        }
+    }
+    Ok(())
+}
+
+fn take_status(task: &mut Task, update: &StatusUpdate) {
+    keep_question(task);
+    task.status = update.status.clone();
+    if let Some(facts) = &update.metadata {
+        task.metadata.get_or_insert_with(Metadata::new).extend(facts.clone());
+    }
+}
+
+/// What the agent asked is part of the conversation; its notes on progress are not.
+fn keep_question(task: &mut Task) {
+    if task.status.state.is_interrupted() {
+        task.history.extend(task.status.message.take());
+    }
+}
+
+fn take_artifact(artifacts: &mut Vec<Artifact>, update: &ArtifactUpdate) {
+    let new = &update.artifact;
+    match artifacts.iter_mut().find(|known| known.artifact_id == new.artifact_id) {
+        Some(known) if update.append => append_parts(&mut known.parts, &new.parts),
+        Some(known) => known.clone_from(new),
+        None => artifacts.push(new.clone()),
+    }
+}
+
+/// Text that goes on in the next chunk is one text: a thousand deltas are not a thousand parts.
+fn append_parts(parts: &mut Vec<Part>, more: &[Part]) {
+    for part in more {
+        if let Some(Part { content: Content::Text(text), metadata: None, .. }) = parts.last_mut()
+            && let Part { content: Content::Text(new), filename: None, metadata: None, .. } = part
+        {
+            text.push_str(new);
+        } else {
+            parts.push(part.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        id::{ArtifactId, ContextId, TaskId},
+        message::{Message, Role},
+        task::TaskStatus,
+    };
+    use proptest::prelude::*;
+    use std::fmt::Write as _;
+
+    fn task(state: TaskState) -> Task {
+        Task {
+            id: TaskId::new("t"),
+            context_id: ContextId::new("c"),
+            status: TaskStatus { state, message: None, timestamp: String::new() },
+            artifacts: Vec::new(),
+            history: vec![Message::text(Role::User, "hello")],
+            metadata: None,
+        }
+    }
+
+    fn status(state: TaskState, text: Option<&str>) -> TaskEvent {
+        let message = text.map(|text| Message::text(Role::Agent, text));
+        let status = TaskStatus { state, message, timestamp: String::new() };
+        TaskEvent::Status(StatusUpdate { status, metadata: None })
+    }
+
+    fn chunk(text: &str, append: bool) -> TaskEvent {
+        TaskEvent::Artifact(ArtifactUpdate {
+            artifact: Artifact {
+                artifact_id: ArtifactId::new("a"),
+                name: None,
+                description: None,
+                parts: vec![Part::text(text)],
+                metadata: None,
+                extensions: Vec::new(),
+            },
+            append,
+            last_chunk: false,
+        })
+    }
+
+    /// The whole machine on one screen: a reviewer sees any change as a changed cell.
+    #[test]
+    fn transition_table() {
+        let mut table = String::new();
+        for from in TaskState::ALL {
+            let row: Vec<_> = TaskState::ALL
+                .into_iter()
+                .filter(|&to| apply(&mut task(from), &status(to, None)).is_ok())
+                .map(TaskState::name)
+                .collect();
+            writeln!(table, "{}: {}", from.name(), row.join(" ")).unwrap();
+        }
+        insta::assert_snapshot!(table, @r"
+        submitted: working failed canceled rejected
+        working: working input-required auth-required completed failed canceled rejected
+        input-required: working failed canceled
+        auth-required: working failed canceled
+        completed: 
+        failed: 
+        canceled: 
+        rejected:
+        ");
+    }
+
+    #[test]
+    fn final_states_are_final() {
+        for state in TaskState::ALL.into_iter().filter(|state| state.is_final()) {
+            let input = TaskEvent::Input(Message::text(Role::User, "more"));
+            for event in [status(TaskState::Working, None), chunk("x", true), input] {
+                let mut task = task(state);
+                assert_eq!(apply(&mut task, &event), Err(IllegalEvent::Over(state)));
+                assert_eq!(task.status.state, state);
+            }
+        }
+    }
+
+    #[test]
+    fn a_question_and_its_answer_become_history_in_order() {
+        let mut task = task(TaskState::Working);
+        let events = [
+            status(TaskState::Working, Some("thinking")),
+            status(TaskState::InputRequired, Some("which one?")),
+            TaskEvent::Input(Message::text(Role::User, "the left one")),
+            status(TaskState::Working, None),
+            status(TaskState::Completed, Some("done")),
+        ];
+        for event in &events {
+            apply(&mut task, event).unwrap();
+        }
+        let said: Vec<_> = task.history.iter().map(Message::joined_text).collect();
+        assert_eq!(said, ["hello", "which one?", "the left one"]);
+    }
+
+    #[test]
+    fn chunks_of_text_grow_into_one_part() {
+        let mut task = task(TaskState::Working);
+        for event in [chunk("a", false), chunk("b", true), chunk("c", true)] {
+            apply(&mut task, &event).unwrap();
+        }
+        assert_eq!(task.artifacts[0].parts, [Part::text("abc")]);
+        apply(&mut task, &chunk("all", false)).unwrap();
+        assert_eq!(task.artifacts[0].parts, [Part::text("all")]);
+    }
+
+    proptest! {
+        /// However events come, a final state is never left, and replaying what was taken gives the same task.
+        #[test]
+        fn replay_gives_the_same_task(steps in proptest::collection::vec(0_usize..10, 0..40)) {
+            let mut live = task(TaskState::Submitted);
+            let mut taken = Vec::new();
+            for step in steps {
+                let event = match step {
+                    8 => chunk("x", true),
+                    9 => TaskEvent::Input(Message::text(Role::User, "more")),
+                    state => status(TaskState::ALL[state], Some("said")),
+                };
+                let before = live.status.state;
+                if apply(&mut live, &event).is_ok() {
+                    prop_assert!(!before.is_final());
+                    taken.push(event);
+                }
+            }
+            let mut replayed = Task { history: vec![live.history[0].clone()], ..task(TaskState::Submitted) };
+            for event in &taken {
+                apply(&mut replayed, event).unwrap();
+            }
+            prop_assert_eq!(live, replayed);
+        }
+    }
+}

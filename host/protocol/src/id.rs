@@ -1,0 +1,130 @@
+//! Names of things.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use uuid::Uuid;
+
+/// The longest name a client may give to something, in bytes.
+pub const MAX_ID: usize = 128;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The one that is called `name`.
+            pub fn new(name: impl Into<String>) -> Self {
+                Self(name.into())
+            }
+
+            /// A fresh one, a version 7 UUID (RFC 9562): later ones sort after earlier ones.
+            pub fn fresh() -> Self {
+                Self(Uuid::now_v7().to_string())
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id!(
+    /// Names one task, for as long as the hub remembers it. Made by the hub, never by a client.
+    TaskId
+);
+id!(
+    /// Names a conversation: the tasks and messages that belong together.
+    ContextId
+);
+id!(
+    /// Names a message; whoever says it chooses the name.
+    MessageId
+);
+id!(
+    /// Names an artifact within its task.
+    ArtifactId
+);
+
+/// Names an agent of this hub: `^[a-z][a-z0-9-]{0,62}$`, so that it is safe in a path, a URL and a table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AgentId(String);
+
+/// A name that no agent can have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` cannot name an agent: use 1 to 63 lower-case letters, digits and hyphens, beginning with a letter"
+)]
+pub struct InvalidAgentId(String);
+
+impl AgentId {
+    /// The agent called `name`, if an agent can be called that.
+    pub fn parse(name: impl Into<String>) -> Result<Self, InvalidAgentId> {
+        let name = name.into();
+        let mut bytes = name.bytes();
+        let begins = bytes.next().is_some_and(|b| b.is_ascii_lowercase());
+        let goes_on = bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if begins && goes_on && name.len() <= 63 {
+            Ok(Self(name))
+        } else {
+            Err(InvalidAgentId(name))
+        }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for AgentId {
+    type Error = InvalidAgentId;
+
+    fn try_from(name: String) -> Result<Self, InvalidAgentId> {
+        Self::parse(name)
+    }
+}
+
+impl From<AgentId> for String {
+    fn from(id: AgentId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_ids_are_safe_everywhere() {
+        for good in ["a", "echo", "git-historian", "gpt4", &"a".repeat(63)] {
+            assert!(AgentId::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "4gpt", "-a", "Echo", "a_b", "../a", "a/b", "a.b", "é", &"a".repeat(64)] {
+            assert!(AgentId::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn fresh_ids_sort_by_age() {
+        let ids: Vec<_> = (0..100).map(|_| TaskId::fresh()).collect();
+        assert!(ids.is_sorted());
+    }
+}

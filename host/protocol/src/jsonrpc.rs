@@ -1,0 +1,255 @@
+//! Operations as JSON-RPC 2.0 (jsonrpc.org/specification), in the dialect of the Local Hub specification.
+
+use crate::{
+    compat::{self, OfferedMessage},
+    error::{Error, ErrorKind},
+    id::{AgentId, TaskId},
+    operation::{Operation, SendMessage},
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+
+/// A request's name, echoed in its answer with the type it came with.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RequestId {
+    /// A string.
+    Text(String),
+    /// A number, as it was written.
+    Number(serde_json::Number),
+    /// `null`: allowed, discouraged, and what an unreadable request is answered under.
+    Null,
+}
+
+impl RequestId {
+    /// The id as JSON.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Text(text) => Value::from(text.as_str()),
+            Self::Number(number) => Value::Number(number.clone()),
+            Self::Null => Value::Null,
+        }
+    }
+}
+
+/// A request that was read, and what to answer it under.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// What to answer under; a request without is a notification and gets no answer.
+    pub id: Option<RequestId>,
+    /// What it asks for, or why that cannot be told.
+    pub operation: Result<Operation, Error>,
+}
+
+/// The methods of the hub's dialect.
+pub const METHODS: [&str; 6] = [
+    "hub/status",
+    "hub/agents/list",
+    "message/send",
+    "message/stream",
+    "tasks/get",
+    "tasks/cancel",
+];
+
+/// Reads one request. Whatever is wrong with it, there is an answer.
+pub fn read(text: &[u8]) -> Request {
+    match serde_json::from_slice(text) {
+        Ok(value) => read_value(value),
+        Err(why) => refused(
+            Some(RequestId::Null),
+            Error::new(ErrorKind::Parse, format!("the request is not JSON: {why}")),
+        ),
+    }
+}
+
+fn read_value(request: Value) -> Request {
+    let invalid = |id, why: &str| refused(id, Error::new(ErrorKind::InvalidRequest, why));
+    let Value::Object(mut request) = request else {
+        return invalid(Some(RequestId::Null), "a request is a JSON object");
+    };
+    let id = match request.remove("id") {
+        None => None,
+        Some(Value::Null) => Some(RequestId::Null),
+        Some(Value::String(text)) => Some(RequestId::Text(text)),
+        Some(Value::Number(number)) => Some(RequestId::Number(number)),
+        Some(_) => {
+            return invalid(Some(RequestId::Null), "`id` is a string or a number");
+        }
+    };
+    if request.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return invalid(id.or(Some(RequestId::Null)), "`jsonrpc` must be \"2.0\"");
+    }
+    let Some(Value::String(method)) = request.remove("method") else {
+        return invalid(id.or(Some(RequestId::Null)), "`method` is missing, or is not a string");
+    };
+    let params = match request.remove("params") {
+        None | Some(Value::Null) => Value::Object(serde_json::Map::new()),
+        Some(params @ Value::Object(_)) => params,
+        Some(_) => return invalid(id, "`params` is an object: this hub names its parameters"),
+    };
+    Request { id, operation: operation(&method, params) }
+}
+
+fn refused(id: Option<RequestId>, error: Error) -> Request {
+    Request { id, operation: Err(error) }
+}
+
+/// What `method` with `params` asks for.
+pub fn operation(method: &str, params: Value) -> Result<Operation, Error> {
+    match method {
+        "hub/status" => Ok(Operation::Status),
+        "hub/agents/list" => {
+            let ListAgents { include_health } = read_params(params)?;
+            Ok(Operation::ListAgents { include_health })
+        }
+        "message/send" => Ok(Operation::SendMessage(send_message(params)?)),
+        "message/stream" => Ok(Operation::StreamMessage(send_message(params)?)),
+        "tasks/get" => {
+            let GetTask { id, history_length } = read_params(params)?;
+            Ok(Operation::GetTask { id: task_id(id)?, history_length })
+        }
+        "tasks/cancel" => {
+            let CancelTask { id } = read_params(params)?;
+            Ok(Operation::CancelTask { id: task_id(id)? })
+        }
+        unknown => Err(Error::new(
+            ErrorKind::MethodNotFound,
+            format!("no method is called `{unknown}`; there are {}", METHODS.join(", ")),
+        )),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListAgents {
+    #[serde(default)]
+    include_health: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GetTask {
+    id: String,
+    history_length: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct CancelTask {
+    id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MessageSend {
+    message: OfferedMessage,
+    #[serde(default)]
+    configuration: Option<Configuration>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Configuration {
+    history_length: Option<usize>,
+    timeout_ms: Option<u64>,
+}
+
+fn send_message(params: Value) -> Result<SendMessage, Error> {
+    let MessageSend { message, configuration } = read_params(params)?;
+    let Configuration { history_length, timeout_ms } = configuration.unwrap_or_default();
+    let message = compat::message(message, "message")?;
+    let fact = |name: &str| message.metadata.as_ref().and_then(|facts| facts.get(name));
+    let text = |name: &str| match fact(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(Error::invalid(&format!("message.metadata.{name}"), "must be a string")),
+    };
+    let agent = text("targetAgent")?
+        .map(AgentId::parse)
+        .transpose()
+        .map_err(|why| Error::invalid("message.metadata.targetAgent", why))?;
+    if timeout_ms == Some(0) {
+        return Err(Error::invalid("configuration.timeoutMs", "must be at least 1"));
+    }
+    let working_directory = text("workingDirectory")?;
+    Ok(SendMessage { message, agent, working_directory, history_length, timeout_ms })
+}
+
+fn task_id(id: String) -> Result<TaskId, Error> {
+    if id.is_empty() { Err(Error::invalid("id", "must not be empty")) } else { Ok(TaskId::new(id)) }
+}
+
+fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
+    serde_path_to_error::deserialize(params).map_err(|why| {
+        let path = why.path().to_string();
+        let field = if path == "." { "params".to_owned() } else { path };
+        Error::invalid(&field, why.into_inner())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn error(request: &Value) -> String {
+        let request = read(request.to_string().as_bytes());
+        request.operation.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn ids_keep_their_type() {
+        for id in [json!("7"), json!(7), json!(7.5), json!(null)] {
+            let request = json!({"jsonrpc": "2.0", "method": "hub/status", "id": id});
+            assert_eq!(read(request.to_string().as_bytes()).id.unwrap().to_json(), id);
+        }
+        let notification = read(br#"{"jsonrpc":"2.0","method":"hub/status"}"#);
+        assert_eq!(notification.id, None);
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        let send = |message: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}});
+        let cases = [
+            error(&json!([])),
+            error(&json!({"id": 1, "method": "hub/status"})),
+            error(&json!({"jsonrpc": "2.0", "id": 1, "method": "hub/stat"})),
+            error(&json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {}})),
+            error(
+                &json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t", "historyLength": -1}}),
+            ),
+            error(&send(json!({"messageId": "m", "role": "user", "parts": []}))),
+            error(&send(
+                json!({"messageId": "", "role": "user", "parts": [{"kind": "text", "text": "x"}]}),
+            )),
+            error(&send(
+                json!({"messageId": "m", "role": "robot", "parts": [{"kind": "text", "text": "x"}]}),
+            )),
+            error(&send(json!({"messageId": "m", "role": "user", "parts": [{"kind": "text"}]}))),
+            error(&send(
+                json!({"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}], "metadata": {"targetAgent": "../x"}}),
+            )),
+        ];
+        insta::assert_snapshot!(cases.join("\n"), @r#"
+        a request is a JSON object
+        `jsonrpc` must be "2.0"
+        no method is called `hub/stat`; there are hub/status, hub/agents/list, message/send, message/stream, tasks/get, tasks/cancel
+        `params`: missing field `id`
+        `historyLength`: invalid value: integer `-1`, expected usize
+        `message.parts`: must hold at least one part
+        `message.messageId`: must be 1 to 128 bytes long
+        `message.role`: unknown variant `robot`, expected `user` or `agent`
+        `message.parts[0]`: missing field `text`
+        `message.metadata.targetAgent`: `../x` cannot name an agent: use 1 to 63 lower-case letters, digits and hyphens, beginning with a letter
+        "#);
+    }
+
+    #[test]
+    fn reads_the_specification_example() {
+        let text = br#"{"jsonrpc":"2.0","method":"message/send","params":{"message":{"kind":"message","messageId":"msg-123","role":"user",
+            "parts":[{"kind":"text","text":"Write a hello world function in Python"}],"contextId":"optional-context-id",
+            "metadata":{"targetAgent":"claude-code"}},"configuration":{"historyLength":10}},"id":"7"}"#;
+        let Ok(Operation::SendMessage(send)) = read(text).operation else { panic!("not a send") };
+        assert_eq!(send.agent.unwrap().as_str(), "claude-code");
+        assert_eq!(send.history_length, Some(10));
+        assert_eq!(send.message.joined_text(), "Write a hello world function in Python");
+    }
+}
