@@ -1,7 +1,7 @@
 //! The wire form of A2A 0.3, which the hub's own dialect shares: read into today's model, and written from it.
 
 use crate::{
-    error::Error,
+    error::A2aError,
     event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
     id::{ContextId, MAX_ID, MessageId, TaskId},
     message::{Content, Message, Metadata, Part, Role, base64_bytes},
@@ -52,13 +52,13 @@ struct OfferedFile {
 }
 
 /// Reads a message; `at` is where it stands, for the errors.
-pub fn message(offered: OfferedMessage, at: &str) -> Result<Message, Error> {
+pub fn message(offered: OfferedMessage, at: &str) -> Result<Message, A2aError> {
     let field = |name: &str| format!("{at}.{name}");
     if offered.kind.as_deref().is_some_and(|kind| kind != "message") {
-        return Err(Error::invalid(&field("kind"), "must be \"message\""));
+        return Err(A2aError::invalid(&field("kind"), "must be \"message\""));
     }
     if offered.parts.is_empty() {
-        return Err(Error::invalid(&field("parts"), "must hold at least one part"));
+        return Err(A2aError::invalid(&field("parts"), "must hold at least one part"));
     }
     for (name, id) in [
         ("messageId", Some(&offered.message_id)),
@@ -67,7 +67,7 @@ pub fn message(offered: OfferedMessage, at: &str) -> Result<Message, Error> {
     ] {
         if id.is_some_and(|id| id.is_empty() || id.len() > MAX_ID) {
             let why = format!("must be 1 to {MAX_ID} bytes long");
-            return Err(Error::invalid(&field(name), why));
+            return Err(A2aError::invalid(&field(name), why));
         }
     }
     let parts = offered.parts.into_iter().enumerate();
@@ -87,7 +87,7 @@ pub fn message(offered: OfferedMessage, at: &str) -> Result<Message, Error> {
     })
 }
 
-fn part(offered: OfferedPart, at: &str) -> Result<Part, Error> {
+fn part(offered: OfferedPart, at: &str) -> Result<Part, A2aError> {
     Ok(match offered {
         OfferedPart::Text { text, metadata } => Part { metadata, ..Part::text(text) },
         OfferedPart::Data { data, metadata } => Part { metadata, ..Part::data(data) },
@@ -95,13 +95,16 @@ fn part(offered: OfferedPart, at: &str) -> Result<Part, Error> {
             let content = match (file.bytes, file.uri) {
                 (Some(bytes), None) => {
                     Content::Raw(base64_bytes::decode(&bytes).map_err(|why| {
-                        Error::invalid(&format!("{at}.file.bytes"), format!("is not base64: {why}"))
+                        A2aError::invalid(
+                            &format!("{at}.file.bytes"),
+                            format!("is not base64: {why}"),
+                        )
                     })?)
                 }
                 (None, Some(uri)) => Content::Url(uri),
                 (Some(_), Some(_)) | (None, None) => {
                     let why = "must have either `bytes` or `uri`";
-                    return Err(Error::invalid(&format!("{at}.file"), why));
+                    return Err(A2aError::invalid(&format!("{at}.file"), why));
                 }
             };
             Part { content, filename: file.name, media_type: file.mime_type, metadata }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// Why an operation was refused, in terms any client understands.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
-pub struct Error {
+pub struct A2aError {
     /// What kind of refusal it is.
     pub kind: ErrorKind,
     /// What was wrong and how to do it right, for people.
@@ -107,7 +107,7 @@ impl ErrorKind {
     }
 }
 
-impl Error {
+impl A2aError {
     /// A refusal of this kind, told in these words.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), details: None }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn details_join_the_reason() {
-        let wire = Error::invalid("message.parts", "must not be empty").to_hub_json();
+        let wire = A2aError::invalid("message.parts", "must not be empty").to_hub_json();
         insta::assert_snapshot!(wire, @r#"{"code":-32602,"data":{"field":"message.parts","reason":"INVALID_PARAMS"},"message":"`message.parts`: must not be empty"}"#);
     }
 }

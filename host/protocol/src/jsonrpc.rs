@@ -2,7 +2,7 @@
 
 use crate::{
     compat::{self, OfferedMessage},
-    error::{Error, ErrorKind},
+    error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
     operation::{Operation, SendMessage},
 };
@@ -37,7 +37,7 @@ pub struct Request {
     /// What to answer under; a request without is a notification and gets no answer.
     pub id: Option<RequestId>,
     /// What it asks for, or why that cannot be told.
-    pub operation: Result<Operation, Error>,
+    pub operation: Result<Operation, A2aError>,
 }
 
 /// The methods of the hub's dialect.
@@ -56,13 +56,13 @@ pub fn read(text: &[u8]) -> Request {
         Ok(value) => read_value(value),
         Err(why) => refused(
             Some(RequestId::Null),
-            Error::new(ErrorKind::Parse, format!("the request is not JSON: {why}")),
+            A2aError::new(ErrorKind::Parse, format!("the request is not JSON: {why}")),
         ),
     }
 }
 
 fn read_value(request: Value) -> Request {
-    let invalid = |id, why: &str| refused(id, Error::new(ErrorKind::InvalidRequest, why));
+    let invalid = |id, why: &str| refused(id, A2aError::new(ErrorKind::InvalidRequest, why));
     let Value::Object(mut request) = request else {
         return invalid(Some(RequestId::Null), "a request is a JSON object");
     };
@@ -89,12 +89,12 @@ fn read_value(request: Value) -> Request {
     Request { id, operation: operation(&method, params) }
 }
 
-fn refused(id: Option<RequestId>, error: Error) -> Request {
+fn refused(id: Option<RequestId>, error: A2aError) -> Request {
     Request { id, operation: Err(error) }
 }
 
 /// What `method` with `params` asks for.
-pub fn operation(method: &str, params: Value) -> Result<Operation, Error> {
+pub fn operation(method: &str, params: Value) -> Result<Operation, A2aError> {
     match method {
         "hub/status" => Ok(Operation::Status),
         "hub/agents/list" => {
@@ -111,7 +111,7 @@ pub fn operation(method: &str, params: Value) -> Result<Operation, Error> {
             let CancelTask { id } = read_params(params)?;
             Ok(Operation::CancelTask { id: task_id(id)? })
         }
-        unknown => Err(Error::new(
+        unknown => Err(A2aError::new(
             ErrorKind::MethodNotFound,
             format!("no method is called `{unknown}`; there are {}", METHODS.join(", ")),
         )),
@@ -152,7 +152,7 @@ struct Configuration {
     timeout_ms: Option<u64>,
 }
 
-fn send_message(params: Value) -> Result<SendMessage, Error> {
+fn send_message(params: Value) -> Result<SendMessage, A2aError> {
     let MessageSend { message, configuration } = read_params(params)?;
     let Configuration { history_length, timeout_ms } = configuration.unwrap_or_default();
     let message = compat::message(message, "message")?;
@@ -160,28 +160,32 @@ fn send_message(params: Value) -> Result<SendMessage, Error> {
     let text = |name: &str| match fact(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(Error::invalid(&format!("message.metadata.{name}"), "must be a string")),
+        Some(_) => Err(A2aError::invalid(&format!("message.metadata.{name}"), "must be a string")),
     };
     let agent = text("targetAgent")?
         .map(AgentId::parse)
         .transpose()
-        .map_err(|why| Error::invalid("message.metadata.targetAgent", why))?;
+        .map_err(|why| A2aError::invalid("message.metadata.targetAgent", why))?;
     if timeout_ms == Some(0) {
-        return Err(Error::invalid("configuration.timeoutMs", "must be at least 1"));
+        return Err(A2aError::invalid("configuration.timeoutMs", "must be at least 1"));
     }
     let working_directory = text("workingDirectory")?;
     Ok(SendMessage { message, agent, working_directory, history_length, timeout_ms })
 }
 
-fn task_id(id: String) -> Result<TaskId, Error> {
-    if id.is_empty() { Err(Error::invalid("id", "must not be empty")) } else { Ok(TaskId::new(id)) }
+fn task_id(id: String) -> Result<TaskId, A2aError> {
+    if id.is_empty() {
+        Err(A2aError::invalid("id", "must not be empty"))
+    } else {
+        Ok(TaskId::new(id))
+    }
 }
 
-fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
+fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
     serde_path_to_error::deserialize(params).map_err(|why| {
         let path = why.path().to_string();
         let field = if path == "." { "params".to_owned() } else { path };
-        Error::invalid(&field, why.into_inner())
+        A2aError::invalid(&field, why.into_inner())
     })
 }
 

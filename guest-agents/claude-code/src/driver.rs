@@ -1,0 +1,415 @@
+//! What a line of the CLI means: a state machine that turns lines into actions and touches nothing.
+//!
+//! ```text
+//! init -> message* -> result        success only by a result that says so; the exit code proves nothing
+//!   message = message_start, deltas, assistant with the whole text and tool uses, message_stop
+//!   between them: api_retry (the message begins anew), control_request (the CLI waits for an answer)
+//! ```
+//! Lines and fields that this version does not know are ignored: the dialect grows with every release of the CLI.
+
+use a2a_hub_sdk::Exit;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::permission::Question;
+
+/// A command or path in a status is cut here: it tells people what goes on, not every detail.
+const STATUS_CHARS: usize = 160;
+
+/// What to do about a line.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Keep this for the next task of the context.
+    Remember(Session),
+    /// A message begins: its text replaces what was streamed before.
+    Restart,
+    /// Text of the message.
+    Delta(String),
+    /// Tell what is being done.
+    Say(String),
+    /// Ask the client, and tell the CLI the answer.
+    Ask(Box<Question>),
+    /// Tell the CLI this line.
+    Send(String),
+    /// The run is over.
+    End(End),
+}
+
+/// How a run of the CLI ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    /// With an answer.
+    Completed {
+        /// The answer.
+        text: String,
+        /// Model, usage and cost.
+        metadata: Map<String, Value>,
+    },
+    /// Without one.
+    Failed {
+        /// Stable, for machines.
+        reason: &'static str,
+        /// The vendor's words.
+        text: String,
+        /// Model, usage and cost.
+        metadata: Map<String, Value>,
+    },
+    /// The CLI or the API does not know who is asking.
+    LoginNeeded(String),
+    /// The session to resume is gone.
+    SessionLost,
+}
+
+/// The CLI's own record of a conversation.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Session {
+    /// Its name; empty before the first run.
+    pub id: String,
+    /// What it cost so far. The CLI tells the sum over all runs, a client wants to know about this one.
+    pub cost_usd: f64,
+}
+
+/// The state of one run.
+#[derive(Debug, Default)]
+pub struct Driver {
+    session: Session,
+    /// The session's name in this run, known from `init`, kept once the model has answered.
+    running: String,
+    model: Option<String>,
+    directory: Option<String>,
+    /// The text of the message so far, as the CLI last told it whole.
+    text: String,
+    login_failed: bool,
+    /// Output that is no JSON: complaints from before the dialect begins.
+    noise: String,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line {
+    System(System),
+    StreamEvent {
+        event: Stream,
+        parent_tool_use_id: Option<String>,
+    },
+    Assistant {
+        message: Message,
+        parent_tool_use_id: Option<String>,
+        error: Option<String>,
+    },
+    ControlRequest {
+        request_id: String,
+        request: Value,
+    },
+    Result(Box<Terminal>),
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "subtype", rename_all = "snake_case")]
+enum System {
+    Init {
+        session_id: String,
+        model: Option<String>,
+        cwd: Option<String>,
+    },
+    ApiRetry {
+        attempt: u32,
+        max_retries: u32,
+        error_status: Option<u16>,
+        error: Option<String>,
+    },
+    PermissionDenied {
+        tool_name: String,
+        message: Option<String>,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Stream {
+    MessageStart,
+    ContentBlockDelta {
+        delta: Delta,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Delta {
+    TextDelta {
+        text: String,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    #[serde(default)]
+    content: Vec<Block>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Text {
+        text: String,
+    },
+    ToolUse {
+        name: String,
+        #[serde(default)]
+        input: Value,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+/// `is_error` decides: API failures come with subtype `success`.
+#[derive(Deserialize)]
+struct Terminal {
+    is_error: bool,
+    #[serde(default)]
+    subtype: String,
+    result: Option<String>,
+    #[serde(default)]
+    errors: Vec<String>,
+    api_error_status: Option<u16>,
+    terminal_reason: Option<String>,
+    num_turns: Option<u32>,
+    total_cost_usd: Option<f64>,
+    usage: Option<Value>,
+}
+
+impl Driver {
+    /// The driver of a run that resumes a session, or of a first run.
+    pub fn new(session: Option<Session>) -> Self {
+        Self { session: session.unwrap_or_default(), ..Self::default() }
+    }
+
+    /// Takes a line of standard output.
+    pub fn line(&mut self, line: &str) -> Vec<Action> {
+        match serde_json::from_str(line) {
+            Ok(Line::System(system)) => self.system(system),
+            Ok(Line::StreamEvent { event, parent_tool_use_id: None }) => self.stream(event),
+            Ok(Line::Assistant { message, parent_tool_use_id, error }) => {
+                self.login_failed |= error.as_deref() == Some("authentication_failed");
+                self.message(message, parent_tool_use_id.is_some())
+            }
+            Ok(Line::ControlRequest { request_id, request }) => self.request(request_id, request),
+            Ok(Line::Result(terminal)) => self.result(&terminal),
+            Ok(Line::StreamEvent { .. } | Line::Unknown) => Vec::new(),
+            // The CLI waits for the next prompt now, and would wait for ever.
+            Err(error) if line.contains(r#""type":"result""#) => {
+                let text = format!("claude's result is not understood: {error}");
+                vec![Action::End(End::failed("broken_stream", text))]
+            }
+            Err(_) => {
+                if !line.trim_start().starts_with('{') {
+                    self.noise = cut(line);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    /// The CLI ended without a result.
+    pub fn ended(&self, exit: &Exit) -> End {
+        let words = if exit.stderr.is_empty() { &self.noise } else { &exit.stderr };
+        if is_lost_session(words) {
+            return End::SessionLost;
+        }
+        if self.login_failed || is_login_problem(words) {
+            return End::LoginNeeded(words.clone());
+        }
+        let text = format!("claude ended ({}) before it was done: {words}", describe(exit));
+        End::failed("broken_stream", text.trim_end_matches([':', ' ']))
+    }
+
+    fn system(&mut self, system: System) -> Vec<Action> {
+        match system {
+            System::Init { session_id, model, cwd } => {
+                self.running = session_id;
+                self.model = model;
+                self.directory = cwd;
+                Vec::new()
+            }
+            // The first refusal may be of a token that has just expired, which the CLI renews. The second is final:
+            // more tries end alike.
+            System::ApiRetry { attempt: 2.., error_status: Some(status @ (401 | 403)), .. } => {
+                let text = format!("The API refused the login ({status}).");
+                vec![Action::End(End::LoginNeeded(text))]
+            }
+            System::ApiRetry { attempt, max_retries, error, .. } => {
+                let error = error.as_deref().unwrap_or("unknown").replace('_', " ");
+                vec![Action::Say(format!("retrying {attempt}/{max_retries}: {error}"))]
+            }
+            System::PermissionDenied { tool_name, message } => {
+                let why = message.map(|message| format!(": {message}")).unwrap_or_default();
+                vec![Action::Say(cut(&format!("{tool_name} is not permitted{why}")))]
+            }
+            System::Unknown => Vec::new(),
+        }
+    }
+
+    fn stream(&mut self, event: Stream) -> Vec<Action> {
+        match event {
+            Stream::MessageStart => {
+                self.text.clear();
+                let mut actions = vec![Action::Restart];
+                // From the first answer on there is something to resume.
+                if self.session.id != self.running {
+                    self.session = Session { id: self.running.clone(), cost_usd: 0.0 };
+                    actions.push(Action::Remember(self.session.clone()));
+                }
+                actions
+            }
+            Stream::ContentBlockDelta { delta: Delta::TextDelta { text } } => {
+                vec![Action::Delta(text)]
+            }
+            Stream::ContentBlockDelta { delta: Delta::Unknown } | Stream::Unknown => Vec::new(),
+        }
+    }
+
+    /// A message in whole blocks. What a subagent says is for the agent, but what it does is told.
+    fn message(&mut self, message: Message, by_subagent: bool) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for block in message.content {
+            match block {
+                Block::Text { text } if !by_subagent => self.text = text,
+                Block::ToolUse { name, input } => {
+                    // Text before a tool use is no answer; it is said, for the next message replaces it.
+                    if !by_subagent && !self.text.is_empty() {
+                        actions.push(Action::Say(std::mem::take(&mut self.text)));
+                    }
+                    actions.push(Action::Say(running(&name, &input)));
+                }
+                Block::Text { .. } | Block::Unknown => {}
+            }
+        }
+        actions
+    }
+
+    fn request(&self, request_id: String, request: Value) -> Vec<Action> {
+        let directory = self.directory.clone();
+        match Question::new(request_id, request, directory) {
+            Ok(question) => vec![Action::Ask(Box::new(question))],
+            Err(refusal) => vec![Action::Send(refusal)],
+        }
+    }
+
+    fn result(&mut self, terminal: &Terminal) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let metadata = self.metadata(terminal);
+        if let (Some(cost_usd), false) = (terminal.total_cost_usd, self.session.id.is_empty()) {
+            self.session.cost_usd = cost_usd;
+            actions.push(Action::Remember(self.session.clone()));
+        }
+        let said = terminal.result.clone().or_else(|| terminal.errors.first().cloned());
+        let text = said.unwrap_or_else(|| std::mem::take(&mut self.text));
+        let end = if !terminal.is_error {
+            End::Completed { text, metadata }
+        } else if is_lost_session(&text) {
+            End::SessionLost
+        } else if self.login_failed
+            || matches!(terminal.api_error_status, Some(401 | 403))
+            || is_login_problem(&text)
+        {
+            End::LoginNeeded(text)
+        } else {
+            End::Failed { reason: terminal.reason(), text, metadata }
+        };
+        actions.push(Action::End(end));
+        actions
+    }
+
+    fn metadata(&self, terminal: &Terminal) -> Map<String, Value> {
+        let cost = terminal.total_cost_usd.map(|total| {
+            let before = if self.session.id == self.running { self.session.cost_usd } else { 0.0 };
+            (total - before).max(0.0)
+        });
+        let all = [
+            ("model", json!(self.model)),
+            ("usage", terminal.usage.as_ref().map_or(Value::Null, tokens)),
+            ("cost_usd", json!(cost)),
+            ("turns", json!(terminal.num_turns)),
+        ];
+        all.into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
+    }
+}
+
+impl End {
+    /// A failure before there was anything to count.
+    pub fn failed(reason: &'static str, text: impl Into<String>) -> Self {
+        Self::Failed { reason, text: text.into(), metadata: Map::new() }
+    }
+}
+
+impl Terminal {
+    fn reason(&self) -> &'static str {
+        match (self.subtype.as_str(), self.api_error_status, self.terminal_reason.as_deref()) {
+            ("error_max_turns", ..) => "max_turns",
+            ("error_max_budget_usd", ..) => "max_budget",
+            (_, Some(429), _) => "rate_limited",
+            (_, Some(529), _) => "overloaded",
+            (_, Some(_), _) | (_, None, Some("api_error")) => "api_error",
+            (_, None, Some("aborted_tools" | "aborted_streaming")) => "interrupted",
+            _ => "agent_error",
+        }
+    }
+}
+
+/// The CLI tells it in the result's errors and on standard error, in these words only.
+fn is_lost_session(words: &str) -> bool {
+    words.contains("No conversation found")
+}
+
+/// Without an API answer there is no status to tell a login problem by.
+fn is_login_problem(words: &str) -> bool {
+    words.starts_with("Not logged in") || words.starts_with("Invalid API key")
+}
+
+/// The counts of tokens, without the vendor's accounting details.
+fn tokens(usage: &Value) -> Value {
+    let counts = usage.as_object().into_iter().flatten();
+    counts
+        .filter(|(key, value)| key.ends_with("_tokens") && value.is_number())
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// "running Bash: cargo test".
+fn running(tool: &str, input: &Value) -> String {
+    const TELLING: [&str; 6] = ["command", "file_path", "pattern", "url", "query", "description"];
+    let detail = TELLING.iter().find_map(|key| input[key].as_str());
+    match detail {
+        Some(detail) => cut(&format!("running {tool}: {detail}")),
+        None => format!("running {tool}"),
+    }
+}
+
+/// The first line, as far as a status goes.
+fn cut(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(STATUS_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None if line.len() < text.trim_end().len() => format!("{line} …"),
+        None => line.to_owned(),
+    }
+}
+
+fn describe(exit: &Exit) -> String {
+    match exit.status {
+        a2a_hub_sdk::ExitStatus::Code(code) => format!("exit code {code}"),
+        a2a_hub_sdk::ExitStatus::Signal(signal) => format!("signal {signal}"),
+    }
+}

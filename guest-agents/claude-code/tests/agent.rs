@@ -1,0 +1,276 @@
+//! The whole adapter against a scripted CLI: what it starts, says, asks and remembers.
+
+use a2a_hub_sdk::testing::{Program, ScriptedHost, task};
+use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, TaskState};
+use claude_code::ClaudeCode;
+use serde_json::{Value, json};
+
+const HELLO: &str = include_str!("transcripts/hello.jsonl");
+const SESSION: &str = "00000000-0000-4000-8000-000000000001";
+
+fn claude(host: &ScriptedHost) -> Program {
+    host.program("claude").reads()
+}
+
+/// Splits a transcript behind the line in which the CLI asks.
+fn at_the_question(transcript: &str) -> (String, String) {
+    let lines: Vec<String> = transcript.lines().map(|line| format!("{line}\n")).collect();
+    let asks = |line: &String| line.contains(r#""control_request""#);
+    let after = lines.iter().position(asks).expect("a transcript with a question") + 1;
+    (lines[..after].concat(), lines[after..].concat())
+}
+
+/// What the CLI was told on a line of its standard input.
+fn told(program: &Program, line: usize) -> Value {
+    let stdin = program.stdin();
+    let line = stdin.lines().nth(line).expect("the CLI was told something");
+    serde_json::from_str(line).expect("the CLI is told JSON")
+}
+
+fn prompt(program: &Program) -> Value {
+    told(program, 0)["message"]["content"].take()
+}
+
+/// What the CLI was told about its question.
+fn response(program: &Program) -> Value {
+    told(program, 1)["response"]["response"].take()
+}
+
+fn reason(outcome: &Outcome) -> Value {
+    let Outcome::Status(status) = outcome else { panic!("no status: {outcome:?}") };
+    let metadata = status.metadata.as_deref().expect("a failure has metadata");
+    let mut metadata: Value = serde_json::from_str(metadata).expect("metadata is JSON");
+    metadata["reason"].take()
+}
+
+#[test]
+fn the_answer_is_artifact_and_status() {
+    let host = ScriptedHost::new();
+    let program = claude(&host).stdout(HELLO).reads();
+    let outcome = host.run::<ClaudeCode>("hello there").unwrap();
+    assert_eq!(outcome.state(), Some(TaskState::Completed));
+    assert_eq!(outcome.text(), "ECHO: hello there");
+    assert_eq!(host.artifact("answer").unwrap(), "ECHO: hello there");
+    assert_eq!(prompt(&program), "hello there");
+    assert!(program.stdin_closed());
+    let args = host.spawned().remove(0).args;
+    assert!(!args.iter().any(|arg| arg.contains("hello")), "the prompt is no argument: {args:?}");
+}
+
+#[test]
+fn the_next_task_of_a_context_resumes_its_session() {
+    let host = ScriptedHost::new();
+    claude(&host).stdout(HELLO);
+    host.run::<ClaudeCode>("hello there").unwrap();
+    let program = claude(&host).stdout(include_str!("transcripts/resumed.jsonl"));
+    let mut again = task("again");
+    again.history = vec![Message::from("not told twice")];
+    let outcome = ClaudeCode::run(&host.context(), &again).unwrap();
+    assert_eq!(outcome.text(), "ECHO: again");
+    assert!(host.spawned()[1].args.ends_with(&["--resume".into(), SESSION.into()]));
+    assert_eq!(prompt(&program), "again");
+}
+
+#[test]
+fn a_lost_session_begins_anew_with_the_history() {
+    let host = ScriptedHost::new();
+    let ctx = host.context();
+    ctx.remember("session/context-1", &json!({ "id": "gone", "cost_usd": 1.0 })).unwrap();
+    claude(&host).stdout(include_str!("transcripts/lost_session.jsonl")).exit(1);
+    let program = claude(&host).stdout(HELLO);
+    let mut task = task("and now?");
+    task.history =
+        vec![Message::user(vec![Part::text("my name is Ada")]), Message::from("hello Ada")];
+    assert_eq!(ClaudeCode::run(&ctx, &task).unwrap().state(), Some(TaskState::Completed));
+    assert_eq!(
+        prompt(&program),
+        "The conversation so far:\nuser: my name is Ada\nyou: hello Ada\n\nGo on with this:\nand now?"
+    );
+    assert!(host.said()[0].contains("beginning anew"));
+    assert!(!host.spawned()[1].args.contains(&"--resume".to_owned()));
+    let kept: Value = ctx.recall("session/context-1").unwrap().unwrap();
+    assert_eq!(kept["id"], SESSION);
+}
+
+#[test]
+fn the_client_decides_about_a_tool() {
+    let yes = Message::from("Yes.");
+    let allow = Message::agent(vec![Part::data(&json!({ "decision": "allow" }))]);
+    let deny = Message::agent(vec![Part::data(&json!({ "decision": "deny" })), Part::text("yes")]);
+    for (answer, behavior) in [
+        (yes, "allow"),
+        (allow, "allow"),
+        (deny, "deny"),
+        ("no".into(), "deny"),
+        ("yes, but not there".into(), "deny"),
+        ("".into(), "deny"),
+    ] {
+        let host = ScriptedHost::new();
+        let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
+        let program = claude(&host).stdout(&before).reads().stdout(&after);
+        host.answer(answer.clone());
+        host.run::<ClaudeCode>("make it").unwrap();
+        let response = response(&program);
+        assert_eq!(response["behavior"], behavior, "{answer:?}");
+        if behavior == "allow" {
+            assert_eq!(response["updatedInput"]["command"], "touch /workspace/made && echo done");
+        }
+        assert_eq!(host.asked()[0].0, Need::Input);
+    }
+}
+
+#[test]
+fn silence_is_a_no_and_a_cancelled_task_is_no_answer() {
+    let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
+    let host = ScriptedHost::new();
+    let program = claude(&host).stdout(&before).reads().stdout(&after);
+    host.fail_answer(Failure::Timeout);
+    host.run::<ClaudeCode>("make it").unwrap();
+    assert_eq!(response(&program)["message"], "nobody answered in time");
+
+    let host = ScriptedHost::new();
+    let program = claude(&host).stdout(&before).reads().stdout(&after);
+    host.fail_answer(Failure::Cancelled);
+    assert_eq!(host.run::<ClaudeCode>("make it"), Err(Failure::Cancelled));
+    assert_eq!(program.stdin().lines().count(), 1);
+}
+
+#[test]
+fn the_models_question_gets_the_clients_answer() {
+    let host = ScriptedHost::new();
+    let (before, after) = at_the_question(include_str!("transcripts/question.jsonl"));
+    let program = claude(&host).stdout(&before).reads().stdout(&after);
+    host.answer("green");
+    host.run::<ClaudeCode>("paint it").unwrap();
+    assert_eq!(host.asked()[0].1.text(), "Which colour? (red, blue)");
+    let input = &response(&program)["updatedInput"];
+    assert_eq!(input["answers"], json!({ "Which colour?": "green" }));
+    assert_eq!(input["questions"][0]["header"], "Colour");
+}
+
+#[test]
+fn after_the_login_it_runs_again() {
+    let host = ScriptedHost::new();
+    claude(&host).stdout(include_str!("transcripts/not_logged_in.jsonl")).exit(1);
+    claude(&host).stdout(HELLO);
+    host.answer("done");
+    assert_eq!(host.run::<ClaudeCode>("hello").unwrap().text(), "ECHO: hello there");
+    let (need, question) = host.asked().remove(0);
+    assert_eq!(need, Need::Auth);
+    assert!(question.text().contains("`claude /login`"));
+}
+
+#[test]
+fn the_third_refused_login_is_a_failure() {
+    let host = ScriptedHost::new();
+    for _ in 0..3 {
+        claude(&host).stdout(include_str!("transcripts/login_refused.jsonl"));
+        host.answer("done");
+    }
+    let outcome = host.run::<ClaudeCode>("hello").unwrap();
+    assert_eq!(
+        (outcome.state(), reason(&outcome)),
+        (Some(TaskState::Failed), json!("not_logged_in"))
+    );
+    assert_eq!(host.asked().len(), 2);
+}
+
+#[test]
+fn failures_are_told_with_their_reason() {
+    let host = ScriptedHost::new();
+    claude(&host).stdout(include_str!("transcripts/rate_limited.jsonl")).exit(1);
+    let outcome = host.run::<ClaudeCode>("hello").unwrap();
+    assert_eq!(
+        (outcome.state(), reason(&outcome)),
+        (Some(TaskState::Failed), json!("rate_limited"))
+    );
+    assert_eq!(host.said(), ["retrying 1/1: rate limit"]);
+
+    claude(&host).stderr("error: unknown option '--verbose'\n").exit(1);
+    let outcome = host.run::<ClaudeCode>("hello").unwrap();
+    assert_eq!(reason(&outcome), "broken_stream");
+    assert!(outcome.text().ends_with("unknown option '--verbose'"));
+
+    host.program("claude").refused(Failure::Unavailable("`claude` is not installed".into()));
+    let outcome = host.run::<ClaudeCode>("hello").unwrap();
+    assert_eq!(reason(&outcome), "not_installed");
+    assert!(outcome.text().contains("npm install -g @anthropic-ai/claude-code"));
+}
+
+#[test]
+fn a_silent_cli_is_given_up_and_short_text_is_not_held_back() {
+    let host = ScriptedHost::new();
+    let lines: String = HELLO.lines().take(6).map(|line| format!("{line}\n")).collect();
+    claude(&host).stdout(lines).pauses().pauses();
+    assert_eq!(reason(&host.run::<ClaudeCode>("hello").unwrap()), "broken_stream");
+    assert_eq!(host.artifact("answer").unwrap(), "ECHO: hello ");
+}
+
+#[test]
+fn cancelling_ends_it() {
+    let host = ScriptedHost::new();
+    claude(&host).stdout(HELLO);
+    host.cancel_after(1);
+    assert_eq!(host.run::<ClaudeCode>("hello"), Err(Failure::Cancelled));
+}
+
+#[test]
+fn odd_prompts_stay_text() {
+    let host = ScriptedHost::new();
+    let program = claude(&host).stdout(HELLO);
+    host.run::<ClaudeCode>("/context").unwrap();
+    assert_eq!(prompt(&program), " /context");
+    let env = host.spawned().remove(0).env;
+    assert!(env.contains(&("CLAUDE_CODE_DISABLE_ATTACHMENTS".into(), "1".into())));
+    assert!(matches!(host.run::<ClaudeCode>("  "), Err(Failure::Invalid(_))));
+}
+
+#[test]
+fn health_names_what_is_missing_and_what_mends_it() {
+    let versions = |host: &ScriptedHost| {
+        host.program("claude").args(&["--version"]).stdout("2.1.329 (Claude Code)\n");
+    };
+    let host = ScriptedHost::new();
+    versions(&host);
+    host.program("claude").args(&["auth", "status"]).stdout("{\n  \"loggedIn\": true\n}\n");
+    let health = host.health::<ClaudeCode>();
+    assert_eq!(
+        (health.status, health.version.as_deref()),
+        (HealthStatus::Healthy, Some("2.1.329"))
+    );
+
+    versions(&host);
+    host.program("claude").args(&["auth", "status"]).stdout("{ \"loggedIn\": false }").exit(1);
+    let health = host.health::<ClaudeCode>();
+    assert_eq!(
+        (health.status, health.fix.as_deref()),
+        (HealthStatus::Degraded, Some("claude /login"))
+    );
+
+    host.program("claude").refused(Failure::Unavailable("`claude` is not installed".into()));
+    let health = host.health::<ClaudeCode>();
+    assert_eq!(health.status, HealthStatus::Unhealthy);
+    assert_eq!(health.fix.as_deref(), Some("npm install -g @anthropic-ai/claude-code"));
+}
+
+#[test]
+fn what_it_starts_is_in_the_manifest() {
+    let manifest = include_str!("../manifest.toml");
+    let host = ScriptedHost::new();
+    let ctx = host.context();
+    ctx.remember("session/context-1", &json!({ "id": "s", "cost_usd": 0.0 })).unwrap();
+    claude(&host).stdout(HELLO);
+    let mut task = task("hello");
+    task.metadata = Some(r#"{"model":"m"}"#.into());
+    ClaudeCode::run(&ctx, &task).unwrap();
+    let command = host.spawned().remove(0);
+    let (fixed, free) = command.args.split_at(command.args.len() - 4);
+    assert_eq!(free, ["--model", "m", "--resume", "s"]);
+    let form: Vec<String> = fixed.iter().map(|arg| format!("\"{arg}\"")).collect();
+    let on_one_line = manifest.split_whitespace().collect::<Vec<_>>().join(" ");
+    let form = format!("{}, \"[--model {{}}]\", \"[--resume {{}}]\"", form.join(", "));
+    assert!(on_one_line.contains(&form), "{form}");
+    for (name, _) in &command.env {
+        assert!(manifest.contains(&format!("\"{name}\"")), "{name}");
+    }
+}

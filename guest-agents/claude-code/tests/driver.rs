@@ -1,0 +1,225 @@
+//! The driver on recorded runs of the CLI (2.1.329, against a model that echoes).
+
+use a2a_hub_sdk::{Exit, ExitStatus};
+use claude_code::driver::{Action, Driver, End, Session};
+use serde_json::{Value, json};
+
+const SESSION: &str = "00000000-0000-4000-8000-000000000001";
+
+fn actions(transcript: &str) -> Vec<Action> {
+    let mut driver = Driver::new(None);
+    transcript.lines().flat_map(|line| driver.line(line)).collect()
+}
+
+fn said(actions: &[Action]) -> Vec<&str> {
+    let mut said = Vec::new();
+    for action in actions {
+        if let Action::Say(text) = action {
+            said.push(text.as_str());
+        }
+    }
+    said
+}
+
+/// The text a listener has at the end.
+fn streamed(actions: &[Action]) -> String {
+    let mut text = String::new();
+    for action in actions {
+        if let Action::Delta(delta) = action {
+            text.push_str(delta);
+        } else if *action == Action::Restart {
+            text.clear();
+        }
+    }
+    text
+}
+
+fn end(actions: &[Action]) -> &End {
+    let Some(Action::End(end)) = actions.last() else { panic!("no end: {actions:?}") };
+    end
+}
+
+fn failure(transcript: &str) -> (&'static str, String) {
+    let actions = actions(transcript);
+    let End::Failed { reason, text, .. } = end(&actions) else { panic!("no failure: {actions:?}") };
+    (reason, text.clone())
+}
+
+fn metadata(actions: &[Action]) -> Value {
+    let End::Completed { metadata, .. } = end(actions) else { panic!("no answer: {actions:?}") };
+    metadata.clone().into()
+}
+
+#[test]
+fn an_answer_is_streamed_and_then_told_whole() {
+    let actions = actions(include_str!("transcripts/hello.jsonl"));
+    let kept = Session { id: SESSION.into(), cost_usd: 0.0 };
+    assert_eq!(actions[0], Action::Restart);
+    assert_eq!(actions[1], Action::Remember(kept.clone()));
+    assert_eq!(actions[2..5], ["ECHO: ", "hello ", "there"].map(|text| Action::Delta(text.into())));
+    assert_eq!(actions[5], Action::Remember(Session { cost_usd: 0.063856, ..kept }));
+    assert!(matches!(end(&actions), End::Completed { text, .. } if text == "ECHO: hello there"));
+    assert_eq!(actions.len(), 7);
+    assert_eq!(
+        metadata(&actions),
+        json!({
+            "model": "claude-opus-5-5",
+            "cost_usd": 0.063856,
+            "turns": 1,
+            "usage": {
+                "input_tokens": 15944,
+                "output_tokens": 4,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+            },
+        })
+    );
+}
+
+#[test]
+fn a_resumed_session_tells_what_this_run_cost() {
+    let before = Session { id: SESSION.into(), cost_usd: 0.062 };
+    let mut driver = Driver::new(Some(before));
+    let transcript = include_str!("transcripts/resumed.jsonl");
+    let actions: Vec<_> = transcript.lines().flat_map(|line| driver.line(line)).collect();
+    let cost = metadata(&actions)["cost_usd"].as_f64().unwrap();
+    assert!((cost - 0.062232).abs() < 1e-9, "{cost}");
+    let total = Action::Remember(Session { id: SESSION.into(), cost_usd: 0.124232 });
+    assert_eq!(actions[actions.len() - 2], total);
+}
+
+#[test]
+fn a_tool_is_asked_for_and_what_was_said_before_is_a_status() {
+    let actions = actions(include_str!("transcripts/permission.jsonl"));
+    assert_eq!(
+        said(&actions),
+        ["Calling a tool.", "running Bash: touch /workspace/made && echo done"]
+    );
+    let asked = actions.iter().find(|action| matches!(action, Action::Ask(_)));
+    let Some(Action::Ask(question)) = asked else { panic!("no question: {actions:?}") };
+    let prompt = question.prompt();
+    assert_eq!(
+        prompt.text(),
+        "Claude Code wants to use Bash in /workspace:\ntouch /workspace/made && echo done\n\
+         Allow it? (yes or no)"
+    );
+    assert_eq!(
+        prompt.data().unwrap(),
+        json!({
+            "tool": "Bash",
+            "input": {
+                "command": "touch /workspace/made && echo done",
+                "description": "mock: run a command",
+            },
+            "directory": "/workspace",
+            "choices": ["allow", "deny"],
+        })
+    );
+    assert!(streamed(&actions).starts_with("ECHO: do"), "the last message only");
+}
+
+#[test]
+fn a_cut_answer_begins_anew() {
+    let actions = actions(include_str!("transcripts/cut_and_retried.jsonl"));
+    assert_eq!(said(&actions), ["retrying 1/2: unknown"]);
+    assert_eq!(streamed(&actions), "ECHO: x [[drop]] ", "once, not twice");
+    assert!(matches!(end(&actions), End::Completed { text, .. } if text == "ECHO: x [[drop]] y"));
+}
+
+#[test]
+fn thoughts_are_no_answer() {
+    let actions = actions(include_str!("transcripts/thinking.jsonl"));
+    assert_eq!(streamed(&actions), "ECHO: x [[think]] y");
+}
+
+#[test]
+fn who_is_not_logged_in_is_told_so() {
+    let not_logged_in = actions(include_str!("transcripts/not_logged_in.jsonl"));
+    let text = "Not logged in · Please run /login";
+    assert_eq!(end(&not_logged_in), &End::LoginNeeded(text.into()));
+
+    // The second refusal ends it, long before the last.
+    let mut driver = Driver::new(None);
+    let mut lines = include_str!("transcripts/login_refused.jsonl").lines();
+    let mut next = || driver.line(lines.next().unwrap());
+    assert_eq!((next(), next()), (vec![], vec![]));
+    assert_eq!(said(&next()), ["retrying 1/2: authentication failed"]);
+    assert!(matches!(end(&next()), End::LoginNeeded(_)));
+}
+
+#[test]
+fn failures_have_stable_reasons_and_the_vendors_words() {
+    let (reason, text) = failure(include_str!("transcripts/server_error.jsonl"));
+    assert_eq!(reason, "api_error");
+    assert!(text.starts_with("API Error: 500 mock error 500"), "{text}");
+
+    let (reason, text) = failure(include_str!("transcripts/rate_limited.jsonl"));
+    assert_eq!(reason, "rate_limited");
+    assert_eq!(text, "API Error: Request rejected (429) · mock error 429");
+
+    let (reason, text) = failure(include_str!("transcripts/max_turns.jsonl"));
+    assert_eq!(reason, "max_turns");
+    assert_eq!(text, "Reached maximum number of turns (2)");
+}
+
+#[test]
+fn a_lost_session_is_known_by_its_result_or_by_standard_error() {
+    let lost = actions(include_str!("transcripts/lost_session.jsonl"));
+    assert_eq!(end(&lost), &End::SessionLost);
+
+    let stderr = "No conversation found with session ID: x".into();
+    let exit = Exit { status: ExitStatus::Code(1), stderr };
+    assert_eq!(Driver::new(None).ended(&exit), End::SessionLost);
+}
+
+#[test]
+fn an_end_without_result_is_a_failure_whatever_the_code() {
+    let mut driver = Driver::new(None);
+    let transcript = include_str!("transcripts/hello.jsonl");
+    transcript.lines().take(5).for_each(|line| drop(driver.line(line)));
+    let exit = Exit { status: ExitStatus::Code(0), stderr: String::new() };
+    let text = "claude ended (exit code 0) before it was done";
+    assert_eq!(driver.ended(&exit), End::failed("broken_stream", text));
+    driver.line("Segmentation fault");
+    let text = "claude ended (exit code 0) before it was done: Segmentation fault";
+    assert_eq!(driver.ended(&exit), End::failed("broken_stream", text));
+}
+
+#[test]
+fn what_it_does_not_know_it_ignores_unless_somebody_waits_for_it() {
+    let mut driver = Driver::new(None);
+    for line in [
+        "",
+        "{",
+        "[]",
+        r#"{"type":"weather","sunny":true}"#,
+        r#"{"type":"system","subtype":"hook_started"}"#,
+        r#"{"type":"stream_event","event":{"type":"ping"}}"#,
+        r#"{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"new"}}}"#,
+        r#"{"type":"assistant","message":{"content":[{"type":"hologram"}]}}"#,
+    ] {
+        assert_eq!(driver.line(line), [], "{line}");
+    }
+    let actions = driver.line(r#"{"type":"result","is_error":"maybe"}"#);
+    assert!(matches!(end(&actions), End::Failed { reason: "broken_stream", .. }));
+    let actions = driver.line(
+        r#"{"type":"control_request","request_id":"r","request":{"subtype":"hook_callback"}}"#,
+    );
+    let [Action::Send(line)] = actions.as_slice() else { panic!("{actions:?}") };
+    let answer: Value = serde_json::from_str(line).unwrap();
+    assert_eq!(answer["response"]["subtype"], "error");
+    assert_eq!(answer["response"]["request_id"], "r");
+}
+
+#[test]
+fn a_subagent_is_seen_at_work_but_not_heard() {
+    let mut driver = Driver::new(None);
+    let actions = driver.line(
+        r#"{"type":"assistant","parent_tool_use_id":"toolu_1","message":{"content":[
+            {"type":"text","text":"hm"},{"type":"tool_use","name":"Read","input":{"file_path":"a.rs"}}]}}"#,
+    );
+    assert_eq!(actions, [Action::Say("running Read: a.rs".into())]);
+    let delta = r#"{"type":"stream_event","parent_tool_use_id":"toolu_1",
+        "event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"hm"}}}"#;
+    assert_eq!(driver.line(delta), []);
+}

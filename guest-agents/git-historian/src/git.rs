@@ -1,0 +1,245 @@
+//! Every way this agent runs `git`: one function an invocation, each matched by a form of `manifest.toml`.
+//!
+//! A repository may be hostile, and its configuration may name programs. So nothing here touches the working tree or
+//! the index (no filters, no fsmonitor), and pagers, external diffs, textconv, signature checks and fetching of missing
+//! objects are off. Revisions reach git as verified hashes, paths and texts in positions that take no options.
+
+mod parse;
+
+use a2a_hub_sdk::{Command, Context, Failure};
+use jiff::civil::Date;
+
+use crate::trouble::Trouble;
+pub use parse::{Blamed, Commit, FileChange, Place, Tag};
+
+/// More commits than this are not read: enough for years of most projects, and a few seconds of git.
+pub const MAX_COMMITS: usize = 5000;
+
+/// A range whose history is searched for a text; this many hits are more than anyone reads.
+const MAX_HITS: usize = 1000;
+
+/// What every invocation begins with.
+const BASE: [&str; 6] = [
+    "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+];
+
+/// Messages in English, for they are read here; no network, whatever a partial clone lacks.
+const ENVIRONMENT: [(&str, &str); 3] =
+    [("LC_ALL", "C"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
+
+/// Records end with NUL, and so do their fields: no message can contain one.
+const LOG_FORMAT: &str = "--format=%H%x00%aN%x00%ct%x00%P%x00%s%x00%b";
+const TAG_FORMAT: &str =
+    "--format=%(refname:strip=2)%1f%(creatordate:unix)%1f%(objectname)%1f%(*objectname)";
+
+/// The repository around one directory.
+pub struct Git<'a> {
+    ctx: &'a Context,
+    directory: Option<&'a str>,
+}
+
+/// What every question needs to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// The newest commit.
+    pub head: String,
+    /// Whether older history was left out when the repository was cloned.
+    pub shallow: bool,
+    /// From the directory to the repository's root: empty, or `../` some times.
+    pub up: String,
+}
+
+/// Some commits.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection<'a> {
+    /// A hash, or two with `..` between.
+    pub range: &'a str,
+    /// The first day.
+    pub since: Option<Date>,
+    /// The last day.
+    pub until: Option<Date>,
+    /// A file or folder, from the repository's root.
+    pub path: Option<&'a str>,
+}
+
+impl Selection<'_> {
+    fn days(&self) -> impl Iterator<Item = String> {
+        let since = self.since.map(|day| format!("--since={day}T00:00:00Z"));
+        let until = self.until.map(|day| format!("--until={day}T23:59:59Z"));
+        since.into_iter().chain(until)
+    }
+
+    fn place(&self) -> impl Iterator<Item = String> {
+        let path = self.path.map(|path| format!(":(top,literal){path}"));
+        [self.range.to_owned(), "--".to_owned()].into_iter().chain(path)
+    }
+}
+
+impl<'a> Git<'a> {
+    /// Runs git in that directory, or where the hub starts programs.
+    pub fn new(ctx: &'a Context, directory: Option<&'a str>) -> Self {
+        Self { ctx, directory }
+    }
+
+    /// Which git this is.
+    pub fn version(&self) -> Result<String, Trouble> {
+        let version = self.read(&["--version"])?;
+        Ok(version.trim().trim_start_matches("git version ").to_owned())
+    }
+
+    /// Looks whether there is a repository, and whether it has commits.
+    pub fn open(&self) -> Result<Repository, Trouble> {
+        let facts = self.read(&["rev-parse", "--is-shallow-repository", "--show-cdup"])?;
+        let mut lines = facts.lines();
+        let shallow = lines.next() == Some("true");
+        let up = lines.next().unwrap_or_default().to_owned();
+        let head = self.commit_id("HEAD")?.ok_or(Trouble::NoCommits)?;
+        Ok(Repository { head, shallow, up })
+    }
+
+    /// The hash of the commit that a revision names.
+    pub fn commit_id(&self, revision: &str) -> Result<Option<String>, Trouble> {
+        let revision = format!("{revision}^{{commit}}");
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &revision];
+        let found = self.try_read(&args)?.ok();
+        Ok(found.map(|hash| hash.trim().to_owned()))
+    }
+
+    /// The tags, newest first: all, or those in the history of a commit.
+    pub fn tags(&self, merged_into: Option<&str>) -> Result<Vec<Tag>, Trouble> {
+        let merged = merged_into.map(|hash| format!("--merged={hash}"));
+        self.list_tags(merged)
+    }
+
+    /// The tags whose history has that commit, newest first.
+    pub fn tags_containing(&self, hash: &str) -> Result<Vec<Tag>, Trouble> {
+        self.list_tags(Some(format!("--contains={hash}")))
+    }
+
+    fn list_tags(&self, filter: Option<String>) -> Result<Vec<Tag>, Trouble> {
+        let mut args = vec!["for-each-ref", "--sort=-creatordate", TAG_FORMAT];
+        args.extend(filter.as_deref());
+        args.push("refs/tags");
+        Ok(parse::tags(&self.read(&args)?))
+    }
+
+    /// The files of a commit, from the repository's root.
+    pub fn files(&self, hash: &str) -> Result<Vec<String>, Trouble> {
+        let args = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", hash];
+        let names = self.read(&args)?;
+        Ok(names.split_terminator('\0').map(str::to_owned).collect())
+    }
+
+    /// How many commits are selected, merges aside; at most [`MAX_COMMITS`].
+    pub fn count(&self, selection: &Selection<'_>) -> Result<usize, Trouble> {
+        let max = format!("--max-count={MAX_COMMITS}");
+        let mut args = vec!["rev-list".into(), "--count".into(), max, "--no-merges".into()];
+        args.extend(selection.days());
+        args.extend(selection.place());
+        Ok(self.read(&args)?.trim().parse().unwrap_or_default())
+    }
+
+    /// The selected commits and their files, newest first, merges aside.
+    pub fn log(&self, selection: &Selection<'_>) -> Result<Vec<Commit>, Trouble> {
+        let options = ["--no-merges".into(), "--numstat".into(), "-M".into()];
+        self.read_log(MAX_COMMITS, options.into_iter().chain(selection.days()), selection)
+    }
+
+    /// The commits that changed a file under this name and its earlier ones, newest first.
+    pub fn follow(&self, selection: &Selection<'_>) -> Result<Vec<Commit>, Trouble> {
+        let options = ["--no-merges", "--numstat", "--follow", "-M"];
+        self.read_log(MAX_COMMITS, options.map(str::to_owned), selection)
+    }
+
+    /// The newest commit of the selection.
+    pub fn newest(&self, selection: &Selection<'_>) -> Result<Option<Commit>, Trouble> {
+        Ok(self.read_log(1, [], selection)?.into_iter().next())
+    }
+
+    /// One commit and its files; a merge is compared with its first parent.
+    pub fn show(&self, hash: &str) -> Result<Commit, Trouble> {
+        let options = ["--diff-merges=first-parent", "--numstat", "-M"].map(str::to_owned);
+        let selection = Selection { range: hash, ..Selection::default() };
+        let commits = self.read_log(1, options, &selection)?;
+        commits.into_iter().next().ok_or_else(|| Trouble::Git("git log told nothing".into()))
+    }
+
+    /// The commits that changed how often a text occurs, newest first.
+    pub fn pickaxe(&self, text: &str, selection: &Selection<'_>) -> Result<Vec<Commit>, Trouble> {
+        self.read_log(MAX_HITS, ["--no-merges".into(), format!("-S{text}")], selection)
+    }
+
+    fn read_log(
+        &self,
+        max: usize,
+        options: impl IntoIterator<Item = String>,
+        selection: &Selection<'_>,
+    ) -> Result<Vec<Commit>, Trouble> {
+        let fixed = [
+            "log", "-z", "--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature", LOG_FORMAT,
+        ];
+        let mut args: Vec<String> = fixed.map(str::to_owned).into();
+        args.push(format!("--max-count={max}"));
+        args.extend(options);
+        args.extend(selection.place());
+        Ok(parse::log(&self.read(&args)?))
+    }
+
+    /// Who last changed each line of a file in a commit, or one line of it. Without a commit git would read the
+    /// working tree, through whatever filters the repository asks for.
+    pub fn blame(
+        &self,
+        repository: &Repository,
+        path: &str,
+        line: Option<u32>,
+    ) -> Result<Vec<Blamed>, Trouble> {
+        let only = line.map(|line| format!("-L{line},{line}"));
+        let path = format!("{}{path}", repository.up);
+        let mut args = vec!["blame", "--no-textconv", "--porcelain"];
+        args.extend(only.as_deref());
+        args.extend([repository.head.as_str(), "--", &path]);
+        Ok(parse::blame(&self.read(&args)?))
+    }
+
+    /// Where a text stands in a commit.
+    pub fn grep(&self, text: &str, selection: &Selection<'_>) -> Result<Vec<Place>, Trouble> {
+        let pattern = format!("-e{text}");
+        let options = ["-n", "-z", "-I", "-F", "--full-name", "--no-color", "--no-textconv"];
+        let mut args = vec!["grep".to_owned()];
+        args.extend(options.map(str::to_owned));
+        args.push(pattern);
+        args.extend(selection.place());
+        match self.try_read(&args)? {
+            Ok(found) => Ok(parse::grep(&found, selection.range)),
+            Err(stderr) if stderr.is_empty() => Ok(Vec::new()),
+            Err(stderr) => Err(Trouble::from_git(&stderr)),
+        }
+    }
+
+    fn read<S: AsRef<str>>(&self, args: &[S]) -> Result<String, Trouble> {
+        self.try_read(args)?.map_err(|stderr| Trouble::from_git(&stderr))
+    }
+
+    /// What git writes, or what it complains about when it fails.
+    fn try_read<S: AsRef<str>>(&self, args: &[S]) -> Result<Result<String, String>, Failure> {
+        let args = BASE.into_iter().chain(args.iter().map(AsRef::as_ref));
+        let mut command = Command::new("git").args(args);
+        for (name, value) in ENVIRONMENT {
+            command = command.env(name, value);
+        }
+        if let Some(directory) = self.directory {
+            command = command.cwd(directory);
+        }
+        let mut output = String::new();
+        let exit = self.ctx.run_lines(command, |line| {
+            output.push_str(line);
+            output.push('\n');
+            Ok(())
+        })?;
+        Ok(if exit.success() { Ok(output) } else { Err(exit.stderr) })
+    }
+}
+
+#[cfg(test)]
+#[path = "git/manifest_tests.rs"]
+mod manifest_tests;

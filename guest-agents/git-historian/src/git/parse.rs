@@ -1,0 +1,206 @@
+//! What git wrote, as facts.
+
+use std::collections::HashMap;
+
+/// One commit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Commit {
+    /// Its hash.
+    pub hash: String,
+    /// Who wrote it, by the repository's mailmap.
+    pub author: String,
+    /// When it came into this history, in seconds since 1970.
+    pub time: i64,
+    /// How many commits came before it: none for the first, several for a merge.
+    pub parents: usize,
+    /// The first line of its message.
+    pub subject: String,
+    /// The rest of its message.
+    pub body: String,
+    /// What it did to files, if that was asked.
+    pub files: Vec<FileChange>,
+}
+
+/// What a commit did to a file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FileChange {
+    /// Its path after the commit.
+    pub path: String,
+    /// Its path before, if that was another.
+    pub renamed_from: Option<String>,
+    /// Lines added and deleted; none of a binary file.
+    pub lines: Option<(u32, u32)>,
+}
+
+/// A name for a commit, usually a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    /// Its name.
+    pub name: String,
+    /// When it was made, in seconds since 1970.
+    pub time: i64,
+    /// The hash of its commit.
+    pub commit: String,
+}
+
+/// A line, and the commit that made it what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blamed {
+    /// The hash of that commit.
+    pub commit: String,
+    /// Who wrote it.
+    pub author: String,
+    /// The line.
+    pub text: String,
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file, from the repository's root.
+    pub path: String,
+    /// The line's number.
+    pub line: u32,
+}
+
+/// Commits in the form of `LOG_FORMAT`, perhaps with `--numstat`, with `-z`.
+pub(super) fn log(output: &str) -> Vec<Commit> {
+    let mut fields = output.trim_end_matches('\n').split('\0').peekable();
+    let mut commits = Vec::new();
+    while let Some(hash) = fields.next_if(|field| !field.is_empty()) {
+        let mut next = || fields.next().unwrap_or_default();
+        let (author, time, parents, subject) = (next(), next(), next(), next());
+        let body = next().trim().to_owned();
+        let mut files = Vec::new();
+        // A hash has no tab, a file's figures have two.
+        while let Some(figures) = fields.next_if(|field| field.contains('\t')) {
+            files.extend(file_change(figures, || fields.next()));
+        }
+        commits.push(Commit {
+            hash: hash.trim_start().to_owned(),
+            author: author.to_owned(),
+            time: time.parse().unwrap_or_default(),
+            parents: parents.split_whitespace().count(),
+            subject: subject.to_owned(),
+            body,
+            files,
+        });
+    }
+    commits
+}
+
+/// `added TAB deleted TAB path`, or without a path the old and the new one in the next fields.
+fn file_change<'a>(
+    figures: &str,
+    mut next: impl FnMut() -> Option<&'a str>,
+) -> Option<FileChange> {
+    let mut figures = figures.trim_start_matches('\n').splitn(3, '\t');
+    let (added, deleted, path) = (figures.next()?, figures.next()?, figures.next()?);
+    let lines = added.parse().ok().zip(deleted.parse().ok());
+    if !path.is_empty() {
+        return Some(FileChange { path: path.to_owned(), renamed_from: None, lines });
+    }
+    let (old, new) = (next()?, next()?);
+    Some(FileChange { path: new.to_owned(), renamed_from: Some(old.to_owned()), lines })
+}
+
+/// Tags in the form of `TAG_FORMAT`. An annotated tag's own object comes before its commit.
+pub(super) fn tags(output: &str) -> Vec<Tag> {
+    let tag = |line: &str| {
+        let mut fields = line.split('\x1f');
+        let (name, time) = (fields.next()?, fields.next()?);
+        let (object, commit) = (fields.next()?, fields.next()?);
+        let commit = if commit.is_empty() { object } else { commit };
+        Some(Tag {
+            name: name.to_owned(),
+            time: time.parse().unwrap_or_default(),
+            commit: commit.to_owned(),
+        })
+    };
+    output.lines().filter_map(tag).collect()
+}
+
+/// `git blame --porcelain`: a commit's author is told at its first line only.
+pub(super) fn blame(output: &str) -> Vec<Blamed> {
+    let mut authors: HashMap<&str, &str> = HashMap::new();
+    let mut commit = "";
+    let mut lines = Vec::new();
+    let mut expects_header = true;
+    for line in output.lines() {
+        if let Some(text) = line.strip_prefix('\t') {
+            let author = authors.get(commit).copied().unwrap_or_default();
+            lines.push(Blamed { commit: commit.into(), author: author.into(), text: text.into() });
+            expects_header = true;
+        } else if expects_header {
+            commit = line.split(' ').next().unwrap_or_default();
+            expects_header = false;
+        } else if let Some(author) = line.strip_prefix("author ") {
+            authors.insert(commit, author);
+        }
+    }
+    lines
+}
+
+/// `git grep -n -z` in a commit: `hash:path NUL line NUL text`.
+pub(super) fn grep(output: &str, hash: &str) -> Vec<Place> {
+    let place = |line: &str| {
+        let mut fields = line.split('\0');
+        let path = fields.next()?.strip_prefix(hash)?.strip_prefix(':')?;
+        Some(Place { path: path.to_owned(), line: fields.next()?.parse().ok()? })
+    };
+    output.lines().filter_map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_with_a_rename_a_binary_file_and_an_empty_commit() {
+        let output = "100e79c\0Ada\x001767225600\0e68ad42\0fix: f\0\0\n1\t0\tsrc/y.rs\0\
+                      e68ad42\0Bob\x001767225500\0172da30 aaaaaaa\0feat: move\0\0\n-\t-\tbin\x000\t0\t\0src/x.rs\0src/y.rs\0\
+                      aaaaaaa\0Ada\x001767225400\0172da30\0nothing\0\0\
+                      172da30\0Ada\x001767225300\0\0init\0Body\nline.\n\0\n1\t0\tREADME.md\0\n";
+        let commits = log(output);
+        let told: Vec<String> = commits
+            .iter()
+            .map(|c| format!("{} {} {} {:?} {:?}", c.hash, c.author, c.parents, c.body, c.files.len()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "100e79c Ada 1 \"\" 1",
+                "e68ad42 Bob 2 \"\" 2",
+                "aaaaaaa Ada 1 \"\" 0",
+                "172da30 Ada 0 \"Body\\nline.\" 1"
+            ]
+        );
+        let moved = &commits[1].files[1];
+        assert_eq!(moved.renamed_from.as_deref(), Some("src/x.rs"));
+        assert_eq!((moved.path.as_str(), moved.lines), ("src/y.rs", Some((0, 0))));
+        assert_eq!(commits[1].files[0].lines, None);
+        assert_eq!(log("\n"), []);
+    }
+
+    #[test]
+    fn light_and_annotated_tags_name_commits() {
+        let tags = tags("v1.1\x1f1767225600\x1fe24bbd2\x1fe68ad42\nv1\x1f1767225500\x1f172da30\x1f\n");
+        assert_eq!(tags[0].commit, "e68ad42");
+        assert_eq!((tags[1].commit.as_str(), tags[1].time), ("172da30", 1_767_225_500));
+    }
+
+    #[test]
+    fn blame_remembers_authors() {
+        let output = "aaa 1 1 2\nauthor Ada\nsummary x\nfilename f\n\tone\naaa 2 2\n\tauthor of tabs\n\
+                      bbb 3 3 1\nauthor Bob\nfilename f\n\t\n";
+        let told: Vec<String> =
+            blame(output).iter().map(|l| format!("{} {} {}", l.commit, l.author, l.text)).collect();
+        assert_eq!(told, ["aaa Ada one", "aaa Ada author of tabs", "bbb Bob "]);
+    }
+
+    #[test]
+    fn grep_tells_places() {
+        let places = grep("abc:src/a:b.rs\x0012\0let x\n", "abc");
+        assert_eq!(places, [Place { path: "src/a:b.rs".into(), line: 12 }]);
+    }
+}

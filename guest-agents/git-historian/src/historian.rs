@@ -1,0 +1,436 @@
+//! From a question to its answer: which facts it takes, and the sections that tell them as they become known.
+
+use std::collections::HashSet;
+
+use a2a_hub_sdk::{Artifact, Context, Failure, Part, PartContent, TextStream};
+use jiff::ToSpan;
+use jiff::civil::Date;
+
+use crate::answer::{self, Examples};
+use crate::git::{Commit, Git, MAX_COMMITS, Repository, Selection};
+use crate::markdown::{code, count, day, plain, short};
+use crate::paths::{self, Found};
+use crate::question::Question;
+use crate::span::Span;
+use crate::trouble::Trouble;
+use crate::{releases, tally};
+
+/// What "what changed?" means without a time.
+const RECENT_DAYS: i64 = 14;
+
+/// Enough commits to find a file that people care about, for examples.
+const GLIMPSE: &str = "HEAD";
+
+/// Newest tags that are named when a revision is unknown.
+const TAGS_NAMED: usize = 3;
+
+/// The answer's artifact.
+pub const ANSWER: &str = "answer";
+
+/// Answers a question about the repository around a directory; returns the answer in a sentence.
+pub(crate) fn answer(
+    ctx: &Context,
+    directory: Option<&str>,
+    question: &Question,
+    today: Date,
+) -> Result<String, Trouble> {
+    let git = Git::new(ctx, directory);
+    let repository = git.open()?;
+    let report = Report { ctx, stream: ctx.text_stream(ANSWER), text: String::new() };
+    Historian { ctx, git, repository, today, report }.answer(question)
+}
+
+/// The answer as it grows.
+struct Report<'a> {
+    ctx: &'a Context,
+    stream: TextStream<'a>,
+    text: String,
+}
+
+impl Report<'_> {
+    fn add(&mut self, section: &str) -> Result<(), Failure> {
+        let gap = if self.text.is_empty() { "" } else { "\n\n" };
+        let piece = format!("{gap}{section}");
+        self.stream.push(&piece)?;
+        self.stream.flush()?;
+        self.text += &piece;
+        Ok(())
+    }
+
+    /// Replaces the pieces by the whole.
+    fn finish(self) -> Result<(), Failure> {
+        let part = Part {
+            content: PartContent::Text(self.text),
+            filename: None,
+            media_type: Some("text/markdown".into()),
+            metadata: None,
+        };
+        self.ctx.artifact(Artifact::new(ANSWER, vec![part]).named("Answer"))
+    }
+}
+
+/// The part of the history that a question is about.
+#[derive(Default)]
+struct Scope {
+    range: String,
+    since: Option<Date>,
+    until: Option<Date>,
+    path: Option<String>,
+    is_file: bool,
+    /// ` since 2026-11-14 in src`, or nothing.
+    label: String,
+}
+
+impl Scope {
+    fn selection(&self) -> Selection<'_> {
+        let Self { range, since, until, path, .. } = self;
+        Selection { range, since: *since, until: *until, path: path.as_deref() }
+    }
+}
+
+struct Historian<'a> {
+    ctx: &'a Context,
+    git: Git<'a>,
+    repository: Repository,
+    today: Date,
+    report: Report<'a>,
+}
+
+impl Historian<'_> {
+    fn answer(mut self, question: &Question) -> Result<String, Trouble> {
+        let summary = match question {
+            Question::Changes { span, path } => self.changes(span, path.as_deref()),
+            Question::Release { version } => self.release(version.as_deref()),
+            Question::People { span, path } => self.people(span, path.as_deref()),
+            Question::Origin { text, path } => self.origin(text, path.as_deref()),
+            Question::Line { path, line } => self.line(path, *line),
+            Question::History { path } => self.history(path),
+            Question::HotSpots { span, path } => self.hot_spots(span, path.as_deref()),
+            Question::Commit { rev } => self.commit(rev),
+            Question::Help => self.help(),
+        }?;
+        if self.repository.shallow {
+            self.report.add(
+                "> This is a shallow clone: what is older is not here, and the oldest commit seems to have made \
+                 everything. `git fetch --unshallow` brings the rest.",
+            )?;
+        }
+        self.report.finish()?;
+        Ok(summary)
+    }
+
+    fn changes(&mut self, span: &Span, path: Option<&str>) -> Result<String, Trouble> {
+        let recent = Span::Days { first: self.days_ago(RECENT_DAYS), last: None };
+        let span = if *span == Span::Unsaid { &recent } else { span };
+        let scope = self.scope(span, path)?;
+        let commits = self.read(&scope)?;
+        self.report.add(&format!("## What changed{}", scope.label))?;
+        if commits.is_empty() {
+            return self.nothing(&scope);
+        }
+        self.tell_commits(&commits)?;
+        Ok(format!("{} Most of it: {}.", answer::overview(&commits), self.main_thing(&commits)))
+    }
+
+    fn release(&mut self, version: Option<&str>) -> Result<String, Trouble> {
+        let tags = self.git.tags(None)?;
+        let release = match version {
+            Some(version) => releases::find(&tags, version).ok_or_else(|| self.unknown_tag(version, &tags)),
+            None => releases::latest(&tags).ok_or(Trouble::NoReleases),
+        }?;
+        let merged = self.git.tags(Some(&release.commit))?;
+        let previous = releases::previous(&merged, release);
+        let range = match previous {
+            Some(previous) => format!("{}..{}", previous.commit, release.commit),
+            None => release.commit.clone(),
+        };
+        let commits = self.read(&Scope { range, ..Scope::default() })?;
+        let after = match previous {
+            Some(previous) => format!("after {} of {}", code(&previous.name), day(previous.time)),
+            None => "the first release I know".into(),
+        };
+        let name = code(&release.name);
+        self.report.add(&format!("## Release {name}\n\nMade on {}, {after}.", day(release.time)))?;
+        if commits.is_empty() {
+            return Ok(format!("{name} has no commits of its own, {after}."));
+        }
+        self.tell_commits(&commits)?;
+        Ok(format!("{name}, {after}: {}", answer::overview(&commits)))
+    }
+
+    /// The sections that tell a range of commits.
+    fn tell_commits(&mut self, commits: &[Commit]) -> Result<(), Failure> {
+        self.report.add(&answer::overview(commits))?;
+        self.report.add(&answer::groups(commits))?;
+        self.report.add(&answer::people_line(commits))?;
+        if let Some(table) = answer::files(commits, |_| true) {
+            self.report.add(&format!("### Files most changed\n\n{table}"))?;
+        }
+        Ok(())
+    }
+
+    fn people(&mut self, span: &Span, path: Option<&str>) -> Result<String, Trouble> {
+        let scope = self.scope(span, path)?;
+        if scope.is_file && *span == Span::Unsaid {
+            return self.experts(&scope);
+        }
+        let commits = self.read(&scope)?;
+        self.report.add(&format!("## Who works here{}", scope.label))?;
+        if commits.is_empty() {
+            return self.nothing(&scope);
+        }
+        let people = tally::people(&commits);
+        let since = self.days_ago(90);
+        let active = people.iter().filter(|person| day(person.last) >= since).count();
+        let summary = format!(
+            "{} made {}; {active} of them in the last 90 days.",
+            count(people.len(), "person"),
+            count(commits.len(), "commit"),
+        );
+        self.report.add(&summary)?;
+        self.report.add(&answer::people(&people))?;
+        let ranked = people.iter().map(|person| (person.name.as_str(), person.last));
+        let advice = answer::whom_to_ask(ranked, self.today);
+        self.report.add(&advice)?;
+        Ok(format!("{summary} {advice}"))
+    }
+
+    fn experts(&mut self, scope: &Scope) -> Result<String, Trouble> {
+        let path = scope.path.as_deref().unwrap_or_default();
+        self.ctx.say(format!("reading who wrote {path} …"))?;
+        let commits = self.git.follow(&scope.selection())?;
+        let blamed = self.git.blame(&self.repository, path, None)?;
+        let people = tally::people(&commits);
+        let owners = answer::owners(&blamed, &people);
+        self.report.add(&format!("## Who knows {}", code(path)))?;
+        let ranked = owners.iter().filter_map(|owner| Some((owner.name, owner.person?.last)));
+        let advice = answer::whom_to_ask(ranked, self.today);
+        self.report.add(&advice)?;
+        self.report.add(&answer::owners_table(&owners))?;
+        Ok(format!("{}: {advice}", code(path)))
+    }
+
+    fn origin(&mut self, text: &str, path: Option<&str>) -> Result<String, Trouble> {
+        let scope = self.scope(&Span::Unsaid, path)?;
+        self.ctx.say(format!("searching the history for {} …", code(text)))?;
+        let commits = self.git.pickaxe(text, &scope.selection())?;
+        let name = code(text);
+        self.report.add(&format!("## Where {name} comes from{}", scope.label))?;
+        let Some((first, later)) = commits.split_last() else {
+            let answer = format!(
+                "No commit{} added or removed {name}. The search is exact, upper and lower case included: quote the \
+                 text as it stands in the file, without line breaks.",
+                scope.label
+            );
+            self.report.add(&answer)?;
+            return Ok(answer);
+        };
+        self.report.add(&format!("It was introduced by\n\n{}", answer::commit(first)))?;
+        self.report.add(&answer::released(&self.git.tags_containing(&first.hash)?))?;
+        if !later.is_empty() {
+            self.report.add(&answer::later(later))?;
+        }
+        let places = self.git.grep(text, &scope.selection())?;
+        self.report.add(&answer::places(&places))?;
+        let now = if places.is_empty() { ", and is gone today" } else { "" };
+        Ok(format!("{name} was introduced by {}{now}.", answer::commit_line(first)))
+    }
+
+    fn line(&mut self, path: &str, line: u32) -> Result<String, Trouble> {
+        let Found::File(path) = self.find(path)? else {
+            return Err(Trouble::UnknownPath { asked: format!("{path}:{line}"), nearest: Vec::new() });
+        };
+        let blamed = match self.git.blame(&self.repository, &path, Some(line)) {
+            Err(Trouble::Git(complaint)) if complaint.contains("has only") => Vec::new(),
+            blamed => blamed?,
+        };
+        let Some(blamed) = blamed.into_iter().next() else {
+            return Err(Trouble::NoSuchLine { path, line });
+        };
+        let commit = self.git.show(&blamed.commit)?;
+        let place = code(&format!("{path}:{line}"));
+        self.report.add(&format!("## Why {place} is here\n\n{}", code(blamed.text.trim())))?;
+        self.report.add(&format!("It was last changed by\n\n{}", answer::commit(&commit)))?;
+        self.report.add(&answer::released(&self.git.tags_containing(&commit.hash)?))?;
+        Ok(format!("{place} was last changed by {}.", answer::commit_line(&commit)))
+    }
+
+    fn history(&mut self, asked: &str) -> Result<String, Trouble> {
+        let (path, is_file, gone) = match self.find(asked) {
+            Ok(Found::Root) => return self.changes(&Span::Unsaid, None),
+            Ok(Found::File(path)) => (path, true, false),
+            Ok(Found::Folder(path)) => (path, false, false),
+            Err(trouble) => {
+                let path = asked.trim_start_matches("./").trim_end_matches('/').to_owned();
+                let selection = Selection { range: &self.repository.head, path: Some(&path), ..Selection::default() };
+                self.git.newest(&selection)?.ok_or(trouble)?;
+                (path, false, true)
+            }
+        };
+        self.ctx.say(format!("reading the history of {path} …"))?;
+        let selection = Selection { range: &self.repository.head, path: Some(&path), ..Selection::default() };
+        let commits = if is_file { self.git.follow(&selection) } else { self.git.log(&selection) }?;
+        let name = code(&path);
+        self.report.add(&format!("## History of {name}"))?;
+        let (Some(newest), Some(oldest)) = (commits.first(), commits.last()) else {
+            self.report.add("Only merges touched it.")?;
+            return Ok(format!("only merges touched {name}"));
+        };
+        let end = if gone { "removed or renamed by" } else { "last changed by" };
+        let summary = format!(
+            "{} by {}: first in {}, {end} {}.",
+            count(commits.len(), "commit"),
+            count(tally::people(&commits).len(), "person"),
+            answer::commit_line(oldest),
+            answer::commit_line(newest),
+        );
+        self.report.add(&summary)?;
+        self.report.add(&answer::history(&commits, &path))?;
+        self.report.add(&answer::people_line(&commits))?;
+        Ok(format!("{name}: {summary}"))
+    }
+
+    fn hot_spots(&mut self, span: &Span, path: Option<&str>) -> Result<String, Trouble> {
+        let scope = self.scope(span, path)?;
+        let commits = self.read(&scope)?;
+        let files: HashSet<String> = self.git.files(&self.repository.head)?.into_iter().collect();
+        self.report.add(&format!("## Files that change most{}", scope.label))?;
+        let Some(table) = answer::files(&commits, |path| files.contains(path)) else {
+            return self.nothing(&scope);
+        };
+        self.report.add(&table)?;
+        self.report.add(&format!("Counted over {}; files that are gone are left out.", count(commits.len(), "commit")))?;
+        let tallied = tally::files(&commits);
+        let hottest = tallied.iter().find(|file| files.contains(file.path));
+        let hottest = hottest.map(|file| format!("{} with {}", code(file.path), count(file.commits, "commit")));
+        Ok(format!("Changed most: {}.", hottest.unwrap_or_default()))
+    }
+
+    fn commit(&mut self, rev: &str) -> Result<String, Trouble> {
+        let hash = self.revision(rev)?;
+        let commit = self.git.show(&hash)?;
+        self.report.add(&format!("## Commit {}\n\n{}", code(short(&hash)), answer::commit(&commit)))?;
+        self.report.add(&answer::released(&self.git.tags_containing(&hash)?))?;
+        if !commit.files.is_empty() {
+            self.report.add(&answer::changed_files(&commit))?;
+        }
+        Ok(answer::commit_line(&commit))
+    }
+
+    fn help(&mut self) -> Result<String, Trouble> {
+        let newest = self.git.show(GLIMPSE)?;
+        let files = self.git.files(&self.repository.head)?;
+        let touched = newest.files.iter().map(|change| &change.path).find(|path| files.contains(path));
+        let tag = releases::latest(&self.git.tags(None)?).map(|tag| tag.name.clone());
+        let examples = Examples {
+            path: touched.or(files.first()).cloned(),
+            tag,
+            commit: short(&self.repository.head).to_owned(),
+        };
+        self.report.add(&answer::help(&examples))?;
+        Ok("I answer questions about this repository's history; the answer has examples.".into())
+    }
+
+    /// What there is when a question finds nothing.
+    fn nothing(&mut self, scope: &Scope) -> Result<String, Trouble> {
+        let everything =
+            Selection { range: &self.repository.head, path: scope.path.as_deref(), ..Selection::default() };
+        let newest = self.git.newest(&everything)?;
+        let newest = newest.map(|commit| format!(" The newest one is {}.", answer::commit_line(&commit)));
+        let answer = format!("No commits{}.{}", scope.label, newest.unwrap_or_default());
+        self.report.add(&answer)?;
+        Ok(answer)
+    }
+
+    /// Reads the commits of a scope, saying how many.
+    fn read(&mut self, scope: &Scope) -> Result<Vec<Commit>, Trouble> {
+        let selection = scope.selection();
+        let number = self.git.count(&selection)?;
+        if number == 0 {
+            return Ok(Vec::new());
+        }
+        let newest = if number == MAX_COMMITS { "the newest " } else { "" };
+        self.ctx.say(format!("reading {newest}{} …", count(number, "commit")))?;
+        let commits = self.git.log(&selection)?;
+        if number == MAX_COMMITS {
+            let limit = count(MAX_COMMITS, "commit");
+            self.report.add(&format!("> Only the newest {limit} were read; a shorter time tells more."))?;
+        }
+        Ok(commits)
+    }
+
+    fn scope(&self, span: &Span, path: Option<&str>) -> Result<Scope, Trouble> {
+        let mut scope = Scope { range: self.repository.head.clone(), ..Scope::default() };
+        match span {
+            Span::Unsaid => {}
+            Span::Days { first, last } => {
+                (scope.since, scope.until) = (Some(*first), last.filter(|last| *last != self.today));
+                scope.label = match scope.until {
+                    None => format!(" since {first}"),
+                    Some(last) if last == *first => format!(" on {first}"),
+                    Some(last) => format!(" from {first} to {last}"),
+                };
+            }
+            Span::Revs { from, to } => {
+                scope.range = format!("{}..", self.revision(from)?);
+                scope.range += &to.as_deref().map_or(Ok(self.repository.head.clone()), |to| self.revision(to))?;
+                let to = to.as_deref().map(|to| format!(" until {}", code(to)));
+                scope.label = format!(" since {}{}", code(from), to.unwrap_or_default());
+            }
+            Span::Unreleased => {
+                let tags = self.git.tags(Some(&self.repository.head))?;
+                let latest = releases::latest(&tags).ok_or(Trouble::NoReleases)?;
+                scope.range = format!("{}..{}", latest.commit, self.repository.head);
+                scope.label = format!(" since {}", code(&latest.name));
+            }
+        }
+        match path.map(|path| self.find(path)).transpose()? {
+            None | Some(Found::Root) => {}
+            Some(Found::File(path)) => (scope.path, scope.is_file) = (Some(path), true),
+            Some(Found::Folder(path)) => scope.path = Some(path),
+        }
+        if let Some(path) = &scope.path {
+            scope.label += &format!(" in {}", code(path));
+        }
+        Ok(scope)
+    }
+
+    fn find(&self, asked: &str) -> Result<Found, Trouble> {
+        let files = self.git.files(&self.repository.head)?;
+        paths::find(asked, &files).map_err(|nearest| Trouble::UnknownPath { asked: asked.to_owned(), nearest })
+    }
+
+    /// The commit a revision names, or a version of which there is a tag.
+    fn revision(&self, asked: &str) -> Result<String, Trouble> {
+        if let Some(hash) = self.git.commit_id(asked)? {
+            return Ok(hash);
+        }
+        let tags = self.git.tags(None)?;
+        let tag = releases::find(&tags, asked).ok_or_else(|| self.unknown_revision(asked, &tags))?;
+        Ok(tag.commit.clone())
+    }
+
+    fn unknown_tag(&self, asked: &str, tags: &[crate::git::Tag]) -> Trouble {
+        if tags.is_empty() { Trouble::NoReleases } else { self.unknown_revision(asked, tags) }
+    }
+
+    fn unknown_revision(&self, asked: &str, tags: &[crate::git::Tag]) -> Trouble {
+        let names = || tags.iter().map(|tag| tag.name.as_str());
+        let mut nearest = paths::nearest(asked, names());
+        if nearest.is_empty() {
+            nearest = names().take(TAGS_NAMED).map(str::to_owned).collect();
+        }
+        Trouble::UnknownRevision { asked: asked.to_owned(), tags: nearest }
+    }
+
+    fn days_ago(&self, days: i64) -> Date {
+        self.today.saturating_sub(days.days())
+    }
+
+    /// The group with the most commits.
+    fn main_thing(&self, commits: &[Commit]) -> String {
+        let groups = tally::groups(commits);
+        let largest = groups.iter().max_by_key(|(_, commits)| commits.len());
+        largest.map(|(title, commits)| format!("{} ({})", plain(title), commits.len())).unwrap_or_default()
+    }
+}

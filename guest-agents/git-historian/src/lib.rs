@@ -1,0 +1,94 @@
+//! Answers questions about a repository's history, in plain language, without an account or a model.
+//!
+//! ```text
+//! question   a sentence -> Question           pure; words and span help it
+//! historian  Question -> which facts, in which order; sections go out as they are ready
+//! git        every invocation, held to manifest.toml; parse: what git wrote -> facts
+//! tally      facts added up                   pure, as are releases and paths
+//! answer     facts -> Markdown                pure; markdown helps it
+//! trouble    why there is no answer, and the way out
+//! ```
+
+mod answer;
+mod git;
+mod historian;
+mod markdown;
+mod paths;
+mod question;
+mod releases;
+mod span;
+mod tally;
+mod trouble;
+mod words;
+
+use a2a_hub_sdk::prelude::*;
+use jiff::civil::Date;
+
+use question::Question;
+use trouble::Trouble;
+
+/// The agent.
+pub struct GitHistorian;
+
+export!(GitHistorian, manifest = "../manifest.toml");
+
+impl Agent for GitHistorian {
+    fn card() -> Card {
+        let description = "Answers questions about a git repository's history: what changed, who knows what, where a \
+                           line comes from. Needs neither an account nor a model.";
+        Card::new("git-historian", description, env!("CARGO_PKG_VERSION"))
+            .output("text/markdown")
+            .skill("changes", "Changes", "What changed in a time, a range or a folder", &["git", "history"])
+            .example("what changed last week?")
+            .example("what changed since v1.1 in src/?")
+            .skill("releases", "Releases", "What a release brought, by kind or area", &["git", "changelog"])
+            .example("summarise release v1.2")
+            .skill("people", "People", "Who knows a file best, who works here", &["git", "review"])
+            .example("who knows src/lib.rs best?")
+            .example("who works on this repository?")
+            .skill("origin", "Origin", "When and why a text or a line came in", &["git", "blame"])
+            .example("when was \"MAX_LINE\" introduced?")
+            .example("why is src/lib.rs:42 here?")
+            .example("history of src/lib.rs")
+            .example("show commit abc1234")
+            .skill("hot-spots", "Hot spots", "Which files change most", &["git", "quality"])
+            .example("which files change most?")
+    }
+
+    fn run(ctx: &Context, task: &Task) -> Run {
+        answer(ctx, task, today())
+    }
+
+    fn health(ctx: &Context) -> Health {
+        match git::Git::new(ctx, None).version() {
+            Ok(version) => Health::healthy().with_version(version),
+            Err(trouble) => Health::unhealthy(trouble.to_string())
+                .with_fix("install git, and grant it to git-historian in the hub's configuration"),
+        }
+    }
+}
+
+/// Answers a task as if it were that day (of UTC).
+pub fn answer(ctx: &Context, task: &Task, today: Date) -> Run {
+    let question = Question::parse(&task.text(), today);
+    match historian::answer(ctx, task.working_directory.as_deref(), &question, today) {
+        Ok(summary) => ctx.done(summary),
+        Err(Trouble::Hub(failure)) => Err(failure),
+        Err(trouble) => ctx.fail(trouble.reason(), sentence(&trouble.to_string())),
+    }
+}
+
+/// A fragment as a sentence.
+fn sentence(fragment: &str) -> String {
+    let mut letters = fragment.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    let end = if fragment.ends_with(['?', '.']) { "" } else { "." };
+    format!("{}{}{end}", first.unwrap_or_default(), letters.as_str())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one look at the clock; everything below is told the day")]
+fn today() -> Date {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seconds = since_1970.map_or(0, |time| i64::try_from(time.as_secs()).unwrap_or_default());
+    markdown::day(seconds)
+}

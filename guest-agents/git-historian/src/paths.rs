@@ -1,0 +1,121 @@
+//! Finding the file or folder a question means, or the nearest ones there are.
+
+use std::collections::BTreeSet;
+
+/// A suggestion more than this share of its length away would be a guess.
+const FARTHEST: usize = 3;
+
+/// At most this many suggestions.
+const SUGGESTIONS: usize = 3;
+
+/// What a path in a question means.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The repository as a whole.
+    Root,
+    /// This file.
+    File(String),
+    /// This folder.
+    Folder(String),
+}
+
+/// Finds a path, or a name that only one file or folder has; or else the nearest paths.
+pub(crate) fn find(asked: &str, files: &[String]) -> Result<Found, Vec<String>> {
+    let path = asked.trim_start_matches("./").trim_matches('/');
+    if path.is_empty() || path == "." {
+        return Ok(Found::Root);
+    }
+    if files.iter().any(|file| file == path) {
+        return Ok(Found::File(path.to_owned()));
+    }
+    let folders: BTreeSet<&str> = files.iter().flat_map(|file| folders(file)).collect();
+    if folders.contains(path) {
+        return Ok(Found::Folder(path.to_owned()));
+    }
+    let named = |whole: &&str| is_named(whole, path);
+    let files_named: Vec<&str> = files.iter().map(String::as_str).filter(named).collect();
+    let folders_named: Vec<&str> = folders.iter().copied().filter(named).collect();
+    match (files_named.as_slice(), folders_named.as_slice()) {
+        ([file], []) => Ok(Found::File((*file).to_owned())),
+        ([], [folder]) => Ok(Found::Folder((*folder).to_owned())),
+        ([], []) => Err(nearest(path, files.iter().map(String::as_str).chain(folders))),
+        (files, folders) => {
+            let all = folders.iter().chain(files);
+            Err(all.take(SUGGESTIONS).map(|&path| path.to_owned()).collect())
+        }
+    }
+}
+
+fn folders(file: &str) -> impl Iterator<Item = &str> {
+    file.match_indices('/').map(|(at, _)| &file[..at])
+}
+
+/// Whether the end of a path, or a file's name without its extension, is the one asked for. Case does not count.
+fn is_named(whole: &str, asked: &str) -> bool {
+    let (whole, asked) = (whole.to_lowercase(), asked.to_lowercase());
+    let name = whole.rsplit('/').next().unwrap_or_default();
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let ends = whole.strip_suffix(asked.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
+    ends || stem == asked
+}
+
+/// The nearest names, by how many letters must change in the whole or in the last part.
+pub(crate) fn nearest<'a>(asked: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let asked = asked.to_lowercase();
+    let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut scored: Vec<(usize, &str)> = names
+        .map(|name| {
+            let lower = name.to_lowercase();
+            let whole = distance(&asked, &lower);
+            (whole.min(distance(&last(&asked), &last(&lower)) + 1), name)
+        })
+        .filter(|(distance, _)| *distance <= asked.len().div_ceil(FARTHEST))
+        .collect();
+    scored.sort_unstable();
+    scored.into_iter().take(SUGGESTIONS).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// How many letters must be added, removed or changed.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, a) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_found_by_whole_end_or_stem() {
+        let files = ["README.md", "src/lib.rs", "src/parser/mod.rs", "src/lexer.rs", "tests/lib.rs"];
+        let files = files.map(str::to_owned);
+        let file = |path: &str| Ok(Found::File(path.into()));
+        let folder = |path: &str| Ok(Found::Folder(path.into()));
+        let near = |paths: &[&str]| Err(paths.iter().map(|&path| path.to_owned()).collect());
+        let cases = [
+            (".", Ok(Found::Root)),
+            ("src/lib.rs", file("src/lib.rs")),
+            ("./src/", folder("src")),
+            ("lexer", file("src/lexer.rs")),
+            ("readme", file("README.md")),
+            ("parser", folder("src/parser")),
+            ("parser/mod.rs", file("src/parser/mod.rs")),
+            ("lib.rs", near(&["src/lib.rs", "tests/lib.rs"])),
+            ("src/lexr.rs", near(&["src/lexer.rs", "src/lib.rs"])),
+            ("pasrer", near(&["src/parser"])),
+            ("zebra", near(&[])),
+        ];
+        for (asked, expected) in cases {
+            assert_eq!(find(asked, &files), expected, "{asked}");
+        }
+    }
+}

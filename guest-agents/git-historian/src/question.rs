@@ -1,0 +1,378 @@
+//! What was asked: from a plain sentence to a [`Question`].
+
+use jiff::civil::Date;
+
+use crate::span::{self, Span};
+use crate::words::{self, Word};
+
+/// Something this agent can find out. Paths and revisions are as the user wrote them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    /// What changed in that span, there.
+    Changes { span: Span, path: Option<String> },
+    /// What a release brought: this one, or the latest.
+    Release { version: Option<String> },
+    /// Who works on it, or knows it best.
+    People { span: Span, path: Option<String> },
+    /// Which commits brought this text, and which took it away.
+    Origin { text: String, path: Option<String> },
+    /// Why a line is as it is.
+    Line { path: String, line: u32 },
+    /// What happened to a file or folder, from the beginning.
+    History { path: String },
+    /// Which files change most.
+    HotSpots { span: Span, path: Option<String> },
+    /// What one commit did.
+    Commit { rev: String },
+    /// What can be asked, or nothing that was understood.
+    Help,
+}
+
+/// Verbs whose object came into the code or left it.
+const ORIGIN_VERBS: [&str; 13] = [
+    "introduced", "introduce", "added", "add", "created", "create", "removed", "remove", "deleted",
+    "delete", "dropped", "appear", "appeared",
+];
+
+/// What stands before a path.
+const BEFORE_PATH: [&str; 14] = [
+    "in", "under", "of", "to", "inside", "within", "file", "folder", "directory", "know", "knows",
+    "about", "on", "touched",
+];
+
+/// What never is a path, though it may stand where one could.
+const NOT_A_PATH: [&str; 34] = [
+    "a", "an", "the", "this", "that", "these", "it", "its", "here", "there", "repo", "repository",
+    "project", "code", "codebase", "history", "commit", "commits", "release", "version", "general",
+    "total", "all", "most", "best", "change", "changes", "file", "files", "folder", "directory",
+    "line", "me", "what",
+];
+
+/// What may stand between "the" and the text that is searched for.
+const NOUNS: [&str; 19] = [
+    "a", "an", "the", "function", "fn", "method", "constant", "const", "type", "struct", "enum",
+    "trait", "class", "variable", "option", "flag", "setting", "text", "string",
+];
+
+impl Question {
+    /// Understands a sentence. `today` gives "last week" its meaning.
+    pub fn parse(sentence: &str, today: Date) -> Self {
+        let mut words = words::split(sentence);
+        let span = span::find(&words, today).map(|(span, at)| {
+            words.drain(at);
+            span
+        });
+        let sentence = Sentence { path: path(&words), words, span: span.unwrap_or_default() };
+        sentence
+            .line()
+            .or_else(|| sentence.origin())
+            .or_else(|| sentence.hot_spots())
+            .or_else(|| sentence.commit())
+            .or_else(|| sentence.release())
+            .or_else(|| sentence.people())
+            .or_else(|| sentence.history())
+            .or_else(|| sentence.changes())
+            .unwrap_or(Self::Help)
+    }
+}
+
+/// A sentence whose span was taken out. Each kind of question looks for itself in it.
+struct Sentence {
+    words: Vec<Word>,
+    span: Span,
+    path: Option<String>,
+}
+
+impl Sentence {
+    fn has(&self, any: &[&str]) -> bool {
+        self.words.iter().any(|word| !word.quoted && any.contains(&word.lower.as_str()))
+    }
+
+    /// The word after one of these.
+    fn after(&self, any: &[&str]) -> Option<&Word> {
+        let at = self.words.iter().position(|word| any.contains(&word.lower.as_str()))?;
+        self.words.get(at + 1)
+    }
+
+    /// "why is src/x.rs:42 here?", "who wrote line 42 of src/x.rs?"
+    fn line(&self) -> Option<Question> {
+        let joined = self.words.iter().find_map(|word| {
+            let (path, line) = word.text.split_once(':')?;
+            // An editor's `path:line:column`.
+            let line = line.split(':').next()?.parse().ok()?;
+            Some(Question::Line { path: path.to_owned(), line })
+        });
+        joined.or_else(|| {
+            let line = self.after(&["line"])?.text.parse().ok()?;
+            Some(Question::Line { path: self.path.clone()?, line })
+        })
+    }
+
+    fn origin(&self) -> Option<Question> {
+        let first = self.words.first()?.lower.as_str();
+        let asks = ["when", "who", "why", "which", "where", "what", "how"].contains(&first);
+        let verb = self.words.iter().rposition(|word| ORIGIN_VERBS.contains(&word.lower.as_str()));
+        let end = verb.or_else(|| self.reason_or_source())?;
+        let text = match (asks, self.quoted_text()) {
+            (_, Some(text)) => text,
+            // Files were added, lines were removed: that is about changes, not about a text.
+            (false, None) => return None,
+            (true, None) => self.object(verb, end)?,
+        };
+        let text = text.trim().to_owned();
+        let vague = ["this", "it", "that", "this line", "that line", "files", "commits"];
+        if text.is_empty() || vague.contains(&text.to_lowercase().as_str()) {
+            return None;
+        }
+        if looks_like_path(&text) {
+            return Some(Question::History { path: text });
+        }
+        let path = self.path.clone().filter(|path| *path != text);
+        Some(Question::Origin { text, path })
+    }
+
+    /// Where "why is X here", "why does X exist" and "where does X come from" end.
+    fn reason_or_source(&self) -> Option<usize> {
+        let (tails, first): (&[&str], _) = match self.words.first()?.lower.as_str() {
+            "why" | "why's" => (&["here", "there", "exist", "exists", "needed"], 1),
+            "where" => (&["come", "comes", "from"], 1),
+            _ => return None,
+        };
+        let mut tail = self.words.iter().skip(first);
+        tail.position(|word| tails.contains(&word.lower.as_str())).map(|at| at + first)
+    }
+
+    fn quoted_text(&self) -> Option<String> {
+        let word = self.words.iter().find(|word| word.quoted && Some(&word.text) != self.path.as_ref());
+        word.map(|word| word.text.clone())
+    }
+
+    /// "when was OBJECT added", "who added OBJECT", "which commit removed OBJECT in src/"
+    fn object(&self, verb: Option<usize>, end: usize) -> Option<String> {
+        let auxiliary = |word: &Word| {
+            let auxiliaries = ["was", "were", "is", "are", "did", "does", "do", "has", "have"];
+            auxiliaries.contains(&word.lower.as_str())
+        };
+        let between = match self.words[..end].iter().position(auxiliary) {
+            Some(at) => &self.words[at + 1..end],
+            None => &self.words[verb? + 1..],
+        };
+        let path = self.path.as_deref();
+        let own = |word: &&Word| between.len() == 1 || Some(word.text.as_str()) != path;
+        let mut object: Vec<&str> = between.iter().filter(own).map(|w| w.text.as_str()).collect();
+        let leading = object.iter().take_while(|word| NOUNS.contains(&word.to_lowercase().as_str()));
+        object.drain(..leading.count());
+        while object.last().is_some_and(|word| ["in", "to", "of", "from", "first"].contains(word)) {
+            object.pop();
+        }
+        Some(object.join(" "))
+    }
+
+    fn hot_spots(&self) -> Option<Question> {
+        let words = ["hotspot", "hotspots", "hot-spot", "hot-spots", "churn"];
+        let pair = |a: &str, b: &[&str]| self.after(&[a]).is_some_and(|w| b.contains(&w.lower.as_str()));
+        let asked = self.has(&words)
+            || pair("hot", &["spot", "spots"])
+            || (self.has(&["most", "often"])
+                && self.has(&["change", "changes", "changed", "edited", "modified", "touched"])
+                && !self.has(&["who"]));
+        asked.then(|| Question::HotSpots { span: self.span.clone(), path: self.path.clone() })
+    }
+
+    fn commit(&self) -> Option<Question> {
+        let named = self.words.iter().find(|word| is_revision(&word.text));
+        let said = self.after(&["commit"]).filter(|word| self.words.len() <= 4 && !is_small(word));
+        let rev = named.or(said).filter(|_| self.span == Span::Unsaid)?;
+        Some(Question::Commit { rev: rev.text.clone() })
+    }
+
+    fn release(&self) -> Option<Question> {
+        const RELEASE: [&str; 4] = ["release", "version", "tag", "releases"];
+        if self.span != Span::Unsaid {
+            return None;
+        }
+        let version = self.words.iter().find(|word| is_version(&word.text));
+        let named = self.after(&RELEASE).filter(|word| !is_small(word) && word.lower != "notes");
+        let version = version.or(named).map(|word| word.text.clone());
+        let latest = self.has(&RELEASE) || self.has(&["changelog"]);
+        (version.is_some() || latest).then_some(Question::Release { version })
+    }
+
+    fn people(&self) -> Option<Question> {
+        const PEOPLE: [&str; 12] = [
+            "who", "who's", "whom", "contributor", "contributors", "author", "authors", "people",
+            "team", "maintainer", "maintainers", "owner",
+        ];
+        let asked = self.has(&PEOPLE);
+        asked.then(|| Question::People { span: self.span.clone(), path: self.path.clone() })
+    }
+
+    fn history(&self) -> Option<Question> {
+        let path = self.path.clone().filter(|_| self.span == Span::Unsaid)?;
+        let words = ["history", "log", "story", "evolution", "evolve", "happened", "about"];
+        let alone = self.words.len() == 1;
+        (alone || self.has(&words) || self.says_change()).then_some(Question::History { path })
+    }
+
+    fn changes(&self) -> Option<Question> {
+        let asked = self.says_change() || self.span != Span::Unsaid || self.has(&["history", "log"]);
+        asked.then(|| Question::Changes { span: self.span.clone(), path: self.path.clone() })
+    }
+
+    fn says_change(&self) -> bool {
+        self.has(&[
+            "change", "changes", "changed", "changing", "new", "news", "what's", "happened",
+            "happening", "commits", "did", "done", "diff", "activity", "added", "removed", "progress",
+            "summarise", "summarize", "summary",
+        ])
+    }
+}
+
+/// The path a sentence names: what looks like one, or else what stands where one would.
+fn path(words: &[Word]) -> Option<String> {
+    let looks = words.iter().find(|word| !word.text.contains("..") && looks_like_path(&word.text));
+    let placed = || {
+        let mut places = (0..words.len()).rev().filter(|&at| {
+            !words[at].quoted && BEFORE_PATH.contains(&words[at].lower.as_str())
+        });
+        places.find_map(|at| {
+            let after = words.get(at + 1)?;
+            let the = usize::from(["the", "our", "my"].contains(&after.lower.as_str()));
+            words.get(at + 1 + the).filter(|word| word.quoted || is_name(word))
+        })
+    };
+    looks.or_else(placed).map(|word| word.text.clone())
+}
+
+fn is_name(word: &Word) -> bool {
+    let allowed = |c: char| c.is_alphanumeric() || "._-+@".contains(c);
+    let name = word.text.chars().all(allowed) && !is_small(word);
+    name && !is_version(&word.text) && !is_revision(&word.text)
+        && !ORIGIN_VERBS.contains(&word.lower.as_str())
+        && !BEFORE_PATH.contains(&word.lower.as_str())
+}
+
+fn is_small(word: &Word) -> bool {
+    NOT_A_PATH.contains(&word.lower.as_str())
+}
+
+fn looks_like_path(text: &str) -> bool {
+    let extension = |text: &str| {
+        text.rsplit_once('.').is_some_and(|(stem, extension)| {
+            let short = (1..=8).contains(&extension.len());
+            let plain = extension.chars().all(|c| c.is_ascii_alphanumeric());
+            !stem.is_empty() && short && plain && extension.contains(|c: char| c.is_alphabetic())
+        })
+    };
+    let dotted = text.len() > 1 && text.starts_with('.');
+    !text.contains([' ', ':', '(']) && !is_version(text) && (text.contains('/') || dotted || extension(text))
+}
+
+/// `v1`, `1.2`, `v1.2.0-rc.1`, `sdk-v2.0`
+fn is_version(text: &str) -> bool {
+    if let Some((name, version)) = text.split_once('-')
+        && name.chars().all(char::is_alphabetic)
+        && name != "v"
+    {
+        return is_version(version);
+    }
+    let number = text.strip_prefix(['v', 'V']).unwrap_or(text);
+    let tail = number.trim_start_matches(|c: char| c.is_ascii_digit());
+    let marked = number.len() < text.len() || tail.starts_with('.');
+    let plain = number.chars().all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c));
+    number.starts_with(|c: char| c.is_ascii_digit()) && marked && plain
+        && (tail.is_empty() || tail.starts_with(['.', '-', '+']))
+}
+
+/// `abc1234`, `HEAD`, `HEAD~2`
+fn is_revision(text: &str) -> bool {
+    let hex = text.len() >= 7 && text.len() <= 64 && text.chars().all(|c| c.is_ascii_hexdigit());
+    let head = text.strip_prefix("HEAD").is_some_and(|rest| rest.is_empty() || rest.starts_with(['~', '^']));
+    head || (hex && text.contains(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The question in one line; a Saturday is today.
+    fn asked(sentence: &str) -> String {
+        let at = |path: Option<String>| path.map(|path| format!(" in {path}")).unwrap_or_default();
+        let span = |span: Span| match span {
+            Span::Unsaid => String::new(),
+            Span::Days { first, last } => {
+                format!(" {first}..{}", last.map(|day| day.to_string()).unwrap_or_default())
+            }
+            Span::Revs { from, to } => format!(" {from}..{}", to.unwrap_or_default()),
+            Span::Unreleased => " unreleased".into(),
+        };
+        match Question::parse(sentence, jiff::civil::date(2026, 11, 21)) {
+            Question::Changes { span: s, path } => format!("changes{}{}", span(s), at(path)),
+            Question::Release { version } => format!("release {}", version.unwrap_or("latest".into())),
+            Question::People { span: s, path } => format!("people{}{}", span(s), at(path)),
+            Question::Origin { text, path } => format!("origin `{text}`{}", at(path)),
+            Question::Line { path, line } => format!("line {path}:{line}"),
+            Question::History { path } => format!("history of {path}"),
+            Question::HotSpots { span: s, path } => format!("hot spots{}{}", span(s), at(path)),
+            Question::Commit { rev } => format!("commit {rev}"),
+            Question::Help => "help".into(),
+        }
+    }
+
+    #[test]
+    fn sentences_are_understood() {
+        let cases = [
+            ("what changed last week?", "changes 2026-11-14..2026-11-21"),
+            ("What changed since v1.1 in src/?", "changes v1.1.. in src/"),
+            ("what changed in src since v1.1", "changes v1.1.. in src"),
+            ("what's new?", "changes"),
+            ("changes in the last 2 days in `my dir/a b.rs`", "changes 2026-11-19..2026-11-21 in my dir/a b.rs"),
+            ("what did Ada do yesterday", "changes 2026-11-20..2026-11-20"),
+            ("what's unreleased?", "changes unreleased"),
+            ("summarise last month", "changes 2026-10-21..2026-11-21"),
+            ("who knows src/x.rs best?", "people in src/x.rs"),
+            ("who knows the parser best", "people in parser"),
+            ("who knows Makefile best?", "people in Makefile"),
+            ("who works on this repository?", "people"),
+            ("who worked on src/ last month?", "people 2026-10-21..2026-11-21 in src/"),
+            ("list the contributors", "people"),
+            ("summarise release v1.2", "release v1.2"),
+            ("what's in 1.2.0-rc.1?", "release 1.2.0-rc.1"),
+            ("what changed in v1.2", "release v1.2"),
+            ("summarize the latest release", "release latest"),
+            ("release notes for sdk-v2.0", "release sdk-v2.0"),
+            ("changelog of v2", "release v2"),
+            ("when was frobnicate introduced?", "origin `frobnicate`"),
+            ("when was the function parse_all added in src/x.rs?", "origin `parse_all` in src/x.rs"),
+            ("when was \"let x = 1;\" removed?", "origin `let x = 1;`"),
+            ("who added retry_after?", "origin `retry_after`"),
+            ("which commit removed `fn old()` in src/", "origin `fn old()` in src/"),
+            ("why is MAX_LINE here?", "origin `MAX_LINE`"),
+            ("why does backoff exist?", "origin `backoff`"),
+            ("where does frobnicate come from", "origin `frobnicate`"),
+            ("when was src/x.rs added?", "history of src/x.rs"),
+            ("why is this line here?", "help"),
+            ("why is src/x.rs:42 here?", "line src/x.rs:42"),
+            ("src/x.rs:42:7", "line src/x.rs:42"),
+            ("who wrote line 7 of src/x.rs?", "line src/x.rs:7"),
+            ("history of src/x.rs", "history of src/x.rs"),
+            ("history of README", "history of README"),
+            ("src/x.rs", "history of src/x.rs"),
+            ("what happened to .github/workflows?", "history of .github/workflows"),
+            ("hot spots", "hot spots"),
+            ("which files change most?", "hot spots"),
+            ("which files changed most often in src/ this year?", "hot spots 2026-01-01..2026-11-21 in src/"),
+            ("show commit abc1234", "commit abc1234"),
+            ("show HEAD~2", "commit HEAD~2"),
+            ("what did 0a1b2c3d do?", "commit 0a1b2c3d"),
+            ("commit main", "commit main"),
+            ("help", "help"),
+            ("hello", "help"),
+            ("", "help"),
+            ("write me a poem", "help"),
+        ];
+        for (sentence, expected) in cases {
+            assert_eq!(asked(sentence), expected, "{sentence}");
+        }
+    }
+}

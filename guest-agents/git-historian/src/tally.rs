@@ -1,0 +1,183 @@
+//! Commits added up: by person, by file, by kind or area.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::git::{Commit, FileChange};
+
+/// What somebody did.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Person {
+    pub(crate) name: String,
+    pub(crate) commits: usize,
+    pub(crate) lines: usize,
+    pub(crate) first: i64,
+    pub(crate) last: i64,
+}
+
+/// What happened to a file.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct File<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) commits: usize,
+    pub(crate) people: BTreeSet<&'a str>,
+    pub(crate) lines: usize,
+    pub(crate) last: i64,
+}
+
+/// The lines a change touched.
+fn lines(change: &FileChange) -> usize {
+    change.lines.map_or(0, |(added, deleted)| added as usize + deleted as usize)
+}
+
+/// All lines added and deleted.
+pub(crate) fn total(commits: &[Commit]) -> (usize, usize) {
+    let changes = commits.iter().flat_map(|commit| &commit.files).filter_map(|file| file.lines);
+    changes.fold((0, 0), |(a, d), (added, deleted)| (a + added as usize, d + deleted as usize))
+}
+
+/// The people, most commits first.
+pub(crate) fn people(commits: &[Commit]) -> Vec<Person> {
+    let mut people: BTreeMap<&str, Person> = BTreeMap::new();
+    for commit in commits {
+        let person = people.entry(&commit.author).or_insert_with(|| Person {
+            name: commit.author.clone(),
+            first: commit.time,
+            last: commit.time,
+            ..Person::default()
+        });
+        person.commits += 1;
+        person.lines += commit.files.iter().map(lines).sum::<usize>();
+        person.first = person.first.min(commit.time);
+        person.last = person.last.max(commit.time);
+    }
+    let mut people: Vec<Person> = people.into_values().collect();
+    people.sort_by_key(|person| std::cmp::Reverse((person.commits, person.lines, person.last)));
+    people
+}
+
+/// The files, most commits first. Commits come newest first, so that a renamed file goes by its newest name.
+pub(crate) fn files(commits: &[Commit]) -> Vec<File<'_>> {
+    let mut files: BTreeMap<&str, File<'_>> = BTreeMap::new();
+    let mut renamed: BTreeMap<&str, &str> = BTreeMap::new();
+    for commit in commits {
+        for change in &commit.files {
+            let path = renamed.get(change.path.as_str()).copied().unwrap_or(&change.path);
+            if let Some(old) = &change.renamed_from {
+                renamed.insert(old, path);
+            }
+            let file = files.entry(path).or_insert_with(|| File { path, ..File::default() });
+            file.commits += 1;
+            file.people.insert(&commit.author);
+            file.lines += lines(change);
+            file.last = file.last.max(commit.time);
+        }
+    }
+    let mut files: Vec<File<'_>> = files.into_values().collect();
+    files.sort_by_key(|file| std::cmp::Reverse((file.commits, file.lines)));
+    files
+}
+
+/// The kinds of Conventional Commits, in the order in which readers want them.
+const KINDS: [(&str, &str); 9] = [
+    ("feat", "Features"), ("fix", "Fixes"), ("perf", "Performance"), ("refactor", "Refactoring"),
+    ("docs", "Documentation"), ("test", "Tests"), ("build", "Build"), ("ci", "CI"), ("chore", "Chores"),
+];
+
+/// Commits in groups: by kind if at least half of the subjects name one (`feat: …`), otherwise by the area they
+/// name (`parser: …`) or the folder they touch most.
+pub(crate) fn groups(commits: &[Commit]) -> Vec<(String, Vec<&Commit>)> {
+    let with_kind = commits.iter().filter(|commit| kind(&commit.subject).is_some()).count();
+    if commits.is_empty() || with_kind * 2 < commits.len() {
+        return by_area(commits);
+    }
+    let mut groups: Vec<(String, Vec<&Commit>)> =
+        KINDS.iter().map(|(_, title)| ((*title).to_owned(), Vec::new())).collect();
+    groups.push(("Other".to_owned(), Vec::new()));
+    for commit in commits {
+        let at = kind(&commit.subject).unwrap_or(KINDS.len());
+        groups[at].1.push(commit);
+    }
+    groups.retain(|(_, commits)| !commits.is_empty());
+    groups
+}
+
+/// `feat: …`, `fix(parser)!: …`
+fn kind(subject: &str) -> Option<usize> {
+    let (prefix, _) = subject.split_once(':')?;
+    let kind = prefix.trim_end_matches('!').split('(').next()?.to_lowercase();
+    KINDS.iter().position(|(name, _)| *name == kind)
+}
+
+fn by_area(commits: &[Commit]) -> Vec<(String, Vec<&Commit>)> {
+    let mut areas: BTreeMap<String, Vec<&Commit>> = BTreeMap::new();
+    for commit in commits {
+        areas.entry(area(commit)).or_default().push(commit);
+    }
+    let mut areas: Vec<_> = areas.into_iter().collect();
+    areas.sort_by_key(|(_, commits)| std::cmp::Reverse(commits.len()));
+    areas
+}
+
+fn area(commit: &Commit) -> String {
+    if let Some((area, _)) = commit.subject.split_once(": ")
+        && area.len() <= 30
+        && !area.contains(' ')
+    {
+        return area.to_owned();
+    }
+    let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
+    for change in &commit.files {
+        let folder = change.path.split_once('/').map_or("top level", |(folder, _)| folder);
+        *folders.entry(folder).or_default() += 1;
+    }
+    let most = folders.into_iter().max_by_key(|(_, files)| *files);
+    most.map_or("elsewhere", |(folder, _)| folder).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit(author: &str, time: i64, subject: &str, files: &[(&str, Option<&str>)]) -> Commit {
+        let change = |(path, from): &(&str, Option<&str>)| FileChange {
+            path: (*path).into(),
+            renamed_from: from.map(str::to_owned),
+            lines: Some((2, 1)),
+        };
+        Commit {
+            author: author.into(),
+            time,
+            subject: subject.into(),
+            files: files.iter().map(change).collect(),
+            ..Commit::default()
+        }
+    }
+
+    #[test]
+    fn a_renamed_file_is_one_file() {
+        let commits = [
+            commit("Ada", 3, "c", &[("new.rs", None)]),
+            commit("Bob", 2, "b", &[("new.rs", Some("old.rs"))]),
+            commit("Ada", 1, "a", &[("old.rs", None), ("other.rs", None)]),
+        ];
+        let files = files(&commits);
+        let told: Vec<_> = files.iter().map(|f| (f.path, f.commits, f.people.len(), f.lines)).collect();
+        assert_eq!(told, [("new.rs", 3, 2, 9), ("other.rs", 1, 1, 3)]);
+        let people = people(&commits);
+        assert_eq!((people[0].name.as_str(), people[0].first, people[0].last), ("Ada", 1, 3));
+        assert_eq!(total(&commits), (8, 4));
+    }
+
+    #[test]
+    fn groups_are_kinds_or_areas() {
+        let named = |subjects: [&str; 3]| {
+            let commits = subjects.map(|subject| commit("Ada", 1, subject, &[("src/a.rs", None)]));
+            let titles = groups(&commits).into_iter().map(|(title, c)| format!("{title} {}", c.len()));
+            titles.collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(named(["fix(x)!: a", "feat: b", "c"]), "Features 1, Fixes 1, Other 1");
+        assert_eq!(named(["parser: a", "parser: b", "c: is a thing"]), "parser 2, c 1");
+        assert_eq!(named(["a", "b", "note to self: c"]), "src 3");
+        assert_eq!(groups(&[]), []);
+    }
+}

@@ -1,0 +1,225 @@
+//! One agent: its component, what it holds, and how it is.
+
+use super::{programs::Programs, values::Values};
+use crate::{config::AgentConfig, process::Supervisor, storage::Storage, telemetry};
+use a2a_hub_core::grant::{Grant, Held, overlap};
+use a2a_hub_protocol::{
+    card::AgentCard,
+    id::{AgentId, TaskId},
+    operation::{AgentHealth, AgentInfo, HealthStatus},
+};
+use a2a_hub_sandbox::{
+    Call, Failure, Plugin, Report,
+    capability::{Ports, tasks::TaskPort},
+    guest,
+};
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::{Instant, timeout};
+
+/// How long an agent may take to say how it is: some CLIs need two seconds to start.
+const HEALTH_DEADLINE: Duration = Duration::from_secs(15);
+
+/// How long an agent may take to clean up after a cancelled task.
+const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(2);
+
+/// Where an agent came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The hub itself.
+    BuiltIn,
+    /// A file of the plugins folder.
+    File(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built-in"),
+            Self::File(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What the hub gives an agent to work with.
+pub(super) struct Seat {
+    /// The operator's settings for it.
+    pub config: AgentConfig,
+    /// Directories it may work in, unless its own settings name others.
+    pub workspaces: Vec<PathBuf>,
+    /// Where its programs are at home.
+    pub home: PathBuf,
+    /// Runs its programs.
+    pub supervisor: Supervisor,
+    /// Keeps its values.
+    pub storage: Arc<dyn Storage>,
+}
+
+/// An agent of this hub.
+pub struct Agent {
+    /// Its name on this hub.
+    pub id: AgentId,
+    /// What it says of itself.
+    pub card: AgentCard,
+    /// The operator's settings for it.
+    pub config: AgentConfig,
+    pub(super) source: Source,
+    plugin: Plugin,
+    held: Arc<Held>,
+    programs: Arc<Programs>,
+    values: Option<Arc<Values>>,
+    registered_at: String,
+    checked: Mutex<Checked>,
+    /// Held while it is asked how it is, so that it is not asked twice at once.
+    checking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone)]
+struct Checked {
+    health: AgentHealth,
+    at: Option<Instant>,
+}
+
+impl Agent {
+    pub(super) fn new(
+        id: AgentId,
+        plugin: Plugin,
+        card: AgentCard,
+        source: Source,
+        seat: Seat,
+    ) -> Self {
+        let Seat { config, workspaces, home, supervisor, storage } = seat;
+        let grant = match (&config.grant, &source) {
+            (Some(grant), _) => grant.clone(),
+            (None, Source::BuiltIn) => Grant::everything(plugin.ask()),
+            (None, Source::File(_)) => Grant::default(),
+        };
+        let held = overlap(plugin.ask(), &grant);
+        let workspaces = config.workspaces.clone().unwrap_or(workspaces);
+        let programs = Programs::new(&id, &held, workspaces, home, supervisor);
+        let values = held.memory_bytes.map(|max| Arc::new(Values::new(id.clone(), max, storage)));
+        let checked = Checked { health: AgentHealth::unknown(), at: None };
+        Self {
+            id,
+            card,
+            config,
+            source,
+            plugin,
+            held: Arc::new(held),
+            programs: Arc::new(programs),
+            values,
+            registered_at: telemetry::timestamp(),
+            checked: Mutex::new(checked),
+            checking: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The component that runs its tasks.
+    pub fn plugin(&self) -> &Plugin {
+        &self.plugin
+    }
+
+    /// What a call for `owner` comes with; `tasks` hears of the task.
+    pub fn call(
+        &self,
+        owner: &str,
+        tasks: Option<Arc<dyn TaskPort>>,
+        working_directory: Option<String>,
+    ) -> Call {
+        let (id, told_of) = (self.id.clone(), owner.to_owned());
+        let log = move |level, line: &str| log_line(&id, &told_of, level, line);
+        let ports = Ports {
+            tasks,
+            process: Some(Arc::new(Programs::of(&self.programs, owner))),
+            memory: self.values.clone().map(|values| values as _),
+            log: Some(Arc::new(log)),
+        };
+        Call {
+            agent: self.id.clone(),
+            limits: self.config.limits.limits(),
+            held: Arc::clone(&self.held),
+            ports: Arc::new(ports),
+            working_directory,
+        }
+    }
+
+    /// Waits until no program of `owner` is left.
+    pub async fn programs_ended(&self, owner: &str) {
+        self.programs.ended(owner).await;
+    }
+
+    /// Lets it clean up after a cancelled task; what it fails at is logged and left.
+    pub async fn clean_up(&self, task: &TaskId) {
+        let call = self.call(&format!("{task}/cancel"), None, None);
+        let cleaned = timeout(CLEAN_UP_DEADLINE, guest::clean_up(&self.plugin, call, task)).await;
+        if let Err(why) = cleaned.unwrap_or(Err(Failure::Timeout)) {
+            tracing::warn!(agent = %self.id, %task, %why, "clean-up after cancel failed");
+        }
+    }
+
+    /// How it is, as far as is known.
+    pub fn health(&self) -> AgentHealth {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner).health.clone()
+    }
+
+    /// How it is; it is asked if the last answer is older than `age`.
+    pub(super) async fn check(&self, age: Duration) -> AgentHealth {
+        let _asking = self.checking.lock().await;
+        let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if checked.at.is_some_and(|at| at.elapsed() < age) {
+            return checked.health;
+        }
+        let asked = Instant::now();
+        let call = self.call(&format!("{}/health", self.id), None, None);
+        let report = timeout(HEALTH_DEADLINE, guest::health(&self.plugin, call)).await;
+        let health = judge(report.unwrap_or(Err(Failure::Timeout)), asked.elapsed());
+        let now = Checked { health: health.clone(), at: Some(Instant::now()) };
+        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        health
+    }
+
+    /// What the hub tells of it.
+    pub fn info(&self, health: Option<AgentHealth>) -> AgentInfo {
+        AgentInfo {
+            id: self.id.clone(),
+            name: self.card.name.clone(),
+            card: serde_json::to_value(&self.card).unwrap_or_default(),
+            health,
+            registered_at: self.registered_at.clone(),
+            source: self.source.to_string(),
+            not_granted: self.held.refused.iter().cloned().collect(),
+        }
+    }
+}
+
+fn judge(report: Result<Report, Failure>, took: Duration) -> AgentHealth {
+    let report = report.unwrap_or_else(|why| Report {
+        status: HealthStatus::Unhealthy,
+        version: None,
+        detail: Some(why.to_string()),
+        fix: None,
+    });
+    AgentHealth {
+        status: report.status,
+        last_check: Some(telemetry::timestamp()),
+        latency_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+        version: report.version,
+        error_message: report.detail.filter(|_| report.status != HealthStatus::Healthy),
+        fix: report.fix,
+    }
+}
+
+fn log_line(agent: &AgentId, owner: &str, level: tracing::Level, line: &str) {
+    match level {
+        tracing::Level::ERROR => tracing::error!(%agent, task = owner, "{line}"),
+        tracing::Level::WARN => tracing::warn!(%agent, task = owner, "{line}"),
+        tracing::Level::INFO => tracing::info!(%agent, task = owner, "{line}"),
+        tracing::Level::DEBUG | tracing::Level::TRACE => {
+            tracing::debug!(%agent, task = owner, "{line}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The programs one agent holds: where they are, what they inherit, where they may work, how many run at once.
+
+use crate::{
+    config,
+    process::{Child, Exit, Output, SpawnError, Supervisor},
+};
+use a2a_hub_core::grant::Held;
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_sandbox::{
+    Failure,
+    capability::process::{ChildPort, Launch, ProcessPort, Said},
+};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Where programs look for others, after the directory they stand in, unless the grant passes on the hub's own `PATH`.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// One agent's programs.
+pub(super) struct Programs {
+    agent: AgentId,
+    programs: BTreeMap<String, Program>,
+    workspaces: Vec<PathBuf>,
+    /// Where its programs are at home unless the grant passes on the hub's own `HOME`.
+    home: PathBuf,
+    supervisor: Supervisor,
+}
+
+struct Program {
+    /// Found when the grant was read; a program that comes later is looked for again.
+    path: Option<PathBuf>,
+    running: Arc<Semaphore>,
+}
+
+impl Programs {
+    pub(super) fn new(
+        agent: &AgentId,
+        held: &Held,
+        workspaces: Vec<PathBuf>,
+        home: PathBuf,
+        supervisor: Supervisor,
+    ) -> Self {
+        let programs = held.programs.iter().map(|(name, held)| {
+            let path = match &held.path {
+                Some(path) => Some(PathBuf::from(path)),
+                None => config::find_program(name),
+            };
+            let running = Arc::new(Semaphore::new(held.max_running));
+            (name.clone(), Program { path, running })
+        });
+        let programs = programs.collect();
+        Self { agent: agent.clone(), programs, workspaces, home, supervisor }
+    }
+
+    /// The same, run on behalf of `owner`.
+    pub(super) fn of(programs: &Arc<Self>, owner: &str) -> OwnedPrograms {
+        OwnedPrograms { programs: Arc::clone(programs), owner: owner.to_owned() }
+    }
+
+    /// Waits until no program of `owner` is left.
+    pub(super) async fn ended(&self, owner: &str) {
+        self.supervisor.ended(owner).await;
+    }
+
+    fn path(&self, name: &str) -> Result<PathBuf, Failure> {
+        let found = self.programs.get(name).and_then(|program| program.path.clone());
+        match found.or_else(|| config::find_program(name)) {
+            Some(path) if config::is_executable(&path) => Ok(path),
+            Some(path) => {
+                let path = path.display();
+                Err(Failure::Unavailable(format!("run `{name}`: {path} is not a program")))
+            }
+            None => Err(Failure::Unavailable(format!(
+                "run `{name}`: it is not installed, or not on the PATH that the hub was started with; \
+                 `path` in `[agents.{}.grant.process.{name}]` can say where it is",
+                self.agent
+            ))),
+        }
+    }
+
+    fn permit(&self, name: &str, max: usize) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+        let Some(program) = self.programs.get(name) else { return Ok(None) };
+        Arc::clone(&program.running).try_acquire_owned().map(Some).map_err(|_| {
+            Failure::Exhausted(format!(
+                "run `{name}`: {max} of it are running for this agent, which is all it may have; \
+                 `max_running` in its grant raises that"
+            ))
+        })
+    }
+
+    /// Where to start: the directory asked for if a workspace holds it, the first workspace if none was asked for.
+    fn directory(&self, asked: Option<&str>) -> Result<PathBuf, Failure> {
+        let Some(asked) = asked else {
+            return Ok(self.workspaces.first().unwrap_or(&self.home).clone());
+        };
+        let refused = |why: String| Failure::Denied(format!("work in `{asked}`: {why}"));
+        if !Path::new(asked).is_absolute() {
+            return Err(refused("it is not an absolute path".to_owned()));
+        }
+        let real = fs::canonicalize(asked).map_err(|why| refused(why.to_string()))?;
+        let holds =
+            |workspace: &&PathBuf| fs::canonicalize(workspace).is_ok_and(|w| real.starts_with(w));
+        if self.workspaces.iter().any(|workspace| holds(&workspace)) {
+            return Ok(real);
+        }
+        let granted: Vec<_> = self.workspaces.iter().map(|w| w.display().to_string()).collect();
+        Err(refused(format!(
+            "it lies outside the granted workspaces ({}); start the hub with `--workspace {asked}`, or add it to \
+             `workspaces` in the configuration",
+            if granted.is_empty() { "there are none".to_owned() } else { granted.join(", ") },
+        )))
+    }
+
+    /// A clean environment: what every program needs, what the grant passes on, what the guest sets.
+    fn environment(&self, launch: &Launch, program: &Path) -> Vec<(String, String)> {
+        let beside = program.parent().unwrap_or(Path::new("/")).display();
+        let fixed = [
+            ("PATH", format!("{beside}:{PATH}")),
+            ("HOME", self.home.display().to_string()),
+            ("TMPDIR", self.home.display().to_string()),
+            ("LANG", "C.UTF-8".to_owned()),
+        ];
+        let fixed = fixed.map(|(name, value)| (name.to_owned(), value));
+        fixed
+            .into_iter()
+            .chain(config::environment(&launch.pass))
+            .chain(launch.set.iter().cloned())
+            .collect()
+    }
+
+    /// The agent's own home exists only once a program needs it.
+    fn make_home(&self) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.home)
+    }
+}
+
+/// One agent's programs, run for one task.
+pub(super) struct OwnedPrograms {
+    programs: Arc<Programs>,
+    owner: String,
+}
+
+#[async_trait::async_trait]
+impl ProcessPort for OwnedPrograms {
+    async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
+        let programs = &self.programs;
+        let path = programs.path(&launch.program)?;
+        let cwd = programs.directory(launch.cwd.as_deref())?;
+        let permit = programs.permit(&launch.program, launch.max_running)?;
+        programs
+            .make_home()
+            .map_err(|why| Failure::Unavailable(format!("make the agent's home: {why}")))?;
+        let env = programs.environment(&launch, &path);
+        let owner = self.owner.clone();
+        let launch = crate::process::Launch { owner, program: path, args: launch.args, env, cwd };
+        let child = programs.supervisor.spawn(launch).await.map_err(not_started)?;
+        Ok(Box::new(Running { child, _permit: permit }))
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the rest is the system's own trouble")]
+fn not_started(why: SpawnError) -> Failure {
+    match why {
+        SpawnError::TooLong { .. } => Failure::Invalid(why.to_string()),
+        _ => Failure::Unavailable(why.to_string()),
+    }
+}
+
+/// A program at work for a guest.
+struct Running {
+    child: Child,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+#[async_trait::async_trait]
+impl ChildPort for Running {
+    async fn next(&mut self) -> Result<Said, Failure> {
+        Ok(match self.child.next().await {
+            Output::Stdout(bytes) => Said::Stdout(bytes),
+            Output::Stderr(bytes) => Said::Stderr(bytes),
+            Output::Exited(Exit::Code(code)) => Said::Code(code),
+            Output::Exited(Exit::Signal(signal)) => Said::Signal(signal),
+        })
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let written = self.child.write_stdin(bytes).await;
+        written.map_err(|why| Failure::Unavailable(format!("write to the program: {why}")))
+    }
+
+    fn close_stdin(&mut self) {
+        self.child.close_stdin();
+    }
+
+    fn interrupt(&mut self) {
+        self.child.interrupt();
+    }
+
+    fn kill(&mut self) {
+        self.child.kill();
+    }
+}

@@ -1,0 +1,93 @@
+//! A client of the hub's unix socket: what the other commands ask with.
+
+use super::Global;
+use anyhow::{Context as _, anyhow, bail};
+use serde_json::{Value, json};
+use std::{io, path::Path};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{
+    UnixStream,
+    unix::{OwnedReadHalf, OwnedWriteHalf},
+};
+
+/// A connection to the hub.
+pub(super) struct Client {
+    read: BufReader<OwnedReadHalf>,
+    write: OwnedWriteHalf,
+    /// The hub's process.
+    pub(super) pid: Option<i32>,
+    requests: u64,
+    /// What was read of the next line.
+    line: Vec<u8>,
+}
+
+impl Client {
+    /// Connects to the hub that `global` names.
+    pub(super) async fn connect(global: &Global) -> anyhow::Result<Self> {
+        let path = global.socket_path()?;
+        Self::to(&path).await.map_err(|why| match why.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => anyhow!(
+                "connect to the hub: nothing listens on {}; start it with `a2a-hub start`",
+                path.display()
+            ),
+            _ => anyhow!("connect to the hub on {}: {why}", path.display()),
+        })
+    }
+
+    /// Connects to the hub at `path`, which must be this user's own.
+    pub(super) async fn to(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path).await?;
+        let peer = stream.peer_cred()?;
+        if peer.uid() != rustix::process::geteuid().as_raw() {
+            let why = "the socket belongs to another user";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        let (read, write) = stream.into_split();
+        Ok(Self {
+            read: BufReader::new(read),
+            write,
+            pid: peer.pid(),
+            requests: 0,
+            line: Vec::new(),
+        })
+    }
+
+    /// Calls a method and returns its result.
+    pub(super) async fn call(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
+        let id = self.ask(method, params).await?;
+        loop {
+            let (of, result) = self.next().await?;
+            if of == id {
+                return result;
+            }
+        }
+    }
+
+    /// Sends a request and returns its id.
+    pub(super) async fn ask(&mut self, method: &str, params: Value) -> anyhow::Result<u64> {
+        self.requests += 1;
+        let request =
+            json!({ "jsonrpc": "2.0", "id": self.requests, "method": method, "params": params });
+        let sent = self.write.write_all(format!("{request}\n").as_bytes()).await;
+        sent.context("send the request to the hub")?;
+        Ok(self.requests)
+    }
+
+    /// The next answer: the id of its request, and what it says. May be dropped and called again.
+    pub(super) async fn next(&mut self) -> anyhow::Result<(u64, anyhow::Result<Value>)> {
+        let read = self.read.read_until(b'\n', &mut self.line).await;
+        if read.context("read the hub's answer")? == 0 {
+            bail!(
+                "the hub hung up before it answered; `a2a-hub status` tells whether it still runs"
+            );
+        }
+        let line = std::mem::take(&mut self.line);
+        let mut answer: Value = serde_json::from_slice(&line).context("read the hub's answer")?;
+        let id = answer["id"].as_u64().unwrap_or_default();
+        let result = match answer.get("error") {
+            Some(error) => Err(anyhow!("{}", error["message"].as_str().unwrap_or("unknown error"))),
+            None => Ok(answer["result"].take()),
+        };
+        Ok((id, result))
+    }
+}

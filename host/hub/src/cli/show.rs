@@ -1,0 +1,131 @@
+//! `status` and `agents`: what the hub tells of itself.
+
+use super::{Exit, Format, Global, block_on, client::Client, print};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+pub(super) fn status(global: &Global) -> anyhow::Result<Exit> {
+    let status = ask(global, "hub/status", json!({}))?;
+    match global.format {
+        Format::Json => print(&format!("{status}\n"))?,
+        Format::Pretty => {
+            print(&status_text(&status, &global.socket_path()?.display().to_string())?)?
+        }
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
+    let agents = ask(global, "hub/agents/list", json!({ "includeHealth": health }))?;
+    match global.format {
+        Format::Json => print(&format!("{agents}\n"))?,
+        Format::Pretty => {
+            let status = ask(global, "hub/status", json!({}))?;
+            print(&agents_text(&agents, &status["rejectedPlugins"])?)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
+    block_on(async { Client::connect(global).await?.call(method, params).await })
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn status_text(status: &Value, socket: &str) -> Result<String, std::fmt::Error> {
+    let mut out = String::new();
+    let seconds = status["uptime"].as_u64().unwrap_or_default() / 1000;
+    writeln!(out, "hub {} on {socket}, up for {}", text(&status["version"]), duration(seconds))?;
+    writeln!(out, "tasks   {} active, {} in all", status["activeTasks"], status["totalTasks"])?;
+    writeln!(
+        out,
+        "agents  {} healthy, {} degraded, {} unhealthy, {} not asked yet",
+        status["healthy"], status["degraded"], status["unhealthy"], status["unknown"]
+    )?;
+    for agent in list(&status["agents"]) {
+        let (id, status) = (text(&agent["id"]), text(&agent["status"]));
+        writeln!(out, "  {id:<20} {status:<10} {}", text(&agent["name"]))?;
+    }
+    rejected_text(&mut out, &status["rejectedPlugins"])?;
+    Ok(out)
+}
+
+fn agents_text(agents: &Value, rejected: &Value) -> Result<String, std::fmt::Error> {
+    let mut out = String::new();
+    if list(agents).is_empty() {
+        writeln!(
+            out,
+            "This hub has no agents. It was built without them: `cargo xtask install` builds one that has.\n\
+             Components copied into the plugins folder of its data directory join at once."
+        )?;
+    }
+    for agent in list(agents) {
+        let health = &agent["health"];
+        let version = health["version"].as_str().map(|v| format!(" ({v})")).unwrap_or_default();
+        let status = health["status"].as_str().map(|s| format!("{s}{version}")).unwrap_or_default();
+        let source = text(&agent["source"]);
+        writeln!(out, "{:<18} {status:<24} {source}", text(&agent["id"]))?;
+        writeln!(out, "    {}", text(&agent["card"]["description"]))?;
+        if let Some(why) = health["errorMessage"].as_str() {
+            writeln!(out, "    {why}")?;
+        }
+        if let Some(fix) = health["fix"].as_str() {
+            writeln!(out, "    to mend it: {fix}")?;
+        }
+        for program in list(&agent["notGranted"]) {
+            let (program, id) = (text(program), text(&agent["id"]));
+            writeln!(
+                out,
+                "    asks to run `{program}`, which is not granted; `[agents.{id}.grant.process.{program}]` in the \
+                 configuration allows it"
+            )?;
+        }
+    }
+    rejected_text(&mut out, rejected)?;
+    Ok(out)
+}
+
+fn rejected_text(out: &mut String, rejected: &Value) -> std::fmt::Result {
+    for plugin in list(rejected) {
+        writeln!(out, "not loaded: {}: {}", text(&plugin["file"]), text(&plugin["error"]))?;
+    }
+    Ok(())
+}
+
+fn duration(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_as_people_see_them() {
+        let agents = json!([
+            {"id": "claude-code", "source": "built-in", "card": {"description": "Anthropic's coding agent."},
+             "health": {"status": "degraded", "version": "2.1.329", "errorMessage": "not logged in", "fix": "claude /login"}},
+            {"id": "parrot", "source": "parrot.wasm", "card": {"description": "Says it again."}, "notGranted": ["git"]},
+        ]);
+        let rejected = json!([{"file": "x.wasm", "error": "it is not WebAssembly"}]);
+        insta::assert_snapshot!(agents_text(&agents, &rejected).unwrap(), @"");
+    }
+
+    #[test]
+    fn status_as_people_see_it() {
+        let status = json!({"version": "0.1.0", "uptime": 3_720_000, "activeTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
+            "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy"}]});
+        insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock").unwrap(), @"");
+    }
+}

@@ -1,0 +1,185 @@
+//! `start` and `stop`: the hub in the foreground, in the background, and no more.
+
+use super::{Exit, Format, Global, block_on, client::Client, note, print, run};
+use crate::{
+    config::Config,
+    process::daemon::{self, Background},
+    telemetry,
+};
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::{Value, json};
+use std::{
+    ffi::OsString,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{Read as _, Seek as _, SeekFrom},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio::time::{Instant, sleep};
+
+/// How long a hub may take to be up: the first start compiles the components it brings along.
+const START_DEADLINE: Duration = Duration::from_secs(60);
+
+/// How long a hub may take to stop; it gives up on what hangs before that.
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often it is looked whether the hub is up.
+const LOOK: Duration = Duration::from_millis(10);
+
+#[derive(Debug, Args)]
+pub(super) struct Start {
+    /// Stay in the foreground and log to standard error
+    #[arg(long)]
+    foreground: bool,
+    /// Serve HTTP on this port; 0 takes a free one [default: 8080]
+    #[arg(long, value_name = "PORT", env = "A2A_HUB_HTTP_PORT", conflicts_with = "no_http")]
+    http_port: Option<u16>,
+    /// Do not serve HTTP
+    #[arg(long)]
+    no_http: bool,
+    /// Let agents that may run programs work in this directory; may be given several times
+    /// [default: the configuration's `workspaces`, or the current directory]
+    #[arg(long = "workspace", value_name = "DIR")]
+    workspaces: Vec<PathBuf>,
+    /// Set by `start` on the process it puts into the background
+    #[arg(long, hide = true, requires = "foreground")]
+    detached: bool,
+}
+
+pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
+    let config = settings(global, start)?;
+    if !start.foreground {
+        return block_on(in_background(global, start, &config));
+    }
+    if start.detached {
+        daemon::leave_terminal();
+    }
+    telemetry::start(config.logging, global.verbose);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(run::run(config))?;
+    // What was cut off must not hold up the end.
+    runtime.shutdown_background();
+    Ok(Exit::Done)
+}
+
+/// The configuration, with what the command line says on top.
+fn settings(global: &Global, start: &Start) -> anyhow::Result<Config> {
+    let mut config = global.read_config()?;
+    if let Some(port) = start.http_port {
+        config.http.port = port;
+    }
+    config.http.enabled &= !start.no_http;
+    config.workspaces.extend(start.workspaces.iter().cloned());
+    if config.workspaces.is_empty() {
+        config.workspaces.push(std::env::current_dir().context("find the current directory")?);
+    }
+    for workspace in &mut config.workspaces {
+        let found = fs::canonicalize(&workspace);
+        *workspace = found.with_context(|| format!("use the workspace {}", workspace.display()))?;
+    }
+    if let Some(dir) = &mut config.data_dir {
+        *dir = std::path::absolute(&dir)?;
+    }
+    config.socket.path = std::path::absolute(&config.socket.path)?;
+    if !config.socket.enabled && !config.http.enabled {
+        bail!("start the hub: with neither the socket nor HTTP, nobody could talk to it");
+    }
+    Ok(config)
+}
+
+async fn in_background(global: &Global, start: &Start, config: &Config) -> anyhow::Result<Exit> {
+    if Client::to(&config.socket.path).await.is_ok() {
+        bail!("start the hub: one is running already; `a2a-hub stop` stops it");
+    }
+    let dir = config.data_dir.clone().context("there is no data directory")?;
+    DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+    let log_path = dir.join("hub.log");
+    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&log_path)?;
+    let said_before = log.metadata()?.len();
+    let exe = std::env::current_exe().context("find this program")?;
+    let mut hub = Background::start(&exe, &arguments(global, start, config, &dir), log)?;
+    let deadline = Instant::now() + START_DEADLINE;
+    let announced = loop {
+        if let Some(status) = hub.ended()? {
+            let why = tail(&log_path, said_before)?;
+            bail!("start the hub: it ended at once ({status})\n{}", why.trim_end());
+        }
+        if let Some(run) = announced(&dir, hub.id()) {
+            break run;
+        }
+        if Instant::now() > deadline {
+            bail!(
+                "start the hub: it is not up after {START_DEADLINE:?}; see {}",
+                log_path.display()
+            );
+        }
+        sleep(LOOK).await;
+    };
+    match global.format {
+        Format::Json => print(&format!("{announced}\n"))?,
+        Format::Pretty => print(&format!(
+            "the hub is up (process {}): {}{}\n",
+            announced["pid"],
+            announced["socket"].as_str().unwrap_or("no socket"),
+            announced["http"].as_str().map(|at| format!(", http://{at}")).unwrap_or_default(),
+        ))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn arguments(global: &Global, start: &Start, config: &Config, dir: &Path) -> Vec<OsString> {
+    let mut args: Vec<OsString> = vec!["start".into(), "--foreground".into(), "--detached".into()];
+    let mut option = |name: &str, value: &Path| args.extend([name.into(), value.into()]);
+    option("--data-dir", dir);
+    option("--socket", &config.socket.path);
+    if let Some(file) = &global.config {
+        option("--config", file);
+    }
+    if let Some(port) = start.http_port {
+        option("--http-port", Path::new(&port.to_string()));
+    }
+    for workspace in &config.workspaces {
+        option("--workspace", workspace);
+    }
+    args.extend(start.no_http.then(|| "--no-http".into()));
+    args.extend(global.verbose.then(|| "--verbose".into()));
+    args
+}
+
+/// Where the hub says it is, once the hub with this process id is up.
+fn announced(dir: &Path, pid: u32) -> Option<Value> {
+    let text = fs::read_to_string(dir.join(run::RUN_FILE)).ok()?;
+    let run: Value = serde_json::from_str(&text).ok()?;
+    (run["pid"] == json!(pid)).then_some(run)
+}
+
+/// What was added to the log since it was `from` bytes long.
+fn tail(log: &Path, from: u64) -> anyhow::Result<String> {
+    let mut log = File::open(log)?;
+    log.seek(SeekFrom::Start(from))?;
+    let mut text = String::new();
+    log.take(16 << 10).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+pub(super) fn stop(global: &Global) -> anyhow::Result<Exit> {
+    block_on(async {
+        let mut client = Client::connect(global).await?;
+        let pid = client.pid.context("find the hub's process")?;
+        let status = client.call("hub/status", json!({})).await?;
+        drop(client);
+        if !daemon::terminate(pid, STOP_PATIENCE).await.context("stop the hub")? {
+            bail!("stop the hub: process {pid} is still there after {STOP_PATIENCE:?}");
+        }
+        if let Some(cut @ 1..) = status["activeTasks"].as_u64() {
+            note(&format!("{cut} running task(s) were cut off; they are kept as failed"));
+        }
+        match global.format {
+            Format::Json => print(&format!("{}\n", json!({ "stopped": pid })))?,
+            Format::Pretty => print("the hub is stopped\n")?,
+        }
+        Ok(Exit::Done)
+    })
+}

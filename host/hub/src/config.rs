@@ -1,0 +1,314 @@
+//! What the operator set: a TOML file, with defaults for what it leaves out. The one place that reads the environment.
+
+use a2a_hub_core::grant::Grant;
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_sandbox::Limits;
+use serde::Deserialize;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs, io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Where the hub listens, unless it is told otherwise: the path of the Local Hub specification.
+pub const DEFAULT_SOCKET: &str = "/tmp/a2a-hub.sock";
+
+/// The settings, as the file says them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where the hub keeps what outlives it: tasks, plugins, its log. By default `~/.a2a-hub`.
+    #[serde(alias = "dataDir")]
+    pub data_dir: Option<PathBuf>,
+    /// The unix socket.
+    pub socket: Socket,
+    /// The HTTP server.
+    pub http: Http,
+    /// What is logged, and how.
+    pub logging: Logging,
+    /// Directories that agents with the process capability may work in, unless their own settings name others.
+    pub workspaces: Vec<PathBuf>,
+    /// Settings of single agents.
+    pub agents: BTreeMap<AgentId, AgentConfig>,
+    /// How many tasks may be alive at once, over all agents.
+    pub max_tasks: Option<u32>,
+}
+
+/// The unix socket.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Socket {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether to listen on it.
+    pub enabled: bool,
+}
+
+impl Default for Socket {
+    fn default() -> Self {
+        Self { path: DEFAULT_SOCKET.into(), enabled: true }
+    }
+}
+
+/// The HTTP server.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Http {
+    /// Whether to serve HTTP.
+    pub enabled: bool,
+    /// The address to listen on: loopback only, for there is no login yet.
+    pub host: IpAddr,
+    /// The port to listen on; 0 takes a free one.
+    pub port: u16,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self { enabled: true, host: Ipv4Addr::LOCALHOST.into(), port: 8080 }
+    }
+}
+
+impl Http {
+    /// The address and the port.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.host, self.port)
+    }
+}
+
+/// What is logged, and how.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Logging {
+    /// The least that is worth a line.
+    pub level: Level,
+    /// Lines for people rather than JSON.
+    pub pretty: bool,
+}
+
+/// How much a log line matters.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// For those who look for a fault.
+    Debug,
+    /// What happens.
+    #[default]
+    Info,
+    /// What should not happen.
+    Warn,
+    /// What must not happen.
+    Error,
+}
+
+/// Settings of one agent.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentConfig {
+    /// Whether to load it.
+    pub enabled: bool,
+    /// What it may do. Agents that come with the hub get what they ask for unless this is said; plugins get nothing.
+    pub grant: Option<Grant>,
+    /// Directories it may work in, instead of the hub's `workspaces`.
+    pub workspaces: Option<Vec<PathBuf>>,
+    /// What it may use up.
+    pub limits: LimitsConfig,
+    /// How long a task may take, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// The SHA-256 digest its component must have, in hex.
+    pub sha256: Option<String>,
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            grant: None,
+            workspaces: None,
+            limits: LimitsConfig::default(),
+            timeout_ms: None,
+            sha256: None,
+        }
+    }
+}
+
+impl AgentConfig {
+    /// How long a task may take: half an hour unless said, for a coding agent at work is slow, not stuck.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms.unwrap_or(30 * 60 * 1000))
+    }
+}
+
+/// What an agent may use up per task; what is left out is as [`Limits::default`].
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsConfig {
+    /// Memory, in MiB.
+    pub memory_mb: Option<usize>,
+    /// Time on the processor, in milliseconds.
+    pub cpu_ms: Option<u64>,
+    /// Events it emits.
+    pub events: Option<u64>,
+    /// Bytes of the events it emits.
+    pub output_bytes: Option<u64>,
+    /// Bytes it logs.
+    pub log_bytes: Option<u64>,
+}
+
+impl LimitsConfig {
+    /// The limits, with defaults for what is left out.
+    pub fn limits(&self) -> Limits {
+        let default = Limits::default();
+        Limits {
+            memory_bytes: self.memory_mb.map_or(default.memory_bytes, |mb| mb << 20),
+            cpu: self.cpu_ms.map_or(default.cpu, Duration::from_millis),
+            events: self.events.unwrap_or(default.events),
+            output_bytes: self.output_bytes.unwrap_or(default.output_bytes),
+            log_bytes: self.log_bytes.unwrap_or(default.log_bytes),
+        }
+    }
+}
+
+/// Settings that cannot be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("read the configuration {path}: {why}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: io::Error,
+    },
+    /// The file does not say what a configuration does.
+    #[error("read the configuration {path}: {why}")]
+    Toml {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        why: Box<toml::de::Error>,
+    },
+    /// There is no home directory to keep data in.
+    #[error("find a place for the hub's data: HOME is not set; name one with --data-dir")]
+    Homeless,
+    /// HTTP would be open to others.
+    #[error(
+        "listen on {0}: this hub has no login yet, so it serves HTTP on loopback only; set `http.host` to 127.0.0.1 or ::1"
+    )]
+    Open(IpAddr),
+    /// A memory limit is larger than the pool's slots.
+    #[error("give `{agent}` {mb} MiB of memory: an agent can have at most {max} MiB")]
+    Memory {
+        /// The agent.
+        agent: AgentId,
+        /// What it was to get.
+        mb: usize,
+        /// What it can get.
+        max: usize,
+    },
+}
+
+impl Config {
+    /// Reads `path`, or the default file if there is one.
+    pub fn read(path: Option<&Path>, data_dir: Option<&Path>) -> Result<Self, ConfigError> {
+        let default = match data_dir {
+            Some(dir) => dir.to_owned(),
+            None => default_data_dir()?,
+        };
+        let file = path.map_or_else(|| default.join("config.toml"), Path::to_owned);
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(why) if path.is_none() && why.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(why) => return Err(ConfigError::Unreadable { path: file, why }),
+        };
+        let mut config: Self = toml::from_str(&text)
+            .map_err(|why| ConfigError::Toml { path: file, why: Box::new(why) })?;
+        if let Some(dir) = data_dir {
+            config.data_dir = Some(dir.to_owned());
+        }
+        config.data_dir.get_or_insert(default);
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if !self.http.host.is_loopback() {
+            return Err(ConfigError::Open(self.http.host));
+        }
+        let max = a2a_hub_sandbox::engine::MAX_MEMORY >> 20;
+        for (agent, config) in &self.agents {
+            if let Some(mb) = config.limits.memory_mb.filter(|mb| *mb > max) {
+                return Err(ConfigError::Memory { agent: agent.clone(), mb, max });
+            }
+        }
+        Ok(())
+    }
+
+    /// The settings of one agent.
+    pub fn agent(&self, id: &AgentId) -> AgentConfig {
+        self.agents.get(id).cloned().unwrap_or_default()
+    }
+}
+
+/// `~/.a2a-hub`.
+pub fn default_data_dir() -> Result<PathBuf, ConfigError> {
+    let home = env::var_os("HOME").filter(|home| !home.is_empty()).ok_or(ConfigError::Homeless)?;
+    Ok(Path::new(&home).join(".a2a-hub"))
+}
+
+/// The hub's own environment, read when a program is started: only what a grant passes on leaves it.
+pub fn environment(names: &BTreeSet<String>) -> Vec<(String, String)> {
+    names.iter().filter_map(|name| Some((name.clone(), env::var(name).ok()?))).collect()
+}
+
+/// Where `name` is on the hub's `PATH`, as an absolute path.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path)
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join(name))
+        .find(|file| is_executable(file))
+}
+
+/// Whether `file` is a file that somebody may run.
+pub fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_specification_defaults() {
+        let config: Config = toml::from_str("").unwrap();
+        assert_eq!(config.socket.path, Path::new("/tmp/a2a-hub.sock"));
+        assert_eq!(config.http.address().to_string(), "127.0.0.1:8080");
+        assert!(config.http.enabled && config.socket.enabled);
+    }
+
+    #[test]
+    fn a_grant_is_a_few_lines() {
+        let text = r#"
+            workspaces = ["/src"]
+            [agents.parrot]
+            limits = { memory_mb = 16 }
+            [agents.parrot.grant.process.git]
+            args = [["log"]]
+        "#;
+        let config: Config = toml::from_str(text).unwrap();
+        let parrot = config.agent(&AgentId::parse("parrot").unwrap());
+        assert_eq!(parrot.limits.limits().memory_bytes, 16 << 20);
+        assert!(parrot.grant.unwrap().process.contains_key("git"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let unknown = toml::from_str::<Config>("[htttp]\nport = 1").unwrap_err().to_string();
+        assert!(unknown.contains("unknown field `htttp`"), "{unknown}");
+        let open: Config = toml::from_str("http.host = \"0.0.0.0\"").unwrap();
+        assert!(open.check().unwrap_err().to_string().contains("loopback only"));
+    }
+}

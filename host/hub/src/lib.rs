@@ -1,0 +1,20 @@
+//! What touches the world: sockets, processes, SQLite, the clock.
+//!
+//! A module uses only what stands before it here; `docs/ARCHITECTURE.md` has the map.
+
+pub mod config;
+pub mod telemetry;
+
+pub mod process;
+pub mod storage;
+
+pub mod agents;
+
+pub mod tasks;
+
+pub mod error;
+pub mod hub;
+
+pub mod transport;
+
+pub mod cli;

@@ -1,0 +1,134 @@
+//! What is to be started, and the reasons why it was not.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+/// One program to start. Nothing is inherited: it gets these variables, the markers, and no others.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// On whose behalf; [`Supervisor::ended`](super::Supervisor::ended) waits by this name.
+    pub owner: String,
+    /// The absolute path of the executable.
+    pub program: PathBuf,
+    /// Its arguments, without the program's own name.
+    pub args: Vec<String>,
+    /// Its whole environment; of two values for one name the later counts.
+    pub env: Vec<(String, String)>,
+    /// The directory it starts in.
+    pub cwd: PathBuf,
+}
+
+/// Why a program could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// Which program would run depended on a search path.
+    #[error("start {program}: not an absolute path; name the program from the root")]
+    Relative {
+        /// As it was asked for.
+        program: PathBuf,
+    },
+    /// The environment holds a name or value that no environment can.
+    #[error(
+        "start {program}: the variable {name:?} has an empty name, or holds `=` or NUL where it may not"
+    )]
+    Variable {
+        /// As it was asked for.
+        program: PathBuf,
+        /// The variable's name.
+        name: String,
+    },
+    /// The working directory is missing, no directory, or closed to the hub.
+    #[error("start {program} in {cwd}: {source}; create the directory or let the hub enter it")]
+    Directory {
+        /// As it was asked for.
+        program: PathBuf,
+        /// The directory it should have started in.
+        cwd: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no such file, or for a script no such interpreter.
+    #[error(
+        "start {program}: it, or the interpreter it names, does not exist; install it or correct the path"
+    )]
+    Missing {
+        /// As it was asked for.
+        program: PathBuf,
+    },
+    /// The file is there, and may not be run.
+    #[error(
+        "start {program}: it may not be executed by the hub's user; see its mode (chmod +x) and how it is mounted"
+    )]
+    Forbidden {
+        /// As it was asked for.
+        program: PathBuf,
+    },
+    /// The system limits one argument to 128 KiB and all of them together.
+    #[error(
+        "start {program}: arguments and environment are too long for this system; use its standard input"
+    )]
+    TooLong {
+        /// As it was asked for.
+        program: PathBuf,
+    },
+    /// Whatever else the system said.
+    #[error("start {program}: {source}")]
+    System {
+        /// As it was asked for.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The hub's own half of the arrangement failed.
+    #[error("start a minder from {minder}: {source}; is the hub's executable still in place?")]
+    Minder {
+        /// The executable that should have become the minder.
+        minder: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// [`Supervisor::shutdown`](super::Supervisor::shutdown) was called.
+    #[error("start {program}: the hub is shutting down; try again when it is back")]
+    ShuttingDown {
+        /// As it was asked for.
+        program: PathBuf,
+    },
+}
+
+impl SpawnError {
+    /// The reason behind what `exec` or `fork` returned.
+    pub(super) fn from_system(program: &Path, source: io::Error) -> Self {
+        let program = program.to_path_buf();
+        match Errno::from_io_error(&source) {
+            Some(Errno::NOENT) => Self::Missing { program },
+            Some(Errno::ACCESS | Errno::PERM) => Self::Forbidden { program },
+            Some(Errno::TOOBIG) => Self::TooLong { program },
+            _ => Self::System { program, source },
+        }
+    }
+}
+
+impl Launch {
+    /// Refuses what can be told to fail without trying.
+    pub(super) async fn check(&self) -> Result<(), SpawnError> {
+        let program = || self.program.clone();
+        if !self.program.is_absolute() {
+            return Err(SpawnError::Relative { program: program() });
+        }
+        for (name, value) in &self.env {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                return Err(SpawnError::Variable { program: program(), name: name.clone() });
+            }
+        }
+        // The dot asks for the right to enter, not only for the name.
+        match tokio::fs::metadata(self.cwd.join(".")).await {
+            Ok(_) => Ok(()),
+            Err(source) => {
+                let cwd = self.cwd.clone();
+                Err(SpawnError::Directory { program: program(), cwd, source })
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The minder: a process with one program below it, which ends all that program started, whatever becomes of the hub.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use command_fds::{CommandFdExt, FdMapping};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, pidfd_open,
+    set_child_subreaper, setsid, wait,
+};
+
+use super::proc::{SWEEP_PAUSE, descendants, now, pause, wait_for};
+use super::wire::{Order, Report, decode_env, receive_launch};
+use super::{Exit, SWEEP_WAIT};
+
+/// How long a daemon that ended below a running program may stay unreaped. Nothing else depends on it.
+const REAP_EVERY: Duration = Duration::from_secs(5);
+
+/// Bytes the hub may send without a line's end: far more than any order has.
+const MAX_ORDER: usize = 1024;
+
+/// Runs as a minder: `args` are those after [`MIND`](super::MIND), standard input is the socket to the hub.
+/// Call it first thing in `main`, before there is a second thread.
+pub fn mind(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match try_mind(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        // There is nobody to tell: the hub sees the socket close.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
+    let leaked = leaked_fds()?;
+    setsid()?;
+    set_child_subreaper(Some(getpid()))?;
+    let mut hub = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+
+    let mut args = args.into_iter();
+    let grace = args.next().and_then(|grace| grace.to_str()?.parse().ok());
+    let (Some(grace), Some(program)) = (grace.map(Duration::from_millis), args.next()) else {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    };
+    let started = start(&mut hub, &program, args, leaked);
+    let report = match &started {
+        Ok(_) => Report::Started,
+        Err(error) => {
+            Report::Failed(Errno::from_io_error(error).unwrap_or(Errno::INVAL).raw_os_error())
+        }
+    };
+    // A hub that is gone already is noticed below, as the end of its orders.
+    let told = writeln!(hub, "{report}");
+    let Ok(program) = started else { return told };
+
+    let mut minder =
+        Minder { hub, unread: Vec::new(), hub_lives: true, program, grace, exit: None };
+    // Without a handle on the program nobody could tell its end: then it ends now.
+    let _ = minder.watch();
+    let left = minder.sweep();
+    let exit = minder.exit.unwrap_or(Exit::KILLED);
+    writeln!(minder.hub, "{}", Report::Ended { exit, left })
+}
+
+/// Starts the program in a group of its own, with its three pipes and no other descriptor.
+/// The standard library empties its signal mask and restores SIGPIPE on the way.
+fn start(
+    hub: &mut UnixStream,
+    program: &OsStr,
+    args: impl Iterator<Item = OsString>,
+    leaked: Vec<RawFd>,
+) -> io::Result<Pid> {
+    let ([stdin, stdout, stderr], env) = receive_launch(hub)?;
+    #[expect(clippy::disallowed_methods, reason = "here is where every program is started")]
+    let mut command = Command::new(program);
+    command.args(args).env_clear().envs(decode_env(&env)).process_group(0);
+    command.stdin(stdin).stdout(stdout).stderr(stderr);
+    if !leaked.is_empty() {
+        let blank =
+            |child_fd| Ok(FdMapping { parent_fd: File::open("/dev/null")?.into(), child_fd });
+        let blanks = leaked.into_iter().map(blank).collect::<io::Result<_>>()?;
+        command.fd_mappings(blanks).map_err(io::Error::other)?;
+    }
+    Ok(Pid::from_child(&command.spawn()?))
+}
+
+/// Descriptors that outlived the hub's and our own start, because whoever started the hub left them open.
+/// The program shall find /dev/null in their place.
+fn leaked_fds() -> io::Result<Vec<RawFd>> {
+    let mut leaked = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let name = entry?.file_name();
+        let Some(fd) = name.to_str().and_then(|name| name.parse().ok()).filter(|fd| *fd > 2) else {
+            continue;
+        };
+        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}"))?;
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok()).unwrap_or(0);
+        if flags & CLOSE_ON_EXEC == 0 {
+            leaked.push(fd);
+        }
+    }
+    Ok(leaked)
+}
+
+/// How the flags in `/proc/*/fdinfo` say that a descriptor closes on exec.
+const CLOSE_ON_EXEC: u32 = rustix::fs::OFlags::CLOEXEC.bits();
+
+/// One program, watched.
+struct Minder {
+    hub: UnixStream,
+    /// The beginning of an order whose end is still to come.
+    unread: Vec<u8>,
+    hub_lives: bool,
+    program: Pid,
+    /// What the program gets when the hub dies without a word.
+    grace: Duration,
+    exit: Option<Exit>,
+}
+
+impl Minder {
+    /// Returns when the program has ended, or its time is over.
+    fn watch(&mut self) -> io::Result<()> {
+        let program = pidfd_open(self.program, PidfdFlags::empty())?;
+        let mut kill_at: Option<Instant> = None;
+        while self.exit.is_none() && kill_at.is_none_or(|at| now() < at) {
+            let patience = kill_at.map_or(REAP_EVERY, |at| at.saturating_duration_since(now()));
+            if self.wait(&program, patience.min(REAP_EVERY)) {
+                for order in self.orders() {
+                    // The group may be gone already; then there is nobody left to ask.
+                    match order {
+                        Order::Interrupt => drop(kill_process_group(self.program, Signal::INT)),
+                        Order::End(grace) if kill_at.is_none() => {
+                            let _ = kill_process_group(self.program, Signal::TERM);
+                            kill_at = Some(now() + grace);
+                        }
+                        Order::End(_) => {}
+                    }
+                }
+            }
+            self.reap();
+        }
+        Ok(())
+    }
+
+    /// Waits for the program's end or the hub's word, and says whether it is the latter.
+    fn wait(&self, program: &OwnedFd, at_most: Duration) -> bool {
+        let mut fds = [PollFd::new(program, PollFlags::IN), PollFd::new(&self.hub, PollFlags::IN)];
+        // Closed for good, it would be ready without end.
+        let watched = if self.hub_lives { 2 } else { 1 };
+        wait_for(&mut fds[..watched], at_most);
+        !fds[1].revents().is_empty()
+    }
+
+    /// What the hub said. Its silence for ever is an order too.
+    fn orders(&mut self) -> Vec<Order> {
+        let mut bytes = [0; MAX_ORDER];
+        let read = self.hub.read(&mut bytes).unwrap_or(0);
+        self.unread.extend_from_slice(&bytes[..read]);
+        if read == 0 || self.unread.len() > MAX_ORDER {
+            self.hub_lives = false;
+            return vec![Order::End(self.grace)];
+        }
+        let Some(end) = self.unread.iter().rposition(|byte| *byte == b'\n') else {
+            return Vec::new();
+        };
+        let lines: Vec<u8> = self.unread.drain(..=end).collect();
+        String::from_utf8_lossy(&lines).lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// Reaps whoever ended below us, and says whether anybody is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.program => self.exit = Some(exit_of(status)),
+                Ok(Some(_)) => {}
+                Ok(None) => return true,
+                Err(_no_children) => return false,
+            }
+        }
+    }
+
+    /// Kills and reaps until nobody is left below us, and says how many that failed for. What dies leaves its children
+    /// to us, so that having none is proof, however fast they fork.
+    fn sweep(&mut self) -> usize {
+        let deadline = now() + SWEEP_WAIT;
+        while self.reap() {
+            let family = descendants(getpid());
+            if now() > deadline {
+                return family.len();
+            }
+            for process in family {
+                process.kill();
+            }
+            pause(SWEEP_PAUSE);
+        }
+        0
+    }
+}
+
+fn exit_of(status: WaitStatus) -> Exit {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::KILLED,
+    }
+}

@@ -1,0 +1,84 @@
+//! Signals, process groups, exit codes and reaping: other people's programs, and how none of them outlives its owner.
+//!
+//! Every program runs under a *minder*: this executable again, started as `a2a-hub __mind`, with nothing to do but
+//! to own one tree of processes. It is a subreaper, so whatever the program starts stays below it, also what
+//! daemonises or takes a session of its own, where signals to the program's group no longer reach.
+//!
+//! ```text
+//!           orders, fds, environment                      fork, exec
+//!  ┌──────┐ ─────────────────────────► ┌────────┐ ─────────────────────► ┌─────────┐ ──► children,
+//!  │ tree │        (socket)            │ minder │  SIGINT, SIGTERM: group │ program │     grandchildren,
+//!  └──┬───┘ ◄───────────────────────── └────────┘  SIGKILL: everything    └────┬────┘     daemons
+//!     │        started, ended, EOF                                             │
+//!  ┌──┴────┐                       stdin, stdout, stderr (pipes)               │
+//!  │ Child │ ◄─────────────────────────────────────────────────────────────────┘
+//!  └───────┘
+//! ```
+//!
+//! | who goes | what follows |
+//! | --- | --- |
+//! | the program | the minder kills what is left below it, reports, ends |
+//! | the [`Child`], or somebody called [`Child::kill`] | SIGTERM to the group; after the grace, SIGKILL to all |
+//! | the hub, even by SIGKILL | the minder's socket ends: the same |
+//! | the minder | its socket ends: the hub kills what carries the tree's marker or the minder's session |
+//! | the hub and the minder | at the next start [`Supervisor::sweep_leftovers`] kills what carries the hub's marker |
+//!
+//! A program that kills its minder *and* sheds both environment and session gets away; only a cgroup or a PID
+//! namespace around the hub holds that one.
+
+mod child;
+pub mod daemon;
+mod launch;
+mod minder;
+mod proc;
+mod supervisor;
+mod tree;
+mod wire;
+
+use std::time::Duration;
+
+pub use child::{Child, MAX_CHUNK};
+pub use launch::{Launch, SpawnError};
+pub use minder::mind;
+pub use supervisor::Supervisor;
+
+/// The first argument that turns this executable into a minder; `main` hands those after it to [`mind`].
+pub const MIND: &str = "__mind";
+
+/// The environment variable in which every program finds whom it belongs to.
+pub const OWNER_MARKER: &str = "A2A_HUB_OWNER";
+
+/// The environment variable that is the same for a program and all it starts, and for nobody else.
+pub const TREE_MARKER: &str = "A2A_HUB_TREE";
+
+/// The environment variable in which every program finds whose hub started it, told by the data directory.
+pub const DATA_MARKER: &str = "A2A_HUB_DATA";
+
+/// How long a killed tree may take to be gone. SIGKILL takes effect in milliseconds unless the kernel itself is
+/// stuck (a dead network mount), and that no wait would cure.
+const SWEEP_WAIT: Duration = Duration::from_secs(5);
+
+/// What a program says, in the order it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Bytes from its standard output, at most [`MAX_CHUNK`].
+    Stdout(Vec<u8>),
+    /// Bytes from its standard error, at most [`MAX_CHUNK`].
+    Stderr(Vec<u8>),
+    /// It is gone, and so is all it started.
+    Exited(Exit),
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It returned this code.
+    Code(i32),
+    /// This signal killed it.
+    Signal(i32),
+}
+
+impl Exit {
+    /// What is said of a program whose end nobody saw: all that was left of it was killed.
+    const KILLED: Self = Self::Signal(rustix::process::Signal::KILL.as_raw());
+}

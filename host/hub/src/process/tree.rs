@@ -1,0 +1,295 @@
+//! The hub's end of one minder: starts it, passes orders on, and makes sure that nothing is left when it is gone.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Pid;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, pipe};
+use tokio::process::Command;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::child::Ending;
+use super::launch::{Launch, SpawnError};
+use super::wire::{Order, Pipes, Report, encode_env, send_pipes};
+use super::{Child, DATA_MARKER, Exit, MIND, OWNER_MARKER, SWEEP_WAIT, TREE_MARKER, proc};
+
+/// How long a minder may take to start its program, on a machine that is busy starting many.
+const START_WAIT: Duration = Duration::from_secs(15);
+
+/// How much later than promised a minder's last word may be, before it is taken for stuck.
+const LATE_WAIT: Duration = Duration::from_secs(2);
+
+/// Tells the trees of one hub apart.
+static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
+
+/// What every tree of one supervisor has in common.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) minder: PathBuf,
+    pub(super) data_dir: PathBuf,
+    pub(super) grace: Duration,
+}
+
+/// The hub's ends of a program's three pipes.
+struct OurPipes {
+    stdin: pipe::Sender,
+    stdout: pipe::Receiver,
+    stderr: pipe::Receiver,
+}
+
+/// A minder and what it has below it.
+struct Tree {
+    settings: Arc<Settings>,
+    owner: String,
+    /// The value of its marker.
+    name: String,
+    minder: tokio::process::Child,
+    reports: Lines<BufReader<OwnedReadHalf>>,
+    orders: OwnedWriteHalf,
+}
+
+/// Starts a tree, says how that went, and stays until nothing of it is left. Then drops `lease`, then tells the exit.
+pub(super) async fn run<Lease>(
+    settings: Arc<Settings>,
+    launch: Launch,
+    end: CancellationToken,
+    started: oneshot::Sender<Result<Child, SpawnError>>,
+    lease: Lease,
+) {
+    let (mut tree, pipes) = match Tree::start(settings, &launch).await {
+        Ok(tree) => tree,
+        Err(error) => {
+            let _ = started.send(Err(error)); // a caller that left has no use for the reason
+            return;
+        }
+    };
+    let (exited, exit) = oneshot::channel();
+    let (stdin, writes) = mpsc::channel(1);
+    let interrupt = Arc::new(Notify::new());
+    let child = Child {
+        stdout: Some(pipes.stdout),
+        stderr: Some(pipes.stderr),
+        stdin: Some(stdin),
+        end: end.clone(),
+        interrupt: Arc::clone(&interrupt),
+        exit: Ending::Awaited(exit),
+    };
+    // If the caller left, this drops the child, which cancels `end`.
+    let _ = started.send(Ok(child));
+
+    let ended = tokio::select! {
+        ended = tree.tend(&interrupt, &end) => ended,
+        never = feed(pipes.stdin, writes) => match never {},
+    };
+    let exit = tree.fell(ended).await;
+    drop(lease);
+    let _ = exited.send(exit); // a child that was dropped does not ask
+}
+
+impl Tree {
+    async fn start(
+        settings: Arc<Settings>,
+        launch: &Launch,
+    ) -> Result<(Self, OurPipes), SpawnError> {
+        launch.check().await?;
+        let no_minder = |source| SpawnError::Minder { minder: settings.minder.clone(), source };
+        let (pipes, ours) = pipes().map_err(no_minder)?;
+        let (socket, minders) = socket_pair().map_err(no_minder)?;
+        let name = format!("{}.{}", std::process::id(), NEXT_TREE.fetch_add(1, Ordering::Relaxed));
+        let markers = [
+            (OWNER_MARKER, launch.owner.as_ref()),
+            (DATA_MARKER, settings.data_dir.as_os_str()),
+            (TREE_MARKER, name.as_ref()),
+        ];
+        let env = environment(launch, markers);
+        let minder = minder(&settings, launch, markers, minders).spawn();
+        let minder = minder.map_err(|source| match Errno::from_io_error(&source) {
+            Some(errno) if errno != Errno::TOOBIG => no_minder(source),
+            // Too long, or NUL among them: the program's arguments are the minder's too.
+            Some(_) | None => SpawnError::from_system(&launch.program, source),
+        })?;
+        let sent = send_pipes(&socket, &pipes, env.len());
+        drop(pipes); // or we would hold the program's own ends open
+        let (reports, orders) = socket.into_split();
+        let reports = BufReader::new(reports).lines();
+        let owner = launch.owner.clone();
+        let mut tree = Self { settings, owner, name, minder, reports, orders };
+
+        let greeted = match sent {
+            Ok(()) => {
+                timeout(START_WAIT, tree.greet(&env)).await.unwrap_or_else(|late| Err(late.into()))
+            }
+            Err(error) => Err(error),
+        };
+        let minder = || tree.settings.minder.clone();
+        let error = match greeted {
+            Ok(Report::Started) => return Ok((tree, ours)),
+            Ok(Report::Failed(errno)) => {
+                tree.reap().await;
+                let source = io::Error::from_raw_os_error(errno);
+                return Err(SpawnError::from_system(&launch.program, source));
+            }
+            Ok(Report::Ended { .. }) => {
+                SpawnError::Minder { minder: minder(), source: io::ErrorKind::InvalidData.into() }
+            }
+            Err(source) => SpawnError::Minder { minder: minder(), source },
+        };
+        tree.clear().await;
+        Err(error)
+    }
+
+    /// Sends the rest of the launch and waits for the first report.
+    async fn greet(&mut self, env: &[u8]) -> io::Result<Report> {
+        self.orders.write_all(env).await?;
+        let line = self.reports.next_line().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        line.parse().map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Passes orders on until the minder's last report. `None` if it went, or got stuck, without one.
+    async fn tend(&mut self, interrupt: &Notify, end: &CancellationToken) -> Option<Report> {
+        let grace = self.settings.grace;
+        let mut deadline = None;
+        loop {
+            let overdue = async {
+                match deadline {
+                    Some(deadline) => sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let order = tokio::select! {
+                line = self.reports.next_line() => return line.ok()??.parse().ok(),
+                () = overdue => return None,
+                () = interrupt.notified() => Order::Interrupt,
+                () = end.cancelled(), if deadline.is_none() => {
+                    deadline = Some(Instant::now() + grace + SWEEP_WAIT + LATE_WAIT);
+                    Order::End(grace)
+                }
+            };
+            // A minder that does not listen is gone, and its last report may be there to read.
+            let _ = self.orders.write_all(format!("{order}\n").as_bytes()).await;
+        }
+    }
+
+    /// How the program ended, once nothing of the tree is left.
+    async fn fell(mut self, last: Option<Report>) -> Exit {
+        let owner = &self.owner;
+        if let Some(Report::Ended { exit, left }) = last {
+            if left > 0 {
+                tracing::warn!(
+                    owner,
+                    left,
+                    "processes are stuck in the kernel and could not be killed"
+                );
+            }
+            self.reap().await;
+            return exit;
+        }
+        tracing::warn!(owner, "a minder was lost; what it minded is killed");
+        self.clear().await;
+        Exit::KILLED
+    }
+
+    /// Reaps a minder that has said its last: it has nothing more to do than to return.
+    async fn reap(&mut self) {
+        if timeout(LATE_WAIT, self.minder.wait()).await.is_err() {
+            self.clear().await;
+        }
+    }
+
+    /// Kills the minder and whatever carries the tree's marker or is of the minder's session, then reaps it. In this
+    /// order, since until it is reaped nobody else can get its number for a session.
+    async fn clear(&mut self) {
+        let _ = self.minder.start_kill(); // fails if it is gone, as it should be
+        let session = self.minder.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let tree = proc::variable(TREE_MARKER, self.name.as_ref());
+        let hub = proc::variable(DATA_MARKER, &self.settings.data_dir);
+        let belongs = move |process: &proc::Process| {
+            session.is_some_and(|session| process.in_session(session))
+                || (process.was_given(&tree) && process.was_given(&hub))
+        };
+        let swept = tokio::task::spawn_blocking(move || proc::sweep(belongs)).await;
+        tracing::debug!(owner = self.owner, ?swept, "swept");
+        if let Err(error) = self.minder.wait().await {
+            tracing::warn!(owner = self.owner, %error, "a minder could not be reaped");
+        }
+    }
+}
+
+/// Writes what comes, in order, until there is no more of it or nobody reads. Never returns: the tree outlives it.
+async fn feed(
+    mut stdin: pipe::Sender,
+    mut writes: mpsc::Receiver<Vec<u8>>,
+) -> std::convert::Infallible {
+    while let Some(bytes) = writes.recv().await {
+        if stdin.write_all(&bytes).await.is_err() {
+            break;
+        }
+    }
+    drop((stdin, writes));
+    std::future::pending().await
+}
+
+/// The minder's command line. Its environment is the markers alone.
+fn minder(
+    settings: &Settings,
+    launch: &Launch,
+    markers: [(&str, &OsStr); 3],
+    socket: OwnedFd,
+) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "here is where every minder is started")]
+    let mut command = Command::new(&settings.minder);
+    command
+        .arg0("a2a-hub")
+        .arg(MIND)
+        .arg(settings.grace.as_millis().to_string())
+        .arg(&launch.program)
+        .args(&launch.args)
+        .current_dir(&launch.cwd)
+        .env_clear()
+        .envs(markers)
+        .stdin(Stdio::from(socket))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+/// The program's whole environment; the markers come last, so that no other value for them counts.
+fn environment(launch: &Launch, markers: [(&str, &OsStr); 3]) -> Vec<u8> {
+    let given = launch.env.iter().map(|(name, value)| (name.as_str(), OsStr::new(value)));
+    encode_env(given.chain(markers))
+}
+
+/// Three pipes, closed on exec at both ends.
+fn pipes() -> io::Result<(Pipes, OurPipes)> {
+    let [(stdin, our_stdin), (our_stdout, stdout), (our_stderr, stderr)] = [
+        pipe_with(PipeFlags::CLOEXEC)?,
+        pipe_with(PipeFlags::CLOEXEC)?,
+        pipe_with(PipeFlags::CLOEXEC)?,
+    ];
+    let ours = OurPipes {
+        stdin: pipe::Sender::from_owned_fd(our_stdin)?,
+        stdout: pipe::Receiver::from_owned_fd(our_stdout)?,
+        stderr: pipe::Receiver::from_owned_fd(our_stderr)?,
+    };
+    Ok(([stdin, stdout, stderr], ours))
+}
+
+/// Our end, for the runtime, and the minder's, which blocks.
+fn socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
+    let (ours, minders) = StdUnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(ours)?, minders.into()))
+}

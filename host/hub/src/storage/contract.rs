@@ -1,0 +1,328 @@
+//! What every store promises, as one suite that each of them passes.
+
+use super::{Counts, HeadFilter, Storage, StorageError};
+use a2a_hub_core::task::IllegalEvent;
+use a2a_hub_protocol::{
+    event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
+    id::{AgentId, ArtifactId, ContextId, TaskId},
+    message::{Message, Part, Role},
+    task::{Artifact, Task, TaskState, TaskStatus},
+};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// Runs the suite; `make` makes an empty store each time.
+pub(crate) async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
+    a_log_reads_as_it_was_written(&make()).await;
+    whoever_comes_second_is_refused(&make()).await;
+    events_are_added_all_or_none(&make()).await;
+    a_log_begins_with_its_creation(&make()).await;
+    a_final_task_never_changes(&make()).await;
+    a_task_is_the_fold_of_its_log(&make()).await;
+    tasks_do_not_wait_for_each_other(Arc::new(make())).await;
+    of_those_who_race_one_wins(Arc::new(make())).await;
+    heads_are_found_by_what_they_say(&make()).await;
+    a_conversation_is_what_was_said_in_final_tasks(&make()).await;
+    memories_are_kept_apart(&make()).await;
+    a_memory_stays_within_its_grant(&make()).await;
+    a_memory_racing_itself_stays_within_its_grant(Arc::new(make())).await;
+}
+
+/// The clock of the tests: a timestamp that many milliseconds into the year.
+pub(crate) fn at(ms: u64) -> String {
+    format!("2026-01-01T00:00:{:02}.{:03}Z", ms / 1000, ms % 1000)
+}
+
+pub(crate) fn created(task: &TaskId, context: &str) -> Arc<TaskEvent> {
+    let task = Task {
+        id: task.clone(),
+        context_id: ContextId::new(context),
+        status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: at(0) },
+        artifacts: Vec::new(),
+        history: vec![Message::text(Role::User, format!("do {task}"))],
+        metadata: None,
+    };
+    Arc::new(TaskEvent::Created(Box::new(Created { agent: agent("echo"), task })))
+}
+
+pub(crate) fn status(state: TaskState, ms: u64, text: Option<&str>) -> Arc<TaskEvent> {
+    let message = text.map(|text| Message::text(Role::Agent, text));
+    let status = TaskStatus { state, message, timestamp: at(ms) };
+    Arc::new(TaskEvent::Status(StatusUpdate { status, metadata: None }))
+}
+
+pub(crate) fn chunk(text: &str) -> Arc<TaskEvent> {
+    let artifact = Artifact {
+        artifact_id: ArtifactId::new("answer"),
+        name: None,
+        description: None,
+        parts: vec![Part::text(text)],
+        metadata: None,
+        extensions: Vec::new(),
+    };
+    Arc::new(TaskEvent::Artifact(ArtifactUpdate { artifact, append: true, last_chunk: false }))
+}
+
+pub(crate) fn agent(name: &str) -> AgentId {
+    AgentId::parse(name).unwrap()
+}
+
+fn working() -> Arc<TaskEvent> {
+    status(TaskState::Working, 1, None)
+}
+
+async fn texts(storage: &impl Storage, context: &str, limit: usize) -> Vec<String> {
+    let said = storage.conversation(&ContextId::new(context), limit).await.unwrap();
+    said.iter().map(Message::joined_text).collect()
+}
+
+async fn a_log_reads_as_it_was_written(storage: &impl Storage) {
+    let task = TaskId::fresh();
+    assert_eq!(storage.events(&task, 0, 10).await, Ok(Vec::new()));
+    let written = [created(&task, "c"), working(), chunk("one"), chunk("two \"\n\u{0}é")];
+    assert_eq!(storage.append(&task, 0, written[..1].to_vec()).await, Ok(1));
+    assert_eq!(storage.append(&task, 1, written[1..].to_vec()).await, Ok(4));
+    assert_eq!(storage.append(&task, 4, Vec::new()).await, Ok(4));
+
+    let read = storage.events(&task, 0, usize::MAX).await.unwrap();
+    assert!(read.iter().all(|event| event.task == task && event.context.as_str() == "c"));
+    assert!(read.iter().map(|event| event.seq).eq(1..=4));
+    assert!(read.iter().map(|event| &event.event).eq(written.iter().map(Arc::as_ref)));
+
+    let page = storage.events(&task, 1, 2).await.unwrap();
+    assert!(page.iter().map(|event| event.seq).eq(2..=3));
+    assert_eq!(storage.events(&task, 4, 10).await, Ok(Vec::new()));
+    assert_eq!(storage.events(&task, u64::MAX, 10).await, Ok(Vec::new()));
+}
+
+async fn whoever_comes_second_is_refused(storage: &impl Storage) {
+    let task = TaskId::fresh();
+    let conflict =
+        |expected, found| Err(StorageError::Conflict { task: task.clone(), expected, found });
+    assert_eq!(storage.append(&task, 3, vec![working()]).await, conflict(3, 0));
+    storage.append(&task, 0, vec![created(&task, "c"), working()]).await.unwrap();
+    assert_eq!(storage.append(&task, 0, vec![created(&task, "c")]).await, conflict(0, 2));
+    assert_eq!(storage.append(&task, 1, vec![chunk("x")]).await, conflict(1, 2));
+    assert_eq!(storage.append(&task, u64::MAX, vec![chunk("x")]).await, conflict(u64::MAX, 2));
+    assert_eq!(storage.events(&task, 0, 10).await.unwrap().len(), 2);
+}
+
+async fn events_are_added_all_or_none(storage: &impl Storage) {
+    let task = TaskId::fresh();
+    storage.append(&task, 0, vec![created(&task, "c"), working()]).await.unwrap();
+    let over = Err(StorageError::Illegal(IllegalEvent::Over(TaskState::Completed)));
+    let done = status(TaskState::Completed, 2, None);
+    assert_eq!(storage.append(&task, 2, vec![chunk("x"), done, chunk("y")]).await, over);
+    let back = IllegalEvent::Transition { from: TaskState::Working, to: TaskState::Submitted };
+    let submitted = status(TaskState::Submitted, 2, None);
+    assert_eq!(
+        storage.append(&task, 2, vec![chunk("x"), submitted]).await,
+        Err(StorageError::Illegal(back))
+    );
+    assert_eq!(storage.events(&task, 2, 10).await, Ok(Vec::new()));
+    let stored = storage.task(&task).await.unwrap().unwrap();
+    assert_eq!((stored.seq, stored.task.status.state), (2, TaskState::Working));
+    assert_eq!(storage.append(&task, 2, vec![chunk("x")]).await, Ok(3));
+}
+
+async fn a_log_begins_with_its_creation(storage: &impl Storage) {
+    let (task, other) = (TaskId::fresh(), TaskId::fresh());
+    let uncreated = Err(StorageError::Uncreated(task.clone()));
+    assert_eq!(storage.append(&task, 0, vec![working()]).await, uncreated);
+    assert_eq!(storage.append(&task, 0, vec![created(&other, "c")]).await, uncreated);
+    assert_eq!(storage.append(&task, 0, Vec::new()).await, uncreated);
+    let twice = Err(StorageError::Illegal(IllegalEvent::CreatedTwice));
+    let begin = || created(&task, "c");
+    assert_eq!(storage.append(&task, 0, vec![begin(), begin()]).await, twice);
+    storage.append(&task, 0, vec![begin()]).await.unwrap();
+    assert_eq!(storage.append(&task, 1, vec![begin()]).await, twice);
+    assert_eq!(storage.counts().await, Ok(Counts { live: 1, total: 1 }));
+}
+
+async fn a_final_task_never_changes(storage: &impl Storage) {
+    let reply = Arc::new(TaskEvent::Reply(Message::text(Role::Agent, "done")));
+    let ends = TaskState::ALL.into_iter().filter(|state| state.is_final());
+    for end in ends.map(|state| status(state, 5, Some("done"))).chain([reply]) {
+        let task = TaskId::fresh();
+        storage.append(&task, 0, vec![created(&task, "c"), working(), end]).await.unwrap();
+        let before = storage.task(&task).await.unwrap().unwrap();
+        let state = before.task.status.state;
+        let input = Arc::new(TaskEvent::Input(Message::text(Role::User, "more")));
+        for event in [working(), chunk("x"), input, status(state, 9, None)] {
+            let refused = storage.append(&task, 3, vec![event]).await;
+            assert_eq!(refused, Err(StorageError::Illegal(IllegalEvent::Over(state))));
+        }
+        assert_eq!(storage.task(&task).await.unwrap().unwrap(), before);
+        assert_eq!(storage.events(&task, 0, 10).await.unwrap().len(), 3);
+    }
+    assert_eq!(storage.counts().await, Ok(Counts { live: 0, total: 5 }));
+}
+
+async fn a_task_is_the_fold_of_its_log(storage: &impl Storage) {
+    let task = TaskId::fresh();
+    assert_eq!(storage.task(&task).await, Ok(None));
+    let mut log = vec![created(&task, "c"), working()];
+    log.extend((0..100).map(|n| chunk(&format!("{n} "))));
+    log.push(status(TaskState::InputRequired, 2, Some("which?")));
+    log.push(Arc::new(TaskEvent::Input(Message::text(Role::User, "both"))));
+    log.push(working());
+    log.extend((0..20).map(|n| chunk(&format!("{n} "))));
+    log.push(status(TaskState::Completed, 3, Some("done")));
+    for (seq, event) in (0_u64..).zip(&log) {
+        storage.append(&task, seq, vec![Arc::clone(event)]).await.unwrap();
+        if [103, 104].contains(&(seq + 1)) {
+            // Read while it rests, and again once it goes on: both must be whole.
+            let stored = storage.task(&task).await.unwrap().unwrap();
+            assert_eq!(stored.seq, seq + 1);
+        }
+    }
+    let folded = super::log::fold(&task, None, log.iter().map(Arc::as_ref)).unwrap();
+    for _ in 0..3 {
+        let stored = storage.task(&task).await.unwrap().unwrap();
+        assert_eq!((&stored.agent, stored.seq), (&agent("echo"), log.len() as u64));
+        assert_eq!(stored.task, folded);
+    }
+}
+
+async fn tasks_do_not_wait_for_each_other<S: Storage + 'static>(storage: Arc<S>) {
+    let mut writers = JoinSet::new();
+    for n in 0..100 {
+        let storage = Arc::clone(&storage);
+        writers.spawn(async move {
+            let task = TaskId::fresh();
+            storage.append(&task, 0, vec![created(&task, "c")]).await.unwrap();
+            storage.append(&task, 1, vec![working()]).await.unwrap();
+            for seq in 2..10 {
+                storage.append(&task, seq, vec![chunk(&format!("{n}.{seq}"))]).await.unwrap();
+                // Shares a transaction with the others, and must not take them down with it.
+                storage.append(&task, seq, vec![chunk("late")]).await.unwrap_err();
+            }
+            task
+        });
+    }
+    for task in writers.join_all().await {
+        let read = storage.events(&task, 0, 100).await.unwrap();
+        assert!(read.iter().map(|event| event.seq).eq(1..=10));
+    }
+    assert_eq!(storage.counts().await, Ok(Counts { live: 100, total: 100 }));
+}
+
+async fn of_those_who_race_one_wins<S: Storage + 'static>(storage: Arc<S>) {
+    let task = TaskId::fresh();
+    storage.append(&task, 0, vec![created(&task, "c"), working()]).await.unwrap();
+    for seq in 2..12 {
+        let mut racers = JoinSet::new();
+        for n in 0..8 {
+            let (storage, task) = (Arc::clone(&storage), task.clone());
+            racers.spawn(
+                async move { storage.append(&task, seq, vec![chunk(&n.to_string())]).await },
+            );
+        }
+        let won = racers.join_all().await.into_iter().filter(Result::is_ok).count();
+        assert_eq!(won, 1);
+    }
+}
+
+async fn heads_are_found_by_what_they_say(storage: &impl Storage) {
+    let ids: Vec<_> = (0..6).map(|_| TaskId::fresh()).collect();
+    for (n, id) in ids.iter().enumerate() {
+        let context = if n < 4 { "left" } else { "right" };
+        storage.append(id, 0, vec![created(id, context), working()]).await.unwrap();
+    }
+    storage.append(&ids[1], 2, vec![status(TaskState::Completed, 7, None)]).await.unwrap();
+    storage.append(&ids[2], 2, vec![status(TaskState::Failed, 8, None)]).await.unwrap();
+    storage.append(&ids[5], 2, vec![status(TaskState::InputRequired, 9, None)]).await.unwrap();
+
+    let all = HeadFilter::default();
+    let left = HeadFilter { context: Some(ContextId::new("left")), ..all.clone() };
+    let in_state = |state| HeadFilter { state: Some(state), ..all.clone() };
+    let cases: [(HeadFilter, &[usize]); 9] = [
+        (all.clone(), &[5, 4, 3, 2, 1, 0]),
+        (HeadFilter { limit: 2, offset: 1, ..all.clone() }, &[4, 3]),
+        (HeadFilter { limit: 0, ..all.clone() }, &[]),
+        (left.clone(), &[3, 2, 1, 0]),
+        (HeadFilter { live_only: true, limit: 1, offset: 1, ..left }, &[0]),
+        (HeadFilter { live_only: true, ..all.clone() }, &[5, 4, 3, 0]),
+        (in_state(TaskState::Working), &[4, 3, 0]),
+        (in_state(TaskState::Failed), &[2]),
+        (HeadFilter { live_only: true, ..in_state(TaskState::Failed) }, &[]),
+    ];
+    for (filter, expected) in cases {
+        let found = storage.heads(filter.clone()).await.unwrap();
+        let expected: Vec<_> = expected.iter().map(|&n| &ids[n]).collect();
+        assert_eq!(found.iter().map(|head| &head.task).collect::<Vec<_>>(), expected, "{filter:?}");
+    }
+
+    let failed = storage.heads(in_state(TaskState::Failed)).await.unwrap().remove(0);
+    assert_eq!((failed.seq, failed.agent, failed.context.as_str()), (3, agent("echo"), "left"));
+    assert_eq!((failed.created, failed.updated), (at(0), at(8)));
+}
+
+async fn a_conversation_is_what_was_said_in_final_tasks(storage: &impl Storage) {
+    let ids: Vec<_> = (0..4).map(|_| TaskId::fresh()).collect();
+    for (id, context) in ids.iter().zip(["ours", "ours", "theirs", "ours"]) {
+        storage.append(id, 0, vec![created(id, context), working()]).await.unwrap();
+    }
+    // Ended in another order than begun; the last one goes on.
+    for n in [1, 2, 0] {
+        let text = format!("did {}", ids[n]);
+        let mut end = vec![chunk("x"); 20];
+        end.push(status(TaskState::Completed, 3, Some(&text)));
+        storage.append(&ids[n], 2, end).await.unwrap();
+    }
+    let said = [0, 1].map(|n| [format!("do {}", ids[n]), format!("did {}", ids[n])]).concat();
+    for limit in [0, 1, 3, 4, 100] {
+        let latest = said.len().saturating_sub(limit);
+        assert_eq!(texts(storage, "ours", limit).await, said[latest..]);
+    }
+    assert_eq!(texts(storage, "nobody's", 10).await, [""; 0]);
+}
+
+async fn memories_are_kept_apart(storage: &impl Storage) {
+    let (one, two) = (agent("one"), agent("two"));
+    assert_eq!(storage.recall(&one, "k").await, Ok(None));
+    for key in ["b", "a/2", "a", "a/1", "é", "a0"] {
+        storage.remember(&one, key, key.into(), 100).await.unwrap();
+    }
+    storage.remember(&two, "a", b"\0\xff".to_vec(), 100).await.unwrap();
+    storage.remember(&one, "a", Vec::new(), 100).await.unwrap();
+    assert_eq!(storage.recall(&one, "a").await, Ok(Some(Vec::new())));
+    assert_eq!(storage.recall(&two, "a").await, Ok(Some(b"\0\xff".to_vec())));
+    assert_eq!(storage.keys(&one, "").await.unwrap(), ["a", "a/1", "a/2", "a0", "b", "é"]);
+    assert_eq!(storage.keys(&one, "a/").await.unwrap(), ["a/1", "a/2"]);
+    assert_eq!(storage.keys(&two, "b").await.unwrap(), [""; 0]);
+
+    storage.forget(&one, "a").await.unwrap();
+    storage.forget(&one, "never known").await.unwrap();
+    assert_eq!(storage.recall(&one, "a").await, Ok(None));
+    assert_eq!(storage.recall(&two, "a").await, Ok(Some(b"\0\xff".to_vec())));
+}
+
+async fn a_memory_stays_within_its_grant(storage: &impl Storage) {
+    let agent = agent("one");
+    let full =
+        |would_hold| Err(StorageError::Full { agent: agent.clone(), would_hold, max_bytes: 10 });
+    let remember = |key, bytes| storage.remember(&agent, key, vec![0; bytes], 10);
+    assert_eq!(remember("a", 9).await, Ok(()));
+    assert_eq!(remember("b", 0).await, full(11));
+    assert_eq!(remember("a", 10).await, full(11));
+    assert_eq!(remember("a", 8).await, Ok(()));
+    assert_eq!(remember("b", 0).await, Ok(()));
+    storage.forget(&agent, "a").await.unwrap();
+    storage.forget(&agent, "a").await.unwrap();
+    assert_eq!(remember("é", 7).await, Ok(()));
+    assert_eq!(remember("é", 8).await, full(11));
+    assert_eq!(storage.keys(&agent, "").await.unwrap(), ["b", "é"]);
+}
+
+async fn a_memory_racing_itself_stays_within_its_grant<S: Storage + 'static>(storage: Arc<S>) {
+    let mut racers = JoinSet::new();
+    for n in 10..60 {
+        let storage = Arc::clone(&storage);
+        racers.spawn(async move {
+            storage.remember(&agent("one"), &n.to_string(), vec![0; 8], 100).await
+        });
+    }
+    let won = racers.join_all().await.into_iter().filter(Result::is_ok).count();
+    assert_eq!(won, 10);
+}

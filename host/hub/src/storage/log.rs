@@ -1,0 +1,123 @@
+//! What a log may take next, and what it comes to: the rules that all stores share.
+
+use super::{Head, StorageError};
+use a2a_hub_core::task::{self, IllegalEvent};
+use a2a_hub_protocol::{
+    event::TaskEvent,
+    id::TaskId,
+    message::Message,
+    task::{Task, TaskState},
+};
+use std::{borrow::Borrow, sync::Arc};
+
+/// The head of a task's log once it has taken `events`, or why it will not take them.
+pub(super) fn extend(
+    known: Option<Head>,
+    task: &TaskId,
+    expected: u64,
+    events: &[Arc<TaskEvent>],
+) -> Result<Head, StorageError> {
+    let found = known.as_ref().map_or(0, |head| head.seq);
+    if found != expected {
+        return Err(StorageError::Conflict { task: task.clone(), expected, found });
+    }
+    let (mut head, rest) = match (known, events) {
+        (Some(head), _) => (head, events),
+        (None, [first, rest @ ..]) => (begin(task, first)?, rest),
+        (None, []) => return Err(StorageError::Uncreated(task.clone())),
+    };
+    for event in rest {
+        take(&mut head, event)?;
+    }
+    Ok(head)
+}
+
+fn begin(task: &TaskId, first: &TaskEvent) -> Result<Head, StorageError> {
+    match first {
+        TaskEvent::Created(created) if created.task.id == *task => Ok(Head {
+            task: task.clone(),
+            context: created.task.context_id.clone(),
+            agent: created.agent.clone(),
+            state: created.task.status.state,
+            seq: 1,
+            created: created.task.status.timestamp.clone(),
+            updated: created.task.status.timestamp.clone(),
+        }),
+        TaskEvent::Created(_)
+        | TaskEvent::Status(_)
+        | TaskEvent::Artifact(_)
+        | TaskEvent::Input(_)
+        | TaskEvent::Reply(_) => Err(StorageError::Uncreated(task.clone())),
+    }
+}
+
+fn take(head: &mut Head, event: &TaskEvent) -> Result<(), IllegalEvent> {
+    let from = head.state;
+    if from.is_final() {
+        return Err(IllegalEvent::Over(from));
+    }
+    let to = match event {
+        TaskEvent::Created(_) => return Err(IllegalEvent::CreatedTwice),
+        TaskEvent::Status(update) => Some(update.status.state),
+        TaskEvent::Reply(_) => Some(TaskState::Completed),
+        TaskEvent::Artifact(_) | TaskEvent::Input(_) => None,
+    };
+    // Whoever appends has asked `core` already; asked again, a mistake there cannot make a log that nobody can read.
+    if let Some(to) = to {
+        if !task::allows(from, to) {
+            return Err(IllegalEvent::Transition { from, to });
+        }
+        head.state = to;
+    }
+    if let TaskEvent::Status(update) = event {
+        head.updated.clone_from(&update.status.timestamp);
+    }
+    head.seq += 1;
+    Ok(())
+}
+
+/// What a log comes to: `known`, which is its fold so far, and then `events`.
+pub(super) fn fold<E: Borrow<TaskEvent>>(
+    id: &TaskId,
+    known: Option<Task>,
+    events: impl IntoIterator<Item = E>,
+) -> Result<Task, StorageError> {
+    let corrupt = |why| StorageError::Corrupt { what: format!("the log of task {id}"), why };
+    let mut known = known;
+    for event in events {
+        match (&mut known, event.borrow()) {
+            (Some(task), event) => task::apply(task, event)
+                .map_err(|illegal| corrupt(format!("one of its events would {illegal}")))?,
+            (None, TaskEvent::Created(created)) => known = Some(created.task.clone()),
+            (None, _) => break,
+        }
+    }
+    known.ok_or_else(|| corrupt("it does not begin with the task's creation".into()))
+}
+
+/// Gathers what was said in final tasks, which come newest first, until there is enough of it.
+pub(super) struct Conversation {
+    newest_first: Vec<Message>,
+    limit: usize,
+}
+
+impl Conversation {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { newest_first: Vec::new(), limit }
+    }
+
+    pub(super) fn is_enough(&self) -> bool {
+        self.newest_first.len() >= self.limit
+    }
+
+    pub(super) fn add(&mut self, task: Task) {
+        let said = task.history.into_iter().chain(task.status.message);
+        self.newest_first.extend(said.collect::<Vec<_>>().into_iter().rev());
+    }
+
+    pub(super) fn oldest_first(mut self) -> Vec<Message> {
+        self.newest_first.truncate(self.limit);
+        self.newest_first.reverse();
+        self.newest_first
+    }
+}

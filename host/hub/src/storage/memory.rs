@@ -1,0 +1,200 @@
+//! A store that forgets everything when it is dropped: for tests and for trying things out.
+
+use super::{
+    Counts, Head, HeadFilter, Storage, StorageError, StoredTask,
+    log::{self, Conversation},
+};
+use a2a_hub_protocol::{
+    event::{Recorded, TaskEvent},
+    id::{AgentId, ContextId, TaskId},
+    message::Message,
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// Logs in memory, and a limit past which it refuses to write, to see who notices.
+#[derive(Debug)]
+pub struct MemoryStorage {
+    kept: Mutex<Kept>,
+    max_events: u64,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    logs: BTreeMap<TaskId, Log>,
+    memories: BTreeMap<AgentId, BTreeMap<String, Vec<u8>>>,
+}
+
+#[derive(Debug)]
+struct Log {
+    head: Head,
+    events: Vec<Arc<TaskEvent>>,
+}
+
+impl MemoryStorage {
+    /// A store that takes `max_events` a task, then fails.
+    pub fn failing_after(max_events: u64) -> Self {
+        Self { kept: Mutex::default(), max_events }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryStorage {
+    fn default() -> Self {
+        Self::failing_after(u64::MAX)
+    }
+}
+
+impl Log {
+    fn fold(&self) -> Result<StoredTask, StorageError> {
+        let task = log::fold(&self.head.task, None, self.events.iter().map(Arc::as_ref))?;
+        Ok(StoredTask { agent: self.head.agent.clone(), seq: self.head.seq, task })
+    }
+}
+
+#[async_trait::async_trait]
+impl Storage for MemoryStorage {
+    async fn append(
+        &self,
+        task: &TaskId,
+        expected: u64,
+        events: Vec<Arc<TaskEvent>>,
+    ) -> Result<u64, StorageError> {
+        let mut kept = self.kept();
+        let known = kept.logs.get(task).map(|log| log.head.clone());
+        let head = log::extend(known, task, expected, &events)?;
+        let seq = head.seq;
+        if seq > self.max_events {
+            let why = format!("it was told to fail after {} events", self.max_events);
+            return Err(StorageError::Unavailable(why));
+        }
+        let log = kept
+            .logs
+            .entry(task.clone())
+            .or_insert_with(|| Log { head: head.clone(), events: Vec::new() });
+        log.head = head;
+        log.events.extend(events);
+        Ok(seq)
+    }
+
+    async fn events(
+        &self,
+        task: &TaskId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, StorageError> {
+        let kept = self.kept();
+        let Some(log) = kept.logs.get(task) else { return Ok(Vec::new()) };
+        let numbered = (1..).zip(&log.events).filter(|(seq, _)| *seq > after).take(limit);
+        Ok(numbered
+            .map(|(seq, event)| Recorded {
+                task: task.clone(),
+                context: log.head.context.clone(),
+                seq,
+                event: TaskEvent::clone(event),
+            })
+            .collect())
+    }
+
+    async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {
+        self.kept().logs.get(task).map(Log::fold).transpose()
+    }
+
+    async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
+        let matches = |head: &&Head| {
+            filter.context.as_ref().is_none_or(|context| head.context == *context)
+                && filter.state.is_none_or(|state| head.state == state)
+                && !(filter.live_only && head.state.is_final())
+        };
+        let kept = self.kept();
+        let newest_first = kept.logs.values().rev().map(|log| &log.head);
+        let page = newest_first.filter(matches).skip(filter.offset).take(filter.limit);
+        Ok(page.cloned().collect())
+    }
+
+    async fn counts(&self) -> Result<Counts, StorageError> {
+        let kept = self.kept();
+        let live = kept.logs.values().filter(|log| !log.head.state.is_final()).count();
+        Ok(Counts { live: live as u64, total: kept.logs.len() as u64 })
+    }
+
+    async fn conversation(
+        &self,
+        context: &ContextId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StorageError> {
+        let mut said = Conversation::new(limit);
+        for log in self.kept().logs.values().rev() {
+            if said.is_enough() {
+                break;
+            }
+            if log.head.context == *context && log.head.state.is_final() {
+                said.add(log.fold()?.task);
+            }
+        }
+        Ok(said.oldest_first())
+    }
+
+    async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError> {
+        Ok(self.kept().memories.get(agent).and_then(|memory| memory.get(key)).cloned())
+    }
+
+    async fn remember(
+        &self,
+        agent: &AgentId,
+        key: &str,
+        value: Vec<u8>,
+        max_bytes: u64,
+    ) -> Result<(), StorageError> {
+        let mut kept = self.kept();
+        let memory = kept.memories.entry(agent.clone()).or_default();
+        let others = memory.iter().filter(|(known, _)| *known != key);
+        let others: usize = others.map(|(key, value)| key.len() + value.len()).sum();
+        let would_hold = (others + key.len() + value.len()) as u64;
+        if would_hold > max_bytes {
+            return Err(StorageError::Full { agent: agent.clone(), would_hold, max_bytes });
+        }
+        memory.insert(key.to_owned(), value);
+        Ok(())
+    }
+
+    async fn forget(&self, agent: &AgentId, key: &str) -> Result<(), StorageError> {
+        if let Some(memory) = self.kept().memories.get_mut(agent) {
+            memory.remove(key);
+        }
+        Ok(())
+    }
+
+    async fn keys(&self, agent: &AgentId, prefix: &str) -> Result<Vec<String>, StorageError> {
+        let kept = self.kept();
+        let keys = kept.memories.get(agent).into_iter().flat_map(BTreeMap::keys);
+        Ok(keys.filter(|key| key.starts_with(prefix)).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::contract::{self, chunk, created, status};
+    use a2a_hub_protocol::task::TaskState;
+
+    #[tokio::test]
+    async fn keeps_the_contract() {
+        contract::suite(MemoryStorage::default).await;
+    }
+
+    #[tokio::test]
+    async fn fails_when_told_to() {
+        let storage = MemoryStorage::failing_after(3);
+        let task = TaskId::fresh();
+        let begin = vec![created(&task, "c"), status(TaskState::Working, 1, None), chunk("x")];
+        assert_eq!(storage.append(&task, 0, begin).await, Ok(3));
+        let refused = storage.append(&task, 3, vec![chunk("y")]).await;
+        assert!(matches!(refused, Err(StorageError::Unavailable(_))));
+    }
+}

@@ -1,0 +1,165 @@
+//! A store in one SQLite file: one thread writes, a few connections read.
+
+mod logs;
+mod memories;
+mod readers;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use super::{Counts, Head, HeadFilter, Storage, StorageError, StoredTask};
+use a2a_hub_protocol::{
+    event::{Recorded, TaskEvent},
+    id::{AgentId, ContextId, TaskId},
+    message::Message,
+};
+use readers::Readers;
+use std::{fs::File, path::Path, sync::Arc};
+use writer::Writer;
+
+/// A store in a data directory, which nobody else uses as long as it is open.
+///
+/// Dropping it waits for the writes that were asked for.
+#[derive(Debug)]
+pub struct SqliteStorage {
+    // Closed in this order: the last connection tidies the files up and must be the one that can write.
+    readers: Arc<Readers>,
+    writer: Writer,
+    _lock: File,
+}
+
+impl SqliteStorage {
+    /// Opens the store in `dir`, or makes one there that only this user can read.
+    pub fn open(dir: &Path) -> Result<Self, StorageError> {
+        let lock = schema::lock(dir)?;
+        let file = dir.join("hub.db");
+        let writer = Writer::start(schema::open(&file)?)?;
+        Ok(Self { readers: Arc::new(Readers::of(file)), writer, _lock: lock })
+    }
+
+    /// Lets the next reader of these tasks have them in one piece. Nothing is lost if that comes to nothing.
+    fn keep(&self, folds: Vec<logs::Fold>) {
+        if !folds.is_empty() {
+            self.writer.offer(move |db| logs::keep(db, &folds));
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Storage for SqliteStorage {
+    async fn append(
+        &self,
+        task: &TaskId,
+        expected: u64,
+        events: Vec<Arc<TaskEvent>>,
+    ) -> Result<u64, StorageError> {
+        let addition = logs::Addition::new(task.clone(), expected, events)?;
+        self.writer.write(move |db| addition.append(db)).await
+    }
+
+    async fn events(
+        &self,
+        task: &TaskId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, StorageError> {
+        let task = task.clone();
+        self.readers.read(move |db| logs::events(db, &task, after, limit)).await
+    }
+
+    async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {
+        let task = task.clone();
+        let found = self.readers.read(move |db| logs::task(db, &task)).await?;
+        Ok(found.map(|(stored, fold)| {
+            self.keep(fold.into_iter().collect());
+            stored
+        }))
+    }
+
+    async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
+        self.readers.read(move |db| logs::heads(db, &filter)).await
+    }
+
+    async fn counts(&self) -> Result<Counts, StorageError> {
+        self.readers.read(logs::counts).await
+    }
+
+    async fn conversation(
+        &self,
+        context: &ContextId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StorageError> {
+        let context = context.clone();
+        let read = move |db: &_| logs::conversation(db, &context, limit);
+        let (said, folds) = self.readers.read(read).await?;
+        self.keep(folds);
+        Ok(said)
+    }
+
+    async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError> {
+        let (agent, key) = (agent.clone(), key.to_owned());
+        self.readers.read(move |db| memories::recall(db, &agent, &key)).await
+    }
+
+    async fn remember(
+        &self,
+        agent: &AgentId,
+        key: &str,
+        value: Vec<u8>,
+        max_bytes: u64,
+    ) -> Result<(), StorageError> {
+        let (agent, key) = (agent.clone(), key.to_owned());
+        let write = move |db: &_| memories::remember(db, &agent, &key, &value, max_bytes);
+        self.writer.write(write).await
+    }
+
+    async fn forget(&self, agent: &AgentId, key: &str) -> Result<(), StorageError> {
+        let (agent, key) = (agent.clone(), key.to_owned());
+        self.writer.write(move |db| memories::forget(db, &agent, &key)).await
+    }
+
+    async fn keys(&self, agent: &AgentId, prefix: &str) -> Result<Vec<String>, StorageError> {
+        let (agent, prefix) = (agent.clone(), prefix.to_owned());
+        self.readers.read(move |db| memories::keys(db, &agent, &prefix)).await
+    }
+}
+
+/// Why a statement, or what was asked with it, came to nothing.
+#[derive(Debug)]
+enum Failure {
+    /// SQLite failed.
+    Sql(rusqlite::Error),
+    /// The answer is no.
+    Refused(StorageError),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<StorageError> for Failure {
+    fn from(error: StorageError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<Failure> for StorageError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Sql(why) => unavailable(why),
+            Failure::Refused(error) => error,
+        }
+    }
+}
+
+/// A number as SQLite holds it. None of ours comes near the end.
+fn integer(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn unavailable(why: impl std::fmt::Display) -> StorageError {
+    StorageError::Unavailable(why.to_string())
+}

@@ -1,0 +1,78 @@
+//! What guests remember, in SQL.
+
+use super::{Failure, StorageError, integer};
+use a2a_hub_protocol::id::AgentId;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+pub(super) fn recall(
+    db: &Connection,
+    agent: &AgentId,
+    key: &str,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let sql = "SELECT value FROM memories WHERE agent = ?1 AND key = ?2";
+    let mut found = db.prepare_cached(sql)?;
+    Ok(found.query_row([agent.as_str(), key], |row| row.get(0)).optional()?)
+}
+
+pub(super) fn keys(db: &Connection, agent: &AgentId, prefix: &str) -> Result<Vec<String>, Failure> {
+    // Keys with a common prefix lie side by side, the prefix itself first.
+    let sql = "SELECT key FROM memories WHERE agent = ?1 AND key >= ?2 ORDER BY key";
+    let mut found = db.prepare_cached(sql)?;
+    let mut rows = found.query([agent.as_str(), prefix])?;
+    let mut keys = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key: String = row.get(0)?;
+        if !key.starts_with(prefix) {
+            break;
+        }
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+pub(super) fn remember(
+    db: &Connection,
+    agent: &AgentId,
+    key: &str,
+    value: &[u8],
+    max_bytes: u64,
+) -> Result<(), Failure> {
+    let would_hold = size(db, agent)? - entry(db, agent, key)? + (key.len() + value.len()) as u64;
+    if would_hold > max_bytes {
+        let agent = agent.clone();
+        return Err(StorageError::Full { agent, would_hold, max_bytes }.into());
+    }
+    let sql = "INSERT OR REPLACE INTO memories (agent, key, value) VALUES (?1, ?2, ?3)";
+    db.prepare_cached(sql)?.execute(params![agent.as_str(), key, value])?;
+    resize(db, agent, would_hold)
+}
+
+pub(super) fn forget(db: &Connection, agent: &AgentId, key: &str) -> Result<(), Failure> {
+    let left = size(db, agent)? - entry(db, agent, key)?;
+    let sql = "DELETE FROM memories WHERE agent = ?1 AND key = ?2";
+    db.prepare_cached(sql)?.execute([agent.as_str(), key])?;
+    resize(db, agent, left)
+}
+
+/// The bytes of all keys and values of an agent.
+fn size(db: &Connection, agent: &AgentId) -> rusqlite::Result<u64> {
+    let mut found = db.prepare_cached("SELECT bytes FROM memory_sizes WHERE agent = ?1")?;
+    bytes(found.query_row([agent.as_str()], |row| row.get(0)))
+}
+
+/// The bytes of one key and its value.
+fn entry(db: &Connection, agent: &AgentId, key: &str) -> rusqlite::Result<u64> {
+    let sql = "SELECT octet_length(key) + octet_length(value) FROM memories WHERE agent = ?1 AND key = ?2";
+    let mut found = db.prepare_cached(sql)?;
+    bytes(found.query_row([agent.as_str(), key], |row| row.get(0)))
+}
+
+fn bytes(found: rusqlite::Result<i64>) -> rusqlite::Result<u64> {
+    Ok(found.optional()?.map_or(0, i64::unsigned_abs))
+}
+
+fn resize(db: &Connection, agent: &AgentId, bytes: u64) -> Result<(), Failure> {
+    let sql = "INSERT OR REPLACE INTO memory_sizes (agent, bytes) VALUES (?1, ?2)";
+    db.prepare_cached(sql)?.execute(params![agent.as_str(), integer(bytes)])?;
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! A few connections that read, each on whatever blocking thread has a question.
+
+use super::{Failure, StorageError, schema, unavailable};
+use rusqlite::Connection;
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::{sync::Semaphore, task::spawn_blocking};
+
+/// How many read at once; then whoever asks waits. Each connection may hold 2 MB of cache.
+const CONNECTIONS: usize = 4;
+
+#[derive(Debug)]
+pub(super) struct Readers {
+    file: PathBuf,
+    /// Opened when first needed.
+    idle: Mutex<Vec<Connection>>,
+    turns: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(super) fn of(file: PathBuf) -> Self {
+        Self { file, idle: Mutex::default(), turns: Arc::new(Semaphore::new(CONNECTIONS)) }
+    }
+
+    /// Asks a question. It sees everything that was durable before.
+    pub(super) async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(unavailable)?;
+        let readers = Arc::clone(self);
+        let read = move || {
+            let _turn = turn;
+            let idle = || readers.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = idle().pop();
+            let db = known.map_or_else(|| schema::open_to_read(&readers.file), Ok)?;
+            let answer = question(&db);
+            idle().push(db);
+            answer
+        };
+        Ok(spawn_blocking(read).await.map_err(unavailable)??)
+    }
+}

@@ -1,0 +1,155 @@
+//! The files of a data directory: the lock, the database, and how its tables came to be.
+
+use super::{StorageError, unavailable};
+use rusqlite::{Connection, OpenFlags};
+use std::{
+    fs::{DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, Read as _, Seek as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::Path,
+    time::Duration,
+};
+
+/// Says in the file's header whose it is: "a2ah".
+const APPLICATION_ID: i32 = 0x6132_6168;
+
+/// What leads from each format to the next. The first makes the tables; a line here never changes once it was released.
+const MIGRATIONS: [&str; 1] = ["
+    CREATE TABLE tasks (
+        id      TEXT PRIMARY KEY,
+        context TEXT NOT NULL,
+        agent   TEXT NOT NULL,
+        state   TEXT NOT NULL,
+        seq     INTEGER NOT NULL,
+        created TEXT NOT NULL,
+        updated TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX tasks_of_context ON tasks (context, id);
+    CREATE INDEX live_tasks ON tasks (id)
+        WHERE state IN ('submitted', 'working', 'input-required', 'auth-required');
+
+    -- The truth. Everything about a task can be made anew from here.
+    CREATE TABLE events (
+        task  TEXT NOT NULL,
+        seq   INTEGER NOT NULL,
+        event TEXT NOT NULL,
+        PRIMARY KEY (task, seq)
+    ) STRICT, WITHOUT ROWID;
+
+    -- What a task's events up to a number come to, for tasks whose log is long.
+    CREATE TABLE folds (
+        task TEXT PRIMARY KEY,
+        seq  INTEGER NOT NULL,
+        fold TEXT NOT NULL
+    ) STRICT;
+
+    CREATE TABLE memories (
+        agent TEXT NOT NULL,
+        key   TEXT NOT NULL,
+        value BLOB NOT NULL,
+        PRIMARY KEY (agent, key)
+    ) STRICT, WITHOUT ROWID;
+    -- Summing a memory up at each write would let a guest with many small keys hold up every task.
+    CREATE TABLE memory_sizes (
+        agent TEXT PRIMARY KEY,
+        bytes INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+"];
+
+/// How long to wait when somebody looks into the file with a tool of their own.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// There are some twenty statements; none should ever be parsed twice.
+const STATEMENTS: usize = 32;
+
+/// Takes the data directory, making it if need be, until the file returned is dropped.
+pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
+    let path = dir.join("hub.lock");
+    let failed = |why: io::Error| unavailable(format!("lock {}: {why}", path.display()));
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+    let mut file = private().read(true).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::Error(why)) => return Err(failed(why)),
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            // Who it is only helps the reader: without it the refusal is the same.
+            let pid = file.read_to_string(&mut pid).ok().and_then(|_| pid.trim().parse().ok());
+            return Err(StorageError::Locked { path, pid });
+        }
+    }
+    let sign = |file: &mut File| {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())
+    };
+    sign(&mut file).map_err(failed)?;
+    Ok(file)
+}
+
+/// Opens the database for writing, and brings its tables up to date.
+pub(super) fn open(file: &Path) -> Result<Connection, StorageError> {
+    let failed =
+        |why: &dyn std::fmt::Display| unavailable(format!("open {}: {why}", file.display()));
+    // SQLite gives its other files the same permissions.
+    private().open(file).map_err(|why| failed(&why))?;
+    let mut db = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|why| failed(&why))?;
+    let known = check(&db, file)?;
+    prepare(&mut db, known).map_err(|why| failed(&why))?;
+    Ok(db)
+}
+
+/// Opens the database for reading, while the one who writes has it open.
+pub(super) fn open_to_read(file: &Path) -> rusqlite::Result<Connection> {
+    connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+fn connect(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    // A connection is used by one thread at a time, so that SQLite's own locks are not needed.
+    let db = Connection::open_with_flags(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    db.busy_timeout(BUSY)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(db)
+}
+
+/// How many migrations the file has seen, if it is ours and not from the future. Writes nothing.
+fn check(db: &Connection, file: &Path) -> Result<usize, StorageError> {
+    let ask = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let corrupt = |why: String| StorageError::Corrupt { what: file.display().to_string(), why };
+    let is_empty =
+        ask("SELECT count(*) FROM sqlite_schema").map_err(|why| corrupt(why.to_string()))? == 0;
+    let owner = ask("PRAGMA application_id").map_err(unavailable)?;
+    let format = ask("PRAGMA user_version").map_err(unavailable)?;
+    if is_empty {
+        return Ok(0);
+    }
+    let (Ok(seen), true) = (usize::try_from(format), owner == i64::from(APPLICATION_ID)) else {
+        return Err(corrupt("it is not the database of a hub".into()));
+    };
+    if seen > MIGRATIONS.len() {
+        let [found, known] = [seen, MIGRATIONS.len()].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        return Err(StorageError::Newer { path: file.to_owned(), found, known });
+    }
+    Ok(seen)
+}
+
+fn prepare(db: &mut Connection, known: usize) -> rusqlite::Result<()> {
+    // In a write-ahead log with FULL, a commit is one append and one fsync, and readers never wait.
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    for (version, migration) in (1..).zip(MIGRATIONS).skip(known) {
+        let change = db.transaction()?;
+        change.execute_batch(migration)?;
+        change.pragma_update(None, "application_id", APPLICATION_ID)?;
+        change.pragma_update(None, "user_version", version)?;
+        change.commit()?;
+    }
+    Ok(())
+}
+
+/// Opens or makes a file that nobody but this user can read.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options
+}

@@ -1,0 +1,133 @@
+//! The one thread that writes. What has queued up is committed in one transaction: many writers share one fsync.
+
+use super::{Failure, StorageError, unavailable};
+use rusqlite::Connection;
+use std::{io, thread};
+use tokio::sync::{mpsc, oneshot};
+
+/// How many changes may wait; then whoever asks waits too. Some milliseconds of work.
+const QUEUE: usize = 1024;
+
+/// How many changes share a transaction, so that the first does not wait long for the last.
+const BATCH: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    /// Taken when the writer is dropped, which ends the thread.
+    queue: Option<mpsc::Sender<Box<dyn Change>>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(db: Connection) -> Result<Self, StorageError> {
+        let (queue, changes) = mpsc::channel(QUEUE);
+        let thread = thread::Builder::new()
+            .name("storage-writer".into())
+            .spawn(move || run(&db, changes))
+            .map_err(|why: io::Error| unavailable(format!("start its writer: {why}")))?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// Makes a change; once this returns it is durable. A change that is refused must not have written anything.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        let gone = || unavailable("its writer has ended; see the log, and restart the hub");
+        let (done, outcome) = oneshot::channel();
+        let asked = Asked { change: Some(change), outcome: None, done };
+        let queue = self.queue.as_ref().ok_or_else(gone)?;
+        queue.send(Box::new(asked)).await.map_err(|_| gone())?;
+        outcome.await.map_err(|_| gone())?
+    }
+
+    /// Has a change made, unless there is more urgent work or something goes wrong.
+    pub(super) fn offer(
+        &self,
+        change: impl FnOnce(&Connection) -> Result<(), Failure> + Send + 'static,
+    ) {
+        let (done, _) = oneshot::channel();
+        if let Some(queue) = &self.queue {
+            let refused =
+                queue.try_send(Box::new(Asked { change: Some(change), outcome: None, done }));
+            if refused.is_err() {
+                tracing::debug!("the store is too busy to keep a fold");
+            }
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the store's writer had panicked");
+        }
+    }
+}
+
+fn run(db: &Connection, mut changes: mpsc::Receiver<Box<dyn Change>>) {
+    let mut batch = Vec::with_capacity(BATCH);
+    while changes.blocking_recv_many(&mut batch, BATCH) > 0 {
+        let committed = commit(db, &mut batch).map_err(|why| {
+            tracing::error!(%why, changes = batch.len(), "could not commit");
+            unavailable(why)
+        });
+        for change in batch.drain(..) {
+            change.answer(committed.clone());
+        }
+    }
+}
+
+/// Makes all changes or none, except those that were refused for what they are.
+fn commit(db: &Connection, batch: &mut [Box<dyn Change>]) -> rusqlite::Result<()> {
+    let execute = |sql| db.prepare_cached(sql)?.execute([]);
+    execute("BEGIN IMMEDIATE")?;
+    let made = batch.iter_mut().try_for_each(|change| change.make(db));
+    let committed = made.and_then(|()| execute("COMMIT"));
+    // Some failures have ended the transaction already.
+    if committed.is_err() && !db.is_autocommit() {
+        execute("ROLLBACK")?;
+    }
+    committed.map(drop)
+}
+
+/// A change to the store, whoever waits for whatever comes of it.
+trait Change: Send {
+    /// Makes the change. An error is one of SQLite's; a refusal is kept for [`Change::answer`].
+    fn make(&mut self, db: &Connection) -> rusqlite::Result<()>;
+
+    /// Tells what came of it, now that the transaction has ended.
+    fn answer(self: Box<Self>, committed: Result<(), StorageError>);
+}
+
+struct Asked<C, T> {
+    change: Option<C>,
+    outcome: Option<Result<T, StorageError>>,
+    done: oneshot::Sender<Result<T, StorageError>>,
+}
+
+impl<C, T> Change for Asked<C, T>
+where
+    C: FnOnce(&Connection) -> Result<T, Failure> + Send,
+    T: Send,
+{
+    fn make(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        self.outcome = match self.change.take().map(|change| change(db)) {
+            None => None,
+            Some(Ok(value)) => Some(Ok(value)),
+            Some(Err(Failure::Refused(error))) => Some(Err(error)),
+            Some(Err(Failure::Sql(error))) => return Err(error),
+        };
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StorageError>) {
+        // Who asked may have gone away; the change is made all the same.
+        let _ = match (committed, self.outcome) {
+            (Ok(()), Some(outcome)) => self.done.send(outcome),
+            (Ok(()), None) => return,
+            (Err(error), _) => self.done.send(Err(error)),
+        };
+    }
+}

@@ -1,0 +1,48 @@
+//! A running guest's way to its task's actor: everything it says goes through one bounded queue, in order.
+
+use a2a_hub_protocol::message::Message;
+use a2a_hub_sandbox::{
+    Failure,
+    capability::tasks::{Emitted, Need, TaskPort},
+};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// What a guest says to its task's actor.
+pub(super) enum Said {
+    /// Something for the listeners.
+    Emit(Vec<Emitted>),
+    /// A question to the client.
+    Ask(Question),
+}
+
+/// A question that waits for the client.
+pub(super) struct Question {
+    pub(super) need: Need,
+    pub(super) prompt: Message,
+    /// How long the guest waits for the answer.
+    pub(super) patience: Option<Duration>,
+    pub(super) answer: oneshot::Sender<Result<Message, Failure>>,
+}
+
+/// The speaking end.
+pub(super) struct ToActor(pub(super) mpsc::Sender<Said>);
+
+#[async_trait::async_trait]
+impl TaskPort for ToActor {
+    async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
+        self.0.send(Said::Emit(events)).await.map_err(|_| Failure::Cancelled)
+    }
+
+    async fn ask(
+        &self,
+        need: Need,
+        prompt: Message,
+        patience: Option<Duration>,
+    ) -> Result<Message, Failure> {
+        let (answer, answered) = oneshot::channel();
+        let question = Question { need, prompt, patience, answer };
+        self.0.send(Said::Ask(question)).await.map_err(|_| Failure::Cancelled)?;
+        answered.await.unwrap_or(Err(Failure::Cancelled))
+    }
+}

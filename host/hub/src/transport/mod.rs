@@ -1,0 +1,12 @@
+//! Bytes to operations and replies to bytes: nothing is decided here.
+
+mod guard;
+mod http;
+mod jsonrpc;
+mod unix;
+
+pub use http::Http;
+pub use unix::{Unix, UnixError};
+
+/// The largest request, in bytes. An agent that is to read more gets a file.
+const MAX_REQUEST: usize = 8 << 20;

@@ -1,0 +1,16 @@
+//! The contract of `wit/`, as Rust: made by wasmtime's macro, named nowhere else but here.
+
+wasmtime::component::bindgen!({
+    path: "../../wit",
+    world: "plugin",
+    imports: {
+        "a2a:hub/log": trappable,
+        "a2a:hub/tasks.cancelled": trappable,
+        default: async | trappable,
+    },
+    exports: { default: async },
+    with: {
+        "a2a:hub/process.child": crate::capability::process::Child,
+        "a2a:hub/delegate.call": crate::capability::delegate::Delegated,
+    },
+});

@@ -1,0 +1,76 @@
+//! Small values an agent keeps, outliving instances, reloads and restarts.
+
+use crate::{
+    bindings::a2a::hub::{memory::Host, types},
+    convert::failure_to_guest,
+    failure::Failure,
+    state::State,
+};
+use std::sync::Arc;
+
+/// The longest key, in bytes.
+pub const MAX_KEY: usize = 256;
+
+/// The hub's side: the values of one agent, within the bytes it was granted.
+#[async_trait::async_trait]
+pub trait MemoryPort: Send + Sync {
+    /// The value kept under `key`.
+    async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
+    /// Keeps `value` under `key`; [`Failure::Exhausted`] once the granted bytes are used up.
+    async fn set(&self, key: &str, value: Vec<u8>) -> Result<(), Failure>;
+    /// Forgets what is kept under `key`.
+    async fn delete(&self, key: &str) -> Result<(), Failure>;
+    /// The keys that begin with `prefix`, sorted.
+    async fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure>;
+}
+
+impl State {
+    fn memory(&self, key: Option<&str>) -> Result<Arc<dyn MemoryPort>, Failure> {
+        if key.is_some_and(|key| key.is_empty() || key.len() > MAX_KEY) {
+            return Err(Failure::Invalid(format!("a key is 1 to {MAX_KEY} bytes long")));
+        }
+        self.ports.memory.clone().ok_or_else(|| {
+            Failure::Denied(format!(
+                "remember values: not granted; the manifest must ask with `[memory]`, and the operator allows it with \
+                 `memory = true` in `[agents.{}.grant]` of the hub's configuration",
+                self.agent
+            ))
+        })
+    }
+}
+
+impl Host for State {
+    async fn get(
+        &mut self,
+        key: String,
+    ) -> wasmtime::Result<Result<Option<Vec<u8>>, types::Failure>> {
+        let memory = self.memory(Some(&key));
+        let done = async { memory?.get(&key).await };
+        Ok(done.await.map_err(failure_to_guest))
+    }
+
+    async fn set(
+        &mut self,
+        key: String,
+        value: Vec<u8>,
+    ) -> wasmtime::Result<Result<(), types::Failure>> {
+        let memory = self.memory(Some(&key));
+        let done = async { memory?.set(&key, value).await };
+        Ok(done.await.map_err(failure_to_guest))
+    }
+
+    async fn delete(&mut self, key: String) -> wasmtime::Result<Result<(), types::Failure>> {
+        let memory = self.memory(Some(&key));
+        let done = async { memory?.delete(&key).await };
+        Ok(done.await.map_err(failure_to_guest))
+    }
+
+    async fn keys(
+        &mut self,
+        prefix: String,
+    ) -> wasmtime::Result<Result<Vec<String>, types::Failure>> {
+        let memory = self.memory(None);
+        let done = async { memory?.keys(&prefix).await };
+        Ok(done.await.map_err(failure_to_guest))
+    }
+}

@@ -1,0 +1,182 @@
+//! Programs the operator allowed: what may be run is checked here, and run by the hub.
+
+use crate::{
+    bindings::a2a::hub::{
+        process::{Command, ExitStatus, Host, HostChild, Output},
+        types,
+    },
+    convert::failure_to_guest,
+    failure::Failure,
+    state::State,
+};
+use a2a_hub_core::grant::{Held, HeldProgram};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use wasmtime::component::Resource;
+
+/// A program to start, found allowed. Where it is, and what its passed variables hold, only the hub knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Its name in the grant.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables the guest sets.
+    pub set: Vec<(String, String)>,
+    /// Variables passed on from the hub's environment.
+    pub pass: BTreeSet<String>,
+    /// Where it starts; if left out, where the task is at home.
+    pub cwd: Option<String>,
+    /// How many of this program the agent may have running at once.
+    pub max_running: usize,
+}
+
+/// Something a program did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// It wrote to its standard output; at most 64 KiB at a time.
+    Stdout(Vec<u8>),
+    /// It wrote to its standard error.
+    Stderr(Vec<u8>),
+    /// It ended by itself, with this code.
+    Code(i32),
+    /// It was ended by this signal.
+    Signal(i32),
+}
+
+/// The hub's side: starts programs.
+#[async_trait::async_trait]
+pub trait ProcessPort: Send + Sync {
+    /// Starts a program that was found allowed.
+    async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure>;
+}
+
+/// The hub's side of one running program. Dropping it ends the whole process tree.
+#[async_trait::async_trait]
+pub trait ChildPort: Send + Sync {
+    /// What it does next; the end comes once, last. May be dropped and called again.
+    async fn next(&mut self) -> Result<Said, Failure>;
+    /// Sends bytes to its standard input; waits while it does not read.
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure>;
+    /// Ends its standard input.
+    fn close_stdin(&mut self);
+    /// Asks it to interrupt what it does.
+    fn interrupt(&mut self);
+    /// Asks the process tree to end, then ends it.
+    fn kill(&mut self);
+}
+
+/// A running program, as the guest holds it. The store owns it, so that it never outlives the task.
+pub struct Child(Box<dyn ChildPort>);
+
+/// What one guest may run.
+#[derive(Clone, Debug)]
+pub(crate) struct Processes {
+    pub(crate) held: Arc<Held>,
+    /// Where the client would have the work done.
+    pub(crate) home: Option<String>,
+}
+
+impl State {
+    async fn spawn_child(&mut self, command: Command) -> Result<Resource<Child>, Failure> {
+        let Some(port) = self.ports.process.clone() else {
+            return Err(Failure::Denied("run programs: not in this call".to_owned()));
+        };
+        if self.cancel.is_cancelled() {
+            return Err(Failure::Cancelled);
+        }
+        let Command { program, args, env, cwd } = command;
+        let held = Arc::clone(&self.processes.held);
+        let HeldProgram { pass, max_running, .. } = held
+            .program(self.agent.as_str(), &program, &args, &env)
+            .map_err(|refusal| Failure::Denied(refusal.to_string()))?;
+        let launch = Launch {
+            program,
+            args,
+            set: env,
+            pass: pass.clone(),
+            cwd: cwd.or_else(|| self.processes.home.clone()),
+            max_running: *max_running,
+        };
+        let child = port.spawn(launch).await?;
+        self.table.push(Child(child)).map_err(|_| {
+            Failure::Exhausted("start a program: too many handles are open; drop some".to_owned())
+        })
+    }
+}
+
+impl Host for State {}
+
+impl HostChild for State {
+    async fn spawn(
+        &mut self,
+        command: Command,
+    ) -> wasmtime::Result<Result<Resource<Child>, types::Failure>> {
+        Ok(self.spawn_child(command).await.map_err(failure_to_guest))
+    }
+
+    async fn next(
+        &mut self,
+        child: Resource<Child>,
+        timeout_ms: Option<u32>,
+    ) -> wasmtime::Result<Result<Output, types::Failure>> {
+        let cancel = self.cancel.clone();
+        let child = self.table.get_mut(&child)?;
+        let waited = async {
+            match timeout_ms {
+                None => std::future::pending().await,
+                Some(ms) => tokio::time::sleep(Duration::from_millis(ms.into())).await,
+            }
+        };
+        // Output that is there comes before the end of patience, and the end of the task before output.
+        let said = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Failure::Cancelled),
+            said = child.0.next() => said,
+            () = waited => Err(Failure::Timeout),
+        };
+        Ok(said.map(output_to_guest).map_err(failure_to_guest))
+    }
+
+    async fn write_stdin(
+        &mut self,
+        child: Resource<Child>,
+        bytes: Vec<u8>,
+    ) -> wasmtime::Result<Result<(), types::Failure>> {
+        let cancel = self.cancel.clone();
+        let child = self.table.get_mut(&child)?;
+        let written = tokio::select! {
+            written = child.0.write(&bytes) => written,
+            () = cancel.cancelled() => Err(Failure::Cancelled),
+        };
+        Ok(written.map_err(failure_to_guest))
+    }
+
+    async fn close_stdin(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
+        self.table.get_mut(&child)?.0.close_stdin();
+        Ok(())
+    }
+
+    async fn interrupt(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
+        self.table.get_mut(&child)?.0.interrupt();
+        Ok(())
+    }
+
+    async fn kill(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
+        self.table.get_mut(&child)?.0.kill();
+        Ok(())
+    }
+
+    async fn drop(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
+        self.table.delete(child)?;
+        Ok(())
+    }
+}
+
+fn output_to_guest(said: Said) -> Output {
+    match said {
+        Said::Stdout(bytes) => Output::Stdout(bytes),
+        Said::Stderr(bytes) => Output::Stderr(bytes),
+        Said::Code(code) => Output::Exited(ExitStatus::Code(code)),
+        Said::Signal(signal) => Output::Exited(ExitStatus::Signal(signal)),
+    }
+}

@@ -1,0 +1,191 @@
+//! What an agent tells about its task: statuses, pieces of artifacts, questions. Counted, in order, and waiting while
+//! too many are on their way.
+
+use crate::{
+    bindings::a2a::hub::{
+        tasks::{self, Host},
+        types,
+    },
+    convert::{event_from_guest, failure_to_guest, message_from_guest, message_to_guest},
+    failure::Failure,
+    limits::Limits,
+    state::State,
+};
+use a2a_hub_protocol::{
+    message::{Message, Metadata},
+    task::{Artifact, TaskState},
+};
+use std::time::Duration;
+
+/// What an agent needs from its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// An answer.
+    Input,
+    /// A login.
+    Auth,
+}
+
+impl Need {
+    /// The state a task waits in.
+    pub fn state(self) -> TaskState {
+        match self {
+            Self::Input => TaskState::InputRequired,
+            Self::Auth => TaskState::AuthRequired,
+        }
+    }
+}
+
+/// Something an agent emits. The hub stamps the time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Emitted {
+    /// It is at work, and has this to say.
+    Working {
+        /// What it says.
+        message: Option<Message>,
+        /// Facts to be merged into the task's.
+        metadata: Option<Metadata>,
+    },
+    /// It made a piece of something.
+    Artifact {
+        /// The piece.
+        artifact: Artifact,
+        /// Whether its parts are added to the artifact of that name.
+        append: bool,
+        /// Whether the artifact is now complete.
+        last_chunk: bool,
+    },
+}
+
+/// The hub's side of one task.
+#[async_trait::async_trait]
+pub trait TaskPort: Send + Sync {
+    /// Takes events, to be stored together; waits while too many are on their way.
+    async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure>;
+    /// Asks the client, and waits for the answer. [`Failure::Timeout`] when there was none in time.
+    async fn ask(
+        &self,
+        need: Need,
+        prompt: Message,
+        timeout: Option<Duration>,
+    ) -> Result<Message, Failure>;
+}
+
+/// What a task may still emit.
+#[derive(Debug)]
+pub(crate) struct Output {
+    events_left: u64,
+    bytes_left: u64,
+}
+
+impl Output {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self { events_left: limits.events, bytes_left: limits.output_bytes }
+    }
+
+    fn take(&mut self, events: usize, bytes: usize) -> Result<(), Failure> {
+        let left = |left: u64, taken: usize| left.checked_sub(u64::try_from(taken).ok()?);
+        let (Some(events_left), Some(bytes_left)) =
+            (left(self.events_left, events), left(self.bytes_left, bytes))
+        else {
+            return Err(Failure::Exhausted(
+                "emit more: this task's output limit is used up; the operator raises it with `events` or `output_bytes` \
+                 in the agent's `limits`"
+                    .to_owned(),
+            ));
+        };
+        *self = Self { events_left, bytes_left };
+        Ok(())
+    }
+}
+
+impl State {
+    async fn emit_events(&mut self, events: Vec<types::Event>) -> Result<(), Failure> {
+        let Some(port) = self.ports.tasks.clone() else {
+            return Err(Failure::Unsupported("emit: there is no task in this call".to_owned()));
+        };
+        if self.cancel.is_cancelled() {
+            return Err(Failure::Cancelled);
+        }
+        let bytes = events.iter().map(event_size).sum();
+        self.output.take(events.len(), bytes)?;
+        let events = events.into_iter().map(event_from_guest).collect::<Result<_, _>>()?;
+        tokio::select! {
+            emitted = port.emit(events) => emitted,
+            () = self.cancel.cancelled() => Err(Failure::Cancelled),
+        }
+    }
+}
+
+/// About what an event weighs, in bytes: its contents and a little for its frame.
+fn event_size(event: &types::Event) -> usize {
+    let message =
+        |message: &types::Message| parts_size(&message.parts) + text_size(&message.metadata);
+    64 + match event {
+        types::Event::Status(status) => {
+            status.message.as_ref().map_or(0, message) + text_size(&status.metadata)
+        }
+        types::Event::Artifact(update) => {
+            parts_size(&update.artifact.parts) + text_size(&update.artifact.metadata)
+        }
+        types::Event::Other(json) => json.len(),
+    }
+}
+
+fn parts_size(parts: &[types::Part]) -> usize {
+    let content = |part: &types::Part| match &part.content {
+        types::PartContent::Text(text)
+        | types::PartContent::Url(text)
+        | types::PartContent::Data(text) => text.len(),
+        types::PartContent::Raw(bytes) => bytes.len(),
+    };
+    parts.iter().map(|part| 32 + content(part) + text_size(&part.metadata)).sum()
+}
+
+fn text_size(text: &Option<String>) -> usize {
+    text.as_ref().map_or(0, String::len)
+}
+
+// The nouns of the contract have no functions.
+impl types::Host for State {}
+
+impl Host for State {
+    async fn emit(&mut self, event: types::Event) -> wasmtime::Result<Result<(), types::Failure>> {
+        Ok(self.emit_events(vec![event]).await.map_err(failure_to_guest))
+    }
+
+    async fn emit_all(
+        &mut self,
+        events: Vec<types::Event>,
+    ) -> wasmtime::Result<Result<(), types::Failure>> {
+        Ok(self.emit_events(events).await.map_err(failure_to_guest))
+    }
+
+    async fn ask(
+        &mut self,
+        need: tasks::Need,
+        prompt: types::Message,
+        timeout_ms: Option<u64>,
+    ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
+        let answer = async {
+            let Some(port) = self.ports.tasks.clone() else {
+                return Err(Failure::Unsupported("ask: there is no task in this call".to_owned()));
+            };
+            self.output.take(1, parts_size(&prompt.parts))?;
+            let need = match need {
+                tasks::Need::Input => Need::Input,
+                tasks::Need::Auth => Need::Auth,
+            };
+            let prompt = message_from_guest(prompt)?;
+            tokio::select! {
+                answer = port.ask(need, prompt, timeout_ms.map(Duration::from_millis)) => answer,
+                () = self.cancel.cancelled() => Err(Failure::Cancelled),
+            }
+        };
+        Ok(answer.await.map(|answer| message_to_guest(&answer)).map_err(failure_to_guest))
+    }
+
+    fn cancelled(&mut self) -> wasmtime::Result<bool> {
+        Ok(self.cancel.is_cancelled())
+    }
+}

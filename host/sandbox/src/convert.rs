@@ -1,0 +1,232 @@
+//! The contract's types to the protocol's and back, nowhere else.
+
+use crate::{
+    bindings::{a2a::hub::types as guest, exports::a2a::hub::agent},
+    capability::tasks::Emitted,
+    failure::Failure,
+    guest::{Ended, Report},
+};
+use a2a_hub_protocol::{
+    id::{ArtifactId, ContextId, MessageId, TaskId},
+    message::{Content, Message, Metadata, Part, Role},
+    operation::HealthStatus,
+    task::{Artifact, Task, TaskState},
+};
+use serde_json::Value;
+
+/// How a guest says no. What only the hub can tell of a guest, it hears as an internal fault.
+pub(crate) fn failure_to_guest(failure: Failure) -> guest::Failure {
+    match failure {
+        Failure::Invalid(why) => guest::Failure::Invalid(why),
+        Failure::Unsupported(why) => guest::Failure::Unsupported(why),
+        Failure::Denied(why) => guest::Failure::Denied(why),
+        Failure::Cancelled => guest::Failure::Cancelled,
+        Failure::Timeout => guest::Failure::Timeout,
+        Failure::Unavailable(why) => guest::Failure::Unavailable(why),
+        Failure::Exhausted(why) => guest::Failure::Exhausted(why),
+        Failure::Internal(why) | Failure::Trapped(why) => guest::Failure::Internal(why),
+    }
+}
+
+pub(crate) fn failure_from_guest(failure: guest::Failure) -> Failure {
+    match failure {
+        guest::Failure::Invalid(why) => Failure::Invalid(why),
+        guest::Failure::Unsupported(why) => Failure::Unsupported(why),
+        guest::Failure::Denied(why) => Failure::Denied(why),
+        guest::Failure::Cancelled => Failure::Cancelled,
+        guest::Failure::Timeout => Failure::Timeout,
+        guest::Failure::Unavailable(why) => Failure::Unavailable(why),
+        guest::Failure::Exhausted(why) => Failure::Exhausted(why),
+        guest::Failure::Internal(why) => Failure::Internal(why),
+    }
+}
+
+/// The work as a guest sees it.
+pub(crate) fn task_to_guest(
+    task: &Task,
+    message: &Message,
+    history: &[Message],
+    working_directory: Option<&str>,
+) -> guest::Task {
+    guest::Task {
+        id: task.id.to_string(),
+        context_id: task.context_id.to_string(),
+        message: message_to_guest(message),
+        history: history.iter().map(message_to_guest).collect(),
+        working_directory: working_directory.map(str::to_owned),
+        metadata: task.metadata.as_ref().map(metadata_to_guest),
+    }
+}
+
+fn metadata_to_guest(metadata: &Metadata) -> String {
+    Value::Object(metadata.clone()).to_string()
+}
+
+pub(crate) fn message_to_guest(message: &Message) -> guest::Message {
+    guest::Message {
+        id: message.message_id.to_string(),
+        role: match message.role {
+            Role::User => guest::Role::User,
+            Role::Agent => guest::Role::Agent,
+        },
+        parts: message.parts.iter().map(part_to_guest).collect(),
+        context_id: message.context_id.as_ref().map(ContextId::to_string),
+        task_id: message.task_id.as_ref().map(TaskId::to_string),
+        reference_task_ids: message.reference_task_ids.iter().map(TaskId::to_string).collect(),
+        extensions: message.extensions.clone(),
+        metadata: message.metadata.as_ref().map(metadata_to_guest),
+    }
+}
+
+fn part_to_guest(part: &Part) -> guest::Part {
+    guest::Part {
+        content: match &part.content {
+            Content::Text(text) => guest::PartContent::Text(text.clone()),
+            Content::Raw(bytes) => guest::PartContent::Raw(bytes.clone()),
+            Content::Url(url) => guest::PartContent::Url(url.clone()),
+            Content::Data(data) => guest::PartContent::Data(data.to_string()),
+        },
+        filename: part.filename.clone(),
+        media_type: part.media_type.clone(),
+        metadata: part.metadata.as_ref().map(metadata_to_guest),
+    }
+}
+
+/// What a guest says is the agent's word about its own task: the hub knows which task that is.
+pub(crate) fn message_from_guest(message: guest::Message) -> Result<Message, Failure> {
+    if message.parts.is_empty() {
+        return Err(Failure::Invalid("a message has at least one part".to_owned()));
+    }
+    Ok(Message {
+        message_id: if message.id.is_empty() {
+            MessageId::fresh()
+        } else {
+            MessageId::new(message.id)
+        },
+        context_id: None,
+        task_id: None,
+        role: Role::Agent,
+        parts: parts_from_guest(message.parts)?,
+        metadata: metadata_from_guest(message.metadata)?,
+        extensions: message.extensions,
+        reference_task_ids: message.reference_task_ids.into_iter().map(TaskId::new).collect(),
+    })
+}
+
+fn parts_from_guest(parts: Vec<guest::Part>) -> Result<Vec<Part>, Failure> {
+    parts.into_iter().map(part_from_guest).collect()
+}
+
+fn part_from_guest(part: guest::Part) -> Result<Part, Failure> {
+    Ok(Part {
+        content: match part.content {
+            guest::PartContent::Text(text) => Content::Text(text),
+            guest::PartContent::Raw(bytes) => Content::Raw(bytes),
+            guest::PartContent::Url(url) => Content::Url(url),
+            guest::PartContent::Data(json) => Content::Data(
+                serde_json::from_str(&json)
+                    .map_err(|why| Failure::Invalid(format!("a data part is not JSON: {why}")))?,
+            ),
+        },
+        filename: part.filename,
+        media_type: part.media_type,
+        metadata: metadata_from_guest(part.metadata)?,
+    })
+}
+
+fn metadata_from_guest(json: Option<String>) -> Result<Option<Metadata>, Failure> {
+    json.map(|json| serde_json::from_str(&json))
+        .transpose()
+        .map_err(|why| Failure::Invalid(format!("metadata is not a JSON object: {why}")))
+}
+
+fn state_from_guest(state: guest::TaskState) -> TaskState {
+    match state {
+        guest::TaskState::Submitted => TaskState::Submitted,
+        guest::TaskState::Working => TaskState::Working,
+        guest::TaskState::InputRequired => TaskState::InputRequired,
+        guest::TaskState::AuthRequired => TaskState::AuthRequired,
+        guest::TaskState::Completed => TaskState::Completed,
+        guest::TaskState::Failed => TaskState::Failed,
+        guest::TaskState::Canceled => TaskState::Canceled,
+        guest::TaskState::Rejected => TaskState::Rejected,
+    }
+}
+
+/// What a guest may emit: that it is at work, and pieces of artifacts.
+pub(crate) fn event_from_guest(event: guest::Event) -> Result<Emitted, Failure> {
+    match event {
+        guest::Event::Status(guest::TaskStatus {
+            state: guest::TaskState::Working,
+            message,
+            metadata,
+        }) => Ok(Emitted::Working {
+            message: message.map(message_from_guest).transpose()?,
+            metadata: metadata_from_guest(metadata)?,
+        }),
+        guest::Event::Status(status) => Err(Failure::Invalid(format!(
+            "emit a status that is {}: only `working` can be emitted; return a final status, and call `ask` to wait for the client",
+            state_from_guest(status.state).name(),
+        ))),
+        guest::Event::Artifact(update) => Ok(Emitted::Artifact {
+            artifact: artifact_from_guest(update.artifact)?,
+            append: update.append,
+            last_chunk: update.last_chunk,
+        }),
+        guest::Event::Other(_) => Err(Failure::Unsupported(
+            "emit an event of another kind: this hub knows statuses and artifacts".to_owned(),
+        )),
+    }
+}
+
+fn artifact_from_guest(artifact: guest::Artifact) -> Result<Artifact, Failure> {
+    if artifact.id.is_empty() {
+        return Err(Failure::Invalid("an artifact has an id, unique within the task".to_owned()));
+    }
+    Ok(Artifact {
+        artifact_id: ArtifactId::new(artifact.id),
+        name: artifact.name,
+        description: artifact.description,
+        parts: parts_from_guest(artifact.parts)?,
+        metadata: metadata_from_guest(artifact.metadata)?,
+        extensions: artifact.extensions,
+    })
+}
+
+/// How a guest says its run ended.
+pub(crate) fn ended_from_guest(outcome: Result<guest::Outcome, guest::Failure>) -> Ended {
+    let ended = |outcome| {
+        Ok::<_, Failure>(match outcome {
+            guest::Outcome::Message(message) => Ended::Reply(message_from_guest(message)?),
+            guest::Outcome::Status(status) => {
+                let state = state_from_guest(status.state);
+                if !state.is_final() {
+                    return Err(Failure::Invalid(format!(
+                        "the agent returned while {}: it returns a final status, and calls `ask` to wait for the client",
+                        state.name(),
+                    )));
+                }
+                Ended::Status {
+                    state,
+                    message: status.message.map(message_from_guest).transpose()?,
+                    metadata: metadata_from_guest(status.metadata)?,
+                }
+            }
+        })
+    };
+    outcome.map_err(failure_from_guest).and_then(ended).unwrap_or_else(Ended::Failed)
+}
+
+/// What a guest says of its health.
+pub(crate) fn report_from_guest(report: agent::HealthReport) -> Report {
+    Report {
+        status: match report.status {
+            agent::HealthStatus::Healthy => HealthStatus::Healthy,
+            agent::HealthStatus::Degraded => HealthStatus::Degraded,
+            agent::HealthStatus::Unhealthy => HealthStatus::Unhealthy,
+        },
+        version: report.version,
+        detail: report.detail,
+        fix: report.fix,
+    }
+}

@@ -1,0 +1,50 @@
+//! Why a guest's work, or something it asked of the hub, was not done.
+
+/// A refusal between hub and guest, as `failure` of the contract; and how a guest can break, which only the hub can tell.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The request makes no sense, whoever asks.
+    #[error("{0}")]
+    Invalid(String),
+    /// This side cannot do that.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The operator did not grant it.
+    #[error("{0}")]
+    Denied(String),
+    /// The task was cancelled.
+    #[error("the task was cancelled")]
+    Cancelled,
+    /// It took longer than it was given.
+    #[error("it took longer than it was given")]
+    Timeout,
+    /// Not now; trying again later may work.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A limit of the agent is used up.
+    #[error("{0}")]
+    Exhausted(String),
+    /// A fault of this side.
+    #[error("{0}")]
+    Internal(String),
+    /// The guest's code broke: it panicked or did what WebAssembly forbids.
+    #[error("the agent's code broke: {0}")]
+    Trapped(String),
+}
+
+impl Failure {
+    /// A stable word for machines, as it stands in the `reason` of a failed task's metadata.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "invalid_request",
+            Self::Unsupported(_) => "unsupported",
+            Self::Denied(_) => "denied",
+            Self::Cancelled => "cancelled",
+            Self::Timeout => "timeout",
+            Self::Unavailable(_) => "unavailable",
+            Self::Exhausted(_) => "limit_exceeded",
+            Self::Internal(_) => "agent_error",
+            Self::Trapped(_) => "agent_crashed",
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What a guest may use up: memory, CPU time, tables, output. Each limit is per task, and passing it ends that task only.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+use wasmtime::{CallHook, ResourceLimiter, Store, UpdateDeadline};
+
+/// How much one task's instance may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// All its linear memories together, in bytes.
+    pub memory_bytes: usize,
+    /// Time on the processor. Waiting is free.
+    pub cpu: Duration,
+    /// Events it emits, in all.
+    pub events: u64,
+    /// Bytes of the events it emits, in all.
+    pub output_bytes: u64,
+    /// Bytes it logs, in all.
+    pub log_bytes: u64,
+}
+
+impl Default for Limits {
+    /// Room for a chatty coding agent (the longest answer seen is 40,000 deltas, 4.4 MB); not for a runaway one.
+    fn default() -> Self {
+        Self {
+            memory_bytes: 64 << 20,
+            cpu: Duration::from_secs(20),
+            events: 100_000,
+            output_bytes: 32 << 20,
+            log_bytes: 64 << 10,
+        }
+    }
+}
+
+/// Elements a guest's tables may hold in all; a table element costs the host 8 bytes.
+const MAX_TABLE_ELEMENTS: usize = 100_000;
+
+/// Core instances, tables and memories of one component: what componentize-py and its like need, doubled.
+const MAX_PARTS: usize = 64;
+
+/// Bytes that one call may make the host copy. No event is larger.
+const MAX_HOSTCALL_BYTES: usize = 8 << 20;
+
+/// Sums up the memory of a store, for wasmtime asks about each memory by itself.
+#[derive(Debug)]
+pub(crate) struct MemoryLimiter {
+    max_bytes: usize,
+    memory_bytes: usize,
+    table_elements: usize,
+    /// Whether the guest was ever refused: the trap that follows says nothing of the cause.
+    pub(crate) refused: bool,
+}
+
+impl MemoryLimiter {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let max_bytes = limits.memory_bytes;
+        Self { max_bytes, memory_bytes: 0, table_elements: 0, refused: false }
+    }
+}
+
+impl ResourceLimiter for MemoryLimiter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let total = self.memory_bytes.saturating_sub(current).saturating_add(desired);
+        let allowed = total <= self.max_bytes;
+        if allowed {
+            self.memory_bytes = total;
+        } else {
+            self.refused = true;
+        }
+        Ok(allowed)
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let total = self.table_elements.saturating_sub(current).saturating_add(desired);
+        let allowed = total <= MAX_TABLE_ELEMENTS;
+        if allowed {
+            self.table_elements = total;
+        }
+        Ok(allowed)
+    }
+
+    fn instances(&self) -> usize {
+        MAX_PARTS
+    }
+
+    fn tables(&self) -> usize {
+        MAX_PARTS
+    }
+
+    fn memories(&self) -> usize {
+        MAX_PARTS
+    }
+}
+
+/// The CPU budget ran out; what the epoch callback ends a guest with.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the agent used up its {0:?} of CPU time")]
+pub(crate) struct CpuExhausted(Duration);
+
+/// Time spent inside one guest's code.
+#[derive(Debug)]
+struct CpuClock {
+    start: Instant,
+    /// When the guest was last entered, in nanoseconds since `start` plus one; zero while it is outside.
+    entered: AtomicU64,
+    used: AtomicU64,
+}
+
+impl CpuClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a guest burns real time, also where tests pause the clock"
+    )]
+    fn new() -> Self {
+        Self { start: Instant::now(), entered: AtomicU64::new(0), used: AtomicU64::new(0) }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX - 1) + 1
+    }
+
+    fn enter(&self) {
+        self.entered.store(self.now(), Relaxed);
+    }
+
+    fn leave(&self) {
+        let entered = self.entered.swap(0, Relaxed);
+        if entered != 0 {
+            self.used.fetch_add(self.now() - entered, Relaxed);
+        }
+    }
+
+    fn used(&self) -> Duration {
+        let entered = self.entered.load(Relaxed);
+        let inside = if entered == 0 { 0 } else { self.now() - entered };
+        Duration::from_nanos(self.used.load(Relaxed) + inside)
+    }
+}
+
+/// Puts `limits` on a store: memory, host allocations, and CPU time. A plain epoch deadline would count the time a guest
+/// waits for a program, so the clock runs only while the guest's own code does.
+pub(crate) fn put_on<T: Send + 'static>(
+    store: &mut Store<T>,
+    limits: &Limits,
+    limiter: impl FnMut(&mut T) -> &mut (dyn ResourceLimiter) + Send + Sync + 'static,
+) {
+    store.limiter(limiter);
+    store.set_hostcall_fuel(MAX_HOSTCALL_BYTES);
+    let clock = Arc::new(CpuClock::new());
+    let hook = Arc::clone(&clock);
+    store.call_hook(move |_, edge| {
+        match edge {
+            CallHook::CallingWasm | CallHook::ReturningFromHost => hook.enter(),
+            CallHook::ReturningFromWasm | CallHook::CallingHost => hook.leave(),
+        }
+        Ok(())
+    });
+    let budget = limits.cpu;
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(move |_| {
+        if clock.used() > budget {
+            return Err(wasmtime::Error::new(CpuExhausted(budget)));
+        }
+        clock.leave();
+        let clock = Arc::clone(&clock);
+        // Others on this worker thread run meanwhile: that time is not the guest's.
+        let others = async move {
+            tokio::task::yield_now().await;
+            clock.enter();
+        };
+        Ok(UpdateDeadline::YieldCustom(1, Box::pin(others)))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_summed_over_all_memories() {
+        let mut limiter = MemoryLimiter::new(&Limits { memory_bytes: 100, ..Limits::default() });
+        let mut grow = |from, to| limiter.memory_growing(from, to, None).unwrap();
+        assert!(grow(0, 60));
+        assert!(!grow(0, 60), "a second memory counts as well");
+        assert!(grow(60, 90));
+        assert!(grow(0, 10));
+        assert!(!grow(90, 91));
+        assert!(limiter.refused);
+    }
+}

@@ -1,0 +1,69 @@
+//! What a store holds for its guest: WASI with nothing in it, the capabilities, and the running counts.
+
+use crate::{
+    capability::{Ports, process::Processes, tasks::Output},
+    limits::{Limits, MemoryLimiter},
+};
+use a2a_hub_protocol::id::AgentId;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
+
+/// Handles a guest may hold at once: child processes, streams, pollables.
+const MAX_HANDLES: usize = 1_000;
+
+/// What a guest may print before it breaks, in bytes. It has `log`; a panic prints its message here.
+const STDERR_BYTES: usize = 16 << 10;
+
+/// Random bytes a guest may ask for at once.
+const MAX_RANDOM: u64 = 64 << 10;
+
+pub(crate) struct State {
+    wasi: WasiCtx,
+    pub(crate) table: ResourceTable,
+    pub(crate) limiter: MemoryLimiter,
+    pub(crate) agent: AgentId,
+    pub(crate) ports: Arc<Ports>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) processes: Processes,
+    pub(crate) output: Output,
+    pub(crate) log_bytes_left: u64,
+    pub(crate) stderr: MemoryOutputPipe,
+}
+
+impl State {
+    pub(crate) fn new(
+        agent: AgentId,
+        limits: &Limits,
+        ports: Arc<Ports>,
+        processes: Processes,
+        cancel: CancellationToken,
+    ) -> Self {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(MAX_HANDLES);
+        let stderr = MemoryOutputPipe::new(STDERR_BYTES);
+        let mut wasi = WasiCtxBuilder::new();
+        // Sockets are denied rather than absent, for some languages' guests import them without using them.
+        wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+        wasi.max_random_size(MAX_RANDOM).stderr(stderr.clone());
+        Self {
+            wasi: wasi.build(),
+            table,
+            limiter: MemoryLimiter::new(limits),
+            agent,
+            ports,
+            cancel,
+            processes,
+            output: Output::new(limits),
+            log_bytes_left: limits.log_bytes,
+            stderr,
+        }
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}

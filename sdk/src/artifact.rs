@@ -1,0 +1,117 @@
+//! Artifacts: what a task produces, whole or growing.
+
+use serde::Serialize;
+
+use crate::context::json;
+use crate::message::joined_text;
+use crate::{Artifact, ArtifactUpdate, Context, Failure, Part};
+
+/// A chunk this long is worth an event of its own; shorter ones wait for company.
+const WORTH_SENDING: usize = 512;
+
+impl Artifact {
+    /// An artifact of these parts.
+    pub fn new(id: impl Into<String>, parts: Vec<Part>) -> Self {
+        Self {
+            id: id.into(),
+            name: None,
+            description: None,
+            parts,
+            extensions: Vec::new(),
+            metadata: None,
+        }
+    }
+
+    /// A text artifact.
+    pub fn text(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(id, vec![Part::text(text)])
+    }
+
+    /// Names it for people.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Describes it for people.
+    #[must_use]
+    pub fn described(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Adds a part.
+    #[must_use]
+    pub fn with(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+
+    /// Sets the metadata.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: &impl Serialize) -> Self {
+        self.metadata = Some(json(metadata));
+        self
+    }
+
+    /// The text parts, one a line.
+    pub fn joined_text(&self) -> String {
+        joined_text(&self.parts)
+    }
+}
+
+/// A text artifact that grows while it is written.
+///
+/// The first delta goes out at once, so that the listener sees a beginning; later ones are gathered until they are
+/// worth an event or the writer calls [`flush`](Self::flush), best done when it has nothing more to read for a moment.
+/// The chunks are provisional: [`finish`](Self::finish) replaces them by the whole text, so that a retry inside the
+/// stream leaves no trace. Nothing but that goes out when nobody listens.
+pub struct TextStream<'a> {
+    ctx: &'a Context,
+    id: String,
+    unsent: String,
+    begun: bool,
+}
+
+impl<'a> TextStream<'a> {
+    pub(crate) fn new(ctx: &'a Context, id: String) -> Self {
+        Self { ctx, id, unsent: String::new(), begun: false }
+    }
+
+    /// Adds text.
+    pub fn push(&mut self, delta: &str) -> Result<(), Failure> {
+        if !self.ctx.live() {
+            return Ok(());
+        }
+        self.unsent.push_str(delta);
+        let worth_sending = !self.begun || self.unsent.len() >= WORTH_SENDING;
+        if worth_sending { self.flush() } else { Ok(()) }
+    }
+
+    /// Whether text waits for company.
+    pub fn is_waiting(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Sends what waits.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        if self.unsent.is_empty() {
+            return Ok(());
+        }
+        let artifact = Artifact::text(&self.id, std::mem::take(&mut self.unsent));
+        let append = std::mem::replace(&mut self.begun, true);
+        self.ctx.emit([ArtifactUpdate { artifact, append, last_chunk: false }])
+    }
+
+    /// Begins anew: the next delta replaces what was sent so far.
+    pub fn restart(&mut self) {
+        self.unsent.clear();
+        self.begun = false;
+    }
+
+    /// Replaces the chunks by the whole text and ends the artifact.
+    pub fn finish(self, text: impl Into<String>) -> Result<(), Failure> {
+        self.ctx.artifact(Artifact::text(self.id, text))
+    }
+}

@@ -1,0 +1,132 @@
+//! [`Context`]: everything a running agent can do outside itself.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::host::{Host, Hub};
+use crate::{
+    Artifact, ArtifactUpdate, Call, Child, Event, Failure, Level, Message, Need, Outcome, Run,
+    TaskState, TaskStatus, TextStream,
+};
+
+/// The hub, as one run of an agent sees it.
+pub struct Context {
+    pub(crate) hub: Hub,
+    live: bool,
+}
+
+/// Something [`Context::wait`] can wait for.
+pub enum Source<'a> {
+    /// A program, ready when it has a line, more output, or an end to tell.
+    Child(&'a Child),
+    /// Another agent, ready when it has an update to tell.
+    Call(&'a Call),
+}
+
+impl Context {
+    pub(crate) fn new(hub: Hub, live: bool) -> Self {
+        Self { hub, live }
+    }
+
+    /// The context of a component, for [`export!`](crate::export).
+    #[doc(hidden)]
+    #[cfg(target_arch = "wasm32")]
+    pub fn imported(live: bool) -> Self {
+        Self::new(crate::host::imports::Imports, live)
+    }
+
+    /// Whether somebody listens while the run goes on. If not, only the result counts.
+    pub fn live(&self) -> bool {
+        self.live
+    }
+
+    /// Tells the listeners what is being done.
+    pub fn say(&self, text: impl Into<String>) -> Result<(), Failure> {
+        self.emit([TaskStatus::new(TaskState::Working, text)])
+    }
+
+    /// Emits events, stored together.
+    pub fn emit<E: Into<Event>>(&self, events: impl IntoIterator<Item = E>) -> Result<(), Failure> {
+        self.hub.emit(events.into_iter().map(Into::into).collect())
+    }
+
+    /// Emits a whole artifact, replacing any of the same id.
+    pub fn artifact(&self, artifact: Artifact) -> Result<(), Failure> {
+        self.emit([ArtifactUpdate { artifact, append: false, last_chunk: true }])
+    }
+
+    /// Emits a piece of an artifact: its parts go to the end of the artifact of that id.
+    pub fn append(&self, artifact: Artifact, last_chunk: bool) -> Result<(), Failure> {
+        self.emit([ArtifactUpdate { artifact, append: true, last_chunk }])
+    }
+
+    /// A text artifact that grows while it is written.
+    pub fn text_stream(&self, artifact_id: impl Into<String>) -> TextStream<'_> {
+        TextStream::new(self, artifact_id.into())
+    }
+
+    /// Leaves the task in input-required until the client answers.
+    pub fn ask(&self, prompt: impl Into<Message>) -> Result<Message, Failure> {
+        self.ask_within(Need::Input, prompt, None)
+    }
+
+    /// Leaves the task in auth-required until the client answers.
+    pub fn ask_auth(&self, prompt: impl Into<Message>) -> Result<Message, Failure> {
+        self.ask_within(Need::Auth, prompt, None)
+    }
+
+    /// Asks with a deadline, after which it is [`Failure::Timeout`].
+    pub fn ask_within(
+        &self,
+        need: Need,
+        prompt: impl Into<Message>,
+        timeout: Option<Duration>,
+    ) -> Result<Message, Failure> {
+        self.hub.ask(need, &prompt.into(), timeout)
+    }
+
+    /// Whether the task was cancelled; an agent that computes for long looks now and then.
+    pub fn cancelled(&self) -> bool {
+        self.hub.cancelled()
+    }
+
+    /// Tells the operator something.
+    pub fn log(&self, level: Level, message: impl AsRef<str>) {
+        self.hub.log(level, message.as_ref());
+    }
+
+    /// Waits until one of several sources is ready; returns the indices of those that are. Empty when the time is up
+    /// or the task was cancelled.
+    pub fn wait(&self, sources: &[Source<'_>], timeout: Option<Duration>) -> Vec<usize> {
+        let buffered = |source: &Source<'_>| matches!(source, Source::Child(c) if c.has_line());
+        let ready: Vec<usize> = (0..sources.len()).filter(|&i| buffered(&sources[i])).collect();
+        if ready.is_empty() { self.hub.poll(sources, timeout) } else { ready }
+    }
+
+    /// The task is completed, and this is what to tell the client.
+    pub fn done(&self, text: impl Into<String>) -> Run {
+        Ok(Outcome::completed(text))
+    }
+
+    /// A direct answer that leaves no task behind.
+    pub fn reply(&self, message: impl Into<Message>) -> Run {
+        Ok(Outcome::Message(message.into()))
+    }
+
+    /// The task failed: a stable `reason` for machines, a text for people.
+    pub fn fail(&self, reason: &str, text: impl Into<String>) -> Run {
+        Ok(Outcome::failed(reason, text))
+    }
+
+    /// The agent will not do this task, whoever asks.
+    pub fn reject(&self, text: impl Into<String>) -> Run {
+        Ok(Outcome::rejected(text))
+    }
+}
+
+/// JSON text of anything serializable; maps with keys that are no strings become null.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    serde_json::to_value(value).unwrap_or(Value::Null).to_string()
+}

@@ -1,0 +1,161 @@
+//! The one door to the hub: the component's imports on WebAssembly, a script in native tests.
+
+use std::time::Duration;
+
+use crate::bindings::a2a::hub::process::Output;
+use crate::{Command, Event, Failure, Level, Message, Need, Request, Response, Source, Update};
+
+/// What an agent may ask of the hub, one method a function of the contract.
+pub(crate) trait Host {
+    type Process: Process;
+    type Call: CallHandle;
+
+    fn emit(&self, events: Vec<Event>) -> Result<(), Failure>;
+    fn ask(
+        &self,
+        need: Need,
+        prompt: &Message,
+        timeout: Option<Duration>,
+    ) -> Result<Message, Failure>;
+    fn cancelled(&self) -> bool;
+    fn spawn(&self, command: &Command) -> Result<Self::Process, Failure>;
+    fn fetch(&self, request: &Request) -> Result<Response, Failure>;
+    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
+    fn set(&self, key: &str, value: &[u8]) -> Result<(), Failure>;
+    fn delete(&self, key: &str) -> Result<(), Failure>;
+    fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure>;
+    fn agents(&self) -> Result<String, Failure>;
+    fn call(&self, agent: &str, message: &Message) -> Result<Self::Call, Failure>;
+    fn poll(&self, sources: &[Source<'_>], timeout: Option<Duration>) -> Vec<usize>;
+    fn log(&self, level: Level, message: &str);
+}
+
+/// A running program; dropping it ends the program. Called by path (`Process::kill(&child)`), for the generated
+/// resource has methods of the same names.
+pub(crate) trait Process {
+    fn next(&self, timeout: Option<Duration>) -> Result<Output, Failure>;
+    fn write(&self, bytes: &[u8]) -> Result<(), Failure>;
+    fn close_stdin(&self);
+    fn interrupt(&self);
+    fn kill(&self);
+}
+
+/// Another agent at work; dropping it cancels that work.
+pub(crate) trait CallHandle {
+    fn next(&self, timeout: Option<Duration>) -> Result<Update, Failure>;
+    fn cancel(&self);
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) type Hub = crate::testing::ScriptedHost;
+#[cfg(target_arch = "wasm32")]
+pub(crate) type Hub = imports::Imports;
+
+#[cfg(target_arch = "wasm32")]
+pub(crate) mod imports {
+    use std::time::Duration;
+
+    use super::{CallHandle, Host, Process};
+    use crate::bindings::a2a::hub::process::{self, Output};
+    use crate::bindings::a2a::hub::{delegate, http, log, memory, tasks, wait};
+    use crate::{Command, Event, Failure, Level, Message, Need, Request, Response, Source, Update};
+
+    /// The component's imports. What an agent never calls, its component never imports.
+    pub(crate) struct Imports;
+
+    fn millis(timeout: Option<Duration>) -> Option<u32> {
+        timeout.map(|t| u32::try_from(t.as_millis()).unwrap_or(u32::MAX))
+    }
+
+    impl Host for Imports {
+        type Process = process::Child;
+        type Call = delegate::Call;
+
+        fn emit(&self, mut events: Vec<Event>) -> Result<(), Failure> {
+            match (events.pop(), events.is_empty()) {
+                (None, _) => Ok(()),
+                (Some(event), true) => tasks::emit(&event),
+                (Some(event), false) => {
+                    events.push(event);
+                    tasks::emit_all(&events)
+                }
+            }
+        }
+        fn ask(
+            &self,
+            need: Need,
+            prompt: &Message,
+            timeout: Option<Duration>,
+        ) -> Result<Message, Failure> {
+            let timeout = timeout.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX));
+            tasks::ask(need, prompt, timeout)
+        }
+        fn cancelled(&self) -> bool {
+            tasks::cancelled()
+        }
+        fn spawn(&self, command: &Command) -> Result<process::Child, Failure> {
+            process::Child::spawn(command)
+        }
+        fn fetch(&self, request: &Request) -> Result<Response, Failure> {
+            http::fetch(request)
+        }
+        fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+            memory::get(key)
+        }
+        fn set(&self, key: &str, value: &[u8]) -> Result<(), Failure> {
+            memory::set(key, value)
+        }
+        fn delete(&self, key: &str) -> Result<(), Failure> {
+            memory::delete(key)
+        }
+        fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure> {
+            memory::keys(prefix)
+        }
+        fn agents(&self) -> Result<String, Failure> {
+            delegate::agents()
+        }
+        fn call(&self, agent: &str, message: &Message) -> Result<delegate::Call, Failure> {
+            delegate::Call::start(agent, message)
+        }
+        fn poll(&self, sources: &[Source<'_>], timeout: Option<Duration>) -> Vec<usize> {
+            let sources: Vec<_> = sources
+                .iter()
+                .map(|source| match source {
+                    Source::Child(child) => wait::Source::Child(&child.process),
+                    Source::Call(call) => wait::Source::Call(&call.0),
+                })
+                .collect();
+            wait::poll(&sources, millis(timeout)).into_iter().map(|i| i as usize).collect()
+        }
+        fn log(&self, level: Level, message: &str) {
+            log::log(level, message);
+        }
+    }
+
+    impl Process for process::Child {
+        fn next(&self, timeout: Option<Duration>) -> Result<Output, Failure> {
+            process::Child::next(self, millis(timeout))
+        }
+        fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+            self.write_stdin(bytes)
+        }
+        fn close_stdin(&self) {
+            process::Child::close_stdin(self);
+        }
+        fn interrupt(&self) {
+            process::Child::interrupt(self);
+        }
+        fn kill(&self) {
+            process::Child::kill(self);
+        }
+    }
+
+    impl CallHandle for delegate::Call {
+        fn next(&self, timeout: Option<Duration>) -> Result<Update, Failure> {
+            delegate::Call::next(self, millis(timeout))
+        }
+        fn cancel(&self) {
+            delegate::Call::cancel(self);
+        }
+    }
+}

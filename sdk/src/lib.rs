@@ -1,0 +1,148 @@
+//! Write an agent for a2a-hub: implement [`Agent`], then [`export!`] it.
+//!
+//! ```
+//! use a2a_hub_sdk::prelude::*;
+//!
+//! /// Says what day it is, on the machine the hub runs on.
+//! struct Today;
+//!
+//! impl Agent for Today {
+//!     fn card() -> Card {
+//!         Card::new("today", "Tells the date", "0.1.0")
+//!             .skill("date", "Date", "Today's date", &["time"])
+//!             .example("What day is it?")
+//!     }
+//!
+//!     fn run(ctx: &Context, _task: &Task) -> Run {
+//!         ctx.say("looking at the calendar")?;
+//!         let mut date = String::new();
+//!         ctx.run_lines(Command::new("date").arg("+%F"), |line| {
+//!             date.push_str(line);
+//!             Ok(())
+//!         })?;
+//!         ctx.done(date)
+//!     }
+//! }
+//! export!(Today);
+//! # fn main() {
+//! # let host = a2a_hub_sdk::testing::ScriptedHost::new();
+//! # host.program("date").stdout("2026-01-31\n");
+//! # let outcome = host.run::<Today>("what day is it?").unwrap();
+//! # assert_eq!(outcome.text(), "2026-01-31");
+//! # }
+//! ```
+//!
+//! An agent whose programs, memory or hosts need a grant says so in a manifest, which travels in the component:
+//! `export!(Today, manifest = "../manifest.toml")`.
+//!
+//! Everything an agent does outside itself goes through [`Context`]. On WebAssembly that is the hub; natively it is
+//! [`testing::ScriptedHost`], so that an agent is tested by plain `cargo test`.
+
+mod artifact;
+#[doc(hidden)]
+pub mod bindings;
+mod card;
+mod context;
+mod delegate;
+mod health;
+mod host;
+mod http;
+mod memory;
+mod message;
+mod outcome;
+mod process;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
+
+pub use artifact::TextStream;
+pub use bindings::a2a::hub::delegate::Update;
+pub use bindings::a2a::hub::http::{Request, Response};
+pub use bindings::a2a::hub::log::Level;
+pub use bindings::a2a::hub::process::{Command, ExitStatus, Output};
+pub use bindings::a2a::hub::tasks::Need;
+pub use bindings::a2a::hub::types::{
+    Artifact, ArtifactUpdate, Event, Failure, Message, Outcome, Part, PartContent, Role, Task,
+    TaskState, TaskStatus,
+};
+pub use bindings::exports::a2a::hub::agent::{HealthReport as Health, HealthStatus};
+pub use card::Card;
+pub use context::{Context, Source};
+pub use delegate::Call;
+pub use process::{Child, Exit};
+pub use serde_json;
+
+/// What most agents need, in one `use`.
+pub mod prelude {
+    pub use crate::{
+        Agent, Artifact, Card, Command, Context, Failure, Health, Level, Message, Outcome, Run,
+        Task, export,
+    };
+}
+
+/// How a run ends: an outcome that the client is told, or why there is none.
+pub type Run = Result<Outcome, Failure>;
+
+/// What an agent is to the hub. Only [`card`](Agent::card) and [`run`](Agent::run) must be written.
+pub trait Agent {
+    /// Who this is. Asked once per load, with no capability granted.
+    fn card() -> Card;
+
+    /// Does the task to its end. [`Context::live`] tells whether somebody listens meanwhile.
+    fn run(ctx: &Context, task: &Task) -> Run;
+
+    /// Whether work would succeed now. Asked every health interval, with the agent's capabilities.
+    fn health(_ctx: &Context) -> Health {
+        Health::healthy()
+    }
+
+    /// Cleans up what a cancelled task left outside. Runs in a fresh instance, after the task's own has stopped.
+    fn cancel(_ctx: &Context, _task_id: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// Makes an [`Agent`] the component's export.
+///
+/// `export!(MyAgent, manifest = "../manifest.toml")` also embeds the manifest, whose path is relative to the source
+/// file as with `include_bytes!`, as the custom section `a2a-hub:manifest`.
+#[macro_export]
+macro_rules! export {
+    ($agent:ty, manifest = $path:literal) => {
+        $crate::export!($agent);
+        #[cfg(target_arch = "wasm32")]
+        #[used]
+        #[allow(unsafe_code, reason = "naming a custom section cannot break memory")]
+        #[unsafe(link_section = "a2a-hub:manifest")]
+        static __A2A_HUB_MANIFEST: [u8; include_bytes!($path).len()] = *include_bytes!($path);
+        // Natively only the path is checked.
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: &[u8] = include_bytes!($path);
+    };
+    ($agent:ty) => {
+        #[cfg(target_arch = "wasm32")]
+        #[allow(unsafe_code, reason = "the generated entry points lift and lower by hand")]
+        const _: () = {
+            struct Export;
+            impl $crate::bindings::exports::a2a::hub::agent::Guest for Export {
+                fn card() -> String {
+                    <$agent as $crate::Agent>::card().to_json()
+                }
+                fn health() -> $crate::Health {
+                    <$agent as $crate::Agent>::health(&$crate::Context::imported(false))
+                }
+                fn execute(task: $crate::Task) -> $crate::Run {
+                    <$agent as $crate::Agent>::run(&$crate::Context::imported(false), &task)
+                }
+                fn stream(task: $crate::Task) -> $crate::Run {
+                    <$agent as $crate::Agent>::run(&$crate::Context::imported(true), &task)
+                }
+                fn cancel(task_id: String) -> Result<(), $crate::Failure> {
+                    <$agent as $crate::Agent>::cancel(&$crate::Context::imported(false), &task_id)
+                }
+            }
+    $crate::bindings::__export!(Export with_types_in $crate::bindings);
+        };
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: fn() -> $crate::Card = <$agent as $crate::Agent>::card;
+    };
+}

@@ -1,0 +1,110 @@
+//! Messages, parts and tasks: making them and reading them.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::context::json;
+use crate::{Message, Part, PartContent, Role, Task};
+
+impl Part {
+    /// A part of any content.
+    pub fn new(content: PartContent) -> Self {
+        Self { content, filename: None, media_type: None, metadata: None }
+    }
+
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(PartContent::Text(text.into()))
+    }
+
+    /// Structured data, as JSON.
+    pub fn data(value: &impl Serialize) -> Self {
+        Self::new(PartContent::Data(json(value)))
+    }
+
+    /// The bytes of a file.
+    pub fn file(name: impl Into<String>, media_type: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Self {
+            filename: Some(name.into()),
+            media_type: Some(media_type.into()),
+            ..Self::new(PartContent::Raw(bytes))
+        }
+    }
+}
+
+impl Message {
+    /// A message of this agent. The hub gives it an id.
+    pub fn agent(parts: Vec<Part>) -> Self {
+        Self::new(Role::Agent, parts)
+    }
+
+    /// A message to another agent, as from a user.
+    pub fn user(parts: Vec<Part>) -> Self {
+        Self::new(Role::User, parts)
+    }
+
+    fn new(role: Role, parts: Vec<Part>) -> Self {
+        Self {
+            id: String::new(),
+            role,
+            parts,
+            context_id: None,
+            task_id: None,
+            reference_task_ids: Vec::new(),
+            extensions: Vec::new(),
+            metadata: None,
+        }
+    }
+
+    /// The text parts, one a line.
+    pub fn text(&self) -> String {
+        joined_text(&self.parts)
+    }
+
+    /// The first data part that is JSON.
+    pub fn data(&self) -> Option<Value> {
+        self.parts.iter().find_map(|part| match &part.content {
+            PartContent::Data(json) => serde_json::from_str(json).ok(),
+            PartContent::Text(_) | PartContent::Raw(_) | PartContent::Url(_) => None,
+        })
+    }
+
+    /// Adds a part.
+    #[must_use]
+    pub fn with(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+}
+
+impl From<&str> for Message {
+    /// A message of this agent.
+    fn from(text: &str) -> Self {
+        Self::agent(vec![Part::text(text)])
+    }
+}
+
+impl From<String> for Message {
+    /// A message of this agent.
+    fn from(text: String) -> Self {
+        Self::agent(vec![Part::text(text)])
+    }
+}
+
+impl Task {
+    /// The text parts of the message that this task is about, one a line.
+    pub fn text(&self) -> String {
+        self.message.text()
+    }
+}
+
+pub(crate) fn joined_text(parts: &[Part]) -> String {
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| match &part.content {
+            PartContent::Text(text) => Some(text.as_str()),
+            PartContent::Raw(_) | PartContent::Url(_) | PartContent::Data(_) => None,
+        })
+        .collect();
+    texts.join("\n")
+}

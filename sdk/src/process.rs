@@ -1,0 +1,211 @@
+//! Programs that the operator allowed: starting them, reading them line by line, talking to them.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::host::{Host, Hub, Process};
+use crate::{Command, Context, ExitStatus, Failure, Output};
+
+/// Agent CLIs put whole files into one JSON line; beyond this the program is taken to be broken.
+const MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// Enough of standard error to tell why a program failed.
+const STDERR_TAIL: usize = 8 * 1024;
+
+/// Standard input goes to the hub in pieces of this size.
+const STDIN_CHUNK: usize = 64 * 1024;
+
+impl Command {
+    /// The program by the name under which the operator granted it, never a path.
+    pub fn new(program: impl Into<String>) -> Self {
+        Self { program: program.into(), args: Vec::new(), env: Vec::new(), cwd: None }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets an environment variable that the manifest names under `set`.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets the directory to start in. Without, it is the task's, or else the first granted workspace.
+    #[must_use]
+    pub fn cwd(mut self, directory: impl Into<String>) -> Self {
+        self.cwd = Some(directory.into());
+        self
+    }
+}
+
+impl ExitStatus {
+    /// Whether the program ended by itself with code 0. Many a program does so after a failure.
+    pub fn success(self) -> bool {
+        self == Self::Code(0)
+    }
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exit {
+    /// The code it returned, or the signal that ended it.
+    pub status: ExitStatus,
+    /// The last 8 KiB of its standard error.
+    pub stderr: String,
+}
+
+impl Exit {
+    /// Whether the program ended by itself with code 0.
+    pub fn success(&self) -> bool {
+        self.status.success()
+    }
+}
+
+impl Context {
+    /// Starts a program.
+    #[expect(clippy::needless_pass_by_value, reason = "a command is written where it is run")]
+    pub fn spawn(&self, command: Command) -> Result<Child, Failure> {
+        Ok(Child {
+            process: self.hub.spawn(&command)?,
+            lines: VecDeque::new(),
+            partial: Vec::new(),
+            stderr: Vec::new(),
+            exit: None,
+        })
+    }
+
+    /// Runs a program without input to its end, and hands over each line of its standard output.
+    pub fn run_lines(
+        &self,
+        command: Command,
+        mut each: impl FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<Exit, Failure> {
+        let mut child = self.spawn(command)?;
+        child.close_stdin();
+        while let Some(line) = child.next_line(None)? {
+            each(&line)?;
+        }
+        child.wait()
+    }
+}
+
+/// A running program. Dropping it ends the program and whatever it started.
+pub struct Child {
+    pub(crate) process: <Hub as Host>::Process,
+    lines: VecDeque<String>,
+    partial: Vec<u8>,
+    stderr: Vec<u8>,
+    exit: Option<ExitStatus>,
+}
+
+impl Child {
+    /// The next line of standard output without its end; none when the program has ended.
+    ///
+    /// With a timeout, [`Failure::Timeout`] comes when the program was silent for that long; the next call goes on
+    /// where this one stopped.
+    pub fn next_line(&mut self, timeout: Option<Duration>) -> Result<Option<String>, Failure> {
+        while self.lines.is_empty() && self.exit.is_none() {
+            self.read(timeout)?;
+        }
+        Ok(self.lines.pop_front())
+    }
+
+    /// Whether a line can be had without waiting.
+    pub fn has_line(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
+    /// Sends a line to standard input.
+    pub fn write_line(&self, line: &str) -> Result<(), Failure> {
+        self.write(format!("{line}\n").as_bytes())
+    }
+
+    /// Sends bytes to standard input; waits while the program does not read.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        bytes.chunks(STDIN_CHUNK).try_for_each(|chunk| Process::write(&self.process, chunk))
+    }
+
+    /// Ends standard input.
+    pub fn close_stdin(&self) {
+        Process::close_stdin(&self.process);
+    }
+
+    /// Asks the program to interrupt what it does.
+    pub fn interrupt(&self) {
+        Process::interrupt(&self.process);
+    }
+
+    /// Ends the program and whatever it started.
+    pub fn kill(&self) {
+        Process::kill(&self.process);
+    }
+
+    /// Waits for the end; lines not read yet are lost.
+    pub fn wait(mut self) -> Result<Exit, Failure> {
+        loop {
+            if let Some(status) = self.exit {
+                return Ok(Exit { status, stderr: self.stderr() });
+            }
+            self.lines.clear();
+            self.read(None)?;
+        }
+    }
+
+    /// What the program last said on standard error, up to 8 KiB.
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).trim_end().to_owned()
+    }
+
+    fn read(&mut self, timeout: Option<Duration>) -> Result<(), Failure> {
+        match Process::next(&self.process, timeout)? {
+            Output::Stdout(bytes) => self.split(&bytes)?,
+            Output::Stderr(bytes) => {
+                self.stderr.extend(bytes);
+                let excess = self.stderr.len().saturating_sub(STDERR_TAIL);
+                self.stderr.drain(..excess);
+            }
+            Output::Exited(status) => {
+                self.exit = Some(status);
+                if !self.partial.is_empty() {
+                    self.end_line();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines end at a byte that is part of no other UTF-8 character, so a character split between chunks is whole again.
+    fn split(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.partial.extend(piece);
+            if self.partial.len() > MAX_LINE {
+                return Err(Failure::Exhausted(format!(
+                    "the program wrote a line of more than {MAX_LINE} bytes"
+                )));
+            }
+            if piece.ends_with(b"\n") {
+                self.end_line();
+            }
+        }
+        Ok(())
+    }
+
+    fn end_line(&mut self) {
+        let line = String::from_utf8_lossy(&self.partial);
+        let line = line.strip_suffix('\n').unwrap_or(&line);
+        self.lines.push_back(line.strip_suffix('\r').unwrap_or(line).to_owned());
+        self.partial.clear();
+    }
+}

@@ -1,0 +1,274 @@
+//! Running an agent natively, against a hub that follows a script and records what it is told.
+
+mod program;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::host::{CallHandle, Host};
+use crate::message::joined_text;
+use crate::{
+    Agent, Command, Context, Event, Failure, Health, Level, Message, Need, Part, Request, Response,
+    Run, Source, Task, TaskState, Update,
+};
+
+pub use program::Program;
+use program::{Script, ScriptedProcess};
+
+/// A hub that follows a script. Clones are the same hub.
+#[derive(Clone, Default)]
+pub struct ScriptedHost(Rc<RefCell<State>>);
+
+#[derive(Default)]
+struct State {
+    events: Vec<Event>,
+    logs: Vec<(Level, String)>,
+    asked: Vec<(Need, Message)>,
+    answers: VecDeque<Result<Message, Failure>>,
+    memory: BTreeMap<String, Vec<u8>>,
+    scripts: Vec<Rc<RefCell<Script>>>,
+    spawned: Vec<Command>,
+    responses: VecDeque<Result<Response, Failure>>,
+    requests: Vec<Request>,
+    calls: VecDeque<(String, Vec<Update>)>,
+    cancel_after: Option<usize>,
+}
+
+/// A call to another agent that follows a script.
+pub(crate) struct ScriptedCall(RefCell<VecDeque<Update>>);
+
+impl ScriptedHost {
+    /// A hub that allows nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs an agent on a task with that text while somebody listens.
+    pub fn run<A: Agent>(&self, text: &str) -> Run {
+        A::run(&self.context(), &task(text))
+    }
+
+    /// Asks an agent for its health.
+    pub fn health<A: Agent>(&self) -> Health {
+        A::health(&self.context())
+    }
+
+    /// A context somebody listens to.
+    pub fn context(&self) -> Context {
+        Context::new(self.clone(), true)
+    }
+
+    /// A context nobody listens to.
+    pub fn silent_context(&self) -> Context {
+        Context::new(self.clone(), false)
+    }
+
+    /// Scripts one run of a program. Scripts of the same program are used up in order.
+    pub fn program(&self, program: &str) -> Program {
+        let script = Rc::new(RefCell::new(Script::new(program)));
+        self.0.borrow_mut().scripts.push(Rc::clone(&script));
+        Program(script)
+    }
+
+    /// Answers the next question.
+    pub fn answer(&self, answer: impl Into<Message>) {
+        self.0.borrow_mut().answers.push_back(Ok(answer.into()));
+    }
+
+    /// Fails the next question: nobody answered in time, or the task was cancelled meanwhile.
+    pub fn fail_answer(&self, failure: Failure) {
+        self.0.borrow_mut().answers.push_back(Err(failure));
+    }
+
+    /// Answers the next HTTP request.
+    pub fn respond(&self, response: Response) {
+        self.0.borrow_mut().responses.push_back(Ok(response));
+    }
+
+    /// Scripts the next call to an agent of that name.
+    pub fn agent(&self, name: &str, updates: Vec<Update>) {
+        self.0.borrow_mut().calls.push_back((name.into(), updates));
+    }
+
+    /// Cancels the task once so many events were emitted.
+    pub fn cancel_after(&self, events: usize) {
+        self.0.borrow_mut().cancel_after = Some(events);
+    }
+
+    /// What was emitted.
+    pub fn events(&self) -> Vec<Event> {
+        self.0.borrow().events.clone()
+    }
+
+    /// The texts of the working statuses that were emitted.
+    pub fn said(&self) -> Vec<String> {
+        let state = self.0.borrow();
+        let text = |event: &Event| match event {
+            Event::Status(status) if status.state == TaskState::Working => {
+                status.message.as_ref().map(Message::text)
+            }
+            Event::Status(_) | Event::Artifact(_) | Event::Other(_) => None,
+        };
+        state.events.iter().filter_map(text).collect()
+    }
+
+    /// The text of an artifact, as a client that followed every event has it now.
+    pub fn artifact(&self, id: &str) -> Option<String> {
+        let state = self.0.borrow();
+        let updates = state.events.iter().filter_map(|event| match event {
+            Event::Artifact(update) if update.artifact.id == id => Some(update),
+            Event::Artifact(_) | Event::Status(_) | Event::Other(_) => None,
+        });
+        updates.fold(None, |text: Option<String>, update| {
+            let piece = joined_text(&update.artifact.parts);
+            Some(if update.append { text.unwrap_or_default() + &piece } else { piece })
+        })
+    }
+
+    /// The questions that were asked.
+    pub fn asked(&self) -> Vec<(Need, Message)> {
+        self.0.borrow().asked.clone()
+    }
+
+    /// The programs that were started.
+    pub fn spawned(&self) -> Vec<Command> {
+        self.0.borrow().spawned.clone()
+    }
+
+    /// The HTTP requests that were sent.
+    pub fn requests(&self) -> Vec<Request> {
+        self.0.borrow().requests.clone()
+    }
+
+    /// What the operator was told.
+    pub fn logs(&self) -> Vec<(Level, String)> {
+        self.0.borrow().logs.clone()
+    }
+
+    fn is_cancelled(&self) -> bool {
+        let state = self.0.borrow();
+        state.cancel_after.is_some_and(|limit| state.events.len() >= limit)
+    }
+
+    fn unless_cancelled(&self) -> Result<(), Failure> {
+        if self.is_cancelled() { Err(Failure::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// A task with that text and an empty history, in context `context-1`.
+pub fn task(text: &str) -> Task {
+    Task {
+        id: "task-1".into(),
+        context_id: "context-1".into(),
+        message: Message { id: "message-1".into(), ..Message::user(vec![Part::text(text)]) },
+        history: Vec::new(),
+        working_directory: None,
+        metadata: None,
+    }
+}
+
+fn unscripted(what: &str) -> Failure {
+    Failure::Denied(format!("{what} is not in the script"))
+}
+
+impl Host for ScriptedHost {
+    type Process = ScriptedProcess;
+    type Call = ScriptedCall;
+
+    fn emit(&self, events: Vec<Event>) -> Result<(), Failure> {
+        self.unless_cancelled()?;
+        self.0.borrow_mut().events.extend(events);
+        Ok(())
+    }
+
+    fn ask(&self, need: Need, prompt: &Message, _: Option<Duration>) -> Result<Message, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        state.asked.push((need, prompt.clone()));
+        let answer = state.answers.pop_front();
+        answer.unwrap_or_else(|| Err(unscripted(&format!("the answer to `{}`", prompt.text()))))
+    }
+
+    fn cancelled(&self) -> bool {
+        self.is_cancelled()
+    }
+
+    fn spawn(&self, command: &Command) -> Result<ScriptedProcess, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        state.spawned.push(command.clone());
+        let at = state.scripts.iter().position(|script| script.borrow().fits(command));
+        let at = at.ok_or_else(|| {
+            unscripted(&format!("`{} {}`", command.program, command.args.join(" ")))
+        })?;
+        let script = state.scripts.remove(at);
+        drop(state);
+        ScriptedProcess::start(self.clone(), script)
+    }
+
+    fn fetch(&self, request: &Request) -> Result<Response, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        state.requests.push(request.clone());
+        state.responses.pop_front().unwrap_or_else(|| Err(unscripted(&request.url)))
+    }
+
+    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+        Ok(self.0.borrow().memory.get(key).cloned())
+    }
+
+    fn set(&self, key: &str, value: &[u8]) -> Result<(), Failure> {
+        self.0.borrow_mut().memory.insert(key.into(), value.into());
+        Ok(())
+    }
+
+    fn delete(&self, key: &str) -> Result<(), Failure> {
+        self.0.borrow_mut().memory.remove(key);
+        Ok(())
+    }
+
+    fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure> {
+        let state = self.0.borrow();
+        Ok(state.memory.keys().filter(|key| key.starts_with(prefix)).cloned().collect())
+    }
+
+    fn agents(&self) -> Result<String, Failure> {
+        let state = self.0.borrow();
+        let cards: Vec<_> =
+            state.calls.iter().map(|(name, _)| serde_json::json!({ "name": name })).collect();
+        Ok(serde_json::Value::from(cards).to_string())
+    }
+
+    fn call(&self, agent: &str, _: &Message) -> Result<ScriptedCall, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        let at = state.calls.iter().position(|(name, _)| name == agent);
+        let script = at.and_then(|at| state.calls.remove(at));
+        let (_, updates) = script.ok_or_else(|| unscripted(&format!("a call to `{agent}`")))?;
+        Ok(ScriptedCall(RefCell::new(updates.into())))
+    }
+
+    fn poll(&self, sources: &[Source<'_>], _: Option<Duration>) -> Vec<usize> {
+        let ready = |source: &Source<'_>| match source {
+            Source::Child(child) => child.process.is_ready(),
+            Source::Call(call) => !call.0.0.borrow().is_empty(),
+        };
+        (0..sources.len()).filter(|&i| ready(&sources[i])).collect()
+    }
+
+    fn log(&self, level: Level, message: &str) {
+        self.0.borrow_mut().logs.push((level, message.into()));
+    }
+}
+
+impl CallHandle for ScriptedCall {
+    fn next(&self, _: Option<Duration>) -> Result<Update, Failure> {
+        self.0.borrow_mut().pop_front().ok_or(Failure::Timeout)
+    }
+
+    fn cancel(&self) {
+        self.0.borrow_mut().clear();
+    }
+}

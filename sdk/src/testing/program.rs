@@ -1,0 +1,201 @@
+//! Programs that follow a script: what they write, when they wait for input, how they end.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::ScriptedHost;
+use crate::host::Process;
+use crate::{Command, ExitStatus, Failure, Output};
+
+/// SIGINT and SIGTERM, with which an interrupted and a killed program end.
+const INTERRUPTED: ExitStatus = ExitStatus::Signal(2);
+const KILLED: ExitStatus = ExitStatus::Signal(15);
+
+/// The script of one run of a program, and afterwards the record of it.
+pub struct Program(pub(super) Rc<RefCell<Script>>);
+
+pub(super) struct Script {
+    program: String,
+    args: Option<Vec<String>>,
+    refused: Option<Failure>,
+    steps: VecDeque<Step>,
+    exit: ExitStatus,
+    stdin: Vec<u8>,
+    lines_read: usize,
+    stdin_closed: bool,
+}
+
+enum Step {
+    Write(Output),
+    Read,
+    Pause,
+}
+
+impl Program {
+    fn change(self, change: impl FnOnce(&mut Script)) -> Self {
+        change(&mut self.0.borrow_mut());
+        self
+    }
+
+    fn step(self, step: Step) -> Self {
+        self.change(|script| script.steps.push_back(step))
+    }
+
+    /// Only for these arguments. Without, any will do.
+    pub fn args(self, args: &[&str]) -> Self {
+        self.change(|script| script.args = Some(args.iter().map(|&arg| arg.into()).collect()))
+    }
+
+    /// Writes one chunk of standard output.
+    pub fn stdout(self, chunk: impl AsRef<[u8]>) -> Self {
+        self.step(Step::Write(Output::Stdout(chunk.as_ref().into())))
+    }
+
+    /// Writes one chunk of standard error.
+    pub fn stderr(self, chunk: impl AsRef<[u8]>) -> Self {
+        self.step(Step::Write(Output::Stderr(chunk.as_ref().into())))
+    }
+
+    /// Waits for a line of standard input.
+    pub fn reads(self) -> Self {
+        self.step(Step::Read)
+    }
+
+    /// Is silent until a wait of the agent has timed out once.
+    pub fn pauses(self) -> Self {
+        self.step(Step::Pause)
+    }
+
+    /// Ends with that code instead of 0.
+    pub fn exit(self, code: i32) -> Self {
+        self.change(|script| script.exit = ExitStatus::Code(code))
+    }
+
+    /// Cannot be started.
+    pub fn refused(self, failure: Failure) -> Self {
+        self.change(|script| script.refused = Some(failure))
+    }
+
+    /// What the agent wrote to standard input.
+    pub fn stdin(&self) -> String {
+        String::from_utf8_lossy(&self.0.borrow().stdin).into_owned()
+    }
+
+    /// Whether the agent ended standard input.
+    pub fn stdin_closed(&self) -> bool {
+        self.0.borrow().stdin_closed
+    }
+}
+
+impl Script {
+    pub(super) fn new(program: &str) -> Self {
+        Self {
+            program: program.into(),
+            args: None,
+            refused: None,
+            steps: VecDeque::new(),
+            exit: ExitStatus::Code(0),
+            stdin: Vec::new(),
+            lines_read: 0,
+            stdin_closed: false,
+        }
+    }
+
+    pub(super) fn fits(&self, command: &Command) -> bool {
+        self.program == command.program && self.args.as_ref().is_none_or(|a| *a == command.args)
+    }
+
+    fn has_unread_line(&self) -> bool {
+        self.stdin.iter().filter(|&&byte| byte == b'\n').count() > self.lines_read
+    }
+
+    fn end(&mut self, status: ExitStatus) {
+        self.steps.clear();
+        self.exit = status;
+    }
+
+    /// The next chunk, or nothing while the program is silent. Pauses are over for who waits without a timeout.
+    fn advance(&mut self, patient: bool) -> Option<Output> {
+        loop {
+            match self.steps.front() {
+                None => return Some(Output::Exited(self.exit)),
+                Some(Step::Write(output)) => {
+                    let output = output.clone();
+                    self.steps.pop_front();
+                    return Some(output);
+                }
+                Some(Step::Pause) => {
+                    self.steps.pop_front();
+                    if !patient {
+                        return None;
+                    }
+                }
+                Some(Step::Read) if self.has_unread_line() => {
+                    self.lines_read += 1;
+                    self.steps.pop_front();
+                }
+                // End of input: a program that reads to the end goes on.
+                Some(Step::Read) if self.stdin_closed => {
+                    self.steps.pop_front();
+                }
+                Some(Step::Read) => return None,
+            }
+        }
+    }
+}
+
+/// A program that follows its script.
+pub(crate) struct ScriptedProcess {
+    host: ScriptedHost,
+    script: Rc<RefCell<Script>>,
+}
+
+impl ScriptedProcess {
+    pub(super) fn start(host: ScriptedHost, script: Rc<RefCell<Script>>) -> Result<Self, Failure> {
+        let refused = script.borrow().refused.clone();
+        refused.map_or(Ok(Self { host, script }), Err)
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        let script = self.script.borrow();
+        match script.steps.front() {
+            None | Some(Step::Write(_)) => true,
+            Some(Step::Read) => script.has_unread_line() || script.stdin_closed,
+            Some(Step::Pause) => false,
+        }
+    }
+}
+
+impl Process for ScriptedProcess {
+    fn next(&self, timeout: Option<Duration>) -> Result<Output, Failure> {
+        self.host.unless_cancelled()?;
+        let mut script = self.script.borrow_mut();
+        script.advance(timeout.is_none()).ok_or_else(|| match timeout {
+            Some(_) => Failure::Timeout,
+            None => Failure::Internal(format!(
+                "deadlock: `{}` waits for a line, the agent for output",
+                script.program
+            )),
+        })
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        self.host.unless_cancelled()?;
+        self.script.borrow_mut().stdin.extend(bytes);
+        Ok(())
+    }
+
+    fn close_stdin(&self) {
+        self.script.borrow_mut().stdin_closed = true;
+    }
+
+    fn interrupt(&self) {
+        self.script.borrow_mut().end(INTERRUPTED);
+    }
+
+    fn kill(&self) {
+        self.script.borrow_mut().end(KILLED);
+    }
+}

@@ -1,0 +1,1 @@
+//! What a user lives through, end to end.

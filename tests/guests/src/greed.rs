@@ -1,0 +1,90 @@
+//! Behaviours that take too much, or break.
+
+use crate::{argument, number, tell};
+use a2a_hub_sdk::prelude::*;
+use std::hint::black_box;
+
+/// Memory is taken, and touched, in pieces of this size.
+const PIECE: usize = 1 << 20;
+
+/// Without a number, `log-flood` writes this many lines.
+const LOG_LINES: usize = 100_000;
+
+/// Breaks with a message on standard error.
+pub(crate) fn panic(_: &Context, task: &Task) -> Run {
+    panic!("as told: {}", argument(task));
+}
+
+/// Breaks without a word.
+pub(crate) fn trap(_: &Context, _: &Task) -> Run {
+    #[cfg(target_arch = "wasm32")]
+    core::arch::wasm32::unreachable();
+    #[cfg(not(target_arch = "wasm32"))]
+    std::process::abort()
+}
+
+/// Never comes back, and never calls the hub.
+pub(crate) fn spin(_: &Context, _: &Task) -> Run {
+    loop {
+        black_box(());
+    }
+}
+
+/// Takes memory until it gets no more.
+pub(crate) fn bomb(ctx: &Context, _: &Task) -> Run {
+    let mut hoard: Vec<Vec<u8>> = Vec::new();
+    loop {
+        let mut piece = Vec::new();
+        if hoard.try_reserve(1).is_err() || piece.try_reserve_exact(PIECE).is_err() {
+            let pieces = hoard.len();
+            drop(hoard);
+            return ctx.done(format!("refused after {pieces} MiB"));
+        }
+        piece.resize(PIECE, 1);
+        hoard.push(black_box(piece));
+    }
+}
+
+/// Overflows the stack.
+pub(crate) fn recurse(ctx: &Context, _: &Task) -> Run {
+    ctx.done(format!("came back from {}", deeper(0)))
+}
+
+#[expect(unconditional_recursion, reason = "the behaviour is to recurse without end")]
+fn deeper(depth: u64) -> u64 {
+    let frame = black_box([depth; 32]);
+    // Used after the call, so that the compiler cannot turn the recursion into a loop.
+    deeper(depth + 1) + black_box(frame)[0]
+}
+
+/// `flood N`: N pieces of an artifact, as fast as the hub takes them.
+pub(crate) fn flood(ctx: &Context, task: &Task) -> Run {
+    let count = number(task)?;
+    for n in 1..=count {
+        ctx.append(Artifact::text("flood", format!("{n}\n")), n == count)?;
+    }
+    ctx.done(format!("{count} pieces"))
+}
+
+/// Pieces of an artifact until the hub takes no more.
+pub(crate) fn flood_forever(ctx: &Context, _: &Task) -> Run {
+    loop {
+        ctx.append(Artifact::text("flood", "x".repeat(1024)), false)?;
+    }
+}
+
+/// `big N`: one event of N bytes.
+pub(crate) fn big(ctx: &Context, task: &Task) -> Run {
+    let bytes = number(task)?;
+    let sent = ctx.artifact(Artifact::text("big", "x".repeat(bytes)));
+    tell(ctx, sent.map(|()| format!("{bytes} bytes")))
+}
+
+/// `log-flood [N]`: more lines for the operator than anybody reads.
+pub(crate) fn log_flood(ctx: &Context, task: &Task) -> Run {
+    let lines = number(task).unwrap_or(LOG_LINES);
+    for n in 1..=lines {
+        ctx.log(Level::Info, format!("line {n}"));
+    }
+    ctx.done(format!("{lines} lines"))
+}

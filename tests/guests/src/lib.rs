@@ -1,0 +1,115 @@
+//! One guest with many behaviours, good and bad: the first word of a message selects one.
+
+mod greed;
+mod programs;
+mod reach;
+mod talk;
+
+use a2a_hub_sdk::prelude::*;
+
+/// Behaves as it is told.
+pub struct TestGuest;
+
+/// A behaviour; the rest of the message is its argument.
+type Behaviour = fn(&Context, &Task) -> Run;
+
+/// Every behaviour, under the word that selects it.
+pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
+    // Greedy or broken: the task fails, and nothing else does.
+    ("panic", greed::panic),
+    ("trap", greed::trap),
+    ("spin", greed::spin),
+    ("bomb", greed::bomb),
+    ("recurse", greed::recurse),
+    ("flood", greed::flood),
+    ("flood-forever", greed::flood_forever),
+    ("big", greed::big),
+    ("log-flood", greed::log_flood),
+    // What an agent may say, and how it may end.
+    ("ask", talk::ask),
+    ("auth", talk::auth),
+    ("reply", talk::reply),
+    ("reject", talk::reject),
+    ("fail", talk::fail),
+    ("no-outcome-message", talk::no_outcome_message),
+    ("history", talk::history),
+    ("final-by-emit", talk::final_by_emit),
+    ("open-outcome", talk::open_outcome),
+    ("bad-json", talk::bad_json),
+    // Programs.
+    ("sleep", programs::sleep),
+    ("count", programs::count),
+    ("sh", programs::sh),
+    ("exec", programs::exec),
+    ("spawn-many", programs::spawn_many),
+    ("wait", programs::wait),
+    ("ignore-cancel", programs::ignore_cancel),
+    // The world outside, by a capability or around it.
+    ("remember", reach::remember),
+    ("recall", reach::recall),
+    ("fetch", reach::fetch),
+    ("delegate", reach::delegate),
+    ("env", reach::env),
+    ("read", reach::read),
+];
+
+impl Agent for TestGuest {
+    fn card() -> Card {
+        let description = format!("Behaves as told by the first word: {}", names());
+        Card::new("test-guests", &description, env!("CARGO_PKG_VERSION"))
+            .skill("behave", "Behave", "Behaves well or badly, as told", &["test"])
+            .example("flood 10")
+    }
+
+    fn run(ctx: &Context, task: &Task) -> Run {
+        let text = task.text();
+        let wanted = text.split_whitespace().next().unwrap_or_default();
+        match BEHAVIOURS.iter().find(|(name, _)| *name == wanted) {
+            Some((_, behave)) => behave(ctx, task),
+            None => {
+                ctx.reject(format!("no behaviour is called `{wanted}`; there are: {}", names()))
+            }
+        }
+    }
+}
+export!(TestGuest, manifest = "../manifest.toml");
+
+fn names() -> String {
+    BEHAVIOURS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// What follows the behaviour's name.
+fn argument(task: &Task) -> String {
+    let text = task.text();
+    text.trim_start()
+        .split_once(char::is_whitespace)
+        .map(|(_, rest)| rest.trim().to_owned())
+        .unwrap_or_default()
+}
+
+/// The argument as a number.
+fn number(task: &Task) -> Result<usize, Failure> {
+    let argument = argument(task);
+    argument.parse().map_err(|_| Failure::Invalid(format!("`{argument}` is not a number")))
+}
+
+/// Completes the task with what came of an attempt, be it a failure: such as `denied: …`. Only cancellation goes on up.
+fn tell(ctx: &Context, attempt: Result<String, Failure>) -> Run {
+    let failure = match attempt {
+        Ok(text) => return ctx.done(text),
+        Err(failure) => failure,
+    };
+    ctx.done(match &failure {
+        Failure::Cancelled => return Err(failure),
+        Failure::Invalid(why) => format!("invalid: {why}"),
+        Failure::Unsupported(why) => format!("unsupported: {why}"),
+        Failure::Denied(why) => format!("denied: {why}"),
+        Failure::Timeout => "timeout".to_owned(),
+        Failure::Unavailable(why) => format!("unavailable: {why}"),
+        Failure::Exhausted(why) => format!("exhausted: {why}"),
+        Failure::Internal(why) => format!("internal: {why}"),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Behaviours that run programs.
+
+use crate::{argument, number, tell};
+use a2a_hub_sdk::{Child, Exit, ExitStatus, Source, prelude::*};
+use std::time::Duration;
+
+/// The pace of the behaviours that take their time, in seconds.
+const PACE: &str = "0.1";
+
+/// Longer than any test.
+const LONG: &str = "600";
+
+/// Without a number, `count` counts to this.
+const COUNT: usize = 20;
+
+/// `sleep SECONDS`, by the program of that name.
+pub(crate) fn sleep(ctx: &Context, task: &Task) -> Run {
+    let slept = nap(ctx, &argument(task));
+    tell(ctx, slept.map(|exit| how(&exit)))
+}
+
+/// `count [N]`: a number at a time, slowly.
+pub(crate) fn count(ctx: &Context, task: &Task) -> Run {
+    let last = number(task).unwrap_or(COUNT);
+    for n in 1..=last {
+        ctx.append(Artifact::text("count", format!("{n}\n")), n == last)?;
+        nap(ctx, PACE)?;
+    }
+    ctx.done(format!("counted to {last}"))
+}
+
+/// `sh TEXT`: runs TEXT in a shell, and passes its output on line by line.
+pub(crate) fn sh(ctx: &Context, task: &Task) -> Run {
+    let shell = Command::new("sh").args(["-c".to_owned(), argument(task)]);
+    let ran = ctx
+        .run_lines(shell, |line| ctx.append(Artifact::text("output", format!("{line}\n")), false));
+    tell(ctx, ran.map(|exit| how(&exit)))
+}
+
+/// `exec PROGRAM [ARGS]`: whatever program, granted or not.
+pub(crate) fn exec(ctx: &Context, task: &Task) -> Run {
+    let argument = argument(task);
+    let mut words = argument.split_whitespace();
+    let program = words.next().unwrap_or("never-granted");
+    let mut output = String::new();
+    let ran = ctx.run_lines(Command::new(program).args(words), |line| {
+        output.push_str(line);
+        Ok(())
+    });
+    tell(ctx, ran.map(|exit| format!("{}: {output}", how(&exit))))
+}
+
+/// `spawn-many N`: N programs at once.
+pub(crate) fn spawn_many(ctx: &Context, task: &Task) -> Run {
+    let wanted = number(task)?;
+    let mut children = Vec::new();
+    for _ in 0..wanted {
+        match ctx.spawn(Command::new("sleep").arg(LONG)) {
+            Ok(child) => children.push(child),
+            Err(failure) => {
+                ctx.say(format!("{} started", children.len()))?;
+                return tell(ctx, Err(failure));
+            }
+        }
+    }
+    ctx.done(format!("{} started", children.len()))
+}
+
+/// Waits for the first of two programs, and tells which it was.
+pub(crate) fn wait(ctx: &Context, _: &Task) -> Run {
+    let slow = ctx.spawn(Command::new("sleep").arg(LONG))?;
+    let quick = ctx.spawn(Command::new("sleep").arg(PACE))?;
+    let first = first_of(ctx, &[&slow, &quick]);
+    ctx.done(match first {
+        Some(0) => "the slow one",
+        Some(_) => "the quick one",
+        None => "neither",
+    })
+}
+
+/// Does not stop when it is cancelled.
+pub(crate) fn ignore_cancel(ctx: &Context, _: &Task) -> Run {
+    ctx.say("nobody stops me")?;
+    loop {
+        match nap(ctx, PACE) {
+            Ok(_) | Err(Failure::Cancelled) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+fn nap(ctx: &Context, seconds: &str) -> Result<Exit, Failure> {
+    ctx.run_lines(Command::new("sleep").arg(seconds), |_| Ok(()))
+}
+
+fn first_of(ctx: &Context, children: &[&Child]) -> Option<usize> {
+    let sources: Vec<_> = children.iter().map(|child| Source::Child(child)).collect();
+    ctx.wait(&sources, Some(Duration::from_secs(10))).first().copied()
+}
+
+/// Such as `exit 0`, with what the program complained about.
+fn how(Exit { status, stderr }: &Exit) -> String {
+    let how = match status {
+        ExitStatus::Code(code) => format!("exit {code}"),
+        ExitStatus::Signal(signal) => format!("signal {signal}"),
+    };
+    if stderr.is_empty() { how } else { format!("{how}: {stderr}") }
+}

@@ -1,0 +1,50 @@
+//! Behaviours that reach for the world outside: by a capability, or around all of them.
+
+use crate::{argument, tell};
+use a2a_hub_sdk::{Part, Request, prelude::*};
+use std::fs;
+
+/// `remember KEY VALUE`
+pub(crate) fn remember(ctx: &Context, task: &Task) -> Run {
+    let argument = argument(task);
+    let (key, value) = argument.split_once(' ').unwrap_or((&argument, ""));
+    tell(ctx, ctx.remember(key, value).map(|()| format!("{key} is {} bytes", value.len())))
+}
+
+/// `recall KEY`
+pub(crate) fn recall(ctx: &Context, task: &Task) -> Run {
+    let value = ctx.recall::<String>(&argument(task));
+    tell(ctx, value.map(|value| value.unwrap_or_else(|| "nothing".to_owned())))
+}
+
+/// `fetch URL`
+pub(crate) fn fetch(ctx: &Context, task: &Task) -> Run {
+    let response = ctx.fetch(&Request::get(argument(task)));
+    tell(ctx, response.map(|response| format!("{}: {}", response.status, response.text())))
+}
+
+/// `delegate AGENT`: says hi to another agent.
+pub(crate) fn delegate(ctx: &Context, task: &Task) -> Run {
+    let call = ctx.call(&argument(task), Message::user(vec![Part::text("hi")]));
+    tell(ctx, call.and_then(|call| Ok(call.outcome()?.text())))
+}
+
+/// `env NAME`: a variable of the hub's environment.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what it finds here is what the sandbox lets through"
+)]
+pub(crate) fn env(ctx: &Context, task: &Task) -> Run {
+    match std::env::var(argument(task)) {
+        Ok(value) => ctx.done(format!("present: {value}")),
+        Err(why) => ctx.done(format!("absent: {why}")),
+    }
+}
+
+/// `read PATH`: a file of the hub's machine.
+pub(crate) fn read(ctx: &Context, task: &Task) -> Run {
+    match fs::read(argument(task)) {
+        Ok(content) => ctx.done(format!("{} bytes", content.len())),
+        Err(why) => ctx.done(format!("refused: {why}")),
+    }
+}

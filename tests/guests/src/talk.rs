@@ -1,0 +1,59 @@
+//! Behaviours that say something, or end in some way.
+
+use crate::{argument, tell};
+use a2a_hub_sdk::{TaskState, TaskStatus, prelude::*};
+
+/// Asks the client, and answers with what it said.
+pub(crate) fn ask(ctx: &Context, _: &Task) -> Run {
+    let answer = ctx.ask("what do you say?")?;
+    ctx.done(answer.text())
+}
+
+/// Asks the client to prove who it is.
+pub(crate) fn auth(ctx: &Context, _: &Task) -> Run {
+    let answer = ctx.ask_auth("who are you?")?;
+    ctx.done(answer.text())
+}
+
+/// Answers with a message, and leaves no task.
+pub(crate) fn reply(ctx: &Context, task: &Task) -> Run {
+    ctx.reply(argument(task))
+}
+
+/// Refuses the task.
+pub(crate) fn reject(ctx: &Context, _: &Task) -> Run {
+    ctx.reject("not today")
+}
+
+/// Fails for a reason that it knows.
+pub(crate) fn fail(ctx: &Context, _: &Task) -> Run {
+    ctx.fail("told-to", "failed, as told")
+}
+
+/// Completes the task without a word.
+pub(crate) fn no_outcome_message(_: &Context, _: &Task) -> Run {
+    Ok(TaskStatus { state: TaskState::Completed, message: None, metadata: None }.into())
+}
+
+/// Answers with what was said before in this context, one message a line.
+pub(crate) fn history(ctx: &Context, task: &Task) -> Run {
+    ctx.done(task.history.iter().map(Message::text).collect::<Vec<_>>().join("\n"))
+}
+
+/// Tries to end the task by an event instead of by returning.
+pub(crate) fn final_by_emit(ctx: &Context, _: &Task) -> Run {
+    let emitted = ctx.emit([TaskStatus::new(TaskState::Completed, "done before the end")]);
+    tell(ctx, emitted.map(|()| "emitted".to_owned()))
+}
+
+/// Returns while its status says that it works on.
+pub(crate) fn open_outcome(_: &Context, _: &Task) -> Run {
+    Ok(TaskStatus::new(TaskState::Working, "still at it").into())
+}
+
+/// Says that something is JSON which is not.
+pub(crate) fn bad_json(ctx: &Context, _: &Task) -> Run {
+    let mut status = TaskStatus::new(TaskState::Working, "with bad metadata");
+    status.metadata = Some("{not json".to_owned());
+    tell(ctx, ctx.emit([status]).map(|()| "emitted".to_owned()))
+}

@@ -1,0 +1,63 @@
+//! The behaviours that can be had natively, against a scripted hub.
+
+use crate::{BEHAVIOURS, TestGuest};
+use a2a_hub_sdk::{Agent as _, Failure, TaskState, testing::ScriptedHost};
+use std::collections::HashSet;
+
+fn says(host: &ScriptedHost, text: &str) -> String {
+    host.run::<TestGuest>(text).unwrap().text()
+}
+
+#[test]
+fn every_behaviour_has_a_name_of_its_own_and_the_card_lists_it() {
+    let names: HashSet<_> = BEHAVIOURS.iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), BEHAVIOURS.len());
+    let card = TestGuest::card().to_json();
+    assert!(names.iter().all(|name| card.contains(*name)));
+}
+
+#[test]
+fn an_unknown_behaviour_is_rejected_with_the_known_ones() {
+    let outcome = ScriptedHost::new().run::<TestGuest>("dance").unwrap();
+    assert_eq!(outcome.state(), Some(TaskState::Rejected));
+    assert!(outcome.text().contains("`dance`") && outcome.text().contains("flood"));
+}
+
+#[test]
+fn a_flood_has_as_many_pieces_as_asked() {
+    let host = ScriptedHost::new();
+    assert_eq!(says(&host, "flood 3"), "3 pieces");
+    assert_eq!(host.artifact("flood").unwrap(), "1\n2\n3\n");
+}
+
+#[test]
+fn a_question_is_answered_with_its_answer() {
+    let host = ScriptedHost::new();
+    host.answer("blue");
+    assert_eq!(says(&host, "ask"), "blue");
+}
+
+#[test]
+fn a_shell_runs_what_it_is_told() {
+    let host = ScriptedHost::new();
+    host.program("sh").args(&["-c", "echo a; exit 3"]).stdout("a\n").stderr("oh").exit(3);
+    assert_eq!(says(&host, "sh echo a; exit 3"), "exit 3: oh");
+    assert_eq!(host.artifact("output").unwrap(), "a\n");
+}
+
+#[test]
+fn a_denial_is_told_and_a_cancellation_is_not() {
+    let host = ScriptedHost::new();
+    host.program("rm").refused(Failure::Denied("no grant".into()));
+    assert_eq!(says(&host, "exec rm -rf /"), "denied: no grant");
+    host.program("sleep").refused(Failure::Cancelled);
+    assert!(matches!(host.run::<TestGuest>("sleep 1"), Err(Failure::Cancelled)));
+}
+
+#[test]
+fn memory_keeps_the_rest_of_the_line() {
+    let host = ScriptedHost::new();
+    assert_eq!(says(&host, "remember colour deep blue"), "colour is 9 bytes");
+    assert_eq!(says(&host, "recall colour"), "deep blue");
+    assert_eq!(says(&host, "recall shape"), "nothing");
+}

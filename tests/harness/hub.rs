@@ -1,0 +1,302 @@
+//! The real hub, as a process of its own, on a free port and with nothing of yours.
+
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs::{self, OpenOptions},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::{
+    net::TcpStream,
+    process::{Child, Command},
+    time::{Instant, sleep, timeout},
+};
+
+/// A hub without cached components compiles its agents before it answers; debug builds take their time.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// More than the hub's own grace for its programs.
+const STOPPED_WITHIN: Duration = Duration::from_secs(30);
+
+const POLL: Duration = Duration::from_millis(20);
+
+/// How much of the hub's log goes into an error message.
+const LOG_TAIL_LINES: usize = 40;
+
+/// A running hub with a data directory, a workspace, a home and an environment of its own. It is killed when it is
+/// dropped, and its directories go with it.
+#[derive(Debug)]
+pub struct TestHub {
+    // Before the site: the process ends before its files go.
+    running: Running,
+    site: Site,
+}
+
+/// What is different about a hub before it starts.
+#[derive(Debug, Default)]
+pub struct HubBuilder {
+    config: Option<String>,
+    env: Vec<(OsString, OsString)>,
+    plugins: Vec<(String, PathBuf)>,
+}
+
+/// Where a hub lives, and how it is started there.
+#[derive(Debug)]
+struct Site {
+    dir: TempDir,
+    binary: PathBuf,
+    env: Vec<(OsString, OsString)>,
+}
+
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    run: Run,
+}
+
+/// What the hub writes into `run.json` about itself.
+#[derive(Debug, Deserialize)]
+struct Run {
+    pid: u32,
+    http: String,
+    socket: PathBuf,
+}
+
+impl HubBuilder {
+    /// Its configuration file, in TOML.
+    #[must_use]
+    pub fn config(mut self, toml: impl Into<String>) -> Self {
+        self.config = Some(toml.into());
+        self
+    }
+
+    /// A variable of its environment, beside `PATH` and `HOME`.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// A component to put into its plugins folder as `<name>.wasm`.
+    #[must_use]
+    pub fn plugin(mut self, name: &str, component: impl Into<PathBuf>) -> Self {
+        self.plugins.push((name.to_owned(), component.into()));
+        self
+    }
+
+    /// Starts it, and waits until it answers.
+    pub async fn start(self) -> Result<TestHub> {
+        let dir = tempfile::Builder::new().prefix("hub-").tempdir()?;
+        let site = Site { dir, binary: hub_binary()?, env: self.env };
+        for folder in ["data/plugins", "work", "home"] {
+            fs::create_dir_all(site.path(folder))?;
+        }
+        if let Some(config) = &self.config {
+            fs::write(site.path("config.toml"), config)?;
+        }
+        for (name, component) in &self.plugins {
+            site.plug(name, component)?;
+        }
+        let running = site.start().await?;
+        Ok(TestHub { running, site })
+    }
+}
+
+impl TestHub {
+    /// A hub without a configuration and without plugins.
+    pub async fn start() -> Result<Self> {
+        Self::builder().start().await
+    }
+
+    /// A hub that is different in some way.
+    pub fn builder() -> HubBuilder {
+        HubBuilder::default()
+    }
+
+    /// Where it serves HTTP, such as `127.0.0.1:40000`.
+    pub fn http(&self) -> &str {
+        &self.running.run.http
+    }
+
+    /// Its unix socket.
+    pub fn socket(&self) -> &Path {
+        &self.running.run.socket
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.running.run.pid
+    }
+
+    /// Where it keeps its data.
+    pub fn data_dir(&self) -> PathBuf {
+        self.site.path("data")
+    }
+
+    /// The directory its agents may work in.
+    pub fn workspace(&self) -> PathBuf {
+        self.site.path("work")
+    }
+
+    /// The home directory in its environment.
+    pub fn home(&self) -> PathBuf {
+        self.site.path("home")
+    }
+
+    /// What it logged so far.
+    pub fn log(&self) -> String {
+        self.site.log()
+    }
+
+    /// Puts a component into its plugins folder as `<name>.wasm`, in place of any of that name.
+    pub fn plug(&self, name: &str, component: &Path) -> Result<()> {
+        self.site.plug(name, component)
+    }
+
+    /// Takes the component `<name>.wasm` out of its plugins folder.
+    pub fn unplug(&self, name: &str) -> Result<()> {
+        let plugin = self.site.plugin(name);
+        fs::remove_file(&plugin).with_context(|| format!("failed to remove {}", plugin.display()))
+    }
+
+    /// Kills it without a warning, as a crash would.
+    pub async fn kill9(&mut self) -> Result<()> {
+        self.running.child.kill().await.context("failed to kill the hub")
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub async fn stop(&mut self) -> Result<ExitStatus> {
+        let child = &mut self.running.child;
+        let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
+        if let Some(pid) = pid {
+            kill_process(pid, Signal::TERM).context("failed to ask the hub to stop")?;
+        }
+        match timeout(STOPPED_WITHIN, child.wait()).await {
+            Ok(status) => Ok(status?),
+            Err(_) => bail!("the hub did not stop within {STOPPED_WITHIN:?}; {}", self.site.told()),
+        }
+    }
+
+    /// Starts it again with the same data, after stopping it if it still runs. Its port is another one then.
+    pub async fn restart(&mut self) -> Result<()> {
+        self.stop().await?;
+        self.running = self.site.start().await?;
+        Ok(())
+    }
+}
+
+impl Site {
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn plugin(&self, name: &str) -> PathBuf {
+        self.path("data/plugins").join(name).with_extension("wasm")
+    }
+
+    /// Written beside its place and then moved there, so that no half of a component is ever seen.
+    fn plug(&self, name: &str, component: &Path) -> Result<()> {
+        let draft = self.path(&format!("{name}.draft"));
+        fs::copy(component, &draft)
+            .with_context(|| format!("failed to copy the component {}", component.display()))?;
+        Ok(fs::rename(draft, self.plugin(name))?)
+    }
+
+    async fn start(&self) -> Result<Running> {
+        let mut child = self.launch()?;
+        let deadline = Instant::now() + READY_WITHIN;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                bail!("the hub ended with {status} before it answered; {}", self.told());
+            }
+            // A hub that was killed leaves its file behind.
+            if let Some(run) = self.run().filter(|run| child.id() == Some(run.pid))
+                && run.answers().await
+            {
+                return Ok(Running { child, run });
+            }
+            if Instant::now() > deadline {
+                bail!("the hub did not answer within {READY_WITHIN:?}; {}", self.told());
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the hub under test is started as a user would")]
+    fn launch(&self) -> Result<Child> {
+        let mut command = Command::new(&self.binary);
+        command.arg("--socket").arg(self.path("hub.sock")).args(["start", "--foreground"]);
+        command.arg("--data-dir").arg(self.path("data")).args(["--http-port", "0"]);
+        command.arg("--workspace").arg(self.path("work"));
+        let config = self.path("config.toml");
+        if config.exists() {
+            command.arg("--config").arg(config);
+        }
+        command.env_clear().env("HOME", self.path("home"));
+        command.envs(env::var_os("PATH").map(|path| ("PATH", path))).envs(self.env.iter().cloned());
+        let log = OpenOptions::new().create(true).append(true).open(self.path("hub.log"))?;
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        command.current_dir(self.path("work")).kill_on_drop(true);
+        command.spawn().with_context(|| format!("failed to start {}", self.binary.display()))
+    }
+
+    /// What the hub says about itself, once it has.
+    fn run(&self) -> Option<Run> {
+        serde_json::from_slice(&fs::read(self.path("data/run.json")).ok()?).ok()
+    }
+
+    fn log(&self) -> String {
+        let log = fs::read(self.path("hub.log")).unwrap_or_default();
+        String::from_utf8_lossy(&log).into_owned()
+    }
+
+    /// The end of the log, for an error message.
+    fn told(&self) -> String {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        let tail = &lines[lines.len().saturating_sub(LOG_TAIL_LINES)..];
+        format!("its log ends:\n{}", tail.join("\n"))
+    }
+}
+
+impl Run {
+    async fn answers(&self) -> bool {
+        TcpStream::connect(&self.http).await.is_ok() && UnixStream::connect(&self.socket).is_ok()
+    }
+}
+
+/// The binary that `A2A_HUB_BIN` names, or else the one that cargo built beside the running test.
+fn hub_binary() -> Result<PathBuf> {
+    if let Some(binary) = env::var_os("A2A_HUB_BIN") {
+        return Ok(binary.into());
+    }
+    // Tests are in `<profile>/deps`, the benchmarks in `<profile>`.
+    let test = env::current_exe()?;
+    let beside = test.ancestors().skip(1).take(2).map(|dir| dir.join("a2a-hub"));
+    beside.clone().find(|binary| binary.is_file()).with_context(|| {
+        let places: Vec<_> = beside.map(|place| place.display().to_string()).collect();
+        format!(
+            "there is no hub to test at {}; run `cargo build -p a2a-hub`, or name one in A2A_HUB_BIN",
+            places.join(" or ")
+        )
+    })
+}
+
+/// The component of the test guests that `A2A_TEST_GUESTS` names, or else the one that `cargo xtask guests` built.
+pub fn test_guests() -> Result<PathBuf> {
+    let component = match env::var_os("A2A_TEST_GUESTS") {
+        Some(component) => PathBuf::from(component),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components/test-guests.wasm"),
+    };
+    if !component.is_file() {
+        bail!("there is no {}; run `cargo xtask guests`", component.display());
+    }
+    Ok(component)
+}

@@ -1,0 +1,11 @@
+//! A hub on a free port, the clients that talk to it, and the models that its agents talk to.
+
+mod client;
+mod hub;
+mod model_server;
+mod processes;
+
+pub use client::{Client, RpcError, Updates, message_to};
+pub use hub::{HubBuilder, TestHub, test_guests};
+pub use model_server::{ModelServer, Seen};
+pub use processes::{descendants, processes_with_marker, resident_bytes};

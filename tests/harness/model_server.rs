@@ -1,0 +1,235 @@
+//! A loopback server that answers as four model vendors would, so that the real CLIs run offline.
+//!
+//! It says `ECHO: ` and the last prompt, unless the prompt asks for something else with a marker:
+//!
+//! | marker | what happens |
+//! | --- | --- |
+//! | `[[words:N]]` | the answer is `w1 w2 … wN` |
+//! | `[[slow:MS]]` | a pause after each word |
+//! | `[[think]]` | some reasoning before the answer |
+//! | `[[error:CODE]]` `[[error:CODE:N]]` | an HTTP error, always or the first N times this prompt comes |
+//! | `[[errstream]]` | an error event in the middle of the answer |
+//! | `[[drop]]` | the connection is cut in the middle of the answer |
+//! | `[[hang]]` | no answer at all |
+//! | `[[tool:shell:CMD]]` `[[tool:read:PATH]]` `[[tool:write:PATH:TEXT]]` | the agent is asked to use its tool for it |
+//! | `[[tool:raw:NAME:{json}]]` | the agent is asked to use the tool of that name |
+//!
+//! Several tools are asked for one after the other, one a turn; the answer then ends with what they gave.
+
+mod anthropic;
+mod chat;
+mod dialect;
+mod gemini;
+mod plan;
+mod responses;
+mod script;
+
+use anyhow::{Context as _, Result};
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, Method, StatusCode, Uri, header::RETRY_AFTER},
+    response::{IntoResponse, Response},
+};
+use dialect::{Dialect, Turn};
+use plan::{Plan, Refusal};
+use serde_json::{Value, json};
+use std::{
+    collections::HashMap,
+    future,
+    net::TcpListener,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::runtime::{Builder, Runtime};
+
+/// CLIs send their whole history with each turn; the largest prompt that one of them takes is 10 MB.
+const MAX_REQUEST_BYTES: usize = 64 << 20;
+
+/// A model server on a free loopback port. It stops, and drops its connections, when it is dropped.
+#[derive(Debug)]
+pub struct ModelServer {
+    url: String,
+    shared: Arc<Shared>,
+    /// Its own, so that it also serves tests that block, and takes its connections with it.
+    runtime: Option<Runtime>,
+}
+
+/// A request the server has seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// Such as `POST`.
+    pub method: String,
+    /// Path and query, such as `/v1/messages?beta=true`.
+    pub path: String,
+    /// The body, or null when it was not JSON.
+    pub body: Value,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    seen: Mutex<Vec<Seen>>,
+    key: Mutex<Option<String>>,
+    /// How often each prompt was refused already.
+    refused: Mutex<HashMap<String, u32>>,
+}
+
+impl ModelServer {
+    /// Starts a server that takes any key.
+    pub fn start() -> Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).context("no free loopback port")?;
+        listener.set_nonblocking(true)?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let shared = Arc::<Shared>::default();
+        let router = Router::new()
+            .fallback(answer)
+            .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
+            .with_state(Arc::clone(&shared));
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("model-server")
+            .enable_all()
+            .build()?;
+        let _entered = runtime.enter();
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        Ok(Self { url, shared, runtime: Some(runtime) })
+    }
+
+    /// From now on answers 401 to whoever does not bring `key`.
+    pub fn with_key(self, key: &str) -> Self {
+        *lock(&self.shared.key) = Some(key.to_owned());
+        self
+    }
+
+    /// Where it listens, such as `http://127.0.0.1:40000`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What it has seen so far, oldest first.
+    pub fn requests(&self) -> Vec<Seen> {
+        lock(&self.shared.seen).clone()
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn answer(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    lock(&shared.seen).push(Seen {
+        method: method.to_string(),
+        path: uri.to_string(),
+        body: request.clone(),
+    });
+    let path = uri.path();
+    match (&method, dialect(path)) {
+        (&Method::POST, Some(dialect)) => speak(dialect, &shared, path, &headers, &request).await,
+        (&Method::POST, None) if path.ends_with("/count_tokens") => {
+            Json(json!({"input_tokens": 42})).into_response()
+        }
+        (&Method::POST, None) if path.ends_with(":countTokens") => {
+            Json(json!({"totalTokens": 42})).into_response()
+        }
+        (&Method::GET, _) if path.ends_with("/models") => {
+            let model =
+                json!({"id": "mock-model", "object": "model", "created": 0, "owned_by": "mock"});
+            Json(json!({"object": "list", "data": [model]})).into_response()
+        }
+        (&Method::HEAD, _) => StatusCode::OK.into_response(),
+        _ => {
+            let error =
+                json!({"type": "not_found_error", "message": format!("no such path: {path}")});
+            (StatusCode::NOT_FOUND, Json(json!({"error": error}))).into_response()
+        }
+    }
+}
+
+/// Who speaks at `path`. Suffixes, for CLIs put prefixes of their own before them.
+fn dialect(path: &str) -> Option<&'static dyn Dialect> {
+    if path.ends_with("/messages") {
+        Some(&anthropic::Messages)
+    } else if path.ends_with("/responses") {
+        Some(&responses::Responses)
+    } else if path.ends_with("/chat/completions") {
+        Some(&chat::ChatCompletions)
+    } else if path.contains(":generateContent") || path.contains(":streamGenerateContent") {
+        Some(&gemini::GenerateContent)
+    } else {
+        None
+    }
+}
+
+async fn speak(
+    dialect: &dyn Dialect,
+    shared: &Shared,
+    path: &str,
+    headers: &HeaderMap,
+    request: &Value,
+) -> Response {
+    if lock(&shared.key).as_deref().is_some_and(|key| presented_key(headers) != Some(key)) {
+        return refuse(dialect, 401, "invalid api key");
+    }
+    let heard = dialect.hear(request);
+    let plan = Plan::of(&heard);
+    if let Some(status) = plan.refusal.and_then(|refusal| shared.refuses(refusal, &heard.prompt)) {
+        return refuse(dialect, status, &format!("mock error {status}"));
+    }
+    if plan.hangs {
+        future::pending::<()>().await;
+    }
+    let turn = Turn::new(path, request, plan);
+    if request["stream"] == true || path.contains(":stream") {
+        dialect.script(&turn).into_response()
+    } else {
+        Json(dialect.whole(&turn)).into_response()
+    }
+}
+
+/// The key in any of the headers that the vendors use.
+fn presented_key(headers: &HeaderMap) -> Option<&str> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    text("x-api-key")
+        .or_else(|| text("x-goog-api-key"))
+        .or_else(|| text("authorization")?.strip_prefix("Bearer "))
+}
+
+fn refuse(dialect: &dyn Dialect, status: u16, message: &str) -> Response {
+    let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = (code, Json(dialect.refusal(status, message))).into_response();
+    if matches!(status, 429 | 503 | 529) {
+        response.headers_mut().insert(RETRY_AFTER, 1.into());
+    }
+    response
+}
+
+impl Shared {
+    /// The status to refuse `prompt` with, until it was refused as often as the plan says.
+    fn refuses(&self, Refusal { status, times }: Refusal, prompt: &str) -> Option<u16> {
+        let Some(times) = times else { return Some(status) };
+        let mut refused = lock(&self.refused);
+        let so_far = refused.entry(prompt.to_owned()).or_default();
+        *so_far += 1;
+        (*so_far <= times).then_some(status)
+    }
+}
+
+/// The data behind every lock here is whole between two statements, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! From the markers in a prompt to what is answered.
+
+use super::dialect::{Heard, Tool};
+use serde_json::{Map, Value, json};
+use std::{fmt, time::Duration};
+
+/// What to answer to one request.
+#[derive(Debug, PartialEq)]
+pub(super) struct Plan {
+    /// An HTTP error instead of an answer.
+    pub(super) refusal: Option<Refusal>,
+    /// No answer at all.
+    pub(super) hangs: bool,
+    /// Reasoning before the answer.
+    pub(super) thinks: bool,
+    /// A pause after each word.
+    pub(super) pace: Option<Duration>,
+    /// How the answer ends.
+    pub(super) ending: Ending,
+    pub(super) reply: Reply,
+}
+
+/// The HTTP error `status`, always or the first few times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Refusal {
+    pub(super) status: u16,
+    pub(super) times: Option<u32>,
+}
+
+/// How an answer ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Ending {
+    /// As it should.
+    Whole,
+    /// With an error event after a few words.
+    Fault,
+    /// With the connection cut after a few words.
+    Cut,
+}
+
+/// What the model says.
+#[derive(Debug, PartialEq)]
+pub(super) enum Reply {
+    Text(String),
+    Call { tool: String, arguments: Value },
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Call { arguments, .. } => arguments.fmt(f),
+        }
+    }
+}
+
+impl Plan {
+    /// The plan for what was heard.
+    pub(super) fn of(heard: &Heard) -> Self {
+        let mut plan = Self {
+            refusal: None,
+            hangs: false,
+            thinks: false,
+            pace: None,
+            ending: Ending::Whole,
+            reply: Reply::Text(String::new()),
+        };
+        let mut words = None;
+        let mut calls = Vec::new();
+        for marker in markers(&heard.prompt) {
+            match marker {
+                Marker::Words(count) => words = Some(count),
+                Marker::Slow(pace) => plan.pace = Some(pace),
+                Marker::Think => plan.thinks = true,
+                Marker::Error(refusal) => plan.refusal = Some(refusal),
+                Marker::Ending(ending) => plan.ending = ending,
+                Marker::Hang => plan.hangs = true,
+                Marker::Tool(spec) => calls.push(spec),
+            }
+        }
+        plan.reply = if let Some(dictated) = &heard.dictated {
+            Reply::Text(dictated.clone())
+        } else if let Some(spec) = calls.get(heard.results.len()) {
+            call(spec, &heard.tools)
+        } else {
+            Reply::Text(text(heard, words))
+        };
+        plan
+    }
+
+    /// Whether `text` has a marker.
+    pub(super) fn is_in(text: &str) -> bool {
+        markers(text).next().is_some()
+    }
+}
+
+fn text(heard: &Heard, words: Option<usize>) -> String {
+    let mut text = match words {
+        Some(count) => (1..=count).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" "),
+        None => format!("ECHO: {}", heard.prompt.trim()),
+    };
+    if !heard.results.is_empty() {
+        text.push_str(&format!(" | TOOL_RESULTS: {}", Value::from(heard.results.clone())));
+    }
+    text
+}
+
+enum Marker<'a> {
+    Words(usize),
+    Slow(Duration),
+    Think,
+    Error(Refusal),
+    Ending(Ending),
+    Hang,
+    Tool(&'a str),
+}
+
+/// The markers of `text`, in order. What only looks like one is none.
+fn markers(text: &str) -> impl Iterator<Item = Marker<'_>> {
+    text.split("[[").skip(1).filter_map(|rest| Marker::parse(rest.split_once("]]")?.0))
+}
+
+impl<'a> Marker<'a> {
+    fn parse(inside: &'a str) -> Option<Self> {
+        let (name, value) = match inside.split_once(':') {
+            Some((name, value)) => (name, Some(value)),
+            None => (inside, None),
+        };
+        Some(match (name, value) {
+            ("words", Some(count)) => Self::Words(count.parse().ok()?),
+            ("slow", Some(millis)) => Self::Slow(Duration::from_millis(millis.parse().ok()?)),
+            ("think", None) => Self::Think,
+            ("error", Some(value)) => Self::Error(match value.split_once(':') {
+                Some((status, times)) => {
+                    Refusal { status: status.parse().ok()?, times: Some(times.parse().ok()?) }
+                }
+                None => Refusal { status: value.parse().ok()?, times: None },
+            }),
+            ("errstream", None) => Self::Ending(Ending::Fault),
+            ("drop", None) => Self::Ending(Ending::Cut),
+            ("hang", None) => Self::Hang,
+            ("tool", Some(spec)) => Self::Tool(spec),
+            _ => return None,
+        })
+    }
+}
+
+/// What the four CLIs call their tools and the arguments that name a file, best first.
+const SHELLS: &[&str] =
+    &["Bash", "run_shell_command", "exec_command", "shell_command", "shell", "bash"];
+const READERS: &[&str] = &["Read", "read_file", "read"];
+const WRITERS: &[&str] = &["Write", "write_file", "write"];
+const PATHS: &[&str] = &["file_path", "path", "absolute_path"];
+
+fn call(spec: &str, tools: &[Tool]) -> Reply {
+    let (kind, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    match kind {
+        "shell" => run(rest, tools),
+        "read" => match offered(READERS, tools) {
+            Some(tool) => asks(tool, json!({path_of(tool): rest})),
+            None => run(&format!("cat {rest}"), tools),
+        },
+        "write" => {
+            let (path, content) = rest.split_once(':').unwrap_or((rest, ""));
+            match offered(WRITERS, tools) {
+                Some(tool) => asks(tool, json!({path_of(tool): path, "content": content})),
+                None => run(&format!("printf %s '{content}' > '{path}'"), tools),
+            }
+        }
+        "raw" => {
+            let (tool, arguments) = rest.split_once(':').unwrap_or((rest, ""));
+            let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Map::new().into());
+            Reply::Call { tool: tool.to_owned(), arguments }
+        }
+        unknown => Reply::Call { tool: unknown.to_owned(), arguments: json!({}) },
+    }
+}
+
+fn run(command: &str, tools: &[Tool]) -> Reply {
+    let Some(tool) = offered(SHELLS, tools) else {
+        return Reply::Call { tool: "shell".into(), arguments: json!({"command": command}) };
+    };
+    let mut arguments = if tool.takes("cmd") {
+        json!({"cmd": command})
+    } else if tool.name == "shell" && tool.takes("command") {
+        json!({"command": ["bash", "-lc", command]})
+    } else {
+        json!({"command": command})
+    };
+    if tool.takes("description") {
+        arguments["description"] = "runs a command for a test".into();
+    }
+    asks(tool, arguments)
+}
+
+fn asks(tool: &Tool, arguments: Value) -> Reply {
+    Reply::Call { tool: tool.name.clone(), arguments }
+}
+
+fn offered<'a>(names: &[&str], tools: &'a [Tool]) -> Option<&'a Tool> {
+    names.iter().find_map(|name| tools.iter().find(|tool| tool.name == *name))
+}
+
+fn path_of(tool: &Tool) -> &'static str {
+    PATHS.iter().find(|path| tool.takes(path)).copied().unwrap_or("path")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(prompt: &str) -> Plan {
+        Plan::of(&Heard { prompt: prompt.into(), ..Heard::default() })
+    }
+
+    fn says(text: &str) -> Reply {
+        Reply::Text(text.into())
+    }
+
+    #[test]
+    fn without_markers_it_echoes() {
+        assert_eq!(plan(" hi [[there]] [[slow:x]]\n").reply, says("ECHO: hi [[there]] [[slow:x]]"));
+        assert!(!Plan::is_in("[[there]] [[slow:x]] [[words"));
+    }
+
+    #[test]
+    fn markers_add_up() {
+        let plan = plan("[[words:3]] [[slow:20]] [[think]] [[drop]] [[error:429:2]]");
+        assert_eq!(plan.reply, says("w1 w2 w3"));
+        assert_eq!(plan.pace, Some(Duration::from_millis(20)));
+        assert_eq!((plan.thinks, plan.hangs, plan.ending), (true, false, Ending::Cut));
+        assert_eq!(plan.refusal, Some(Refusal { status: 429, times: Some(2) }));
+    }
+
+    #[test]
+    fn tools_are_asked_for_one_a_turn_by_the_names_on_offer() {
+        let schema = json!({"properties": {"file_path": {}, "command": {}}});
+        let mut heard = Heard {
+            prompt: "[[tool:write:/a:b:c]] [[tool:shell:ls]] [[tool:raw:Other:{\"n\":1}]]".into(),
+            tools: vec![Tool::new(&"Bash".into(), &schema), Tool::new(&"Write".into(), &schema)],
+            ..Heard::default()
+        };
+        let expected = [
+            ("Write", json!({"file_path": "/a", "content": "b:c"})),
+            ("Bash", json!({"command": "ls"})),
+            ("Other", json!({"n": 1})),
+        ];
+        for (tool, arguments) in expected {
+            assert_eq!(Plan::of(&heard).reply, Reply::Call { tool: tool.into(), arguments });
+            heard.tool("done", false);
+        }
+        let Reply::Text(text) = Plan::of(&heard).reply else { panic!("every tool was used") };
+        assert!(text.ends_with(r#"{"is_error":false,"text":"done"}]"#), "{text}");
+    }
+
+    #[test]
+    fn without_a_tool_for_files_the_shell_does_it() {
+        let reply = plan("[[tool:read:/etc/hosts]]").reply;
+        let arguments = json!({"command": "cat /etc/hosts"});
+        assert_eq!(reply, Reply::Call { tool: "shell".into(), arguments });
+    }
+}

@@ -1,0 +1,91 @@
+//! What runs on this machine, as `/proc` tells it.
+
+use std::{collections::HashMap, fs, path::Path};
+
+/// The processes that a hub with this data directory started, and whatever they started, as long as they did not
+/// clear their environment.
+pub fn processes_with_marker(data_dir: &Path) -> Vec<u32> {
+    let marker = format!("A2A_HUB_DATA={}", data_dir.display());
+    let marked = |pid: &u32| {
+        fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+            environ.split(|&byte| byte == 0).any(|entry| entry == marker.as_bytes())
+        })
+    };
+    all().filter(marked).collect()
+}
+
+/// The children of a process, their children, and so on; parents before their children.
+pub fn descendants(of: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for pid in all() {
+        if let Some(parent) = parent(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut found = children.remove(&of).unwrap_or_default();
+    let mut next = 0;
+    while let Some(pid) = found.get(next) {
+        found.extend(children.remove(pid).unwrap_or_default());
+        next += 1;
+    }
+    found
+}
+
+/// How much memory of a process is resident, in bytes; none when it is gone.
+pub fn resident_bytes(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+fn all() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // `pid (name) state parent …`, where the name may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Stdio;
+    use tokio::{
+        io::{AsyncBufReadExt as _, BufReader},
+        process::Command,
+    };
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "there must be processes to find")]
+    async fn they_are_found_by_marker_and_by_descent() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut shell = Command::new("sh")
+            .args(["-c", "sleep 60 & echo $!; wait"])
+            .env("A2A_HUB_DATA", dir.path())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
+        let (shell_id, sleep_id) = (shell.id().unwrap(), line.trim().parse().unwrap());
+
+        let mut marked = processes_with_marker(dir.path());
+        marked.sort_unstable();
+        assert_eq!(marked, [shell_id, sleep_id]);
+        assert_eq!(descendants(shell_id), [sleep_id]);
+        assert!(descendants(std::process::id()).contains(&sleep_id));
+        assert!(resident_bytes(shell_id).unwrap() > 0);
+
+        let pid = rustix::process::Pid::from_raw(sleep_id.try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        shell.wait().await.unwrap();
+        assert_eq!(processes_with_marker(dir.path()), []);
+        assert_eq!(resident_bytes(shell_id), None);
+    }
+}

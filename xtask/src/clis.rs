@@ -1,0 +1,109 @@
+//! Installs the agents' command line programs at the versions the tests were written against.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use crate::shell::{announce, output, run};
+
+/// The one file that names the versions.
+const PINS: &str = "tests/clis.json";
+
+#[derive(Deserialize)]
+struct Pins {
+    /// npm package to exact version.
+    npm: BTreeMap<String, String>,
+}
+
+/// The one thing we ask of an installed package: the programs it brings.
+#[derive(Deserialize)]
+struct Package {
+    bin: BTreeMap<String, String>,
+}
+
+/// Installs every pinned program into `dir` and checks that each one runs.
+pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
+    let text =
+        fs::read_to_string(root.join(PINS)).with_context(|| format!("failed to read {PINS}"))?;
+    let pins: Pins =
+        serde_json::from_str(&text).with_context(|| format!("failed to read {PINS}"))?;
+    // npm takes the nearest folder above that looks like a package, unless this one exists.
+    fs::create_dir_all(dir).with_context(|| format!("failed to create {}", dir.display()))?;
+
+    announce(&format!("installing the programs of {PINS} into {}", dir.display()));
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--save-exact", "--no-audit", "--no-fund", "--prefix"]).arg(dir);
+    run(npm.args(specs(&pins))).context("npm comes with Node.js; is it on PATH?")?;
+
+    for (package, version) in &pins.npm {
+        for program in programs(dir, package)? {
+            check(&program, version)?;
+        }
+    }
+    Ok(())
+}
+
+/// What `npm install` takes: `name@version`.
+fn specs(pins: &Pins) -> Vec<String> {
+    pins.npm.iter().map(|(name, version)| format!("{name}@{version}")).collect()
+}
+
+/// The programs that `package` brought, where npm links them.
+fn programs(dir: &Path, package: &str) -> Result<Vec<PathBuf>> {
+    let modules = dir.join("node_modules");
+    let manifest = modules.join(package).join("package.json");
+    let text = fs::read_to_string(&manifest)
+        .with_context(|| format!("failed to read {}", manifest.display()))?;
+    let Package { bin } = serde_json::from_str(&text)
+        .with_context(|| format!("failed to find the programs in {}", manifest.display()))?;
+    Ok(bin.into_keys().map(|name| modules.join(".bin").join(name)).collect())
+}
+
+/// An install script that npm held back leaves a program that is there and does not run.
+fn check(program: &Path, version: &str) -> Result<()> {
+    let said = output(Command::new(program).arg("--version")).with_context(|| {
+        format!(
+            "{} does not run; npm may have held back its install script: \
+             see `npm config get ignore-scripts`",
+            program.display()
+        )
+    })?;
+    if !said.contains(version) {
+        bail!("{} says it is {said}, not {version}", program.display());
+    }
+    announce(&format!("{} is {version}", program.display()));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pin_is_one_exact_version() {
+        let pins: Pins = serde_json::from_str(include_str!("../../tests/clis.json")).unwrap();
+        assert!(!pins.npm.is_empty());
+        for version in pins.npm.values() {
+            assert!(version.split('.').all(|part| part.parse::<u32>().is_ok()), "{version}");
+        }
+    }
+
+    #[test]
+    fn pins_become_npm_specs() {
+        let pins: Pins =
+            serde_json::from_str(r#"{"npm": {"@a/b": "1.2.3", "c": "4.5.6"}}"#).unwrap();
+        assert_eq!(specs(&pins), ["@a/b@1.2.3", "c@4.5.6"]);
+    }
+
+    #[test]
+    fn another_version_than_the_pinned_one_is_refused() {
+        let error = check(Path::new("/bin/echo"), "1.2.3").unwrap_err();
+        assert!(error.to_string().contains("not 1.2.3"), "{error}");
+    }
+}

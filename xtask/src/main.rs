@@ -1,0 +1,147 @@
+//! Everything a developer of the hub runs: `cargo xtask <command>`.
+
+#![expect(clippy::print_stderr, reason = "each step is told to the person at the terminal")]
+#![expect(clippy::disallowed_methods, reason = "running programs is what this one is for")]
+
+mod clis;
+mod guests;
+mod install;
+mod shell;
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+
+use crate::shell::{announce, cargo, run, succeeds, target_dir};
+
+/// What `up` asks, so that a newcomer sees an answer arrive.
+const FIRST_QUESTION: &str = "what changed last week?";
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "What a developer of a2a-hub runs")]
+enum Cli {
+    /// Build everything, start a hub on this repository, and ask its git-historian something
+    Up,
+    /// Build everything, then check format, lints and every test
+    Test,
+    /// Build the WebAssembly components into target/components
+    Guests,
+    /// Build the hub with its agents and put it where your shell finds it
+    Install,
+    /// Build and run the benchmarks; what follows is for them
+    Bench {
+        /// Handed to the benchmarks as it is
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Install the real agent CLIs that the tests talk to, at the versions in tests/clis.json
+    Clis {
+        /// Where npm puts them
+        #[arg(default_value = "target/clis")]
+        dir: PathBuf,
+    },
+}
+
+fn main() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("the workspace is the folder above xtask")?;
+    match Cli::parse() {
+        Cli::Up => up(root),
+        Cli::Test => test(root),
+        Cli::Guests => guests(root),
+        Cli::Install => install::install(&release_hub(root)?),
+        Cli::Bench { arguments } => bench(root, &arguments),
+        Cli::Clis { dir } => clis::install(root, &dir),
+    }
+}
+
+/// From a fresh clone to a streamed answer.
+fn up(root: &Path) -> Result<()> {
+    let hub = release_hub(root)?;
+    let a2a_hub = || {
+        let mut command = Command::new(&hub);
+        command.current_dir(root);
+        command
+    };
+    if succeeds(a2a_hub().arg("status")) {
+        announce("a hub is already running: restarting it as the one just built");
+        run(a2a_hub().arg("stop"))?;
+    }
+    run(a2a_hub().arg("start").arg("--workspace").arg(root))?;
+    // An agent whose CLI is not installed is news, not a reason to stop here.
+    if let Err(unhealthy) = run(a2a_hub().args(["agents", "--health"])) {
+        announce(&unhealthy.to_string());
+    }
+    run(a2a_hub().args(["send", "git-historian", FIRST_QUESTION, "--stream"]))?;
+
+    let hub = hub.strip_prefix(root).unwrap_or(&hub).display();
+    announce("the hub is up. What to try next:");
+    eprintln!("    {hub} send claude-code \"explain this repository\" --stream");
+    eprintln!("    {hub} status");
+    eprintln!("    {hub} stop");
+    eprintln!("    cargo xtask install    # then it is just `a2a-hub`");
+    Ok(())
+}
+
+/// All that must hold before a commit; the tests come last, so that their summary is the last word.
+fn test(root: &Path) -> Result<()> {
+    guests::build(root)?;
+    run(cargo(root).args(["fmt", "--all", "--check"]))?;
+    let lints = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    run(cargo(root).args(lints))?;
+    // The end-to-end tests start this very binary.
+    run(cargo(root).args(["build", "--locked", "--package", "a2a-hub"]))?;
+    if succeeds(cargo(root).args(["nextest", "--version"])) {
+        // nextest leaves the examples in doc comments to cargo.
+        run(cargo(root).args(["test", "--locked", "--workspace", "--doc", "--quiet"]))?;
+        run(cargo(root).args(["nextest", "run", "--locked", "--workspace"]))
+    } else {
+        run(cargo(root).args(["test", "--locked", "--workspace"]))
+    }
+}
+
+fn guests(root: &Path) -> Result<()> {
+    for component in guests::build(root)? {
+        let size = component.metadata()?.len() / 1024;
+        let shown = component.strip_prefix(root).unwrap_or(&component).display();
+        announce(&format!("{shown} ({size} KiB)"));
+    }
+    Ok(())
+}
+
+fn bench(root: &Path, arguments: &[String]) -> Result<()> {
+    release_hub(root)?;
+    let build = ["build", "--locked", "--release", "--package", "a2a-hub-tests", "--bin", "bench"];
+    run(cargo(root).args(build))?;
+    run(Command::new(target_dir(root).join("release/bench")).current_dir(root).args(arguments))
+}
+
+/// Builds the hub with its agents inside, and says where it is.
+fn release_hub(root: &Path) -> Result<PathBuf> {
+    guests::build(root)?;
+    run(cargo(root).args(["build", "--locked", "--release", "--package", "a2a-hub"]))?;
+    Ok(target_dir(root).join("release/a2a-hub"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn bench_takes_the_rest_as_it_is() {
+        let cli = Cli::parse_from(["xtask", "bench", "--tasks", "100"]);
+        assert!(matches!(cli, Cli::Bench { arguments } if arguments == ["--tasks", "100"]));
+    }
+}

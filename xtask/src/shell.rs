@@ -1,0 +1,98 @@
+//! Runs other programs, one announced step at a time.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+/// Says what begins now.
+pub(crate) fn announce(step: &str) {
+    eprintln!("==> {step}");
+}
+
+/// Runs `command` to its end on this terminal; anything but success is an error that shows it.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let shown = shown(command);
+    announce(&shown);
+    let status = command.status().with_context(|| format!("failed to start `{shown}`"))?;
+    if !status.success() {
+        bail!("`{shown}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// Whether `command` starts and succeeds, without a word on this terminal.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+/// What `command` prints, trimmed.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let shown = shown(command);
+    let output = command.output().with_context(|| format!("failed to start `{shown}`"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("`{shown}` failed: {}\n{}", output.status, said.trim());
+    }
+    let text = String::from_utf8(output.stdout)
+        .with_context(|| format!("`{shown}` printed something that is not UTF-8"))?;
+    Ok(text.trim().to_owned())
+}
+
+/// The cargo that runs this program, in the workspace at `root`.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root);
+    cargo
+}
+
+/// Where `cargo` puts what it builds for this machine.
+pub(crate) fn target_dir(root: &Path) -> PathBuf {
+    root.join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
+/// The command line as one would type it.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+    let mut line = name.into_owned();
+    for argument in command.get_args() {
+        let argument = argument.to_string_lossy();
+        line.push(' ');
+        if argument.contains(' ') {
+            line.push_str(&format!("{argument:?}"));
+        } else {
+            line.push_str(&argument);
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_one_would_type_it() {
+        let mut command = Command::new("/opt/bin/a2a-hub");
+        command.args(["send", "echo", "what changed?"]);
+        assert_eq!(shown(&command), r#"a2a-hub send echo "what changed?""#);
+    }
+
+    #[test]
+    fn a_failure_names_the_command() {
+        let error = run(&mut Command::new("false")).unwrap_err();
+        assert!(error.to_string().starts_with("`false` failed: "), "{error}");
+        let error = run(&mut Command::new("no-such-program")).unwrap_err();
+        assert_eq!(error.to_string(), "failed to start `no-such-program`");
+    }
+
+    #[test]
+    fn output_is_trimmed() {
+        assert_eq!(output(Command::new("echo").arg("hello")).unwrap(), "hello");
+    }
+}

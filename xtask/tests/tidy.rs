@@ -1,0 +1,337 @@
+//! The rules of the house that the compiler does not know.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The hub's modules, lowest first: each may use only itself and those before it.
+const HUB_LAYERS: &[&str] = &[
+    "config",
+    "telemetry",
+    "shutdown",
+    "storage",
+    "process",
+    "auth",
+    "audit",
+    "agents",
+    "contexts",
+    "tasks",
+    "coordination",
+    "error",
+    "hub",
+    "transport",
+    "cli",
+];
+
+/// What a crate may never depend on, for it is what the crate was split off to be free of.
+const FORBIDDEN: &[(&str, &[&str])] = &[
+    ("host/protocol", &["tokio", "axum", "wasmtime", "rusqlite"]),
+    ("host/core", &["tokio", "axum", "wasmtime", "rusqlite", "serde_json", "anyhow"]),
+    ("host/sandbox", &["axum", "rusqlite"]),
+    ("sdk", &["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-sandbox", "a2a-hub", "tokio"]),
+];
+
+/// Each kind of knowledge, and the places in the host that have it.
+const ONLY: &[(&str, &[&str])] = &[
+    ("axum::", &["host/hub/src/transport"]),
+    ("rusqlite::", &["host/hub/src/storage/sqlite.rs", "host/hub/src/storage/sqlite"]),
+    ("wasmtime::", &["host/sandbox/src"]),
+    ("wasmtime_wasi::", &["host/sandbox/src"]),
+    ("bindgen!", &["host/sandbox/src/bindings.rs"]),
+    ("env::var", &["host/hub/src/config.rs"]),
+    ("std::process::Command", &["host/hub/src/process"]),
+    ("tokio::process::Command", &["host/hub/src/process"]),
+    ("unsafe {", &[]),
+    ("unsafe fn", &[]),
+    ("unsafe impl", &[]),
+    ("unsafe extern", &[]),
+    ("#[unsafe(", &[]),
+];
+
+/// What is true of one machine only. In two pieces each, for this file is part of the repository too.
+const ONE_MACHINE: &[&str] = &[concat!("/wor", "k/"), concat!("/roo", "t/")];
+
+/// Where packages come from is for each machine's own settings to say. Pieces, as above.
+const REGISTRY_HOSTS: &[&str] = &[
+    concat!("crates", ".io"),
+    concat!("static.rust-", "lang.org"),
+    concat!("npmjs", ".org"),
+    concat!("npmjs", ".com"),
+    concat!("pypi", ".org"),
+    concat!("python", "hosted.org"),
+    concat!("deb.", "debian.org"),
+    concat!("node", "source.com"),
+    concat!("proxy.", "golang.org"),
+];
+
+/// Names that say nothing about what is inside.
+const VAGUE: &[&str] = &["util", "utils", "helper", "helpers", "common", "misc", "manager", "imp"];
+
+/// Longer files hide their second subject. Tests at the end of a file do not count.
+const MAX_LINES: usize = 600;
+
+/// What is not ours, or not written by hand.
+const UNTOLD: &[&str] = &[".git", "target", "dist", "node_modules", "Cargo.lock", "LICENSE"];
+
+#[test]
+fn hub_modules_use_only_lower_layers() {
+    let rank = |module: &str| HUB_LAYERS.iter().position(|layer| *layer == module);
+    for (path, text) in sources("host/hub/src") {
+        let Some(module) = module_of(&path) else { continue };
+        let here = rank(&module).unwrap_or_else(|| panic!("{path}: give `{module}` a layer"));
+        for there in uses(&text) {
+            assert!(
+                rank(&there).is_none_or(|there| there <= here),
+                "{path}: `{module}` may not use `{there}`, which is above it"
+            );
+        }
+    }
+}
+
+#[test]
+fn crates_stay_free_of_what_they_were_split_from() {
+    for (krate, forbidden) in FORBIDDEN {
+        for name in dependencies(krate) {
+            assert!(!forbidden.contains(&name.as_str()), "{krate} may not depend on {name}");
+        }
+    }
+    for agent in guest_agents() {
+        for name in dependencies(&format!("guest-agents/{agent}")) {
+            let ours = name.starts_with("a2a-hub");
+            assert!(!ours || name == "a2a-hub-sdk", "{agent} may not depend on {name}");
+        }
+    }
+}
+
+#[test]
+fn each_kind_of_knowledge_has_one_place() {
+    for (path, text) in sources("host") {
+        if !path.contains("/src/") {
+            continue; // build scripts and tests are not the host
+        }
+        let text = without_tests(&text);
+        for (word, places) in ONLY {
+            let here = places.iter().any(|place| Path::new(&path).starts_with(place));
+            assert!(here || !text.contains(word), "{path}: only {places:?} may say `{word}`");
+        }
+    }
+}
+
+#[test]
+fn files_say_what_they_are() {
+    for (path, text) in sources("") {
+        assert!(text.starts_with("//! "), "{path}: begin with a `//!` sentence: what is it for?");
+        let lines = without_tests(&text).lines().count();
+        assert!(lines <= MAX_LINES, "{path}: {lines} lines; split it by subject");
+        for name in Path::new(&path).with_extension("").iter() {
+            let name = name.to_str().unwrap();
+            assert!(!VAGUE.contains(&name), "{path}: name `{name}` after what it does");
+        }
+    }
+}
+
+#[test]
+fn nothing_belongs_to_one_machine() {
+    for (path, text) in files("") {
+        for word in ONE_MACHINE {
+            assert!(!says_path(&text, word), "{path}: `{word}` is a folder of one machine");
+        }
+        for host in REGISTRY_HOSTS {
+            assert!(!text.contains(host), "{path}: leave `{host}` to each machine's settings");
+        }
+    }
+}
+
+#[test]
+fn guest_agents_are_named_after_their_folders() {
+    for agent in guest_agents() {
+        let manifest = read(&format!("guest-agents/{agent}/Cargo.toml"));
+        let name = format!("name = \"{agent}\"");
+        assert!(manifest.lines().any(|line| line == name), "guest-agents/{agent}: say `{name}`");
+    }
+}
+
+#[test]
+fn each_wit_file_is_one_interface_of_its_name() {
+    for (path, text) in files("wit") {
+        let stem = Path::new(&path).file_stem().unwrap().to_str().unwrap();
+        let expected = if stem == "world" { vec![] } else { vec![stem] };
+        let interfaces: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("interface ")?.split([' ', '{']).next())
+            .collect();
+        assert_eq!(interfaces, expected, "{path}: one interface a file, of the file's name");
+    }
+}
+
+#[test]
+fn architecture_doc_names_every_hub_module() {
+    let doc = read("docs/ARCHITECTURE.md");
+    let modules: BTreeSet<String> =
+        sources("host/hub/src").iter().filter_map(|(path, _)| module_of(path)).collect();
+    for module in modules {
+        assert!(doc.contains(&format!("`{module}`")), "docs/ARCHITECTURE.md: add `{module}`");
+    }
+}
+
+#[test]
+fn every_invariant_names_a_test_that_exists() {
+    let code: String = sources("").into_iter().map(|(_, text)| text).collect();
+    let invariants = invariants(&read("docs/ARCHITECTURE.md"));
+    assert!(!invariants.is_empty(), "docs/ARCHITECTURE.md: list the invariants");
+    for (invariant, tests) in invariants {
+        assert!(!tests.is_empty(), "say who holds it, `(test: ...)`: {invariant}");
+        for test in tests {
+            let name = test.rsplit("::").next().unwrap();
+            assert!(code.contains(&format!("fn {name}(")), "no test `{test}` holds: {invariant}");
+        }
+    }
+}
+
+#[test]
+fn these_rules_read_what_they_should() {
+    let text = "use crate::{a::{b, c}, d};\nuse crate::e;\n";
+    assert_eq!(uses(text), ["a", "d", "e"].map(str::to_owned).into());
+
+    let home = ONE_MACHINE[1];
+    assert!(says_path(&format!("see {home}notes"), home));
+    assert!(!says_path(&format!("see ~{home}notes and x{home}"), home));
+
+    let doc = "# Map\n1. not this\n## Invariants\n1. One\n   line. (test: `a::b`)\n2. Two. (tests: `c`, `d`)\n3. None.\n## Next\n1. no\n";
+    let tests: Vec<Vec<String>> = invariants(doc).into_iter().map(|(_, tests)| tests).collect();
+    assert_eq!(tests, [vec!["a::b"], vec!["c", "d"], vec![]]);
+}
+
+/// The top-level module of the hub that `path` belongs to.
+fn module_of(path: &str) -> Option<String> {
+    let inside = path.strip_prefix("host/hub/src/")?;
+    let module = inside.split('/').next()?.trim_end_matches(".rs");
+    (module != "lib" && module != "main").then(|| module.to_owned())
+}
+
+/// The sibling modules that `text` names as `crate::a` or `crate::{a::b, c}`.
+fn uses(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for tail in text.split("crate::").skip(1) {
+        let names = match tail.strip_prefix('{') {
+            Some(group) => top_level(group),
+            None => vec![tail],
+        };
+        for name in names {
+            let name = name.trim_start();
+            let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+            found.insert(name[..end].to_owned());
+        }
+    }
+    found
+}
+
+/// Splits `a::{b, c}, d}...` at the commas that are not inside inner braces.
+fn top_level(group: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
+    for (i, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => {
+                parts.push(&group[start..i]);
+                break;
+            }
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(&group[start..i]);
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    parts
+}
+
+/// The numbered items under the heading "Invariants", each with the tests it names: `(test: `path::name`)`.
+fn invariants(doc: &str) -> Vec<(String, Vec<String>)> {
+    let is_heading = |line: &&str| line.starts_with('#');
+    let is_item =
+        |line: &str| line.split_once(". ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+    let section = doc
+        .lines()
+        .skip_while(|line| !(is_heading(line) && line.contains("Invariants")))
+        .skip(1)
+        .take_while(|line| !is_heading(line));
+    let mut items: Vec<String> = Vec::new();
+    for line in section {
+        if is_item(line) {
+            items.push(line.to_owned());
+        } else if let Some(item) = items.last_mut() {
+            item.push(' ');
+            item.push_str(line.trim());
+        }
+    }
+    let tests = |item: &str| match item.rfind("(test") {
+        Some(start) => item[start..].split('`').skip(1).step_by(2).map(str::to_owned).collect(),
+        None => Vec::new(),
+    };
+    items.into_iter().map(|item| (item.clone(), tests(&item))).collect()
+}
+
+/// Whether `text` says the absolute path `word`, rather than a longer one that has it inside.
+fn says_path(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        before.is_none_or(|c| !c.is_alphanumeric() && !"~._-)}>".contains(c))
+    })
+}
+
+/// What the crate at `krate` depends on outside its tests.
+fn dependencies(krate: &str) -> Vec<String> {
+    let manifest = read(&format!("{krate}/Cargo.toml"));
+    let section = manifest.split("\n[dependencies]\n").nth(1).unwrap_or_default();
+    let lines = section.lines().take_while(|line| !line.starts_with('['));
+    lines.filter_map(|line| Some(line.split(['.', ' ', '=']).next()?.to_owned())).collect()
+}
+
+/// The folders under `guest-agents/`.
+fn guest_agents() -> Vec<String> {
+    let entries = fs::read_dir(root().join("guest-agents")).unwrap().map(Result::unwrap);
+    entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+/// Everything before the file's own tests.
+fn without_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests").next().unwrap()
+}
+
+/// Every Rust source under `dir`, with its text.
+fn sources(dir: &str) -> Vec<(String, String)> {
+    files(dir).into_iter().filter(|(path, _)| path.ends_with(".rs")).collect()
+}
+
+/// Every text file under `dir`, as its path from the root and its text.
+fn files(dir: &str) -> Vec<(String, String)> {
+    let mut pending = vec![root().join(dir)];
+    let mut found = Vec::new();
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let untold = UNTOLD.iter().any(|name| path.ends_with(name));
+            if path.is_dir() && !untold {
+                pending.push(path);
+            } else if let (false, Ok(text)) = (untold, fs::read_to_string(&path)) {
+                let path = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+                found.push((path, text));
+            }
+        }
+    }
+    found
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
