@@ -273,7 +273,7 @@ impl Run {
 }
 
 /// The binary that `A2A_HUB_BIN` names, or else the one that cargo built beside the running test.
-fn hub_binary() -> Result<PathBuf> {
+pub fn hub_binary() -> Result<PathBuf> {
     if let Some(binary) = env::var_os("A2A_HUB_BIN") {
         return Ok(binary.into());
     }

@@ -6,6 +6,6 @@ mod model_server;
 mod processes;
 
 pub use client::{Client, RpcError, Updates, message_to};
-pub use hub::{HubBuilder, TestHub, test_guests};
+pub use hub::{HubBuilder, TestHub, hub_binary, test_guests};
 pub use model_server::{ModelServer, Seen};
 pub use processes::{descendants, processes_with_marker, resident_bytes};

@@ -85,7 +85,7 @@ mod tests {
         let pid = rustix::process::Pid::from_raw(sleep_id.try_into().unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         shell.wait().await.unwrap();
-        assert_eq!(processes_with_marker(dir.path()), []);
+        assert!(processes_with_marker(dir.path()).is_empty());
         assert_eq!(resident_bytes(shell_id), None);
     }
 }

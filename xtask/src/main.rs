@@ -9,8 +9,9 @@ mod install;
 mod shell;
 
 use std::{
+    env,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, ExitCode},
 };
 
 use anyhow::{Context as _, Result};
@@ -22,7 +23,7 @@ use crate::shell::{announce, cargo, run, succeeds, target_dir};
 const FIRST_QUESTION: &str = "what changed last week?";
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "What a developer of a2a-hub runs")]
+#[command(bin_name = "cargo xtask", about = "What a developer of a2a-hub runs")]
 enum Cli {
     /// Build everything, start a hub on this repository, and ask its git-historian something
     Up,
@@ -40,23 +41,32 @@ enum Cli {
     },
     /// Install the real agent CLIs that the tests talk to, at the versions in tests/clis.json
     Clis {
-        /// Where npm puts them
-        #[arg(default_value = "target/clis")]
-        dir: PathBuf,
+        /// Where npm puts them [default: target/clis in the workspace]
+        dir: Option<PathBuf>,
     },
 }
 
-fn main() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .context("the workspace is the folder above xtask")?;
-    match Cli::parse() {
+fn main() -> ExitCode {
+    match dispatch(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<()> {
+    // Asked when run: baked in when built, it would name the old place of a folder that was moved or copied.
+    let xtask = env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
+    let root = Path::new(&xtask).parent().context("the workspace is the folder above xtask")?;
+    match cli {
         Cli::Up => up(root),
         Cli::Test => test(root),
         Cli::Guests => guests(root),
         Cli::Install => install::install(&release_hub(root)?),
         Cli::Bench { arguments } => bench(root, &arguments),
-        Cli::Clis { dir } => clis::install(root, &dir),
+        Cli::Clis { dir } => clis::install(root, &dir.unwrap_or_else(|| root.join("target/clis"))),
     }
 }
 

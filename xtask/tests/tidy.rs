@@ -4,7 +4,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
+    env, fs,
     path::{Path, PathBuf},
 };
 
@@ -333,5 +333,7 @@ fn read(path: &str) -> String {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+    // Asked when run, for the folder may have been moved since it was built.
+    let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap();
+    Path::new(&xtask).parent().unwrap().to_owned()
 }

@@ -1,9 +1,9 @@
 //! From facts to Markdown. Each function writes one section.
 
-use jiff::civil::Date;
 use jiff::ToSpan;
+use jiff::civil::Date;
 
-use crate::git::{Blamed, Commit, Place, Tag};
+use crate::git::{Blamed, Commit, FileChange, Place, Tag};
 use crate::markdown::{code, code_cell, count, day, grouped, plain, quote, short, table};
 use crate::tally::{self, Person};
 
@@ -58,7 +58,11 @@ pub(crate) fn groups(commits: &[Commit]) -> String {
     let mut sections: Vec<String> = groups.iter().take(ROWS).map(section).collect();
     if let Some(rest) = groups.get(ROWS..).filter(|rest| !rest.is_empty()) {
         let commits = rest.iter().map(|(_, commits)| commits.len()).sum();
-        sections.push(format!("… and {} in {}.", count(commits, "commit"), count(rest.len(), "smaller group")));
+        sections.push(format!(
+            "… and {} in {}.",
+            count(commits, "commit"),
+            count(rest.len(), "smaller group")
+        ));
     }
     sections.join("\n\n")
 }
@@ -146,16 +150,19 @@ pub(crate) fn owners_table(owners: &[Owner<'_>]) -> String {
 }
 
 /// Whom to ask first: the best, and if that one may have moved on, the best who has not.
-pub(crate) fn whom_to_ask<'a>(ranked: impl Iterator<Item = (&'a str, i64)> + Clone, today: Date) -> String {
+pub(crate) fn whom_to_ask<'a>(
+    mut ranked: impl Iterator<Item = (&'a str, i64)>,
+    today: Date,
+) -> String {
     let here = |last: i64| today.checked_sub(AWAY.months()).is_ok_and(|limit| day(last) >= limit);
-    let Some((best, last)) = ranked.clone().next() else {
+    let Some((best, last)) = ranked.next() else {
         return "Nobody is known.".into();
     };
     let best = plain(best);
     if here(last) {
         return format!("Ask **{best}** first.");
     }
-    let other = ranked.clone().find(|(_, last)| here(*last));
+    let other = ranked.find(|(_, last)| here(*last));
     let other = other.map(|(name, _)| format!(", and then **{}**, who has", plain(name)));
     format!(
         "**{best}** knows most, but has not changed it since {}: ask there first{}.",
@@ -167,7 +174,8 @@ pub(crate) fn whom_to_ask<'a>(ranked: impl Iterator<Item = (&'a str, i64)> + Clo
 /// What a file or folder went through.
 pub(crate) fn history(commits: &[Commit], path: &str) -> String {
     let line = |commit: &Commit| {
-        let rename = commit.files.iter().find(|change| change.path == path || commit.files.len() == 1);
+        let rename =
+            commit.files.iter().find(|change| change.path == path || commit.files.len() == 1);
         let from = rename.and_then(|change| change.renamed_from.as_deref());
         let from = from.map(|from| format!(" (was {})", code(from))).unwrap_or_default();
         format!("{}{from}", commit_line(commit))
@@ -179,7 +187,13 @@ pub(crate) fn history(commits: &[Commit], path: &str) -> String {
 pub(crate) fn commit(commit: &Commit) -> String {
     let Commit { hash, author, time, subject, body, parents, .. } = commit;
     let merge = if *parents > 1 { ", a merge" } else { "" };
-    let mut text = format!("**{}**\n\n{} by {}, {}{merge}.", plain(subject), code(hash), plain(author), day(*time));
+    let mut text = format!(
+        "**{}**\n\n{} by {}, {}{merge}.",
+        plain(subject),
+        code(hash),
+        plain(author),
+        day(*time)
+    );
     if !body.is_empty() {
         let lines: Vec<&str> = body.lines().take(MESSAGE_LINES).collect();
         text += &format!("\n\n{}", quote(&lines.join("\n")));
@@ -189,12 +203,17 @@ pub(crate) fn commit(commit: &Commit) -> String {
 
 /// The files of one commit.
 pub(crate) fn changed_files(commit: &Commit) -> String {
-    let line = |change: &crate::git::FileChange| {
-        let lines = change.lines.map_or("binary".into(), |(added, deleted)| format!("+{added} −{deleted}"));
+    let line = |change: &FileChange| {
+        let lines =
+            change.lines.map_or("binary".into(), |(added, deleted)| format!("+{added} −{deleted}"));
         let from = change.renamed_from.as_deref().map(|from| format!(", was {}", code(from)));
         format!("{} ({lines}{})", code(&change.path), from.unwrap_or_default())
     };
-    format!("### Files ({})\n\n{}", grouped(commit.files.len()), list(commit.files.iter().map(line)))
+    format!(
+        "### Files ({})\n\n{}",
+        grouped(commit.files.len()),
+        list(commit.files.iter().map(line))
+    )
 }
 
 /// The first release that has a commit, among the tags that contain it (newest first).
@@ -228,9 +247,11 @@ pub(crate) struct Examples {
 
 /// What can be asked.
 pub(crate) fn help(examples: &Examples) -> String {
-    let mut questions = vec!["what changed last week?".to_owned(), "who works on this repository?".into()];
+    let mut questions =
+        vec!["what changed last week?".to_owned(), "who works on this repository?".into()];
     if let Some(path) = &examples.path {
-        let folder = path.split_once('/').map(|(folder, _)| format!(" in {folder}/")).unwrap_or_default();
+        let folder =
+            path.split_once('/').map(|(folder, _)| format!(" in {folder}/")).unwrap_or_default();
         questions.extend([
             format!("what changed in the last 3 months{folder}?"),
             format!("who knows {path} best?"),
@@ -239,7 +260,8 @@ pub(crate) fn help(examples: &Examples) -> String {
         ]);
     }
     if let Some(tag) = &examples.tag {
-        questions.extend([format!("what changed since {tag}?"), format!("summarise release {tag}")]);
+        questions
+            .extend([format!("what changed since {tag}?"), format!("summarise release {tag}")]);
     }
     questions.extend([
         "when was \"some text of a line\" introduced?".to_owned(),
@@ -250,7 +272,8 @@ pub(crate) fn help(examples: &Examples) -> String {
 }
 
 fn list_all(questions: &[String]) -> String {
-    let lines: Vec<String> = questions.iter().map(|question| format!("- {}", code(question))).collect();
+    let lines: Vec<String> =
+        questions.iter().map(|question| format!("- {}", code(question))).collect();
     lines.join("\n")
 }
 

@@ -10,17 +10,22 @@ use a2a_hub_sdk::{Command, Context, Failure};
 use jiff::civil::Date;
 
 use crate::trouble::Trouble;
-pub use parse::{Blamed, Commit, FileChange, Place, Tag};
+pub(crate) use parse::{Blamed, Commit, FileChange, Place, Tag};
 
 /// More commits than this are not read: enough for years of most projects, and a few seconds of git.
-pub const MAX_COMMITS: usize = 5000;
+pub(crate) const MAX_COMMITS: usize = 5000;
 
 /// A range whose history is searched for a text; this many hits are more than anyone reads.
 const MAX_HITS: usize = 1000;
 
 /// What every invocation begins with.
 const BASE: [&str; 6] = [
-    "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+    "--no-pager",
+    "--no-optional-locks",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
 ];
 
 /// Messages in English, for they are read here; no network, whatever a partial clone lacks.
@@ -33,33 +38,33 @@ const TAG_FORMAT: &str =
     "--format=%(refname:strip=2)%1f%(creatordate:unix)%1f%(objectname)%1f%(*objectname)";
 
 /// The repository around one directory.
-pub struct Git<'a> {
+pub(crate) struct Git<'a> {
     ctx: &'a Context,
     directory: Option<&'a str>,
 }
 
 /// What every question needs to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repository {
+pub(crate) struct Repository {
     /// The newest commit.
-    pub head: String,
+    pub(crate) head: String,
     /// Whether older history was left out when the repository was cloned.
-    pub shallow: bool,
+    pub(crate) shallow: bool,
     /// From the directory to the repository's root: empty, or `../` some times.
-    pub up: String,
+    pub(crate) up: String,
 }
 
 /// Some commits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Selection<'a> {
+pub(crate) struct Selection<'a> {
     /// A hash, or two with `..` between.
-    pub range: &'a str,
+    pub(crate) range: &'a str,
     /// The first day.
-    pub since: Option<Date>,
+    pub(crate) since: Option<Date>,
     /// The last day.
-    pub until: Option<Date>,
+    pub(crate) until: Option<Date>,
     /// A file or folder, from the repository's root.
-    pub path: Option<&'a str>,
+    pub(crate) path: Option<&'a str>,
 }
 
 impl Selection<'_> {
@@ -77,18 +82,18 @@ impl Selection<'_> {
 
 impl<'a> Git<'a> {
     /// Runs git in that directory, or where the hub starts programs.
-    pub fn new(ctx: &'a Context, directory: Option<&'a str>) -> Self {
+    pub(crate) fn new(ctx: &'a Context, directory: Option<&'a str>) -> Self {
         Self { ctx, directory }
     }
 
     /// Which git this is.
-    pub fn version(&self) -> Result<String, Trouble> {
+    pub(crate) fn version(&self) -> Result<String, Trouble> {
         let version = self.read(&["--version"])?;
         Ok(version.trim().trim_start_matches("git version ").to_owned())
     }
 
     /// Looks whether there is a repository, and whether it has commits.
-    pub fn open(&self) -> Result<Repository, Trouble> {
+    pub(crate) fn open(&self) -> Result<Repository, Trouble> {
         let facts = self.read(&["rev-parse", "--is-shallow-repository", "--show-cdup"])?;
         let mut lines = facts.lines();
         let shallow = lines.next() == Some("true");
@@ -98,7 +103,7 @@ impl<'a> Git<'a> {
     }
 
     /// The hash of the commit that a revision names.
-    pub fn commit_id(&self, revision: &str) -> Result<Option<String>, Trouble> {
+    pub(crate) fn commit_id(&self, revision: &str) -> Result<Option<String>, Trouble> {
         let revision = format!("{revision}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &revision];
         let found = self.try_read(&args)?.ok();
@@ -106,32 +111,32 @@ impl<'a> Git<'a> {
     }
 
     /// The tags, newest first: all, or those in the history of a commit.
-    pub fn tags(&self, merged_into: Option<&str>) -> Result<Vec<Tag>, Trouble> {
+    pub(crate) fn tags(&self, merged_into: Option<&str>) -> Result<Vec<Tag>, Trouble> {
         let merged = merged_into.map(|hash| format!("--merged={hash}"));
-        self.list_tags(merged)
+        self.list_tags(merged.as_deref())
     }
 
     /// The tags whose history has that commit, newest first.
-    pub fn tags_containing(&self, hash: &str) -> Result<Vec<Tag>, Trouble> {
-        self.list_tags(Some(format!("--contains={hash}")))
+    pub(crate) fn tags_containing(&self, hash: &str) -> Result<Vec<Tag>, Trouble> {
+        self.list_tags(Some(&format!("--contains={hash}")))
     }
 
-    fn list_tags(&self, filter: Option<String>) -> Result<Vec<Tag>, Trouble> {
+    fn list_tags(&self, filter: Option<&str>) -> Result<Vec<Tag>, Trouble> {
         let mut args = vec!["for-each-ref", "--sort=-creatordate", TAG_FORMAT];
-        args.extend(filter.as_deref());
+        args.extend(filter);
         args.push("refs/tags");
         Ok(parse::tags(&self.read(&args)?))
     }
 
     /// The files of a commit, from the repository's root.
-    pub fn files(&self, hash: &str) -> Result<Vec<String>, Trouble> {
+    pub(crate) fn files(&self, hash: &str) -> Result<Vec<String>, Trouble> {
         let args = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", hash];
         let names = self.read(&args)?;
         Ok(names.split_terminator('\0').map(str::to_owned).collect())
     }
 
     /// How many commits are selected, merges aside; at most [`MAX_COMMITS`].
-    pub fn count(&self, selection: &Selection<'_>) -> Result<usize, Trouble> {
+    pub(crate) fn count(&self, selection: &Selection<'_>) -> Result<usize, Trouble> {
         let max = format!("--max-count={MAX_COMMITS}");
         let mut args = vec!["rev-list".into(), "--count".into(), max, "--no-merges".into()];
         args.extend(selection.days());
@@ -140,24 +145,24 @@ impl<'a> Git<'a> {
     }
 
     /// The selected commits and their files, newest first, merges aside.
-    pub fn log(&self, selection: &Selection<'_>) -> Result<Vec<Commit>, Trouble> {
+    pub(crate) fn log(&self, selection: &Selection<'_>) -> Result<Vec<Commit>, Trouble> {
         let options = ["--no-merges".into(), "--numstat".into(), "-M".into()];
         self.read_log(MAX_COMMITS, options.into_iter().chain(selection.days()), selection)
     }
 
     /// The commits that changed a file under this name and its earlier ones, newest first.
-    pub fn follow(&self, selection: &Selection<'_>) -> Result<Vec<Commit>, Trouble> {
+    pub(crate) fn follow(&self, selection: &Selection<'_>) -> Result<Vec<Commit>, Trouble> {
         let options = ["--no-merges", "--numstat", "--follow", "-M"];
         self.read_log(MAX_COMMITS, options.map(str::to_owned), selection)
     }
 
     /// The newest commit of the selection.
-    pub fn newest(&self, selection: &Selection<'_>) -> Result<Option<Commit>, Trouble> {
+    pub(crate) fn newest(&self, selection: &Selection<'_>) -> Result<Option<Commit>, Trouble> {
         Ok(self.read_log(1, [], selection)?.into_iter().next())
     }
 
     /// One commit and its files; a merge is compared with its first parent.
-    pub fn show(&self, hash: &str) -> Result<Commit, Trouble> {
+    pub(crate) fn show(&self, hash: &str) -> Result<Commit, Trouble> {
         let options = ["--diff-merges=first-parent", "--numstat", "-M"].map(str::to_owned);
         let selection = Selection { range: hash, ..Selection::default() };
         let commits = self.read_log(1, options, &selection)?;
@@ -165,7 +170,11 @@ impl<'a> Git<'a> {
     }
 
     /// The commits that changed how often a text occurs, newest first.
-    pub fn pickaxe(&self, text: &str, selection: &Selection<'_>) -> Result<Vec<Commit>, Trouble> {
+    pub(crate) fn pickaxe(
+        &self,
+        text: &str,
+        selection: &Selection<'_>,
+    ) -> Result<Vec<Commit>, Trouble> {
         self.read_log(MAX_HITS, ["--no-merges".into(), format!("-S{text}")], selection)
     }
 
@@ -176,7 +185,13 @@ impl<'a> Git<'a> {
         selection: &Selection<'_>,
     ) -> Result<Vec<Commit>, Trouble> {
         let fixed = [
-            "log", "-z", "--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature", LOG_FORMAT,
+            "log",
+            "-z",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-show-signature",
+            LOG_FORMAT,
         ];
         let mut args: Vec<String> = fixed.map(str::to_owned).into();
         args.push(format!("--max-count={max}"));
@@ -187,7 +202,7 @@ impl<'a> Git<'a> {
 
     /// Who last changed each line of a file in a commit, or one line of it. Without a commit git would read the
     /// working tree, through whatever filters the repository asks for.
-    pub fn blame(
+    pub(crate) fn blame(
         &self,
         repository: &Repository,
         path: &str,
@@ -202,7 +217,11 @@ impl<'a> Git<'a> {
     }
 
     /// Where a text stands in a commit.
-    pub fn grep(&self, text: &str, selection: &Selection<'_>) -> Result<Vec<Place>, Trouble> {
+    pub(crate) fn grep(
+        &self,
+        text: &str,
+        selection: &Selection<'_>,
+    ) -> Result<Vec<Place>, Trouble> {
         let pattern = format!("-e{text}");
         let options = ["-n", "-z", "-I", "-F", "--full-name", "--no-color", "--no-textconv"];
         let mut args = vec!["grep".to_owned()];

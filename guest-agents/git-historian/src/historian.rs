@@ -1,5 +1,7 @@
 //! From a question to its answer: which facts it takes, and the sections that tell them as they become known.
 
+mod scope;
+
 use std::collections::HashSet;
 
 use a2a_hub_sdk::{Artifact, Context, Failure, Part, PartContent, TextStream};
@@ -9,23 +11,18 @@ use jiff::civil::Date;
 use crate::answer::{self, Examples};
 use crate::git::{Commit, Git, MAX_COMMITS, Repository, Selection};
 use crate::markdown::{code, count, day, plain, short};
-use crate::paths::{self, Found};
+use crate::paths::Found;
 use crate::question::Question;
 use crate::span::Span;
 use crate::trouble::Trouble;
 use crate::{releases, tally};
+use scope::Scope;
 
 /// What "what changed?" means without a time.
 const RECENT_DAYS: i64 = 14;
 
-/// Enough commits to find a file that people care about, for examples.
-const GLIMPSE: &str = "HEAD";
-
-/// Newest tags that are named when a revision is unknown.
-const TAGS_NAMED: usize = 3;
-
 /// The answer's artifact.
-pub const ANSWER: &str = "answer";
+pub(crate) const ANSWER: &str = "answer";
 
 /// Answers a question about the repository around a directory; returns the answer in a sentence.
 pub(crate) fn answer(
@@ -37,7 +34,7 @@ pub(crate) fn answer(
     let git = Git::new(ctx, directory);
     let repository = git.open()?;
     let report = Report { ctx, stream: ctx.text_stream(ANSWER), text: String::new() };
-    Historian { ctx, git, repository, today, report }.answer(question)
+    Historian { ctx, git, repository, today, report, cut: false }.answer(question)
 }
 
 /// The answer as it grows.
@@ -69,31 +66,14 @@ impl Report<'_> {
     }
 }
 
-/// The part of the history that a question is about.
-#[derive(Default)]
-struct Scope {
-    range: String,
-    since: Option<Date>,
-    until: Option<Date>,
-    path: Option<String>,
-    is_file: bool,
-    /// ` since 2026-11-14 in src`, or nothing.
-    label: String,
-}
-
-impl Scope {
-    fn selection(&self) -> Selection<'_> {
-        let Self { range, since, until, path, .. } = self;
-        Selection { range, since: *since, until: *until, path: path.as_deref() }
-    }
-}
-
 struct Historian<'a> {
     ctx: &'a Context,
     git: Git<'a>,
     repository: Repository,
     today: Date,
     report: Report<'a>,
+    /// Whether there were more commits than are read.
+    cut: bool,
 }
 
 impl Historian<'_> {
@@ -109,6 +89,11 @@ impl Historian<'_> {
             Question::Commit { rev } => self.commit(rev),
             Question::Help => self.help(),
         }?;
+        if self.cut {
+            let limit = count(MAX_COMMITS, "commit");
+            self.report
+                .add(&format!("> Only the newest {limit} were read; ask about a shorter time."))?;
+        }
         if self.repository.shallow {
             self.report.add(
                 "> This is a shallow clone: what is older is not here, and the oldest commit seems to have made \
@@ -129,13 +114,15 @@ impl Historian<'_> {
             return self.nothing(&scope);
         }
         self.tell_commits(&commits)?;
-        Ok(format!("{} Most of it: {}.", answer::overview(&commits), self.main_thing(&commits)))
+        Ok(format!("{} Most of it: {}.", answer::overview(&commits), main_thing(&commits)))
     }
 
     fn release(&mut self, version: Option<&str>) -> Result<String, Trouble> {
         let tags = self.git.tags(None)?;
         let release = match version {
-            Some(version) => releases::find(&tags, version).ok_or_else(|| self.unknown_tag(version, &tags)),
+            Some(version) => {
+                releases::find(&tags, version).ok_or_else(|| self.unknown_tag(version, &tags))
+            }
             None => releases::latest(&tags).ok_or(Trouble::NoReleases),
         }?;
         let merged = self.git.tags(Some(&release.commit))?;
@@ -150,7 +137,8 @@ impl Historian<'_> {
             None => "the first release I know".into(),
         };
         let name = code(&release.name);
-        self.report.add(&format!("## Release {name}\n\nMade on {}, {after}.", day(release.time)))?;
+        self.report
+            .add(&format!("## Release {name}\n\nMade on {}, {after}.", day(release.time)))?;
         if commits.is_empty() {
             return Ok(format!("{name} has no commits of its own, {after}."));
         }
@@ -238,7 +226,10 @@ impl Historian<'_> {
 
     fn line(&mut self, path: &str, line: u32) -> Result<String, Trouble> {
         let Found::File(path) = self.find(path)? else {
-            return Err(Trouble::UnknownPath { asked: format!("{path}:{line}"), nearest: Vec::new() });
+            return Err(Trouble::UnknownPath {
+                asked: format!("{path}:{line}"),
+                nearest: Vec::new(),
+            });
         };
         let blamed = match self.git.blame(&self.repository, &path, Some(line)) {
             Err(Trouble::Git(complaint)) if complaint.contains("has only") => Vec::new(),
@@ -262,13 +253,18 @@ impl Historian<'_> {
             Ok(Found::Folder(path)) => (path, false, false),
             Err(trouble) => {
                 let path = asked.trim_start_matches("./").trim_end_matches('/').to_owned();
-                let selection = Selection { range: &self.repository.head, path: Some(&path), ..Selection::default() };
+                let selection = Selection {
+                    range: &self.repository.head,
+                    path: Some(&path),
+                    ..Selection::default()
+                };
                 self.git.newest(&selection)?.ok_or(trouble)?;
                 (path, false, true)
             }
         };
         self.ctx.say(format!("reading the history of {path} …"))?;
-        let selection = Selection { range: &self.repository.head, path: Some(&path), ..Selection::default() };
+        let selection =
+            Selection { range: &self.repository.head, path: Some(&path), ..Selection::default() };
         let commits = if is_file { self.git.follow(&selection) } else { self.git.log(&selection) }?;
         let name = code(&path);
         self.report.add(&format!("## History of {name}"))?;
@@ -299,17 +295,25 @@ impl Historian<'_> {
             return self.nothing(&scope);
         };
         self.report.add(&table)?;
-        self.report.add(&format!("Counted over {}; files that are gone are left out.", count(commits.len(), "commit")))?;
+        self.report.add(&format!(
+            "Counted over {}; files that are gone are left out.",
+            count(commits.len(), "commit")
+        ))?;
         let tallied = tally::files(&commits);
         let hottest = tallied.iter().find(|file| files.contains(file.path));
-        let hottest = hottest.map(|file| format!("{} with {}", code(file.path), count(file.commits, "commit")));
+        let hottest = hottest
+            .map(|file| format!("{} with {}", code(file.path), count(file.commits, "commit")));
         Ok(format!("Changed most: {}.", hottest.unwrap_or_default()))
     }
 
     fn commit(&mut self, rev: &str) -> Result<String, Trouble> {
         let hash = self.revision(rev)?;
         let commit = self.git.show(&hash)?;
-        self.report.add(&format!("## Commit {}\n\n{}", code(short(&hash)), answer::commit(&commit)))?;
+        self.report.add(&format!(
+            "## Commit {}\n\n{}",
+            code(short(&hash)),
+            answer::commit(&commit)
+        ))?;
         self.report.add(&answer::released(&self.git.tags_containing(&hash)?))?;
         if !commit.files.is_empty() {
             self.report.add(&answer::changed_files(&commit))?;
@@ -318,9 +322,10 @@ impl Historian<'_> {
     }
 
     fn help(&mut self) -> Result<String, Trouble> {
-        let newest = self.git.show(GLIMPSE)?;
+        let newest = self.git.show(&self.repository.head)?;
         let files = self.git.files(&self.repository.head)?;
-        let touched = newest.files.iter().map(|change| &change.path).find(|path| files.contains(path));
+        let touched =
+            newest.files.iter().map(|change| &change.path).find(|path| files.contains(path));
         let tag = releases::latest(&self.git.tags(None)?).map(|tag| tag.name.clone());
         let examples = Examples {
             path: touched.or(files.first()).cloned(),
@@ -333,10 +338,14 @@ impl Historian<'_> {
 
     /// What there is when a question finds nothing.
     fn nothing(&mut self, scope: &Scope) -> Result<String, Trouble> {
-        let everything =
-            Selection { range: &self.repository.head, path: scope.path.as_deref(), ..Selection::default() };
+        let everything = Selection {
+            range: &self.repository.head,
+            path: scope.path.as_deref(),
+            ..Selection::default()
+        };
         let newest = self.git.newest(&everything)?;
-        let newest = newest.map(|commit| format!(" The newest one is {}.", answer::commit_line(&commit)));
+        let newest =
+            newest.map(|commit| format!(" The newest one is {}.", answer::commit_line(&commit)));
         let answer = format!("No commits{}.{}", scope.label, newest.unwrap_or_default());
         self.report.add(&answer)?;
         Ok(answer)
@@ -349,88 +358,22 @@ impl Historian<'_> {
         if number == 0 {
             return Ok(Vec::new());
         }
-        let newest = if number == MAX_COMMITS { "the newest " } else { "" };
+        self.cut = number == MAX_COMMITS;
+        let newest = if self.cut { "the newest " } else { "" };
         self.ctx.say(format!("reading {newest}{} …", count(number, "commit")))?;
-        let commits = self.git.log(&selection)?;
-        if number == MAX_COMMITS {
-            let limit = count(MAX_COMMITS, "commit");
-            self.report.add(&format!("> Only the newest {limit} were read; a shorter time tells more."))?;
-        }
-        Ok(commits)
-    }
-
-    fn scope(&self, span: &Span, path: Option<&str>) -> Result<Scope, Trouble> {
-        let mut scope = Scope { range: self.repository.head.clone(), ..Scope::default() };
-        match span {
-            Span::Unsaid => {}
-            Span::Days { first, last } => {
-                (scope.since, scope.until) = (Some(*first), last.filter(|last| *last != self.today));
-                scope.label = match scope.until {
-                    None => format!(" since {first}"),
-                    Some(last) if last == *first => format!(" on {first}"),
-                    Some(last) => format!(" from {first} to {last}"),
-                };
-            }
-            Span::Revs { from, to } => {
-                scope.range = format!("{}..", self.revision(from)?);
-                scope.range += &to.as_deref().map_or(Ok(self.repository.head.clone()), |to| self.revision(to))?;
-                let to = to.as_deref().map(|to| format!(" until {}", code(to)));
-                scope.label = format!(" since {}{}", code(from), to.unwrap_or_default());
-            }
-            Span::Unreleased => {
-                let tags = self.git.tags(Some(&self.repository.head))?;
-                let latest = releases::latest(&tags).ok_or(Trouble::NoReleases)?;
-                scope.range = format!("{}..{}", latest.commit, self.repository.head);
-                scope.label = format!(" since {}", code(&latest.name));
-            }
-        }
-        match path.map(|path| self.find(path)).transpose()? {
-            None | Some(Found::Root) => {}
-            Some(Found::File(path)) => (scope.path, scope.is_file) = (Some(path), true),
-            Some(Found::Folder(path)) => scope.path = Some(path),
-        }
-        if let Some(path) = &scope.path {
-            scope.label += &format!(" in {}", code(path));
-        }
-        Ok(scope)
-    }
-
-    fn find(&self, asked: &str) -> Result<Found, Trouble> {
-        let files = self.git.files(&self.repository.head)?;
-        paths::find(asked, &files).map_err(|nearest| Trouble::UnknownPath { asked: asked.to_owned(), nearest })
-    }
-
-    /// The commit a revision names, or a version of which there is a tag.
-    fn revision(&self, asked: &str) -> Result<String, Trouble> {
-        if let Some(hash) = self.git.commit_id(asked)? {
-            return Ok(hash);
-        }
-        let tags = self.git.tags(None)?;
-        let tag = releases::find(&tags, asked).ok_or_else(|| self.unknown_revision(asked, &tags))?;
-        Ok(tag.commit.clone())
-    }
-
-    fn unknown_tag(&self, asked: &str, tags: &[crate::git::Tag]) -> Trouble {
-        if tags.is_empty() { Trouble::NoReleases } else { self.unknown_revision(asked, tags) }
-    }
-
-    fn unknown_revision(&self, asked: &str, tags: &[crate::git::Tag]) -> Trouble {
-        let names = || tags.iter().map(|tag| tag.name.as_str());
-        let mut nearest = paths::nearest(asked, names());
-        if nearest.is_empty() {
-            nearest = names().take(TAGS_NAMED).map(str::to_owned).collect();
-        }
-        Trouble::UnknownRevision { asked: asked.to_owned(), tags: nearest }
+        self.git.log(&selection)
     }
 
     fn days_ago(&self, days: i64) -> Date {
         self.today.saturating_sub(days.days())
     }
+}
 
-    /// The group with the most commits.
-    fn main_thing(&self, commits: &[Commit]) -> String {
-        let groups = tally::groups(commits);
-        let largest = groups.iter().max_by_key(|(_, commits)| commits.len());
-        largest.map(|(title, commits)| format!("{} ({})", plain(title), commits.len())).unwrap_or_default()
-    }
+/// The group with the most commits.
+fn main_thing(commits: &[Commit]) -> String {
+    let groups = tally::groups(commits);
+    let largest = groups.iter().rev().max_by_key(|(_, commits)| commits.len());
+    largest
+        .map(|(title, commits)| format!("{} ({})", plain(title), commits.len()))
+        .unwrap_or_default()
 }

@@ -38,10 +38,20 @@ impl Agent for GitHistorian {
                            line comes from. Needs neither an account nor a model.";
         Card::new("git-historian", description, env!("CARGO_PKG_VERSION"))
             .output("text/markdown")
-            .skill("changes", "Changes", "What changed in a time, a range or a folder", &["git", "history"])
+            .skill(
+                "changes",
+                "Changes",
+                "What changed in a time, a range or a folder",
+                &["git", "history"],
+            )
             .example("what changed last week?")
             .example("what changed since v1.1 in src/?")
-            .skill("releases", "Releases", "What a release brought, by kind or area", &["git", "changelog"])
+            .skill(
+                "releases",
+                "Releases",
+                "What a release brought, by kind or area",
+                &["git", "changelog"],
+            )
             .example("summarise release v1.2")
             .skill("people", "People", "Who knows a file best, who works here", &["git", "review"])
             .example("who knows src/lib.rs best?")
@@ -86,7 +96,10 @@ fn sentence(fragment: &str) -> String {
     format!("{}{}{end}", first.unwrap_or_default(), letters.as_str())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one look at the clock; everything below is told the day")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one look at the clock; everything below is told the day"
+)]
 fn today() -> Date {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seconds = since_1970.map_or(0, |time| i64::try_from(time.as_secs()).unwrap_or_default());

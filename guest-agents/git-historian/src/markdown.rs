@@ -37,7 +37,10 @@ pub(crate) fn quote(text: &str) -> String {
 }
 
 /// A table. The first column is text, the others are figures or short.
-pub(crate) fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+pub(crate) fn table<const N: usize>(
+    head: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
     let mut rule = ["--:"; N];
     rule[0] = "---";
     let mut lines = vec![format!("| {} |", head.join(" | ")), format!("| {} |", rule.join(" | "))];

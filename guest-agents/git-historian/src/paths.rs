@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// A suggestion more than this share of its length away would be a guess.
+/// A suggestion in which more than one letter of so many differs would be a guess.
 const FARTHEST: usize = 3;
 
 /// At most this many suggestions.
@@ -55,24 +55,27 @@ fn is_named(whole: &str, asked: &str) -> bool {
     let (whole, asked) = (whole.to_lowercase(), asked.to_lowercase());
     let name = whole.rsplit('/').next().unwrap_or_default();
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let ends = whole.strip_suffix(asked.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
+    let ends = whole
+        .strip_suffix(asked.as_str())
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
     ends || stem == asked
 }
 
-/// The nearest names, by how many letters must change in the whole or in the last part.
+/// The nearest names, by how many letters must change in the last part or in the whole.
 pub(crate) fn nearest<'a>(asked: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let asked = asked.to_lowercase();
     let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let mut scored: Vec<(usize, &str)> = names
+    let farthest = last(&asked).len().div_ceil(FARTHEST);
+    let mut scored: Vec<(usize, usize, &str)> = names
         .map(|name| {
             let lower = name.to_lowercase();
             let whole = distance(&asked, &lower);
-            (whole.min(distance(&last(&asked), &last(&lower)) + 1), name)
+            (whole.min(distance(&last(&asked), &last(&lower))), whole, name)
         })
-        .filter(|(distance, _)| *distance <= asked.len().div_ceil(FARTHEST))
+        .filter(|(nearer, ..)| *nearer <= farthest)
         .collect();
     scored.sort_unstable();
-    scored.into_iter().take(SUGGESTIONS).map(|(_, name)| name.to_owned()).collect()
+    scored.into_iter().take(SUGGESTIONS).map(|(.., name)| name.to_owned()).collect()
 }
 
 /// How many letters must be added, removed or changed.
@@ -96,7 +99,8 @@ mod tests {
 
     #[test]
     fn paths_are_found_by_whole_end_or_stem() {
-        let files = ["README.md", "src/lib.rs", "src/parser/mod.rs", "src/lexer.rs", "tests/lib.rs"];
+        let files =
+            ["README.md", "src/lib.rs", "src/parser/mod.rs", "src/lexer.rs", "tests/lib.rs"];
         let files = files.map(str::to_owned);
         let file = |path: &str| Ok(Found::File(path.into()));
         let folder = |path: &str| Ok(Found::Folder(path.into()));
@@ -110,7 +114,7 @@ mod tests {
             ("parser", folder("src/parser")),
             ("parser/mod.rs", file("src/parser/mod.rs")),
             ("lib.rs", near(&["src/lib.rs", "tests/lib.rs"])),
-            ("src/lexr.rs", near(&["src/lexer.rs", "src/lib.rs"])),
+            ("src/lexr.rs", near(&["src/lexer.rs", "src/lib.rs", "tests/lib.rs"])),
             ("pasrer", near(&["src/parser"])),
             ("zebra", near(&[])),
         ];

@@ -7,7 +7,7 @@ use crate::words::{self, Word};
 
 /// Something this agent can find out. Paths and revisions are as the user wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Question {
+pub(crate) enum Question {
     /// What changed in that span, there.
     Changes { span: Span, path: Option<String> },
     /// What a release brought: this one, or the latest.
@@ -30,22 +30,75 @@ pub enum Question {
 
 /// Verbs whose object came into the code or left it.
 const ORIGIN_VERBS: [&str; 13] = [
-    "introduced", "introduce", "added", "add", "created", "create", "removed", "remove", "deleted",
-    "delete", "dropped", "appear", "appeared",
+    "introduced",
+    "introduce",
+    "added",
+    "add",
+    "created",
+    "create",
+    "removed",
+    "remove",
+    "deleted",
+    "delete",
+    "dropped",
+    "appear",
+    "appeared",
 ];
 
 /// What stands before a path.
 const BEFORE_PATH: [&str; 14] = [
-    "in", "under", "of", "to", "inside", "within", "file", "folder", "directory", "know", "knows",
-    "about", "on", "touched",
+    "in",
+    "under",
+    "of",
+    "to",
+    "inside",
+    "within",
+    "file",
+    "folder",
+    "directory",
+    "know",
+    "knows",
+    "about",
+    "on",
+    "touched",
 ];
 
 /// What never is a path, though it may stand where one could.
 const NOT_A_PATH: [&str; 34] = [
-    "a", "an", "the", "this", "that", "these", "it", "its", "here", "there", "repo", "repository",
-    "project", "code", "codebase", "history", "commit", "commits", "release", "version", "general",
-    "total", "all", "most", "best", "change", "changes", "file", "files", "folder", "directory",
-    "line", "me", "what",
+    "a",
+    "an",
+    "the",
+    "this",
+    "that",
+    "these",
+    "it",
+    "its",
+    "here",
+    "there",
+    "repo",
+    "repository",
+    "project",
+    "code",
+    "codebase",
+    "history",
+    "commit",
+    "commits",
+    "release",
+    "version",
+    "general",
+    "total",
+    "all",
+    "most",
+    "best",
+    "change",
+    "changes",
+    "file",
+    "files",
+    "folder",
+    "directory",
+    "line",
+    "me",
+    "what",
 ];
 
 /// What may stand between "the" and the text that is searched for.
@@ -56,7 +109,7 @@ const NOUNS: [&str; 19] = [
 
 impl Question {
     /// Understands a sentence. `today` gives "last week" its meaning.
-    pub fn parse(sentence: &str, today: Date) -> Self {
+    pub(crate) fn parse(sentence: &str, today: Date) -> Self {
         let mut words = words::split(sentence);
         let span = span::find(&words, today).map(|(span, at)| {
             words.drain(at);
@@ -143,7 +196,8 @@ impl Sentence {
     }
 
     fn quoted_text(&self) -> Option<String> {
-        let word = self.words.iter().find(|word| word.quoted && Some(&word.text) != self.path.as_ref());
+        let word =
+            self.words.iter().find(|word| word.quoted && Some(&word.text) != self.path.as_ref());
         word.map(|word| word.text.clone())
     }
 
@@ -160,7 +214,8 @@ impl Sentence {
         let path = self.path.as_deref();
         let own = |word: &&Word| between.len() == 1 || Some(word.text.as_str()) != path;
         let mut object: Vec<&str> = between.iter().filter(own).map(|w| w.text.as_str()).collect();
-        let leading = object.iter().take_while(|word| NOUNS.contains(&word.to_lowercase().as_str()));
+        let leading =
+            object.iter().take_while(|word| NOUNS.contains(&word.to_lowercase().as_str()));
         object.drain(..leading.count());
         while object.last().is_some_and(|word| ["in", "to", "of", "from", "first"].contains(word)) {
             object.pop();
@@ -170,7 +225,8 @@ impl Sentence {
 
     fn hot_spots(&self) -> Option<Question> {
         let words = ["hotspot", "hotspots", "hot-spot", "hot-spots", "churn"];
-        let pair = |a: &str, b: &[&str]| self.after(&[a]).is_some_and(|w| b.contains(&w.lower.as_str()));
+        let pair =
+            |a: &str, b: &[&str]| self.after(&[a]).is_some_and(|w| b.contains(&w.lower.as_str()));
         let asked = self.has(&words)
             || pair("hot", &["spot", "spots"])
             || (self.has(&["most", "often"])
@@ -200,8 +256,18 @@ impl Sentence {
 
     fn people(&self) -> Option<Question> {
         const PEOPLE: [&str; 12] = [
-            "who", "who's", "whom", "contributor", "contributors", "author", "authors", "people",
-            "team", "maintainer", "maintainers", "owner",
+            "who",
+            "who's",
+            "whom",
+            "contributor",
+            "contributors",
+            "author",
+            "authors",
+            "people",
+            "team",
+            "maintainer",
+            "maintainers",
+            "owner",
         ];
         let asked = self.has(&PEOPLE);
         asked.then(|| Question::People { span: self.span.clone(), path: self.path.clone() })
@@ -215,15 +281,33 @@ impl Sentence {
     }
 
     fn changes(&self) -> Option<Question> {
-        let asked = self.says_change() || self.span != Span::Unsaid || self.has(&["history", "log"]);
+        let asked =
+            self.says_change() || self.span != Span::Unsaid || self.has(&["history", "log"]);
         asked.then(|| Question::Changes { span: self.span.clone(), path: self.path.clone() })
     }
 
     fn says_change(&self) -> bool {
         self.has(&[
-            "change", "changes", "changed", "changing", "new", "news", "what's", "happened",
-            "happening", "commits", "did", "done", "diff", "activity", "added", "removed", "progress",
-            "summarise", "summarize", "summary",
+            "change",
+            "changes",
+            "changed",
+            "changing",
+            "new",
+            "news",
+            "what's",
+            "happened",
+            "happening",
+            "commits",
+            "did",
+            "done",
+            "diff",
+            "activity",
+            "added",
+            "removed",
+            "progress",
+            "summarise",
+            "summarize",
+            "summary",
         ])
     }
 }
@@ -232,9 +316,9 @@ impl Sentence {
 fn path(words: &[Word]) -> Option<String> {
     let looks = words.iter().find(|word| !word.text.contains("..") && looks_like_path(&word.text));
     let placed = || {
-        let mut places = (0..words.len()).rev().filter(|&at| {
-            !words[at].quoted && BEFORE_PATH.contains(&words[at].lower.as_str())
-        });
+        let mut places = (0..words.len())
+            .rev()
+            .filter(|&at| !words[at].quoted && BEFORE_PATH.contains(&words[at].lower.as_str()));
         places.find_map(|at| {
             let after = words.get(at + 1)?;
             let the = usize::from(["the", "our", "my"].contains(&after.lower.as_str()));
@@ -247,7 +331,8 @@ fn path(words: &[Word]) -> Option<String> {
 fn is_name(word: &Word) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || "._-+@".contains(c);
     let name = word.text.chars().all(allowed) && !is_small(word);
-    name && !is_version(&word.text) && !is_revision(&word.text)
+    name && !is_version(&word.text)
+        && !is_revision(&word.text)
         && !ORIGIN_VERBS.contains(&word.lower.as_str())
         && !BEFORE_PATH.contains(&word.lower.as_str())
 }
@@ -265,7 +350,9 @@ fn looks_like_path(text: &str) -> bool {
         })
     };
     let dotted = text.len() > 1 && text.starts_with('.');
-    !text.contains([' ', ':', '(']) && !is_version(text) && (text.contains('/') || dotted || extension(text))
+    !text.contains([' ', ':', '('])
+        && !is_version(text)
+        && (text.contains('/') || dotted || extension(text))
 }
 
 /// `v1`, `1.2`, `v1.2.0-rc.1`, `sdk-v2.0`
@@ -280,14 +367,18 @@ fn is_version(text: &str) -> bool {
     let tail = number.trim_start_matches(|c: char| c.is_ascii_digit());
     let marked = number.len() < text.len() || tail.starts_with('.');
     let plain = number.chars().all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c));
-    number.starts_with(|c: char| c.is_ascii_digit()) && marked && plain
+    number.starts_with(|c: char| c.is_ascii_digit())
+        && marked
+        && plain
         && (tail.is_empty() || tail.starts_with(['.', '-', '+']))
 }
 
 /// `abc1234`, `HEAD`, `HEAD~2`
 fn is_revision(text: &str) -> bool {
     let hex = text.len() >= 7 && text.len() <= 64 && text.chars().all(|c| c.is_ascii_hexdigit());
-    let head = text.strip_prefix("HEAD").is_some_and(|rest| rest.is_empty() || rest.starts_with(['~', '^']));
+    let head = text
+        .strip_prefix("HEAD")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['~', '^']));
     head || (hex && text.contains(|c: char| c.is_ascii_digit()))
 }
 
@@ -308,7 +399,9 @@ mod tests {
         };
         match Question::parse(sentence, jiff::civil::date(2026, 11, 21)) {
             Question::Changes { span: s, path } => format!("changes{}{}", span(s), at(path)),
-            Question::Release { version } => format!("release {}", version.unwrap_or("latest".into())),
+            Question::Release { version } => {
+                format!("release {}", version.unwrap_or("latest".into()))
+            }
             Question::People { span: s, path } => format!("people{}{}", span(s), at(path)),
             Question::Origin { text, path } => format!("origin `{text}`{}", at(path)),
             Question::Line { path, line } => format!("line {path}:{line}"),
@@ -326,7 +419,10 @@ mod tests {
             ("What changed since v1.1 in src/?", "changes v1.1.. in src/"),
             ("what changed in src since v1.1", "changes v1.1.. in src"),
             ("what's new?", "changes"),
-            ("changes in the last 2 days in `my dir/a b.rs`", "changes 2026-11-19..2026-11-21 in my dir/a b.rs"),
+            (
+                "changes in the last 2 days in `my dir/a b.rs`",
+                "changes 2026-11-19..2026-11-21 in my dir/a b.rs",
+            ),
             ("what did Ada do yesterday", "changes 2026-11-20..2026-11-20"),
             ("what's unreleased?", "changes unreleased"),
             ("summarise last month", "changes 2026-10-21..2026-11-21"),
@@ -343,7 +439,10 @@ mod tests {
             ("release notes for sdk-v2.0", "release sdk-v2.0"),
             ("changelog of v2", "release v2"),
             ("when was frobnicate introduced?", "origin `frobnicate`"),
-            ("when was the function parse_all added in src/x.rs?", "origin `parse_all` in src/x.rs"),
+            (
+                "when was the function parse_all added in src/x.rs?",
+                "origin `parse_all` in src/x.rs",
+            ),
             ("when was \"let x = 1;\" removed?", "origin `let x = 1;`"),
             ("who added retry_after?", "origin `retry_after`"),
             ("which commit removed `fn old()` in src/", "origin `fn old()` in src/"),
@@ -361,7 +460,10 @@ mod tests {
             ("what happened to .github/workflows?", "history of .github/workflows"),
             ("hot spots", "hot spots"),
             ("which files change most?", "hot spots"),
-            ("which files changed most often in src/ this year?", "hot spots 2026-01-01..2026-11-21 in src/"),
+            (
+                "which files changed most often in src/ this year?",
+                "hot spots 2026-01-01..2026-11-21 in src/",
+            ),
             ("show commit abc1234", "commit abc1234"),
             ("show HEAD~2", "commit HEAD~2"),
             ("what did 0a1b2c3d do?", "commit 0a1b2c3d"),

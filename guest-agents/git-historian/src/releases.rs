@@ -28,7 +28,9 @@ impl<'a> Version<'a> {
     fn compare(&self, other: &Self) -> Ordering {
         let last = |version: &Self| version.prerelease.is_empty();
         let numbers = self.numbers.cmp(&other.numbers);
-        numbers.then(last(self).cmp(&last(other))).then_with(|| self.prerelease.cmp(other.prerelease))
+        numbers
+            .then(last(self).cmp(&last(other)))
+            .then_with(|| self.prerelease.cmp(other.prerelease))
     }
 }
 
@@ -80,7 +82,8 @@ mod tests {
 
     #[test]
     fn releases_follow_versions() {
-        let tags = tags(&["v1.2.0", "v1.2.0-rc.1", "sdk-v3.0", "v1.10", "v1.9.1", "nightly", "v1.1"]);
+        let tags =
+            tags(&["v1.2.0", "v1.2.0-rc.1", "sdk-v3.0", "v1.10", "v1.9.1", "nightly", "v1.1"]);
         let before = |name: &str| {
             let release = find(&tags, name)?;
             Some(previous(&tags, release)?.name.clone())

@@ -7,7 +7,7 @@ use crate::words::Word;
 
 /// Which part of the history is meant. Days are days of UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Span {
+pub(crate) enum Span {
     /// The question does not say.
     #[default]
     Unsaid,
@@ -203,8 +203,18 @@ fn year(word: &str) -> Option<i16> {
 
 fn month(word: &str) -> Option<i8> {
     const NAMES: [&str; 12] = [
-        "january", "february", "march", "april", "may", "june", "july", "august", "september",
-        "october", "november", "december",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
     ];
     let named = |name: &str| name == word || (word.len() == 3 && name.starts_with(word));
     NAMES.iter().zip(1..).find(|(name, _)| named(name)).map(|(_, month)| month)

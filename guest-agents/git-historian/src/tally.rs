@@ -79,8 +79,15 @@ pub(crate) fn files(commits: &[Commit]) -> Vec<File<'_>> {
 
 /// The kinds of Conventional Commits, in the order in which readers want them.
 const KINDS: [(&str, &str); 9] = [
-    ("feat", "Features"), ("fix", "Fixes"), ("perf", "Performance"), ("refactor", "Refactoring"),
-    ("docs", "Documentation"), ("test", "Tests"), ("build", "Build"), ("ci", "CI"), ("chore", "Chores"),
+    ("feat", "Features"),
+    ("fix", "Fixes"),
+    ("perf", "Performance"),
+    ("refactor", "Refactoring"),
+    ("docs", "Documentation"),
+    ("test", "Tests"),
+    ("build", "Build"),
+    ("ci", "CI"),
+    ("chore", "Chores"),
 ];
 
 /// Commits in groups: by kind if at least half of the subjects name one (`feat: …`), otherwise by the area they
@@ -161,7 +168,8 @@ mod tests {
             commit("Ada", 1, "a", &[("old.rs", None), ("other.rs", None)]),
         ];
         let files = files(&commits);
-        let told: Vec<_> = files.iter().map(|f| (f.path, f.commits, f.people.len(), f.lines)).collect();
+        let told: Vec<_> =
+            files.iter().map(|f| (f.path, f.commits, f.people.len(), f.lines)).collect();
         assert_eq!(told, [("new.rs", 3, 2, 9), ("other.rs", 1, 1, 3)]);
         let people = people(&commits);
         assert_eq!((people[0].name.as_str(), people[0].first, people[0].last), ("Ada", 1, 3));
@@ -172,7 +180,8 @@ mod tests {
     fn groups_are_kinds_or_areas() {
         let named = |subjects: [&str; 3]| {
             let commits = subjects.map(|subject| commit("Ada", 1, subject, &[("src/a.rs", None)]));
-            let titles = groups(&commits).into_iter().map(|(title, c)| format!("{title} {}", c.len()));
+            let titles =
+                groups(&commits).into_iter().map(|(title, c)| format!("{title} {}", c.len()));
             titles.collect::<Vec<_>>().join(", ")
         };
         assert_eq!(named(["fix(x)!: a", "feat: b", "c"]), "Features 1, Fixes 1, Other 1");

@@ -6,7 +6,7 @@ use crate::markdown::code;
 
 /// Why a question has no answer. The text is for the user, [`Trouble::reason`] for programs.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub(crate) enum Trouble {
     /// The hub did not do its part; its own words say why.
     #[error(transparent)]
     Hub(#[from] Failure),
@@ -24,13 +24,18 @@ pub enum Trouble {
     )]
     ForeignOwner { path: String },
     /// Nothing was committed yet.
-    #[error("this repository has no commits yet, so it has no history: ask again after the first `git commit`")]
+    #[error(
+        "this repository has no commits yet, so it has no history: ask again after the first `git commit`"
+    )]
     NoCommits,
     /// No such path, or several.
     #[error("{}", unknown("path", asked, nearest, "paths are told from the repository's root"))]
     UnknownPath { asked: String, nearest: Vec<String> },
     /// No such revision.
-    #[error("{}", unknown("tag, branch or commit", asked, tags, "`git tag` and `git branch` list the names"))]
+    #[error(
+        "{}",
+        unknown("tag, branch or commit", asked, tags, "`git tag` and `git branch` list the names")
+    )]
     UnknownRevision { asked: String, tags: Vec<String> },
     /// A release was asked for where there is none.
     #[error(
@@ -39,7 +44,10 @@ pub enum Trouble {
     )]
     NoReleases,
     /// The line does not exist.
-    #[error("{path} has no line {line} in the newest commit; lines that are not committed yet have no history")]
+    #[error(
+        "{} has no line {line} in the newest commit; lines that are not committed yet have no history",
+        code(path)
+    )]
     NoSuchLine { path: String, line: u32 },
     /// Git failed in a way that is not foreseen.
     #[error("git failed: {0}; `git fsck` tells whether the repository is whole")]
@@ -62,7 +70,7 @@ impl Trouble {
     }
 
     /// A stable word for programs.
-    pub fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Hub(_) => "hub",
             Self::NoRepository => "not-a-repository",
@@ -92,7 +100,8 @@ mod tests {
 
     #[test]
     fn a_foreign_owner_is_told_with_the_fix() {
-        let stderr = "fatal: detected dubious ownership in repository at '/srv/repo'\nTo add an exception …";
+        let stderr =
+            "fatal: detected dubious ownership in repository at '/srv/repo'\nTo add an exception …";
         let trouble = Trouble::from_git(stderr);
         assert_eq!(trouble.reason(), "foreign-owner");
         let fix = "`sudo git config --system --add safe.directory /srv/repo`";
@@ -103,6 +112,9 @@ mod tests {
     fn the_fatal_line_is_told() {
         let trouble = Trouble::from_git("warning: x\nfatal: bad object 123\n");
         assert!(trouble.to_string().starts_with("git failed: bad object 123;"), "{trouble}");
-        assert_eq!(Trouble::from_git("fatal: not a git repository: .git").reason(), "not-a-repository");
+        assert_eq!(
+            Trouble::from_git("fatal: not a git repository: .git").reason(),
+            "not-a-repository"
+        );
     }
 }

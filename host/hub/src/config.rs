@@ -116,6 +116,8 @@ pub struct AgentConfig {
     pub limits: LimitsConfig,
     /// How long a task may take, in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// How long a task waits for its client's answer, in milliseconds, if the agent itself is more patient.
+    pub answer_timeout_ms: Option<u64>,
     /// The SHA-256 digest its component must have, in hex.
     pub sha256: Option<String>,
 }
@@ -128,6 +130,7 @@ impl Default for AgentConfig {
             workspaces: None,
             limits: LimitsConfig::default(),
             timeout_ms: None,
+            answer_timeout_ms: None,
             sha256: None,
         }
     }
@@ -137,6 +140,11 @@ impl AgentConfig {
     /// How long a task may take: half an hour unless said, for a coding agent at work is slow, not stuck.
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms.unwrap_or(30 * 60 * 1000))
+    }
+
+    /// How long a task waits for its client: a day unless said, for people sleep; then what it holds is given back.
+    pub fn answer_timeout(&self) -> Duration {
+        Duration::from_millis(self.answer_timeout_ms.unwrap_or(24 * 60 * 60 * 1000))
     }
 }
 

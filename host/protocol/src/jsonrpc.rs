@@ -4,6 +4,7 @@ use crate::{
     compat::{self, OfferedMessage},
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
+    message,
     operation::{Operation, SendMessage},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -77,6 +78,10 @@ fn read_value(request: Value) -> Request {
     };
     if request.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return invalid(id.or(Some(RequestId::Null)), "`jsonrpc` must be \"2.0\"");
+    }
+    if !request.values().all(message::is_shallow) {
+        let why = format!("the request is nested deeper than {} levels", message::MAX_DEPTH);
+        return invalid(id.or(Some(RequestId::Null)), &why);
     }
     let Some(Value::String(method)) = request.remove("method") else {
         return invalid(id.or(Some(RequestId::Null)), "`method` is missing, or is not a string");
@@ -212,9 +217,11 @@ mod tests {
     #[test]
     fn errors_name_the_field() {
         let send = |message: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}});
+        let deep = (0..64).fold(Value::Null, |inner, _| json!([inner]));
         let cases = [
             error(&json!([])),
             error(&json!({"id": 1, "method": "hub/status"})),
+            error(&json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"a": deep}})),
             error(&json!({"jsonrpc": "2.0", "id": 1, "method": "hub/stat"})),
             error(&json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {}})),
             error(
@@ -235,6 +242,7 @@ mod tests {
         insta::assert_snapshot!(cases.join("\n"), @r#"
         a request is a JSON object
         `jsonrpc` must be "2.0"
+        the request is nested deeper than 64 levels
         no method is called `hub/stat`; there are hub/status, hub/agents/list, message/send, message/stream, tasks/get, tasks/cancel
         `params`: missing field `id`
         `historyLength`: invalid value: integer `-1`, expected usize

@@ -7,6 +7,24 @@ use serde_json::{Map, Value};
 /// Open-ended facts about something, as a JSON object.
 pub type Metadata = Map<String, Value>;
 
+/// How deep the open-ended parts of a message may be nested. What is stored wraps them in a few levels more, and the
+/// reader of JSON gives up at 128.
+pub const MAX_DEPTH: usize = 64;
+
+/// Whether `value` is nested no deeper than [`MAX_DEPTH`].
+pub fn is_shallow(value: &Value) -> bool {
+    fn within(value: &Value, levels: usize) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+            Value::Array(items) => levels > 0 && items.iter().all(|item| within(item, levels - 1)),
+            Value::Object(members) => {
+                levels > 0 && members.values().all(|member| within(member, levels - 1))
+            }
+        }
+    }
+    within(value, MAX_DEPTH)
+}
+
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Role {
@@ -180,6 +198,13 @@ mod tests {
             assert_eq!(serde_json::to_value(&part).unwrap(), wire);
             assert_eq!(serde_json::from_value::<Part>(wire).unwrap(), part);
         }
+    }
+
+    #[test]
+    fn depth_is_counted() {
+        let nested = |levels| (0..levels).fold(Value::Null, |inner, _| json!([inner]));
+        assert!(is_shallow(&nested(MAX_DEPTH)));
+        assert!(!is_shallow(&nested(MAX_DEPTH + 1)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::{
 };
 use a2a_hub_protocol::{
     id::{ArtifactId, ContextId, MessageId, TaskId},
-    message::{Content, Message, Metadata, Part, Role},
+    message::{Content, MAX_DEPTH, Message, Metadata, Part, Role, is_shallow},
     operation::HealthStatus,
     task::{Artifact, Task, TaskState},
 };
@@ -123,10 +123,7 @@ fn part_from_guest(part: guest::Part) -> Result<Part, Failure> {
             guest::PartContent::Text(text) => Content::Text(text),
             guest::PartContent::Raw(bytes) => Content::Raw(bytes),
             guest::PartContent::Url(url) => Content::Url(url),
-            guest::PartContent::Data(json) => Content::Data(
-                serde_json::from_str(&json)
-                    .map_err(|why| Failure::Invalid(format!("a data part is not JSON: {why}")))?,
-            ),
+            guest::PartContent::Data(json) => Content::Data(json_from_guest("a data part", &json)?),
         },
         filename: part.filename,
         media_type: part.media_type,
@@ -135,9 +132,27 @@ fn part_from_guest(part: guest::Part) -> Result<Part, Failure> {
 }
 
 fn metadata_from_guest(json: Option<String>) -> Result<Option<Metadata>, Failure> {
-    json.map(|json| serde_json::from_str(&json))
-        .transpose()
-        .map_err(|why| Failure::Invalid(format!("metadata is not a JSON object: {why}")))
+    json.map(|json| {
+        json_from_guest("metadata", &json).and_then(|value| match value {
+            Value::Object(members) => Ok(members),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Err(Failure::Invalid("metadata is not a JSON object".to_owned())),
+        })
+    })
+    .transpose()
+}
+
+fn json_from_guest(what: &str, json: &str) -> Result<Value, Failure> {
+    let value = serde_json::from_str(json)
+        .map_err(|why| Failure::Invalid(format!("{what} is not JSON: {why}")))?;
+    if is_shallow(&value) {
+        Ok(value)
+    } else {
+        Err(Failure::Invalid(format!("{what} is nested deeper than {MAX_DEPTH} levels")))
+    }
 }
 
 fn state_from_guest(state: guest::TaskState) -> TaskState {

@@ -1,7 +1,7 @@
 //! Both wires against a hub of a few lines.
 
 use super::*;
-use axum::{Json, Router, http::StatusCode, response::IntoResponse as _, routing::post};
+use axum::{Json, Router, http::StatusCode, routing::post};
 use tokio::{
     net::{TcpListener, UnixListener},
     task::JoinSet,
@@ -14,11 +14,9 @@ async fn http(owner: &mut JoinSet<io::Result<()>>, status: u16, body: Value) -> 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let status = StatusCode::from_u16(status).unwrap();
-    let stream = ([("content-type", "text/event-stream")], STREAM).into_response();
-    let stream = std::sync::Mutex::new(Some(stream));
     let router = Router::new()
         .route("/", post(async move || (status, Json(body))))
-        .route("/stream", post(async move || stream.lock().unwrap().take().unwrap()));
+        .route("/stream", post(async || ([("content-type", "text/event-stream")], STREAM)));
     owner.spawn(async move { axum::serve(listener, router).await });
     Client(Wire::Http { client: reqwest::Client::new(), url, headers: HeaderMap::new() })
 }

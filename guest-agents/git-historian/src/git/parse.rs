@@ -4,63 +4,63 @@ use std::collections::HashMap;
 
 /// One commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Commit {
+pub(crate) struct Commit {
     /// Its hash.
-    pub hash: String,
+    pub(crate) hash: String,
     /// Who wrote it, by the repository's mailmap.
-    pub author: String,
+    pub(crate) author: String,
     /// When it came into this history, in seconds since 1970.
-    pub time: i64,
+    pub(crate) time: i64,
     /// How many commits came before it: none for the first, several for a merge.
-    pub parents: usize,
+    pub(crate) parents: usize,
     /// The first line of its message.
-    pub subject: String,
+    pub(crate) subject: String,
     /// The rest of its message.
-    pub body: String,
+    pub(crate) body: String,
     /// What it did to files, if that was asked.
-    pub files: Vec<FileChange>,
+    pub(crate) files: Vec<FileChange>,
 }
 
 /// What a commit did to a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FileChange {
+pub(crate) struct FileChange {
     /// Its path after the commit.
-    pub path: String,
+    pub(crate) path: String,
     /// Its path before, if that was another.
-    pub renamed_from: Option<String>,
+    pub(crate) renamed_from: Option<String>,
     /// Lines added and deleted; none of a binary file.
-    pub lines: Option<(u32, u32)>,
+    pub(crate) lines: Option<(u32, u32)>,
 }
 
 /// A name for a commit, usually a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tag {
+pub(crate) struct Tag {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// When it was made, in seconds since 1970.
-    pub time: i64,
+    pub(crate) time: i64,
     /// The hash of its commit.
-    pub commit: String,
+    pub(crate) commit: String,
 }
 
 /// A line, and the commit that made it what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blamed {
+pub(crate) struct Blamed {
     /// The hash of that commit.
-    pub commit: String,
+    pub(crate) commit: String,
     /// Who wrote it.
-    pub author: String,
+    pub(crate) author: String,
     /// The line.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// The file, from the repository's root.
-    pub path: String,
+    pub(crate) path: String,
     /// The line's number.
-    pub line: u32,
+    pub(crate) line: u32,
 }
 
 /// Commits in the form of `LOG_FORMAT`, perhaps with `--numstat`, with `-z`.
@@ -90,10 +90,7 @@ pub(super) fn log(output: &str) -> Vec<Commit> {
 }
 
 /// `added TAB deleted TAB path`, or without a path the old and the new one in the next fields.
-fn file_change<'a>(
-    figures: &str,
-    mut next: impl FnMut() -> Option<&'a str>,
-) -> Option<FileChange> {
+fn file_change<'a>(figures: &str, mut next: impl FnMut() -> Option<&'a str>) -> Option<FileChange> {
     let mut figures = figures.trim_start_matches('\n').splitn(3, '\t');
     let (added, deleted, path) = (figures.next()?, figures.next()?, figures.next()?);
     let lines = added.parse().ok().zip(deleted.parse().ok());
@@ -158,13 +155,15 @@ mod tests {
     #[test]
     fn a_log_with_a_rename_a_binary_file_and_an_empty_commit() {
         let output = "100e79c\0Ada\x001767225600\0e68ad42\0fix: f\0\0\n1\t0\tsrc/y.rs\0\
-                      e68ad42\0Bob\x001767225500\0172da30 aaaaaaa\0feat: move\0\0\n-\t-\tbin\x000\t0\t\0src/x.rs\0src/y.rs\0\
-                      aaaaaaa\0Ada\x001767225400\0172da30\0nothing\0\0\
+                      e68ad42\0Bob\x001767225500\x00172da30 aaaaaaa\0feat: move\0\0\n-\t-\tbin\x000\t0\t\0src/x.rs\0src/y.rs\0\
+                      aaaaaaa\0Ada\x001767225400\x00172da30\0nothing\0\0\
                       172da30\0Ada\x001767225300\0\0init\0Body\nline.\n\0\n1\t0\tREADME.md\0\n";
         let commits = log(output);
         let told: Vec<String> = commits
             .iter()
-            .map(|c| format!("{} {} {} {:?} {:?}", c.hash, c.author, c.parents, c.body, c.files.len()))
+            .map(|c| {
+                format!("{} {} {} {:?} {:?}", c.hash, c.author, c.parents, c.body, c.files.len())
+            })
             .collect();
         assert_eq!(
             told,
@@ -184,7 +183,8 @@ mod tests {
 
     #[test]
     fn light_and_annotated_tags_name_commits() {
-        let tags = tags("v1.1\x1f1767225600\x1fe24bbd2\x1fe68ad42\nv1\x1f1767225500\x1f172da30\x1f\n");
+        let tags =
+            tags("v1.1\x1f1767225600\x1fe24bbd2\x1fe68ad42\nv1\x1f1767225500\x1f172da30\x1f\n");
         assert_eq!(tags[0].commit, "e68ad42");
         assert_eq!((tags[1].commit.as_str(), tags[1].time), ("172da30", 1_767_225_500));
     }

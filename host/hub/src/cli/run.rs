@@ -44,7 +44,8 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
     let http = bind_http(&config).await?;
 
-    let exe = std::env::current_exe().context("find this program")?;
+    // Stays right when an update replaces the file.
+    let exe = PathBuf::from("/proc/self/exe");
     let supervisor = Supervisor::new(exe, dir.clone(), PROGRAM_GRACE);
     let engine = Engine::new(&EngineSettings {
         cache_dir: Some(dir.join("cache")),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, getpid, pidfd_open, pidfd_send_signal};
 
-use super::SWEEP_WAIT;
+use super::{SWEEP_WAIT, TREE_MARKER};
 
 /// Between two looks at the table: a killed process needs about this long to leave it.
 pub(super) const SWEEP_PAUSE: Duration = Duration::from_millis(3);
@@ -64,8 +64,18 @@ impl Process {
 
     /// Whether it was started with this variable (`NAME=value`).
     pub(super) fn was_given(&self, variable: &[u8]) -> bool {
-        fs::read(format!("/proc/{}/environ", self.pid))
-            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == variable))
+        self.environ().split(|byte| *byte == 0).any(|entry| entry == variable)
+    }
+
+    /// Whether some minder started it, for whatever hub: the markers of trees are in nobody else's environment.
+    pub(super) fn was_minded(&self) -> bool {
+        let tree = variable(TREE_MARKER, Path::new(""));
+        self.environ().split(|byte| *byte == 0).any(|entry| entry.starts_with(&tree))
+    }
+
+    /// The variables it was started with; none if it is gone, or not ours to ask.
+    fn environ(&self) -> Vec<u8> {
+        fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default()
     }
 
     /// Whether it runs as the same user as this one; nobody else's process is ever ours.

@@ -81,7 +81,8 @@ impl Supervisor {
     /// find those too. Blocks for milliseconds, and at most for a few seconds.
     pub fn sweep_leftovers(data_dir: &Path) -> usize {
         let hub = proc::variable(DATA_MARKER, &canonical(data_dir.to_path_buf()));
-        proc::sweep(|process| process.was_given(&hub))
+        // A user may have set the hub's marker for a whole desktop. A tree's marker comes from a minder only.
+        proc::sweep(|process| process.was_given(&hub) && process.was_minded())
     }
 
     async fn until(&self, reached: impl Fn(&Trees) -> bool) {

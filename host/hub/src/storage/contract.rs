@@ -5,7 +5,7 @@ use a2a_hub_core::task::IllegalEvent;
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
     id::{AgentId, ArtifactId, ContextId, TaskId},
-    message::{Message, Part, Role},
+    message::{MAX_DEPTH, Message, Part, Role},
     task::{Artifact, Task, TaskState, TaskStatus},
 };
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 /// Runs the suite; `make` makes an empty store each time.
 pub(crate) async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     a_log_reads_as_it_was_written(&make()).await;
+    what_a_client_may_nest_can_be_read_back(&make()).await;
     whoever_comes_second_is_refused(&make()).await;
     events_are_added_all_or_none(&make()).await;
     a_log_begins_with_its_creation(&make()).await;
@@ -93,6 +94,17 @@ async fn a_log_reads_as_it_was_written(storage: &impl Storage) {
     assert!(page.iter().map(|event| event.seq).eq(2..=3));
     assert_eq!(storage.events(&task, 4, 10).await, Ok(Vec::new()));
     assert_eq!(storage.events(&task, u64::MAX, 10).await, Ok(Vec::new()));
+}
+
+async fn what_a_client_may_nest_can_be_read_back(storage: &impl Storage) {
+    let task = TaskId::fresh();
+    let deepest = format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
+    let part = Part::data(serde_json::from_str(&deepest).unwrap());
+    let input = Arc::new(TaskEvent::Input(Message::new(Role::User, vec![part])));
+    let log = vec![created(&task, "c"), working(), Arc::clone(&input)];
+    storage.append(&task, 0, log).await.unwrap();
+    assert_eq!(storage.events(&task, 2, 1).await.unwrap()[0].event, *input);
+    assert_eq!(storage.task(&task).await.unwrap().unwrap().task.history.len(), 2);
 }
 
 async fn whoever_comes_second_is_refused(storage: &impl Storage) {

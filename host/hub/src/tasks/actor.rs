@@ -77,7 +77,7 @@ struct AtWork {
 /// The guest waits for the client.
 struct Waiting {
     answer: oneshot::Sender<Result<Message, Failure>>,
-    until: Option<Instant>,
+    until: Instant,
     since: Instant,
 }
 
@@ -171,7 +171,8 @@ impl TaskActor {
         events.push(self.status(need.state(), Some(prompt), None));
         self.store(events).await?;
         let now = Instant::now();
-        let until = patience.map(|patience| now + patience);
+        let longest = self.agent.config.answer_timeout();
+        let until = now + patience.map_or(longest, |patience| patience.min(longest));
         at_work.waiting = Some(Waiting { answer, until, since: now });
         Ok(())
     }
@@ -344,7 +345,7 @@ impl TaskActor {
 
 impl AtWork {
     async fn next(&mut self, commands: &mut mpsc::Receiver<Command>) -> Next {
-        let answer_until = self.waiting.as_ref().and_then(|waiting| waiting.until);
+        let answer_until = self.waiting.as_ref().map(|waiting| waiting.until);
         let deadline = self.waiting.is_none().then_some(self.deadline);
         tokio::select! {
             // Orders first; then what was said, which must all be heard before the end.

@@ -37,7 +37,7 @@ pub(super) fn remember(
     value: &[u8],
     max_bytes: u64,
 ) -> Result<(), Failure> {
-    let would_hold = size(db, agent)? - entry(db, agent, key)? + (key.len() + value.len()) as u64;
+    let would_hold = size_without(db, agent, key)? + (key.len() + value.len()) as u64;
     if would_hold > max_bytes {
         let agent = agent.clone();
         return Err(StorageError::Full { agent, would_hold, max_bytes }.into());
@@ -48,27 +48,20 @@ pub(super) fn remember(
 }
 
 pub(super) fn forget(db: &Connection, agent: &AgentId, key: &str) -> Result<(), Failure> {
-    let left = size(db, agent)? - entry(db, agent, key)?;
+    let left = size_without(db, agent, key)?;
     let sql = "DELETE FROM memories WHERE agent = ?1 AND key = ?2";
     db.prepare_cached(sql)?.execute([agent.as_str(), key])?;
     resize(db, agent, left)
 }
 
-/// The bytes of all keys and values of an agent.
-fn size(db: &Connection, agent: &AgentId) -> rusqlite::Result<u64> {
-    let mut found = db.prepare_cached("SELECT bytes FROM memory_sizes WHERE agent = ?1")?;
-    bytes(found.query_row([agent.as_str()], |row| row.get(0)))
-}
-
-/// The bytes of one key and its value.
-fn entry(db: &Connection, agent: &AgentId, key: &str) -> rusqlite::Result<u64> {
+/// The bytes of all keys and values of an agent but for one key and its value.
+fn size_without(db: &Connection, agent: &AgentId, key: &str) -> rusqlite::Result<u64> {
     let sql = "SELECT octet_length(key) + octet_length(value) FROM memories WHERE agent = ?1 AND key = ?2";
     let mut found = db.prepare_cached(sql)?;
-    bytes(found.query_row([agent.as_str(), key], |row| row.get(0)))
-}
-
-fn bytes(found: rusqlite::Result<i64>) -> rusqlite::Result<u64> {
-    Ok(found.optional()?.map_or(0, i64::unsigned_abs))
+    let one: Option<i64> = found.query_row([agent.as_str(), key], |row| row.get(0)).optional()?;
+    let mut found = db.prepare_cached("SELECT bytes FROM memory_sizes WHERE agent = ?1")?;
+    let all: Option<i64> = found.query_row([agent.as_str()], |row| row.get(0)).optional()?;
+    Ok(all.unwrap_or(0).saturating_sub(one.unwrap_or(0)).unsigned_abs())
 }
 
 fn resize(db: &Connection, agent: &AgentId, bytes: u64) -> Result<(), Failure> {

@@ -26,7 +26,8 @@ const MIGRATIONS: [&str; 1] = ["
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX tasks_of_context ON tasks (context, id);
     CREATE INDEX live_tasks ON tasks (id)
-        WHERE state IN ('submitted', 'working', 'input-required', 'auth-required');
+        WHERE state = 'submitted' OR state = 'working'
+        OR state = 'input-required' OR state = 'auth-required';
 
     -- The truth. Everything about a task can be made anew from here.
     CREATE TABLE events (

@@ -1,0 +1,104 @@
+//! What a question's words for times, revisions and paths mean in this repository.
+
+use jiff::civil::Date;
+
+use super::Historian;
+use crate::git::{Selection, Tag};
+use crate::markdown::code;
+use crate::paths::{self, Found};
+use crate::releases;
+use crate::span::Span;
+use crate::trouble::Trouble;
+
+/// Newest tags that are named when a revision is unknown.
+const TAGS_NAMED: usize = 3;
+
+/// The part of the history that a question is about.
+#[derive(Default)]
+pub(super) struct Scope {
+    pub(super) range: String,
+    pub(super) since: Option<Date>,
+    pub(super) until: Option<Date>,
+    pub(super) path: Option<String>,
+    pub(super) is_file: bool,
+    /// ` since 2026-11-14 in src`, or nothing.
+    pub(super) label: String,
+}
+
+impl Scope {
+    pub(super) fn selection(&self) -> Selection<'_> {
+        let Self { range, since, until, path, .. } = self;
+        Selection { range, since: *since, until: *until, path: path.as_deref() }
+    }
+}
+
+impl Historian<'_> {
+    pub(super) fn scope(&self, span: &Span, path: Option<&str>) -> Result<Scope, Trouble> {
+        let mut scope = Scope { range: self.repository.head.clone(), ..Scope::default() };
+        match span {
+            Span::Unsaid => {}
+            Span::Days { first, last } => {
+                (scope.since, scope.until) =
+                    (Some(*first), last.filter(|last| *last != self.today));
+                scope.label = match scope.until {
+                    None => format!(" since {first}"),
+                    Some(last) if last == *first => format!(" on {first}"),
+                    Some(last) => format!(" from {first} to {last}"),
+                };
+            }
+            Span::Revs { from, to } => {
+                scope.range = format!("{}..", self.revision(from)?);
+                scope.range += &to
+                    .as_deref()
+                    .map_or(Ok(self.repository.head.clone()), |to| self.revision(to))?;
+                let to = to.as_deref().map(|to| format!(" until {}", code(to)));
+                scope.label = format!(" since {}{}", code(from), to.unwrap_or_default());
+            }
+            Span::Unreleased => {
+                let tags = self.git.tags(Some(&self.repository.head))?;
+                let latest = releases::latest(&tags).ok_or(Trouble::NoReleases)?;
+                scope.range = format!("{}..{}", latest.commit, self.repository.head);
+                scope.label = format!(" since {}", code(&latest.name));
+            }
+        }
+        match path.map(|path| self.find(path)).transpose()? {
+            None | Some(Found::Root) => {}
+            Some(Found::File(path)) => (scope.path, scope.is_file) = (Some(path), true),
+            Some(Found::Folder(path)) => scope.path = Some(path),
+        }
+        if let Some(path) = &scope.path {
+            scope.label += &format!(" in {}", code(path));
+        }
+        Ok(scope)
+    }
+
+    pub(super) fn find(&self, asked: &str) -> Result<Found, Trouble> {
+        let files = self.git.files(&self.repository.head)?;
+        paths::find(asked, &files)
+            .map_err(|nearest| Trouble::UnknownPath { asked: asked.to_owned(), nearest })
+    }
+
+    /// The commit a revision names, or a version of which there is a tag.
+    pub(super) fn revision(&self, asked: &str) -> Result<String, Trouble> {
+        if let Some(hash) = self.git.commit_id(asked)? {
+            return Ok(hash);
+        }
+        let tags = self.git.tags(None)?;
+        let tag =
+            releases::find(&tags, asked).ok_or_else(|| self.unknown_revision(asked, &tags))?;
+        Ok(tag.commit.clone())
+    }
+
+    pub(super) fn unknown_tag(&self, asked: &str, tags: &[Tag]) -> Trouble {
+        if tags.is_empty() { Trouble::NoReleases } else { self.unknown_revision(asked, tags) }
+    }
+
+    fn unknown_revision(&self, asked: &str, tags: &[Tag]) -> Trouble {
+        let names = || tags.iter().map(|tag| tag.name.as_str());
+        let mut nearest = paths::nearest(asked, names());
+        if nearest.is_empty() {
+            nearest = names().take(TAGS_NAMED).map(str::to_owned).collect();
+        }
+        Trouble::UnknownRevision { asked: asked.to_owned(), tags: nearest }
+    }
+}

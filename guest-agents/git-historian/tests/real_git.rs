@@ -1,0 +1,407 @@
+//! Questions about a small repository, answered by the real git.
+//!
+//! A scripted hub plays back what git says. Each run of the agent goes one command further than the last: the command
+//! that is missing from the script is run for real and recorded, until the agent needs no more.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, its fixtures too")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use a2a_hub_sdk::testing::{ScriptedHost, task};
+use a2a_hub_sdk::{Event, Outcome, TaskState, serde_json};
+use jiff::civil::{Date, date};
+use tempfile::TempDir;
+
+/// A Saturday.
+const TODAY: Date = date(2026, 11, 21);
+
+/// More than any question needs.
+const MAX_COMMANDS: usize = 30;
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests run git themselves, without the hub's supervisor"
+)]
+fn git(directory: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
+    let mut command = Command::new("git");
+    command.current_dir(directory).env_clear().args(args);
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("GIT_CONFIG_NOSYSTEM", "1");
+    command.envs(env.iter().copied()).output().unwrap()
+}
+
+fn must(directory: &Path, args: &[&str], env: &[(&str, &str)]) {
+    let output = git(directory, args, env);
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A repository that is built commit by commit.
+struct Repo(TempDir);
+
+impl Repo {
+    fn new() -> Self {
+        let repo = Self(TempDir::new().unwrap());
+        must(repo.path(), &["init", "-q", "-b", "main"], &[]);
+        repo
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, path: &str, text: &str) -> &Self {
+        let path = self.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    /// Commits everything as that author at noon of that day.
+    fn commit(&self, author: &str, day: &str, message: &str) -> &Self {
+        let (time, email) = (format!("{day}T12:00:00Z"), format!("{author}@example.org"));
+        let env = [
+            ("GIT_AUTHOR_NAME", author),
+            ("GIT_AUTHOR_EMAIL", &email),
+            ("GIT_AUTHOR_DATE", &time),
+            ("GIT_COMMITTER_NAME", author),
+            ("GIT_COMMITTER_EMAIL", &email),
+            ("GIT_COMMITTER_DATE", &time),
+        ];
+        must(self.path(), &["add", "-A"], &[]);
+        must(self.path(), &["commit", "-q", "--allow-empty", "-m", message], &env);
+        self
+    }
+
+    fn run(&self, args: &[&str]) -> &Self {
+        must(self.path(), args, &[]);
+        self
+    }
+
+    /// Two releases, a rename, a fix last week.
+    fn sample() -> Self {
+        let repo = Self::new();
+        repo.write(
+            "src/old.rs",
+            "fn begin() {}\nfn frobnicate() {}\n// filler\n// filler\n// filler\n",
+        )
+        .write("README.md", "hello\n")
+        .commit("Ada", "2026-01-05", "feat: begin\n\nFrobnicating was asked for by everyone.")
+        .run(&["tag", "v1.0"])
+        .run(&["mv", "src/old.rs", "src/x.rs"])
+        .commit("Ada", "2026-03-01", "refactor: call it x")
+        .write(
+            "src/x.rs",
+            "fn begin() {}\nfn frobnicate() {}\n// filler\n// filler\n// filler\nfn parse() {}\n",
+        )
+        .write("docs/use it.md", "how\n")
+        .commit("Bob", "2026-04-01", "feat: parse")
+        .run(&["tag", "v1.1"])
+        .write("src/x.rs", "fn begin() {}\n// filler\n// filler\n// filler\nfn parse() {}\n")
+        .commit("Bob", "2026-11-18", "fix: frobnicate no more");
+        repo
+    }
+
+    fn ask(&self, question: &str) -> Answer {
+        self.ask_in("", question)
+    }
+
+    fn ask_in(&self, folder: &str, question: &str) -> Answer {
+        let directory = self.path().join(folder);
+        let mut recorded: Vec<(Vec<String>, Output)> = Vec::new();
+        while recorded.len() < MAX_COMMANDS {
+            let host = ScriptedHost::new();
+            for (args, output) in &recorded {
+                let args: Vec<&str> = args.iter().map(String::as_str).collect();
+                let program =
+                    host.program("git").args(&args).stdout(&output.stdout).stderr(&output.stderr);
+                program.exit(output.status.code().unwrap());
+            }
+            let outcome = git_historian::answer(&host.context(), &task(question), TODAY);
+            let Some(next) = host.spawned().into_iter().nth(recorded.len()) else {
+                return Answer { outcome: outcome.unwrap(), host };
+            };
+            let args: Vec<&str> = next.args.iter().map(String::as_str).collect();
+            let env: Vec<(&str, &str)> =
+                next.env.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+            let output = git(&directory, &args, &env);
+            recorded.push((next.args, output));
+        }
+        panic!("`{question}` takes more than {MAX_COMMANDS} commands");
+    }
+}
+
+struct Answer {
+    outcome: Outcome,
+    host: ScriptedHost,
+}
+
+impl Answer {
+    fn text(&self) -> String {
+        assert_eq!(self.outcome.state(), Some(TaskState::Completed), "{}", self.outcome.text());
+        self.host.artifact("answer").unwrap()
+    }
+
+    #[track_caller]
+    fn tells(&self, expected: &[&str]) -> &Self {
+        let text = self.text();
+        for expected in expected {
+            assert!(text.contains(expected), "no `{expected}` in:\n{text}");
+        }
+        self
+    }
+
+    #[track_caller]
+    fn keeps_from(&self, unexpected: &[&str]) -> &Self {
+        let text = self.text();
+        for unexpected in unexpected {
+            assert!(!text.contains(unexpected), "`{unexpected}` in:\n{text}");
+        }
+        self
+    }
+
+    #[track_caller]
+    fn fails(&self, reason: &str, message: &str) {
+        let Outcome::Status(status) = &self.outcome else { panic!("a message") };
+        let metadata = status.metadata.as_deref().unwrap_or("{}");
+        let metadata: serde_json::Value = serde_json::from_str(metadata).unwrap();
+        assert_eq!(metadata["reason"], reason, "{}", self.outcome.text());
+        assert!(self.outcome.text().contains(message), "{}", self.outcome.text());
+    }
+}
+
+#[test]
+fn changes_of_a_time_a_range_and_a_folder() {
+    let repo = Repo::sample();
+    let answer = repo.ask("what changed last week?");
+    answer.tells(&[
+        "## What changed since 2026-11-14",
+        "1 commit by 1 person changed 1 file (+0 −1 lines).",
+        "### Fixes (1)",
+    ]);
+    assert_eq!(answer.host.said(), ["reading 1 commit …"]);
+    assert_eq!(
+        answer.outcome.text(),
+        "1 commit by 1 person changed 1 file (+0 −1 lines). Most of it: Fixes (1)."
+    );
+    let answer = repo.ask("what changed since v1.0 in src/?");
+    answer
+        .tells(&["since `v1.0` in `src`", "3 commits by 2 people", "| `src/x.rs` | 3 | 2 |"])
+        .keeps_from(&["use it.md"]);
+    repo.ask("what changed between v1.0 and 1.1.0?").tells(&["refactor: call it x", "feat: parse"]);
+    repo.ask("what changed since the last release?")
+        .tells(&["since `v1.1`", "fix: frobnicate no more"]);
+    let nothing = "No commits since 2026-11-20 in `docs`. The newest one is";
+    repo.ask("what changed since yesterday in docs")
+        .tells(&[nothing, "feat: parse — Bob, 2026-04-01"]);
+}
+
+#[test]
+fn a_release_is_what_came_after_the_one_before() {
+    let repo = Repo::sample();
+    let answer = repo.ask("summarise release v1.1");
+    answer.tells(&[
+        "## Release `v1.1`",
+        "after `v1.0` of 2026-01-05",
+        "### Features (1)",
+        "### Refactoring (1)",
+        "Ada (1)",
+        "Bob (1)",
+    ]);
+    answer.keeps_from(&["feat: begin", "frobnicate no more"]);
+    repo.ask("summarise the first release 1.0").tells(&["the first release I know", "feat: begin"]);
+    repo.ask("summarise release v1.3").fails("unknown-revision", "did you mean `v1.0` or `v1.1`?");
+}
+
+#[test]
+fn people_and_experts() {
+    let repo = Repo::sample();
+    let answer = repo.ask("who knows src/x.rs best?");
+    answer.tells(&[
+        "## Who knows `src/x.rs`",
+        "| Ada | 4 (80 %) | 2 | 2026-03-01 |",
+        "| Bob | 1 (20 %) | 2 | 2026-11-18 |",
+    ]);
+    assert!(answer.outcome.text().contains("and then **Bob**"), "{}", answer.outcome.text());
+    repo.ask("who works on this repository?")
+        .tells(&["2 people made 4 commits; 1 of them in the last 90 days."]);
+    repo.ask_in("docs", "who knows x best?").tells(&["| Ada | 4 (80 %) |"]);
+}
+
+#[test]
+fn where_a_text_and_a_line_come_from() {
+    let repo = Repo::sample();
+    let answer = repo.ask("when was \"fn frobnicate\" introduced?");
+    answer.tells(&[
+        "**feat: begin**",
+        "> Frobnicating was asked for by everyone.",
+        "First in `v1.0`",
+        "Added or removed again by",
+        "fix: frobnicate no more",
+        "not in the newest commit",
+    ]);
+    repo.ask("when was begin introduced?").tells(&["- `src/x.rs:1`"]);
+    repo.ask("why is src/x.rs:5 here?").tells(&[
+        "`fn parse() {}`",
+        "**feat: parse**",
+        "First in `v1.1`",
+    ]);
+    repo.ask_in("src", "who wrote line 5 of x.rs?").tells(&["**feat: parse**"]);
+    repo.ask("why is src/x.rs:99 here?").fails("no-such-line", "`src/x.rs` has no line 99");
+    repo.ask("when was \"nowhere\" added?").tells(&["No commit added or removed `nowhere`."]);
+}
+
+#[test]
+fn history_follows_renames_and_finds_what_is_gone() {
+    let repo = Repo::sample();
+    let answer = repo.ask("history of src/x.rs");
+    answer.tells(&[
+        "4 commits by 2 people",
+        "refactor: call it x — Ada, 2026-03-01 (was `src/old.rs`)",
+        "feat: begin",
+    ]);
+    repo.ask("history of src/old.rs").tells(&["removed or renamed by"]);
+    repo.ask("history of src/y.rs").fails("unknown-path", "did you mean `src/x.rs`?");
+    repo.ask("history of `docs/use it.md`").tells(&["feat: parse"]);
+}
+
+#[test]
+fn hot_spots_commits_and_help() {
+    let repo = Repo::sample();
+    repo.ask("which files change most?").tells(&["| `src/x.rs` | 4 | 2 |"]).keeps_from(&["old.rs"]);
+    repo.ask("show commit HEAD~1").tells(&[
+        "**feat: parse**",
+        "First in `v1.1`",
+        "- `docs/use it.md` (+1 −0)",
+    ]);
+    repo.ask("show commit deadbeef").fails("unknown-revision", "did you mean `v1.1` or `v1.0`?");
+    repo.ask("good morning").tells(&["who knows src/x.rs best?", "summarise release v1.1"]);
+}
+
+#[test]
+fn a_merge_is_compared_with_its_first_parent() {
+    let repo = Repo::sample();
+    repo.run(&["checkout", "-q", "-b", "side", "HEAD~1"]).write("side.rs", "x\n").commit(
+        "Eve",
+        "2026-11-19",
+        "feat: side",
+    );
+    let name = ["-c", "user.name=Eve", "-c", "user.email=e@example.org"];
+    repo.run(&["checkout", "-q", "main"])
+        .run(&[&name[..], &["merge", "-q", "--no-ff", "-m", "merge side", "side"]].concat());
+    repo.ask("show commit HEAD")
+        .tells(&[", a merge.", "### Files (1)", "- `side.rs` (+1 −0)"])
+        .keeps_from(&["src/x.rs"]);
+}
+
+#[test]
+fn every_piece_goes_out_before_the_whole() {
+    let answer = Repo::sample().ask("summarise release v1.1");
+    let pieces = answer.host.events().into_iter().filter_map(|event| match event {
+        Event::Artifact(update) => {
+            Some((update.append, update.last_chunk, update.artifact.joined_text()))
+        }
+        Event::Status(_) | Event::Other(_) => None,
+    });
+    let pieces: Vec<_> = pieces.collect();
+    let ((_, _, whole), parts) = pieces.split_last().unwrap();
+    let joined: String = parts.iter().map(|(_, _, text)| text.as_str()).collect();
+    assert_eq!((joined.as_str(), parts.len()), (whole.as_str(), 5));
+}
+
+#[test]
+fn where_there_is_nothing_to_tell() {
+    Repo::new().ask("what changed?").fails("no-commits", "after the first `git commit`");
+    let untagged = Repo::new();
+    untagged.write("a", "a\n").commit("Ada", "2026-11-20", "begin");
+    untagged.ask("summarise the latest release").fails("no-releases", "`git tag v0.1.0`");
+    untagged.ask("help").tells(&["who knows a best?"]).keeps_from(&["release"]);
+    let nowhere = Repo(TempDir::new().unwrap());
+    nowhere.ask("what changed?").fails("not-a-repository", "`git init`");
+}
+
+#[test]
+fn a_shallow_clone_says_so() {
+    let (whole, shallow) = (Repo::sample(), Repo(TempDir::new().unwrap()));
+    let url = format!("file://{}", whole.path().display());
+    shallow.run(&["clone", "-q", "--depth", "1", &url, "."]);
+    shallow.ask("what changed this month?").tells(&["`git fetch --unshallow`"]);
+}
+
+/// Whatever a repository's configuration names as a program, none is started.
+#[test]
+fn a_hostile_configuration_runs_nothing() {
+    let repo = Repo::sample();
+    let evil = repo.path().join("evil.sh");
+    repo.write("evil.sh", "#!/bin/sh\ntouch \"$(dirname \"$0\")/ran\"\ncat\n")
+        .write(".gitattributes", "* diff=evil filter=evil\n");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&evil, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    repo.commit("Eve", "2026-11-20", "feat: trust me");
+    let evil = evil.to_str().unwrap();
+    for key in [
+        "core.pager",
+        "core.fsmonitor",
+        "core.editor",
+        "core.askPass",
+        "core.sshCommand",
+        "diff.external",
+        "diff.evil.command",
+        "diff.evil.textconv",
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "gpg.program",
+        "pager.log",
+        "pager.grep",
+        "pager.blame",
+        "credential.helper",
+    ] {
+        repo.run(&["config", key, evil]);
+    }
+    repo.run(&["config", "log.showSignature", "true"]).run(&["config", "color.ui", "always"]);
+    for question in [
+        "what changed last week?",
+        "summarise release v1.1",
+        "who knows src/x.rs best?",
+        "who works here?",
+        "when was \"parse\" introduced?",
+        "why is src/x.rs:5 here?",
+        "history of src/x.rs",
+        "hot spots",
+        "show HEAD",
+        "help",
+    ] {
+        repo.ask(question).text();
+        assert!(!repo.path().join("ran").exists(), "`{question}` ran the repository's program");
+    }
+    // The trap is real: an ordinary git falls into it.
+    git(repo.path(), &["status"], &[]);
+    assert!(repo.path().join("ran").exists());
+}
+
+/// A partial clone fetches what it lacks through a program that its configuration may name.
+#[test]
+fn a_lacking_object_is_not_fetched() {
+    let repo = Repo::sample();
+    let ran = repo.path().join("ran");
+    let remote = format!("ext::touch {}", ran.display());
+    for (key, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", remote.as_str()),
+        ("protocol.ext.allow", "always"),
+    ] {
+        repo.run(&["config", key, value]);
+    }
+    let blob = git(repo.path(), &["rev-parse", "HEAD~1:docs/use it.md"], &[]).stdout;
+    let (folder, file) = std::str::from_utf8(&blob).unwrap().trim().split_at(2);
+    std::fs::remove_file(repo.path().join(".git/objects").join(folder).join(file)).unwrap();
+    repo.ask("show commit v1.1").fails("git-failed", "unable to read");
+    repo.ask("summarise release v1.1").fails("git-failed", "unable to read");
+    assert!(!ran.exists());
+    git(repo.path(), &["show", "v1.1"], &[]);
+    assert!(ran.exists());
+}

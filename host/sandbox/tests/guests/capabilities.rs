@@ -1,0 +1,79 @@
+//! A guest holds the overlap of what it asks and what it is granted, and nothing by default.
+
+use crate::stage::Stage;
+use a2a_hub_sandbox::capability::tasks::Need;
+
+#[tokio::test]
+async fn process_granted() {
+    let stage = Stage::granting();
+    assert_eq!(stage.said("sleep 0").await, "exit 0");
+    let launched = &stage.seen().launched;
+    assert_eq!(
+        (launched[0].program.as_str(), launched[0].args.as_slice()),
+        ("sleep", ["0".to_owned()].as_slice())
+    );
+}
+
+#[tokio::test]
+async fn process_denied() {
+    let nothing = Stage::default().said("sleep 0").await;
+    assert!(nothing.starts_with("denied: run `sleep`: not granted"), "{nothing}");
+    assert!(nothing.contains("[agents.test-guest.grant.process.sleep]"), "{nothing}");
+
+    let stage = Stage::granting();
+    let never = stage.said("exec never-granted x").await;
+    assert!(never.starts_with("denied: run `never-granted`: not granted"), "{never}");
+    let unasked = stage.said("exec rm -rf /").await;
+    assert!(unasked.contains("this agent's manifest does not ask for it"), "{unasked}");
+    let path = stage.said("exec /bin/sleep 0").await;
+    assert!(path.starts_with("denied: run `/bin/sleep`"), "{path}");
+    let option = stage.said("exec sleep --help").await;
+    assert!(option.contains("none of the allowed forms fits"), "{option}");
+    assert!(stage.seen().launched.is_empty());
+}
+
+#[tokio::test]
+async fn memory_granted() {
+    let stage = Stage::granting();
+    assert_eq!(stage.said("remember colour blue").await, "colour is 4 bytes");
+    assert_eq!(stage.said("recall colour").await, "blue");
+    assert_eq!(stage.said("recall shape").await, "nothing");
+    let key = "k".repeat(257);
+    let long = stage.said(&format!("remember {key} x")).await;
+    assert!(long.starts_with("invalid: a key is 1 to 256 bytes"), "{long}");
+}
+
+#[tokio::test]
+async fn memory_denied() {
+    let said = Stage::default().said("remember colour blue").await;
+    assert!(said.starts_with("denied: remember values: not granted"), "{said}");
+}
+
+#[tokio::test]
+async fn asking_the_client() {
+    let stage = Stage::default();
+    assert_eq!(stage.said("ask").await, "you asked: what do you say?");
+    assert_eq!(stage.said("auth").await, "you asked: who are you?");
+    let needs: Vec<_> = stage.seen().asked.iter().map(|(need, _)| *need).collect();
+    assert_eq!(needs, [Need::Input, Need::Auth]);
+}
+
+#[tokio::test]
+async fn http_delegate_and_wait_are_denied() {
+    let stage = Stage::granting();
+    assert!(stage.said("fetch http://127.0.0.1/").await.starts_with("denied: fetch"));
+    assert!(stage.said("delegate echo").await.starts_with("denied: call another agent"));
+    let why = stage.failure("wait").await.to_string();
+    assert!(why.contains("`wait.poll` is denied"), "{why}");
+}
+
+#[tokio::test]
+async fn the_world_outside_is_not_there() {
+    let stage = Stage::granting();
+    for name in ["PATH", "HOME"] {
+        assert!(stage.said(&format!("env {name}")).await.starts_with("absent"), "{name}");
+    }
+    for path in ["/etc/passwd", ".", "/proc/self/environ"] {
+        assert!(stage.said(&format!("read {path}")).await.starts_with("refused"), "{path}");
+    }
+}

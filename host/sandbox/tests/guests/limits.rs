@@ -1,0 +1,150 @@
+//! A greedy, broken or stubborn guest costs its own task and nothing else.
+
+use crate::stage::{DEADLINE, Stage};
+use a2a_hub_protocol::task::TaskState;
+use a2a_hub_sandbox::{Ended, Engine, EngineSettings, Failure, Limits};
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+#[tokio::test]
+async fn a_panic_says_where() {
+    let Failure::Trapped(why) = Stage::default().failure("panic").await else { panic!() };
+    assert!(why.starts_with("panicked at") && why.contains("as told"), "{why}");
+}
+
+#[tokio::test]
+async fn a_trap_says_which() {
+    let Failure::Trapped(why) = Stage::default().failure("trap").await else { panic!() };
+    assert!(why.contains("unreachable"), "{why}");
+}
+
+#[tokio::test]
+async fn endless_recursion_ends() {
+    let Failure::Trapped(why) = Stage::default().failure("recurse").await else { panic!() };
+    // Which of the two stacks ends first is the compiler's choice.
+    assert!(why.contains("call stack exhausted") || why.contains("out of bounds memory"), "{why}");
+}
+
+/// Two spinners on one thread, and a third guest that wants to get its work done between them.
+#[tokio::test]
+async fn a_spinner_uses_up_its_own_time_only() {
+    let stage = Stage::limited(Limits { cpu: Duration::from_millis(300), ..Limits::default() });
+    let (mut one, mut two) = (stage.start("spin"), stage.start("spin"));
+    tokio::task::yield_now().await;
+    let begun = Instant::now();
+    assert!(matches!(stage.run("flood 10").await, Ended::Status { .. }));
+    assert!(begun.elapsed() < Duration::from_millis(250), "{:?}", begun.elapsed());
+    for spinner in [&mut one, &mut two] {
+        let ended = timeout(DEADLINE, spinner.ended()).await.expect("a spinner is ended");
+        let Ended::Failed(Failure::Exhausted(why)) = ended else { panic!("{ended:?}") };
+        assert!(why.contains("300ms of CPU time") && why.contains("cpu_ms"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn waiting_is_not_working() {
+    let limits = Limits { cpu: Duration::from_millis(100), ..Limits::default() };
+    let stage = Stage { limits, ..Stage::granting() };
+    assert_eq!(stage.said("sleep 0.5").await, "exit 0");
+}
+
+#[tokio::test]
+async fn memory_is_refused_beyond_the_limit() {
+    let stage = Stage::limited(Limits { memory_bytes: 24 << 20, ..Limits::default() });
+    let said = stage.said("bomb").await;
+    let mib: usize = said["refused after ".len()..].trim_end_matches(" MiB").parse().unwrap();
+    assert!((8..24).contains(&mib), "{said}");
+}
+
+#[tokio::test]
+async fn a_flood_ends_at_the_output_limit() {
+    let stage = Stage::limited(Limits { events: 500, ..Limits::default() });
+    let Failure::Exhausted(why) = stage.failure("flood-forever").await else { panic!() };
+    assert!(why.contains("output limit") && why.contains("`events`"), "{why}");
+    assert_eq!(stage.seen().events.len(), 500);
+
+    let stage = Stage::limited(Limits { output_bytes: 100_000, ..Limits::default() });
+    assert!(matches!(stage.failure("flood-forever").await, Failure::Exhausted(_)));
+    assert!(stage.seen().events.len() < 100, "a kilobyte each");
+}
+
+#[tokio::test]
+async fn one_huge_event_is_refused() {
+    assert_eq!(Stage::default().said("big 1000000").await, "1000000 bytes");
+    let stage = Stage::default();
+    assert!(matches!(stage.run("big 20000000").await, Ended::Failed(Failure::Trapped(_))));
+    assert!(stage.seen().events.is_empty());
+}
+
+#[tokio::test]
+async fn a_chatty_log_is_cut() {
+    let stage = Stage::limited(Limits { log_bytes: 1_000, ..Limits::default() });
+    assert_eq!(stage.said("log-flood 10000").await, "10000 lines");
+    let seen = stage.seen();
+    assert!(seen.logged.len() < 200);
+    assert!(seen.logged.last().unwrap().starts_with("log limit reached"));
+}
+
+#[tokio::test]
+async fn a_cancelled_wait_ends_at_once() {
+    let stage = Stage::granting();
+    let mut guest = stage.start("sleep 600");
+    while stage.seen().launched.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    guest.cancel();
+    let ended = timeout(Duration::from_secs(1), guest.ended()).await.expect("it heeds cancel");
+    assert_eq!(ended, Ended::Failed(Failure::Cancelled));
+}
+
+#[tokio::test]
+async fn a_guest_that_ignores_cancel_is_ended() {
+    let stage =
+        Stage { limits: Limits { cpu: DEADLINE, ..Limits::default() }, ..Stage::granting() };
+    for stubborn in ["ignore-cancel", "spin"] {
+        let mut guest = stage.start(stubborn);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        guest.cancel();
+        let heeded = timeout(Duration::from_millis(200), guest.ended()).await;
+        assert!(heeded.is_err(), "{stubborn} heeded cancel");
+        timeout(Duration::from_secs(1), guest.end()).await.expect("it can be ended anyway");
+    }
+}
+
+#[tokio::test]
+async fn a_full_pool_refuses_and_recovers() {
+    let engine = Engine::new(&EngineSettings { max_instances: 2, ..Default::default() }).unwrap();
+    let stage = Stage { engine: Some(engine), ..Stage::granting() };
+    let mut held = [stage.start("sleep 600"), stage.start("sleep 600")];
+    while stage.seen().launched.len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let Failure::Unavailable(why) = stage.failure("reply x").await else { panic!() };
+    assert!(why.contains("as many agents are running as this hub holds"), "{why}");
+    held[0].end().await;
+    assert!(matches!(stage.run("reply x").await, Ended::Reply(_)));
+}
+
+#[tokio::test]
+async fn a_status_that_is_not_the_guests_to_say_is_refused() {
+    let said = Stage::default().said("final-by-emit").await;
+    assert!(said.starts_with("invalid: emit a status that is completed"), "{said}");
+    let Failure::Invalid(why) = Stage::default().failure("open-outcome").await else { panic!() };
+    assert!(why.contains("the agent returned while working"), "{why}");
+    let said = Stage::default().said("bad-json").await;
+    assert!(said.starts_with("invalid: metadata is not JSON"), "{said}");
+}
+
+#[tokio::test]
+async fn every_way_to_end_is_told() {
+    let stage = Stage::default();
+    let state = async |text: &str| match stage.run(text).await {
+        Ended::Status { state, .. } => state,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(state("reject").await, TaskState::Rejected);
+    assert_eq!(state("fail").await, TaskState::Failed);
+    assert_eq!(state("no-outcome-message").await, TaskState::Completed);
+    let Ended::Reply(message) = stage.run("reply hi").await else { panic!() };
+    assert_eq!(message.joined_text(), "hi");
+}

@@ -1,0 +1,86 @@
+//! What is not an agent of this contract is refused, with a word on why.
+
+use crate::stage::{ENGINE, agent, component};
+use a2a_hub_protocol::operation::HealthStatus;
+use a2a_hub_sandbox::{Call, Limits, LoadError, Plugin, guest};
+use std::time::Duration;
+
+fn refused(bytes: &[u8]) -> String {
+    Plugin::compile(&ENGINE, bytes).expect_err("it is no agent").to_string()
+}
+
+fn wat(text: &str) -> Vec<u8> {
+    wat::parse_str(text).unwrap()
+}
+
+#[test]
+fn what_is_no_component_is_refused() {
+    assert_eq!(refused(b""), "it is not WebAssembly");
+    assert_eq!(refused(b"#!/bin/sh\n"), "it is not WebAssembly");
+    assert!(refused(&wat("(module)")).contains("build it for the target wasm32-wasip2"));
+}
+
+#[test]
+fn half_a_file_is_refused() {
+    let whole = component("echo");
+    for part in [8, 9, 100, whole.len() / 2, whole.len() - 1] {
+        let why = refused(&whole[..part]);
+        let invalid = why.starts_with("it is not a valid component");
+        assert!(invalid || why.contains("does not fit the contract"), "{part} bytes: {why}");
+    }
+}
+
+#[test]
+fn another_contract_is_refused() {
+    let nothing = refused(&wat("(component)"));
+    assert!(nothing.starts_with("it does not fit the contract a2a:hub@0.1.0"), "{nothing}");
+    assert!(nothing.contains("a2a:hub/agent@0.1.0"), "{nothing}");
+    let foreign = refused(&wat(r#"(component (import "other:host/door" (func)))"#));
+    assert!(foreign.contains("other:host/door"), "{foreign}");
+}
+
+/// Half an agent: it exports the interface, but only one of its five functions.
+#[test]
+fn an_agent_without_all_five_functions_is_refused() {
+    let why = refused(&wat(
+        r#"(component
+          (core module $m (func (export "f") (result i32) i32.const 0) (memory (export "memory") 1))
+          (core instance $i (instantiate $m))
+          (alias core export $i "f" (core func $f))
+          (alias core export $i "memory" (core memory $memory))
+          (func $card (result string) (canon lift (core func $f) (memory $memory)))
+          (instance $agent (export "card" (func $card)))
+          (export "a2a:hub/agent@0.1.0" (instance $agent)))"#,
+    ));
+    assert!(why.starts_with("it does not fit the contract"), "{why}");
+}
+
+#[tokio::test]
+async fn a_card_is_asked_for_without_any_capability() {
+    let card = Plugin::compile(&ENGINE, &component("git-historian")).unwrap().card(&agent()).await;
+    let card = card.unwrap();
+    assert!(!card.skills.is_empty());
+    assert_eq!(card.name, "git-historian");
+}
+
+#[test]
+fn a_manifest_travels_in_the_component() {
+    let plugin = Plugin::compile(&ENGINE, &component("claude-code")).unwrap();
+    assert!(plugin.ask().process.contains_key("claude"));
+    assert_eq!(plugin.digest().len(), 64);
+    assert!(Plugin::compile(&ENGINE, &component("echo")).unwrap().ask().process.is_empty());
+}
+
+#[tokio::test]
+async fn an_agent_whose_program_is_missing_says_so() {
+    let plugin = Plugin::compile(&ENGINE, &component("git-historian")).unwrap();
+    let limits = Limits { cpu: Duration::from_secs(2), ..Limits::default() };
+    let report = guest::health(&plugin, Call::bare(agent(), limits)).await.unwrap();
+    assert_eq!(report.status, HealthStatus::Unhealthy);
+}
+
+#[test]
+fn errors_fit_in_a_sentence() {
+    let why = LoadError::Silent("it took longer than 2s".to_owned()).to_string();
+    assert_eq!(why, "it did not say its card: it took longer than 2s");
+}

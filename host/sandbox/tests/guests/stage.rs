@@ -1,0 +1,230 @@
+//! A place for guests to run in: the hub's side of each capability, scripted.
+
+use a2a_hub_core::grant::{Grant, Held, overlap};
+use a2a_hub_protocol::{
+    id::{AgentId, ContextId, TaskId},
+    message::{Message, Role, joined_text},
+    task::{Task, TaskState, TaskStatus},
+};
+use a2a_hub_sandbox::{
+    Call, Ended, Engine, EngineSettings, Failure, Guest, Limits, Plugin,
+    capability::{
+        Ports,
+        memory::MemoryPort,
+        process::{ChildPort, Launch, ProcessPort, Said},
+        tasks::{Emitted, Need, TaskPort},
+    },
+    guest::Work,
+};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::{Arc, LazyLock, Mutex},
+    time::Duration,
+};
+use tokio::time::timeout;
+
+/// No test waits longer than this.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
+pub(crate) static ENGINE: LazyLock<Engine> =
+    LazyLock::new(|| Engine::new(&EngineSettings::default()).unwrap());
+
+static TEST_GUEST: LazyLock<Plugin> =
+    LazyLock::new(|| Plugin::compile(&ENGINE, &component("test-guests")).unwrap());
+
+/// The component that `cargo xtask guests` made of a package.
+pub(crate) fn component(package: &str) -> Vec<u8> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let file = root.join("target/components").join(package).with_extension("wasm");
+    fs::read(&file).unwrap_or_else(|why| {
+        panic!("read {}: {why}; `cargo xtask guests` builds it", file.display())
+    })
+}
+
+pub(crate) fn agent() -> AgentId {
+    AgentId::parse("test-guest").unwrap()
+}
+
+/// What the hub saw of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) events: Vec<Emitted>,
+    pub(crate) asked: Vec<(Need, String)>,
+    pub(crate) launched: Vec<Launch>,
+    pub(crate) logged: Vec<String>,
+}
+
+/// The hub's side of everything.
+#[derive(Default)]
+pub(crate) struct Stage {
+    pub(crate) limits: Limits,
+    pub(crate) grant: Grant,
+    pub(crate) engine: Option<Engine>,
+    pub(crate) seen: Arc<Mutex<Seen>>,
+    pub(crate) values: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+}
+
+impl Stage {
+    pub(crate) fn limited(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Everything the guest asks for, but what no test grants.
+    pub(crate) fn granting() -> Self {
+        let mut grant = Grant::everything(TEST_GUEST.ask());
+        grant.process.remove("never-granted");
+        Self { grant, ..Self::default() }
+    }
+
+    fn plugin(&self) -> Plugin {
+        match &self.engine {
+            Some(engine) => Plugin::compile(engine, &component("test-guests")).unwrap(),
+            None => TEST_GUEST.clone(),
+        }
+    }
+
+    fn call(&self, plugin: &Plugin) -> Call {
+        let held = overlap(plugin.ask(), &self.grant);
+        let seen = Arc::clone(&self.seen);
+        let log = move |_, line: &str| seen.lock().unwrap().logged.push(line.to_owned());
+        let memory = held.memory_bytes.map(|_| Arc::new(Values(Arc::clone(&self.values))) as _);
+        let ports = Ports {
+            tasks: Some(Arc::new(Listener(Arc::clone(&self.seen)))),
+            process: Some(Arc::new(Sleeper(Arc::clone(&self.seen)))),
+            memory,
+            log: Some(Arc::new(log)),
+        };
+        Call {
+            agent: agent(),
+            limits: self.limits,
+            held: Arc::new(Held { ..held }),
+            ports: Arc::new(ports),
+            working_directory: None,
+        }
+    }
+
+    /// Sets a guest to work on `text`.
+    pub(crate) fn start(&self, text: &str) -> Guest {
+        let plugin = self.plugin();
+        Guest::start(&plugin, self.call(&plugin), work(text))
+    }
+
+    /// Runs a guest to its end.
+    pub(crate) async fn run(&self, text: &str) -> Ended {
+        timeout(DEADLINE, self.start(text).ended()).await.expect("the guest hangs")
+    }
+
+    /// The same, and what it says in its final status.
+    pub(crate) async fn said(&self, text: &str) -> String {
+        match self.run(text).await {
+            Ended::Status { message: Some(message), .. } => message.joined_text(),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn failure(&self, text: &str) -> Failure {
+        match self.run(text).await {
+            Ended::Failed(failure) => failure,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    pub(crate) fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap()
+    }
+}
+
+fn work(text: &str) -> Work {
+    let message = Message::text(Role::User, text);
+    let status =
+        TaskStatus { state: TaskState::Submitted, message: None, timestamp: String::new() };
+    let task = Task {
+        id: TaskId::new("t"),
+        context_id: ContextId::new("c"),
+        status,
+        artifacts: Vec::new(),
+        history: vec![message.clone()],
+        metadata: None,
+    };
+    Work { task, message, history: Vec::new(), live: true }
+}
+
+/// Takes everything, and answers every question with what was asked.
+struct Listener(Arc<Mutex<Seen>>);
+
+#[async_trait::async_trait]
+impl TaskPort for Listener {
+    async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
+        self.0.lock().unwrap().events.extend(events);
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        need: Need,
+        prompt: Message,
+        _timeout: Option<Duration>,
+    ) -> Result<Message, Failure> {
+        let question = joined_text(&prompt.parts);
+        self.0.lock().unwrap().asked.push((need, question.clone()));
+        Ok(Message::text(Role::User, format!("you asked: {question}")))
+    }
+}
+
+/// Runs no program but waits as long as its argument says, as `sleep` would.
+struct Sleeper(Arc<Mutex<Seen>>);
+
+#[async_trait::async_trait]
+impl ProcessPort for Sleeper {
+    async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
+        let seconds = launch.args.first().and_then(|arg| arg.parse().ok()).unwrap_or(0.0);
+        self.0.lock().unwrap().launched.push(launch);
+        Ok(Box::new(Asleep(Duration::from_secs_f64(seconds))))
+    }
+}
+
+struct Asleep(Duration);
+
+#[async_trait::async_trait]
+impl ChildPort for Asleep {
+    async fn next(&mut self) -> Result<Said, Failure> {
+        tokio::time::sleep(self.0).await;
+        Ok(Said::Code(0))
+    }
+
+    async fn write(&mut self, _bytes: &[u8]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn close_stdin(&mut self) {}
+
+    fn interrupt(&mut self) {}
+
+    fn kill(&mut self) {}
+}
+
+struct Values(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
+
+#[async_trait::async_trait]
+impl MemoryPort for Values {
+    async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+        Ok(self.0.lock().unwrap().get(key).cloned())
+    }
+
+    async fn set(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
+        self.0.lock().unwrap().insert(key.to_owned(), value);
+        Ok(())
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), Failure> {
+        self.0.lock().unwrap().remove(key);
+        Ok(())
+    }
+
+    async fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure> {
+        let values = self.0.lock().unwrap();
+        Ok(values.keys().filter(|key| key.starts_with(prefix)).cloned().collect())
+    }
+}

@@ -1,0 +1,182 @@
+//! The command line, as typed.
+
+use crate::stage::{hub_with_guest, no_program_left};
+use a2a_hub_tests::TestHub;
+use anyhow::{Context as _, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::{path::Path, process::Stdio, time::Duration};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
+    process::Command,
+    time::timeout,
+};
+
+/// What a command came to.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+#[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
+fn command(socket: &Path, home: &Path, args: &[&str]) -> Result<Command> {
+    let mut command = Command::new(a2a_hub_tests::hub_binary()?);
+    command.arg("--socket").arg(socket).args(args);
+    command.env_clear().env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.current_dir(home).kill_on_drop(true);
+    Ok(command)
+}
+
+async fn finish(mut command: Command) -> Result<Ran> {
+    let output = timeout(Duration::from_secs(60), command.output()).await.context("it hangs")??;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+    Ok(Ran { code: output.status.code(), stdout, stderr })
+}
+
+/// Runs `a2a-hub` against a hub.
+pub(crate) async fn run(hub: &TestHub, args: &[&str]) -> Result<Ran> {
+    let mut command = command(hub.socket(), &hub.home(), args)?;
+    command.current_dir(hub.workspace());
+    finish(command).await
+}
+
+#[tokio::test]
+async fn send_prints_the_answer_and_nothing_else() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let ran = run(&hub, &["send", "echo", "hello there"]).await?;
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (Some(0), "hello there\n", "")
+    );
+    let ran = run(&hub, &["send", "guest", "flood 3", "--stream"]).await?;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "1\n2\n3\n"));
+    let ran = run(&hub, &["--format", "json", "send", "guest", "flood 2", "--stream"]).await?;
+    let kinds: Result<Vec<_>, _> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).map(|event| event["kind"].to_string()))
+        .collect();
+    assert_eq!(
+        kinds?,
+        [
+            "\"task\"",
+            "\"status-update\"",
+            "\"artifact-update\"",
+            "\"artifact-update\"",
+            "\"status-update\""
+        ]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn exit_codes_tell_what_happened() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let failed = run(&hub, &["send", "guest", "fail"]).await?;
+    assert_eq!((failed.code, failed.stderr.trim()), (Some(1), "failed, as told"));
+    assert_eq!(run(&hub, &["send", "guest", "reject"]).await?.code, Some(1));
+    let asks = run(&hub, &["send", "guest", "ask"]).await?;
+    assert_eq!(asks.code, Some(3));
+    assert!(asks.stderr.contains("what do you say?"), "{}", asks.stderr);
+    let task = asks.stderr.split("--task ").nth(1).and_then(|rest| rest.split(' ').next());
+    let task = task.context("it does not say how to answer")?;
+    let answered = run(&hub, &["send", "guest", "--task", task, "the left one"]).await?;
+    assert_eq!((answered.code, answered.stdout.as_str()), (Some(0), "the left one\n"));
+
+    let unknown = run(&hub, &["send", "nobody", "hi"]).await?;
+    assert_eq!(unknown.code, Some(2));
+    assert!(
+        unknown.stderr.contains("no agent is called `nobody`; there are claude-code, echo"),
+        "{}",
+        unknown.stderr
+    );
+    assert_eq!(run(&hub, &["send", "guest"]).await?.code, Some(2), "no message");
+    assert_eq!(run(&hub, &["fly"]).await?.code, Some(2), "no such command");
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_a_hub_it_says_how_to_start_one() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    for args in [&["status"][..], &["stop"], &["agents"], &["send", "echo", "hi"]] {
+        let ran = finish(command(&dir.path().join("none.sock"), dir.path(), args)?).await?;
+        assert_eq!(ran.code, Some(2), "{args:?}");
+        assert!(ran.stderr.contains("start it with `a2a-hub start`"), "{}", ran.stderr);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn status_and_agents_are_for_people() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let status = run(&hub, &["status"]).await?;
+    assert!(status.stdout.contains("tasks   0 active, 0 in all"), "{}", status.stdout);
+    let agents = run(&hub, &["agents", "--health"]).await?;
+    assert!(agents.stdout.contains("asks to run `never-granted`"), "{}", agents.stdout);
+    let json = run(&hub, &["--format", "json", "agents"]).await?;
+    let agents: Value = serde_json::from_str(&json.stdout)?;
+    assert_eq!(agents.as_array().map(Vec::len), Some(4));
+    Ok(())
+}
+
+#[tokio::test]
+async fn start_and_stop_in_the_background() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
+    let started = run(&["start", "--http-port", "0"]).await?;
+    assert_eq!(started.code, Some(0), "{}", started.stderr);
+    assert!(started.stdout.starts_with("the hub is up"), "{}", started.stdout);
+    let again = run(&["start", "--http-port", "0"]).await?;
+    assert_eq!(again.code, Some(2));
+    assert!(again.stderr.contains("one is running already"), "{}", again.stderr);
+    assert_eq!(run(&["send", "echo", "hi"]).await?.stdout, "hi\n");
+    let stopped = run(&["stop"]).await?;
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "the hub is stopped\n"));
+    assert!(!socket.exists());
+    no_program_left(&dir.path().join(".a2a-hub"), Duration::from_secs(1)).await
+}
+
+#[tokio::test]
+async fn a_hub_that_cannot_start_says_why() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let port = taken.local_addr()?.port().to_string();
+    let ran = finish(command(&socket, dir.path(), &["start", "--http-port", &port])?).await?;
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("choose another port with `--http-port`"), "{}", ran.stderr);
+
+    std::fs::create_dir_all(dir.path().join(".a2a-hub"))?;
+    std::fs::write(dir.path().join(".a2a-hub/config.toml"), "[agents.echo]\nenabeld = true")?;
+    let ran = finish(command(&socket, dir.path(), &["start"])?).await?;
+    assert!(ran.stderr.contains("enabeld") && ran.stderr.contains("enabled"), "{}", ran.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn ctrl_c_cancels_the_task() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let mut command = command(
+        hub.socket(),
+        &hub.home(),
+        &["send", "guest", "sh echo begun; sleep 600", "--stream"],
+    )?;
+    command.current_dir(hub.workspace());
+    let mut child = command.spawn()?;
+    let mut lines = BufReader::new(child.stdout.take().context("no stdout")?).lines();
+    let first = timeout(Duration::from_secs(20), lines.next_line()).await??;
+    assert_eq!(first.as_deref(), Some("begun"), "the answer comes as it is made");
+    let pid = Pid::from_raw(i32::try_from(child.id().context("it ended")?)?).context("no pid")?;
+    kill_process(pid, Signal::INT)?;
+    let status = timeout(Duration::from_secs(10), child.wait()).await??;
+    assert_eq!(status.code(), Some(130));
+    no_program_left(&hub.data_dir(), Duration::from_secs(1)).await?;
+    let mut told = String::new();
+    child.stderr.take().context("no stderr")?.read_to_string(&mut told).await?;
+    assert!(told.contains("cancelling"), "{told}");
+    Ok(())
+}

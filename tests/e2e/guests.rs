@@ -1,0 +1,51 @@
+//! A hostile guest fails its own task with a clear word, and nobody else notices.
+
+use crate::stage::{hub_with_guest, said, send, state};
+use a2a_hub_tests::Client;
+use anyhow::Result;
+use tokio::time::{Duration, Instant};
+
+#[tokio::test]
+async fn each_fault_is_told_on_its_task() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    for (text, reason, word) in [
+        ("panic", "agent_crashed", "panicked at"),
+        ("trap", "agent_crashed", "unreachable"),
+        ("recurse", "agent_crashed", ""),
+        ("spin", "limit_exceeded", "CPU time"),
+        ("flood-forever", "limit_exceeded", "output limit"),
+        ("big 20000000", "agent_crashed", ""),
+        ("open-outcome", "invalid_request", "returned while working"),
+    ] {
+        let task = send(&client, "guest", text).await?;
+        assert_eq!(state(&task), "failed", "{text}");
+        assert_eq!(task["metadata"]["reason"], reason, "{text}: {}", said(&task));
+        assert!(said(&task).contains(word), "{text}: {}", said(&task));
+    }
+    let bomb = send(&client, "guest", "bomb").await?;
+    assert!(said(&bomb).starts_with("refused after"), "{}", said(&bomb));
+    assert!(hub.log().contains("log limit reached") || !hub.log().contains("panicked at 'a2a-hub"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn others_are_served_while_some_misbehave() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let bad = ["spin", "spin", "spin", "flood-forever", "bomb", "log-flood 100000"].map(|text| {
+        let client = client.clone();
+        tokio::task::spawn(async move { send(&client, "guest", text).await })
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let begun = Instant::now();
+    for n in 0..10 {
+        let answer = send(&client, "echo", &format!("hello {n}")).await?;
+        assert_eq!(said(&answer), format!("hello {n}"));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    for bad in bad {
+        bad.await??;
+    }
+    Ok(())
+}

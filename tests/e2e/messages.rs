@@ -1,0 +1,256 @@
+//! A message is sent and answered, whatever it travels on.
+
+use crate::stage::{GRANT, eventually, get, hub_with_guest, said, send, state, stream, until};
+use a2a_hub_tests::{Client, RpcError, TestHub, message_to, test_guests};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Each case is one line of the snapshot, and both transports must give the same.
+#[tokio::test]
+async fn every_transport_gives_the_same_answers() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let mut told = Vec::new();
+    for client in [Client::http(&hub), Client::unix(&hub)] {
+        let mut lines = Vec::new();
+        for text in ["reply hi", "reject", "fail", "no-outcome-message", "flood 3", "ask"] {
+            let answer = send(&client, "guest", text).await?;
+            lines.push(format!(
+                "{text}: {} {} {:?}",
+                answer["kind"],
+                state(&answer),
+                said(&answer)
+            ));
+        }
+        for (method, params) in [
+            ("tasks/get", json!({"id": "no-such-task"})),
+            ("tasks/cancel", json!({"id": "no-such-task"})),
+            ("message/send", message_to("nobody", "hi")),
+            ("message/send", json!({})),
+            ("no/such/method", json!({})),
+        ] {
+            let refused = client.call(method, params).await.expect_err(method);
+            lines.push(format!("{method}: {}", refused.code().context("it was lost")?));
+        }
+        let (_, updates) = stream(&client, "guest", "flood 2").await?;
+        let kinds: Vec<_> =
+            updates.rest().await?.iter().map(|event| event["kind"].to_string()).collect();
+        lines.push(format!("stream: {}", kinds.join(" ")));
+        told.push(lines.join("\n"));
+    }
+    assert_eq!(told[0], told[1]);
+    let wanted = r#"reply hi: "message"  ""
+reject: "task" rejected "not today"
+fail: "task" failed "failed, as told"
+no-outcome-message: "task" completed ""
+flood 3: "task" completed "3 pieces"
+ask: "task" input-required "what do you say?"
+tasks/get: -32001
+tasks/cancel: -32001
+message/send: -32003
+message/send: -32602
+no/such/method: -32601
+stream: "status-update" "artifact-update" "artifact-update" "status-update""#;
+    assert_eq!(told[0], wanted);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stream_tells_what_the_task_then_holds() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let (id, updates) = stream(&client, "guest", "flood 300").await?;
+    let events = updates.rest().await?;
+    let pieces: Vec<_> =
+        events.iter().filter_map(|event| event["artifact"]["parts"][0]["text"].as_str()).collect();
+    assert_eq!(pieces.len(), 300, "none is lost, however fast they come");
+    assert_eq!(events.last().context("no events")?["final"], true);
+    let task = get(&client, &id).await?;
+    assert_eq!(task["artifacts"][0]["parts"][0]["text"], pieces.concat());
+    assert_eq!(task["history"][0]["parts"][0]["text"], "flood 300");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_answer_lets_the_task_go_on() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::unix(&hub);
+    let asked = send(&client, "guest", "ask").await?;
+    assert_eq!(state(&asked), "input-required");
+
+    let mut answer = message_to("guest", "the left one");
+    answer["message"]["taskId"] = asked["id"].clone();
+    let done = client.call("message/send", answer.clone()).await?;
+    assert_eq!((state(&done), said(&done)), ("completed", "the left one"));
+    let history: Vec<_> = done["history"]
+        .as_array()
+        .context("no history")?
+        .iter()
+        .map(|message| message["parts"][0]["text"].as_str().unwrap_or_default())
+        .collect();
+    assert_eq!(history, ["ask", "what do you say?", "the left one"]);
+
+    let late = client.call("message/send", answer).await.expect_err("the task is over");
+    assert_eq!(late.code(), Some(-32005), "{late}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_context_remembers_what_was_said() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let first = send(&client, "guest", "no-outcome-message").await?;
+    let mut second = message_to("guest", "history");
+    second["message"]["contextId"] = first["contextId"].clone();
+    let second = client.call("message/send", second).await?;
+    assert_eq!(second["contextId"], first["contextId"]);
+    assert_eq!(said(&second), "no-outcome-message");
+    Ok(())
+}
+
+#[tokio::test]
+async fn cancel_ends_the_task_and_its_programs() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let (id, mut updates) = stream(&client, "guest", "sh setsid sleep 600 & sleep 600").await?;
+    let data = hub.data_dir().canonicalize()?;
+    let sleeping = || a2a_hub_tests::processes_with_marker(&data).len() >= 4;
+    eventually(Duration::from_secs(5), sleeping).await?;
+
+    let cancelled = client.call("tasks/cancel", json!({ "id": id })).await?;
+    assert_eq!(state(&cancelled), "canceled");
+    assert!(a2a_hub_tests::processes_with_marker(&data).is_empty(), "no program outlives its task");
+    until(&mut updates, |event| event["status"]["state"] == "canceled").await?;
+    let again = client.call("tasks/cancel", json!({ "id": id })).await.expect_err("it is over");
+    assert_eq!(again.code(), Some(-32002));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_question_can_be_cancelled() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::unix(&hub);
+    let asked = send(&client, "guest", "auth").await?;
+    assert_eq!(state(&asked), "auth-required");
+    let cancelled = client.call("tasks/cancel", json!({ "id": asked["id"] })).await?;
+    assert_eq!(state(&cancelled), "canceled");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_task_has_so_long_and_no_longer() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::unix(&hub);
+    let mut slow = message_to("guest", "sleep 600");
+    slow["configuration"] = json!({ "timeoutMs": 300 });
+    let task = client.call("message/send", slow).await?;
+    assert_eq!(state(&task), "failed");
+    assert_eq!(task["metadata"]["reason"], "timeout");
+    assert!(said(&task).contains("longer than the 300ms"), "{}", said(&task));
+    Ok(())
+}
+
+/// A question that nobody answers does not wait for ever.
+#[tokio::test]
+async fn a_question_has_a_deadline() -> Result<()> {
+    let config = format!("{GRANT}\n[agents.guest]\nanswer_timeout_ms = 200");
+    let config = config.replacen("[agents.guest.limits]", "[agents.guest.limits] # first", 1);
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let client = Client::unix(&hub);
+    let asked = send(&client, "guest", "ask").await?;
+    let id = asked["id"].as_str().context("no id")?;
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let task = get(&client, id).await?;
+        if state(&task) == "failed" {
+            assert_eq!(task["metadata"]["reason"], "timeout");
+            return Ok(());
+        }
+    }
+    panic!("it still waits")
+}
+
+#[tokio::test]
+async fn a_program_works_only_where_it_may() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let at = |directory: &str| {
+        let mut message = message_to("guest", "sh pwd");
+        message["message"]["metadata"]["workingDirectory"] = json!(directory);
+        client.call("message/send", message)
+    };
+    let inside = at(&hub.workspace().display().to_string()).await?;
+    assert_eq!(said(&inside), "exit 0");
+    for outside in ["/", "/etc", "relative", "/no/such/directory"] {
+        let refused = at(outside).await?;
+        assert!(said(&refused).starts_with("denied: work in"), "{outside}: {}", said(&refused));
+    }
+    let dots = format!("{}/..", hub.workspace().display());
+    assert!(said(&at(&dots).await?).contains("outside the granted workspaces"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_program_gets_a_clean_environment() -> Result<()> {
+    let hub = TestHub::builder()
+        .config(GRANT)
+        .plugin("guest", test_guests()?)
+        .env("SECRET_TOKEN", "sesame")
+        .start()
+        .await?;
+    let task = send(&Client::http(&hub), "guest", "sh env").await?;
+    let environment = task["artifacts"][0]["parts"][0]["text"].as_str().context("no output")?;
+    assert!(environment.contains("LANG=C.UTF-8"), "{environment}");
+    assert!(!environment.contains("sesame"), "{environment}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn status_counts() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    send(&client, "guest", "reply x").await?;
+    send(&client, "guest", "ask").await?;
+    let status = client.call("hub/status", json!({})).await?;
+    assert_eq!((&status["activeTasks"], &status["totalTasks"]), (&json!(1), &json!(2)));
+    let agents = status["agents"].as_array().map_or(0, Vec::len);
+    assert_eq!(status["total"], json!(agents));
+    let listed = client.call("hub/agents/list", json!({ "includeHealth": true })).await?;
+    let guest = listed.as_array().and_then(|all| all.iter().find(|one| one["id"] == "guest"));
+    let guest = guest.context("the guest is not listed")?;
+    assert_eq!(guest["health"]["status"], "healthy");
+    assert_eq!(guest["notGranted"], json!(["never-granted"]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_malformed_request_says_what_is_wrong() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let client = Client::unix(&hub);
+    let mut message = message_to("echo", "hi");
+    message["message"]["parts"][0] = json!({ "kind": "text" });
+    let Err(RpcError::Refused { code, message, data }) = client.call("message/send", message).await
+    else {
+        panic!("it was taken")
+    };
+    assert_eq!(code, -32602);
+    assert!(message.contains("message.parts[0]"), "{message}");
+    assert_eq!(data, json!({ "reason": "INVALID_PARAMS", "field": "message.parts[0]" }));
+    Ok::<(), anyhow::Error>(())
+}
+
+/// Many tasks at once, each asleep, and each is answered.
+#[tokio::test]
+async fn many_tasks_at_once() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let sends = (0..100).map(|n| {
+        let client = client.clone();
+        async move { send(&client, "guest", &format!("reply {n}")).await }
+    });
+    let answers: Vec<Result<Value>> = futures::future::join_all(sends).await;
+    for (n, answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer?["parts"][0]["text"], json!(n.to_string()));
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! A component dropped into the plugins folder is an agent; one that is none is told apart.
+
+use crate::stage::{said, send};
+use a2a_hub_tests::{Client, TestHub, test_guests};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::{fs, path::PathBuf, time::Duration};
+
+fn echo() -> Result<PathBuf> {
+    Ok(test_guests()?.with_file_name("echo.wasm"))
+}
+
+/// Asks the hub for its status until it is as wanted.
+async fn status_when(client: &Client, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+    for _ in 0..500 {
+        let status = client.call("hub/status", json!({})).await?;
+        if wanted(&status) {
+            return Ok(status);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    anyhow::bail!("it does not come to that")
+}
+
+fn has(status: &Value, agent: &str) -> bool {
+    status["agents"].as_array().is_some_and(|all| all.iter().any(|one| one["id"] == agent))
+}
+
+#[tokio::test]
+async fn a_copy_under_another_name_is_another_agent() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let client = Client::unix(&hub);
+    let status = client.call("hub/status", json!({})).await?;
+    for built_in in ["claude-code", "echo", "git-historian"] {
+        assert!(has(&status, built_in), "{built_in}: {status}");
+    }
+    hub.plug("parrot", &echo()?)?;
+    status_when(&client, |status| has(status, "parrot")).await?;
+    assert_eq!(said(&send(&client, "parrot", "hello").await?), "hello");
+    hub.unplug("parrot")?;
+    status_when(&client, |status| !has(status, "parrot")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_cannot_join_is_told_and_displaces_nothing() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let client = Client::unix(&hub);
+    let folder = hub.data_dir().join("plugins");
+    hub.plug("parrot", &echo()?)?;
+    status_when(&client, |status| has(status, "parrot")).await?;
+
+    fs::write(folder.join("noise.wasm"), "not WebAssembly")?;
+    fs::write(folder.join("Bad_Name.wasm"), fs::read(echo()?)?)?;
+    hub.plug("echo", &test_guests()?)?;
+    let half = fs::read(echo()?)?;
+    fs::write(folder.join("parrot.wasm"), &half[..half.len() / 2])?;
+    let four =
+        |status: &Value| status["rejectedPlugins"].as_array().is_some_and(|all| all.len() == 4);
+    let status = status_when(&client, four).await?;
+    let why = |file: &str| -> Result<String> {
+        let all = status["rejectedPlugins"].as_array().context("none")?;
+        let one = all.iter().find(|one| one["file"] == file).context(file.to_owned())?;
+        Ok(one["error"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(why("noise.wasm")?, "it is not WebAssembly");
+    assert!(why("Bad_Name.wasm")?.contains("cannot name an agent"));
+    assert!(why("echo.wasm")?.contains("an agent called `echo` is there already, from built-in"));
+    assert!(why("parrot.wasm")?.starts_with("it is not a valid component"));
+
+    assert_eq!(said(&send(&client, "parrot", "still here").await?), "still here");
+    assert_eq!(said(&send(&client, "echo", "me too").await?), "me too");
+    hub.plug("parrot", &test_guests()?)?;
+    status_when(&client, |status| {
+        status["rejectedPlugins"].as_array().is_some_and(|all| all.len() == 3)
+    })
+    .await?;
+    assert!(said(&send(&client, "parrot", "fail").await?).contains("as told"), "replaced in place");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_plugin_is_granted_nothing_by_default() -> Result<()> {
+    let hub = TestHub::builder().plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    let process = send(&client, "guest", "sleep 0").await?;
+    assert!(said(&process).contains("[agents.guest.grant.process.sleep]"), "{}", said(&process));
+    let memory = send(&client, "guest", "remember k v").await?;
+    assert!(said(&memory).starts_with("denied: remember values"), "{}", said(&memory));
+    Ok(())
+}
+
+#[tokio::test]
+async fn memory_outlives_the_hub_and_has_a_limit() -> Result<()> {
+    let mut hub = crate::stage::hub_with_guest().await?;
+    let client = Client::http(&hub);
+    assert_eq!(said(&send(&client, "guest", "remember colour blue").await?), "colour is 4 bytes");
+    let full = send(&client, "guest", &format!("remember long {}", "x".repeat(5000))).await?;
+    assert!(said(&full).starts_with("exhausted: remember more"), "{}", said(&full));
+    hub.restart().await?;
+    assert_eq!(said(&send(&Client::http(&hub), "guest", "recall colour").await?), "blue");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_pinned_digest_must_match() -> Result<()> {
+    let pinned = format!("[agents.parrot]\nsha256 = \"{}\"", "0".repeat(64));
+    let hub = TestHub::builder().config(pinned).plugin("parrot", echo()?).start().await?;
+    let status = Client::unix(&hub).call("hub/status", json!({})).await?;
+    assert!(!has(&status, "parrot"));
+    let why = status["rejectedPlugins"][0]["error"].as_str().context("not told")?;
+    assert!(why.contains("pins 0000"), "{why}");
+    Ok(())
+}

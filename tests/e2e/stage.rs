@@ -1,0 +1,81 @@
+//! What the stories share: a hub with the test guests, and ways to wait for something.
+
+use a2a_hub_tests::{Client, TestHub, Updates, message_to, processes_with_marker, test_guests};
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use std::{path::Path, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// What the operator grants the test guests: everything but what no test grants. Little time on the processor, so that a
+/// spinner does not hold up the suite.
+pub(crate) const GRANT: &str = "
+    [agents.guest.grant.process.sleep]
+    [agents.guest.grant.process.sh]
+    [agents.guest.grant]
+    memory = true
+    [agents.guest.limits]
+    cpu_ms = 1000
+    events = 5000
+";
+
+/// A hub whose agent `guest` behaves as told.
+pub(crate) async fn hub_with_guest() -> Result<TestHub> {
+    TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await
+}
+
+/// Sends a text and waits for the end.
+pub(crate) async fn send(client: &Client, agent: &str, text: &str) -> Result<Value> {
+    client.call("message/send", message_to(agent, text)).await.context(text.to_owned())
+}
+
+/// Sends a text, and returns the task's id and what follows.
+pub(crate) async fn stream(client: &Client, agent: &str, text: &str) -> Result<(String, Updates)> {
+    let mut updates = client.stream("message/stream", message_to(agent, text)).await?;
+    let task = updates.next().await.context("the stream is empty")??;
+    let id = task["id"].as_str().context("the first event is not the task")?;
+    Ok((id.to_owned(), updates))
+}
+
+/// Waits for an event that is `wanted`.
+pub(crate) async fn until(updates: &mut Updates, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+    while let Some(event) = updates.next().await {
+        let event = event?;
+        if wanted(&event) {
+            return Ok(event);
+        }
+    }
+    bail!("the stream ended before that")
+}
+
+pub(crate) async fn get(client: &Client, task: &str) -> Result<Value> {
+    Ok(client.call("tasks/get", json!({ "id": task })).await?)
+}
+
+pub(crate) fn state(task: &Value) -> &str {
+    task["status"]["state"].as_str().unwrap_or_default()
+}
+
+/// What the agent says in the task's status.
+pub(crate) fn said(task: &Value) -> &str {
+    task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+/// Waits until no program of the hub with this data directory is left.
+pub(crate) async fn no_program_left(data: &Path, within: Duration) -> Result<()> {
+    let data = data.canonicalize()?;
+    eventually(within, || processes_with_marker(&data).is_empty())
+        .await
+        .with_context(|| format!("programs are left: {:?}", processes_with_marker(&data)))
+}
+
+/// Waits until something is so.
+pub(crate) async fn eventually(within: Duration, mut so: impl FnMut() -> bool) -> Result<()> {
+    let deadline = Instant::now() + within;
+    while !so() {
+        if Instant::now() > deadline {
+            bail!("it is not so after {within:?}");
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
