@@ -1,5 +1,7 @@
 //! Artifacts: what a task produces, whole or growing.
 
+use std::time::{Duration, Instant};
+
 use serde::Serialize;
 
 use crate::context::json;
@@ -8,6 +10,17 @@ use crate::{Artifact, ArtifactUpdate, Context, Failure, Part};
 
 /// A chunk this long is worth an event of its own; shorter ones wait for company.
 const WORTH_SENDING: usize = 512;
+
+/// What waited this long goes out: a model writes steadily, and its reader wants to read along.
+const LONG_ENOUGH: Duration = Duration::from_millis(100);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a guest has no other clock, and no test that pauses it"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
 
 impl Artifact {
     /// An artifact of these parts.
@@ -64,19 +77,22 @@ impl Artifact {
 /// A text artifact that grows while it is written.
 ///
 /// The first delta goes out at once, so that the listener sees a beginning; later ones are gathered until they are
-/// worth an event or the writer calls [`flush`](Self::flush), best done when it has nothing more to read for a moment.
+/// worth an event, or the first of them has waited for a tenth of a second, or the writer calls
+/// [`flush`](Self::flush), best done when it has nothing more to read for a moment.
 /// The chunks are provisional: [`finish`](Self::finish) replaces them by the whole text, so that a retry inside the
 /// stream leaves no trace. Nothing but that goes out when nobody listens.
 pub struct TextStream<'a> {
     ctx: &'a Context,
     id: String,
     unsent: String,
+    /// Since when the oldest of it waits.
+    waits_since: Option<Instant>,
     begun: bool,
 }
 
 impl<'a> TextStream<'a> {
     pub(crate) fn new(ctx: &'a Context, id: String) -> Self {
-        Self { ctx, id, unsent: String::new(), begun: false }
+        Self { ctx, id, unsent: String::new(), waits_since: None, begun: false }
     }
 
     /// Adds text.
@@ -85,7 +101,10 @@ impl<'a> TextStream<'a> {
             return Ok(());
         }
         self.unsent.push_str(delta);
-        let worth_sending = !self.begun || self.unsent.len() >= WORTH_SENDING;
+        let waits_since = *self.waits_since.get_or_insert_with(now);
+        let worth_sending = !self.begun
+            || self.unsent.len() >= WORTH_SENDING
+            || waits_since.elapsed() >= LONG_ENOUGH;
         if worth_sending { self.flush() } else { Ok(()) }
     }
 
@@ -99,6 +118,7 @@ impl<'a> TextStream<'a> {
         if self.unsent.is_empty() {
             return Ok(());
         }
+        self.waits_since = None;
         let artifact = Artifact::text(&self.id, std::mem::take(&mut self.unsent));
         let append = std::mem::replace(&mut self.begun, true);
         self.ctx.emit([ArtifactUpdate { artifact, append, last_chunk: false }])
@@ -107,6 +127,7 @@ impl<'a> TextStream<'a> {
     /// Begins anew: the next delta replaces what was sent so far.
     pub fn restart(&mut self) {
         self.unsent.clear();
+        self.waits_since = None;
         self.begun = false;
     }
 

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Duration,
 };
+use tokio::time::Instant;
 
 /// A hub and a model server for its claude.
 struct Stage {
@@ -70,7 +71,7 @@ const KEY: Option<&str> = Some("sk-test");
 async fn a_plain_answer_is_streamed() -> Result<()> {
     let stage = stage!(KEY);
     let client = stage.client();
-    let prompt = "-x --help @/etc/hostname [[slow:20]] [[words:12]]";
+    let prompt = "-x --help @/etc/hostname [[slow:60]] [[words:12]]";
     let (id, updates) = stream(&client, "claude-code", prompt).await?;
     let events = updates.rest().await?;
     let chunks: Vec<_> = events.iter().filter(|event| event["kind"] == "artifact-update").collect();

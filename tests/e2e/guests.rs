@@ -3,7 +3,10 @@
 use crate::stage::{hub_with_guest, said, send, state};
 use a2a_hub_tests::Client;
 use anyhow::Result;
-use tokio::time::{Duration, Instant};
+use tokio::{
+    task::JoinSet,
+    time::{Duration, Instant},
+};
 
 #[tokio::test]
 async fn each_fault_is_told_on_its_task() -> Result<()> {
@@ -33,10 +36,11 @@ async fn each_fault_is_told_on_its_task() -> Result<()> {
 async fn others_are_served_while_some_misbehave() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
-    let bad = ["spin", "spin", "spin", "flood-forever", "bomb", "log-flood 100000"].map(|text| {
+    let mut bad = JoinSet::new();
+    for text in ["spin", "spin", "spin", "flood-forever", "bomb", "log-flood 100000"] {
         let client = client.clone();
-        tokio::task::spawn(async move { send(&client, "guest", text).await })
-    });
+        bad.spawn(async move { send(&client, "guest", text).await });
+    }
     tokio::time::sleep(Duration::from_millis(100)).await;
     let begun = Instant::now();
     for n in 0..10 {
@@ -44,8 +48,8 @@ async fn others_are_served_while_some_misbehave() -> Result<()> {
         assert_eq!(said(&answer), format!("hello {n}"));
     }
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    for bad in bad {
-        bad.await??;
+    while let Some(ended) = bad.join_next().await {
+        ended??;
     }
     Ok(())
 }

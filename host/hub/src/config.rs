@@ -266,6 +266,7 @@ pub fn default_data_dir() -> Result<PathBuf, ConfigError> {
 }
 
 /// The hub's own environment, read when a program is started: only what a grant passes on leaves it.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 pub fn environment(names: &BTreeSet<String>) -> Vec<(String, String)> {
     names.iter().filter_map(|name| Some((name.clone(), env::var(name).ok()?))).collect()
 }

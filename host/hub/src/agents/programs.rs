@@ -159,16 +159,17 @@ impl ProcessPort for OwnedPrograms {
         let env = programs.environment(&launch, &path);
         let owner = self.owner.clone();
         let launch = crate::process::Launch { owner, program: path, args: launch.args, env, cwd };
-        let child = programs.supervisor.spawn(launch).await.map_err(not_started)?;
+        let child = programs.supervisor.spawn(launch).await.map_err(|why| not_started(&why))?;
         Ok(Box::new(Running { child, _permit: permit }))
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "the rest is the system's own trouble")]
-fn not_started(why: SpawnError) -> Failure {
-    match why {
-        SpawnError::TooLong { .. } => Failure::Invalid(why.to_string()),
-        _ => Failure::Unavailable(why.to_string()),
+/// What a guest is told of it: arguments too long are its own fault, the rest is this machine's.
+fn not_started(why: &SpawnError) -> Failure {
+    if matches!(why, SpawnError::TooLong { .. }) {
+        Failure::Invalid(why.to_string())
+    } else {
+        Failure::Unavailable(why.to_string())
     }
 }
 

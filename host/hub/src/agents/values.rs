@@ -21,26 +21,30 @@ impl Values {
 #[async_trait::async_trait]
 impl MemoryPort for Values {
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
-        self.storage.recall(&self.agent, key).await.map_err(failure)
+        self.storage.recall(&self.agent, key).await.map_err(|why| failure(&why))
     }
 
     async fn set(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
-        self.storage.remember(&self.agent, key, value, self.max_bytes).await.map_err(failure)
+        self.storage
+            .remember(&self.agent, key, value, self.max_bytes)
+            .await
+            .map_err(|why| failure(&why))
     }
 
     async fn delete(&self, key: &str) -> Result<(), Failure> {
-        self.storage.forget(&self.agent, key).await.map_err(failure)
+        self.storage.forget(&self.agent, key).await.map_err(|why| failure(&why))
     }
 
     async fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure> {
-        self.storage.keys(&self.agent, prefix).await.map_err(failure)
+        self.storage.keys(&self.agent, prefix).await.map_err(|why| failure(&why))
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "to a guest the store works or does not")]
-fn failure(why: StorageError) -> Failure {
-    match why {
-        StorageError::Full { .. } => Failure::Exhausted(why.to_string()),
-        _ => Failure::Unavailable(why.to_string()),
+/// What a guest is told: its memory is full, or the store does not work.
+fn failure(why: &StorageError) -> Failure {
+    if matches!(why, StorageError::Full { .. }) {
+        Failure::Exhausted(why.to_string())
+    } else {
+        Failure::Unavailable(why.to_string())
     }
 }

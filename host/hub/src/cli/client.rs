@@ -25,12 +25,16 @@ impl Client {
     /// Connects to the hub that `global` names.
     pub(super) async fn connect(global: &Global) -> anyhow::Result<Self> {
         let path = global.socket_path()?;
-        Self::to(&path).await.map_err(|why| match why.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => anyhow!(
-                "connect to the hub: nothing listens on {}; start it with `a2a-hub start`",
-                path.display()
-            ),
-            _ => anyhow!("connect to the hub on {}: {why}", path.display()),
+        let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
+        Self::to(&path).await.map_err(|why| {
+            let path = path.display();
+            if absent.contains(&why.kind()) {
+                anyhow!(
+                    "connect to the hub: nothing listens on {path}; start it with `a2a-hub start`"
+                )
+            } else {
+                anyhow!("connect to the hub on {path}: {why}")
+            }
         })
     }
 

@@ -9,7 +9,7 @@ pub(super) fn status(global: &Global) -> anyhow::Result<Exit> {
     match global.format {
         Format::Json => print(&format!("{status}\n"))?,
         Format::Pretty => {
-            print(&status_text(&status, &global.socket_path()?.display().to_string())?)?
+            print(&status_text(&status, &global.socket_path()?.display().to_string())?)?;
         }
     }
     Ok(Exit::Done)
@@ -119,13 +119,27 @@ mod tests {
             {"id": "parrot", "source": "parrot.wasm", "card": {"description": "Says it again."}, "notGranted": ["git"]},
         ]);
         let rejected = json!([{"file": "x.wasm", "error": "it is not WebAssembly"}]);
-        insta::assert_snapshot!(agents_text(&agents, &rejected).unwrap(), @"");
+        insta::assert_snapshot!(agents_text(&agents, &rejected).unwrap(), @r"
+        claude-code        degraded (2.1.329)       built-in
+            Anthropic's coding agent.
+            not logged in
+            to mend it: claude /login
+        parrot                                      parrot.wasm
+            Says it again.
+            asks to run `git`, which is not granted; `[agents.parrot.grant.process.git]` in the configuration allows it
+        not loaded: x.wasm: it is not WebAssembly
+        ");
     }
 
     #[test]
     fn status_as_people_see_it() {
         let status = json!({"version": "0.1.0", "uptime": 3_720_000, "activeTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
             "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy"}]});
-        insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock").unwrap(), @"");
+        insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock").unwrap(), @r"
+        hub 0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
+        tasks   1 active, 5 in all
+        agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet
+          echo                 healthy    Echo
+        ");
     }
 }

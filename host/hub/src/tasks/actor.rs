@@ -330,10 +330,10 @@ impl TaskActor {
 
     /// How the task ends when its guest did not do what it was to do.
     fn failed(&self, failure: &Failure) -> TaskEvent {
-        match failure {
-            Failure::Cancelled => self.status(TaskState::Canceled, None, None),
-            why => self.failure(why.reason(), why.to_string()),
+        if *failure == Failure::Cancelled {
+            return self.status(TaskState::Canceled, None, None);
         }
+        self.failure(failure.reason(), failure.to_string())
     }
 
     fn failure(&self, reason: &str, text: String) -> TaskEvent {

@@ -157,10 +157,8 @@ impl Tasks {
             return Err(not_cancelable(id, stored.task.status.state));
         }
         let task = self.get(id).await?.task;
-        match task.status.state {
-            TaskState::Canceled => Ok(task),
-            state => Err(not_cancelable(id, state)),
-        }
+        let state = task.status.state;
+        if state == TaskState::Canceled { Ok(task) } else { Err(not_cancelable(id, state)) }
     }
 
     /// A task as its log tells it.

@@ -32,7 +32,7 @@ pub(super) async fn respond(hub: &Hub, request: &[u8]) -> Response {
     };
     let Some(id) = id else { return Response::None };
     match reply {
-        Ok(Reply::One(answer)) => Response::One(result(&id, answer_json(&answer))),
+        Ok(Reply::One(answer)) => Response::One(result(&id, &answer_json(&answer))),
         Ok(Reply::Stream(heard)) => Response::Stream(Box::new(Stream { id, heard })),
         Err(why) => Response::One(error(&id, &why)),
     }
@@ -57,7 +57,7 @@ impl Stream {
                 Ok(event) => {
                     // What the client itself said, it need not hear.
                     if let Some(event) = compat::write_event(&event) {
-                        return Some(result(&self.id, event));
+                        return Some(result(&self.id, &event));
                     }
                 }
                 Err(why) => return Some(error(&self.id, &broken(&why))),
@@ -68,7 +68,8 @@ impl Stream {
     /// The answer that tells the end of the stream, where the transport has no end of its own.
     pub(super) fn end(&self) -> Vec<u8> {
         let (task, context) = (self.heard.task(), self.heard.context());
-        result(&self.id, json!({ "kind": "stream-end", "taskId": task, "contextId": context }))
+        let end = json!({ "kind": "stream-end", "taskId": task, "contextId": context });
+        result(&self.id, &end)
     }
 }
 
@@ -89,7 +90,7 @@ fn answer_json(answer: &Answer) -> Value {
     }
 }
 
-fn result(id: &RequestId, result: Value) -> Vec<u8> {
+fn result(id: &RequestId, result: &Value) -> Vec<u8> {
     line(&json!({ "jsonrpc": "2.0", "id": id.to_json(), "result": result }))
 }
 

@@ -42,16 +42,14 @@ fn another_contract_is_refused() {
 /// Half an agent: it exports the interface, but only one of its five functions.
 #[test]
 fn an_agent_without_all_five_functions_is_refused() {
-    let why = refused(&wat(
-        r#"(component
+    let why = refused(&wat(r#"(component
           (core module $m (func (export "f") (result i32) i32.const 0) (memory (export "memory") 1))
           (core instance $i (instantiate $m))
           (alias core export $i "f" (core func $f))
           (alias core export $i "memory" (core memory $memory))
           (func $card (result string) (canon lift (core func $f) (memory $memory)))
           (instance $agent (export "card" (func $card)))
-          (export "a2a:hub/agent@0.1.0" (instance $agent)))"#,
-    ));
+          (export "a2a:hub/agent@0.1.0" (instance $agent)))"#));
     assert!(why.starts_with("it does not fit the contract"), "{why}");
 }
 
