@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark is run for what it prints")]
 
 mod bare;
+mod guest;
 mod load;
 mod waiting;
 
@@ -46,6 +47,7 @@ fn main() -> Result<()> {
     let args = Args::parse();
     runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         unary(&args).await?;
+        guest::measure().await?;
         waiting::measure(args.tasks).await
     })
 }
