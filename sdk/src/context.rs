@@ -110,7 +110,7 @@ impl Context {
         Ok(Outcome::completed(text))
     }
 
-    /// A direct answer that leaves no task behind.
+    /// A direct answer: the client gets the message and no task. The hub keeps one for its own records.
     pub fn reply(&self, message: impl Into<Message>) -> Run {
         Ok(Outcome::Message(message.into()))
     }

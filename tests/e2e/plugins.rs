@@ -1,7 +1,7 @@
 //! A component dropped into the plugins folder is an agent; one that is none is told apart.
 
 use crate::stage::{said, send};
-use a2a_hub_tests::{Client, TestHub, test_guests};
+use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{fs, path::PathBuf, time::Duration};
@@ -76,6 +76,30 @@ async fn what_cannot_join_is_told_and_displaces_nothing() -> Result<()> {
     })
     .await?;
     assert!(said(&send(&client, "parrot", "fail").await?).contains("as told"), "replaced in place");
+    Ok(())
+}
+
+/// A task ends on the version of its agent that it began with, replaced or removed meanwhile.
+#[tokio::test]
+async fn reload_loses_no_task() -> Result<()> {
+    let hub = TestHub::builder().plugin("parrot", test_guests()?).start().await?;
+    let client = Client::unix(&hub);
+    let (replaced, removed) =
+        (send(&client, "parrot", "ask").await?, send(&client, "parrot", "ask").await?);
+    let answer = async |task: &Value| {
+        let mut answer = message_to("parrot", "the left one");
+        answer["message"]["taskId"] = task["id"].clone();
+        client.call("message/send", answer).await
+    };
+    hub.plug("parrot", &echo()?)?;
+    let new = async || Ok::<_, anyhow::Error>(said(&send(&client, "parrot", "hi").await?) == "hi");
+    while !new().await? {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(said(&answer(&replaced).await?), "the left one");
+    hub.unplug("parrot")?;
+    status_when(&client, |status| !has(status, "parrot")).await?;
+    assert_eq!(said(&answer(&removed).await?), "the left one");
     Ok(())
 }
 

@@ -120,7 +120,10 @@ impl Toolchain {
             return Ok(Self::Debian);
         }
         if !can_apt_get() {
-            bail!("this Rust cannot compile for {TARGET}; run `rustup target add {TARGET}`");
+            bail!(
+                "this Rust cannot compile for {TARGET}; run `rustup target add {TARGET}`, or install Debian's {}",
+                DEBIAN_PACKAGES.join(" ")
+            );
         }
         announce(&format!("this Rust cannot compile for {TARGET}: installing Debian's"));
         apt_get_install().with_context(|| {

@@ -8,6 +8,6 @@ pub fn from_storage(why: &StorageError) -> A2aError {
     tracing::error!(%why, "the store failed");
     A2aError::new(
         ErrorKind::Internal,
-        "the hub cannot use its store; its log says why (`a2a-hub status` tells where that is)",
+        "the hub cannot use its store; its log (hub.log in the data directory) says why",
     )
 }

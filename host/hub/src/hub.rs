@@ -69,7 +69,7 @@ impl Hub {
         }
         let task = self.tasks.get(heard.task()).await?.task;
         if task.status.state == TaskState::Submitted || task.status.state == TaskState::Working {
-            let why = "the hub stopped before the task ended; `tasks/get` tells what became of it";
+            let why = "the hub stopped, or its store failed, before the task ended; `tasks/get` tells what became of it";
             return Err(A2aError::new(ErrorKind::Internal, why).with(json!({ "taskId": task.id })));
         }
         Ok(Answer::Task(Box::new(latest(task, history_length))))

@@ -193,7 +193,9 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
         ));
     }
     let state = store.data();
-    if state.limiter.refused {
+    let trap = why.downcast_ref::<Trap>();
+    // What Rust, C and Go do when memory is refused to them.
+    if state.limiter.refused && trap == Some(&Trap::UnreachableCodeReached) {
         return Failure::Exhausted(format!(
             "the agent needs more than its {} MiB of memory; the operator raises it with `memory_mb` in the agent's `limits`",
             limits.memory_bytes >> 20,
@@ -204,7 +206,7 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
     if let Some(at) = printed.find("panicked at") {
         return Failure::Trapped(printed[at..].trim().to_owned());
     }
-    match why.downcast_ref::<Trap>() {
+    match trap {
         Some(trap) => Failure::Trapped(trap.to_string()),
         None => Failure::Trapped(format!("{:#}", why.root_cause())),
     }

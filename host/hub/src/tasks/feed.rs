@@ -158,3 +158,84 @@ fn state_after(event: &TaskEvent) -> Option<TaskState> {
         TaskEvent::Artifact(_) | TaskEvent::Input(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::memory::MemoryStorage;
+    use a2a_hub_protocol::{
+        event::{Created, StatusUpdate},
+        id::AgentId,
+        message::{Message, Role},
+        task::{Task, TaskStatus},
+    };
+
+    fn status(state: TaskState) -> TaskStatus {
+        TaskStatus { state, message: None, timestamp: String::new() }
+    }
+
+    fn update(state: TaskState) -> TaskEvent {
+        TaskEvent::Status(StatusUpdate { status: status(state), metadata: None })
+    }
+
+    /// A task of `events` events, told as they are stored: each batch first in the log, then in the feed.
+    async fn told(storage: &Arc<dyn Storage>, events: usize, last: TaskState) -> (Feed, Task) {
+        let task = Task {
+            id: TaskId::fresh(),
+            context_id: ContextId::fresh(),
+            status: status(TaskState::Submitted),
+            artifacts: Vec::new(),
+            history: vec![Message::text(Role::User, "hi")],
+            metadata: None,
+        };
+        let agent = AgentId::parse("echo").unwrap();
+        let created = TaskEvent::Created(Box::new(Created { agent, task: task.clone() }));
+        let feed = Feed::new(0);
+        let middle = (2..events).map(|_| update(TaskState::Working));
+        for (seq, event) in (1..).zip([created].into_iter().chain(middle).chain([update(last)])) {
+            storage.append(&task.id, seq - 1, vec![Arc::new(event.clone())]).await.unwrap();
+            let (id, context) = (task.id.clone(), task.context_id.clone());
+            feed.publish([Arc::new(Recorded { task: id, context, seq, event })]);
+        }
+        (feed, task)
+    }
+
+    async fn heard(mut subscription: Subscription) -> Vec<u64> {
+        let mut heard = Vec::new();
+        while let Some(event) = subscription.next().await {
+            heard.push(event.unwrap().seq);
+        }
+        heard
+    }
+
+    #[tokio::test]
+    async fn whoever_comes_late_misses_nothing() {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::default());
+        let events = RECENT * 3;
+        let (feed, task) = told(&storage, events, TaskState::Completed).await;
+        for after in [0, 1, RECENT, events - RECENT, events - RECENT - 1, events - 1] {
+            let (id, context) = (task.id.clone(), task.context_id.clone());
+            let listener = feed.listener();
+            let late = listener.subscribe(id, context, Arc::clone(&storage), after as u64);
+            let wanted: Vec<_> = (after as u64 + 1..=events as u64).collect();
+            assert_eq!(heard(late).await, wanted, "after {after}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_where_the_task_waits_for_its_client() {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::default());
+        let (feed, task) = told(&storage, 5, TaskState::InputRequired).await;
+        let subscription = feed.listener().subscribe(task.id, task.context_id, storage, 0);
+        assert_eq!(heard(subscription).await, [1, 2, 3, 4, 5], "though the feed is still open");
+    }
+
+    #[tokio::test]
+    async fn a_feed_that_breaks_off_ends_its_streams() {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::default());
+        let (feed, task) = told(&storage, 5, TaskState::Working).await;
+        let subscription = feed.listener().subscribe(task.id, task.context_id, storage, 3);
+        drop(feed);
+        assert_eq!(heard(subscription).await, [4, 5]);
+    }
+}
