@@ -62,12 +62,23 @@ impl Hub {
     async fn send(&self, send: SendMessage) -> Result<Answer, A2aError> {
         let history_length = send.history_length;
         let mut heard = self.start(send, false).await?;
-        while let Some(event) = heard.next().await {
-            if let TaskEvent::Reply(message) = &event.map_err(|why| from_storage(&why))?.event {
-                return Ok(Answer::Message(message.clone()));
+        // Put together from what is heard, if that begins with the beginning: it saves reading the log again.
+        let mut whole: Option<Task> = None;
+        while let Some(recorded) = heard.next().await {
+            match &recorded.map_err(|why| from_storage(&why))?.event {
+                TaskEvent::Reply(message) => return Ok(Answer::Message(message.clone())),
+                TaskEvent::Created(created) => whole = Some(created.task.clone()),
+                event @ (TaskEvent::Status(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_)) => {
+                    whole = whole.and_then(|mut task| {
+                        a2a_hub_core::task::apply(&mut task, event).is_ok().then_some(task)
+                    });
+                }
             }
         }
-        let task = self.tasks.get(heard.task()).await?.task;
+        let task = match whole {
+            Some(task) => task,
+            None => self.tasks.get(heard.task()).await?.task,
+        };
         if task.status.state == TaskState::Submitted || task.status.state == TaskState::Working {
             let why = "the hub stopped, or its store failed, before the task ended; `tasks/get` tells what became of it";
             return Err(A2aError::new(ErrorKind::Internal, why).with(json!({ "taskId": task.id })));
