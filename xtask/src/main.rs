@@ -22,6 +22,9 @@ use crate::shell::{announce, cargo, run, succeeds, target_dir};
 /// What `up` asks, so that a newcomer sees an answer arrive.
 const FIRST_QUESTION: &str = "what changed last week?";
 
+/// The whole workspace decides on the features of dependencies, so that no binary has them compiled anew.
+const RELEASE: [&str; 4] = ["build", "--locked", "--release", "--workspace"];
+
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask", about = "What a developer of a2a-hub runs")]
 enum Cli {
@@ -104,8 +107,7 @@ fn test(root: &Path) -> Result<()> {
     run(cargo(root).args(["fmt", "--all", "--check"]))?;
     let lints = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
     run(cargo(root).args(lints))?;
-    // The end-to-end tests start this very binary.
-    run(cargo(root).args(["build", "--locked", "--package", "a2a-hub"]))?;
+    // The end-to-end tests start the hub's binary, which cargo builds for the hub's own tests.
     if succeeds(cargo(root).args(["nextest", "--version"])) {
         // nextest leaves the examples in doc comments to cargo.
         run(cargo(root).args(["test", "--locked", "--workspace", "--doc", "--quiet"]))?;
@@ -126,15 +128,14 @@ fn guests(root: &Path) -> Result<()> {
 
 fn bench(root: &Path, arguments: &[String]) -> Result<()> {
     release_hub(root)?;
-    let build = ["build", "--locked", "--release", "--package", "a2a-hub-tests", "--bin", "bench"];
-    run(cargo(root).args(build))?;
+    run(cargo(root).args(RELEASE).args(["--bin", "bench"]))?;
     run(Command::new(target_dir(root).join("release/bench")).current_dir(root).args(arguments))
 }
 
 /// Builds the hub with its agents inside, and says where it is.
 fn release_hub(root: &Path) -> Result<PathBuf> {
     guests::build(root)?;
-    run(cargo(root).args(["build", "--locked", "--release", "--package", "a2a-hub"]))?;
+    run(cargo(root).args(RELEASE).args(["--bin", "a2a-hub"]))?;
     Ok(target_dir(root).join("release/a2a-hub"))
 }
 
