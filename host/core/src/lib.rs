@@ -2,4 +2,5 @@
 
 pub mod breaker;
 pub mod grant;
+pub mod health;
 pub mod task;
