@@ -6,5 +6,6 @@ mod crash;
 mod guests;
 mod messages;
 mod plugins;
+mod registry;
 mod stage;
 mod web;

@@ -7,8 +7,10 @@ use std::{path::Path, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// What the operator grants the test guests: everything but what no test grants. Little time on the processor, so that a
-/// spinner does not hold up the suite.
+/// spinner does not hold up the suite. Many are told to fail, and are to be asked again all the same.
 pub(crate) const GRANT: &str = "
+    [breaker]
+    failures = 1000
     [agents.guest.grant.process.sleep]
     [agents.guest.grant.process.sh]
     [agents.guest.grant]

@@ -12,6 +12,7 @@ use std::{
 const HUB_LAYERS: &[&str] = &[
     "config",
     "telemetry",
+    "events",
     "shutdown",
     "storage",
     "process",

@@ -1,4 +1,6 @@
 //! What the hub decides: state machines that take events and the time, and do no I/O.
 
+pub mod breaker;
 pub mod grant;
+pub mod health;
 pub mod task;

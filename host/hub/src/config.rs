@@ -1,6 +1,6 @@
 //! What the operator set: a TOML file, with defaults for what it leaves out. The one place that reads the environment.
 
-use a2a_hub_core::grant::Grant;
+use a2a_hub_core::{breaker, grant::Grant};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::Limits;
 use serde::Deserialize;
@@ -14,6 +14,9 @@ use std::{
 
 /// Where the hub listens, unless it is told otherwise: the path of the Local Hub specification.
 pub const DEFAULT_SOCKET: &str = "/tmp/a2a-hub.sock";
+
+/// The longest that a pause of the hub's own can be: longer ones are a slip.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The settings, as the file says them.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -32,6 +35,10 @@ pub struct Config {
     pub workspaces: Vec<PathBuf>,
     /// Settings of single agents.
     pub agents: BTreeMap<AgentId, AgentConfig>,
+    /// How agents are asked how they are.
+    pub health: Health,
+    /// When an agent that fails is left alone.
+    pub breaker: Breaker,
     /// How many tasks may be alive at once, over all agents.
     pub max_tasks: Option<u32>,
 }
@@ -74,6 +81,58 @@ impl Http {
     /// The address and the port.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.host, self.port)
+    }
+}
+
+/// How agents are asked how they are.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Health {
+    /// How often, in milliseconds, give or take a tenth.
+    pub interval_ms: u64,
+}
+
+impl Default for Health {
+    /// Every 30 seconds, as the Local Hub specification has it.
+    fn default() -> Self {
+        Self { interval_ms: 30_000 }
+    }
+}
+
+impl Health {
+    /// How often.
+    pub fn interval(&self) -> Duration {
+        Duration::from_millis(self.interval_ms)
+    }
+}
+
+/// When an agent that fails is left alone, and for how long.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Breaker {
+    /// How many tasks, or health checks, must fail one after the other.
+    pub failures: u32,
+    /// For how long at first, in milliseconds; twice as long each time it fails again.
+    pub pause_ms: u64,
+    /// For how long at most, in milliseconds.
+    pub max_pause_ms: u64,
+}
+
+impl Default for Breaker {
+    /// Five failures are no accident; half a minute to five is what a service takes to recover.
+    fn default() -> Self {
+        Self { failures: 5, pause_ms: 30_000, max_pause_ms: 300_000 }
+    }
+}
+
+impl Breaker {
+    /// As `core` takes it.
+    pub fn settings(&self) -> breaker::Settings {
+        breaker::Settings {
+            failures: self.failures,
+            pause: Duration::from_millis(self.pause_ms),
+            max_pause: Duration::from_millis(self.max_pause_ms),
+        }
     }
 }
 
@@ -205,6 +264,16 @@ pub enum ConfigError {
         "listen on {0}: this hub has no login yet, so it serves HTTP on loopback only; set `http.host` to 127.0.0.1 or ::1"
     )]
     Open(IpAddr),
+    /// A number is nothing that can be followed.
+    #[error("set `{name}` to {value}: it must be from 1 to {max}")]
+    Range {
+        /// The setting.
+        name: &'static str,
+        /// What it was to be.
+        value: u64,
+        /// The most it can be.
+        max: u64,
+    },
     /// A memory limit is larger than the pool's slots.
     #[error("give `{agent}` {mb} MiB of memory: an agent can have at most {max} MiB")]
     Memory {
@@ -243,6 +312,16 @@ impl Config {
     fn check(&self) -> Result<(), ConfigError> {
         if !self.http.host.is_loopback() {
             return Err(ConfigError::Open(self.http.host));
+        }
+        for (name, value, max) in [
+            ("health.interval_ms", self.health.interval_ms, DAY_MS),
+            ("breaker.failures", self.breaker.failures.into(), u32::MAX.into()),
+            ("breaker.pause_ms", self.breaker.pause_ms, DAY_MS),
+            ("breaker.max_pause_ms", self.breaker.max_pause_ms, DAY_MS),
+        ] {
+            if !(1..=max).contains(&value) {
+                return Err(ConfigError::Range { name, value, max });
+            }
         }
         let max = a2a_hub_sandbox::engine::MAX_MEMORY >> 20;
         for (agent, config) in &self.agents {
@@ -319,5 +398,10 @@ mod tests {
         assert!(unknown.contains("unknown field `htttp`"), "{unknown}");
         let open: Config = toml::from_str("http.host = \"0.0.0.0\"").unwrap();
         assert!(open.check().unwrap_err().to_string().contains("loopback only"));
+        let never: Config = toml::from_str("health.interval_ms = 0").unwrap();
+        assert_eq!(
+            never.check().unwrap_err().to_string(),
+            "set `health.interval_ms` to 0: it must be from 1 to 86400000"
+        );
     }
 }

@@ -1,7 +1,11 @@
 //! Our errors as the protocol tells them: the one place that maps them.
 
-use crate::storage::StorageError;
+use crate::{
+    agents::{RegistryError, Unavailable},
+    storage::StorageError,
+};
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use serde_json::json;
 
 /// What a client is told of a store that failed. The details are for the operator, and go to the log.
 pub fn from_storage(why: &StorageError) -> A2aError {
@@ -10,4 +14,33 @@ pub fn from_storage(why: &StorageError) -> A2aError {
         ErrorKind::Internal,
         "the hub cannot use its store; its log (hub.log in the data directory) says why",
     )
+}
+
+/// What a client is told of an agent that is not tried: why, until when, and what would mend it.
+pub fn unavailable(why: &Unavailable) -> A2aError {
+    let Unavailable { agent, breaker, retry_in, fix } = why;
+    let cause = breaker.cause.as_deref().unwrap_or("it did not say why");
+    let at = breaker.retry_at.as_deref().unwrap_or_default();
+    let mend = fix.as_ref().map(|fix| format!("; to mend it: {fix}")).unwrap_or_default();
+    let text =
+        format!("`{agent}` failed again and again, and is not tried before {at}: {cause}{mend}");
+    A2aError::new(ErrorKind::AgentUnavailable, text).with(json!({
+        "agentId": agent,
+        "breaker": breaker,
+        "retryAfterMs": u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX),
+        "fix": fix,
+    }))
+}
+
+/// What an administrator is told of agents that are as they were.
+pub fn from_registry(why: &RegistryError) -> A2aError {
+    let (kind, agent) = match why {
+        RegistryError::Unknown(agent) => (ErrorKind::AgentNotFound, Some(agent)),
+        RegistryError::Refused { agent, .. } => (ErrorKind::InvalidParams, Some(agent)),
+        RegistryError::Disabled(agent) | RegistryError::Kept { agent, .. } => {
+            (ErrorKind::UnsupportedOperation, Some(agent))
+        }
+        RegistryError::Folder(_) => (ErrorKind::Internal, None),
+    };
+    A2aError::new(kind, why.to_string()).with(json!({ "agentId": agent }))
 }

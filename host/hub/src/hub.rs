@@ -1,14 +1,16 @@
 //! One place where every operation is allowed and carried out.
 
 use crate::{
-    agents::{Agent, Agents},
-    error::from_storage,
+    agents::{Agent, Agents, PluginFolder},
+    error::{from_registry, from_storage, unavailable},
+    events::{self, Events},
     tasks::{NewTask, Subscription, Tasks},
 };
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,
     id::AgentId,
+    jsonrpc,
     message::Role,
     operation::{AgentBrief, Answer, HealthStatus, HubStatus, Operation, SendMessage},
     task::{Task, TaskState},
@@ -24,7 +26,9 @@ const HEALTH_AGE: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Hub {
     agents: Agents,
+    plugins: PluginFolder,
     tasks: Tasks,
+    events: Events,
     started: Instant,
 }
 
@@ -32,14 +36,22 @@ pub struct Hub {
 pub enum Reply {
     /// One answer.
     One(Answer),
-    /// What happens to a task, as it happens.
-    Stream(Subscription),
+    /// What happens, as it happens.
+    Stream(Listening),
+}
+
+/// What a stream listens to.
+pub enum Listening {
+    /// One task.
+    Task(Subscription),
+    /// The whole hub.
+    Hub(events::Listener),
 }
 
 impl Hub {
-    /// A hub of these agents and tasks.
-    pub fn new(agents: Agents, tasks: Tasks) -> Self {
-        Self { agents, tasks, started: Instant::now() }
+    /// A hub of these agents and tasks, which tell of themselves in `events`.
+    pub fn new(agents: Agents, plugins: PluginFolder, tasks: Tasks, events: Events) -> Self {
+        Self { agents, plugins, tasks, events, started: Instant::now() }
     }
 
     /// Carries out an operation.
@@ -47,7 +59,7 @@ impl Hub {
         Ok(Reply::One(match operation {
             Operation::SendMessage(send) => self.send(send).await?,
             Operation::StreamMessage(send) => {
-                return Ok(Reply::Stream(self.start(send, true).await?));
+                return Ok(Reply::Stream(Listening::Task(self.start(send, true).await?)));
             }
             Operation::GetTask { id, history_length } => {
                 Answer::Task(Box::new(latest(self.tasks.get(&id).await?.task, history_length)))
@@ -55,6 +67,23 @@ impl Hub {
             Operation::CancelTask { id } => Answer::Task(Box::new(self.tasks.cancel(&id).await?)),
             Operation::Status => Answer::Status(self.status().await?),
             Operation::ListAgents { include_health } => self.list(include_health).await,
+            Operation::GetAgent { id } => told(&*self.agent(Some(id))?),
+            Operation::CheckAgent { id } => {
+                Answer::Health(self.agent(Some(id))?.check(Instant::now()).await)
+            }
+            Operation::RegisterAgent { id, component } => told(
+                &*self.plugins.register(&id, component).await.map_err(|why| from_registry(&why))?,
+            ),
+            Operation::DeregisterAgent { id } => Answer::Deregistered(
+                self.plugins.deregister(&id).await.map_err(|why| from_registry(&why))?,
+            ),
+            Operation::ReloadAgent { id } => {
+                told(&*self.plugins.reload(&id).await.map_err(|why| from_registry(&why))?)
+            }
+            Operation::WatchHub => {
+                return Ok(Reply::Stream(Listening::Hub(self.events.subscribe())));
+            }
+            Operation::Discover => Answer::Discovery(jsonrpc::discover(env!("CARGO_PKG_VERSION"))),
         }))
     }
 
@@ -95,6 +124,7 @@ impl Hub {
             return self.tasks.answer(&task, message).await;
         }
         let agent = self.agent(agent)?;
+        agent.admit().map_err(|why| unavailable(&why))?;
         let timeout = agent.config.timeout();
         let patience = timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout));
         let new = NewTask { agent, message, working_directory, patience, live };
@@ -122,6 +152,7 @@ impl Hub {
             id: agent.id.clone(),
             name: agent.card.name.clone(),
             status: agent.health().status,
+            breaker: agent.breaker(),
         };
         let agents: Vec<_> = self.agents.all().iter().map(brief).collect();
         let count = |status| agents.iter().filter(|agent| agent.status == status).count();
@@ -142,12 +173,20 @@ impl Hub {
 
     async fn list(&self, include_health: bool) -> Answer {
         Answer::Agents(if include_health {
-            let checked = self.agents.check(HEALTH_AGE).await.into_iter();
+            // A machine that has just started has no time before.
+            let now = Instant::now();
+            let since = now.checked_sub(HEALTH_AGE).unwrap_or(now);
+            let checked = self.agents.check(since).await.into_iter();
             checked.map(|(agent, health)| agent.info(Some(health))).collect()
         } else {
             self.agents.all().iter().map(|agent| agent.info(None)).collect()
         })
     }
+}
+
+/// An agent, with what is known of its health.
+fn told(agent: &Agent) -> Answer {
+    Answer::Agent(Box::new(agent.info(Some(agent.health()))))
 }
 
 /// The task with its latest `length` messages only.

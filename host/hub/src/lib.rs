@@ -5,6 +5,8 @@
 pub mod config;
 pub mod telemetry;
 
+pub mod events;
+
 pub mod process;
 pub mod storage;
 

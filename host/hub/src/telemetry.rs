@@ -1,6 +1,7 @@
 //! The hub's own log: one line an event, on standard error.
 
 use crate::config::{Level, Logging};
+use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{EnvFilter, fmt};
 
@@ -24,4 +25,11 @@ pub fn start(logging: Logging, verbose: bool) {
 /// The time now as A2A writes it: RFC 3339 in UTC with milliseconds.
 pub fn timestamp() -> String {
     format!("{:.3}", jiff::Timestamp::now())
+}
+
+/// The time `after` now, written the same way.
+pub fn timestamp_in(after: Duration) -> String {
+    let then = jiff::Timestamp::now().saturating_add(after);
+    // Saturates at the year 9999, so there is always one.
+    then.map(|then| format!("{then:.3}")).unwrap_or_else(|_| timestamp())
 }

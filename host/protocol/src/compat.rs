@@ -7,11 +7,12 @@ use crate::{
     message::{Content, Message, Metadata, Part, Role, base64_bytes},
     task::{Artifact, Task, TaskStatus},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// A message as a client offers it, not yet looked at.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferedMessage {
     kind: Option<String>,
@@ -27,14 +28,14 @@ pub struct OfferedMessage {
     reference_task_ids: Vec<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum OfferedRole {
     User,
     Agent,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum OfferedPart {
     Text { text: String, metadata: Option<Metadata> },
@@ -42,7 +43,7 @@ enum OfferedPart {
     Data { data: Value, metadata: Option<Metadata> },
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct OfferedFile {
     name: Option<String>,

@@ -1,7 +1,8 @@
 //! Names of things.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::{borrow::Cow, fmt};
 use uuid::Uuid;
 
 /// The longest name a client may give to something, in bytes.
@@ -10,7 +11,7 @@ pub const MAX_ID: usize = 128;
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
         pub struct $name(String);
 
@@ -85,6 +86,16 @@ impl AgentId {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl JsonSchema for AgentId {
+    fn schema_name() -> Cow<'static, str> {
+        "AgentId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[a-z][a-z0-9-]{0,62}$" })
     }
 }
 

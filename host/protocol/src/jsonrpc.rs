@@ -1,13 +1,16 @@
 //! Operations as JSON-RPC 2.0 (jsonrpc.org/specification), in the dialect of the Local Hub specification.
 
+mod discover;
+mod methods;
+
+pub use discover::discover;
+pub use methods::{METHODS, Method, operation};
+
 use crate::{
-    compat::{self, OfferedMessage},
     error::{A2aError, ErrorKind},
-    id::{AgentId, TaskId},
     message,
-    operation::{Operation, SendMessage},
+    operation::Operation,
 };
-use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 /// A request's name, echoed in its answer with the type it came with.
@@ -40,16 +43,6 @@ pub struct Request {
     /// What it asks for, or why that cannot be told.
     pub operation: Result<Operation, A2aError>,
 }
-
-/// The methods of the hub's dialect.
-pub const METHODS: [&str; 6] = [
-    "hub/status",
-    "hub/agents/list",
-    "message/send",
-    "message/stream",
-    "tasks/get",
-    "tasks/cancel",
-];
 
 /// Reads one request. Whatever is wrong with it, there is an answer.
 pub fn read(text: &[u8]) -> Request {
@@ -96,102 +89,6 @@ fn read_value(request: Value) -> Request {
 
 fn refused(id: Option<RequestId>, error: A2aError) -> Request {
     Request { id, operation: Err(error) }
-}
-
-/// What `method` with `params` asks for.
-pub fn operation(method: &str, params: Value) -> Result<Operation, A2aError> {
-    match method {
-        "hub/status" => Ok(Operation::Status),
-        "hub/agents/list" => {
-            let ListAgents { include_health } = read_params(params)?;
-            Ok(Operation::ListAgents { include_health })
-        }
-        "message/send" => Ok(Operation::SendMessage(send_message(params)?)),
-        "message/stream" => Ok(Operation::StreamMessage(send_message(params)?)),
-        "tasks/get" => {
-            let GetTask { id, history_length } = read_params(params)?;
-            Ok(Operation::GetTask { id: task_id(id)?, history_length })
-        }
-        "tasks/cancel" => {
-            let CancelTask { id } = read_params(params)?;
-            Ok(Operation::CancelTask { id: task_id(id)? })
-        }
-        unknown => Err(A2aError::new(
-            ErrorKind::MethodNotFound,
-            format!("no method is called `{unknown}`; there are {}", METHODS.join(", ")),
-        )),
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ListAgents {
-    #[serde(default)]
-    include_health: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct GetTask {
-    id: String,
-    history_length: Option<usize>,
-}
-
-#[derive(Deserialize)]
-struct CancelTask {
-    id: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct MessageSend {
-    message: OfferedMessage,
-    #[serde(default)]
-    configuration: Option<Configuration>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Configuration {
-    history_length: Option<usize>,
-    timeout_ms: Option<u64>,
-}
-
-fn send_message(params: Value) -> Result<SendMessage, A2aError> {
-    let MessageSend { message, configuration } = read_params(params)?;
-    let Configuration { history_length, timeout_ms } = configuration.unwrap_or_default();
-    let message = compat::message(message, "message")?;
-    let fact = |name: &str| message.metadata.as_ref().and_then(|facts| facts.get(name));
-    let text = |name: &str| match fact(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(A2aError::invalid(&format!("message.metadata.{name}"), "must be a string")),
-    };
-    let agent = text("targetAgent")?
-        .map(AgentId::parse)
-        .transpose()
-        .map_err(|why| A2aError::invalid("message.metadata.targetAgent", why))?;
-    if timeout_ms == Some(0) {
-        return Err(A2aError::invalid("configuration.timeoutMs", "must be at least 1"));
-    }
-    let working_directory = text("workingDirectory")?;
-    Ok(SendMessage { message, agent, working_directory, history_length, timeout_ms })
-}
-
-fn task_id(id: String) -> Result<TaskId, A2aError> {
-    if id.is_empty() {
-        Err(A2aError::invalid("id", "must not be empty"))
-    } else {
-        Ok(TaskId::new(id))
-    }
-}
-
-fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
-    serde_path_to_error::deserialize(params).map_err(|why| {
-        let path = why.path().to_string();
-        let field = if path == "." { "params".to_owned() } else { path };
-        A2aError::invalid(&field, why.into_inner())
-    })
 }
 
 #[cfg(test)]
@@ -243,7 +140,7 @@ mod tests {
         a request is a JSON object
         `jsonrpc` must be "2.0"
         the request is nested deeper than 64 levels
-        no method is called `hub/stat`; there are hub/status, hub/agents/list, message/send, message/stream, tasks/get, tasks/cancel
+        no method is called `hub/stat`; `rpc.discover` lists them
         `params`: missing field `id`
         `historyLength`: invalid value: integer `-1`, expected usize
         `message.parts`: must hold at least one part

@@ -7,6 +7,7 @@ pub mod card;
 pub mod compat;
 pub mod error;
 pub mod event;
+pub mod hub_event;
 pub mod id;
 pub mod jsonrpc;
 pub mod message;

@@ -5,8 +5,10 @@ use crate::{
     message::Message,
     task::Task,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// Something a client asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,12 +36,52 @@ pub enum Operation {
         /// Whether to tell how they are as well.
         include_health: bool,
     },
+    /// Show an agent.
+    GetAgent {
+        /// Which.
+        id: AgentId,
+    },
+    /// Ask an agent how it is, now.
+    CheckAgent {
+        /// Which.
+        id: AgentId,
+    },
+    /// Take in an agent, for good. For administrators only: no agent may ask for it.
+    RegisterAgent {
+        /// What it is to be called.
+        id: AgentId,
+        /// Where its component is.
+        component: Component,
+    },
+    /// Let an agent go. For administrators only.
+    DeregisterAgent {
+        /// Which.
+        id: AgentId,
+    },
+    /// Read an agent's component again. For administrators only.
+    ReloadAgent {
+        /// Which.
+        id: AgentId,
+    },
+    /// Tell everything that happens, as it happens.
+    WatchHub,
+    /// Describe this interface.
+    Discover,
+}
+
+/// An agent's component, on its way in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Component {
+    /// A file on the hub's machine.
+    File(PathBuf),
+    /// The component itself.
+    Bytes(Vec<u8>),
 }
 
 impl Operation {
     /// Whether the answer is a stream.
     pub fn streams(&self) -> bool {
-        matches!(self, Self::StreamMessage(_))
+        matches!(self, Self::StreamMessage(_) | Self::WatchHub)
     }
 }
 
@@ -69,10 +111,18 @@ pub enum Answer {
     Status(HubStatus),
     /// The agents there are.
     Agents(Vec<AgentInfo>),
+    /// One agent.
+    Agent(Box<AgentInfo>),
+    /// How an agent is.
+    Health(AgentHealth),
+    /// An agent was let go.
+    Deregistered(Deregistered),
+    /// This interface, as an OpenRPC document.
+    Discovery(Value),
 }
 
 /// How well an agent is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
     /// It can work.
@@ -86,7 +136,7 @@ pub enum HealthStatus {
 }
 
 /// What was found when an agent was last asked how it is.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentHealth {
     /// How well it is.
@@ -122,8 +172,41 @@ impl AgentHealth {
     }
 }
 
+/// Whether tasks reach an agent, judged by how its last ones and its health checks went.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentBreaker {
+    /// Where it stands.
+    pub state: BreakerState,
+    /// When the next task is let through, unless a good health check comes before: RFC 3339 in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<String>,
+    /// What went wrong the last time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+impl AgentBreaker {
+    /// Tasks reach the agent.
+    pub fn closed() -> Self {
+        Self { state: BreakerState::Closed, retry_at: None, cause: None }
+    }
+}
+
+/// Where a breaker stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BreakerState {
+    /// Every task reaches the agent.
+    Closed,
+    /// None does, for the agent failed again and again.
+    Open,
+    /// One was let through, to see how it fares.
+    HalfOpen,
+}
+
 /// How the hub is: `hub/status` of the Local Hub specification.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HubStatus {
     /// The hub's version.
@@ -152,7 +235,7 @@ pub struct HubStatus {
 }
 
 /// An agent in one line.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AgentBrief {
     /// Its name on this hub.
     pub id: AgentId,
@@ -160,10 +243,12 @@ pub struct AgentBrief {
     pub name: String,
     /// How well it is.
     pub status: HealthStatus,
+    /// Whether tasks reach it.
+    pub breaker: AgentBreaker,
 }
 
 /// A component that was not taken in.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RejectedPlugin {
     /// The file's name.
     pub file: String,
@@ -172,7 +257,7 @@ pub struct RejectedPlugin {
 }
 
 /// One agent: an element of the answer to `hub/agents/list`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentInfo {
     /// Its name on this hub.
@@ -184,6 +269,8 @@ pub struct AgentInfo {
     /// How it is, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<AgentHealth>,
+    /// Whether tasks reach it.
+    pub breaker: AgentBreaker,
     /// When it joined the hub: RFC 3339 in UTC.
     pub registered_at: String,
     /// Where it came from: `built-in` or the file's name.
@@ -191,4 +278,16 @@ pub struct AgentInfo {
     /// Programs it asks for and was not granted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_granted: Vec<String>,
+}
+
+/// An agent that was let go: the answer to `hub/agents/deregister`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Deregistered {
+    /// Its name.
+    pub agent_id: AgentId,
+    /// Where it came from: `built-in` or the file's name.
+    pub source: String,
+    /// Whether it is back when the hub starts again; until then `hub/agents/reload` brings it back.
+    pub returns_on_restart: bool,
 }

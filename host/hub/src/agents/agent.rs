@@ -1,25 +1,34 @@
 //! One agent: its component, what it holds, and how it is.
 
-use super::{programs::Programs, values::Values};
-use crate::{config::AgentConfig, process::Supervisor, storage::Storage, telemetry};
-use a2a_hub_core::grant::{Grant, Held, overlap};
+use super::{
+    programs::Programs,
+    standing::{Standing, Unavailable},
+    values::Values,
+};
+use crate::{
+    config::AgentConfig, events::Events, process::Supervisor, storage::Storage, telemetry,
+};
+use a2a_hub_core::{
+    breaker,
+    grant::{Grant, Held, overlap},
+};
 use a2a_hub_protocol::{
     card::AgentCard,
     id::{AgentId, TaskId},
-    operation::{AgentHealth, AgentInfo, HealthStatus},
+    operation::{AgentBreaker, AgentHealth, AgentInfo, HealthStatus},
+    task::Task,
 };
 use a2a_hub_sandbox::{
     Call, Failure, Plugin, Report,
     capability::{Ports, tasks::TaskPort},
     guest,
 };
-use std::{
-    fmt,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use tokio::{
+    sync::{Mutex, Semaphore},
+    time::{Instant, timeout},
 };
-use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 /// How long an agent may take to say how it is: some CLIs need two seconds to start.
 const HEALTH_DEADLINE: Duration = Duration::from_secs(15);
@@ -57,6 +66,14 @@ pub(super) struct Seat {
     pub supervisor: Supervisor,
     /// Keeps its values.
     pub storage: Arc<dyn Storage>,
+    /// When it is left alone.
+    pub breaker: breaker::Settings,
+    /// Hears how it is.
+    pub events: Events,
+    /// Holds a permit for each agent that may be asked how it is at once.
+    pub asking: Arc<Semaphore>,
+    /// Cancelled when it leaves, or another takes its place.
+    pub left: CancellationToken,
 }
 
 /// An agent of this hub.
@@ -73,15 +90,11 @@ pub struct Agent {
     programs: Arc<Programs>,
     values: Option<Arc<Values>>,
     registered_at: String,
-    checked: Mutex<Checked>,
+    standing: Standing,
     /// Held while it is asked how it is, so that it is not asked twice at once.
-    checking: tokio::sync::Mutex<()>,
-}
-
-#[derive(Clone)]
-struct Checked {
-    health: AgentHealth,
-    at: Option<Instant>,
+    checking: Mutex<()>,
+    asking: Arc<Semaphore>,
+    pub(super) left: CancellationToken,
 }
 
 impl Agent {
@@ -92,7 +105,8 @@ impl Agent {
         source: Source,
         seat: Seat,
     ) -> Self {
-        let Seat { config, workspaces, home, supervisor, storage } = seat;
+        let Seat { config, workspaces, home, supervisor, storage, breaker, events, asking, left } =
+            seat;
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
             (None, Source::BuiltIn) => Grant::everything(plugin.ask()),
@@ -102,7 +116,7 @@ impl Agent {
         let workspaces = config.workspaces.clone().unwrap_or(workspaces);
         let programs = Programs::new(&id, &held, workspaces, home, supervisor);
         let values = held.memory_bytes.map(|max| Arc::new(Values::new(id.clone(), max, storage)));
-        let checked = Checked { health: AgentHealth::unknown(), at: None };
+        let standing = Standing::new(id.clone(), breaker, events);
         Self {
             id,
             card,
@@ -113,8 +127,10 @@ impl Agent {
             programs: Arc::new(programs),
             values,
             registered_at: telemetry::timestamp(),
-            checked: Mutex::new(checked),
-            checking: tokio::sync::Mutex::default(),
+            standing,
+            checking: Mutex::default(),
+            asking,
+            left,
         }
     }
 
@@ -163,22 +179,37 @@ impl Agent {
 
     /// How it is, as far as is known.
     pub fn health(&self) -> AgentHealth {
-        self.checked.lock().unwrap_or_else(PoisonError::into_inner).health.clone()
+        self.standing.health()
     }
 
-    /// How it is; it is asked if the last answer is older than `age`.
-    pub(super) async fn check(&self, age: Duration) -> AgentHealth {
-        let _asking = self.checking.lock().await;
-        let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if checked.at.is_some_and(|at| at.elapsed() < age) {
-            return checked.health;
+    /// Whether tasks reach it.
+    pub fn breaker(&self) -> AgentBreaker {
+        self.standing.breaker()
+    }
+
+    /// Lets a task through to it, or says why not.
+    pub fn admit(&self) -> Result<(), Unavailable> {
+        self.standing.admit()
+    }
+
+    /// Learns from how a task of its ended.
+    pub fn task_ended(&self, task: &Task) {
+        self.standing.task_ended(task);
+    }
+
+    /// How it is; it is asked unless it was since then. Those who ask at once share the answer.
+    pub async fn check(&self, since: Instant) -> AgentHealth {
+        let _checking = self.checking.lock().await;
+        if let Some(health) = self.standing.health_since(since) {
+            return health;
         }
+        // The semaphore is never closed.
+        let _permit = self.asking.acquire().await;
         let asked = Instant::now();
         let call = self.call(&format!("{}/health", self.id), None, None);
         let report = timeout(HEALTH_DEADLINE, guest::health(&self.plugin, call)).await;
         let health = judge(report.unwrap_or(Err(Failure::Timeout)), asked.elapsed());
-        let now = Checked { health: health.clone(), at: Some(Instant::now()) };
-        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        self.standing.checked(health.clone(), asked);
         health
     }
 
@@ -189,6 +220,7 @@ impl Agent {
             name: self.card.name.clone(),
             card: serde_json::to_value(&self.card).unwrap_or_default(),
             health,
+            breaker: self.breaker(),
             registered_at: self.registered_at.clone(),
             source: self.source.to_string(),
             not_granted: self.held.refused.iter().cloned().collect(),

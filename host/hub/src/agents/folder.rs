@@ -5,6 +5,7 @@
 
 use super::{Agents, agent::Source};
 use a2a_hub_protocol::id::AgentId;
+use bytes::Bytes;
 use rustix::fs::{Mode, OFlags};
 use std::{
     collections::BTreeMap,
@@ -12,8 +13,10 @@ use std::{
     io::{self, Read as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
+use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How often the folder is looked at; a file must stand still for that long.
@@ -22,15 +25,20 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// Larger components are refused: a Python agent is about 20 MiB.
 const MAX_BYTES: u64 = 128 << 20;
 
-/// The folder, and what was seen in it.
+/// The folder, and what was seen in it. Cheap to clone.
+#[derive(Clone)]
 pub struct PluginFolder {
-    dir: PathBuf,
-    agents: Agents,
-    seen: BTreeMap<String, Seen>,
+    pub(super) dir: Arc<Path>,
+    pub(super) agents: Agents,
+    /// Held by whoever changes the folder or takes in what is there, so that nobody does at the same time.
+    seen: Arc<Mutex<SeenFiles>>,
 }
 
+/// The files that were seen, by name.
+pub(super) type SeenFiles = BTreeMap<String, Seen>;
+
 /// A file as it was last seen.
-struct Seen {
+pub(super) struct Seen {
     stamp: Stamp,
     /// Whether this very state of it was read.
     read: bool,
@@ -46,21 +54,28 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-/// Why a file in the folder is not an agent.
+/// Why a file is not an agent.
 #[derive(Debug, thiserror::Error)]
-enum FileError {
+pub enum FileError {
+    /// It is called as no agent can be.
     #[error("its name cannot name an agent: {0}")]
     Name(#[from] a2a_hub_protocol::id::InvalidAgentId),
+    /// It is not the file itself.
     #[error("it is a link, or no plain file; copy the component itself into the folder")]
     NotPlain,
+    /// Somebody else put it there.
     #[error("it belongs to another user; only your own files are loaded")]
     Foreign,
+    /// Somebody else may change it.
     #[error("others may write to it; run `chmod go-w` on it")]
     Writable,
+    /// It is no component of a sensible size.
     #[error("it is larger than {MAX_BYTES} bytes")]
     Large,
+    /// The system would not let it be read.
     #[error("read it: {0}")]
     Io(#[from] io::Error),
+    /// It may not join.
     #[error(transparent)]
     Join(#[from] super::JoinError),
 }
@@ -69,17 +84,17 @@ impl PluginFolder {
     /// The folder `dir`, made if it is not there, private to this user.
     pub fn open(dir: PathBuf, agents: Agents) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        Ok(Self { dir, agents, seen: BTreeMap::new() })
+        Ok(Self { dir: dir.into(), agents, seen: Arc::default() })
     }
 
     /// Takes in what is there now, without waiting for it to stand still.
-    pub async fn load(&mut self) {
+    pub async fn load(&self) {
         self.look().await;
         self.look().await;
     }
 
     /// Looks again and again, until `stop`.
-    pub fn watch(mut self, tasks: &TaskTracker, stop: CancellationToken) {
+    pub fn watch(self, tasks: &TaskTracker, stop: CancellationToken) {
         tasks.spawn(async move {
             loop {
                 tokio::select! {
@@ -90,7 +105,13 @@ impl PluginFolder {
         });
     }
 
-    async fn look(&mut self) {
+    /// What was seen; nobody else looks or changes anything meanwhile.
+    pub(super) async fn seen(&self) -> MutexGuard<'_, SeenFiles> {
+        self.seen.lock().await
+    }
+
+    async fn look(&self) {
+        let mut seen = self.seen().await;
         let there = match stamps(&self.dir) {
             Ok(there) => there,
             Err(why) => {
@@ -98,64 +119,83 @@ impl PluginFolder {
                 return;
             }
         };
-        let gone: Vec<_> =
-            self.seen.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
+        let gone: Vec<_> = seen.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
         for name in gone {
-            self.forget(&name);
+            self.forget(&mut seen, &name);
         }
         for (name, stamp) in there {
-            let settled = match self.seen.get_mut(&name) {
+            let settled = match seen.get_mut(&name) {
                 Some(seen) if seen.stamp == stamp => !seen.read,
                 Some(seen) => {
                     (seen.stamp, seen.read) = (stamp, false);
                     false
                 }
                 None => {
-                    self.seen.insert(name.clone(), Seen { stamp, read: false, joined: None });
+                    seen.insert(name.clone(), Seen { stamp, read: false, joined: None });
                     false
                 }
             };
             if settled {
-                self.take(&name).await;
+                // What is wrong with it is kept for whoever asks.
+                let _ = self.take(&mut seen, &name).await;
             }
         }
     }
 
-    fn forget(&mut self, name: &str) {
-        if let Some(Seen { joined: Some(agent), .. }) = self.seen.remove(name) {
+    /// Lets go of a file that is gone, and of the agent that came of it.
+    pub(super) fn forget(&self, seen: &mut SeenFiles, name: &str) {
+        if let Some(Seen { joined: Some(agent), .. }) = seen.remove(name) {
             self.agents.leave(&agent);
         }
         self.agents.set_rejected(name, None);
     }
 
-    async fn take(&mut self, name: &str) {
-        let joined = join(&self.agents, &self.dir, name).await;
-        let Some(seen) = self.seen.get_mut(name) else { return };
-        seen.read = true;
-        match joined {
-            Ok(agent) => {
-                seen.joined = agent;
-                self.agents.set_rejected(name, None);
-            }
-            Err(why) => {
-                tracing::warn!(file = name, %why, "a plugin cannot join");
-                self.agents.set_rejected(name, Some(why.to_string()));
+    /// Reads a file and has it join; none if the operator disabled it.
+    pub(super) async fn take(
+        &self,
+        seen: &mut SeenFiles,
+        name: &str,
+    ) -> Result<Option<AgentId>, FileError> {
+        let joined = self.join(name).await;
+        if let Some(seen) = seen.get_mut(name) {
+            seen.read = true;
+            if let Ok(agent) = &joined {
+                seen.joined.clone_from(agent);
             }
         }
+        let refused = joined.as_ref().err().map(ToString::to_string);
+        if let Some(why) = &refused {
+            tracing::warn!(file = name, why, "a plugin cannot join");
+        }
+        self.agents.set_rejected(name, refused);
+        joined
+    }
+
+    async fn join(&self, name: &str) -> Result<Option<AgentId>, FileError> {
+        let id = AgentId::parse(name.strip_suffix(".wasm").unwrap_or(name))?;
+        if !self.agents.shared.config.agent(&id).enabled {
+            return Ok(None);
+        }
+        let file = self.dir.join(name);
+        let bytes = tokio::task::spawn_blocking(move || read_trusted(&file)).await;
+        let bytes = bytes.map_err(io::Error::other)??;
+        let agent = self.agents.prepare(&id, bytes, Source::File(name.to_owned())).await?;
+        self.agents.seat(agent);
+        Ok(Some(id))
     }
 }
 
-/// Reads the file and has it join under the name of the file; none if the operator disabled it.
-async fn join(agents: &Agents, dir: &Path, name: &str) -> Result<Option<AgentId>, FileError> {
-    let id = AgentId::parse(name.strip_suffix(".wasm").unwrap_or(name))?;
-    if !agents.shared.config.agent(&id).enabled {
-        return Ok(None);
+impl Seen {
+    /// The file at `path` as it is now, which was read; `joined` came of it.
+    pub(super) fn read(path: &Path, joined: Option<AgentId>) -> io::Result<Self> {
+        Ok(Self { stamp: Stamp::of(&fs::symlink_metadata(path)?), read: true, joined })
     }
-    let file = dir.join(name);
-    let bytes = tokio::task::spawn_blocking(move || read_trusted(&file)).await;
-    let bytes = bytes.map_err(io::Error::other)??;
-    agents.join(&id, bytes, Source::File(name.to_owned())).await?;
-    Ok(Some(id))
+}
+
+impl Stamp {
+    fn of(meta: &fs::Metadata) -> Self {
+        Self { inode: meta.ino(), size: meta.len(), changed: (meta.ctime(), meta.ctime_nsec()) }
+    }
 }
 
 /// The components in the folder: what is not hidden and ends in `.wasm`.
@@ -169,15 +209,14 @@ fn stamps(dir: &Path) -> io::Result<BTreeMap<String, Stamp>> {
         }
         // A file that went away between the two looks is not there.
         let Ok(meta) = entry.metadata() else { continue };
-        let changed = (meta.ctime(), meta.ctime_nsec());
-        found.insert(name, Stamp { inode: meta.ino(), size: meta.len(), changed });
+        found.insert(name, Stamp::of(&meta));
     }
     Ok(found)
 }
 
 /// Reads a file that nobody but this user can have put there: what is checked is what was opened, and what is read once
 /// is what is hashed and compiled.
-fn read_trusted(path: &Path) -> Result<Vec<u8>, FileError> {
+fn read_trusted(path: &Path) -> Result<Bytes, FileError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|why| match why {
         rustix::io::Errno::LOOP => FileError::NotPlain,
@@ -194,12 +233,24 @@ fn read_trusted(path: &Path) -> Result<Vec<u8>, FileError> {
     if meta.mode() & 0o022 != 0 {
         return Err(FileError::Writable);
     }
+    read_all(file)
+}
+
+/// Reads a file whose owner asks for it, be it linked or writable to others: what is read now is what counts.
+pub(super) fn read_offered(path: &Path) -> Result<Bytes, FileError> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?;
+    let file = File::from(file);
+    if file.metadata()?.is_file() { read_all(file) } else { Err(FileError::NotPlain) }
+}
+
+fn read_all(file: File) -> Result<Bytes, FileError> {
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(FileError::Large);
     }
-    Ok(bytes)
+    Ok(bytes.into())
 }
 
 #[cfg(test)]
@@ -212,7 +263,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.wasm");
         fs::write(&file, "x").unwrap();
-        assert_eq!(read_trusted(&file).unwrap(), b"x");
+        assert_eq!(read_trusted(&file).unwrap(), "x");
 
         fs::set_permissions(&file, fs::Permissions::from_mode(0o662)).unwrap();
         assert!(matches!(read_trusted(&file), Err(FileError::Writable)));

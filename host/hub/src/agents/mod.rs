@@ -4,29 +4,38 @@ mod agent;
 mod builtin;
 mod folder;
 mod programs;
+mod registry;
+mod standing;
 mod values;
 
 pub use agent::Agent;
-use agent::Seat;
-pub use folder::PluginFolder;
+use agent::{Seat, Source};
+pub use folder::{FileError, PluginFolder};
+pub use registry::RegistryError;
+pub use standing::Unavailable;
 
-use crate::{config::Config, process::Supervisor, storage::Storage};
+use crate::{config::Config, events::Events, process::Supervisor, storage::Storage};
+use a2a_hub_core::health;
 use a2a_hub_protocol::{
+    hub_event::Happened,
     id::AgentId,
     operation::{AgentHealth, RejectedPlugin},
 };
 use a2a_hub_sandbox::{Engine, LoadError, Plugin};
-use futures::{StreamExt as _, stream};
+use bytes::Bytes;
+use futures::future;
 use std::{
     collections::BTreeMap,
+    hash::{BuildHasher as _, RandomState},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-
-/// How often agents are asked how they are.
-const HEALTH_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How many are asked at once: each may start a program.
 const HEALTH_AT_ONCE: usize = 4;
@@ -43,6 +52,11 @@ struct Shared {
     engine: Engine,
     supervisor: Supervisor,
     storage: Arc<dyn Storage>,
+    events: Events,
+    asking: Arc<Semaphore>,
+    /// The tasks that ask agents how they are.
+    asks: TaskTracker,
+    stop: CancellationToken,
     known: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
     rejected: Mutex<BTreeMap<String, String>>,
 }
@@ -66,7 +80,7 @@ pub enum JoinError {
         pinned: String,
     },
     /// Another agent has its name.
-    #[error("an agent called `{0}` is there already, from {1}; give the file another name")]
+    #[error("an agent called `{0}` is there already, from {1}; take another name")]
     Taken(AgentId, String),
 }
 
@@ -78,36 +92,64 @@ impl Agents {
         engine: Engine,
         supervisor: Supervisor,
         storage: Arc<dyn Storage>,
+        events: Events,
     ) -> Self {
-        let (known, rejected) = (Mutex::default(), Mutex::default());
-        let shared = Shared { config, data_dir, engine, supervisor, storage, known, rejected };
+        let shared = Shared {
+            config,
+            data_dir,
+            engine,
+            supervisor,
+            storage,
+            events,
+            asking: Arc::new(Semaphore::new(HEALTH_AT_ONCE)),
+            asks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            known: Mutex::default(),
+            rejected: Mutex::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
     /// Loads the agents that travel inside the hub.
     pub async fn join_built_in(&self) {
-        for (name, bytes) in builtin::COMPONENTS {
-            let id = match AgentId::parse(*name) {
-                Ok(id) if self.shared.config.agent(&id).enabled => id,
-                Ok(_) | Err(_) => continue,
-            };
-            if let Err(why) = self.join(&id, bytes.to_vec(), agent::Source::BuiltIn).await {
+        for (name, _) in builtin::COMPONENTS {
+            let Ok(id) = AgentId::parse(*name) else { continue };
+            if !self.shared.config.agent(&id).enabled {
+                continue;
+            }
+            if let Some(joining) = self.join_one_built_in(&id)
+                && let Err(why) = joining.await
+            {
                 tracing::error!(agent = %id, %why, "a built-in agent cannot be loaded");
             }
         }
     }
 
-    /// Reads a component, checks it, and lets it join under `id`; an agent of that name from the same place gives way.
-    async fn join(
+    /// Loads the agent of that name which travels inside the hub, if one does.
+    fn join_one_built_in(
         &self,
         id: &AgentId,
-        bytes: Vec<u8>,
-        source: agent::Source,
-    ) -> Result<(), JoinError> {
-        if let Some(there) = self.find(id)
-            && there.source != source
-        {
-            return Err(JoinError::Taken(id.clone(), there.source.to_string()));
+    ) -> Option<impl Future<Output = Result<(), JoinError>>> {
+        let bytes = Bytes::from_static(builtin::component(id)?);
+        Some(async move {
+            let agent = self.prepare(id, bytes, Source::BuiltIn).await?;
+            self.seat(agent);
+            Ok(())
+        })
+    }
+
+    /// Reads a component and checks whether it may join under `id`. An agent of that name gives way if it is from the
+    /// same place; the names of the built-in ones are theirs also while they are away.
+    async fn prepare(
+        &self,
+        id: &AgentId,
+        bytes: Bytes,
+        source: Source,
+    ) -> Result<Agent, JoinError> {
+        let there = self.find(id).map(|there| there.source.clone());
+        let there = there.or_else(|| builtin::component(id).map(|_| Source::BuiltIn));
+        if let Some(there) = there.filter(|there| *there != source) {
+            return Err(JoinError::Taken(id.clone(), there.to_string()));
         }
         let engine = self.shared.engine.clone();
         let compiled = tokio::task::spawn_blocking(move || Plugin::compile(&engine, &bytes)).await;
@@ -120,22 +162,43 @@ impl Agents {
             return Err(JoinError::Digest { agent, found: plugin.digest().to_owned(), pinned });
         }
         let card = plugin.card(id).await?;
+        let shared = &self.shared;
         let seat = Seat {
             config,
-            workspaces: self.shared.config.workspaces.clone(),
-            home: self.shared.data_dir.join("homes").join(id.as_str()),
-            supervisor: self.shared.supervisor.clone(),
-            storage: Arc::clone(&self.shared.storage),
+            workspaces: shared.config.workspaces.clone(),
+            home: shared.data_dir.join("homes").join(id.as_str()),
+            supervisor: shared.supervisor.clone(),
+            storage: Arc::clone(&shared.storage),
+            breaker: shared.config.breaker.settings(),
+            events: shared.events.clone(),
+            asking: Arc::clone(&shared.asking),
+            left: shared.stop.child_token(),
         };
-        let agent = Arc::new(Agent::new(id.clone(), plugin, card, source, seat));
-        tracing::info!(agent = %id, source = %agent.source, "agent joined");
-        self.known().insert(id.clone(), agent);
-        Ok(())
+        Ok(Agent::new(id.clone(), plugin, card, source, seat))
+    }
+
+    /// Gives an agent its place; from now on it is asked how it is.
+    fn seat(&self, agent: Agent) {
+        let agent = Arc::new(agent);
+        let (agent_id, source) = (agent.id.clone(), agent.source.to_string());
+        tracing::info!(agent = %agent_id, %source, "agent joined");
+        let before = self.known().insert(agent_id.clone(), Arc::clone(&agent));
+        self.shared.asks.spawn(ask(agent, self.shared.config.health.interval()));
+        self.shared.events.publish(match before {
+            Some(before) => {
+                before.left.cancel();
+                Happened::AgentReplaced { agent_id, source }
+            }
+            None => Happened::AgentJoined { agent_id, source },
+        });
     }
 
     fn leave(&self, id: &AgentId) {
-        self.known().remove(id);
-        tracing::info!(agent = %id, "agent left");
+        if let Some(agent) = self.known().remove(id) {
+            agent.left.cancel();
+            tracing::info!(agent = %id, "agent left");
+            self.shared.events.publish(Happened::AgentLeft { agent_id: id.clone() });
+        }
     }
 
     /// The agent called `id`.
@@ -155,31 +218,20 @@ impl Agents {
         told.map(|(file, error)| RejectedPlugin { file, error }).collect()
     }
 
-    /// Asks those agents how they are that were not asked for `age`.
-    pub async fn check(&self, age: Duration) -> Vec<(Arc<Agent>, AgentHealth)> {
-        let stale = self.all().into_iter().map(|agent| async move {
-            let health = agent.check(age).await;
+    /// How the agents are; those are asked that were not since then.
+    pub async fn check(&self, since: Instant) -> Vec<(Arc<Agent>, AgentHealth)> {
+        let checks = self.all().into_iter().map(|agent| async move {
+            let health = agent.check(since).await;
             (agent, health)
         });
-        // Each answer in the agents' own order.
-        stream::iter(stale).buffered(HEALTH_AT_ONCE).collect().await
+        future::join_all(checks).await
     }
 
-    /// Asks all agents how they are, again and again, until `stop`.
-    pub fn watch_health(&self, tasks: &TaskTracker, stop: CancellationToken) {
-        let agents = self.clone();
-        tasks.spawn(async move {
-            loop {
-                tokio::select! {
-                    _ = agents.check(HEALTH_INTERVAL / 2) => {}
-                    () = stop.cancelled() => return,
-                }
-                tokio::select! {
-                    () = tokio::time::sleep(HEALTH_INTERVAL) => {}
-                    () = stop.cancelled() => return,
-                }
-            }
-        });
+    /// Asks nobody any more.
+    pub async fn shutdown(&self) {
+        self.shared.stop.cancel();
+        self.shared.asks.close();
+        self.shared.asks.wait().await;
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<AgentId, Arc<Agent>>> {
@@ -189,8 +241,28 @@ impl Agents {
     fn set_rejected(&self, file: &str, why: Option<String>) {
         let mut rejected = self.shared.rejected.lock().unwrap_or_else(PoisonError::into_inner);
         match why {
-            Some(why) => rejected.insert(file.to_owned(), why),
-            None => rejected.remove(file),
+            Some(error) => {
+                let file = file.to_owned();
+                rejected.insert(file.clone(), error.clone());
+                self.shared.events.publish(Happened::PluginRejected { file, error });
+            }
+            None => drop(rejected.remove(file)),
+        }
+    }
+}
+
+/// Asks an agent how it is when it joins, and again and again until it leaves.
+async fn ask(agent: Arc<Agent>, interval: Duration) {
+    let chance = RandomState::new();
+    for round in 0_u64.. {
+        let pause = health::pause(interval, chance.hash_one(round));
+        let asked = async {
+            agent.check(Instant::now()).await;
+            sleep(pause).await;
         };
+        tokio::select! {
+            () = asked => {}
+            () = agent.left.cancelled() => return,
+        }
     }
 }

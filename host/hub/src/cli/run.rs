@@ -3,6 +3,7 @@
 use crate::{
     agents::{Agents, PluginFolder},
     config::Config,
+    events::Events,
     hub::Hub,
     process::Supervisor,
     storage::sqlite::SqliteStorage,
@@ -51,21 +52,23 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
         cache_dir: Some(dir.join("cache")),
         max_instances: config.max_tasks.unwrap_or(EngineSettings::default().max_instances),
     })?;
-    let tasks = Tasks::new(storage.clone());
+    let events = Events::default();
+    let tasks = Tasks::new(storage.clone(), events.clone());
     let recovered = tasks.recover().await.context("end the tasks of an earlier run")?;
     if recovered > 0 {
         tracing::warn!(tasks = recovered, "ended tasks that an earlier run left unfinished");
     }
-    let agents = Agents::new(config.clone(), dir.clone(), engine, supervisor.clone(), storage);
+    let supervisor_too = supervisor.clone();
+    let agents =
+        Agents::new(config.clone(), dir.clone(), engine, supervisor_too, storage, events.clone());
     agents.join_built_in().await;
-    let mut folder = PluginFolder::open(dir.join("plugins"), agents.clone())
+    let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
         .context("make the plugins folder")?;
-    folder.load().await;
+    plugins.load().await;
 
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
-    folder.watch(&running, stop.clone());
-    agents.watch_health(&running, stop.clone());
-    let hub = Hub::new(agents, tasks.clone());
+    plugins.clone().watch(&running, stop.clone());
+    let hub = Hub::new(agents.clone(), plugins, tasks.clone(), events.clone());
     let at = http.as_ref().map(Http::address);
     if let Some(http) = http {
         let serving = http.serve(hub.clone(), stop.clone());
@@ -87,6 +90,8 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     running.close();
     let down = async {
         tasks.shutdown().await;
+        events.close();
+        agents.shutdown().await;
         supervisor.shutdown().await;
         running.wait().await;
     };

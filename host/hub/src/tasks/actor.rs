@@ -4,11 +4,12 @@ use super::{
     feed::Feed,
     port::{Question, Said, ToActor},
 };
-use crate::{agents::Agent, storage::Storage, telemetry};
+use crate::{agents::Agent, events::Events, storage::Storage, telemetry};
 use a2a_hub_core::task;
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
+    hub_event::Happened,
     id::TaskId,
     message::{Message, Metadata, Role},
     task::{Task, TaskState, TaskStatus},
@@ -56,6 +57,7 @@ pub(super) struct TaskActor {
     pub(super) seq: u64,
     pub(super) agent: Arc<Agent>,
     pub(super) storage: Arc<dyn Storage>,
+    pub(super) events: Events,
     pub(super) feed: Feed,
     pub(super) commands: mpsc::Receiver<Command>,
     /// How long the guest may work; waiting for the client does not count.
@@ -107,6 +109,7 @@ impl TaskActor {
         if self.work(at_work).await.is_err() {
             tracing::error!(task = %id, "a task was given up because the store failed");
         }
+        self.agent.task_ended(&self.task);
     }
 
     async fn work(&mut self, mut at_work: AtWork) -> Result<(), Unstorable> {
@@ -266,9 +269,15 @@ impl TaskActor {
     /// Applies, stores, then publishes. What `core` does not allow is left out and logged: a guest cannot cause it.
     async fn store(&mut self, events: Vec<TaskEvent>) -> Result<(), Unstorable> {
         let mut taken = Vec::with_capacity(events.len());
+        let (mut state, mut moves) = (self.task.status.state, Vec::new());
         for event in events {
             match task::apply(&mut self.task, &event) {
-                Ok(()) => taken.push(Arc::new(event)),
+                Ok(()) => {
+                    let now = self.task.status.state;
+                    moves.extend((now != state).then_some(now));
+                    state = now;
+                    taken.push(Arc::new(event));
+                }
                 Err(why) => tracing::error!(task = %self.task.id, %why, "an event was left out"),
             }
         }
@@ -290,6 +299,14 @@ impl TaskActor {
             })
         });
         self.feed.publish(recorded.collect::<Vec<_>>());
+        for state in moves {
+            self.events.publish(Happened::TaskState {
+                task_id: self.task.id.clone(),
+                context_id: self.task.context_id.clone(),
+                agent_id: self.agent.id.clone(),
+                state,
+            });
+        }
         Ok(())
     }
 

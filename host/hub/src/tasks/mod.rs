@@ -8,12 +8,14 @@ pub use feed::Subscription;
 
 use crate::{
     agents::Agent,
+    events::Events,
     storage::{Counts, HeadFilter, Storage, StorageError, StoredTask},
     telemetry,
 };
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::{Created, Recorded, TaskEvent},
+    hub_event::Happened,
     id::{ContextId, TaskId},
     message::Message,
     task::{Task, TaskState, TaskStatus},
@@ -40,6 +42,7 @@ const HISTORY: usize = 50;
 #[derive(Clone)]
 pub struct Tasks {
     storage: Arc<dyn Storage>,
+    events: Events,
     actors: TaskTracker,
     live: Arc<Mutex<HashMap<TaskId, Live>>>,
 }
@@ -67,9 +70,9 @@ pub struct NewTask {
 }
 
 impl Tasks {
-    /// No tasks but those in the log.
-    pub fn new(storage: Arc<dyn Storage>) -> Self {
-        Self { storage, actors: TaskTracker::new(), live: Arc::default() }
+    /// No tasks but those in the log. What becomes of them is told in `events`.
+    pub fn new(storage: Arc<dyn Storage>, events: Events) -> Self {
+        Self { storage, events, actors: TaskTracker::new(), live: Arc::default() }
     }
 
     /// Ends the tasks that an earlier run of the hub left unfinished, and returns how many there were.
@@ -109,6 +112,11 @@ impl Tasks {
         let created = TaskEvent::Created(Box::new(created));
         let seq = self.storage.append(&id, 0, vec![Arc::new(created.clone())]).await?;
 
+        self.events.publish(Happened::TaskCreated {
+            task_id: id.clone(),
+            context_id: context.clone(),
+            agent_id: agent.id.clone(),
+        });
         let feed = Feed::new(0);
         let recorded = Recorded { task: id.clone(), context: context.clone(), seq, event: created };
         feed.publish([Arc::new(recorded)]);
@@ -118,8 +126,9 @@ impl Tasks {
         self.live().insert(id.clone(), handle);
 
         let work = Work { task: task.clone(), message, history, live };
-        let storage = Arc::clone(&self.storage);
-        let actor = TaskActor { task, seq, agent, storage, feed, commands: orders, patience };
+        let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
+        let actor =
+            TaskActor { task, seq, agent, storage, events, feed, commands: orders, patience };
         let tasks = self.clone();
         self.actors.spawn(async move {
             actor.run(work, working_directory).await;

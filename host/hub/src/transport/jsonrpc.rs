@@ -1,13 +1,13 @@
 //! JSON-RPC 2.0 requests in the hub's dialect, and their answers, whatever they travel on.
 
 use crate::{
-    hub::{Hub, Reply},
+    hub::{Hub, Listening, Reply},
     storage::StorageError,
-    tasks::Subscription,
 };
 use a2a_hub_protocol::{
     compat,
     error::{A2aError, ErrorKind},
+    hub_event::HubEvent,
     jsonrpc::{self, RequestId},
     operation::Answer,
 };
@@ -33,7 +33,7 @@ pub(super) async fn respond(hub: &Hub, request: &[u8]) -> Response {
     let Some(id) = id else { return Response::None };
     match reply {
         Ok(Reply::One(answer)) => Response::One(result(&id, &answer_json(&answer))),
-        Ok(Reply::Stream(heard)) => Response::Stream(Box::new(Stream { id, heard })),
+        Ok(Reply::Stream(heard)) => Response::Stream(Box::new(Stream { id, heard, over: false })),
         Err(why) => Response::One(error(&id, &why)),
     }
 }
@@ -46,14 +46,30 @@ pub(super) fn unreadable(why: &A2aError) -> Vec<u8> {
 /// A stream of answers under one id.
 pub(super) struct Stream {
     id: RequestId,
-    heard: Subscription,
+    heard: Listening,
+    over: bool,
 }
 
 impl Stream {
     /// The next answer; none at the end.
     pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
+        let heard = match &mut self.heard {
+            _ if self.over => return None,
+            Listening::Task(heard) => heard,
+            Listening::Hub(heard) => {
+                let answer = match heard.next().await {
+                    Ok(event) => hub_event(&event),
+                    // Told on every transport: there is more, and the client is to ask anew.
+                    Err(end) => {
+                        self.over = true;
+                        json!({ "kind": "stream-end", "reason": end, "retryable": true })
+                    }
+                };
+                return Some(result(&self.id, &answer));
+            }
+        };
         loop {
-            match self.heard.next().await? {
+            match heard.next().await? {
                 Ok(event) => {
                     // What the client itself said, it need not hear.
                     if let Some(event) = compat::write_event(&event) {
@@ -65,12 +81,20 @@ impl Stream {
         }
     }
 
-    /// The answer that tells the end of the stream, where the transport has no end of its own.
-    pub(super) fn end(&self) -> Vec<u8> {
-        let (task, context) = (self.heard.task(), self.heard.context());
+    /// The answer that tells the end of the stream, where the transport has no end of its own and the last answer did
+    /// not tell.
+    pub(super) fn end(&self) -> Option<Vec<u8>> {
+        let Listening::Task(heard) = &self.heard else { return None };
+        let (task, context) = (heard.task(), heard.context());
         let end = json!({ "kind": "stream-end", "taskId": task, "contextId": context });
-        result(&self.id, &end)
+        Some(result(&self.id, &end))
     }
+}
+
+fn hub_event(event: &HubEvent) -> Value {
+    let mut told = json!(event);
+    told["kind"] = json!("hub-event");
+    told
 }
 
 fn broken(why: &StorageError) -> A2aError {
@@ -87,6 +111,10 @@ fn answer_json(answer: &Answer) -> Value {
         Answer::Message(message) => compat::write_message(message),
         Answer::Status(status) => json!(status),
         Answer::Agents(agents) => json!(agents),
+        Answer::Agent(agent) => json!(agent),
+        Answer::Health(health) => json!(health),
+        Answer::Deregistered(agent) => json!(agent),
+        Answer::Discovery(document) => document.clone(),
     }
 }
 

@@ -200,7 +200,9 @@ async fn answer(hub: Hub, line: String, outbox: mpsc::Sender<Vec<u8>>) {
                     return;
                 }
             }
-            let _ = outbox.send(answers.end()).await;
+            if let Some(end) = answers.end() {
+                let _ = outbox.send(end).await;
+            }
         }
     }
 }

@@ -1,0 +1,290 @@
+//! Whether an agent may be tried, judged by how its last tasks and health checks went.
+//!
+//! ```text
+//!            `failures` in a row         pause over, a task comes
+//!  ┌────────┐ ─────────────────► ┌──────┐ ──────────────► ┌──────────┐
+//!  │ Closed │                    │ Open │                 │ HalfOpen │ ◄─┐ no word for
+//!  └───▲────┘                    └──┬───┘ ◄────────────── └────┬─────┘ ──┘ a whole pause
+//!      │                            │    failure: pause × 2    │
+//!      └────────────────────────────┴──── success ─────────────┘
+//! ```
+//!
+//! A good health check mends what bad ones broke, at once; it says nothing of an agent that is well and fails its tasks.
+
+use a2a_hub_protocol::{operation::HealthStatus, task::TaskState};
+use std::time::{Duration, Instant};
+
+/// Reasons of a failed task that are its agent's fault, or that of what the agent needs. What is left out is the
+/// client's doing, the operator's, or nobody's.
+const AGENT_FAULTS: [&str; 3] = ["agent_crashed", "agent_error", "unavailable"];
+
+/// What was learned of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did what it was to do.
+    Success(Source),
+    /// It did not, and is to blame.
+    Failure(Source),
+}
+
+/// What it was learned from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A task that is over.
+    Task,
+    /// A health check.
+    Check,
+}
+
+impl Outcome {
+    /// What a task tells of its agent: nothing while it is alive, or when it ended for another's sake.
+    pub fn of_task(state: TaskState, reason: Option<&str>) -> Option<Self> {
+        use TaskState as S;
+        match state {
+            S::Completed | S::Rejected => Some(Self::Success(Source::Task)),
+            S::Failed => reason
+                .is_some_and(|reason| AGENT_FAULTS.contains(&reason))
+                .then_some(Self::Failure(Source::Task)),
+            S::Canceled | S::Submitted | S::Working | S::InputRequired | S::AuthRequired => None,
+        }
+    }
+
+    /// What a health check tells of its agent.
+    pub fn of_check(status: HealthStatus) -> Option<Self> {
+        match status {
+            HealthStatus::Healthy | HealthStatus::Degraded => Some(Self::Success(Source::Check)),
+            HealthStatus::Unhealthy => Some(Self::Failure(Source::Check)),
+            HealthStatus::Unknown => None,
+        }
+    }
+}
+
+/// When to stop trying an agent, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Failures in a row that open the breaker.
+    pub failures: u32,
+    /// The first pause; it doubles with every failure that follows one.
+    pub pause: Duration,
+    /// No pause is longer than this.
+    pub max_pause: Duration,
+}
+
+/// Where a breaker stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Every task is let through.
+    Closed {
+        /// Tasks that failed in a row.
+        tasks: u32,
+        /// Health checks that failed in a row.
+        checks: u32,
+    },
+    /// No task is let through.
+    Open {
+        /// Until then.
+        until: Instant,
+        /// How long that was when it began.
+        pause: Duration,
+        /// What opened it.
+        by: Source,
+    },
+    /// One task was let through, to see how it fares.
+    HalfOpen {
+        /// When another is, should nobody hear of that one.
+        until: Instant,
+        /// How long that was when it began.
+        pause: Duration,
+        /// What opened it.
+        by: Source,
+    },
+}
+
+/// One agent's breaker.
+#[derive(Clone, Debug)]
+pub struct Breaker {
+    settings: Settings,
+    state: State,
+}
+
+impl Breaker {
+    /// A closed breaker: an agent is trusted until it fails.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, state: State::Closed { tasks: 0, checks: 0 } }
+    }
+
+    /// Where it stands.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether a task may go ahead now; if not, when one may. At most one is on trial at a time.
+    pub fn admit(&mut self, now: Instant) -> Result<(), Instant> {
+        match self.state {
+            State::Closed { .. } => Ok(()),
+            State::Open { until, .. } | State::HalfOpen { until, .. } if now < until => Err(until),
+            State::Open { pause, by, .. } | State::HalfOpen { pause, by, .. } => {
+                self.state = State::HalfOpen { until: now + pause, pause, by };
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes in what was learned.
+    pub fn record(&mut self, outcome: Outcome, now: Instant) {
+        use Outcome::{Failure, Success};
+        let closed = State::Closed { tasks: 0, checks: 0 };
+        self.state = match (self.state, outcome) {
+            (State::Closed { tasks, .. }, Success(Source::Check)) => {
+                State::Closed { tasks, checks: 0 }
+            }
+            (State::Closed { tasks, checks }, Failure(source)) => {
+                let (tasks, checks) = match source {
+                    Source::Task => (tasks.saturating_add(1), checks),
+                    Source::Check => (tasks, checks.saturating_add(1)),
+                };
+                if tasks.max(checks) < self.settings.failures {
+                    State::Closed { tasks, checks }
+                } else {
+                    self.open(now, self.settings.pause, source)
+                }
+            }
+            (State::Closed { .. } | State::HalfOpen { .. }, Success(Source::Task))
+            | (
+                State::Open { by: Source::Check, .. } | State::HalfOpen { by: Source::Check, .. },
+                Success(Source::Check),
+            ) => closed,
+            (State::HalfOpen { pause, by, .. }, Failure(_)) => {
+                self.open(now, pause.saturating_mul(2), by)
+            }
+            // A check is made whether or not tasks are let through: after the pause it counts as the trial.
+            (State::Open { until, pause, by }, Failure(Source::Check)) if now >= until => {
+                self.open(now, pause.saturating_mul(2), by)
+            }
+            // Word of a task that was let through before, or a check that has no say.
+            (same @ (State::Open { .. } | State::HalfOpen { .. }), Success(_) | Failure(_)) => same,
+        };
+    }
+
+    fn open(&self, now: Instant, pause: Duration, by: Source) -> State {
+        let pause = pause.min(self.settings.max_pause);
+        State::Open { until: now + pause, pause, by }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SETTINGS: Settings =
+        Settings { failures: 3, pause: Duration::from_secs(1), max_pause: Duration::from_secs(8) };
+
+    /// One letter a task: it `f`ails, `s`ucceeds, is `l`ost. A capital is a health check. A dot is a second. Returns
+    /// whether each task was let through, and where the breaker then stands.
+    #[expect(clippy::disallowed_methods, reason = "an arbitrary starting point")]
+    fn run(steps: &str) -> String {
+        let mut breaker = Breaker::new(SETTINGS);
+        let mut now = Instant::now();
+        let mut said = String::new();
+        for step in steps.chars() {
+            match step {
+                '.' => now += Duration::from_secs(1),
+                'F' => breaker.record(Outcome::Failure(Source::Check), now),
+                'S' => breaker.record(Outcome::Success(Source::Check), now),
+                task => match (breaker.admit(now), task) {
+                    (Ok(()), task) => {
+                        said.push('y');
+                        match task {
+                            'f' => breaker.record(Outcome::Failure(Source::Task), now),
+                            's' => breaker.record(Outcome::Success(Source::Task), now),
+                            _ => {}
+                        }
+                    }
+                    (Err(until), _) => {
+                        assert!(until > now);
+                        said.push('n');
+                    }
+                },
+            }
+        }
+        let state = match breaker.state() {
+            State::Closed { .. } => "closed",
+            State::Open { .. } => "open",
+            State::HalfOpen { .. } => "half-open",
+        };
+        format!("{said} {state}")
+    }
+
+    /// The whole machine on one screen.
+    #[test]
+    fn transition_table() {
+        let stories = [
+            ("ffsff", "a success in between forgives"),
+            ("fff", "the limit opens it"),
+            ("fffs", "nobody is let through"),
+            ("fff.s", "the pause is over, and the trial goes well"),
+            ("fff.l", "the trial is under way"),
+            ("fff.ls", "one trial at a time"),
+            ("fff.l.s", "a lost trial is made again"),
+            ("fff.f.s.s", "a failed trial doubles the pause"),
+            ("FFF", "checks open it as well"),
+            ("FFFs", "and then nobody is let through"),
+            ("FFFS", "a good check mends what bad ones broke"),
+            ("FFF.F.s", "after the pause, a check is the trial"),
+            ("FFSFF", "a good check in between forgives"),
+            ("ffSf", "but not failed tasks"),
+            ("fffS", "nor does it close what they opened"),
+            ("ffFF", "each kind is counted by itself"),
+            ("FFsF", "a task that went well forgives all"),
+        ];
+        let table: Vec<_> =
+            stories.iter().map(|(steps, why)| format!("{steps}: {} ({why})", run(steps))).collect();
+        insta::assert_snapshot!(table.join("\n"), @r"
+        ffsff: yyyyy closed (a success in between forgives)
+        fff: yyy open (the limit opens it)
+        fffs: yyyn open (nobody is let through)
+        fff.s: yyyy closed (the pause is over, and the trial goes well)
+        fff.l: yyyy half-open (the trial is under way)
+        fff.ls: yyyyn half-open (one trial at a time)
+        fff.l.s: yyyyy closed (a lost trial is made again)
+        fff.f.s.s: yyyyny closed (a failed trial doubles the pause)
+        FFF:  open (checks open it as well)
+        FFFs: n open (and then nobody is let through)
+        FFFS:  closed (a good check mends what bad ones broke)
+        FFF.F.s: n open (after the pause, a check is the trial)
+        FFSFF:  closed (a good check in between forgives)
+        ffSf: yyy open (but not failed tasks)
+        fffS: yyy open (nor does it close what they opened)
+        ffFF: yy closed (each kind is counted by itself)
+        FFsF: y closed (a task that went well forgives all)
+        ");
+    }
+
+    #[test]
+    fn only_the_agents_faults_count() {
+        let of = |state, reason| Outcome::of_task(state, Some(reason));
+        for reason in AGENT_FAULTS {
+            let failure = Some(Outcome::Failure(Source::Task));
+            assert_eq!(of(TaskState::Failed, reason), failure, "{reason}");
+        }
+        for reason in ["timeout", "denied", "invalid_request", "limit_exceeded", "hub_stopped"] {
+            assert_eq!(of(TaskState::Failed, reason), None, "{reason}");
+        }
+        assert_eq!(of(TaskState::Canceled, "agent_crashed"), None);
+        assert_eq!(Outcome::of_task(TaskState::Failed, None), None);
+        assert_eq!(
+            Outcome::of_task(TaskState::Rejected, None),
+            Some(Outcome::Success(Source::Task))
+        );
+    }
+
+    proptest! {
+        /// Whatever happened, waiting out the longest pause earns a trial, and one that goes well closes it.
+        #[test]
+        fn never_stuck(steps in "[fslFS.]{0,64}") {
+            let said = run(&(steps + "........s"));
+            prop_assert!(said.ends_with("y closed"));
+        }
+    }
+}

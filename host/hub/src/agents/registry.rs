@@ -1,0 +1,182 @@
+//! What administrators do to the agents: take one in, let one go, read one again. Each is done when it returns, and the
+//! plugins folder then says the same.
+
+use super::{
+    Agent, FileError, JoinError, PluginFolder,
+    agent::Source,
+    folder::{Seen, read_offered},
+};
+use a2a_hub_protocol::{
+    id::AgentId,
+    operation::{Component, Deregistered},
+};
+use bytes::Bytes;
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags};
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    path::Path,
+    sync::Arc,
+};
+
+/// Why the agents are as they were.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// There is no such agent.
+    #[error("no agent is called `{0}`")]
+    Unknown(AgentId),
+    /// The operator wants none of it.
+    #[error("`agents.{0}.enabled` is false in the configuration; change that, and restart the hub")]
+    Disabled(AgentId),
+    /// What was offered is not an agent, or may not be called so.
+    #[error("take in `{agent}`: {why}")]
+    Refused {
+        /// What it was to be called.
+        agent: AgentId,
+        /// Why not.
+        why: FileError,
+    },
+    /// The component cannot be loaded any more.
+    #[error("load `{agent}` again: {why}")]
+    Kept {
+        /// Which; if it was there, it still is.
+        agent: AgentId,
+        /// Why not.
+        why: FileError,
+    },
+    /// The plugins folder cannot be written to.
+    #[error("change the plugins folder: {0}")]
+    Folder(#[from] io::Error),
+}
+
+impl PluginFolder {
+    /// Takes in an agent, for good.
+    pub async fn register(
+        &self,
+        id: &AgentId,
+        component: Component,
+    ) -> Result<Arc<Agent>, RegistryError> {
+        self.enabled(id)?;
+        let refused = |why| RegistryError::Refused { agent: id.clone(), why };
+        let taken = |there: String| refused(JoinError::Taken(id.clone(), there).into());
+        let mut seen = self.seen().await;
+        if let Some(there) = self.agents.find(id) {
+            return Err(taken(there.source.to_string()));
+        }
+        let bytes = match component {
+            Component::Bytes(bytes) => Bytes::from(bytes),
+            Component::File(path) => {
+                let read = tokio::task::spawn_blocking(move || read_offered(&path)).await;
+                read.map_err(io::Error::other)?.map_err(refused)?
+            }
+        };
+        let name = file_name(id);
+        let source = Source::File(name.clone());
+        let prepared = self.agents.prepare(id, bytes.clone(), source).await;
+        let agent = prepared.map_err(|why| refused(why.into()))?;
+        let (dir, file) = (Arc::clone(&self.dir), name.clone());
+        let placed = tokio::task::spawn_blocking(move || place(&dir, &file, &bytes)).await;
+        match placed.map_err(io::Error::other)? {
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(taken(name)),
+            placed => placed?,
+        }
+        seen.insert(name.clone(), Seen::read(&self.dir.join(&name), Some(id.clone()))?);
+        self.agents.seat(agent);
+        self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))
+    }
+
+    /// Lets an agent go. Its tasks go on to their end.
+    pub async fn deregister(&self, id: &AgentId) -> Result<Deregistered, RegistryError> {
+        let mut seen = self.seen().await;
+        let agent = self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))?;
+        let source = agent.source.to_string();
+        let returns_on_restart = match &agent.source {
+            Source::BuiltIn => true,
+            Source::File(name) => {
+                let (dir, file) = (Arc::clone(&self.dir), name.clone());
+                let removed = tokio::task::spawn_blocking(move || remove(&dir, &file)).await;
+                removed.map_err(io::Error::other)??;
+                self.forget(&mut seen, name);
+                false
+            }
+        };
+        self.agents.leave(id);
+        Ok(Deregistered { agent_id: id.clone(), source, returns_on_restart })
+    }
+
+    /// Reads an agent's component again. If it cannot be loaded, the agent stays as it was.
+    pub async fn reload(&self, id: &AgentId) -> Result<Arc<Agent>, RegistryError> {
+        self.enabled(id)?;
+        let kept = |why| RegistryError::Kept { agent: id.clone(), why };
+        let mut seen = self.seen().await;
+        if let Some(joining) = self.agents.join_one_built_in(id) {
+            joining.await.map_err(|why| kept(why.into()))?;
+        } else {
+            let name = file_name(id);
+            let joined = self.agents.find(id).map(|agent| agent.id.clone());
+            match Seen::read(&self.dir.join(&name), joined.clone()) {
+                Ok(now) => drop(seen.insert(name.clone(), now)),
+                Err(why) if joined.is_some() => return Err(kept(why.into())),
+                Err(_) => return Err(RegistryError::Unknown(id.clone())),
+            }
+            self.take(&mut seen, &name).await.map_err(kept)?;
+        }
+        self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))
+    }
+
+    fn enabled(&self, id: &AgentId) -> Result<(), RegistryError> {
+        let enabled = self.agents.shared.config.agent(id).enabled;
+        if enabled { Ok(()) } else { Err(RegistryError::Disabled(id.clone())) }
+    }
+}
+
+fn file_name(id: &AgentId) -> String {
+    format!("{id}.wasm")
+}
+
+/// Writes a component beside its place, hidden from those who look, and then moves it there; a file that is there stays.
+fn place(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let draft = dir.join(format!(".{name}.draft"));
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?);
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    let moved = rustix::fs::renameat_with(CWD, &draft, CWD, dir.join(name), RenameFlags::NOREPLACE);
+    if let Err(why) = moved {
+        std::fs::remove_file(&draft)?;
+        return Err(why.into());
+    }
+    File::open(dir)?.sync_all()
+}
+
+/// Removes a file, if it is still there.
+fn remove(dir: &Path, name: &str) -> io::Result<()> {
+    match std::fs::remove_file(dir.join(name)) {
+        Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
+        Ok(()) | Err(_) => File::open(dir)?.sync_all(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = || {
+            let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            names.collect::<Vec<_>>()
+        };
+        place(dir.path(), "a.wasm", b"first").unwrap();
+        let taken = place(dir.path(), "a.wasm", b"second").unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(dir.path().join("a.wasm")).unwrap(), b"first");
+        assert_eq!(there(), ["a.wasm"], "no draft is left");
+        remove(dir.path(), "a.wasm").unwrap();
+        remove(dir.path(), "a.wasm").unwrap();
+        assert!(there().is_empty());
+    }
+}

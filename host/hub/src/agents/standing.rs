@@ -1,0 +1,153 @@
+//! How an agent stands: what it last said of its health, whether tasks reach it, and the telling of both.
+
+use crate::{events::Events, telemetry};
+use a2a_hub_core::breaker::{Breaker, Outcome, Settings, State};
+use a2a_hub_protocol::{
+    hub_event::Happened,
+    id::AgentId,
+    operation::{AgentBreaker, AgentHealth, BreakerState, HealthStatus},
+    task::Task,
+};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// One agent's standing.
+pub(super) struct Standing {
+    agent: AgentId,
+    events: Events,
+    judged: Mutex<Judged>,
+}
+
+struct Judged {
+    health: AgentHealth,
+    /// When it was last asked how it is.
+    asked: Option<Instant>,
+    breaker: Breaker,
+    /// What went wrong the last time.
+    cause: Option<String>,
+}
+
+/// An agent that is not tried, for it failed again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unavailable {
+    /// Which.
+    pub agent: AgentId,
+    /// Where its breaker stands.
+    pub breaker: AgentBreaker,
+    /// When it will be tried again.
+    pub retry_in: Duration,
+    /// The command that mends it, if it knows one.
+    pub fix: Option<String>,
+}
+
+impl Standing {
+    pub(super) fn new(agent: AgentId, settings: Settings, events: Events) -> Self {
+        let breaker = Breaker::new(settings);
+        let judged = Judged { health: AgentHealth::unknown(), asked: None, breaker, cause: None };
+        Self { agent, events, judged: Mutex::new(judged) }
+    }
+
+    /// What it last said of its health, if it was asked since.
+    pub(super) fn health_since(&self, since: Instant) -> Option<AgentHealth> {
+        let judged = self.judged();
+        judged.asked.is_some_and(|asked| asked >= since).then(|| judged.health.clone())
+    }
+
+    pub(super) fn health(&self) -> AgentHealth {
+        self.judged().health.clone()
+    }
+
+    pub(super) fn breaker(&self) -> AgentBreaker {
+        self.judged().told(Instant::now())
+    }
+
+    /// Whether a task may go ahead now.
+    pub(super) fn admit(&self) -> Result<(), Unavailable> {
+        let (mut judged, now) = (self.judged(), Instant::now());
+        let before = judged.breaker.state();
+        let admitted = judged.breaker.admit(now.into_std());
+        self.tell_breaker(&judged, before, now);
+        admitted.map_err(|until| Unavailable {
+            agent: self.agent.clone(),
+            breaker: judged.told(now),
+            retry_in: until.saturating_duration_since(now.into_std()),
+            fix: judged.health.fix.clone(),
+        })
+    }
+
+    /// Takes in how a task ended.
+    pub(super) fn task_ended(&self, task: &Task) {
+        let reason = task.metadata.as_ref().and_then(|facts| facts.get("reason")?.as_str());
+        let said = task.status.message.as_ref().map(|message| message.joined_text());
+        if let Some(outcome) = Outcome::of_task(task.status.state, reason) {
+            self.record(&mut self.judged(), outcome, said);
+        }
+    }
+
+    /// Takes in what it says of its health, having been `asked` then.
+    pub(super) fn checked(&self, health: AgentHealth, asked: Instant) {
+        let mut judged = self.judged();
+        let changed = health.status != judged.health.status;
+        (judged.health, judged.asked) = (health.clone(), Some(asked));
+        if changed {
+            self.tell_health(health.clone());
+        }
+        if let Some(outcome) = Outcome::of_check(health.status) {
+            self.record(&mut judged, outcome, health.error_message);
+        }
+    }
+
+    fn record(&self, judged: &mut Judged, outcome: Outcome, said: Option<String>) {
+        let (before, now) = (judged.breaker.state(), Instant::now());
+        if matches!(outcome, Outcome::Failure(_)) {
+            judged.cause = said;
+        }
+        judged.breaker.record(outcome, now.into_std());
+        self.tell_breaker(judged, before, now);
+    }
+
+    fn tell_health(&self, health: AgentHealth) {
+        let (agent, why) = (&self.agent, health.error_message.as_deref());
+        match health.status {
+            HealthStatus::Unhealthy => tracing::warn!(%agent, why, "agent is unhealthy"),
+            HealthStatus::Degraded => tracing::info!(%agent, why, "agent is degraded"),
+            HealthStatus::Healthy | HealthStatus::Unknown => {
+                tracing::info!(%agent, "agent is well");
+            }
+        }
+        self.events.publish(Happened::AgentHealth { agent_id: self.agent.clone(), health });
+    }
+
+    /// Tells that the breaker moved, if it did; what it counts meanwhile is its own affair.
+    fn tell_breaker(&self, judged: &Judged, before: State, now: Instant) {
+        let after = judged.breaker.state();
+        if before == after
+            || matches!((before, after), (State::Closed { .. }, State::Closed { .. }))
+        {
+            return;
+        }
+        let breaker = judged.told(now);
+        tracing::info!(agent = %self.agent, breaker = ?breaker.state, why = breaker.cause, "the breaker moved");
+        self.events.publish(Happened::AgentBreaker { agent_id: self.agent.clone(), breaker });
+    }
+
+    fn judged(&self) -> MutexGuard<'_, Judged> {
+        self.judged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Judged {
+    fn told(&self, now: Instant) -> AgentBreaker {
+        let (state, until) = match self.breaker.state() {
+            State::Closed { .. } => return AgentBreaker::closed(),
+            State::Open { until, .. } => (BreakerState::Open, until),
+            State::HalfOpen { until, .. } => (BreakerState::HalfOpen, until),
+        };
+        let retry_in = until.saturating_duration_since(now.into_std());
+        let retry_at = Some(telemetry::timestamp_in(retry_in));
+        AgentBreaker { state, retry_at, cause: self.cause.clone() }
+    }
+}

@@ -1,0 +1,128 @@
+//! Everything that happens in the hub, told to whoever listens.
+//!
+//! Nothing is kept for those who come later: what is so now, they ask for; what becomes of it, they hear.
+
+use crate::telemetry;
+use a2a_hub_protocol::hub_event::{Happened, HubEvent, StreamEnd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+/// Events kept for listeners that are behind; one further behind is closed, for to skip some would be to lie to it.
+const KEPT: usize = 1024;
+
+/// Where it is told what happens. Cheap to clone.
+#[derive(Clone)]
+pub struct Events(Arc<Mutex<Speaker>>);
+
+struct Speaker {
+    /// How many events there were.
+    seq: u64,
+    /// None once the hub stops.
+    sender: Option<broadcast::Sender<Arc<HubEvent>>>,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        let sender = Some(broadcast::Sender::new(KEPT));
+        Self(Arc::new(Mutex::new(Speaker { seq: 0, sender })))
+    }
+}
+
+impl Events {
+    /// Tells all listeners. Waits for none of them.
+    pub fn publish(&self, what: Happened) {
+        let mut speaker = self.speaker();
+        speaker.seq += 1;
+        if let Some(sender) = speaker.sender.as_ref().filter(|sender| sender.receiver_count() > 0) {
+            // All listeners may leave meanwhile.
+            let _ = sender.send(Arc::new(speaker.event(what)));
+        }
+    }
+
+    /// Hears whatever happens from now on.
+    pub fn subscribe(&self) -> Listener {
+        let speaker = self.speaker();
+        let first = Some(Arc::new(speaker.event(Happened::Subscribed)));
+        let heard = speaker.sender.as_ref().map(broadcast::Sender::subscribe);
+        Listener { first, heard: heard.ok_or(StreamEnd::HubStopped) }
+    }
+
+    /// Lets every listener hear what was told, and then the end.
+    pub fn close(&self) {
+        self.speaker().sender = None;
+    }
+
+    fn speaker(&self) -> MutexGuard<'_, Speaker> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Speaker {
+    fn event(&self, what: Happened) -> HubEvent {
+        HubEvent { seq: self.seq, timestamp: telemetry::timestamp(), what }
+    }
+}
+
+/// The listening end. Each has its own place, so a slow one holds up nobody.
+pub struct Listener {
+    first: Option<Arc<HubEvent>>,
+    /// Why there is nothing more to hear, once there is not.
+    heard: Result<broadcast::Receiver<Arc<HubEvent>>, StreamEnd>,
+}
+
+impl Listener {
+    /// The next event, or why there is none any more.
+    pub async fn next(&mut self) -> Result<Arc<HubEvent>, StreamEnd> {
+        if let Some(first) = self.first.take() {
+            return Ok(first);
+        }
+        let end = match self.heard.as_mut().map_err(|end| *end)?.recv().await {
+            Ok(event) => return Ok(event),
+            Err(RecvError::Lagged(_)) => StreamEnd::TooSlow,
+            Err(RecvError::Closed) => StreamEnd::HubStopped,
+        };
+        self.heard = Err(end);
+        Err(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::id::AgentId;
+
+    fn left() -> Happened {
+        Happened::AgentLeft { agent_id: AgentId::parse("echo").unwrap() }
+    }
+
+    #[tokio::test]
+    async fn numbers_have_no_gap_and_the_end_is_told() {
+        let events = Events::default();
+        events.publish(left());
+        let mut listener = events.subscribe();
+        events.publish(left());
+        events.publish(left());
+        events.close();
+        for seq in 1..=3 {
+            assert_eq!(listener.next().await.unwrap().seq, seq);
+        }
+        assert_eq!(listener.next().await, Err(StreamEnd::HubStopped));
+        let mut late = events.subscribe();
+        assert_eq!(late.next().await.unwrap().what, Happened::Subscribed);
+        assert_eq!(late.next().await, Err(StreamEnd::HubStopped));
+    }
+
+    #[tokio::test]
+    async fn a_slow_listener_is_told_so_and_holds_up_nobody() {
+        let events = Events::default();
+        let (mut slow, mut quick) = (events.subscribe(), events.subscribe());
+        quick.next().await.unwrap();
+        for seq in 1..=KEPT as u64 + 1 {
+            events.publish(left());
+            assert_eq!(quick.next().await.unwrap().seq, seq);
+        }
+        assert_eq!(slow.next().await.unwrap().what, Happened::Subscribed);
+        assert_eq!(slow.next().await, Err(StreamEnd::TooSlow));
+        assert_eq!(slow.next().await, Err(StreamEnd::TooSlow), "and nothing after that");
+    }
+}

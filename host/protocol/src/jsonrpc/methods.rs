@@ -1,0 +1,354 @@
+//! The methods of the hub's dialect: one table, from which requests are read and `rpc.discover` is written.
+
+use crate::{
+    compat::{self, OfferedMessage},
+    error::{A2aError, ErrorKind},
+    hub_event::HubEvent,
+    id::{AgentId, TaskId},
+    message::base64_bytes,
+    operation::{
+        AgentHealth, AgentInfo, Component, Deregistered, HubStatus, Operation, SendMessage,
+    },
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// A method: how it is called, what it takes and gives.
+pub struct Method {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Parameters to call it with, as JSON.
+    pub example: &'static str,
+    /// Whether it answers with a stream: each of its items is then a result.
+    pub streams: bool,
+    /// Whether it changes the hub itself: for administrators only.
+    pub admin: bool,
+    pub(super) params: fn(&mut SchemaGenerator) -> Schema,
+    pub(super) result: fn(&mut SchemaGenerator) -> Schema,
+    read: fn(Value) -> Result<Operation, A2aError>,
+}
+
+/// What most methods have in common.
+const PLAIN: Method = Method {
+    name: "",
+    summary: "",
+    example: "{}",
+    streams: false,
+    admin: false,
+    params: NoParams::json_schema,
+    result: super::discover::task,
+    read: |_| Err(A2aError::new(ErrorKind::MethodNotFound, "a method without a name")),
+};
+
+/// Every method of the hub's dialect.
+pub static METHODS: &[Method] = &[
+    Method {
+        name: "hub/status",
+        summary: "Tell how the hub is",
+        result: SchemaGenerator::subschema_for::<HubStatus>,
+        read: |_| Ok(Operation::Status),
+        ..PLAIN
+    },
+    Method {
+        name: "hub/events",
+        summary: "Tell everything that happens, as it happens",
+        streams: true,
+        result: SchemaGenerator::subschema_for::<HubEvent>,
+        read: |_| Ok(Operation::WatchHub),
+        ..PLAIN
+    },
+    Method {
+        name: "hub/agents/list",
+        summary: "List the agents",
+        example: r#"{"includeHealth": true}"#,
+        params: ListAgents::json_schema,
+        result: SchemaGenerator::subschema_for::<Vec<AgentInfo>>,
+        read: |params| {
+            let ListAgents { include_health } = read(params)?;
+            Ok(Operation::ListAgents { include_health })
+        },
+        ..PLAIN
+    },
+    Method {
+        name: "hub/agents/get",
+        summary: "Show an agent",
+        example: r#"{"agentId": "claude-code"}"#,
+        params: OneAgent::json_schema,
+        result: SchemaGenerator::subschema_for::<AgentInfo>,
+        read: |params| Ok(Operation::GetAgent { id: one_agent(params)? }),
+        ..PLAIN
+    },
+    Method {
+        name: "hub/agents/health",
+        summary: "Ask an agent how it is, now",
+        example: r#"{"agentId": "claude-code"}"#,
+        params: OneAgent::json_schema,
+        result: SchemaGenerator::subschema_for::<AgentHealth>,
+        read: |params| Ok(Operation::CheckAgent { id: one_agent(params)? }),
+        ..PLAIN
+    },
+    Method {
+        name: "hub/agents/register",
+        summary: "Take in an agent, for good: its component is copied into the plugins folder",
+        example: r#"{"agentId": "parrot", "path": "/home/me/parrot.wasm"}"#,
+        admin: true,
+        params: RegisterAgent::json_schema,
+        result: SchemaGenerator::subschema_for::<AgentInfo>,
+        read: register_agent,
+        ..PLAIN
+    },
+    Method {
+        name: "hub/agents/deregister",
+        summary: "Let an agent go: its tasks go on to their end, its file leaves the plugins folder; one that came \
+                  with the hub is gone until a restart",
+        example: r#"{"agentId": "parrot"}"#,
+        admin: true,
+        params: OneAgent::json_schema,
+        result: SchemaGenerator::subschema_for::<Deregistered>,
+        read: |params| Ok(Operation::DeregisterAgent { id: one_agent(params)? }),
+        ..PLAIN
+    },
+    Method {
+        name: "hub/agents/reload",
+        summary: "Read an agent's component again; if that fails, the agent stays as it was",
+        example: r#"{"agentId": "parrot"}"#,
+        admin: true,
+        params: OneAgent::json_schema,
+        result: SchemaGenerator::subschema_for::<AgentInfo>,
+        read: |params| Ok(Operation::ReloadAgent { id: one_agent(params)? }),
+        ..PLAIN
+    },
+    Method {
+        name: "message/send",
+        summary: "Have an agent work on a message, and wait for the end",
+        example: r#"{"message": {"kind": "message", "messageId": "msg-123", "role": "user",
+            "parts": [{"kind": "text", "text": "Write a hello world function in Python"}],
+            "metadata": {"targetAgent": "claude-code"}}, "configuration": {"historyLength": 10}}"#,
+        params: MessageSend::json_schema,
+        result: super::discover::task_or_message,
+        read: |params| Ok(Operation::SendMessage(send_message(params)?)),
+        ..PLAIN
+    },
+    Method {
+        name: "message/stream",
+        summary: "The same, hearing what happens as it happens",
+        example: r#"{"message": {"kind": "message", "messageId": "msg-124", "role": "user",
+            "parts": [{"kind": "text", "text": "Explain it"}], "metadata": {"targetAgent": "claude-code"}}}"#,
+        streams: true,
+        params: MessageSend::json_schema,
+        result: super::discover::task_event,
+        read: |params| Ok(Operation::StreamMessage(send_message(params)?)),
+        ..PLAIN
+    },
+    Method {
+        name: "tasks/get",
+        summary: "Show a task",
+        example: r#"{"id": "task-456", "historyLength": 10}"#,
+        params: GetTask::json_schema,
+        read: |params| {
+            let GetTask { id, history_length } = read(params)?;
+            Ok(Operation::GetTask { id: task_id(id)?, history_length })
+        },
+        ..PLAIN
+    },
+    Method {
+        name: "tasks/cancel",
+        summary: "Stop a task",
+        example: r#"{"id": "task-456"}"#,
+        params: CancelTask::json_schema,
+        read: |params| {
+            let CancelTask { id } = read(params)?;
+            Ok(Operation::CancelTask { id: task_id(id)? })
+        },
+        ..PLAIN
+    },
+    Method {
+        name: "rpc.discover",
+        summary: "Describe this interface, as an OpenRPC document",
+        result: SchemaGenerator::subschema_for::<Value>,
+        read: |_| Ok(Operation::Discover),
+        ..PLAIN
+    },
+];
+
+/// What `method` with `params` asks for.
+pub fn operation(method: &str, params: Value) -> Result<Operation, A2aError> {
+    match METHODS.iter().find(|known| known.name == method) {
+        Some(known) => (known.read)(params),
+        None => {
+            let names: Vec<_> = METHODS.iter().map(|known| known.name).collect();
+            let why = format!("no method is called `{method}`; `rpc.discover` lists them");
+            Err(A2aError::new(ErrorKind::MethodNotFound, why).with(json!({ "methods": names })))
+        }
+    }
+}
+
+#[derive(JsonSchema)]
+struct NoParams {}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ListAgents {
+    /// Whether to ask each how it is.
+    #[serde(default)]
+    include_health: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct OneAgent {
+    /// Its name on this hub.
+    agent_id: AgentId,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct RegisterAgent {
+    /// What it is to be called; no other agent may be called so.
+    agent_id: AgentId,
+    /// Its component's file on the hub's machine, as an absolute path.
+    path: Option<PathBuf>,
+    /// The component itself in base64, instead of a path.
+    component: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct GetTask {
+    /// The task's name.
+    id: String,
+    /// How many of its latest messages to show; all of them if left out.
+    history_length: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CancelTask {
+    /// The task's name.
+    id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct MessageSend {
+    /// What to say; `metadata.targetAgent` names who is to hear it, `metadata.workingDirectory` where to work.
+    message: OfferedMessage,
+    /// How to treat it.
+    #[serde(default)]
+    configuration: Option<Configuration>,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Configuration {
+    /// How many of the task's latest messages to show; all of them if left out.
+    history_length: Option<usize>,
+    /// How long the task may take, in milliseconds.
+    timeout_ms: Option<u64>,
+}
+
+fn one_agent(params: Value) -> Result<AgentId, A2aError> {
+    read(params).map(|OneAgent { agent_id }| agent_id)
+}
+
+fn register_agent(params: Value) -> Result<Operation, A2aError> {
+    let RegisterAgent { agent_id: id, path, component } = read(params)?;
+    let component =
+        match (path, component) {
+            (Some(path), None) if path.is_absolute() => Component::File(path),
+            (Some(_), None) => {
+                let why = "must be absolute: the hub does not know where you are";
+                return Err(A2aError::invalid("path", why));
+            }
+            (None, Some(text)) => {
+                let bytes = base64_bytes::decode(&text);
+                Component::Bytes(bytes.map_err(|why| {
+                    A2aError::invalid("component", format!("is not base64: {why}"))
+                })?)
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(A2aError::invalid("path", "give either `path` or `component`"));
+            }
+        };
+    Ok(Operation::RegisterAgent { id, component })
+}
+
+fn send_message(params: Value) -> Result<SendMessage, A2aError> {
+    let MessageSend { message, configuration } = read(params)?;
+    let Configuration { history_length, timeout_ms } = configuration.unwrap_or_default();
+    let message = compat::message(message, "message")?;
+    let fact = |name: &str| message.metadata.as_ref().and_then(|facts| facts.get(name));
+    let text = |name: &str| match fact(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(A2aError::invalid(&format!("message.metadata.{name}"), "must be a string")),
+    };
+    let agent = text("targetAgent")?
+        .map(AgentId::parse)
+        .transpose()
+        .map_err(|why| A2aError::invalid("message.metadata.targetAgent", why))?;
+    if timeout_ms == Some(0) {
+        return Err(A2aError::invalid("configuration.timeoutMs", "must be at least 1"));
+    }
+    let working_directory = text("workingDirectory")?;
+    Ok(SendMessage { message, agent, working_directory, history_length, timeout_ms })
+}
+
+fn task_id(id: String) -> Result<TaskId, A2aError> {
+    if id.is_empty() {
+        Err(A2aError::invalid("id", "must not be empty"))
+    } else {
+        Ok(TaskId::new(id))
+    }
+}
+
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
+    serde_path_to_error::deserialize(params).map_err(|why| {
+        let path = why.path().to_string();
+        let field = if path == "." { "params".to_owned() } else { path };
+        A2aError::invalid(&field, why.into_inner())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_method_is_there_once_and_reads_its_example() {
+        let names: HashSet<_> = METHODS.iter().map(|method| method.name).collect();
+        assert_eq!(names.len(), METHODS.len());
+        for method in METHODS {
+            let example = serde_json::from_str(method.example).unwrap();
+            let operation = operation(method.name, example).unwrap();
+            assert_eq!(operation.streams(), method.streams, "{}", method.name);
+        }
+    }
+
+    #[test]
+    fn an_agent_comes_from_one_place() {
+        let register = |params: Value| operation("hub/agents/register", params);
+        let bytes = register(json!({"agentId": "a", "component": "AGFzbQ=="})).unwrap();
+        let component = Component::Bytes(b"\0asm".to_vec());
+        assert_eq!(bytes, Operation::RegisterAgent { id: AgentId::parse("a").unwrap(), component });
+        let refused = [
+            json!({"agentId": "../a", "path": "/a.wasm"}),
+            json!({"agentId": "a"}),
+            json!({"agentId": "a", "path": "/a.wasm", "component": "AGFzbQ=="}),
+            json!({"agentId": "a", "path": "a.wasm"}),
+            json!({"agentId": "a", "component": "?"}),
+        ]
+        .map(|params| register(params).unwrap_err().to_string());
+        insta::assert_snapshot!(refused.join("\n"), @r"
+        `agentId`: `../a` cannot name an agent: use 1 to 63 lower-case letters, digits and hyphens, beginning with a letter
+        `path`: give either `path` or `component`
+        `path`: give either `path` or `component`
+        `path`: must be absolute: the hub does not know where you are
+        `component`: is not base64: Invalid symbol 63, offset 0.
+        ");
+    }
+}

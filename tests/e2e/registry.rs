@@ -1,0 +1,254 @@
+//! Agents are shown, asked, taken in, let go and read again; whoever listens hears of it.
+
+use crate::stage::{said, send, state, stream};
+use a2a_hub_tests::{Client, RpcError, TestHub, Updates, test_guests};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+fn echo() -> Result<PathBuf> {
+    Ok(test_guests()?.with_file_name("echo.wasm"))
+}
+
+async fn agents(client: &Client, method: &str, agent: &str) -> Result<Value, RpcError> {
+    client.call(&format!("hub/agents/{method}"), json!({ "agentId": agent })).await
+}
+
+async fn register(client: &Client, agent: &str, component: &Path) -> Result<Value, RpcError> {
+    let params = json!({ "agentId": agent, "path": component });
+    client.call("hub/agents/register", params).await
+}
+
+/// What listens to the whole hub, from now on.
+async fn listen(client: &Client) -> Result<Updates> {
+    let mut events = client.stream("hub/events", json!({})).await?;
+    let first = events.next().await.context("the stream is empty")??;
+    assert_eq!((&first["kind"], &first["type"]), (&json!("hub-event"), &json!("subscribed")));
+    Ok(events)
+}
+
+/// Waits for the event of this type about that agent.
+async fn hear(events: &mut Updates, kind: &str, agent: &str) -> Result<Value> {
+    let wanted = |event: &Value| event["type"] == kind && event["agentId"] == agent;
+    crate::stage::until(events, wanted).await.with_context(|| format!("{kind} of {agent}"))
+}
+
+#[tokio::test]
+async fn an_agent_is_shown_and_asked() -> Result<()> {
+    let hub = TestHub::start().await?;
+    for client in [Client::http(&hub), Client::unix(&hub)] {
+        let health = agents(&client, "health", "echo").await?;
+        assert_eq!(health["status"], "healthy", "{health}");
+        assert!(health["lastCheck"].is_string() && health["latencyMs"].is_u64(), "{health}");
+        let echo = agents(&client, "get", "echo").await?;
+        assert_eq!((&echo["id"], &echo["source"]), (&json!("echo"), &json!("built-in")));
+        assert_eq!(echo["card"]["name"], echo["name"]);
+        assert_eq!(echo["health"]["status"], "healthy", "what was learned is shown: {echo}");
+        assert_eq!(echo["breaker"], json!({ "state": "closed" }));
+        for method in ["get", "health", "deregister", "reload"] {
+            let refused = agents(&client, method, "nobody").await.expect_err(method);
+            assert_eq!(refused.code(), Some(-32003), "{method}: {refused}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_is_taken_in_and_let_go() -> Result<()> {
+    let mut hub = TestHub::start().await?;
+    let client = Client::unix(&hub);
+    let mut events = listen(&Client::http(&hub)).await?;
+    let file = hub.data_dir().join("plugins/parrot.wasm");
+
+    let parrot = register(&client, "parrot", &echo()?).await?;
+    assert_eq!((&parrot["id"], &parrot["source"]), (&json!("parrot"), &json!("parrot.wasm")));
+    assert_eq!(said(&send(&client, "parrot", "at once").await?), "at once");
+    assert_eq!(fs::read(&file)?, fs::read(echo()?)?);
+    assert_eq!(fs::metadata(&file)?.permissions().mode() & 0o777, 0o600);
+    hear(&mut events, "agent-joined", "parrot").await?;
+
+    for taken in ["parrot", "echo"] {
+        let refused = register(&client, taken, &echo()?).await.expect_err(taken);
+        assert_eq!(refused.code(), Some(-32602), "{refused}");
+        assert!(refused.to_string().contains("is there already"), "{refused}");
+    }
+    // The folder's own look finds nothing new: no second of it joined.
+    tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
+    hub.restart().await?;
+    let client = Client::unix(&hub);
+    assert_eq!(said(&send(&client, "parrot", "for good").await?), "for good");
+
+    let mut events = listen(&client).await?;
+    let gone = agents(&client, "deregister", "parrot").await?;
+    assert_eq!(gone["returnsOnRestart"], false);
+    assert!(!file.exists());
+    hear(&mut events, "agent-left", "parrot").await?;
+    let refused = send(&client, "parrot", "hello").await.expect_err("it is gone");
+    assert!(refused.root_cause().to_string().contains("-32003"), "{refused:#}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_no_agent_is_refused_and_leaves_nothing() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let client = Client::http(&hub);
+    let folder = hub.data_dir().join("plugins");
+    let noise = client
+        .call("hub/agents/register", json!({ "agentId": "noise", "component": "bm9pc2U=" }))
+        .await
+        .expect_err("noise");
+    assert_eq!(noise.code(), Some(-32602));
+    assert!(noise.to_string().contains("take in `noise`: it is not WebAssembly"), "{noise}");
+    let nowhere = register(&client, "nowhere", Path::new("/no/such/file")).await;
+    assert!(nowhere.expect_err("nowhere").to_string().contains("No such file"));
+    let device = register(&client, "device", Path::new("/dev/zero")).await;
+    assert!(device.expect_err("device").to_string().contains("no plain file"));
+    assert_eq!(fs::read_dir(folder)?.count(), 0);
+    let status = client.call("hub/status", json!({})).await?;
+    assert_eq!(status["rejectedPlugins"], Value::Null, "nothing is kept of it");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_built_in_agent_comes_back() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let client = Client::unix(&hub);
+    let gone = agents(&client, "deregister", "echo").await?;
+    assert_eq!(gone, json!({"agentId": "echo", "source": "built-in", "returnsOnRestart": true}));
+    assert!(agents(&client, "get", "echo").await.is_err());
+    let refused = register(&client, "echo", &echo()?).await.expect_err("the name stays its own");
+    assert!(refused.to_string().contains("from built-in"), "{refused}");
+    assert_eq!(agents(&client, "reload", "echo").await?["source"], "built-in");
+    assert_eq!(said(&send(&client, "echo", "back").await?), "back");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reload_that_fails_leaves_the_agent_as_it_was() -> Result<()> {
+    let hub = TestHub::builder().plugin("parrot", echo()?).start().await?;
+    let client = Client::unix(&hub);
+    let mut events = listen(&client).await?;
+    fs::write(hub.data_dir().join("plugins/parrot.wasm"), "half a compo")?;
+    let refused = agents(&client, "reload", "parrot").await.expect_err("it is damaged");
+    assert_eq!(refused.code(), Some(-32005));
+    let why = "load `parrot` again: it is not WebAssembly";
+    assert!(refused.to_string().contains(why), "{refused}");
+    assert_eq!(said(&send(&client, "parrot", "still here").await?), "still here");
+
+    hub.plug("parrot", &test_guests()?)?;
+    agents(&client, "reload", "parrot").await?;
+    assert!(said(&send(&client, "parrot", "fail").await?).contains("as told"), "at once");
+    hear(&mut events, "agent-replaced", "parrot").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_crashes_is_left_alone_for_a_while() -> Result<()> {
+    let breaker = "[breaker]\nfailures = 2\npause_ms = 1500";
+    let hub = TestHub::builder().config(breaker).plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    agents(&client, "health", "guest").await?;
+    let mut events = listen(&client).await?;
+    for _ in 0..2 {
+        assert_eq!(send(&client, "guest", "panic").await?["metadata"]["reason"], "agent_crashed");
+    }
+    let opened = hear(&mut events, "agent-breaker", "guest").await?;
+    assert_eq!(opened["breaker"]["state"], "open");
+
+    let message = a2a_hub_tests::message_to("guest", "no-outcome-message");
+    let refused = client.call("message/send", message).await.expect_err("it is open");
+    let RpcError::Refused { code: -32004, data, .. } = &refused else { panic!("{refused}") };
+    assert_eq!((&data["reason"], &data["agentId"]), (&json!("AGENT_UNAVAILABLE"), &json!("guest")));
+    assert!(data["retryAfterMs"].as_u64().is_some_and(|ms| (1..=1500).contains(&ms)), "{data}");
+    assert!(data["breaker"]["retryAt"].is_string(), "{data}");
+    assert!(refused.to_string().contains("panicked"), "the cause is told: {refused}");
+    assert_eq!(agents(&client, "health", "guest").await?["status"], "healthy");
+    let told = agents(&client, "get", "guest").await?;
+    assert_eq!(told["breaker"]["state"], "open", "a good check says nothing of crashes");
+
+    tokio::time::sleep(std::time::Duration::from_millis(1_600)).await;
+    assert_eq!(state(&send(&client, "guest", "no-outcome-message").await?), "completed");
+    assert_eq!(hear(&mut events, "agent-breaker", "guest").await?["breaker"]["state"], "half-open");
+    assert_eq!(hear(&mut events, "agent-breaker", "guest").await?["breaker"]["state"], "closed");
+    Ok(())
+}
+
+/// A CLI that is not installed: the refusal says how to install it, and an installed one is found by the next check.
+#[tokio::test]
+async fn an_agent_without_its_program_waits_for_it() -> Result<()> {
+    let bin = tempfile::tempdir()?;
+    let config = "[health]\ninterval_ms = 200\n[breaker]\nfailures = 2";
+    let path = format!("{}:/usr/bin:/bin", bin.path().display());
+    let hub = TestHub::builder().config(config).env("PATH", path).start().await?;
+    let client = Client::unix(&hub);
+    let mut events = listen(&client).await?;
+    let brief = |status: &Value| {
+        let all = status["agents"].as_array().cloned().unwrap_or_default();
+        all.into_iter().find(|agent| agent["id"] == "claude-code").unwrap_or_default()
+    };
+    if brief(&client.call("hub/status", json!({})).await?)["breaker"]["state"] != "open" {
+        hear(&mut events, "agent-breaker", "claude-code").await?;
+    }
+    let refused = send(&client, "claude-code", "hello").await.expect_err("it is not installed");
+    let why = refused.root_cause().to_string();
+    assert!(why.contains("-32004") && why.contains("to mend it: npm install -g"), "{why}");
+
+    let claude = bin.path().join("claude");
+    fs::write(&claude, "#!/bin/sh\necho '9.9.9 (Claude Code)'\n")?;
+    fs::set_permissions(&claude, fs::Permissions::from_mode(0o755))?;
+    let better = hear(&mut events, "agent-health", "claude-code").await?;
+    assert_ne!(better["health"]["status"], "unhealthy", "{better}");
+    let closed = hear(&mut events, "agent-breaker", "claude-code").await?;
+    assert_eq!(closed["breaker"], json!({ "state": "closed" }));
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_transport_tells_the_same_events() -> Result<()> {
+    let mut hub = TestHub::start().await?;
+    let (http, unix) = (Client::http(&hub), Client::unix(&hub));
+    // Not between two checks of its health.
+    agents(&unix, "health", "echo").await?;
+    let mut streams = [listen(&http).await?, listen(&unix).await?];
+    let (task, updates) = stream(&unix, "echo", "hello").await?;
+    updates.rest().await?;
+    let mut told = Vec::new();
+    for events in &mut streams {
+        let mut lines = Vec::new();
+        while lines.last() != Some(&"task-state completed".to_owned()) {
+            let event = events.next().await.context("it ended early")??;
+            if event["taskId"] == *task {
+                assert_eq!(event["agentId"], "echo");
+                let line = [&event["type"], &event["state"]].map(|it| it.as_str().unwrap_or("-"));
+                lines.push(line.join(" "));
+            }
+        }
+        told.push(lines.join("\n"));
+    }
+    assert_eq!(told[0], told[1]);
+    assert_eq!(told[0], "task-created -\ntask-state working\ntask-state completed");
+
+    let [mut events, _] = streams;
+    hub.stop().await?;
+    let mut last = Value::Null;
+    while let Some(Ok(event)) = events.next().await {
+        last = event;
+    }
+    let end = json!({ "kind": "stream-end", "reason": "hub-stopped", "retryable": true });
+    assert_eq!(last, end, "who listens over HTTP is told as well");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_interface_describes_itself() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let document = Client::http(&hub).call("rpc.discover", json!({})).await?;
+    assert_eq!(document["openrpc"], "1.3.2");
+    let methods = document["methods"].as_array().context("no methods")?;
+    assert!(methods.iter().any(|method| method["name"] == "hub/agents/register"));
+    Ok(())
+}
