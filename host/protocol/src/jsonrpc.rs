@@ -3,9 +3,10 @@
 use crate::{
     compat::{self, OfferedMessage},
     error::{A2aError, ErrorKind},
-    id::{AgentId, TaskId},
+    id::{AgentId, ContextId, MAX_ID, TaskId},
     message,
-    operation::{Operation, SendMessage},
+    operation::{Operation, Page, SendMessage, TaskQuery},
+    task::TaskState,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -42,14 +43,28 @@ pub struct Request {
 }
 
 /// The methods of the hub's dialect.
-pub const METHODS: [&str; 6] = [
+pub const METHODS: [&str; 11] = [
     "hub/status",
     "hub/agents/list",
+    "hub/tasks/list",
+    "hub/contexts/list",
+    "hub/contexts/get",
+    "hub/contexts/delete",
     "message/send",
     "message/stream",
     "tasks/get",
     "tasks/cancel",
+    "tasks/resubscribe",
 ];
+
+/// How many tasks or conversations are listed, unless the client says otherwise.
+const DEFAULT_LISTED: usize = 20;
+
+/// How many messages of a conversation are shown, unless the client says otherwise.
+const DEFAULT_MESSAGES: usize = 100;
+
+/// How many of anything are listed at most: more would hold up the client's next answer.
+const MAX_LISTED: usize = 1_000;
 
 /// Reads one request. Whatever is wrong with it, there is an answer.
 pub fn read(text: &[u8]) -> Request {
@@ -116,6 +131,22 @@ pub fn operation(method: &str, params: Value) -> Result<Operation, A2aError> {
             let CancelTask { id } = read_params(params)?;
             Ok(Operation::CancelTask { id: task_id(id)? })
         }
+        "tasks/resubscribe" => resubscribe(read_params(params)?),
+        "hub/tasks/list" => list_tasks(read_params(params)?),
+        "hub/contexts/list" => {
+            let ListContexts { limit, offset } = read_params(params)?;
+            Ok(Operation::ListContexts(page(limit, offset)?))
+        }
+        "hub/contexts/get" => {
+            let GetContext { context_id: id, history_length } = read_params(params)?;
+            let history_length =
+                within("historyLength", history_length.unwrap_or(DEFAULT_MESSAGES), 0, MAX_LISTED)?;
+            Ok(Operation::GetContext { id: context_id(id)?, history_length })
+        }
+        "hub/contexts/delete" => {
+            let DeleteContext { context_id: id } = read_params(params)?;
+            Ok(Operation::DeleteContext { id: context_id(id)? })
+        }
         unknown => Err(A2aError::new(
             ErrorKind::MethodNotFound,
             format!("no method is called `{unknown}`; there are {}", METHODS.join(", ")),
@@ -140,6 +171,83 @@ struct GetTask {
 #[derive(Deserialize)]
 struct CancelTask {
     id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resubscribe {
+    id: String,
+    after_seq: Option<u64>,
+    last_event_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListTasks {
+    context_id: Option<String>,
+    state: Option<String>,
+    limit: Option<usize>,
+    offset: Option<usize>,
+    history_length: Option<usize>,
+    #[serde(default)]
+    include_artifacts: bool,
+}
+
+#[derive(Deserialize)]
+struct ListContexts {
+    limit: Option<usize>,
+    offset: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GetContext {
+    context_id: String,
+    history_length: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DeleteContext {
+    context_id: String,
+}
+
+fn resubscribe(params: Resubscribe) -> Result<Operation, A2aError> {
+    let Resubscribe { id, after_seq, last_event_id } = params;
+    let heard = last_event_id.map(|heard| {
+        let why = "must be the id of an event of this task, which is its number";
+        heard.parse().map_err(|_| A2aError::invalid("lastEventId", why))
+    });
+    Ok(Operation::Resubscribe { id: task_id(id)?, after: heard.transpose()?.or(after_seq) })
+}
+
+fn list_tasks(params: ListTasks) -> Result<Operation, A2aError> {
+    let ListTasks { context_id, state, limit, offset, history_length, include_artifacts } = params;
+    let known = |name: String| {
+        let states = TaskState::ALL.map(TaskState::name).join(", ");
+        let why = format!("no task is ever `{name}`; there are {states}");
+        TaskState::from_name(&name).ok_or_else(|| A2aError::invalid("state", why))
+    };
+    Ok(Operation::ListTasks(TaskQuery {
+        context: context_id.map(self::context_id).transpose()?,
+        state: state.map(known).transpose()?,
+        page: page(limit, offset)?,
+        history_length,
+        include_artifacts,
+    }))
+}
+
+fn page(limit: Option<usize>, offset: Option<usize>) -> Result<Page, A2aError> {
+    let limit = within("limit", limit.unwrap_or(DEFAULT_LISTED), 1, MAX_LISTED)?;
+    Ok(Page { limit, offset: offset.unwrap_or(0) })
+}
+
+fn within(field: &str, number: usize, least: usize, most: usize) -> Result<usize, A2aError> {
+    if (least..=most).contains(&number) {
+        Ok(number)
+    } else {
+        Err(A2aError::invalid(field, format!("must be {least} to {most}")))
+    }
 }
 
 #[derive(Deserialize)]
@@ -186,6 +294,15 @@ fn task_id(id: String) -> Result<TaskId, A2aError> {
     }
 }
 
+fn context_id(id: String) -> Result<ContextId, A2aError> {
+    if id.is_empty() || id.len() > MAX_ID {
+        let why = format!("must be 1 to {MAX_ID} bytes long");
+        Err(A2aError::invalid("contextId", why))
+    } else {
+        Ok(ContextId::new(id))
+    }
+}
+
 fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
     serde_path_to_error::deserialize(params).map_err(|why| {
         let path = why.path().to_string();
@@ -217,6 +334,7 @@ mod tests {
     #[test]
     fn errors_name_the_field() {
         let send = |message: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}});
+        let call = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let deep = (0..64).fold(Value::Null, |inner, _| json!([inner]));
         let cases = [
             error(&json!([])),
@@ -227,6 +345,13 @@ mod tests {
             error(
                 &json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t", "historyLength": -1}}),
             ),
+            error(&call("hub/tasks/list", json!({"limit": 1001}))),
+            error(&call("hub/tasks/list", json!({"limit": -1}))),
+            error(&call("hub/tasks/list", json!({"state": "done"}))),
+            error(&call("hub/tasks/list", json!({"contextId": ""}))),
+            error(&call("hub/contexts/list", json!({"limit": 0}))),
+            error(&call("hub/contexts/get", json!({}))),
+            error(&call("tasks/resubscribe", json!({"id": "t", "lastEventId": "x"}))),
             error(&send(json!({"messageId": "m", "role": "user", "parts": []}))),
             error(&send(
                 json!({"messageId": "", "role": "user", "parts": [{"kind": "text", "text": "x"}]}),
@@ -243,15 +368,35 @@ mod tests {
         a request is a JSON object
         `jsonrpc` must be "2.0"
         the request is nested deeper than 64 levels
-        no method is called `hub/stat`; there are hub/status, hub/agents/list, message/send, message/stream, tasks/get, tasks/cancel
+        no method is called `hub/stat`; there are hub/status, hub/agents/list, hub/tasks/list, hub/contexts/list, hub/contexts/get, hub/contexts/delete, message/send, message/stream, tasks/get, tasks/cancel, tasks/resubscribe
         `params`: missing field `id`
         `historyLength`: invalid value: integer `-1`, expected usize
+        `limit`: must be 1 to 1000
+        `limit`: invalid value: integer `-1`, expected usize
+        `state`: no task is ever `done`; there are submitted, working, input-required, auth-required, completed, failed, canceled, rejected
+        `contextId`: must be 1 to 128 bytes long
+        `limit`: must be 1 to 1000
+        `params`: missing field `contextId`
+        `lastEventId`: must be the id of an event of this task, which is its number
         `message.parts`: must hold at least one part
         `message.messageId`: must be 1 to 128 bytes long
         `message.role`: unknown variant `robot`, expected `user` or `agent`
         `message.parts[0]`: missing field `text`
         `message.metadata.targetAgent`: `../x` cannot name an agent: use 1 to 63 lower-case letters, digits and hyphens, beginning with a letter
         "#);
+    }
+
+    #[test]
+    fn lists_have_a_page() {
+        let text = br#"{"jsonrpc":"2.0","method":"hub/tasks/list","params":{"contextId":"optional-context-id","state":"completed","limit":20,"offset":0},"id":"5"}"#;
+        let Ok(Operation::ListTasks(query)) = read(text).operation else { panic!("not a list") };
+        assert_eq!(query.context.unwrap().as_str(), "optional-context-id");
+        assert_eq!(query.state, Some(TaskState::Completed));
+        assert_eq!(query.page, Page { limit: 20, offset: 0 });
+        let unsaid = operation("hub/contexts/list", json!({})).unwrap();
+        assert_eq!(unsaid, Operation::ListContexts(Page { limit: DEFAULT_LISTED, offset: 0 }));
+        let heard = operation("tasks/resubscribe", json!({"id": "t", "lastEventId": "7"})).unwrap();
+        assert_eq!(heard, Operation::Resubscribe { id: TaskId::new("t"), after: Some(7) });
     }
 
     #[test]
