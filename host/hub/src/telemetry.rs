@@ -1,6 +1,7 @@
 //! The hub's own log: one line an event, on standard error.
 
 use crate::config::{Level, Logging};
+use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{EnvFilter, fmt};
 
@@ -24,4 +25,10 @@ pub fn start(logging: Logging, verbose: bool) {
 /// The time now as A2A writes it: RFC 3339 in UTC with milliseconds.
 pub fn timestamp() -> String {
     format!("{:.3}", jiff::Timestamp::now())
+}
+
+/// The time so long ago, written like [`timestamp`]: the order of such texts is that of their times.
+pub fn timestamp_before(age: Duration) -> String {
+    let then = jiff::Timestamp::now().checked_sub(age).unwrap_or(jiff::Timestamp::MIN);
+    format!("{then:.3}")
 }
