@@ -2,7 +2,8 @@
 
 use crate::{
     agents::{Agent, Agents},
-    error::from_storage,
+    contexts::Contexts,
+    error::{from_forget, from_storage, from_submit},
     tasks::{NewTask, Subscription, Tasks},
 };
 use a2a_hub_protocol::{
@@ -24,6 +25,7 @@ const HEALTH_AGE: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Hub {
     agents: Agents,
+    contexts: Contexts,
     tasks: Tasks,
     started: Instant,
 }
@@ -37,9 +39,9 @@ pub enum Reply {
 }
 
 impl Hub {
-    /// A hub of these agents and tasks.
-    pub fn new(agents: Agents, tasks: Tasks) -> Self {
-        Self { agents, tasks, started: Instant::now() }
+    /// A hub of these agents, conversations and tasks.
+    pub fn new(agents: Agents, contexts: Contexts, tasks: Tasks) -> Self {
+        Self { agents, contexts, tasks, started: Instant::now() }
     }
 
     /// Carries out an operation.
@@ -53,6 +55,29 @@ impl Hub {
                 Answer::Task(Box::new(latest(self.tasks.get(&id).await?.task, history_length)))
             }
             Operation::CancelTask { id } => Answer::Task(Box::new(self.tasks.cancel(&id).await?)),
+            Operation::Resubscribe { id, after } => {
+                return Ok(Reply::Stream(self.tasks.resubscribe(&id, after).await?));
+            }
+            Operation::ListTasks(query) => {
+                let artifacts = query.include_artifacts;
+                let tasks = self.tasks.list(query).await.map_err(|why| from_storage(&why))?;
+                Answer::Tasks { tasks, artifacts }
+            }
+            Operation::ListContexts(page) => {
+                let listed = self.contexts.list(page).await;
+                Answer::Contexts(listed.map_err(|why| from_storage(&why))?)
+            }
+            Operation::GetContext { id, history_length } => {
+                let found = self.contexts.get(&id, history_length).await;
+                let found = found.map_err(|why| from_storage(&why))?;
+                let (info, said) = found.ok_or_else(|| A2aError::no_context(&id))?;
+                Answer::Context(info, said)
+            }
+            Operation::DeleteContext { id: context } => {
+                let forgotten = self.contexts.forget(&context).await;
+                let tasks = forgotten.map_err(|why| from_forget(&why))?;
+                Answer::Forgotten { context, tasks }
+            }
             Operation::Status => Answer::Status(self.status().await?),
             Operation::ListAgents { include_health } => self.list(include_health).await,
         }))
@@ -87,7 +112,7 @@ impl Hub {
         let timeout = agent.config.timeout();
         let patience = timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout));
         let new = NewTask { agent, message, working_directory, patience, live };
-        self.tasks.submit(new).await.map_err(|why| from_storage(&why))
+        self.tasks.submit(new).await.map_err(|why| from_submit(&why))
     }
 
     fn agent(&self, id: Option<AgentId>) -> Result<Arc<Agent>, A2aError> {

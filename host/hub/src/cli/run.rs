@@ -3,10 +3,11 @@
 use crate::{
     agents::{Agents, PluginFolder},
     config::Config,
+    contexts::Contexts,
     hub::Hub,
     process::Supervisor,
     storage::sqlite::SqliteStorage,
-    tasks::Tasks,
+    tasks::{Recovered, Tasks},
     transport::{Http, Unix},
 };
 use a2a_hub_sandbox::{Engine, EngineSettings};
@@ -52,20 +53,28 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
         max_instances: config.max_tasks.unwrap_or(EngineSettings::default().max_instances),
     })?;
     let tasks = Tasks::new(storage.clone());
-    let recovered = tasks.recover().await.context("end the tasks of an earlier run")?;
-    if recovered > 0 {
-        tracing::warn!(tasks = recovered, "ended tasks that an earlier run left unfinished");
-    }
+    let contexts = Contexts::new(storage.clone(), &config);
     let agents = Agents::new(config.clone(), dir.clone(), engine, supervisor.clone(), storage);
     agents.join_built_in().await;
     let mut folder = PluginFolder::open(dir.join("plugins"), agents.clone())
         .context("make the plugins folder")?;
     folder.load().await;
+    let recovered = tasks.recover(&agents).await.context("take up the tasks of an earlier run")?;
+    if recovered != Recovered::default() {
+        let Recovered { started, waiting, failed } = recovered;
+        tracing::warn!(
+            started,
+            waiting,
+            failed,
+            "took up tasks that an earlier run left unfinished"
+        );
+    }
 
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
     folder.watch(&running, stop.clone());
     agents.watch_health(&running, stop.clone());
-    let hub = Hub::new(agents, tasks.clone());
+    contexts.watch(&running, stop.clone());
+    let hub = Hub::new(agents, contexts, tasks.clone());
     let at = http.as_ref().map(Http::address);
     if let Some(http) = http {
         let serving = http.serve(hub.clone(), stop.clone());
