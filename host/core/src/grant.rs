@@ -14,6 +14,8 @@ pub struct Ask {
     pub process: BTreeMap<String, ProgramAsk>,
     /// The memory it would keep.
     pub memory: Option<MemoryAsk>,
+    /// Whether it takes a task up again that was cut off at work, when it hears the next message.
+    pub resume: bool,
 }
 
 /// What a component would do with one program.
@@ -286,7 +288,7 @@ mod tests {
         let set = BTreeSet::from(["LC_ALL".to_owned()]);
         let pass = BTreeSet::from(["HOME".to_owned()]);
         let program = ProgramAsk { args, pass, set };
-        Ask { process: BTreeMap::from([("git".to_owned(), program)]), memory: None }
+        Ask { process: BTreeMap::from([("git".to_owned(), program)]), ..Ask::default() }
     }
 
     #[test]

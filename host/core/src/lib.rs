@@ -3,4 +3,6 @@
 pub mod breaker;
 pub mod grant;
 pub mod health;
+pub mod quota;
+pub mod recovery;
 pub mod task;

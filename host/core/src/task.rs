@@ -42,7 +42,7 @@ pub fn allows(from: TaskState, to: TaskState) -> bool {
         S::Submitted => matches!(to, S::Working | S::Rejected | S::Failed | S::Canceled),
         S::Working => to != S::Submitted,
         S::InputRequired | S::AuthRequired => {
-            matches!(to, S::Working | S::Failed | S::Canceled)
+            to == from || matches!(to, S::Working | S::Failed | S::Canceled)
         }
         S::Completed | S::Failed | S::Canceled | S::Rejected => false,
     }
@@ -80,10 +80,24 @@ pub fn apply(task: &mut Task, event: &TaskEvent) -> Result<(), IllegalEvent> {
 }
 
 fn take_status(task: &mut Task, update: &StatusUpdate) {
-    keep_question(task);
+    // A question that is asked again, word for word, is one question.
+    if update.status.message != task.status.message {
+        keep_question(task);
+    }
     task.status = update.status.clone();
     if let Some(facts) = &update.metadata {
-        task.metadata.get_or_insert_with(Metadata::new).extend(facts.clone());
+        merge(task.metadata.get_or_insert_with(Metadata::new), facts);
+    }
+}
+
+/// A fact that is `null` is taken away, as in RFC 7396.
+fn merge(known: &mut Metadata, facts: &Metadata) {
+    for (name, fact) in facts {
+        if fact.is_null() {
+            known.remove(name);
+        } else {
+            known.insert(name.clone(), fact.clone());
+        }
     }
 }
 
@@ -174,8 +188,8 @@ mod tests {
         insta::assert_snapshot!(table, @r"
         submitted: working failed canceled rejected
         working: working input-required auth-required completed failed canceled rejected
-        input-required: working failed canceled
-        auth-required: working failed canceled
+        input-required: working input-required failed canceled
+        auth-required: working auth-required failed canceled
         completed: 
         failed: 
         canceled: 
@@ -210,6 +224,30 @@ mod tests {
         }
         let said: Vec<_> = task.history.iter().map(Message::joined_text).collect();
         assert_eq!(said, ["hello", "which one?", "the left one"]);
+    }
+
+    #[test]
+    fn a_question_asked_again_is_one_question() {
+        let mut task = task(TaskState::Working);
+        let asked = status(TaskState::InputRequired, Some("which one?"));
+        for event in [&asked, &asked, &TaskEvent::Input(Message::text(Role::User, "this"))] {
+            apply(&mut task, event).unwrap();
+        }
+        let said: Vec<_> = task.history.iter().map(Message::joined_text).collect();
+        assert_eq!(said, ["hello", "which one?", "this"]);
+    }
+
+    #[test]
+    fn a_null_fact_is_taken_away() {
+        let mut task = task(TaskState::Working);
+        for facts in ["one", "two"].map(|name| [(name.to_owned(), true.into())].into_iter()) {
+            let TaskEvent::Status(mut update) = status(TaskState::Working, None) else { return };
+            update.metadata = Some(facts.collect());
+            apply(&mut task, &TaskEvent::Status(update.clone())).unwrap();
+            update.metadata = Some(Metadata::from_iter([("one".to_owned(), ().into())]));
+            apply(&mut task, &TaskEvent::Status(update)).unwrap();
+        }
+        assert_eq!(task.metadata, Some(Metadata::from_iter([("two".to_owned(), true.into())])));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the operator set: a TOML file, with defaults for what it leaves out. The one place that reads the environment.
 
-use a2a_hub_core::{breaker, grant::Grant};
+use a2a_hub_core::{breaker, grant::Grant, quota};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::Limits;
 use serde::Deserialize;
@@ -41,6 +41,35 @@ pub struct Config {
     pub breaker: Breaker,
     /// How many tasks may be alive at once, over all agents.
     pub max_tasks: Option<u32>,
+    /// How long conversations are kept.
+    pub contexts: Contexts,
+    /// How long tasks are kept.
+    pub retention: Retention,
+}
+
+/// How long conversations are kept.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Contexts {
+    /// A conversation in which nothing has happened for so many days is forgotten with its tasks; without it, none is.
+    pub max_age_days: Option<u32>,
+}
+
+/// How long tasks are kept that are over.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retention {
+    /// One that ended so many days ago is forgotten; without it, none is.
+    pub max_age_days: Option<u32>,
+    /// Once everything stored is larger, the oldest are forgotten, in MiB; 0 keeps them all. A disk that runs full would
+    /// stop the hub, so there is a limit unless the operator says otherwise.
+    pub max_mb: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { max_age_days: None, max_mb: 4096 }
+    }
 }
 
 /// The unix socket.
@@ -177,6 +206,12 @@ pub struct AgentConfig {
     pub timeout_ms: Option<u64>,
     /// How long a task waits for its client's answer, in milliseconds, if the agent itself is more patient.
     pub answer_timeout_ms: Option<u64>,
+    /// How many of its tasks run at once.
+    pub max_running: Option<usize>,
+    /// How many wait for that; more are refused.
+    pub max_queued: Option<usize>,
+    /// How many messages of the conversation so far it is given with a new task.
+    pub history: Option<usize>,
     /// The SHA-256 digest its component must have, in hex.
     pub sha256: Option<String>,
 }
@@ -190,6 +225,9 @@ impl Default for AgentConfig {
             limits: LimitsConfig::default(),
             timeout_ms: None,
             answer_timeout_ms: None,
+            max_running: None,
+            max_queued: None,
+            history: None,
             sha256: None,
         }
     }
@@ -204,6 +242,20 @@ impl AgentConfig {
     /// How long a task waits for its client: a day unless said, for people sleep; then what it holds is given back.
     pub fn answer_timeout(&self) -> Duration {
         Duration::from_millis(self.answer_timeout_ms.unwrap_or(24 * 60 * 60 * 1000))
+    }
+}
+
+impl AgentConfig {
+    /// How many of its tasks run and wait. Unless said, 8 run if each may start programs, for a coding agent takes a core
+    /// and a gigabyte, and 64 if it has only its own megabytes; and 64 wait, which is more than anybody watches.
+    pub fn quota(&self, runs_programs: bool) -> quota::Limits {
+        let max_running = self.max_running.unwrap_or(if runs_programs { 8 } else { 64 });
+        quota::Limits { max_running, max_queued: self.max_queued.unwrap_or(64) }
+    }
+
+    /// How many messages it is given: 50 unless said, which is a long talk, and fits any model.
+    pub fn history(&self) -> usize {
+        self.history.unwrap_or(50)
     }
 }
 
@@ -274,6 +326,9 @@ pub enum ConfigError {
         /// The most it can be.
         max: u64,
     },
+    /// An agent could never run.
+    #[error("run no task of `{0}`: set its `max_running` to 1 or more, or its `enabled` to false")]
+    Idle(AgentId),
     /// A memory limit is larger than the pool's slots.
     #[error("give `{agent}` {mb} MiB of memory: an agent can have at most {max} MiB")]
     Memory {
@@ -325,6 +380,9 @@ impl Config {
         }
         let max = a2a_hub_sandbox::engine::MAX_MEMORY >> 20;
         for (agent, config) in &self.agents {
+            if config.max_running == Some(0) {
+                return Err(ConfigError::Idle(agent.clone()));
+            }
             if let Some(mb) = config.limits.memory_mb.filter(|mb| *mb > max) {
                 return Err(ConfigError::Memory { agent: agent.clone(), mb, max });
             }

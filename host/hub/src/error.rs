@@ -2,7 +2,9 @@
 
 use crate::{
     agents::{RegistryError, Unavailable},
+    contexts::ForgetError,
     storage::StorageError,
+    tasks::{self, SubmitError},
 };
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use serde_json::json;
@@ -43,4 +45,24 @@ pub fn from_registry(why: &RegistryError) -> A2aError {
         RegistryError::Folder(_) => (ErrorKind::Internal, None),
     };
     A2aError::new(kind, why.to_string()).with(json!({ "agentId": agent }))
+}
+
+/// What a client is told whose task was not taken.
+pub fn from_submit(why: &SubmitError) -> A2aError {
+    match why {
+        SubmitError::Busy { agent, why } => tasks::busy(agent, *why),
+        SubmitError::Storage(why) => from_storage(why),
+    }
+}
+
+/// What a client is told whose conversation was not forgotten.
+pub fn from_forget(why: &ForgetError) -> A2aError {
+    match why {
+        ForgetError::Unknown(context) => A2aError::no_context(context),
+        ForgetError::Live(_, task) => {
+            let refusal = A2aError::new(ErrorKind::UnsupportedOperation, why.to_string());
+            refusal.with(json!({ "taskId": task }))
+        }
+        ForgetError::Storage(why) => from_storage(why),
+    }
 }

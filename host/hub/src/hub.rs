@@ -2,7 +2,8 @@
 
 use crate::{
     agents::{Agent, Agents, PluginFolder},
-    error::{from_registry, from_storage, unavailable},
+    contexts::Contexts,
+    error::{from_forget, from_registry, from_storage, from_submit, unavailable},
     events::{self, Events},
     tasks::{NewTask, Subscription, Tasks},
 };
@@ -27,6 +28,7 @@ const HEALTH_AGE: Duration = Duration::from_secs(5);
 pub struct Hub {
     agents: Agents,
     plugins: PluginFolder,
+    contexts: Contexts,
     tasks: Tasks,
     events: Events,
     started: Instant,
@@ -49,9 +51,15 @@ pub enum Listening {
 }
 
 impl Hub {
-    /// A hub of these agents and tasks, which tell of themselves in `events`.
-    pub fn new(agents: Agents, plugins: PluginFolder, tasks: Tasks, events: Events) -> Self {
-        Self { agents, plugins, tasks, events, started: Instant::now() }
+    /// A hub of these agents, conversations and tasks, which tell of themselves in `events`.
+    pub fn new(
+        agents: Agents,
+        plugins: PluginFolder,
+        contexts: Contexts,
+        tasks: Tasks,
+        events: Events,
+    ) -> Self {
+        Self { agents, plugins, contexts, tasks, events, started: Instant::now() }
     }
 
     /// Carries out an operation.
@@ -65,6 +73,30 @@ impl Hub {
                 Answer::Task(Box::new(latest(self.tasks.get(&id).await?.task, history_length)))
             }
             Operation::CancelTask { id } => Answer::Task(Box::new(self.tasks.cancel(&id).await?)),
+            Operation::Resubscribe { id, after } => {
+                let heard = self.tasks.resubscribe(&id, after).await?;
+                return Ok(Reply::Stream(Listening::Task(heard)));
+            }
+            Operation::ListTasks(query) => {
+                let artifacts = query.include_artifacts;
+                let tasks = self.tasks.list(query).await.map_err(|why| from_storage(&why))?;
+                Answer::Tasks { tasks, artifacts }
+            }
+            Operation::ListContexts(page) => {
+                let listed = self.contexts.list(page).await;
+                Answer::Contexts(listed.map_err(|why| from_storage(&why))?)
+            }
+            Operation::GetContext { id, history_length } => {
+                let found = self.contexts.get(&id, history_length).await;
+                let found = found.map_err(|why| from_storage(&why))?;
+                let (info, said) = found.ok_or_else(|| A2aError::no_context(&id))?;
+                Answer::Context(info, said)
+            }
+            Operation::DeleteContext { id: context } => {
+                let forgotten = self.contexts.forget(&context).await;
+                let tasks = forgotten.map_err(|why| from_forget(&why))?;
+                Answer::Forgotten { context, tasks }
+            }
             Operation::Status => Answer::Status(self.status().await?),
             Operation::ListAgents { include_health } => self.list(include_health).await,
             Operation::GetAgent { id } => told(&*self.agent(Some(id))?),
@@ -128,7 +160,7 @@ impl Hub {
         let timeout = agent.config.timeout();
         let patience = timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout));
         let new = NewTask { agent, message, working_directory, patience, live };
-        self.tasks.submit(new).await.map_err(|why| from_storage(&why))
+        self.tasks.submit(new).await.map_err(|why| from_submit(&why))
     }
 
     fn agent(&self, id: Option<AgentId>) -> Result<Arc<Agent>, A2aError> {

@@ -12,6 +12,7 @@ pub mod storage;
 
 pub mod agents;
 
+pub mod contexts;
 pub mod tasks;
 
 pub mod error;

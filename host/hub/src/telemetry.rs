@@ -33,3 +33,9 @@ pub fn timestamp_in(after: Duration) -> String {
     // Saturates at the year 9999, so there is always one.
     then.map(|then| format!("{then:.3}")).unwrap_or_else(|_| timestamp())
 }
+
+/// The time so long ago, written like [`timestamp`]: the order of such texts is that of their times.
+pub fn timestamp_before(age: Duration) -> String {
+    let then = jiff::Timestamp::now().checked_sub(age).unwrap_or(jiff::Timestamp::MIN);
+    format!("{then:.3}")
+}

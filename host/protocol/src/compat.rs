@@ -142,6 +142,15 @@ pub fn write_task(task: &Task, history_length: Option<usize>) -> Value {
     ])
 }
 
+/// A task in a list, with or without what its agent made.
+pub fn write_listed(task: &Task, artifacts: bool) -> Value {
+    let mut written = write_task(task, None);
+    if let (Value::Object(written), false) = (&mut written, artifacts) {
+        written.remove("artifacts");
+    }
+    written
+}
+
 fn write_status(status: &TaskStatus, task: &TaskId, context: &ContextId) -> Value {
     let message = status.message.as_ref().map(|message| {
         let mut message = message.clone();

@@ -124,6 +124,11 @@ impl A2aError {
         Self::new(ErrorKind::TaskNotFound, format!("no task is called `{id}`"))
     }
 
+    /// No context is called `id`.
+    pub fn no_context(id: impl std::fmt::Display) -> Self {
+        Self::new(ErrorKind::ContextNotFound, format!("no context is called `{id}`"))
+    }
+
     /// The same, with details for machines.
     #[must_use]
     pub fn with(mut self, details: Value) -> Self {

@@ -114,6 +114,7 @@ mod tests {
     #[test]
     fn errors_name_the_field() {
         let send = |message: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}});
+        let call = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let deep = (0..64).fold(Value::Null, |inner, _| json!([inner]));
         let cases = [
             error(&json!([])),
@@ -124,6 +125,13 @@ mod tests {
             error(
                 &json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t", "historyLength": -1}}),
             ),
+            error(&call("hub/tasks/list", json!({"limit": 1001}))),
+            error(&call("hub/tasks/list", json!({"limit": -1}))),
+            error(&call("hub/tasks/list", json!({"state": "done"}))),
+            error(&call("hub/tasks/list", json!({"contextId": ""}))),
+            error(&call("hub/contexts/list", json!({"limit": 0}))),
+            error(&call("hub/contexts/get", json!({}))),
+            error(&call("tasks/resubscribe", json!({"id": "t", "lastEventId": "x"}))),
             error(&send(json!({"messageId": "m", "role": "user", "parts": []}))),
             error(&send(
                 json!({"messageId": "", "role": "user", "parts": [{"kind": "text", "text": "x"}]}),
@@ -143,12 +151,32 @@ mod tests {
         no method is called `hub/stat`; `rpc.discover` lists them
         `params`: missing field `id`
         `historyLength`: invalid value: integer `-1`, expected usize
+        `limit`: must be 1 to 1000
+        `limit`: invalid value: integer `-1`, expected usize
+        `state`: no task is ever `done`; there are submitted, working, input-required, auth-required, completed, failed, canceled, rejected
+        `contextId`: must be 1 to 128 bytes long
+        `limit`: must be 1 to 1000
+        `params`: missing field `contextId`
+        `lastEventId`: must be the id of an event of this task, which is its number
         `message.parts`: must hold at least one part
         `message.messageId`: must be 1 to 128 bytes long
         `message.role`: unknown variant `robot`, expected `user` or `agent`
         `message.parts[0]`: missing field `text`
         `message.metadata.targetAgent`: `../x` cannot name an agent: use 1 to 63 lower-case letters, digits and hyphens, beginning with a letter
         "#);
+    }
+
+    #[test]
+    fn lists_have_a_page() {
+        let text = br#"{"jsonrpc":"2.0","method":"hub/tasks/list","params":{"contextId":"optional-context-id","state":"completed","limit":20,"offset":0},"id":"5"}"#;
+        let Ok(Operation::ListTasks(query)) = read(text).operation else { panic!("not a list") };
+        assert_eq!(query.context.unwrap().as_str(), "optional-context-id");
+        assert_eq!(query.state, Some(TaskState::Completed));
+        assert_eq!(query.page, Page { limit: 20, offset: 0 });
+        let unsaid = operation("hub/contexts/list", json!({})).unwrap();
+        assert_eq!(unsaid, Operation::ListContexts(Page { limit: DEFAULT_LISTED, offset: 0 }));
+        let heard = operation("tasks/resubscribe", json!({"id": "t", "lastEventId": "7"})).unwrap();
+        assert_eq!(heard, Operation::Resubscribe { id: TaskId::new("t"), after: Some(7) });
     }
 
     #[test]

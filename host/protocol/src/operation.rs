@@ -1,9 +1,9 @@
 //! Everything a client may ask of the hub, whatever it speaks, and what it is answered.
 
 use crate::{
-    id::{AgentId, TaskId},
+    id::{AgentId, ContextId, TaskId},
     message::Message,
-    task::Task,
+    task::{Task, TaskState},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,6 +28,29 @@ pub enum Operation {
     CancelTask {
         /// Which.
         id: TaskId,
+    },
+    /// Hear what happens to a task from now on, or what happened since.
+    Resubscribe {
+        /// Which.
+        id: TaskId,
+        /// The number of the last event heard; without it, the task as it stands comes first.
+        after: Option<u64>,
+    },
+    /// Show the tasks that match, newest first.
+    ListTasks(TaskQuery),
+    /// Show the conversations, the one with the newest task first.
+    ListContexts(Page),
+    /// Show a conversation.
+    GetContext {
+        /// Which.
+        id: ContextId,
+        /// How many of its latest messages to show.
+        history_length: usize,
+    },
+    /// Forget a conversation and its tasks.
+    DeleteContext {
+        /// Which.
+        id: ContextId,
     },
     /// Tell how the hub is.
     Status,
@@ -81,8 +104,32 @@ pub enum Component {
 impl Operation {
     /// Whether the answer is a stream.
     pub fn streams(&self) -> bool {
-        matches!(self, Self::StreamMessage(_) | Self::WatchHub)
+        matches!(self, Self::StreamMessage(_) | Self::Resubscribe { .. } | Self::WatchHub)
     }
+}
+
+/// Which part of a list to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// At most so many.
+    pub limit: usize,
+    /// Leaving out so many of the first.
+    pub offset: usize,
+}
+
+/// Which tasks to show, and how much of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskQuery {
+    /// Only those of this conversation.
+    pub context: Option<ContextId>,
+    /// Only those in this state.
+    pub state: Option<TaskState>,
+    /// Which of those.
+    pub page: Page,
+    /// How many of each task's latest messages to show; all of them if left out.
+    pub history_length: Option<usize>,
+    /// Whether to show what the agents made; a thousand tasks may have made gigabytes.
+    pub include_artifacts: bool,
 }
 
 /// A message, and how it is to be treated.
@@ -107,6 +154,24 @@ pub enum Answer {
     Task(Box<Task>),
     /// The agent answered with a message and no task.
     Message(Message),
+    /// Tasks.
+    Tasks {
+        /// Each of them.
+        tasks: Vec<Task>,
+        /// Whether they are shown with what the agents made.
+        artifacts: bool,
+    },
+    /// Conversations.
+    Contexts(Vec<ContextInfo>),
+    /// A conversation, with its latest messages, oldest first.
+    Context(ContextInfo, Vec<Message>),
+    /// A conversation was forgotten.
+    Forgotten {
+        /// Which.
+        context: ContextId,
+        /// How many tasks it had.
+        tasks: usize,
+    },
     /// How the hub is.
     Status(HubStatus),
     /// The agents there are.
@@ -119,6 +184,30 @@ pub enum Answer {
     Deregistered(Deregistered),
     /// This interface, as an OpenRPC document.
     Discovery(Value),
+}
+
+/// A conversation in one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextInfo {
+    /// Its name.
+    pub id: ContextId,
+    /// How many tasks it has.
+    pub task_count: u64,
+    /// Who takes part, by name.
+    pub agents: Vec<AgentId>,
+    /// When its first task began: RFC 3339 in UTC.
+    pub created_at: String,
+    /// When the state of one of its tasks last changed: RFC 3339 in UTC.
+    pub updated_at: String,
+    /// Where its newest task stands, as [`TaskState::name`] calls it.
+    #[serde(serialize_with = "state_name")]
+    #[schemars(with = "String")]
+    pub last_state: TaskState,
+}
+
+fn state_name<S: serde::Serializer>(state: &TaskState, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(state.name())
 }
 
 /// How well an agent is.

@@ -78,6 +78,9 @@ mod tests {
         assert_eq!(wrong(&[b"", b""]), "it carries more than one manifest");
         assert_eq!(wrong(&[&[0xff]]), "its manifest is not UTF-8 text");
         let typo = wrong(&[b"[proces.git]"]);
-        assert!(typo.contains("unknown field `proces`, expected `process` or `memory`"), "{typo}");
+        assert!(
+            typo.contains("unknown field `proces`, expected one of `process`, `memory`, `resume`"),
+            "{typo}"
+        );
     }
 }

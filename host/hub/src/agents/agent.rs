@@ -11,6 +11,7 @@ use crate::{
 use a2a_hub_core::{
     breaker,
     grant::{Grant, Held, overlap},
+    quota,
 };
 use a2a_hub_protocol::{
     card::AgentCard,
@@ -137,6 +138,16 @@ impl Agent {
     /// The component that runs its tasks.
     pub fn plugin(&self) -> &Plugin {
         &self.plugin
+    }
+
+    /// How many of its tasks run and wait.
+    pub fn quota(&self) -> quota::Limits {
+        self.config.quota(!self.held.programs.is_empty())
+    }
+
+    /// Whether it takes a task up again that was cut off at work.
+    pub fn resumes(&self) -> bool {
+        self.plugin.ask().resume
     }
 
     /// What a call for `owner` comes with; `tasks` hears of the task.

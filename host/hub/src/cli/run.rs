@@ -3,11 +3,12 @@
 use crate::{
     agents::{Agents, PluginFolder},
     config::Config,
+    contexts::Contexts,
     events::Events,
     hub::Hub,
     process::Supervisor,
     storage::sqlite::SqliteStorage,
-    tasks::Tasks,
+    tasks::{Recovered, Tasks},
     transport::{Http, Unix},
 };
 use a2a_hub_sandbox::{Engine, EngineSettings};
@@ -54,10 +55,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     })?;
     let events = Events::default();
     let tasks = Tasks::new(storage.clone(), events.clone());
-    let recovered = tasks.recover().await.context("end the tasks of an earlier run")?;
-    if recovered > 0 {
-        tracing::warn!(tasks = recovered, "ended tasks that an earlier run left unfinished");
-    }
+    let contexts = Contexts::new(storage.clone(), &config);
     let supervisor_too = supervisor.clone();
     let agents =
         Agents::new(config.clone(), dir.clone(), engine, supervisor_too, storage, events.clone());
@@ -65,10 +63,21 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
         .context("make the plugins folder")?;
     plugins.load().await;
+    let recovered = tasks.recover(&agents).await.context("take up the tasks of an earlier run")?;
+    if recovered != Recovered::default() {
+        let Recovered { started, waiting, failed } = recovered;
+        tracing::warn!(
+            started,
+            waiting,
+            failed,
+            "took up tasks that an earlier run left unfinished"
+        );
+    }
 
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
     plugins.clone().watch(&running, stop.clone());
-    let hub = Hub::new(agents.clone(), plugins, tasks.clone(), events.clone());
+    contexts.watch(&running, stop.clone());
+    let hub = Hub::new(agents.clone(), plugins, contexts, tasks.clone(), events.clone());
     let at = http.as_ref().map(Http::address);
     if let Some(http) = http {
         let serving = http.serve(hub.clone(), stop.clone());

@@ -1,6 +1,6 @@
 //! What every store promises, as one suite that each of them passes.
 
-use super::{Counts, HeadFilter, Storage, StorageError};
+use super::{ContextFilter, Counts, HeadFilter, Storage, StorageError};
 use a2a_hub_core::task::IllegalEvent;
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
@@ -24,6 +24,8 @@ pub(crate) async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     of_those_who_race_one_wins(Arc::new(make())).await;
     heads_are_found_by_what_they_say(&make()).await;
     a_conversation_is_what_was_said_in_final_tasks(&make()).await;
+    contexts_are_what_their_tasks_come_to(&make()).await;
+    only_what_is_over_is_forgotten(&make()).await;
     memories_are_kept_apart(&make()).await;
     a_memory_stays_within_its_grant(&make()).await;
     a_memory_racing_itself_stays_within_its_grant(Arc::new(make())).await;
@@ -288,6 +290,58 @@ async fn a_conversation_is_what_was_said_in_final_tasks(storage: &impl Storage) 
         assert_eq!(texts(storage, "ours", limit).await, said[latest..]);
     }
     assert_eq!(texts(storage, "nobody's", 10).await, [""; 0]);
+}
+
+async fn contexts_are_what_their_tasks_come_to(storage: &impl Storage) {
+    let ids: Vec<_> = (0..5).map(|_| TaskId::fresh()).collect();
+    for (id, context) in ids.iter().zip(["a", "b", "a", "c", "b"]) {
+        storage.append(id, 0, vec![created(id, context), working()]).await.unwrap();
+    }
+    for (n, ms) in [(0, 9), (2, 5), (3, 7)] {
+        let end = status(TaskState::Completed, ms, None);
+        storage.append(&ids[n], 2, vec![end]).await.unwrap();
+    }
+    let names = |filter| async {
+        let found = storage.contexts(filter).await.unwrap();
+        found.into_iter().map(|info| info.id.to_string()).collect::<Vec<_>>()
+    };
+    let all = ContextFilter::default();
+    let idle_since = |ms| ContextFilter { idle_since: Some(at(ms)), ..all.clone() };
+    assert_eq!(names(all.clone()).await, ["b", "c", "a"]);
+    assert_eq!(names(ContextFilter { limit: 1, offset: 1, ..all.clone() }).await, ["c"]);
+    assert_eq!(names(idle_since(8)).await, ["c"], "a is newer, and b goes on");
+    assert_eq!(names(idle_since(10)).await, ["c", "a"]);
+
+    let one = |name| ContextFilter { context: Some(ContextId::new(name)), ..all.clone() };
+    let info = storage.contexts(one("a")).await.unwrap().remove(0);
+    assert_eq!((info.task_count, info.agents), (2, vec![agent("echo")]));
+    assert_eq!((info.created_at, info.updated_at), (at(0), at(9)));
+    assert_eq!(info.last_state, TaskState::Completed);
+    assert_eq!(storage.contexts(one("nobody's")).await, Ok(Vec::new()));
+}
+
+async fn only_what_is_over_is_forgotten(storage: &impl Storage) {
+    let ids: Vec<_> = (0..30).map(|_| TaskId::fresh()).collect();
+    for (n, id) in ids.iter().enumerate() {
+        storage.append(id, 0, vec![created(id, "c"), working()]).await.unwrap();
+        if n > 0 {
+            let mut end = vec![chunk(&"x".repeat(500)); 20];
+            end.push(status(TaskState::Completed, n as u64, Some("done")));
+            storage.append(id, 2, end).await.unwrap();
+            // Once read, it is kept in one piece.
+            storage.task(id).await.unwrap().unwrap();
+        }
+    }
+    assert_eq!(storage.finished(None, 2).await.unwrap(), ids[1..3]);
+    assert_eq!(storage.finished(Some(&at(3)), 100).await.unwrap(), ids[1..3]);
+    let full = storage.size().await.unwrap();
+    assert_eq!(storage.forget_tasks(ids.clone()).await, Ok(29));
+    assert_eq!(storage.forget_tasks(ids.clone()).await, Ok(0));
+    assert!(storage.size().await.unwrap() < full / 2);
+    assert_eq!(storage.counts().await, Ok(Counts { live: 1, total: 1 }));
+    assert_eq!(storage.task(&ids[1]).await, Ok(None));
+    assert_eq!(storage.events(&ids[1], 0, 10).await, Ok(Vec::new()));
+    assert_eq!(storage.append(&ids[0], 2, vec![chunk("y")]).await, Ok(3));
 }
 
 async fn memories_are_kept_apart(storage: &impl Storage) {

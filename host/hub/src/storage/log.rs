@@ -6,6 +6,7 @@ use a2a_hub_protocol::{
     event::TaskEvent,
     id::TaskId,
     message::Message,
+    operation::ContextInfo,
     task::{Task, TaskState},
 };
 use std::{borrow::Borrow, sync::Arc};
@@ -93,6 +94,28 @@ pub(super) fn fold<E: Borrow<TaskEvent>>(
         }
     }
     known.ok_or_else(|| corrupt("it does not begin with the task's creation".into()))
+}
+
+/// A conversation of one task.
+pub(super) fn context_of(head: &Head) -> ContextInfo {
+    ContextInfo {
+        id: head.context.clone(),
+        task_count: 1,
+        agents: vec![head.agent.clone()],
+        created_at: head.created.clone(),
+        updated_at: head.updated.clone(),
+        last_state: head.state,
+    }
+}
+
+/// A newer task of a conversation joins the older ones.
+pub(super) fn join(info: &mut ContextInfo, newer: &Head) {
+    info.task_count += 1;
+    if let Err(place) = info.agents.binary_search(&newer.agent) {
+        info.agents.insert(place, newer.agent.clone());
+    }
+    info.updated_at = newer.updated.clone().max(std::mem::take(&mut info.updated_at));
+    info.last_state = newer.state;
 }
 
 /// Gathers what was said in final tasks, which come newest first, until there is enough of it.

@@ -1,13 +1,14 @@
 //! A store that forgets everything when it is dropped: for tests and for trying things out.
 
 use super::{
-    Counts, Head, HeadFilter, Storage, StorageError, StoredTask,
+    ContextFilter, Counts, Head, HeadFilter, Storage, StorageError, StoredTask,
     log::{self, Conversation},
 };
 use a2a_hub_protocol::{
     event::{Recorded, TaskEvent},
     id::{AgentId, ContextId, TaskId},
     message::Message,
+    operation::ContextInfo,
 };
 use std::{
     collections::BTreeMap,
@@ -115,6 +116,63 @@ impl Storage for MemoryStorage {
         let newest_first = kept.logs.values().rev().map(|log| &log.head);
         let page = newest_first.filter(matches).skip(filter.offset).take(filter.limit);
         Ok(page.cloned().collect())
+    }
+
+    async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError> {
+        let kept = self.kept();
+        let mut found: Vec<(&TaskId, ContextInfo)> = Vec::new();
+        for log in kept.logs.values() {
+            let head = &log.head;
+            match found.iter_mut().find(|(_, info)| info.id == head.context) {
+                Some((newest, info)) => {
+                    *newest = &head.task;
+                    log::join(info, head);
+                }
+                None => found.push((&head.task, log::context_of(head))),
+            }
+        }
+        found.sort_by(|(one, _), (other, _)| other.cmp(one));
+        let is_live = |info: &ContextInfo| {
+            let mut heads = kept.logs.values().map(|log| &log.head);
+            heads.any(|head| head.context == info.id && !head.state.is_final())
+        };
+        let matches = |info: &ContextInfo| {
+            filter.context.as_ref().is_none_or(|context| info.id == *context)
+                && filter
+                    .idle_since
+                    .as_ref()
+                    .is_none_or(|time| info.updated_at < *time && !is_live(info))
+        };
+        let matching = found.into_iter().map(|(_, info)| info).filter(matches);
+        Ok(matching.skip(filter.offset).take(filter.limit).collect())
+    }
+
+    async fn finished(
+        &self,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StorageError> {
+        let kept = self.kept();
+        let heads = kept.logs.values().map(|log| &log.head);
+        let over = heads.filter(|head| head.state.is_final());
+        let old = over.filter(|head| before.is_none_or(|time| head.updated.as_str() < time));
+        Ok(old.take(limit).map(|head| head.task.clone()).collect())
+    }
+
+    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
+        let mut kept = self.kept();
+        let before = kept.logs.len();
+        kept.logs.retain(|id, log| !(log.head.state.is_final() && tasks.contains(id)));
+        Ok(before - kept.logs.len())
+    }
+
+    async fn size(&self) -> Result<u64, StorageError> {
+        let kept = self.kept();
+        let events = kept.logs.values().flat_map(|log| &log.events);
+        // As SQLite would write them.
+        let written =
+            events.map(|event| serde_json::to_vec(event.as_ref()).map_or(0, |json| json.len()));
+        Ok(written.sum::<usize>() as u64)
     }
 
     async fn counts(&self) -> Result<Counts, StorageError> {

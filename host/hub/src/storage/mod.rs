@@ -4,7 +4,7 @@
 //! from logs. No module above may assume that a log is kept on this machine.
 
 #[cfg(test)]
-mod contract;
+pub(crate) mod contract;
 mod log;
 pub mod memory;
 pub mod sqlite;
@@ -14,6 +14,7 @@ use a2a_hub_protocol::{
     event::{Recorded, TaskEvent},
     id::{AgentId, ContextId, TaskId},
     message::Message,
+    operation::ContextInfo,
     task::{Task, TaskState},
 };
 use std::{path::PathBuf, sync::Arc};
@@ -48,6 +49,23 @@ pub trait Storage: Send + Sync {
 
     /// The tasks that match, in one line each, newest first: by id, which is the order of their creation.
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError>;
+
+    /// The conversations that match, the one with the newest task first.
+    async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError>;
+
+    /// Up to `limit` tasks that are over, oldest first; with `before`, only those whose latest status is older.
+    async fn finished(
+        &self,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StorageError>;
+
+    /// Forgets those of these tasks that are over, with their logs, and returns how many it knew. Those that are not over
+    /// stay as they are.
+    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError>;
+
+    /// The bytes that everything stored takes up. What was forgotten takes none, although its place may be kept.
+    async fn size(&self) -> Result<u64, StorageError>;
 
     /// How many tasks there are.
     async fn counts(&self) -> Result<Counts, StorageError>;
@@ -129,6 +147,26 @@ impl Default for HeadFilter {
     /// All of them.
     fn default() -> Self {
         Self { context: None, state: None, live_only: false, limit: usize::MAX, offset: 0 }
+    }
+}
+
+/// Which conversations to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextFilter {
+    /// Only this one.
+    pub context: Option<ContextId>,
+    /// Only those none of whose tasks is live, or has a status as new as this.
+    pub idle_since: Option<String>,
+    /// At most so many.
+    pub limit: usize,
+    /// Leaving out so many of the first that match.
+    pub offset: usize,
+}
+
+impl Default for ContextFilter {
+    /// All of them.
+    fn default() -> Self {
+        Self { context: None, idle_since: None, limit: usize::MAX, offset: 0 }
     }
 }
 

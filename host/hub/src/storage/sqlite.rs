@@ -1,5 +1,6 @@
 //! A store in one SQLite file: one thread writes, a few connections read.
 
+mod contexts;
 mod logs;
 mod memories;
 mod readers;
@@ -8,15 +9,19 @@ mod schema;
 mod tests;
 mod writer;
 
-use super::{Counts, Head, HeadFilter, Storage, StorageError, StoredTask};
+use super::{ContextFilter, Counts, Head, HeadFilter, Storage, StorageError, StoredTask};
 use a2a_hub_protocol::{
     event::{Recorded, TaskEvent},
     id::{AgentId, ContextId, TaskId},
     message::Message,
+    operation::ContextInfo,
 };
 use readers::Readers;
 use std::{fs::File, path::Path, sync::Arc};
 use writer::Writer;
+
+/// How many tasks one change forgets: a task may have 100,000 events, and others wait to write meanwhile.
+const FORGOTTEN_AT_ONCE: usize = 8;
 
 /// A store in a data directory, which nobody else uses as long as it is open.
 ///
@@ -79,6 +84,32 @@ impl Storage for SqliteStorage {
 
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
         self.readers.read(move |db| logs::heads(db, &filter)).await
+    }
+
+    async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError> {
+        self.readers.read(move |db| contexts::list(db, &filter)).await
+    }
+
+    async fn finished(
+        &self,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StorageError> {
+        let before = before.map(str::to_owned);
+        self.readers.read(move |db| logs::finished(db, before.as_deref(), limit)).await
+    }
+
+    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
+        let mut forgotten = 0;
+        for few in tasks.chunks(FORGOTTEN_AT_ONCE) {
+            let few = few.to_vec();
+            forgotten += self.writer.write(move |db| logs::forget(db, &few)).await?;
+        }
+        Ok(forgotten)
+    }
+
+    async fn size(&self) -> Result<u64, StorageError> {
+        self.readers.read(logs::size).await
     }
 
     async fn counts(&self) -> Result<Counts, StorageError> {

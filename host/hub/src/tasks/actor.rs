@@ -3,19 +3,25 @@
 use super::{
     feed::Feed,
     port::{Question, Said, ToActor},
+    recovery::{self, QUEUED, REASON, RECOVERY},
+    turns::{Admitted, Place, Turn, Turns},
 };
-use crate::{agents::Agent, events::Events, storage::Storage, telemetry};
+use crate::{
+    agents::Agent,
+    events::Events,
+    storage::{Storage, StorageError},
+    telemetry,
+};
 use a2a_hub_core::task;
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
     hub_event::Happened,
-    id::TaskId,
     message::{Message, Metadata, Role},
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_sandbox::{Ended, Failure, Guest, capability::tasks::Emitted, guest::Work};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -58,10 +64,32 @@ pub(super) struct TaskActor {
     pub(super) agent: Arc<Agent>,
     pub(super) storage: Arc<dyn Storage>,
     pub(super) events: Events,
+    pub(super) turns: Turns,
     pub(super) feed: Feed,
     pub(super) commands: mpsc::Receiver<Command>,
-    /// How long the guest may work; waiting for the client does not count.
+    /// How long the task may take; waiting for the client does not count.
     pub(super) patience: Duration,
+}
+
+/// What an actor begins with.
+pub(super) enum Begin {
+    /// Giving the task to its agent.
+    Work(Start),
+    /// Waiting for the client, without an agent at work: the hub that had one is gone.
+    Parked,
+}
+
+/// What the agent is to be given, once it is the task's turn.
+pub(super) struct Start {
+    /// What the client said last.
+    pub(super) message: Message,
+    /// Where the client would have the work done.
+    pub(super) directory: Option<String>,
+    /// Whether somebody listens.
+    pub(super) live: bool,
+    /// Whether something may have been said before.
+    pub(super) goes_on: bool,
+    pub(super) admitted: Admitted,
 }
 
 /// The store refused: nothing more can be told of the task.
@@ -73,7 +101,12 @@ struct AtWork {
     said: mpsc::Receiver<Said>,
     deadline: Instant,
     quiet_until: Option<Instant>,
+    /// Given back while the guest waits for the client.
+    turn: Option<Turn>,
     waiting: Option<Waiting>,
+    /// What it is to hear once it has its turn.
+    answer: Option<Result<Message, Failure>>,
+    place: Option<Place>,
 }
 
 /// The guest waits for the client.
@@ -90,26 +123,142 @@ enum Next {
     Quiet,
     Deadline,
     NoAnswer,
+    Turn(Turn),
 }
 
 impl TaskActor {
-    /// Runs the task to its end. `work` is what the guest is given.
-    pub(super) async fn run(mut self, work: Work, directory: Option<String>) {
+    /// Runs the task to its end.
+    pub(super) async fn run(mut self, begin: Begin) {
+        // A store that fails ends the feed early: listeners never hear what may be lost.
+        if self.live(begin).await.is_err() {
+            tracing::error!(task = %self.task.id, "a task was given up because the store failed");
+        }
+        self.agent.task_ended(&self.task);
+    }
+
+    async fn live(&mut self, begin: Begin) -> Result<(), Unstorable> {
+        let start = match begin {
+            Begin::Work(start) => Some(start),
+            Begin::Parked => self.parked().await?,
+        };
+        let Some(Start { message, directory, live, goes_on, admitted }) = start else {
+            return Ok(());
+        };
+        let deadline = Instant::now() + self.patience;
+        let turn = match admitted {
+            Admitted::Now(turn) => Some(turn),
+            Admitted::Later(place) => self.queued(place, deadline).await?,
+        };
+        let Some(turn) = turn else { return Ok(()) };
+        // From here on the agent may have done something: one that waited until now must not be started twice.
+        if recovery::has_fact(&self.task, QUEUED) || self.task.status.state.is_interrupted() {
+            self.store(vec![self.working()]).await?;
+        }
+        let history = match self.said_before(goes_on).await {
+            Ok(history) => history,
+            Err(why) => {
+                tracing::error!(task = %self.task.id, %why, "the conversation so far cannot be read");
+                let text = "The hub cannot read what was said before; its log says why.";
+                return self.store(vec![self.failure("internal", text.to_owned())]).await;
+            }
+        };
         let (to_actor, said) = mpsc::channel(SAID);
-        let id = self.task.id.clone();
-        let call = self.agent.call(id.as_str(), Some(Arc::new(ToActor(to_actor))), directory);
+        let port = Arc::new(ToActor(to_actor));
+        let call = self.agent.call(self.task.id.as_str(), Some(port), directory);
+        let work = Work { task: self.task.clone(), message, history, live };
         let at_work = AtWork {
             guest: Guest::start(self.agent.plugin(), call, work),
             said,
-            deadline: Instant::now() + self.patience,
+            deadline,
             quiet_until: Some(Instant::now() + QUIET),
+            turn: Some(turn),
             waiting: None,
+            answer: None,
+            place: None,
         };
-        // A store that fails ends the feed early: listeners never hear what may be lost.
-        if self.work(at_work).await.is_err() {
-            tracing::error!(task = %id, "a task was given up because the store failed");
+        self.work(at_work).await
+    }
+
+    /// Waits for the client; nothing if the task ends meanwhile, or the hub does.
+    async fn parked(&mut self) -> Result<Option<Start>, Unstorable> {
+        let until = Instant::now() + self.agent.config.answer_timeout();
+        loop {
+            let command = tokio::select! {
+                command = self.commands.recv() => command,
+                () = sleep_until(until) => {
+                    let text = "Nobody answered in time.".to_owned();
+                    self.store(vec![self.failure("timeout", text)]).await?;
+                    return Ok(None);
+                }
+            };
+            match command {
+                Some(Command::Input(message, told)) => match self.turns.ask(&self.agent) {
+                    Ok(admitted) => {
+                        self.store(vec![TaskEvent::Input(message.clone())]).await?;
+                        let _ = told.send(Ok(()));
+                        let directory = recovery::working_directory(&self.task);
+                        let start =
+                            Start { message, directory, live: true, goes_on: true, admitted };
+                        return Ok(Some(start));
+                    }
+                    Err(why) => {
+                        let _ = told.send(Err(super::busy(&self.agent.id, why)));
+                    }
+                },
+                Some(Command::Cancel) => {
+                    self.agent.clean_up(&self.task.id).await;
+                    self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
+                    return Ok(None);
+                }
+                // It is left as it is, for the next hub.
+                Some(Command::Shutdown) | None => return Ok(None),
+            }
         }
-        self.agent.task_ended(&self.task);
+    }
+
+    /// Waits for the task's turn; nothing if the task ends meanwhile, or the hub does.
+    async fn queued(
+        &mut self,
+        mut place: Place,
+        deadline: Instant,
+    ) -> Result<Option<Turn>, Unstorable> {
+        loop {
+            let command = tokio::select! {
+                biased;
+                command = self.commands.recv() => command,
+                turn = place.turn() => return Ok(Some(turn)),
+                () = sleep_until(deadline) => {
+                    let text = format!(
+                        "The agent was busy for longer than the {:?} that the task was given.",
+                        self.patience
+                    );
+                    self.store(vec![self.failure("timeout", text)]).await?;
+                    return Ok(None);
+                }
+            };
+            match command {
+                Some(Command::Input(_, told)) => self.refuse(told),
+                Some(Command::Cancel) => {
+                    self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
+                    return Ok(None);
+                }
+                Some(Command::Shutdown) | None => return Ok(None),
+            }
+        }
+    }
+
+    /// What was said in the conversation before the message that the agent is given.
+    async fn said_before(&self, goes_on: bool) -> Result<Vec<Message>, StorageError> {
+        let limit = self.agent.config.history();
+        if !goes_on || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let mut said = self.storage.conversation(&self.task.context_id, limit).await?;
+        if let [own @ .., _message] = &self.task.history[..] {
+            said.extend_from_slice(own);
+        }
+        said.drain(..said.len().saturating_sub(limit));
+        Ok(said)
     }
 
     async fn work(&mut self, mut at_work: AtWork) -> Result<(), Unstorable> {
@@ -135,12 +284,18 @@ impl TaskActor {
                 }
                 Next::Quiet => {
                     at_work.quiet_until = None;
-                    self.store(vec![self.status(TaskState::Working, None, None)]).await?;
+                    self.store(vec![self.working()]).await?;
                 }
                 Next::Deadline => return self.cut(Cut::Timeout, at_work).await,
                 Next::NoAnswer => {
-                    at_work.answer(Err(Failure::Timeout));
-                    self.store(vec![self.status(TaskState::Working, None, None)]).await?;
+                    let events = self.come_back(Err(Failure::Timeout), &mut at_work);
+                    self.store(events).await?;
+                    at_work.go_on();
+                }
+                Next::Turn(turn) => {
+                    at_work.turn = Some(turn);
+                    self.store(vec![self.working()]).await?;
+                    at_work.go_on();
                 }
             }
         }
@@ -177,6 +332,8 @@ impl TaskActor {
         let longest = self.agent.config.answer_timeout();
         let until = now + patience.map_or(longest, |patience| patience.min(longest));
         at_work.waiting = Some(Waiting { answer, until, since: now });
+        // It runs nothing meanwhile, and may wait for a day.
+        at_work.turn = None;
         Ok(())
     }
 
@@ -186,17 +343,36 @@ impl TaskActor {
         told: oneshot::Sender<Result<(), A2aError>>,
         at_work: &mut AtWork,
     ) -> Result<(), Unstorable> {
-        if at_work.waiting.is_none() {
-            let refusal = super::not_waiting(&self.task.id, self.task.status.state);
-            // Who asked may have gone; there is nobody to tell then.
-            let _ = told.send(Err(refusal));
+        if at_work.waiting.is_none() || at_work.answer.is_some() {
+            self.refuse(told);
             return Ok(());
         }
-        let working = self.status(TaskState::Working, None, None);
-        self.store(vec![TaskEvent::Input(message.clone()), working]).await?;
-        at_work.answer(Ok(message));
+        let mut events = vec![TaskEvent::Input(message.clone())];
+        events.extend(self.come_back(Ok(message), at_work));
+        self.store(events).await?;
         let _ = told.send(Ok(()));
+        at_work.go_on();
         Ok(())
+    }
+
+    /// The guest is to go on with an answer, now or when it is its turn: the events that tell so.
+    fn come_back(&self, answer: Result<Message, Failure>, at_work: &mut AtWork) -> Vec<TaskEvent> {
+        at_work.answer = Some(answer);
+        match self.turns.come_back(&self.agent) {
+            Admitted::Now(turn) => {
+                at_work.turn = Some(turn);
+                vec![self.working()]
+            }
+            Admitted::Later(place) => {
+                at_work.place = Some(place);
+                Vec::new()
+            }
+        }
+    }
+
+    fn refuse(&self, told: oneshot::Sender<Result<(), A2aError>>) {
+        // Who asked may have gone; there is nobody to tell then.
+        let _ = told.send(Err(super::not_waiting(&self.task.id, self.task.status.state)));
     }
 
     /// The guest came to an end by itself.
@@ -243,7 +419,13 @@ impl TaskActor {
         if why == Cut::Cancelled {
             self.agent.clean_up(&self.task.id).await;
         }
+        let state = self.task.status.state;
         let event = match why {
+            // What waits for its client goes on waiting, for the next hub.
+            Cut::Shutdown if state.is_interrupted() => return Ok(()),
+            Cut::Shutdown if state == TaskState::Working && self.agent.resumes() => {
+                recovery::interrupted(&self.task, TaskState::InputRequired)
+            }
             Cut::Cancelled => self.status(TaskState::Canceled, None, None),
             Cut::Timeout => {
                 let text =
@@ -313,7 +495,19 @@ impl TaskActor {
     /// That the agent is at work, unless that was said.
     fn started(&self) -> Vec<TaskEvent> {
         let submitted = self.task.status.state == TaskState::Submitted;
-        submitted.then(|| self.status(TaskState::Working, None, None)).into_iter().collect()
+        submitted.then(|| self.working()).into_iter().collect()
+    }
+
+    /// That the agent is at work, and no longer waits for whatever it waited for.
+    fn working(&self) -> TaskEvent {
+        let mut over = Metadata::new();
+        if recovery::has_fact(&self.task, QUEUED) {
+            over.insert(QUEUED.to_owned(), Value::Null);
+        }
+        if recovery::fact(&self.task, REASON) == Some(RECOVERY) {
+            over.insert(REASON.to_owned(), Value::Null);
+        }
+        self.status(TaskState::Working, None, Some(over).filter(|over| !over.is_empty()))
     }
 
     fn event(&self, emitted: Emitted) -> TaskEvent {
@@ -354,7 +548,7 @@ impl TaskActor {
     }
 
     fn failure(&self, reason: &str, text: String) -> TaskEvent {
-        let facts = Metadata::from_iter([("reason".to_owned(), json!(reason))]);
+        let facts = Metadata::from_iter([(REASON.to_owned(), json!(reason))]);
         let message = Message::text(Role::Agent, text);
         self.status(TaskState::Failed, Some(message), Some(facts))
     }
@@ -362,7 +556,8 @@ impl TaskActor {
 
 impl AtWork {
     async fn next(&mut self, commands: &mut mpsc::Receiver<Command>) -> Next {
-        let answer_until = self.waiting.as_ref().map(|waiting| waiting.until);
+        let asks = self.waiting.as_ref().filter(|_| self.answer.is_none());
+        let answer_until = asks.map(|waiting| waiting.until);
         let deadline = self.waiting.is_none().then_some(self.deadline);
         tokio::select! {
             // Orders first; then what was said, which must all be heard before the end.
@@ -370,19 +565,31 @@ impl AtWork {
             command = commands.recv() => Next::Command(command),
             Some(said) = self.said.recv() => Next::Said(said),
             ended = self.guest.ended() => Next::Ended(ended),
+            turn = turn(&mut self.place) => Next::Turn(turn),
             () = at(self.quiet_until) => Next::Quiet,
             () = at(answer_until) => Next::NoAnswer,
             () = at(deadline) => Next::Deadline,
         }
     }
 
-    /// Lets the guest go on; the time it waited is not counted.
-    fn answer(&mut self, answer: Result<Message, Failure>) {
-        if let Some(waiting) = self.waiting.take() {
+    /// Lets the guest go on, if it has its answer and its turn; the time it waited is not counted.
+    fn go_on(&mut self) {
+        if self.turn.is_none() {
+            return;
+        }
+        self.place = None;
+        if let (Some(waiting), Some(answer)) = (self.waiting.take(), self.answer.take()) {
             self.deadline += waiting.since.elapsed();
             // A guest that was ended meanwhile needs no answer.
             let _ = waiting.answer.send(answer);
         }
+    }
+}
+
+async fn turn(place: &mut Option<Place>) -> Turn {
+    match place {
+        Some(place) => place.turn().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -391,19 +598,4 @@ async fn at(instant: Option<Instant>) {
         Some(instant) => sleep_until(instant).await,
         None => std::future::pending().await,
     }
-}
-
-/// The event that ends a task which an earlier run of the hub left unfinished.
-pub(super) fn abandoned(task: &TaskId) -> TaskEvent {
-    let text =
-        "The hub was restarted while the agent was at work; what it had done by then is kept.";
-    let mut message = Message::text(Role::Agent, text);
-    message.task_id = Some(task.clone());
-    let status = TaskStatus {
-        state: TaskState::Failed,
-        message: Some(message),
-        timestamp: telemetry::timestamp(),
-    };
-    let facts = Metadata::from_iter([("reason".to_owned(), json!("hub_restarted"))]);
-    TaskEvent::Status(StatusUpdate { status, metadata: Some(facts) })
 }

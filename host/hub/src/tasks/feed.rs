@@ -94,6 +94,12 @@ enum Found {
 }
 
 impl Subscription {
+    /// Hears `first` before everything else.
+    pub(super) fn opening(mut self, first: Recorded) -> Self {
+        self.pages.push_front(Arc::new(first));
+        self
+    }
+
     /// The task listened to.
     pub fn task(&self) -> &TaskId {
         &self.task
@@ -107,16 +113,15 @@ impl Subscription {
     /// The next event. Nothing after one that ends the task or leaves it waiting for its client, and nothing when the
     /// hub stopped before: the log then has the rest.
     pub async fn next(&mut self) -> Option<Result<Arc<Recorded>, StorageError>> {
-        if self.over {
-            return None;
-        }
-        loop {
+        while !self.over {
             if let Some(event) = self.pages.pop_front() {
                 return Some(Ok(self.take(event)));
             }
             match self.look() {
                 Found::Event(event) => return Some(Ok(self.take(event))),
                 Found::Behind => match self.storage.events(&self.task, self.after, PAGE).await {
+                    // The task was forgotten.
+                    Ok(events) if events.is_empty() => self.over = true,
                     Ok(events) => self.pages = events.into_iter().map(Arc::new).collect(),
                     Err(why) => {
                         self.over = true;
@@ -127,6 +132,7 @@ impl Subscription {
                 Found::Nothing => self.heard.changed().await.ok()?,
             }
         }
+        None
     }
 
     fn look(&mut self) -> Found {
@@ -144,7 +150,10 @@ impl Subscription {
     fn take(&mut self, event: Arc<Recorded>) -> Arc<Recorded> {
         self.after = event.seq;
         let state = state_after(&event.event);
-        self.over = state.is_some_and(|state| state.is_final() || state.is_interrupted());
+        // One who comes back late hears past questions that were answered.
+        let is_latest = self.heard.borrow().seq <= event.seq;
+        self.over =
+            state.is_some_and(|state| state.is_final() || (state.is_interrupted() && is_latest));
         event
     }
 }

@@ -3,8 +3,11 @@
 mod actor;
 mod feed;
 mod port;
+mod recovery;
+mod turns;
 
 pub use feed::Subscription;
+pub use recovery::Recovered;
 
 use crate::{
     agents::Agent,
@@ -12,17 +15,19 @@ use crate::{
     storage::{Counts, HeadFilter, Storage, StorageError, StoredTask},
     telemetry,
 };
+use a2a_hub_core::quota::Busy;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::{Created, Recorded, TaskEvent},
     hub_event::Happened,
-    id::{ContextId, TaskId},
-    message::Message,
+    id::{AgentId, ContextId, TaskId},
+    message::{Message, Metadata},
+    operation::TaskQuery,
     task::{Task, TaskState, TaskStatus},
 };
-use a2a_hub_sandbox::guest::Work;
-use actor::{Command, TaskActor};
+use actor::{Begin, Command, Start, TaskActor};
 use feed::{Feed, Listener};
+use recovery::QUEUED;
 use serde_json::json;
 use std::{
     collections::HashMap,
@@ -31,12 +36,10 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
+use turns::{Admitted, Turns};
 
 /// Orders a task takes before those who give them must wait.
 const COMMANDS: usize = 8;
-
-/// Messages of the conversation so far that an agent is given.
-const HISTORY: usize = 50;
 
 /// Starts tasks, finds them, and waits for them at the end. Cheap to clone.
 #[derive(Clone)]
@@ -45,6 +48,7 @@ pub struct Tasks {
     events: Events,
     actors: TaskTracker,
     live: Arc<Mutex<HashMap<TaskId, Live>>>,
+    turns: Turns,
 }
 
 /// A task whose actor runs.
@@ -53,6 +57,22 @@ struct Live {
     context: ContextId,
     commands: mpsc::Sender<Command>,
     listener: Listener,
+}
+
+/// Why a task could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// Its agent has too much to do.
+    #[error("give `{agent}` another task: {why}")]
+    Busy {
+        /// The agent.
+        agent: AgentId,
+        /// How busy it is.
+        why: Busy,
+    },
+    /// The store refused.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
 }
 
 /// A new piece of work.
@@ -72,29 +92,20 @@ pub struct NewTask {
 impl Tasks {
     /// No tasks but those in the log. What becomes of them is told in `events`.
     pub fn new(storage: Arc<dyn Storage>, events: Events) -> Self {
-        Self { storage, events, actors: TaskTracker::new(), live: Arc::default() }
+        let (actors, live) = (TaskTracker::new(), Arc::default());
+        Self { storage, events, actors, live, turns: Turns::default() }
     }
 
-    /// Ends the tasks that an earlier run of the hub left unfinished, and returns how many there were.
-    pub async fn recover(&self) -> Result<usize, StorageError> {
-        let left = HeadFilter { live_only: true, ..HeadFilter::default() };
-        let left = self.storage.heads(left).await?;
-        for head in &left {
-            let end = Arc::new(actor::abandoned(&head.task));
-            self.storage.append(&head.task, head.seq, vec![end]).await?;
-        }
-        Ok(left.len())
-    }
-
-    /// Starts a task. Once this returns, it is in the log.
-    pub async fn submit(&self, new: NewTask) -> Result<Subscription, StorageError> {
+    /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
+    pub async fn submit(&self, new: NewTask) -> Result<Subscription, SubmitError> {
         let NewTask { agent, mut message, working_directory, patience, live } = new;
+        let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
+        let admitted = self.turns.ask(&agent).map_err(busy)?;
         let (id, goes_on) = (TaskId::fresh(), message.context_id.is_some());
         let context = message.context_id.clone().unwrap_or_else(ContextId::fresh);
         message.context_id = Some(context.clone());
         message.task_id = Some(id.clone());
-        let history =
-            if goes_on { self.storage.conversation(&context, HISTORY).await? } else { Vec::new() };
+        let queued = || Metadata::from_iter([(QUEUED.to_owned(), json!(true))]);
         let status = TaskStatus {
             state: TaskState::Submitted,
             message: None,
@@ -106,7 +117,7 @@ impl Tasks {
             status,
             artifacts: Vec::new(),
             history: vec![message.clone()],
-            metadata: None,
+            metadata: matches!(admitted, Admitted::Later(_)).then(queued),
         };
         let created = Created { agent: agent.id.clone(), task: task.clone() };
         let created = TaskEvent::Created(Box::new(created));
@@ -118,23 +129,87 @@ impl Tasks {
             agent_id: agent.id.clone(),
         });
         let feed = Feed::new(0);
-        let recorded = Recorded { task: id.clone(), context: context.clone(), seq, event: created };
-        feed.publish([Arc::new(recorded)]);
-        let (commands, orders) = mpsc::channel(COMMANDS);
-        let handle = Live { context, commands, listener: feed.listener() };
-        let subscription = self.subscribe(&id, &handle, 0);
-        self.live().insert(id.clone(), handle);
+        feed.publish([Arc::new(Recorded { task: id.clone(), context, seq, event: created })]);
+        let start = Start { message, directory: working_directory, live, goes_on, admitted };
+        let live = self.spawn(task, seq, agent, feed, patience, Begin::Work(start));
+        Ok(self.subscribe(&id, &live, 0))
+    }
 
-        let work = Work { task: task.clone(), message, history, live };
+    /// Sets an actor to work on a task that is in the log.
+    fn spawn(
+        &self,
+        task: Task,
+        seq: u64,
+        agent: Arc<Agent>,
+        feed: Feed,
+        patience: Duration,
+        begin: Begin,
+    ) -> Live {
+        let (commands, orders) = mpsc::channel(COMMANDS);
+        let (id, context) = (task.id.clone(), task.context_id.clone());
+        let live = Live { context, commands, listener: feed.listener() };
+        self.live().insert(id.clone(), live.clone());
         let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
+        let (turns, commands) = (self.turns.clone(), orders);
         let actor =
-            TaskActor { task, seq, agent, storage, events, feed, commands: orders, patience };
+            TaskActor { task, seq, agent, storage, events, turns, feed, commands, patience };
         let tasks = self.clone();
         self.actors.spawn(async move {
-            actor.run(work, working_directory).await;
+            actor.run(begin).await;
             tasks.live().remove(&id);
         });
-        Ok(subscription)
+        live
+    }
+
+    /// Hears what happens to a task after event `after`; without that, the task as it stands and what happens from now on.
+    pub async fn resubscribe(
+        &self,
+        id: &TaskId,
+        after: Option<u64>,
+    ) -> Result<Subscription, A2aError> {
+        // Looked up before it is read: what is heard later is newer than what is read now.
+        let live = self.find(id);
+        let StoredTask { agent, seq, task } = self.get(id).await?;
+        if after.is_some_and(|after| after > seq) {
+            let why = format!("the task has had {seq} events so far");
+            return Err(A2aError::invalid("lastEventId", why));
+        }
+        let listener = live.map_or_else(|| Feed::new(seq).listener(), |live| live.listener);
+        let context = task.context_id.clone();
+        let heard = |after| {
+            let storage = Arc::clone(&self.storage);
+            listener.subscribe(id.clone(), context.clone(), storage, after)
+        };
+        Ok(match after {
+            Some(after) => heard(after),
+            None => {
+                let event = TaskEvent::Created(Box::new(Created { agent, task }));
+                let now = Recorded { task: id.clone(), context: context.clone(), seq, event };
+                heard(seq).opening(now)
+            }
+        })
+    }
+
+    /// The tasks that match, newest first.
+    pub async fn list(&self, query: TaskQuery) -> Result<Vec<Task>, StorageError> {
+        let TaskQuery { context, state, page, history_length, include_artifacts } = query;
+        let (limit, offset) = (page.limit, page.offset);
+        let filter = HeadFilter { context, state, limit, offset, ..HeadFilter::default() };
+        let mut tasks = Vec::new();
+        for head in self.storage.heads(filter).await? {
+            // One that was forgotten meanwhile is left out.
+            let Some(StoredTask { mut task, .. }) = self.storage.task(&head.task).await? else {
+                continue;
+            };
+            if !include_artifacts {
+                task.artifacts.clear();
+            }
+            if let Some(length) = history_length {
+                task.history.drain(..task.history.len().saturating_sub(length));
+            }
+            tasks.push(task);
+        }
+        Ok(tasks)
     }
 
     /// Says more to a task that waits for it; the subscription hears what follows.
@@ -215,6 +290,14 @@ fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
         if state.is_final() { "send the message without `taskId`" } else { "wait for it to ask" };
     let why = format!("task `{id}` is {}, and takes no message; {hint}", state.name());
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(json!({ "state": state.name() }))
+}
+
+/// What a client is told whose task an agent has no room for.
+pub(crate) fn busy(agent: &AgentId, why: Busy) -> A2aError {
+    let Busy { running, queued } = why;
+    let facts = json!({ "reason": "busy", "agent": agent, "running": running, "queued": queued });
+    A2aError::new(ErrorKind::AgentUnavailable, format!("agent `{agent}` is busy: {why}"))
+        .with(facts)
 }
 
 fn not_cancelable(id: &TaskId, state: TaskState) -> A2aError {

@@ -109,6 +109,16 @@ fn answer_json(answer: &Answer) -> Value {
     match answer {
         Answer::Task(task) => compat::write_task(task, None),
         Answer::Message(message) => compat::write_message(message),
+        Answer::Tasks { tasks, artifacts } => {
+            tasks.iter().map(|task| compat::write_listed(task, *artifacts)).collect()
+        }
+        Answer::Contexts(contexts) => json!(contexts),
+        Answer::Context(info, said) => {
+            let mut context = json!(info);
+            context["messages"] = said.iter().map(compat::write_message).collect();
+            context
+        }
+        Answer::Forgotten { context, tasks } => json!({ "id": context, "deletedTasks": tasks }),
         Answer::Status(status) => json!(status),
         Answer::Agents(agents) => json!(agents),
         Answer::Agent(agent) => json!(agent),

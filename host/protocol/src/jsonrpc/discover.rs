@@ -86,6 +86,11 @@ pub(super) fn task_or_message(schemas: &mut SchemaGenerator) -> Schema {
     json_schema!({ "oneOf": [task(schemas), message()] })
 }
 
+/// A list of tasks.
+pub(super) fn tasks(schemas: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": task(schemas) })
+}
+
 /// What a task's stream tells.
 pub(super) fn task_event(schemas: &mut SchemaGenerator) -> Schema {
     let event = |kind: &str, of: &str, what: Value| {

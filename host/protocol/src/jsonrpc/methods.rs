@@ -4,11 +4,13 @@ use crate::{
     compat::{self, OfferedMessage},
     error::{A2aError, ErrorKind},
     hub_event::HubEvent,
-    id::{AgentId, TaskId},
+    id::{AgentId, ContextId, MAX_ID, TaskId},
     message::base64_bytes,
     operation::{
-        AgentHealth, AgentInfo, Component, Deregistered, HubStatus, Operation, SendMessage,
+        AgentHealth, AgentInfo, Component, ContextInfo, Deregistered, HubStatus, Operation, Page,
+        SendMessage, TaskQuery,
     },
+    task::TaskState,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -31,6 +33,15 @@ pub struct Method {
     pub(super) result: fn(&mut SchemaGenerator) -> Schema,
     read: fn(Value) -> Result<Operation, A2aError>,
 }
+
+/// How many tasks or conversations are listed, unless the client says otherwise.
+const DEFAULT_LISTED: usize = 20;
+
+/// How many messages of a conversation are shown, unless the client says otherwise.
+const DEFAULT_MESSAGES: usize = 100;
+
+/// How many of anything are listed at most: more would hold up the client's next answer.
+const MAX_LISTED: usize = 1_000;
 
 /// What most methods have in common.
 const PLAIN: Method = Method {
@@ -123,6 +134,49 @@ pub static METHODS: &[Method] = &[
         ..PLAIN
     },
     Method {
+        name: "hub/tasks/list",
+        summary: "List tasks, newest first",
+        example: r#"{"contextId": "optional-context-id", "state": "completed", "limit": 20, "offset": 0}"#,
+        params: ListTasks::json_schema,
+        result: super::discover::tasks,
+        read: |params| list_tasks(read(params)?),
+        ..PLAIN
+    },
+    Method {
+        name: "hub/contexts/list",
+        summary: "List conversations, the latest first",
+        example: r#"{"limit": 10}"#,
+        params: ListContexts::json_schema,
+        result: SchemaGenerator::subschema_for::<Vec<ContextInfo>>,
+        read: |params| {
+            let ListContexts { limit, offset } = read(params)?;
+            Ok(Operation::ListContexts(page(limit, offset)?))
+        },
+        ..PLAIN
+    },
+    Method {
+        name: "hub/contexts/get",
+        summary: "Show a conversation and what was said in it",
+        example: r#"{"contextId": "ctx-789"}"#,
+        params: GetContext::json_schema,
+        result: SchemaGenerator::subschema_for::<ContextInfo>,
+        read: get_context,
+        ..PLAIN
+    },
+    Method {
+        name: "hub/contexts/delete",
+        summary: "Forget a conversation with its tasks; refused while one of them is alive",
+        example: r#"{"contextId": "ctx-789"}"#,
+        admin: true,
+        params: DeleteContext::json_schema,
+        result: SchemaGenerator::subschema_for::<Value>,
+        read: |params| {
+            let DeleteContext { context_id: id } = read(params)?;
+            Ok(Operation::DeleteContext { id: context_id(id)? })
+        },
+        ..PLAIN
+    },
+    Method {
         name: "message/send",
         summary: "Have an agent work on a message, and wait for the end",
         example: r#"{"message": {"kind": "message", "messageId": "msg-123", "role": "user",
@@ -164,6 +218,16 @@ pub static METHODS: &[Method] = &[
             let CancelTask { id } = read(params)?;
             Ok(Operation::CancelTask { id: task_id(id)? })
         },
+        ..PLAIN
+    },
+    Method {
+        name: "tasks/resubscribe",
+        summary: "Hear what happens to a task: as it stands and from now on, or all that came after an event",
+        example: r#"{"id": "task-456"}"#,
+        streams: true,
+        params: Resubscribe::json_schema,
+        result: super::discover::task_event,
+        read: |params| resubscribe(read(params)?),
         ..PLAIN
     },
     Method {
@@ -233,6 +297,59 @@ struct CancelTask {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+struct Resubscribe {
+    /// The task's name.
+    id: String,
+    /// Only what comes after the event of this number.
+    after_seq: Option<u64>,
+    /// The same, as the id that a server-sent event carries.
+    last_event_id: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ListTasks {
+    /// Only those of this conversation.
+    context_id: Option<String>,
+    /// Only those in this state.
+    state: Option<String>,
+    /// How many at most: 20 unless said, 1,000 at most.
+    limit: Option<usize>,
+    /// Leaving out so many of the newest.
+    offset: Option<usize>,
+    /// How many of each task's latest messages to show; all of them if left out.
+    history_length: Option<usize>,
+    /// Whether to show what the agents made.
+    #[serde(default)]
+    include_artifacts: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ListContexts {
+    /// How many at most: 20 unless said, 1,000 at most.
+    limit: Option<usize>,
+    /// Leaving out so many of the latest.
+    offset: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct GetContext {
+    /// The conversation's name.
+    context_id: String,
+    /// How many of its latest messages to show: 100 unless said, 1,000 at most.
+    history_length: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct DeleteContext {
+    /// The conversation's name.
+    context_id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct MessageSend {
     /// What to say; `metadata.targetAgent` names who is to hear it, `metadata.workingDirectory` where to work.
     message: OfferedMessage,
@@ -276,6 +393,51 @@ fn register_agent(params: Value) -> Result<Operation, A2aError> {
     Ok(Operation::RegisterAgent { id, component })
 }
 
+fn resubscribe(params: Resubscribe) -> Result<Operation, A2aError> {
+    let Resubscribe { id, after_seq, last_event_id } = params;
+    let heard = last_event_id.map(|heard| {
+        let why = "must be the id of an event of this task, which is its number";
+        heard.parse().map_err(|_| A2aError::invalid("lastEventId", why))
+    });
+    Ok(Operation::Resubscribe { id: task_id(id)?, after: heard.transpose()?.or(after_seq) })
+}
+
+fn list_tasks(params: ListTasks) -> Result<Operation, A2aError> {
+    let ListTasks { context_id, state, limit, offset, history_length, include_artifacts } = params;
+    let known = |name: String| {
+        let states = TaskState::ALL.map(TaskState::name).join(", ");
+        let why = format!("no task is ever `{name}`; there are {states}");
+        TaskState::from_name(&name).ok_or_else(|| A2aError::invalid("state", why))
+    };
+    Ok(Operation::ListTasks(TaskQuery {
+        context: context_id.map(self::context_id).transpose()?,
+        state: state.map(known).transpose()?,
+        page: page(limit, offset)?,
+        history_length,
+        include_artifacts,
+    }))
+}
+
+fn page(limit: Option<usize>, offset: Option<usize>) -> Result<Page, A2aError> {
+    let limit = within("limit", limit.unwrap_or(DEFAULT_LISTED), 1, MAX_LISTED)?;
+    Ok(Page { limit, offset: offset.unwrap_or(0) })
+}
+
+fn within(field: &str, number: usize, least: usize, most: usize) -> Result<usize, A2aError> {
+    if (least..=most).contains(&number) {
+        Ok(number)
+    } else {
+        Err(A2aError::invalid(field, format!("must be {least} to {most}")))
+    }
+}
+
+fn get_context(params: Value) -> Result<Operation, A2aError> {
+    let GetContext { context_id: id, history_length } = read(params)?;
+    let shown = history_length.unwrap_or(DEFAULT_MESSAGES);
+    let history_length = within("historyLength", shown, 0, MAX_LISTED)?;
+    Ok(Operation::GetContext { id: context_id(id)?, history_length })
+}
+
 fn send_message(params: Value) -> Result<SendMessage, A2aError> {
     let MessageSend { message, configuration } = read(params)?;
     let Configuration { history_length, timeout_ms } = configuration.unwrap_or_default();
@@ -302,6 +464,15 @@ fn task_id(id: String) -> Result<TaskId, A2aError> {
         Err(A2aError::invalid("id", "must not be empty"))
     } else {
         Ok(TaskId::new(id))
+    }
+}
+
+fn context_id(id: String) -> Result<ContextId, A2aError> {
+    if id.is_empty() || id.len() > MAX_ID {
+        let why = format!("must be 1 to {MAX_ID} bytes long");
+        Err(A2aError::invalid("contextId", why))
+    } else {
+        Ok(ContextId::new(id))
     }
 }
 

@@ -14,7 +14,7 @@ use std::{fmt::Display, sync::Arc};
 
 /// The condition of the index `live_tasks`, word for word: SQLite uses the index for no other. It would make a list a
 /// table of its own at every write.
-const LIVE: &str = "(state = 'submitted' OR state = 'working'
+pub(super) const LIVE: &str = "(state = 'submitted' OR state = 'working'
     OR state = 'input-required' OR state = 'auth-required')";
 
 /// A question whose answers [`head_of`] reads.
@@ -160,7 +160,9 @@ fn replay(
 
 /// Keeps folds, unless newer ones are there.
 pub(super) fn keep(db: &Connection, folds: &[Fold]) -> Result<(), Failure> {
-    let sql = "INSERT INTO folds (task, seq, fold) VALUES (?1, ?2, ?3)
+    // A task may have been forgotten since it was read.
+    let sql = "INSERT INTO folds (task, seq, fold) SELECT ?1, ?2, ?3
+        WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1)
         ON CONFLICT (task) DO UPDATE SET seq = ?2, fold = ?3 WHERE seq < ?2";
     let mut insert = db.prepare_cached(sql)?;
     for Fold { task, seq, json } in folds {
@@ -200,6 +202,43 @@ fn select(filter: &HeadFilter) -> (String, Vec<Value>) {
     (sql, values)
 }
 
+pub(super) fn finished(
+    db: &Connection,
+    before: Option<&str>,
+    limit: usize,
+) -> Result<Vec<TaskId>, Failure> {
+    let sql = format!(
+        "SELECT id FROM tasks WHERE NOT {LIVE} AND (?1 IS NULL OR updated < ?1) ORDER BY id LIMIT ?2"
+    );
+    let mut found = db.prepare_cached(&sql)?;
+    let rows =
+        found.query_map(params![before, integer(limit as u64)], |row| row.get::<_, String>(0))?;
+    Ok(rows.map(|id| id.map(TaskId::new)).collect::<Result<_, _>>()?)
+}
+
+/// Forgets those of these tasks that are over, and returns how many it knew.
+pub(super) fn forget(db: &Connection, tasks: &[TaskId]) -> Result<usize, Failure> {
+    let mut task = db.prepare_cached(&format!("DELETE FROM tasks WHERE id = ?1 AND NOT {LIVE}"))?;
+    let mut events = db.prepare_cached("DELETE FROM events WHERE task = ?1")?;
+    let mut fold = db.prepare_cached("DELETE FROM folds WHERE task = ?1")?;
+    let mut forgotten = 0;
+    for id in tasks {
+        if task.execute([id.as_str()])? > 0 {
+            events.execute([id.as_str()])?;
+            fold.execute([id.as_str()])?;
+            forgotten += 1;
+        }
+    }
+    Ok(forgotten)
+}
+
+/// The bytes of the pages in use.
+pub(super) fn size(db: &Connection) -> Result<u64, Failure> {
+    let ask = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let pages = ask("PRAGMA page_count")? - ask("PRAGMA freelist_count")?;
+    Ok((pages * ask("PRAGMA page_size")?).unsigned_abs())
+}
+
 pub(super) fn counts(db: &Connection) -> Result<Counts, Failure> {
     let sql =
         format!("SELECT (SELECT count(*) FROM tasks WHERE {LIVE}), (SELECT count(*) FROM tasks)");
@@ -231,7 +270,7 @@ pub(super) fn conversation(
     Ok((said.oldest_first(), folds))
 }
 
-fn head_of(row: &Row<'_>) -> Result<Head, Failure> {
+pub(super) fn head_of(row: &Row<'_>) -> Result<Head, Failure> {
     let task = TaskId::new(row.get::<_, String>(0)?);
     let what = || format!("the head of task {task}");
     let agent = AgentId::parse(row.get::<_, String>(2)?).map_err(|why| corrupt(what(), why))?;
@@ -259,7 +298,7 @@ fn parse<T: DeserializeOwned>(
     Ok(serde_json::from_slice(json).map_err(|why| corrupt(what(), why))?)
 }
 
-fn corrupt(what: String, why: impl Display) -> StorageError {
+pub(super) fn corrupt(what: String, why: impl Display) -> StorageError {
     StorageError::Corrupt { what, why: why.to_string() }
 }
 

@@ -1,0 +1,271 @@
+//! Conversations: which there are, what was said in them, and how long they are remembered.
+
+use crate::{
+    config::Config,
+    storage::{ContextFilter, HeadFilter, Storage, StorageError},
+    telemetry,
+};
+use a2a_hub_protocol::{
+    id::{ContextId, TaskId},
+    message::Message,
+    operation::{ContextInfo, Page},
+};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// How often the hub forgets what is too old or too much.
+const FORGET_EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// Tasks forgotten between two looks at what is left. Small, so that hardly more goes than must.
+const BATCH: usize = 64;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The conversations in a store. A conversation is its tasks: it begins with the first and ends when all are forgotten.
+#[derive(Clone)]
+pub struct Contexts {
+    storage: Arc<dyn Storage>,
+    keeps: Keeps,
+}
+
+/// How long and how much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Keeps {
+    idle_contexts: Option<Duration>,
+    finished_tasks: Option<Duration>,
+    max_bytes: Option<u64>,
+}
+
+/// Why a conversation cannot be forgotten.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgetError {
+    /// There is none of that name.
+    #[error("forget context `{0}`: there is none")]
+    Unknown(ContextId),
+    /// One of its tasks is not over.
+    #[error("forget context `{0}`: its task `{1}` is not over; cancel it first")]
+    Live(ContextId, TaskId),
+    /// The store refused.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl Contexts {
+    /// The conversations in `storage`, kept for as long as `config` says.
+    pub fn new(storage: Arc<dyn Storage>, config: &Config) -> Self {
+        let days = |days: Option<u32>| days.map(|days| DAY * days);
+        let keeps = Keeps {
+            idle_contexts: days(config.contexts.max_age_days),
+            finished_tasks: days(config.retention.max_age_days),
+            max_bytes: Some(config.retention.max_mb << 20).filter(|bytes| *bytes > 0),
+        };
+        Self { storage, keeps }
+    }
+
+    /// The conversations, the one with the newest task first.
+    pub async fn list(&self, page: Page) -> Result<Vec<ContextInfo>, StorageError> {
+        let Page { limit, offset } = page;
+        self.storage.contexts(ContextFilter { limit, offset, ..ContextFilter::default() }).await
+    }
+
+    /// A conversation and its latest `limit` messages, oldest first; none if nothing was ever said in it.
+    pub async fn get(
+        &self,
+        id: &ContextId,
+        limit: usize,
+    ) -> Result<Option<(ContextInfo, Vec<Message>)>, StorageError> {
+        let this =
+            ContextFilter { context: Some(id.clone()), limit: 1, ..ContextFilter::default() };
+        let Some(info) = self.storage.contexts(this).await?.pop() else { return Ok(None) };
+        Ok(Some((info, self.said(id, limit).await?)))
+    }
+
+    /// What was said last, in the tasks that are over and in those that are not, task by task.
+    async fn said(&self, id: &ContextId, limit: usize) -> Result<Vec<Message>, StorageError> {
+        let mut newest_first = Vec::new();
+        // A task holds a message at least, so no more of them are needed.
+        let tasks = HeadFilter { context: Some(id.clone()), limit, ..HeadFilter::default() };
+        for head in self.storage.heads(tasks).await? {
+            if newest_first.len() >= limit {
+                break;
+            }
+            // One that was forgotten meanwhile says nothing.
+            let Some(stored) = self.storage.task(&head.task).await? else { continue };
+            let said = stored.task.history.into_iter().chain(stored.task.status.message);
+            newest_first.extend(said.collect::<Vec<_>>().into_iter().rev());
+        }
+        newest_first.truncate(limit);
+        newest_first.reverse();
+        Ok(newest_first)
+    }
+
+    /// Forgets a conversation and its tasks, and returns how many there were.
+    pub async fn forget(&self, id: &ContextId) -> Result<usize, ForgetError> {
+        let its = HeadFilter { context: Some(id.clone()), ..HeadFilter::default() };
+        let heads = self.storage.heads(its).await?;
+        if heads.is_empty() {
+            return Err(ForgetError::Unknown(id.clone()));
+        }
+        if let Some(live) = heads.iter().find(|head| !head.state.is_final()) {
+            return Err(ForgetError::Live(id.clone(), live.task.clone()));
+        }
+        // A task that joins meanwhile is live, and stays.
+        let tasks = heads.into_iter().map(|head| head.task).collect();
+        Ok(self.storage.forget_tasks(tasks).await?)
+    }
+
+    /// Forgets what is too old or too much, now and every hour, until `stop`.
+    pub fn watch(&self, tasks: &TaskTracker, stop: CancellationToken) {
+        let contexts = self.clone();
+        tasks.spawn(async move {
+            let mut hour = interval(FORGET_EVERY);
+            hour.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                let forgotten = tokio::select! {
+                    forgotten = async { hour.tick().await; contexts.tidy().await } => forgotten,
+                    () = stop.cancelled() => return,
+                };
+                match forgotten {
+                    Ok(0) => {}
+                    Ok(tasks) => tracing::info!(tasks, "forgot tasks that were too old or too many"),
+                    Err(why) => tracing::warn!(%why, "could not forget old tasks; will try again in an hour"),
+                }
+            }
+        });
+    }
+
+    /// Forgets what is too old or too much, and returns how many tasks that were. Live tasks are never touched.
+    async fn tidy(&self) -> Result<usize, StorageError> {
+        let mut forgotten = 0;
+        if let Some(age) = self.keeps.idle_contexts {
+            let idle_since = Some(telemetry::timestamp_before(age));
+            let idle = ContextFilter { idle_since, ..ContextFilter::default() };
+            for context in self.storage.contexts(idle).await? {
+                match self.forget(&context.id).await {
+                    Ok(tasks) => forgotten += tasks,
+                    // Somebody went on with it, or forgot it.
+                    Err(ForgetError::Live(..) | ForgetError::Unknown(_)) => {}
+                    Err(ForgetError::Storage(why)) => return Err(why),
+                }
+            }
+        }
+        if let Some(age) = self.keeps.finished_tasks {
+            let before = telemetry::timestamp_before(age);
+            forgotten += self.forget_oldest(Some(&before), None).await?;
+        }
+        if let Some(max_bytes) = self.keeps.max_bytes {
+            forgotten += self.forget_oldest(None, Some(max_bytes)).await?;
+        }
+        Ok(forgotten)
+    }
+
+    /// Forgets finished tasks, oldest first and a few at a time: those from `before`, until `max_bytes` are left.
+    async fn forget_oldest(
+        &self,
+        before: Option<&str>,
+        max_bytes: Option<u64>,
+    ) -> Result<usize, StorageError> {
+        let mut forgotten = 0;
+        loop {
+            if let Some(max) = max_bytes
+                && self.storage.size().await? <= max
+            {
+                return Ok(forgotten);
+            }
+            let oldest = self.storage.finished(before, BATCH).await?;
+            match self.storage.forget_tasks(oldest).await? {
+                0 => return Ok(forgotten),
+                tasks => forgotten += tasks,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{
+        contract::{chunk, created, status},
+        memory::MemoryStorage,
+    };
+    use a2a_hub_protocol::task::TaskState;
+
+    /// A store with tasks that ended long ago, and one that goes on; the conversations they belong to.
+    async fn store(contexts: &[&str]) -> (Arc<MemoryStorage>, Vec<TaskId>) {
+        let storage = Arc::new(MemoryStorage::default());
+        let ids: Vec<_> = contexts.iter().map(|_| TaskId::fresh()).collect();
+        for (id, context) in ids.iter().zip(contexts) {
+            let mut log = vec![created(id, context), status(TaskState::Working, 1, None)];
+            if *context != "live" {
+                log.push(chunk(&"x".repeat(1 << 18)));
+                log.push(status(TaskState::Completed, 2, Some("done")));
+            }
+            storage.append(id, 0, log).await.unwrap();
+        }
+        (storage, ids)
+    }
+
+    async fn left(storage: &MemoryStorage) -> Vec<String> {
+        let contexts = storage.contexts(ContextFilter::default()).await.unwrap();
+        contexts
+            .into_iter()
+            .map(|context| format!("{}:{}", context.id, context.task_count))
+            .collect()
+    }
+
+    fn contexts(storage: &Arc<MemoryStorage>, config: &str) -> Contexts {
+        Contexts::new(storage.clone(), &toml::from_str(config).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_was_said_is_told_oldest_first() {
+        let (storage, ids) = store(&["a", "a", "live"]).await;
+        let contexts = contexts(&storage, "");
+        let id = ContextId::new("a");
+        let said = async |limit| {
+            let (_, said) = contexts.get(&id, limit).await.unwrap().unwrap();
+            said.iter().map(Message::joined_text).collect::<Vec<_>>()
+        };
+        let [first, second] = [0, 1].map(|n| format!("do {}", ids[n]));
+        assert_eq!(said(9).await, [first.as_str(), "done", &second, "done"]);
+        assert_eq!(said(3).await, ["done", &second, "done"]);
+        assert!(contexts.get(&ContextId::new("nobody's"), 9).await.unwrap().is_none());
+        let (_, said) = contexts.get(&ContextId::new("live"), 9).await.unwrap().unwrap();
+        assert_eq!(said.len(), 1, "a task that goes on has said something too");
+    }
+
+    #[tokio::test]
+    async fn only_a_conversation_at_rest_is_forgotten() {
+        let (storage, ids) = store(&["a", "a", "live"]).await;
+        let contexts = contexts(&storage, "");
+        let forget = async |name| contexts.forget(&ContextId::new(name)).await;
+        assert_eq!(forget("a").await.unwrap(), 2);
+        assert!(matches!(forget("a").await, Err(ForgetError::Unknown(_))));
+        let refused = forget("live").await.unwrap_err();
+        let told =
+            format!("forget context `live`: its task `{}` is not over; cancel it first", ids[2]);
+        assert_eq!(refused.to_string(), told);
+        assert_eq!(left(&storage).await, ["live:1"]);
+    }
+
+    #[tokio::test]
+    async fn what_is_too_old_is_forgotten_and_what_is_live_stays() {
+        for config in ["contexts.max_age_days = 1", "retention.max_age_days = 1"] {
+            let (storage, _) = store(&["a", "live", "b"]).await;
+            assert_eq!(contexts(&storage, config).tidy().await, Ok(2));
+            assert_eq!(left(&storage).await, ["live:1"]);
+        }
+        let (storage, _) = store(&["a", "live", "b"]).await;
+        assert_eq!(contexts(&storage, "contexts.max_age_days = 100000").tidy().await, Ok(0));
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_goes_oldest_first() {
+        let (storage, _) = store(&["a"; 100]).await;
+        assert_eq!(contexts(&storage, "").tidy().await, Ok(0));
+        assert_eq!(contexts(&storage, "retention.max_mb = 0").tidy().await, Ok(0));
+        assert_eq!(contexts(&storage, "retention.max_mb = 10").tidy().await, Ok(64));
+        assert_eq!(left(&storage).await, ["a:36"]);
+    }
+}
