@@ -2,9 +2,13 @@
 
 mod claude;
 mod command_line;
+mod contexts;
 mod crash;
+mod faults;
 mod guests;
 mod messages;
 mod plugins;
+mod queue;
+mod soak;
 mod stage;
 mod web;
