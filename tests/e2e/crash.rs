@@ -1,9 +1,14 @@
 //! `kill -9` of the hub, at a bad moment: nothing that was told is lost, nothing is left running, nothing is pretended.
 
 use crate::stage::{get, hub_with_guest, no_program_left, said, send, state, stream, until};
-use a2a_hub_tests::Client;
+use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result};
-use std::time::Duration;
+use serde_json::json;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 #[tokio::test]
 async fn a_running_task_ends_honestly_and_keeps_its_events() -> Result<()> {
@@ -27,11 +32,74 @@ async fn a_running_task_ends_honestly_and_keeps_its_events() -> Result<()> {
     assert_eq!(task["metadata"]["reason"], "hub_restarted");
     let kept = task["artifacts"][0]["parts"][0]["text"].as_str().context("its artifact is lost")?;
     assert!(kept.starts_with(&heard), "heard {heard:?}, kept {kept:?}");
-    let asked = get(&client, asked["id"].as_str().context("no id")?).await?;
-    assert_eq!(state(&asked), "failed");
+    let waits = get(&client, asked["id"].as_str().context("no id")?).await?;
+    assert_eq!((state(&waits), said(&waits)), ("input-required", said(&asked)));
+    assert_eq!(waits["metadata"]["reason"], "recovery");
     let still_done = get(&client, done["id"].as_str().context("no id")?).await?;
     assert_eq!(still_done, done, "a final task never changes");
     assert_eq!(said(&send(&client, "echo", "hello").await?), "hello");
+    Ok(())
+}
+
+/// What its client says next is given to a fresh run of the agent.
+#[tokio::test]
+async fn a_task_that_waited_goes_on_in_the_next_hub() -> Result<()> {
+    let mut hub = hub_with_guest().await?;
+    let asked = send(&Client::http(&hub), "guest", "ask").await?;
+    let to_cancel = send(&Client::http(&hub), "guest", "auth").await?;
+    for graceful in [true, false] {
+        if !graceful {
+            hub.kill9().await?;
+        }
+        hub.restart().await?;
+    }
+    let client = Client::http(&hub);
+    let mut answer = message_to("guest", "history");
+    answer["message"]["taskId"] = asked["id"].clone();
+    let task = client.call("message/send", answer).await?;
+    assert_eq!((state(&task), said(&task)), ("completed", "ask\nwhat do you say?"));
+    assert!(task["metadata"].get("reason").is_none(), "{task}");
+    let waits = get(&client, to_cancel["id"].as_str().context("no id")?).await?;
+    assert_eq!(state(&waits), "auth-required");
+    let cancelled = client.call("tasks/cancel", json!({ "id": to_cancel["id"] })).await?;
+    assert_eq!(state(&cancelled), "canceled");
+    Ok(())
+}
+
+/// The test guests, with a manifest that says that they take up what was cut off.
+fn resuming_guests(dir: &Path) -> Result<PathBuf> {
+    let (from, to) = (b"# What the test guests ask for", b"resume = true\n# What they ask f");
+    let mut bytes = fs::read(test_guests()?)?;
+    let at = bytes.windows(from.len()).position(|window| window == from);
+    bytes[at.context("the manifest begins in another way")?..][..to.len()].copy_from_slice(to);
+    let component = dir.join("resuming.wasm");
+    fs::write(&component, bytes)?;
+    Ok(component)
+}
+
+#[tokio::test]
+async fn an_agent_that_can_resume_is_sent_on_its_way_again() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let guests = resuming_guests(dir.path())?;
+    let mut hub = TestHub::builder().plugin("guest", guests).start().await?;
+    for graceful in [true, false] {
+        let (id, mut updates) = stream(&Client::http(&hub), "guest", "tick 1000 50").await?;
+        until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+        if !graceful {
+            hub.kill9().await?;
+        }
+        hub.restart().await?;
+        let client = Client::http(&hub);
+        let task = get(&client, &id).await?;
+        assert_eq!(
+            (state(&task), &task["metadata"]["reason"]),
+            ("input-required", &json!("recovery"))
+        );
+        assert!(said(&task).contains("send any message to go on"), "{task}");
+        let mut more = message_to("guest", "flood 2");
+        more["message"]["taskId"] = json!(id);
+        assert_eq!(state(&client.call("message/send", more).await?), "completed");
+    }
     Ok(())
 }
 

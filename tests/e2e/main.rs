@@ -2,10 +2,14 @@
 
 mod claude;
 mod command_line;
+mod contexts;
 mod crash;
+mod faults;
 mod guests;
 mod messages;
 mod plugins;
+mod queue;
 mod registry;
+mod soak;
 mod stage;
 mod web;

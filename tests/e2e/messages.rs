@@ -153,7 +153,7 @@ async fn a_task_has_so_long_and_no_longer() -> Result<()> {
 /// A question that nobody answers does not wait for ever.
 #[tokio::test]
 async fn a_question_has_a_deadline() -> Result<()> {
-    let config = format!("{GRANT}\n[agents.guest]\nanswer_timeout_ms = 200");
+    let config = GRANT.replace("max_running", "answer_timeout_ms = 200\nmax_running");
     let config = config.replacen("[agents.guest.limits]", "[agents.guest.limits] # first", 1);
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::unix(&hub);

@@ -15,6 +15,8 @@ pub(crate) const GRANT: &str = "
     [agents.guest.grant.process.sh]
     [agents.guest.grant]
     memory = true
+    [agents.guest]
+    max_running = 100
     [agents.guest.limits]
     cpu_ms = 1000
     events = 5000

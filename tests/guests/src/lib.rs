@@ -33,6 +33,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("fail", talk::fail),
     ("no-outcome-message", talk::no_outcome_message),
     ("history", talk::history),
+    ("tick", talk::tick),
     ("final-by-emit", talk::final_by_emit),
     ("open-outcome", talk::open_outcome),
     ("bad-json", talk::bad_json),

@@ -2,6 +2,7 @@
 
 use crate::{argument, tell};
 use a2a_hub_sdk::{TaskState, TaskStatus, prelude::*};
+use std::{thread, time::Duration};
 
 /// Asks the client, and answers with what it said.
 pub(crate) fn ask(ctx: &Context, _: &Task) -> Run {
@@ -38,6 +39,20 @@ pub(crate) fn no_outcome_message(_: &Context, _: &Task) -> Run {
 /// Answers with what was said before in this context, one message a line.
 pub(crate) fn history(ctx: &Context, task: &Task) -> Run {
     ctx.done(task.history.iter().map(Message::text).collect::<Vec<_>>().join("\n"))
+}
+
+/// `tick N MS`: a piece of an artifact every MS milliseconds, N times, by the guest's own clock and without a program.
+pub(crate) fn tick(ctx: &Context, task: &Task) -> Run {
+    let argument = argument(task);
+    let numbers: Vec<u64> = argument.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let [times, pace] = numbers[..] else {
+        return Err(Failure::Invalid(format!("`{argument}` is not a number and a pace")));
+    };
+    for n in 1..=times {
+        ctx.append(Artifact::text("tick", format!("{n}\n")), n == times)?;
+        thread::sleep(Duration::from_millis(pace));
+    }
+    ctx.done(format!("ticked {times} times"))
 }
 
 /// Tries to end the task by an event instead of by returning.

@@ -31,6 +31,13 @@ fn a_flood_has_as_many_pieces_as_asked() {
 }
 
 #[test]
+fn a_clock_ticks_as_often_as_told() {
+    let host = ScriptedHost::new();
+    assert_eq!(says(&host, "tick 3 1"), "ticked 3 times");
+    assert_eq!(host.artifact("tick").unwrap(), "1\n2\n3\n");
+}
+
+#[test]
 fn a_question_is_answered_with_its_answer() {
     let host = ScriptedHost::new();
     host.answer("blue");

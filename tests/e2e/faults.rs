@@ -1,0 +1,236 @@
+//! The hub is killed at random moments, over and over: what it had told is there, and what it left is in an honest state.
+
+use crate::stage::{GRANT, get, no_program_left, state};
+use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use anyhow::{Context as _, Result, ensure};
+use futures::future::{join_all, try_join_all};
+use serde_json::{Value, json};
+use std::{
+    collections::HashMap,
+    env,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+use tokio::time::{sleep, timeout};
+
+/// Kills, over all hubs. `A2A_HUB_FAULTS` says how many otherwise.
+const KILLS: u32 = 200;
+
+/// Hubs that are killed side by side: starting one keeps a core busy.
+const HUBS: u32 = 2;
+
+/// Tasks that each hub has at once when it is killed.
+const TASKS: u32 = 6;
+
+/// The hub is killed within this time; the shortest of its tasks takes a few milliseconds, the longest two seconds.
+const KILLED_WITHIN_MS: u64 = 200;
+
+/// How long the tasks that go on after a restart may take to come to an end.
+const SETTLED_WITHIN: Duration = Duration::from_secs(20);
+
+/// Tasks that ended earlier and are looked at again after each kill.
+const LOOKED_AT_AGAIN: usize = 4;
+
+/// What a task is told, by chance.
+const WORK: [(&str, &str); 6] = [
+    ("echo", "hello"),
+    ("guest", "flood 200"),
+    ("guest", "ask"),
+    ("guest", "tick 20 10"),
+    ("guest", "sh echo a; sleep 0.1; echo b; sleep 2"),
+    ("guest", "reply hello"),
+];
+
+/// Random numbers that a seed repeats (splitmix64).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+
+    fn millis(&mut self, end: u64) -> Duration {
+        Duration::from_millis(self.below(end))
+    }
+
+    fn one_of<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
+        let at = self.below(all.len().max(1) as u64);
+        all.get(usize::try_from(at).unwrap_or_default())
+    }
+}
+
+/// The events heard of each task before a kill, in order.
+type Heard = Mutex<HashMap<String, Vec<Value>>>;
+
+/// What the clients of one hub know of its tasks.
+#[derive(Default)]
+struct Ledger {
+    /// Tasks that were over, as they were then.
+    over: HashMap<String, Value>,
+    /// Tasks that wait for their client.
+    waiting: Vec<String>,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_can_be_killed_at_any_moment() -> Result<()> {
+    let number = |name, otherwise| match env::var(name) {
+        Ok(text) => text.parse().with_context(|| format!("{name} is not a number")),
+        Err(_) => Ok(otherwise),
+    };
+    let kills = number("A2A_HUB_FAULTS", u64::from(KILLS))?;
+    let now = jiff::Timestamp::now().as_millisecond().unsigned_abs();
+    let seed = number("A2A_HUB_FAULTS_SEED", now)?;
+    tell(&format!("{kills} kills; A2A_HUB_FAULTS_SEED={seed} repeats them"));
+    let begun = Instant::now();
+    let hubs =
+        (0..u64::from(HUBS)).map(|n| torment(kills.div_ceil(HUBS.into()), Chance(seed ^ n << 32)));
+    let tasks: usize = try_join_all(hubs).await?.into_iter().sum();
+    tell(&format!("{kills} kills and {tasks} tasks in {:.0?}", begun.elapsed()));
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the seed is what a failure is repeated with")]
+fn tell(line: &str) {
+    println!("{line}");
+}
+
+/// Kills one hub so many times, and returns how many tasks it had.
+async fn torment(kills: u64, mut chance: Chance) -> Result<usize> {
+    let config = GRANT.replace("max_running = 100", "max_running = 3");
+    let mut hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let mut ledger = Ledger::default();
+    for kill in 0..kills {
+        one_life(&mut hub, &mut ledger, &mut chance)
+            .await
+            .with_context(|| format!("kill {kill}"))?;
+    }
+    let client = Client::unix(&hub);
+    for (id, was) in &ledger.over {
+        ensure!(get(&client, id).await? == *was, "task {id} is over, and changed");
+    }
+    hub.stop().await?;
+    let db = rusqlite::Connection::open(hub.data_dir().join("hub.db"))?;
+    let verdict: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
+    ensure!(verdict == "ok", "{verdict}");
+    Ok(ledger.over.len() + ledger.waiting.len())
+}
+
+/// Load, a kill, a restart, and a look at what is left.
+async fn one_life(hub: &mut TestHub, ledger: &mut Ledger, chance: &mut Chance) -> Result<()> {
+    let client = Client::unix(hub);
+    let heard: Arc<Heard> = Arc::default();
+    let mut clients = Vec::new();
+    for _ in 0..TASKS {
+        let (agent, text) = chance.one_of(&WORK).context("there is no work")?;
+        let patience = (chance.below(4) == 0).then(|| chance.millis(KILLED_WITHIN_MS));
+        clients.push(tokio::spawn(listen(
+            client.clone(),
+            agent,
+            text,
+            patience,
+            Arc::clone(&heard),
+        )));
+    }
+    if let Some(id) = ledger.waiting.pop() {
+        clients.push(tokio::spawn(go_on(client.clone(), id.clone(), chance.below(2) == 0)));
+        // Whatever became of it is told by its log.
+        lock(&heard).insert(id, Vec::new());
+    }
+    sleep(chance.millis(KILLED_WITHIN_MS)).await;
+    hub.kill9().await?;
+    // They end with the connection.
+    join_all(clients).await;
+    no_program_left(&hub.data_dir(), Duration::from_secs(10)).await?;
+    hub.restart().await?;
+    let told = std::mem::take(&mut *lock(&heard));
+    check(&Client::unix(hub), told, ledger, chance).await
+}
+
+/// Hears a task until the hub is gone, or cancels it after a while.
+async fn listen(
+    client: Client,
+    agent: &str,
+    text: &str,
+    patience: Option<Duration>,
+    heard: Arc<Heard>,
+) {
+    let Ok(mut updates) = client.stream("message/stream", message_to(agent, text)).await else {
+        return;
+    };
+    let mut id = String::new();
+    let listening = async {
+        while let Some(Ok(event)) = updates.next().await {
+            if id.is_empty() {
+                id = event["id"].as_str().unwrap_or_default().to_owned();
+            }
+            lock(&heard).entry(id.clone()).or_default().push(event);
+        }
+    };
+    match patience {
+        None => listening.await,
+        Some(patience) => {
+            if timeout(patience, listening).await.is_err() && !id.is_empty() {
+                // It may be over, and the hub may be gone.
+                let _ = client.call("tasks/cancel", json!({ "id": id })).await;
+            }
+        }
+    }
+}
+
+/// Answers a task that waited, or cancels it; the hub may be gone before that.
+async fn go_on(client: Client, id: String, answers: bool) {
+    let mut answer = message_to("guest", "reply thanks");
+    answer["message"]["taskId"] = json!(id);
+    let _ = if answers {
+        client.call("message/send", answer).await
+    } else {
+        client.call("tasks/cancel", json!({ "id": id })).await
+    };
+}
+
+/// Looks at every task that the clients heard of before the kill, and at some that were over long before.
+async fn check(
+    client: &Client,
+    told: HashMap<String, Vec<Value>>,
+    ledger: &mut Ledger,
+    chance: &mut Chance,
+) -> Result<()> {
+    for (id, heard) in told {
+        let log = timeout(SETTLED_WITHIN, log(client, &id)).await;
+        let log = log.with_context(|| format!("task {id} does not come to an end"))??;
+        let kept = log.iter().zip(&heard).take_while(|(kept, heard)| kept == heard).count();
+        ensure!(
+            kept == heard.len(),
+            "task {id}: {} was heard and not kept; its log: {log:?}",
+            heard[kept]
+        );
+        let task = get(client, &id).await?;
+        match state(&task) {
+            "input-required" | "auth-required" => ledger.waiting.push(id),
+            "completed" | "failed" | "canceled" | "rejected" => {
+                ledger.over.insert(id, task);
+            }
+            odd => anyhow::bail!("task {id} was left {odd}"),
+        }
+    }
+    let known: Vec<_> = ledger.over.keys().collect();
+    for _ in 0..LOOKED_AT_AGAIN {
+        let Some(id) = chance.one_of(&known) else { break };
+        ensure!(get(client, id).await? == ledger.over[*id], "task {id} is over, and changed");
+    }
+    Ok(())
+}
+
+/// Everything that happened to a task, once it is over or waits.
+async fn log(client: &Client, id: &str) -> Result<Vec<Value>> {
+    let all = json!({ "id": id, "afterSeq": 0 });
+    Ok(client.stream("tasks/resubscribe", all).await.context("it was lost")?.rest().await?)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

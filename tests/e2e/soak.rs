@@ -1,0 +1,72 @@
+//! A thousand tasks at once, each with an event a second: none is lost, and nothing is kept that is not needed.
+
+use crate::stage::{state, stream};
+use a2a_hub_tests::{Client, TestHub, resident_bytes, test_guests};
+use anyhow::{Context as _, Result, ensure};
+use futures::future::try_join_all;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// Tasks that are open at once.
+const TASKS: usize = 1_000;
+
+/// Events of each, one a second.
+const EVENTS: usize = 30;
+
+/// By how much the hub may have grown after tasks like those it had before: caches fill up, lists grow once.
+const MAX_GROWTH: u64 = 32 << 20;
+
+/// For the hub to finish what it does after the last answer.
+const SETTLE: Duration = Duration::from_secs(2);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_streams_lose_nothing() -> Result<()> {
+    let config = format!("agents.guest.max_running = {TASKS}");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    // The first round pays for what all later ones share: slots for guests, connections.
+    round(&client, 2).await?;
+    let before = resident(&hub).await?;
+    let begun = Instant::now();
+    let heard = round(&client, EVENTS).await?;
+    let took = begun.elapsed();
+    let during = resident_bytes(hub.pid()).context("the hub is gone")?;
+    let after = resident(&hub).await?;
+    tell(&format!(
+        "{TASKS} streams, {heard} events in {took:.1?}; resident before {} MB, at the end {} MB, afterwards {} MB",
+        before >> 20,
+        during >> 20,
+        after >> 20
+    ));
+    ensure!(after < before + MAX_GROWTH, "the hub grew from {before} to {after} bytes");
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the figures are what the soak is for")]
+fn tell(line: &str) {
+    println!("{line}");
+}
+
+/// Has all tasks tick so often, and returns how many events were heard; each heard its own, all of them, in order.
+async fn round(client: &Client, events: usize) -> Result<usize> {
+    let text = format!("tick {events} 1000");
+    let expected: String = (1..=events).map(|n| format!("{n}\n")).collect();
+    let tasks = (0..TASKS).map(async |_| {
+        let (id, mut updates) = stream(client, "guest", &text).await?;
+        let (mut heard, mut ticks, mut last) = (1, String::new(), String::new());
+        while let Some(event) = updates.next().await {
+            let event = event?;
+            heard += 1;
+            ticks += event["artifact"]["parts"][0]["text"].as_str().unwrap_or_default();
+            state(&event).clone_into(&mut last);
+        }
+        ensure!(ticks == expected && last == "completed", "task {id} heard {ticks:?}, then {last}");
+        Ok(heard)
+    });
+    Ok(try_join_all(tasks).await?.into_iter().sum())
+}
+
+async fn resident(hub: &TestHub) -> Result<u64> {
+    sleep(SETTLE).await;
+    resident_bytes(hub.pid()).context("the hub is gone")
+}
