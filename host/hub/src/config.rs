@@ -34,6 +34,8 @@ pub struct Config {
     pub agents: BTreeMap<AgentId, AgentConfig>,
     /// How many tasks may be alive at once, over all agents.
     pub max_tasks: Option<u32>,
+    /// How many streams may be open at once, over all clients.
+    pub max_streams: Option<usize>,
 }
 
 /// The unix socket.
@@ -58,7 +60,7 @@ impl Default for Socket {
 pub struct Http {
     /// Whether to serve HTTP.
     pub enabled: bool,
-    /// The address to listen on: loopback only, for there is no login yet.
+    /// The address to listen on: loopback only, for there is no TLS yet.
     pub host: IpAddr,
     /// The port to listen on; 0 takes a free one.
     pub port: u16,
@@ -202,7 +204,7 @@ pub enum ConfigError {
     Homeless,
     /// HTTP would be open to others.
     #[error(
-        "listen on {0}: this hub has no login yet, so it serves HTTP on loopback only; set `http.host` to 127.0.0.1 or ::1"
+        "listen on {0}: this hub has no TLS yet, so it serves HTTP on loopback only; set `http.host` to 127.0.0.1 or ::1"
     )]
     Open(IpAddr),
     /// A memory limit is larger than the pool's slots.
@@ -251,6 +253,11 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// How many streams may be open at once: 2,000 unless said, for each costs tens of kilobytes while its client is slow.
+    pub fn max_streams(&self) -> usize {
+        self.max_streams.unwrap_or(2_000)
     }
 
     /// The settings of one agent.

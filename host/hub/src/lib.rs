@@ -5,6 +5,7 @@
 pub mod config;
 pub mod telemetry;
 
+pub mod auth;
 pub mod process;
 pub mod storage;
 

@@ -9,6 +9,8 @@ pub mod error;
 pub mod event;
 pub mod id;
 pub mod jsonrpc;
+pub mod limits;
 pub mod message;
+pub mod ndjson;
 pub mod operation;
 pub mod task;

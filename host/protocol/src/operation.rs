@@ -34,12 +34,27 @@ pub enum Operation {
         /// Whether to tell how they are as well.
         include_health: bool,
     },
+    /// Show an agent's card, as others may find it.
+    GetCard {
+        /// Whose; the hub's own if left out.
+        agent: Option<AgentId>,
+    },
+    /// Show the cards of all agents.
+    ListCards,
 }
 
 impl Operation {
     /// Whether the answer is a stream.
     pub fn streams(&self) -> bool {
         matches!(self, Self::StreamMessage(_))
+    }
+
+    /// Whether its stream is of a task that was there before, so that the client may have heard some of it.
+    pub fn resumes(&self) -> bool {
+        if let Self::StreamMessage(send) = self {
+            return send.message.task_id.is_some();
+        }
+        self.streams()
     }
 }
 
@@ -69,6 +84,10 @@ pub enum Answer {
     Status(HubStatus),
     /// The agents there are.
     Agents(Vec<AgentInfo>),
+    /// A card, all but where it is reached: what it travels on knows.
+    Card(Value),
+    /// The cards of all agents, in the same way.
+    Cards(Vec<Value>),
 }
 
 /// How well an agent is.

@@ -187,7 +187,7 @@ impl Agent {
         AgentInfo {
             id: self.id.clone(),
             name: self.card.name.clone(),
-            card: serde_json::to_value(&self.card).unwrap_or_default(),
+            card: self.card.published(Some(&self.id)),
             health,
             registered_at: self.registered_at.clone(),
             source: self.source.to_string(),

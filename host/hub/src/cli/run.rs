@@ -2,12 +2,13 @@
 
 use crate::{
     agents::{Agents, PluginFolder},
+    auth::Token,
     config::Config,
     hub::Hub,
     process::Supervisor,
     storage::sqlite::SqliteStorage,
     tasks::Tasks,
-    transport::{Http, Unix},
+    transport::{Desk, Http, Unix},
 };
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use anyhow::Context as _;
@@ -65,10 +66,11 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
     folder.watch(&running, stop.clone());
     agents.watch_health(&running, stop.clone());
-    let hub = Hub::new(agents, tasks.clone());
+    let desk = Desk::new(Hub::new(agents, tasks.clone()), config.max_streams());
     let at = http.as_ref().map(Http::address);
     if let Some(http) = http {
-        let serving = http.serve(hub.clone(), stop.clone());
+        let token = Token::open(&dir)?;
+        let serving = http.serve(desk.clone(), token, stop.clone());
         running.spawn(async move {
             if let Err(why) = serving.await {
                 tracing::error!(%why, "the HTTP server ended");
@@ -76,7 +78,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
         });
     }
     if let Some(unix) = unix {
-        running.spawn(unix.serve(hub, stop.clone()));
+        running.spawn(unix.serve(desk, stop.clone()));
     }
     let _announced = Announced::new(&dir, &config, at).context("say where the hub is")?;
     tracing::info!(socket = %config.socket.path.display(), http = ?at, "the hub is up");

@@ -63,7 +63,8 @@ impl Listener {
         after: u64,
     ) -> Subscription {
         let pages = VecDeque::new();
-        Subscription { task, context, storage, heard: self.0.clone(), after, pages, over: false }
+        let heard = self.0.clone();
+        Subscription { task, context, storage, heard, after, told: after, pages, over: false }
     }
 
     /// The number of the latest event.
@@ -80,6 +81,8 @@ pub struct Subscription {
     heard: watch::Receiver<Heard>,
     /// The number of the last event that was taken.
     after: u64,
+    /// Events up to this one are of the past: none of them ends the stream.
+    told: u64,
     /// Events read from the log and not yet taken.
     pages: VecDeque<Arc<Recorded>>,
     over: bool,
@@ -102,6 +105,13 @@ impl Subscription {
     /// The task's conversation.
     pub fn context(&self) -> &ContextId {
         &self.context
+    }
+
+    /// Goes on after event `after` instead, for a client that has heard so much of the task.
+    pub fn resume(&mut self, after: u64) {
+        self.told = self.told.max(self.after);
+        self.after = after;
+        self.pages.clear();
     }
 
     /// The next event. Nothing after one that ends the task or leaves it waiting for its client, and nothing when the
@@ -144,7 +154,8 @@ impl Subscription {
     fn take(&mut self, event: Arc<Recorded>) -> Arc<Recorded> {
         self.after = event.seq;
         let state = state_after(&event.event);
-        self.over = state.is_some_and(|state| state.is_final() || state.is_interrupted());
+        let ends = state.is_some_and(|state| state.is_final() || state.is_interrupted());
+        self.over = ends && event.seq > self.told;
         event
     }
 }
