@@ -6,5 +6,8 @@ mod crash;
 mod guests;
 mod messages;
 mod plugins;
+mod specification;
 mod stage;
+mod streams;
+mod transports;
 mod web;
