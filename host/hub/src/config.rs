@@ -296,6 +296,7 @@ pub fn is_executable(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_specification_defaults() {
@@ -326,5 +327,16 @@ mod tests {
         assert!(unknown.contains("unknown field `htttp`"), "{unknown}");
         let open: Config = toml::from_str("http.host = \"0.0.0.0\"").unwrap();
         assert!(open.check().unwrap_err().to_string().contains("loopback only"));
+    }
+
+    proptest! {
+        /// The fuzz target `config` goes further.
+        #[test]
+        fn whatever_the_file_says_nothing_breaks(text in ".{0,80}", key in "[a-z_.]{1,20}", value in r#"[-0-9a-z\[\]{}="., ]{0,20}"#) {
+            let _ = toml::from_str::<Config>(&text);
+            if let Ok(config) = toml::from_str::<Config>(&format!("{key} = {value}")) {
+                let _ = config.check();
+            }
+        }
     }
 }
