@@ -11,5 +11,8 @@ mod plugins;
 mod queue;
 mod registry;
 mod soak;
+mod specification;
 mod stage;
+mod streams;
+mod transports;
 mod web;

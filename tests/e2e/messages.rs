@@ -6,55 +6,6 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Each case is one line of the snapshot, and both transports must give the same.
-#[tokio::test]
-async fn every_transport_gives_the_same_answers() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let mut told = Vec::new();
-    for client in [Client::http(&hub), Client::unix(&hub)] {
-        let mut lines = Vec::new();
-        for text in ["reply hi", "reject", "fail", "no-outcome-message", "flood 3", "ask"] {
-            let answer = send(&client, "guest", text).await?;
-            lines.push(format!(
-                "{text}: {} {} {:?}",
-                answer["kind"],
-                state(&answer),
-                said(&answer)
-            ));
-        }
-        for (method, params) in [
-            ("tasks/get", json!({"id": "no-such-task"})),
-            ("tasks/cancel", json!({"id": "no-such-task"})),
-            ("message/send", message_to("nobody", "hi")),
-            ("message/send", json!({})),
-            ("no/such/method", json!({})),
-        ] {
-            let refused = client.call(method, params).await.expect_err(method);
-            lines.push(format!("{method}: {}", refused.code().context("it was lost")?));
-        }
-        let (_, updates) = stream(&client, "guest", "flood 2").await?;
-        let kinds: Vec<_> =
-            updates.rest().await?.iter().map(|event| event["kind"].to_string()).collect();
-        lines.push(format!("stream: {}", kinds.join(" ")));
-        told.push(lines.join("\n"));
-    }
-    assert_eq!(told[0], told[1]);
-    let wanted = r#"reply hi: "message"  ""
-reject: "task" rejected "not today"
-fail: "task" failed "failed, as told"
-no-outcome-message: "task" completed ""
-flood 3: "task" completed "3 pieces"
-ask: "task" input-required "what do you say?"
-tasks/get: -32001
-tasks/cancel: -32001
-message/send: -32003
-message/send: -32602
-no/such/method: -32601
-stream: "status-update" "artifact-update" "artifact-update" "status-update""#;
-    assert_eq!(told[0], wanted);
-    Ok(())
-}
-
 #[tokio::test]
 async fn a_stream_tells_what_the_task_then_holds() -> Result<()> {
     let hub = hub_with_guest().await?;

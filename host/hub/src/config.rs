@@ -41,6 +41,8 @@ pub struct Config {
     pub breaker: Breaker,
     /// How many tasks may be alive at once, over all agents.
     pub max_tasks: Option<u32>,
+    /// How many streams may be open at once, over all clients.
+    pub max_streams: Option<usize>,
     /// How long conversations are kept.
     pub contexts: Contexts,
     /// How long tasks are kept.
@@ -94,7 +96,7 @@ impl Default for Socket {
 pub struct Http {
     /// Whether to serve HTTP.
     pub enabled: bool,
-    /// The address to listen on: loopback only, for there is no login yet.
+    /// The address to listen on: loopback only, for there is no TLS yet.
     pub host: IpAddr,
     /// The port to listen on; 0 takes a free one.
     pub port: u16,
@@ -313,7 +315,7 @@ pub enum ConfigError {
     Homeless,
     /// HTTP would be open to others.
     #[error(
-        "listen on {0}: this hub has no login yet, so it serves HTTP on loopback only; set `http.host` to 127.0.0.1 or ::1"
+        "listen on {0}: this hub has no TLS yet, so it serves HTTP on loopback only; set `http.host` to 127.0.0.1 or ::1"
     )]
     Open(IpAddr),
     /// A number is nothing that can be followed.
@@ -390,6 +392,11 @@ impl Config {
         Ok(())
     }
 
+    /// How many streams may be open at once: 2,000 unless said, for each costs tens of kilobytes while its client is slow.
+    pub fn max_streams(&self) -> usize {
+        self.max_streams.unwrap_or(2_000)
+    }
+
     /// The settings of one agent.
     pub fn agent(&self, id: &AgentId) -> AgentConfig {
         self.agents.get(id).cloned().unwrap_or_default()
@@ -426,6 +433,7 @@ pub fn is_executable(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_specification_defaults() {
@@ -461,5 +469,16 @@ mod tests {
             never.check().unwrap_err().to_string(),
             "set `health.interval_ms` to 0: it must be from 1 to 86400000"
         );
+    }
+
+    proptest! {
+        /// The fuzz target `config` goes further.
+        #[test]
+        fn whatever_the_file_says_nothing_breaks(text in ".{0,80}", key in "[a-z_.]{1,20}", value in r#"[-0-9a-z\[\]{}="., ]{0,20}"#) {
+            let _ = toml::from_str::<Config>(&text);
+            if let Ok(config) = toml::from_str::<Config>(&format!("{key} = {value}")) {
+                let _ = config.check();
+            }
+        }
     }
 }

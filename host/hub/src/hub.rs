@@ -8,6 +8,7 @@ use crate::{
     tasks::{NewTask, Subscription, Tasks},
 };
 use a2a_hub_protocol::{
+    card::{AgentCard, Skill},
     error::{A2aError, ErrorKind},
     event::TaskEvent,
     id::AgentId,
@@ -16,7 +17,7 @@ use a2a_hub_protocol::{
     operation::{AgentBrief, Answer, HealthStatus, HubStatus, Operation, SendMessage},
     task::{Task, TaskState},
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -116,6 +117,15 @@ impl Hub {
                 return Ok(Reply::Stream(Listening::Hub(self.events.subscribe())));
             }
             Operation::Discover => Answer::Discovery(jsonrpc::discover(env!("CARGO_PKG_VERSION"))),
+            Operation::GetCard { agent: None } => Answer::Card(self.card()),
+            Operation::GetCard { agent: Some(id) } => {
+                let agent = self.agent(Some(id))?;
+                Answer::Card(agent.card.published(Some(&agent.id)))
+            }
+            Operation::ListCards => {
+                let agents = self.agents.all();
+                Answer::Cards(agents.iter().map(|of| of.card.published(Some(&of.id))).collect())
+            }
         }))
     }
 
@@ -201,6 +211,27 @@ impl Hub {
             rejected_plugins: self.agents.rejected(),
             agents,
         })
+    }
+
+    /// The hub's own card: it can do what its agents can.
+    fn card(&self) -> Value {
+        let agents = self.agents.all();
+        let skills = agents.iter().flat_map(|agent| {
+            agent.card.skills.iter().map(|skill| Skill {
+                id: format!("{}/{}", agent.id, skill.id),
+                tags: std::iter::once(agent.id.to_string()).chain(skill.tags.clone()).collect(),
+                ..skill.clone()
+            })
+        });
+        let card = AgentCard {
+            name: "A2A Local Hub".to_owned(),
+            description: "Runs agents on this machine; `metadata.targetAgent` of a message names the one it is for"
+                .to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            skills: skills.collect(),
+            other: Map::new(),
+        };
+        card.published(None)
     }
 
     async fn list(&self, include_health: bool) -> Answer {

@@ -7,6 +7,7 @@ pub mod telemetry;
 
 pub mod events;
 
+pub mod auth;
 pub mod process;
 pub mod storage;
 

@@ -1,7 +1,23 @@
 //! What an agent says of itself (A2A 1.0, section 4.4): the parts the hub reads, and the rest kept as it came.
 
-use crate::message::Metadata;
+use crate::{id::AgentId, message::Metadata};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The version of A2A that published cards speak of.
+pub const PROTOCOL_VERSION: &str = "1.0";
+
+/// What a component cannot say of itself, for it is the hub that is reached: where, how, and who may.
+const OF_THE_HUB: [&str; 8] = [
+    "url",
+    "supportedInterfaces",
+    "additionalInterfaces",
+    "preferredTransport",
+    "security",
+    "securityRequirements",
+    "securitySchemes",
+    "signatures",
+];
 
 /// An agent's card, as its component gives it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,6 +81,44 @@ impl AgentCard {
         }
         Ok(card)
     }
+
+    /// The card as others may find it, in the shape of the Local Hub specification: completed from what the component
+    /// gave, without what only the hub may say. Whoever hands it out adds the `url`. An agent is spoken to by its
+    /// `agentId`.
+    pub fn published(&self, agent: Option<&AgentId>) -> Value {
+        let mut card = json!(self);
+        for member in OF_THE_HUB {
+            card.as_object_mut().map(|card| card.remove(member));
+        }
+        card["protocolVersion"] = json!(PROTOCOL_VERSION);
+        let streaming = self.other.get("capabilities").and_then(|can| can.get("streaming"));
+        card["capabilities"] = json!({
+            "streaming": streaming.and_then(Value::as_bool).unwrap_or(true),
+            "pushNotifications": false,
+            "stateTransitionHistory": true,
+        });
+        card["provider"] = provider(self.other.get("provider"));
+        for modes in ["defaultInputModes", "defaultOutputModes"] {
+            if !card[modes].is_array() {
+                card[modes] = json!(["text/plain"]);
+            }
+        }
+        if let Some(agent) = agent {
+            card["agentId"] = json!(agent);
+        }
+        card
+    }
+}
+
+/// Who provides an agent. The specification calls it by `name`, A2A by `organization`: both are said.
+fn provider(given: Option<&Value>) -> Value {
+    let text = |member: &str| given.and_then(|given| given.get(member)).and_then(Value::as_str);
+    let name = text("name").or_else(|| text("organization")).unwrap_or("a2a-hub");
+    let mut provider = json!({ "name": name, "organization": name });
+    if let Some(url) = text("url") {
+        provider["url"] = json!(url);
+    }
+    provider
 }
 
 #[cfg(test)]
@@ -78,8 +132,50 @@ mod tests {
         assert_eq!(card.other["iconUrl"], "x");
         assert_eq!(
             serde_json::to_value(&card).unwrap(),
-            serde_json::from_str::<serde_json::Value>(text).unwrap()
+            serde_json::from_str::<Value>(text).unwrap()
         );
+    }
+
+    #[test]
+    fn a_published_card_has_what_the_specification_wants() {
+        let given = r#"{"name":"n","description":"d","version":"1","url":"http://evil.example","iconUrl":"x",
+            "skills":[{"id":"s","name":"S","description":"does s"}],
+            "provider":{"organization":"Acme"},"capabilities":{"streaming":false,"pushNotifications":true}}"#;
+        let card = AgentCard::parse(given).unwrap();
+        let published = card.published(Some(&AgentId::parse("n").unwrap()));
+        insta::assert_snapshot!(serde_json::to_string_pretty(&published).unwrap(), @r#"
+        {
+          "agentId": "n",
+          "capabilities": {
+            "pushNotifications": false,
+            "stateTransitionHistory": true,
+            "streaming": false
+          },
+          "defaultInputModes": [
+            "text/plain"
+          ],
+          "defaultOutputModes": [
+            "text/plain"
+          ],
+          "description": "d",
+          "iconUrl": "x",
+          "name": "n",
+          "protocolVersion": "1.0",
+          "provider": {
+            "name": "Acme",
+            "organization": "Acme"
+          },
+          "skills": [
+            {
+              "description": "does s",
+              "id": "s",
+              "name": "S",
+              "tags": []
+            }
+          ],
+          "version": "1"
+        }
+        "#);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::{
     error::A2aError,
     event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
     id::{ContextId, MAX_ID, MessageId, TaskId},
+    limits::MAX_PARTS,
     message::{Content, Message, Metadata, Part, Role, base64_bytes},
     task::{Artifact, Task, TaskStatus},
 };
@@ -60,6 +61,10 @@ pub fn message(offered: OfferedMessage, at: &str) -> Result<Message, A2aError> {
     }
     if offered.parts.is_empty() {
         return Err(A2aError::invalid(&field("parts"), "must hold at least one part"));
+    }
+    if offered.parts.len() > MAX_PARTS {
+        let why = format!("must hold at most {MAX_PARTS} parts");
+        return Err(A2aError::invalid(&field("parts"), why));
     }
     for (name, id) in [
         ("messageId", Some(&offered.message_id)),

@@ -8,6 +8,8 @@ pub use methods::{METHODS, Method, operation};
 
 use crate::{
     error::{A2aError, ErrorKind},
+    id::MAX_ID,
+    limits::{self, MAX_BATCH},
     message,
     operation::Operation,
 };
@@ -44,40 +46,60 @@ pub struct Request {
     pub operation: Result<Operation, A2aError>,
 }
 
-/// Reads one request. Whatever is wrong with it, there is an answer.
-pub fn read(text: &[u8]) -> Request {
-    match serde_json::from_slice(text) {
-        Ok(value) => read_value(value),
-        Err(why) => refused(
-            Some(RequestId::Null),
-            A2aError::new(ErrorKind::Parse, format!("the request is not JSON: {why}")),
-        ),
+/// What a client sends at once.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame {
+    /// One request.
+    One(Box<Request>),
+    /// Several, whose answers go back together; at least one.
+    Batch(Vec<Request>),
+}
+
+/// Reads what a client sent. Whatever is wrong with it, there is an answer.
+pub fn read(text: &[u8]) -> Frame {
+    let one = |request| Frame::One(Box::new(request));
+    let invalid = |why| one(refused(None, A2aError::new(ErrorKind::InvalidRequest, why)));
+    match limits::read(text) {
+        Ok(Value::Array(batch)) if batch.is_empty() => {
+            invalid("a batch holds at least one request".to_owned())
+        }
+        Ok(Value::Array(batch)) if batch.len() > MAX_BATCH => invalid(format!(
+            "the batch holds {} requests; at most {MAX_BATCH} are read",
+            batch.len()
+        )),
+        Ok(Value::Array(batch)) => Frame::Batch(batch.into_iter().map(read_value).collect()),
+        Ok(value) => one(read_value(value)),
+        Err(why) => one(refused(None, why)),
     }
 }
 
 fn read_value(request: Value) -> Request {
     let invalid = |id, why: &str| refused(id, A2aError::new(ErrorKind::InvalidRequest, why));
     let Value::Object(mut request) = request else {
-        return invalid(Some(RequestId::Null), "a request is a JSON object");
+        return invalid(None, "a request is a JSON object, or an array of them");
     };
     let id = match request.remove("id") {
         None => None,
         Some(Value::Null) => Some(RequestId::Null),
+        Some(Value::String(text)) if text.len() > MAX_ID => {
+            return invalid(None, &format!("`id` is at most {MAX_ID} bytes long"));
+        }
         Some(Value::String(text)) => Some(RequestId::Text(text)),
         Some(Value::Number(number)) => Some(RequestId::Number(number)),
-        Some(_) => {
-            return invalid(Some(RequestId::Null), "`id` is a string or a number");
-        }
+        Some(_) => return invalid(None, "`id` is a string or a number"),
     };
     if request.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return invalid(id.or(Some(RequestId::Null)), "`jsonrpc` must be \"2.0\"");
+        return invalid(id, "`jsonrpc` must be \"2.0\"");
     }
     if !request.values().all(message::is_shallow) {
         let why = format!("the request is nested deeper than {} levels", message::MAX_DEPTH);
-        return invalid(id.or(Some(RequestId::Null)), &why);
+        return invalid(id, &why);
+    }
+    if let Err(why) = limits::check(&request) {
+        return refused(id, why);
     }
     let Some(Value::String(method)) = request.remove("method") else {
-        return invalid(id.or(Some(RequestId::Null)), "`method` is missing, or is not a string");
+        return invalid(id, "`method` is missing, or is not a string");
     };
     let params = match request.remove("params") {
         None | Some(Value::Null) => Value::Object(serde_json::Map::new()),
@@ -87,14 +109,22 @@ fn read_value(request: Value) -> Request {
     Request { id, operation: operation(&method, params) }
 }
 
+/// What is no request is answered all the same, under no name.
 fn refused(id: Option<RequestId>, error: A2aError) -> Request {
-    Request { id, operation: Err(error) }
+    Request { id: id.or(Some(RequestId::Null)), operation: Err(error) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
+
+    /// Reads one request.
+    fn read(text: &[u8]) -> Request {
+        let Frame::One(request) = super::read(text) else { panic!("a batch") };
+        *request
+    }
 
     fn error(request: &Value) -> String {
         let request = read(request.to_string().as_bytes());
@@ -118,6 +148,9 @@ mod tests {
         let deep = (0..64).fold(Value::Null, |inner, _| json!([inner]));
         let cases = [
             error(&json!([])),
+            error(&json!(vec![1; 101])),
+            error(&json!(7)),
+            error(&json!({"jsonrpc": "2.0", "id": "x".repeat(129), "method": "hub/status"})),
             error(&json!({"id": 1, "method": "hub/status"})),
             error(&json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"a": deep}})),
             error(&json!({"jsonrpc": "2.0", "id": 1, "method": "hub/stat"})),
@@ -134,6 +167,9 @@ mod tests {
             error(&call("tasks/resubscribe", json!({"id": "t", "lastEventId": "x"}))),
             error(&send(json!({"messageId": "m", "role": "user", "parts": []}))),
             error(&send(
+                json!({"messageId": "m", "role": "user", "parts": vec![json!({"kind": "text", "text": "x"}); 257]}),
+            )),
+            error(&send(
                 json!({"messageId": "", "role": "user", "parts": [{"kind": "text", "text": "x"}]}),
             )),
             error(&send(
@@ -145,7 +181,10 @@ mod tests {
             )),
         ];
         insta::assert_snapshot!(cases.join("\n"), @r#"
-        a request is a JSON object
+        a batch holds at least one request
+        the batch holds 101 requests; at most 100 are read
+        a request is a JSON object, or an array of them
+        `id` is at most 128 bytes long
         `jsonrpc` must be "2.0"
         the request is nested deeper than 64 levels
         no method is called `hub/stat`; `rpc.discover` lists them
@@ -159,6 +198,7 @@ mod tests {
         `params`: missing field `contextId`
         `lastEventId`: must be the id of an event of this task, which is its number
         `message.parts`: must hold at least one part
+        `message.parts`: must hold at most 256 parts
         `message.messageId`: must be 1 to 128 bytes long
         `message.role`: unknown variant `robot`, expected `user` or `agent`
         `message.parts[0]`: missing field `text`
@@ -177,6 +217,25 @@ mod tests {
         assert_eq!(unsaid, Operation::ListContexts(Page { limit: DEFAULT_LISTED, offset: 0 }));
         let heard = operation("tasks/resubscribe", json!({"id": "t", "lastEventId": "7"})).unwrap();
         assert_eq!(heard, Operation::Resubscribe { id: TaskId::new("t"), after: Some(7) });
+    }
+
+    #[test]
+    fn each_request_of_a_batch_is_read_by_itself() {
+        let text = br#"[{"jsonrpc":"2.0","id":1,"method":"hub/status"}, {"jsonrpc":"2.0","method":"hub/status"}, 7]"#;
+        let Frame::Batch(batch) = super::read(text) else { panic!("not a batch") };
+        let ids: Vec<_> = batch.iter().map(|request| request.id.clone()).collect();
+        assert_eq!(ids, [Some(RequestId::Number(1.into())), None, Some(RequestId::Null)]);
+        let readable: Vec<_> = batch.iter().map(|request| request.operation.is_ok()).collect();
+        assert_eq!(readable, [true, true, false]);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_has_an_answer(bytes: Vec<u8>, method in proptest::sample::select(METHODS.iter().map(|method| method.name).collect::<Vec<_>>()), params in r#"[{}\[\]":,a-z0-9 ]{0,40}"#) {
+            super::read(&bytes);
+            let almost = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+            super::read(almost.as_bytes());
+        }
     }
 
     #[test]

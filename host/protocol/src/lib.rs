@@ -10,6 +10,8 @@ pub mod event;
 pub mod hub_event;
 pub mod id;
 pub mod jsonrpc;
+pub mod limits;
 pub mod message;
+pub mod ndjson;
 pub mod operation;
 pub mod task;

@@ -88,6 +88,13 @@ pub enum Operation {
     },
     /// Tell everything that happens, as it happens.
     WatchHub,
+    /// Show an agent's card, as others may find it.
+    GetCard {
+        /// Whose; the hub's own if left out.
+        agent: Option<AgentId>,
+    },
+    /// Show the cards of all agents.
+    ListCards,
     /// Describe this interface.
     Discover,
 }
@@ -105,6 +112,14 @@ impl Operation {
     /// Whether the answer is a stream.
     pub fn streams(&self) -> bool {
         matches!(self, Self::StreamMessage(_) | Self::Resubscribe { .. } | Self::WatchHub)
+    }
+
+    /// Whether its stream is of a task that was there before, so that the client may have heard some of it.
+    pub fn resumes(&self) -> bool {
+        if let Self::StreamMessage(send) = self {
+            return send.message.task_id.is_some();
+        }
+        self.streams()
     }
 }
 
@@ -184,6 +199,10 @@ pub enum Answer {
     Deregistered(Deregistered),
     /// This interface, as an OpenRPC document.
     Discovery(Value),
+    /// A card, all but where it is reached: what it travels on knows.
+    Card(Value),
+    /// The cards of all agents, in the same way.
+    Cards(Vec<Value>),
 }
 
 /// A conversation in one line.

@@ -229,7 +229,7 @@ impl Agent {
         AgentInfo {
             id: self.id.clone(),
             name: self.card.name.clone(),
-            card: serde_json::to_value(&self.card).unwrap_or_default(),
+            card: self.card.published(Some(&self.id)),
             health,
             breaker: self.breaker(),
             registered_at: self.registered_at.clone(),

@@ -2,6 +2,7 @@
 
 use crate::{
     agents::{Agents, PluginFolder},
+    auth::Token,
     config::Config,
     contexts::Contexts,
     events::Events,
@@ -9,7 +10,7 @@ use crate::{
     process::Supervisor,
     storage::sqlite::SqliteStorage,
     tasks::{Recovered, Tasks},
-    transport::{Http, Unix},
+    transport::{Desk, Http, Unix},
 };
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use anyhow::Context as _;
@@ -78,9 +79,11 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     plugins.clone().watch(&running, stop.clone());
     contexts.watch(&running, stop.clone());
     let hub = Hub::new(agents.clone(), plugins, contexts, tasks.clone(), events.clone());
+    let desk = Desk::new(hub, config.max_streams());
     let at = http.as_ref().map(Http::address);
     if let Some(http) = http {
-        let serving = http.serve(hub.clone(), stop.clone());
+        let token = Token::open(&dir)?;
+        let serving = http.serve(desk.clone(), token, stop.clone());
         running.spawn(async move {
             if let Err(why) = serving.await {
                 tracing::error!(%why, "the HTTP server ended");
@@ -88,7 +91,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
         });
     }
     if let Some(unix) = unix {
-        running.spawn(unix.serve(hub, stop.clone()));
+        running.spawn(unix.serve(desk, stop.clone()));
     }
     let _announced = Announced::new(&dir, &config, at).context("say where the hub is")?;
     tracing::info!(socket = %config.socket.path.display(), http = ?at, "the hub is up");

@@ -63,7 +63,8 @@ impl Listener {
         after: u64,
     ) -> Subscription {
         let pages = VecDeque::new();
-        Subscription { task, context, storage, heard: self.0.clone(), after, pages, over: false }
+        let heard = self.0.clone();
+        Subscription { task, context, storage, heard, after, pages, over: false }
     }
 
     /// The number of the latest event.
@@ -108,6 +109,12 @@ impl Subscription {
     /// The task's conversation.
     pub fn context(&self) -> &ContextId {
         &self.context
+    }
+
+    /// Goes on after event `after` instead, for a client that has heard so much of the task.
+    pub fn resume(&mut self, after: u64) {
+        self.after = after;
+        self.pages.clear();
     }
 
     /// The next event. Nothing after one that ends the task or leaves it waiting for its client, and nothing when the

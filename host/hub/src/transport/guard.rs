@@ -3,10 +3,14 @@
 //! A browser on this machine can reach loopback on behalf of any page. Before anything is routed, the request must name
 //! this server itself as its `Host` (or the page's own name was bound to 127.0.0.1), and must come from no other
 //! `Origin`. A body must be JSON, which a page cannot send elsewhere without asking first.
+//!
+//! Then its sender must be a program of the hub's own user, or hold the hub's token: loopback is shared by all users.
 
+use super::door::Caller;
+use crate::auth::{TOKEN_FILE, Token};
 use axum::{
     Json,
-    extract::{Request, State},
+    extract::{ConnectInfo, Request, State},
     http::{HeaderMap, HeaderName, Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -34,15 +38,53 @@ impl Names {
     }
 }
 
-/// Lets a request pass, or says why not.
-pub(super) async fn check(State(names): State<Names>, request: Request, next: Next) -> Response {
-    match verdict(&names, request.method(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err((status, why)) => {
-            (status, Json(json!({ "error": { "code": status.as_u16(), "message": why } })))
-                .into_response()
-        }
+/// What the door keeper knows.
+#[derive(Clone)]
+pub(super) struct Guard {
+    names: Names,
+    token: Arc<Token>,
+}
+
+impl Guard {
+    /// The guard of a server on the loopback address `at`, who admits other users that hold `token`.
+    pub(super) fn new(at: SocketAddr, token: Token) -> Self {
+        Self { names: Names::of(at), token: Arc::new(token) }
     }
+
+    async fn knows(&self, caller: &Caller, headers: &HeaderMap) -> bool {
+        bearer(headers).is_some_and(|offered| self.token.is(offered)) || caller.is_own_user().await
+    }
+}
+
+/// Lets a request pass, or says why not.
+pub(super) async fn check(
+    State(guard): State<Guard>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if let Err((status, why)) = verdict(&guard.names, request.method(), request.headers()) {
+        return refusal(status, why);
+    }
+    if !guard.knows(&caller, request.headers()).await {
+        let why = format!(
+            "this hub serves its own user; others send `Authorization: Bearer` and what the file \
+             `{TOKEN_FILE}` in the hub's data directory holds"
+        );
+        let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"a2a-hub\"")];
+        return (challenge, refusal(StatusCode::UNAUTHORIZED, &why)).into_response();
+    }
+    next.run(request).await
+}
+
+fn refusal(status: StatusCode, why: &str) -> Response {
+    (status, Json(json!({ "error": { "code": status.as_u16(), "message": why } }))).into_response()
+}
+
+/// The token that a request shows (RFC 6750, section 2.1).
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = only(headers, &header::AUTHORIZATION).ok()??.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 fn verdict(
@@ -132,6 +174,18 @@ mod tests {
         assert_eq!(with("sec-fetch-site: cross-site"), 403);
         assert_eq!(with("sec-fetch-site: same-site"), 403);
         assert_eq!(with("sec-fetch-site: none"), 200);
+    }
+
+    #[test]
+    fn a_token_is_shown_as_a_bearer() {
+        let shown = |value: &'static str| {
+            let headers = [(header::AUTHORIZATION, value.parse().unwrap())].into_iter().collect();
+            bearer(&headers).map(str::to_owned)
+        };
+        assert_eq!(shown("Bearer abc").as_deref(), Some("abc"));
+        assert_eq!(shown("bearer  abc").as_deref(), Some("abc"));
+        assert_eq!(shown("Basic abc"), None);
+        assert_eq!(shown("abc"), None);
     }
 
     #[test]

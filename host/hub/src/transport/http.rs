@@ -1,22 +1,23 @@
-//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`.
+//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`, and cards.
 
 use super::{
-    MAX_REQUEST,
-    guard::{self, Names},
-    jsonrpc::{self, Response as RpcResponse, Stream},
+    MAX_REQUEST, cards,
+    door::{Caller, Door},
+    guard::{self, Guard},
+    jsonrpc::{self, COME_AGAIN, Circumstances, Desk, Response as RpcResponse, Stream, Update},
 };
-use crate::hub::Hub;
+use crate::auth::Token;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use axum::{
     Json, Router,
     body::{Body, Bytes},
     extract::{DefaultBodyLimit, State, rejection::BytesRejection},
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use futures::{Stream as FutureStream, stream};
+use futures::{Stream as FutureStream, StreamExt as _, stream};
 use serde_json::json;
 use std::{convert::Infallible, io, net::SocketAddr, time::Duration};
 use tokio::{net::TcpListener, time::timeout};
@@ -45,16 +46,19 @@ impl Http {
     }
 
     /// Serves until `stop`, then lets the requests that are under way come to their end.
-    pub async fn serve(self, hub: Hub, stop: CancellationToken) -> io::Result<()> {
-        let names = Names::of(self.address);
+    pub async fn serve(self, desk: Desk, token: Token, stop: CancellationToken) -> io::Result<()> {
+        let guard = Guard::new(self.address, token);
         let routes = Router::new()
             .route("/", post(call))
             .route("/stream", post(call_streaming))
             .route("/health", get(health))
+            .merge(cards::routes())
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
-            .layer(middleware::from_fn_with_state(names, guard::check))
-            .with_state(hub);
-        axum::serve(self.listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await
+            .layer(middleware::from_fn_with_state(guard, guard::check))
+            .with_state(desk)
+            .into_make_service_with_connect_info::<Caller>();
+        let door = Door::new(self.listener);
+        axum::serve(door, routes).with_graceful_shutdown(stop.cancelled_owned()).await
     }
 }
 
@@ -62,28 +66,52 @@ async fn health() -> impl IntoResponse {
     Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
 }
 
-async fn call(State(hub): State<Hub>, body: Result<Bytes, BytesRejection>) -> Response {
-    respond(&hub, body, false).await
+async fn call(
+    State(desk): State<Desk>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    respond(&desk, &headers, body, false).await
 }
 
-async fn call_streaming(State(hub): State<Hub>, body: Result<Bytes, BytesRejection>) -> Response {
-    respond(&hub, body, true).await
+async fn call_streaming(
+    State(desk): State<Desk>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    respond(&desk, &headers, body, true).await
 }
 
 /// Streams are what `POST /stream` is for; there, an answer that is not a stream is one event.
-async fn respond(hub: &Hub, body: Result<Bytes, BytesRejection>, sse: bool) -> Response {
+async fn respond(
+    desk: &Desk,
+    headers: &HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+    sse: bool,
+) -> Response {
     let body = match body {
         Ok(body) => body,
         Err(why) => return too_large(&why),
     };
-    match jsonrpc::respond(hub, &body).await {
+    let url = cards::own_url(headers);
+    let of = Circumstances { url: &url, heard: last_event(headers) };
+    match desk.respond(&body, &of).await {
         RpcResponse::None => StatusCode::NO_CONTENT.into_response(),
-        RpcResponse::One(answer) if sse && is_result(&answer) => {
-            event_stream(stream::iter([Ok(frame(&answer))]))
+        RpcResponse::One(text) if sse && is_result(&text) => {
+            event_stream(stream::iter([Ok(frame(&Update { number: None, text }))]))
         }
         RpcResponse::One(answer) => json_body(answer),
+        RpcResponse::Busy(answer) => {
+            let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
+            (StatusCode::SERVICE_UNAVAILABLE, again, json_body(answer)).into_response()
+        }
         RpcResponse::Stream(answers) => event_stream(frames(*answers)),
     }
+}
+
+/// The number of the event that the client heard last, before it was cut off.
+fn last_event(headers: &HeaderMap) -> Option<u64> {
+    headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
 }
 
 /// An error found before the first event is a plain answer, so that clients need not read a stream to find it.
@@ -118,15 +146,46 @@ fn event_stream(
     (headers, Body::from_stream(frames)).into_response()
 }
 
-/// Server-sent events, with a comment whenever there was nothing to send for a while.
+/// Server-sent events, with a comment whenever there was nothing to send for a while. How soon to come back is said
+/// first: who is hung up on for not reading cannot be told any more.
 fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
-    stream::unfold(answers, async |mut answers| match timeout(KEEP_ALIVE, answers.next()).await {
-        Ok(Some(answer)) => Some((Ok(frame(&answer)), answers)),
-        Ok(None) => None,
-        Err(_) => Some((Ok(b": ping\n\n".to_vec()), answers)),
-    })
+    let retry = format!("retry: {}\n\n", COME_AGAIN * 1_000).into_bytes();
+    let events = stream::unfold(answers, async |mut answers| {
+        match timeout(KEEP_ALIVE, answers.next()).await {
+            Ok(Some(update)) => Some((Ok(frame(&update)), answers)),
+            Ok(None) => None,
+            Err(_) => Some((Ok(b": ping\n\n".to_vec()), answers)),
+        }
+    });
+    stream::iter([Ok(retry)]).chain(events)
 }
 
-fn frame(answer: &[u8]) -> Vec<u8> {
-    [b"data: ", answer, b"\n\n"].concat()
+/// An event, by the number after which a client can go on with `Last-Event-ID`.
+fn frame(Update { number, text }: &Update) -> Vec<u8> {
+    let id = number.map(|number| format!("id: {number}\n")).unwrap_or_default();
+    [id.as_bytes(), b"data: ", text, b"\n\n"].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_carries_its_number() {
+        let told = |number| String::from_utf8(frame(&Update { number, text: b"{}".to_vec() }));
+        assert_eq!(told(Some(7)).unwrap(), "id: 7\ndata: {}\n\n");
+        assert_eq!(told(None).unwrap(), "data: {}\n\n");
+    }
+
+    #[test]
+    fn where_a_client_was_cut_off_is_read() {
+        let read = |said: &'static str| {
+            last_event(
+                &[(header::HeaderName::from_static("last-event-id"), said.parse().unwrap())]
+                    .into_iter()
+                    .collect(),
+            )
+        };
+        assert_eq!((read("12"), read("x"), read("-1")), (Some(12), None, None));
+    }
 }

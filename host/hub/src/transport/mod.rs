@@ -1,11 +1,15 @@
 //! Bytes to operations and replies to bytes: nothing is decided here.
 
+mod cards;
+mod door;
 mod guard;
 mod http;
 mod jsonrpc;
+mod patience;
 mod unix;
 
 pub use http::Http;
+pub use jsonrpc::Desk;
 pub use unix::{Unix, UnixError};
 
 /// The largest request, in bytes. An agent that is to read more gets a file.

@@ -2,10 +2,13 @@
 
 use super::{
     MAX_REQUEST,
-    jsonrpc::{self, Response},
+    jsonrpc::{self, Circumstances, Desk, Response},
+    patience::Patient,
 };
-use crate::hub::Hub;
-use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    ndjson::Lines,
+};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::{
     fs, io,
@@ -15,22 +18,23 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncWriteExt as _, BufWriter},
-    net::{UnixListener, UnixStream, unix::OwnedWriteHalf},
+    io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter},
+    net::{
+        UnixListener, UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
     sync::{Semaphore, mpsc},
 };
-use tokio_stream::StreamExt as _;
-use tokio_util::{
-    codec::{FramedRead, LinesCodec, LinesCodecError},
-    sync::CancellationToken,
-    task::TaskTracker,
-};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Connections at once; each costs a few kilobytes.
 const MAX_CONNECTIONS: usize = 1_000;
 
 /// Requests of one connection under way at once; its next line is read when one is done.
 const MAX_IN_FLIGHT: usize = 256;
+
+/// Bytes read at once.
+const READ: usize = 16 << 10;
 
 /// Lines that wait to be written to a connection; who answers waits while its client does not read.
 const OUTBOX: usize = 64;
@@ -87,7 +91,8 @@ impl Unix {
     }
 
     /// Serves until `stop`, then lets the requests that are under way come to their end.
-    pub async fn serve(self, hub: Hub, stop: CancellationToken) {
+    pub async fn serve(self, desk: Desk, stop: CancellationToken) {
+        let url: Arc<str> = format!("unix:{}", self.path.display()).into();
         let connections = TaskTracker::new();
         let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
@@ -98,7 +103,7 @@ impl Unix {
             match accepted {
                 Ok((stream, _)) if is_own_user(&stream) => {
                     let Ok(permit) = Arc::clone(&room).try_acquire_owned() else { continue };
-                    let connection = talk(stream, hub.clone(), stop.clone());
+                    let connection = talk(stream, desk.clone(), Arc::clone(&url), stop.clone());
                     connections.spawn(async move {
                         connection.await;
                         drop(permit);
@@ -140,63 +145,79 @@ fn is_own_user(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
 }
 
-/// One connection, until the client hangs up. Requests that are under way then go on without it.
-async fn talk(stream: UnixStream, hub: Hub, stop: CancellationToken) {
+/// One connection, until the client hangs up or no longer reads. Requests that are under way then go on without it.
+async fn talk(stream: UnixStream, desk: Desk, url: Arc<str>, stop: CancellationToken) {
     let (read, write) = stream.into_split();
-    let mut lines = FramedRead::new(read, LinesCodec::new_with_max_length(MAX_REQUEST));
     let (outbox, letters) = mpsc::channel(OUTBOX);
     let requests = TaskTracker::new();
     requests.spawn(post(write, letters));
     let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
+    let take_in = async |line: Vec<u8>| {
+        let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await else { return };
+        let answering = answer(desk.clone(), Arc::clone(&url), line, outbox.clone());
+        requests.spawn(async move {
+            answering.await;
+            drop(permit);
+        });
+    };
+    let mut reader = Reader { read, lines: Lines::new(MAX_REQUEST) };
     loop {
         let line = tokio::select! {
-            line = lines.next() => line,
+            line = reader.next_line() => line,
             () = stop.cancelled() => break,
+            () = outbox.closed() => break,
         };
         match line {
-            Some(Ok(line)) if line.trim().is_empty() => {}
-            Some(Ok(line)) => {
-                let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await else { break };
-                let answering = answer(hub.clone(), line, outbox.clone());
-                requests.spawn(async move {
-                    answering.await;
-                    drop(permit);
-                });
-            }
-            Some(Err(why)) => {
-                let refusal = A2aError::new(ErrorKind::InvalidRequest, what_is_wrong(&why));
+            Ok(Some(line)) if line.trim_ascii().is_empty() => {}
+            Ok(Some(line)) => take_in(line).await,
+            Ok(None) => break,
+            Err(why) => {
                 // A client that is gone needs no answer.
-                let _ = outbox.send(jsonrpc::unreadable(&refusal)).await;
-                if matches!(why, LinesCodecError::Io(_)) {
-                    break;
-                }
+                let _ = outbox.send(jsonrpc::unreadable(&why)).await;
             }
-            None => break,
         }
     }
-    drop(outbox);
+    // Nothing more is heard, and once nobody has anything to say, the line is dead.
+    drop((reader, outbox));
     requests.close();
     requests.wait().await;
 }
 
-fn what_is_wrong(why: &LinesCodecError) -> String {
-    match why {
-        LinesCodecError::MaxLineLengthExceeded => {
-            format!("the line is longer than {MAX_REQUEST} bytes; it was left out")
+/// The lines a client writes.
+struct Reader {
+    read: OwnedReadHalf,
+    lines: Lines,
+}
+
+impl Reader {
+    /// The next line; none when the client has no more to say. Nothing is lost when it is asked and then let go.
+    async fn next_line(&mut self) -> Result<Option<Vec<u8>>, A2aError> {
+        let mut bytes = Vec::with_capacity(READ);
+        loop {
+            if let Some(line) = self.lines.next_line() {
+                return line
+                    .map(Some)
+                    .map_err(|why| A2aError::new(ErrorKind::InvalidRequest, why.to_string()));
+            }
+            bytes.clear();
+            match self.read.read_buf(&mut bytes).await {
+                Ok(1..) => self.lines.push(&bytes),
+                // Broken off or at its end: it has no more to say.
+                Ok(0) | Err(_) => return Ok(self.lines.take_rest()),
+            }
         }
-        LinesCodecError::Io(why) => format!("the line cannot be read: {why}"),
     }
 }
 
-async fn answer(hub: Hub, line: String, outbox: mpsc::Sender<Vec<u8>>) {
-    match jsonrpc::respond(&hub, line.as_bytes()).await {
+async fn answer(desk: Desk, url: Arc<str>, line: Vec<u8>, outbox: mpsc::Sender<Vec<u8>>) {
+    match desk.respond(&line, &Circumstances { url: &url, heard: None }).await {
         Response::None => {}
-        Response::One(answer) => {
+        Response::One(answer) | Response::Busy(answer) => {
             let _ = outbox.send(answer).await;
         }
         Response::Stream(mut answers) => {
-            while let Some(answer) = answers.next().await {
-                if outbox.send(answer).await.is_err() {
+            while let Some(update) = answers.next().await {
+                if outbox.send(update.text).await.is_err() {
                     return;
                 }
             }
@@ -209,7 +230,7 @@ async fn answer(hub: Hub, line: String, outbox: mpsc::Sender<Vec<u8>>) {
 
 /// Writes what the requests of a connection have to say, a line each.
 async fn post(write: OwnedWriteHalf, mut letters: mpsc::Receiver<Vec<u8>>) {
-    let mut write = BufWriter::new(write);
+    let mut write = BufWriter::new(Patient::new(write));
     while let Some(letter) = letters.recv().await {
         let written = async {
             write.write_all(&letter).await?;

@@ -1,0 +1,119 @@
+//! The token of a hub: a secret in a file that only its user can read, for those whom the hub cannot recognise.
+
+use rustix::fs::{Mode, OFlags};
+use std::{
+    fs::File,
+    io::{self, Read as _, Write as _},
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+/// The file in the data directory that holds the token.
+pub const TOKEN_FILE: &str = "http-token";
+
+/// Random bytes of a token: nobody guesses 256 bits.
+const BYTES: usize = 32;
+
+/// A secret that its holder shows with each request.
+pub struct Token(String);
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The file cannot be used.
+    #[error("use the token in {path}: {why}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: io::Error,
+    },
+    /// Others could know it.
+    #[error(
+        "use the token in {0}: others may read or write that file; remove it, and the hub makes a new one"
+    )]
+    Known(PathBuf),
+    /// It is not what the hub wrote.
+    #[error("use the token in {0}: the file is damaged; remove it, and the hub makes a new one")]
+    Damaged(PathBuf),
+}
+
+impl Token {
+    /// The token of the hub with this data directory, which stays the same over restarts; a new one if there is none.
+    pub fn open(dir: &Path) -> Result<Self, TokenError> {
+        let path = dir.join(TOKEN_FILE);
+        match Self::make(&path) {
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Self::read(path),
+            made => made.map_err(|why| TokenError::Io { path, why }),
+        }
+    }
+
+    fn make(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
+        let mut random = [0; BYTES];
+        File::open("/dev/urandom")?.read_exact(&mut random)?;
+        let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        File::from(file).write_all(token.as_bytes())?;
+        Ok(Self(token))
+    }
+
+    fn read(path: PathBuf) -> Result<Self, TokenError> {
+        let failed = |why| TokenError::Io { path: path.clone(), why };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file =
+            rustix::fs::open(&path, flags, Mode::empty()).map_err(|why| failed(why.into()))?;
+        let file = File::from(file);
+        let meta = file.metadata().map_err(failed)?;
+        let is_ours = meta.uid() == rustix::process::geteuid().as_raw();
+        if !meta.is_file() || !is_ours || meta.mode() & 0o077 != 0 {
+            return Err(TokenError::Known(path));
+        }
+        let mut token = String::new();
+        file.take(1 << 10).read_to_string(&mut token).map_err(failed)?;
+        let token = token.trim_end();
+        let is_whole = token.len() == 2 * BYTES && token.bytes().all(|c| c.is_ascii_hexdigit());
+        if is_whole { Ok(Self(token.to_owned())) } else { Err(TokenError::Damaged(path)) }
+    }
+
+    /// Whether `offered` is the token. Takes as long for a near miss as for a far one, so that nobody can feel their way.
+    pub fn is(&self, offered: &str) -> bool {
+        let (own, offered) = (self.0.as_bytes(), offered.as_bytes());
+        let differ = own.iter().zip(offered).fold(0, |differ, (a, b)| differ | (a ^ b));
+        own.len() == offered.len() && std::hint::black_box(differ) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    #[test]
+    fn only_its_user_learns_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let token = Token::open(dir.path()).unwrap();
+        let file = dir.path().join(TOKEN_FILE);
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(
+            token.is(&text) && !token.is(&text[1..]) && !token.is("") && !token.is(&"0".repeat(64))
+        );
+        assert!(Token::open(dir.path()).unwrap().is(&text), "it stays the same");
+
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(Token::open(dir.path()), Err(TokenError::Known(_))));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&file, "short").unwrap();
+        assert!(matches!(Token::open(dir.path()), Err(TokenError::Damaged(_))));
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        Token::open(other.path()).unwrap();
+        let link = dir.path().join(TOKEN_FILE);
+        std::os::unix::fs::symlink(other.path().join(TOKEN_FILE), link).unwrap();
+        assert!(matches!(Token::open(dir.path()), Err(TokenError::Io { .. })));
+    }
+}

@@ -1,0 +1,120 @@
+//! Hangs up on who does not read, so that nobody can make the hub hold what it has to say for ever.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Sleep, sleep},
+};
+
+/// How long a client may take nothing of what there is for it. What it missed stays in the log.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A connection that breaks when its client has not taken a byte for [`PATIENCE`].
+pub(super) struct Patient<C> {
+    connection: C,
+    /// When to give up; only while the client is waited for.
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl<C> Patient<C> {
+    pub(super) fn new(connection: C) -> Self {
+        Self { connection, deadline: None }
+    }
+
+    /// What became of a write, unless it has waited too long.
+    fn judge<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.deadline = None;
+            return written;
+        }
+        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
+        ready!(deadline.as_mut().poll(cx));
+        let why = format!("the client took nothing for {PATIENCE:?}");
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
+    }
+}
+
+impl<C: AsyncWrite + Unpin> AsyncWrite for Patient<C> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.connection).poll_write(cx, bytes);
+        self.judge(written, cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.connection).poll_write_vectored(cx, bytes);
+        self.judge(written, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.connection.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.connection).poll_flush(cx);
+        self.judge(flushed, cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.connection).poll_shutdown(cx);
+        self.judge(shut, cx)
+    }
+}
+
+impl<C: AsyncRead + Unpin> AsyncRead for Patient<C> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.connection).poll_read(cx, into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        time::Instant,
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_nothing_is_given_up() {
+        let (hub, _client) = tokio::io::duplex(8);
+        let start = Instant::now();
+        let broken = Patient::new(hub).write_all(&[0; 9]).await.unwrap_err();
+        assert_eq!(broken.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed(), PATIENCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_slow_is_waited_for() {
+        let (hub, mut client) = tokio::io::duplex(1);
+        let mut hub = Patient::new(hub);
+        let reads = async {
+            for _ in 0..10 {
+                sleep(PATIENCE - Duration::from_millis(1)).await;
+                client.read_u8().await.unwrap();
+            }
+        };
+        let (wrote, ()) = tokio::join!(hub.write_all(&[0; 10]), reads);
+        wrote.unwrap();
+    }
+}

@@ -1,0 +1,175 @@
+//! What travels beside the answers: batches, event numbers, limits, and who is let in.
+
+use crate::stage::{GRANT, hub_with_guest, send, stream};
+use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use anyhow::{Context as _, Result};
+use reqwest::{RequestBuilder, Response};
+use serde_json::{Value, json};
+use std::path::Path;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::UnixStream,
+};
+
+fn post(hub: &TestHub, path: &str, body: &Value) -> RequestBuilder {
+    reqwest::Client::new().post(format!("http://{}{path}", hub.http())).json(body)
+}
+
+async fn json(answer: Response) -> Result<Value> {
+    Ok(serde_json::from_str(&answer.text().await?)?)
+}
+
+/// What the hub says to each of these lines on one connection.
+async fn lines(socket: &Path, said: &[String]) -> Result<Vec<Value>> {
+    let (read, mut write) = UnixStream::connect(socket).await?.into_split();
+    let mut answers = BufReader::new(read).lines();
+    let mut told = Vec::new();
+    for line in said {
+        write.write_all(format!("{line}\n").as_bytes()).await?;
+        let answer = answers.next_line().await?.context("the hub hung up")?;
+        told.push(serde_json::from_str(&answer)?);
+    }
+    Ok(told)
+}
+
+#[tokio::test]
+async fn a_batch_has_one_answer() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let batch = json!([
+        {"jsonrpc": "2.0", "id": 1, "method": "hub/status"},
+        {"jsonrpc": "2.0", "method": "hub/status"},
+        {"jsonrpc": "2.0", "id": "two", "method": "message/send", "params": message_to("guest", "reply hi")},
+        {"jsonrpc": "2.0", "id": 3, "method": "message/stream", "params": message_to("guest", "reply hi")},
+        7,
+    ]);
+    let http = json(post(&hub, "/", &batch).send().await?).await?;
+    let unix = lines(hub.socket(), &[batch.to_string()]).await?.remove(0);
+    for answers in [http, unix] {
+        let answers = answers.as_array().context("no array")?;
+        let code = |id: Value| {
+            let answer = answers.iter().find(|answer| answer["id"] == id);
+            answer.map(|answer| answer["error"]["code"].as_i64())
+        };
+        assert_eq!(answers.len(), 4, "a notification has no answer");
+        let codes = [json!(1), json!("two"), json!(3), json!(null)].map(code);
+        assert_eq!(codes, [Some(None), Some(None), Some(Some(-32005)), Some(Some(-32600))]);
+    }
+    let empty = json(post(&hub, "/", &json!([])).send().await?).await?;
+    assert_eq!((&empty["error"]["code"], &empty["id"]), (&json!(-32600), &Value::Null));
+    let unheard = json!([{"jsonrpc": "2.0", "method": "hub/status"}]);
+    assert_eq!(post(&hub, "/", &unheard).send().await?.status(), 204);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_costs_only_itself() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let status = json!({"jsonrpc": "2.0", "id": 1, "method": "hub/status"}).to_string();
+    let told = lines(hub.socket(), &["x".repeat((8 << 20) + 2), status]).await?;
+    assert!(
+        told[0]["error"]["message"].as_str().unwrap_or_default().contains("longer than 8388608")
+    );
+    assert!(told[1]["result"]["version"].is_string());
+    Ok(())
+}
+
+/// A client that is cut off says what it heard last, and hears what came after.
+#[tokio::test]
+async fn events_are_numbered_and_a_stream_goes_on_after_any_of_them() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let (id, mut updates) = stream(&client, "guest", "flood 3").await?;
+    let mut numbers = vec![updates.last_event_id().context("no id")?.to_owned()];
+    while let Some(event) = updates.next().await {
+        event?;
+        numbers.push(updates.last_event_id().context("no id")?.to_owned());
+    }
+    assert_eq!(numbers, ["1", "2", "3", "4", "5", "6"].map(str::to_owned)[..numbers.len()], "{id}");
+
+    let asked = send(&client, "guest", "ask").await?;
+    let mut answer = message_to("guest", "the left one");
+    answer["message"]["taskId"] = asked["id"].clone();
+    let from_the_start = client.header("last-event-id", "0");
+    let events = from_the_start.stream("message/stream", answer).await?.rest().await?;
+    assert_eq!(events[0]["kind"], "task", "it is told again from the beginning");
+    let states: Vec<_> =
+        events.iter().filter_map(|event| event["status"]["state"].as_str()).collect();
+    assert!(states.contains(&"input-required"), "an old question does not end it: {states:?}");
+    assert_eq!(states.last(), Some(&"completed"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn streams_beyond_the_limit_are_asked_to_come_again() -> Result<()> {
+    let config = format!("max_streams = 1\n{GRANT}");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    let (id, updates) = stream(&client, "guest", "sleep 600").await?;
+    let more = json!({"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": message_to("guest", "flood 1")});
+    let refused = post(&hub, "/stream", &more).send().await?;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    assert_eq!(json(refused).await?["error"]["code"], -32004);
+    let on_the_socket = lines(hub.socket(), &[more.to_string()]).await?;
+    assert_eq!(on_the_socket[0]["error"]["data"]["limit"], 1);
+
+    client.call("tasks/cancel", json!({ "id": id })).await?;
+    updates.rest().await?;
+    assert_eq!(post(&hub, "/stream", &more).send().await?.status(), 200, "there is room again");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_request_that_holds_too_much_is_told_where() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let mut message = message_to("guest", "hi");
+    message["message"]["metadata"]["note"] = json!("x".repeat((256 << 10) + 1));
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": message});
+    let refused = json(post(&hub, "/", &request).send().await?).await?;
+    assert_eq!(refused["error"]["code"], -32600);
+    assert_eq!(refused["error"]["data"]["field"], "params.message.metadata.note");
+    assert_eq!(refused["id"], 1);
+    Ok(())
+}
+
+/// Loopback is shared by all users of a machine. Only root can try it as another one.
+#[tokio::test]
+async fn another_user_needs_the_token() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let token = std::fs::read_to_string(hub.data_dir().join("http-token"))?;
+    let Some(stranger) = Stranger::new(&hub) else { return Ok(()) };
+    assert_eq!(stranger.get(None).await?, "401");
+    assert_eq!(stranger.get(Some("wrong")).await?, "401");
+    assert_eq!(stranger.get(Some(&token)).await?, "200");
+    let own = reqwest::get(format!("http://{}/health", hub.http())).await?;
+    assert_eq!(own.status(), 200, "the hub's own user needs none");
+    Ok(())
+}
+
+/// `curl`, run by a user who is nobody.
+struct Stranger(String);
+
+impl Stranger {
+    #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+    fn new(hub: &TestHub) -> Option<Self> {
+        let is_root = rustix::process::geteuid().is_root();
+        let has = |program: &str| Path::new("/usr/bin").join(program).exists();
+        let able = is_root && has("setpriv") && has("curl");
+        if !able {
+            eprintln!("skipped: to try it as another user needs root, setpriv and curl");
+        }
+        able.then(|| Self(format!("http://{}/health", hub.http())))
+    }
+
+    /// The status it gets.
+    #[expect(clippy::disallowed_methods, reason = "another user is another process")]
+    async fn get(&self, token: Option<&str>) -> Result<String> {
+        let mut curl = tokio::process::Command::new("/usr/bin/setpriv");
+        curl.args(["--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/curl", "-s"]);
+        curl.args(["--max-time", "20", "-o", "/dev/null", "-w", "%{http_code}", &self.0]);
+        if let Some(token) = token {
+            curl.args(["-H", &format!("Authorization: Bearer {token}")]);
+        }
+        Ok(String::from_utf8(curl.output().await?.stdout)?)
+    }
+}
