@@ -6,7 +6,7 @@ mod send;
 mod show;
 mod start;
 
-use crate::config::{Config, DEFAULT_SOCKET};
+use crate::config::{ConfigError, Flag, Settings};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{
     io::{self, Write as _},
@@ -42,14 +42,14 @@ struct CommandLine {
 #[derive(Clone, Debug, Args)]
 struct Global {
     /// Unix socket of the hub [default: the configuration's, or /tmp/a2a-hub.sock]
-    #[arg(long, global = true, env = "A2A_HUB_SOCKET", value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[arg(long, global = true, value_name = "PATH")]
+    socket: Option<String>,
     /// Configuration file [default: config.toml in the data directory]
-    #[arg(long, global = true, env = "A2A_HUB_CONFIG", value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH")]
     config: Option<PathBuf>,
     /// Where the hub keeps its data [default: ~/.a2a-hub]
-    #[arg(long, global = true, env = "A2A_HUB_DATA_DIR", value_name = "PATH")]
-    data_dir: Option<PathBuf>,
+    #[arg(long, global = true, value_name = "PATH")]
+    data_dir: Option<String>,
     /// How to print
     #[arg(long, global = true, value_enum, default_value_t = Format::Pretty)]
     format: Format,
@@ -114,24 +114,20 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
 }
 
 impl Global {
-    fn read_config(&self) -> Result<Config, crate::config::ConfigError> {
-        let mut config = Config::read(self.config.as_deref(), self.data_dir.as_deref())?;
-        if let Some(socket) = &self.socket {
-            config.socket.path.clone_from(socket);
-        }
-        Ok(config)
+    /// The configuration, with what the command line says on top; `flags` are the command's own.
+    fn settings(&self, mut flags: Vec<Flag>) -> Result<Settings, ConfigError> {
+        let mut flag = |name, key, value: Option<&str>| {
+            flags.extend(value.map(|value| Flag { name, key, value: value.into() }));
+        };
+        flag("--socket", &["socket", "path"], self.socket.as_deref());
+        flag("--data-dir", &["data_dir"], self.data_dir.as_deref());
+        flag("--verbose", &["logging", "level"], self.verbose.then_some("debug"));
+        Settings::load(self.config.clone(), &flags)
     }
 
-    /// Where the hub listens. A client needs no configuration to find it at its default.
-    fn socket_path(&self) -> anyhow::Result<PathBuf> {
-        if let Some(socket) = &self.socket {
-            return Ok(socket.clone());
-        }
-        match self.read_config() {
-            Ok(config) => Ok(config.socket.path),
-            Err(crate::config::ConfigError::Homeless) => Ok(DEFAULT_SOCKET.into()),
-            Err(why) => Err(why.into()),
-        }
+    /// Where the hub listens.
+    fn socket_path(&self) -> Result<PathBuf, ConfigError> {
+        Ok(self.settings(Vec::new())?.config.socket.path)
     }
 }
 

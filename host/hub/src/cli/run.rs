@@ -34,7 +34,7 @@ pub(super) const RUN_FILE: &str = "run.json";
 
 /// Runs the hub until it is told to stop.
 pub(super) async fn run(config: Config) -> anyhow::Result<()> {
-    let dir = config.data_dir.clone().context("there is no data directory")?;
+    let dir = config.data_dir()?.to_owned();
     let storage = Arc::new(SqliteStorage::open(&dir).context("open the hub's store")?);
     let left = Supervisor::sweep_leftovers(&dir);
     if left > 0 {
