@@ -14,7 +14,13 @@ use a2a_hub_protocol::{
     task::{Task, TaskState},
 };
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::time::Instant;
 
 /// How old an agent's last word on its health may be when somebody asks for it.
@@ -26,6 +32,7 @@ pub struct Hub {
     agents: Agents,
     tasks: Tasks,
     started: Instant,
+    closed: Arc<AtomicBool>,
 }
 
 /// What an operation comes to.
@@ -39,7 +46,12 @@ pub enum Reply {
 impl Hub {
     /// A hub of these agents and tasks.
     pub fn new(agents: Agents, tasks: Tasks) -> Self {
-        Self { agents, tasks, started: Instant::now() }
+        Self { agents, tasks, started: Instant::now(), closed: Arc::default() }
+    }
+
+    /// Takes no new tasks from now on. Those there are can still be asked for, answered and cancelled.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
     }
 
     /// Carries out an operation.
@@ -82,6 +94,11 @@ impl Hub {
         }
         if let Some(task) = message.task_id.clone() {
             return self.tasks.answer(&task, message).await;
+        }
+        if self.closed.load(Ordering::Relaxed) {
+            let why = "the hub is stopping and takes no new tasks; `a2a-hub start` starts it again";
+            return Err(A2aError::new(ErrorKind::AgentUnavailable, why)
+                .with(json!({ "reason": "stopping" })));
         }
         let agent = self.agent(agent)?;
         let timeout = agent.config.timeout();

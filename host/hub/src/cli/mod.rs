@@ -5,6 +5,7 @@ mod run;
 mod send;
 mod show;
 mod start;
+mod stop;
 
 use crate::config::{ConfigError, Flag, Settings};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -70,8 +71,8 @@ enum Format {
 enum Command {
     /// Start the hub
     Start(start::Start),
-    /// Stop the hub
-    Stop,
+    /// Stop the hub: tasks at work get some time, and no new ones are taken
+    Stop(stop::Stop),
     /// Tell how the hub is
     Status,
     /// List the agents
@@ -106,7 +107,7 @@ pub fn run() -> ExitCode {
 fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
     match command {
         Command::Start(start) => start::start(global, &start),
-        Command::Stop => start::stop(global),
+        Command::Stop(stop) => stop::stop(global, &stop),
         Command::Status => show::status(global),
         Command::Agents { health } => show::agents(global, health),
         Command::Send(send) => send::send(global, send),

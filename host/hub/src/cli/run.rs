@@ -9,9 +9,10 @@ use crate::{
     tasks::Tasks,
     transport::{Http, Unix},
 };
+use a2a_hub_protocol::id::TaskId;
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use anyhow::Context as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     fs, io,
     net::SocketAddr,
@@ -20,17 +21,23 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{signal::unix::SignalKind, time::timeout};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::{sleep, timeout},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How long a program may take to end after it was asked to; a CLI writes its session down meanwhile.
 const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
 
-/// How long the hub waits at its end for tasks, clients and programs.
+/// How long the hub waits at its end for clients, programs and tasks that it cut off.
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
 /// The file in the data directory that says where a running hub is.
 pub(super) const RUN_FILE: &str = "run.json";
+
+/// The file in the data directory that says what the last hub cut off when it stopped.
+pub(super) const STOPPED_FILE: &str = "stopped.json";
 
 /// Runs the hub until it is told to stop.
 pub(super) async fn run(config: Config) -> anyhow::Result<()> {
@@ -76,17 +83,31 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
         });
     }
     if let Some(unix) = unix {
-        running.spawn(unix.serve(hub, stop.clone()));
+        running.spawn(unix.serve(hub.clone(), stop.clone()));
     }
+    let mut signals = Signals::new()?;
     let _announced = Announced::new(&dir, &config, at).context("say where the hub is")?;
     tracing::info!(socket = %config.socket.path.display(), http = ?at, "the hub is up");
 
-    told_to_stop().await?;
-    tracing::info!("the hub is going down");
+    signals.next().await;
+    hub.close();
+    let patience = config.stop.drain();
+    tracing::info!(?patience, "the hub is going down; a second signal ends tasks at once");
+    tokio::select! {
+        idle = tasks.idle() => idle.context("wait for the tasks at work")?,
+        () = sleep(patience) => {}
+        () = signals.next() => {}
+    }
     stop.cancel();
     running.close();
     let down = async {
-        tasks.shutdown().await;
+        let cut = tasks.shutdown().await;
+        if !cut.is_empty() {
+            tracing::warn!(tasks = ?cut, "tasks were cut off");
+        }
+        if let Err(why) = stopped(&dir, &cut) {
+            tracing::warn!(%why, "cannot write down which tasks were cut off");
+        }
         supervisor.shutdown().await;
         running.wait().await;
     };
@@ -107,14 +128,38 @@ async fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
     Ok(Some(bound))
 }
 
-async fn told_to_stop() -> io::Result<()> {
-    let mut terminate = tokio::signal::unix::signal(SignalKind::terminate())?;
-    let mut interrupt = tokio::signal::unix::signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// What tells a hub to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
+        Ok(Self { terminate: signal(terminate)?, interrupt: signal(interrupt)? })
     }
-    Ok(())
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Writes down which tasks were cut off, for whoever told the hub to stop.
+fn stopped(dir: &Path, cut: &[TaskId]) -> io::Result<()> {
+    write_whole(&dir.join(STOPPED_FILE), &json!({ "pid": std::process::id(), "cut": cut }))
+}
+
+/// Renamed into place: nobody reads half of it.
+fn write_whole(file: &Path, value: &Value) -> io::Result<()> {
+    let new = file.with_extension("new");
+    let mut options = fs::OpenOptions::new();
+    let written = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    serde_json::to_writer(written, value)?;
+    fs::rename(&new, file)
 }
 
 /// The file that says where the hub is, as long as it runs.
@@ -128,12 +173,7 @@ impl Announced {
             "http": http.map(|at| at.to_string()),
             "socket": config.socket.enabled.then_some(&config.socket.path),
         });
-        // Renamed into place: nobody reads half of it.
-        let new = dir.join("run.json.new");
-        let mut options = fs::OpenOptions::new();
-        let written = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        serde_json::to_writer(written, &text)?;
-        fs::rename(&new, &file)?;
+        write_whole(&file, &text)?;
         Ok(Self(file))
     }
 }

@@ -1,6 +1,6 @@
-//! `start` and `stop`: the hub in the foreground, in the background, and no more.
+//! `start`: the hub in the foreground, or in the background.
 
-use super::{Exit, Format, Global, block_on, client::Client, note, print, run};
+use super::{Exit, Format, Global, block_on, client::Client, print, run};
 use crate::{
     config::{Flag, Settings},
     process::daemon::{self, Background},
@@ -21,9 +21,6 @@ use tokio::time::{Instant, sleep};
 
 /// How long a hub may take to be up: the first start compiles the components it brings along.
 const START_DEADLINE: Duration = Duration::from_secs(60);
-
-/// How long a hub may take to stop; it gives up on what hangs before that.
-const STOP_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How often it is looked whether the hub is up.
 const LOOK: Duration = Duration::from_millis(10);
@@ -171,24 +168,4 @@ fn tail(log: &Path, from: u64) -> anyhow::Result<String> {
     let mut text = String::new();
     log.take(16 << 10).read_to_string(&mut text)?;
     Ok(text)
-}
-
-pub(super) fn stop(global: &Global) -> anyhow::Result<Exit> {
-    block_on(async {
-        let mut client = Client::connect(global).await?;
-        let pid = client.pid.context("find the hub's process")?;
-        let status = client.call("hub/status", json!({})).await?;
-        drop(client);
-        if !daemon::terminate(pid, STOP_PATIENCE).await.context("stop the hub")? {
-            bail!("stop the hub: process {pid} is still there after {STOP_PATIENCE:?}");
-        }
-        if let Some(cut @ 1..) = status["activeTasks"].as_u64() {
-            note(&format!("{cut} running task(s) were cut off; they are kept as failed"));
-        }
-        match global.format {
-            Format::Json => print(&format!("{}\n", json!({ "stopped": pid })))?,
-            Format::Pretty => print("the hub is stopped\n")?,
-        }
-        Ok(Exit::Done)
-    })
 }
