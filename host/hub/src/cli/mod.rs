@@ -1,21 +1,43 @@
 //! The command line: starts and stops the hub, and talks to it as any other client does.
 
+mod agent;
 mod client;
+mod contexts;
+mod doctor;
+mod files;
+mod follow;
+mod logs;
+mod manual;
+mod render;
 mod run;
 mod send;
+mod settings;
 mod show;
 mod start;
 mod stop;
+mod tasks;
+mod terminal;
 
 use crate::config::{ConfigError, Flag, Settings};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use client::Client;
+use serde_json::Value;
 use std::{
     io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
 };
 
-/// What the program returns: documented in the README.
+/// What `--help` and the manual end with.
+const EXIT_CODES: &str = "\
+Exit status:
+  0    it was done
+  1    the task failed, or was rejected or cancelled by somebody else
+  2    the command, the configuration or the hub is at fault
+  3    the task waits for an answer or a login
+  130  Ctrl-C: the task was cancelled";
+
+/// What the program returns: documented in the README, and in [`EXIT_CODES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
     /// It was done.
@@ -32,7 +54,7 @@ enum Exit {
 
 /// Hosts A2A agents as sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
-#[command(name = "a2a-hub", version, max_term_width = 100)]
+#[command(name = "a2a-hub", version, max_term_width = 100, after_long_help = EXIT_CODES)]
 struct CommandLine {
     #[command(flatten)]
     global: Global,
@@ -81,8 +103,35 @@ enum Command {
         #[arg(long)]
         health: bool,
     },
+    /// Show one agent, let one in or go, or load it anew
+    #[command(subcommand)]
+    Agent(agent::Agent),
     /// Send a message to an agent and print the answer
     Send(send::Send),
+    /// List the tasks
+    Tasks(tasks::Tasks),
+    /// Show, cancel or watch one task
+    #[command(subcommand)]
+    Task(tasks::Task),
+    /// List the conversations, show one, or forget one
+    Contexts(contexts::Contexts),
+    /// Print what the hub in the background logged
+    Logs(logs::Logs),
+    /// Print the settings and where they come from, or check them
+    #[command(subcommand)]
+    Config(settings::Command),
+    /// Find out what is wrong, and say what would mend it
+    Doctor,
+    /// Print a script that has a shell complete this command line
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page: `a2a-hub man | man -l -`
+    Man {
+        /// Of this command only
+        command: Option<String>,
+    },
 }
 
 /// Reads the command line and does what it says.
@@ -110,7 +159,16 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Stop(stop) => stop::stop(global, &stop),
         Command::Status => show::status(global),
         Command::Agents { health } => show::agents(global, health),
+        Command::Agent(agent) => agent::agent(global, &agent),
         Command::Send(send) => send::send(global, send),
+        Command::Tasks(tasks) => tasks::tasks(global, &tasks),
+        Command::Task(task) => tasks::task(global, &task),
+        Command::Contexts(contexts) => contexts::contexts(global, &contexts),
+        Command::Logs(logs) => logs::logs(global, &logs),
+        Command::Config(command) => settings::config(global, &command),
+        Command::Doctor => doctor::doctor(global),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { command } => manual::man(command.as_deref()),
     }
 }
 
@@ -130,6 +188,11 @@ impl Global {
     fn socket_path(&self) -> Result<PathBuf, ConfigError> {
         Ok(self.settings(Vec::new())?.config.socket.path)
     }
+}
+
+/// Asks the hub one thing.
+fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
+    block_on(async { Client::connect(global).await?.call(method, params).await })
 }
 
 /// Runs what waits, on this thread.

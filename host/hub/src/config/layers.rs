@@ -128,7 +128,7 @@ impl Layers {
         let table = text
             .parse()
             .map_err(|why| ConfigError::Toml { path: path.to_owned(), why: Box::new(why) })?;
-        self.table(Vec::new(), table, &Origin::File(path.to_owned()))?;
+        self.table(&[], table, &Origin::File(path.to_owned()))?;
         Ok(true)
     }
 
@@ -150,19 +150,14 @@ impl Layers {
         self.value(path, value, &Origin::Variable(name.to_owned()))
     }
 
-    fn table(
-        &mut self,
-        path: Vec<String>,
-        table: Table,
-        origin: &Origin,
-    ) -> Result<(), ConfigError> {
-        let place = names::place::<Config>(&path);
+    fn table(&mut self, path: &[String], table: Table, origin: &Origin) -> Result<(), ConfigError> {
+        let place = names::place::<Config>(path);
         for (name, value) in table {
             let name = match place {
-                Place::Section(fields) => known(&path, name, fields, origin)?,
+                Place::Section(fields) => known(path, &name, fields, origin)?,
                 Place::Names | Place::Value => name,
             };
-            self.value([&path[..], &[name]].concat(), value, origin)?;
+            self.value([path, &[name]].concat(), value, origin)?;
         }
         Ok(())
     }
@@ -175,7 +170,7 @@ impl Layers {
     ) -> Result<(), ConfigError> {
         match (names::place::<Config>(&path), value) {
             (Place::Section(_) | Place::Names, Value::Table(table)) if !table.is_empty() => {
-                self.table(path, table, origin)
+                self.table(&path, table, origin)
             }
             (_, value) => {
                 self.set(path, value, origin);
@@ -218,7 +213,7 @@ impl Layers {
 /// `name` as the section spells it: the Local Hub specification writes `dataDir` where this hub writes `data_dir`.
 fn known(
     section: &[String],
-    name: String,
+    name: &str,
     fields: &[&str],
     origin: &Origin,
 ) -> Result<String, ConfigError> {
@@ -234,7 +229,7 @@ fn known(
         Some(name) => format!("did you mean `{}`?", key(name)),
         None => format!("there are `{}`", fields.join("`, `")),
     };
-    Err(ConfigError::Unknown { name: key(&name), place: origin.to_string(), hint })
+    Err(ConfigError::Unknown { name: key(name), place: origin.to_string(), hint })
 }
 
 fn unknown_variable(name: &str) -> ConfigError {
