@@ -1,7 +1,7 @@
 //! The command line, as typed.
 
-use crate::stage::{hub_with_guest, no_program_left};
-use a2a_hub_tests::TestHub;
+use crate::stage::{GRANT, hub_with_guest, no_program_left};
+use a2a_hub_tests::{TestHub, test_guests};
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -137,6 +137,55 @@ async fn start_and_stop_in_the_background() -> Result<()> {
     let stopped = run(&["stop"]).await?;
     assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "the hub is stopped\n"));
     assert!(!socket.exists());
+    no_program_left(&dir.path().join(".a2a-hub"), Duration::from_secs(1)).await
+}
+
+#[tokio::test]
+async fn stop_lets_tasks_finish_and_says_what_it_cut_off() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    let plugins = dir.path().join(".a2a-hub/plugins");
+    std::fs::create_dir_all(&plugins)?;
+    std::fs::copy(test_guests()?, plugins.join("guest.wasm"))?;
+    std::fs::write(dir.path().join(".a2a-hub/config.toml"), GRANT)?;
+    let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
+    let working = async || -> Result<()> {
+        for _ in 0..200 {
+            if run(&["status"]).await?.stdout.contains("1 active") {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        anyhow::bail!("no task is at work")
+    };
+
+    assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
+    let at_work = ["send", "guest", "sh sleep 2; echo finished"];
+    let refused = async {
+        working().await?;
+        let stop = run(&["stop"]);
+        let late = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            run(&["send", "echo", "too late"]).await
+        };
+        tokio::try_join!(stop, late)
+    };
+    let (sent, (stopped, late)) = tokio::try_join!(run(&at_work), refused)?;
+    assert_eq!((sent.code, sent.stdout.as_str()), (Some(0), "finished\n"), "{}", sent.stderr);
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "the hub is stopped\n"));
+    assert!(stopped.stderr.contains("1 task(s) are not over"), "{}", stopped.stderr);
+    assert_eq!(late.code, Some(2));
+    assert!(late.stderr.contains("takes no new tasks"), "{}", late.stderr);
+
+    assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
+    let endless = ["send", "guest", "sh sleep 600"];
+    let cut = async {
+        working().await?;
+        run(&["stop", "--timeout", "0"]).await
+    };
+    let (sent, cut) = tokio::try_join!(run(&endless), cut)?;
+    assert_eq!(sent.code, Some(1), "{}", sent.stderr);
+    assert!(cut.stderr.contains("cut off: task 0"), "{}", cut.stderr);
     no_program_left(&dir.path().join(".a2a-hub"), Duration::from_secs(1)).await
 }
 

@@ -239,7 +239,8 @@ impl Site {
         if config.exists() {
             command.arg("--config").arg(config);
         }
-        command.env_clear().env("HOME", self.path("home"));
+        // Unless a story says otherwise, a hub that is told to stop does not wait for its tasks.
+        command.env_clear().env("HOME", self.path("home")).env("A2A_HUB_STOP_DRAIN_MS", "0");
         command.envs(env::var_os("PATH").map(|path| ("PATH", path))).envs(self.env.iter().cloned());
         let log = OpenOptions::new().create(true).append(true).open(self.path("hub.log"))?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);

@@ -1,9 +1,15 @@
-//! What the operator set: a TOML file, with defaults for what it leaves out. The one place that reads the environment.
+//! What the operator set: a file, the environment and the command line, with defaults for what they leave out. The one
+//! place that reads the environment.
+
+mod layers;
+mod names;
+
+pub use layers::{Flag, Origin, Settings};
 
 use a2a_hub_core::{breaker, grant::Grant, quota};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::Limits;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs, io,
@@ -18,12 +24,11 @@ pub const DEFAULT_SOCKET: &str = "/tmp/a2a-hub.sock";
 /// The longest that a pause of the hub's own can be: longer ones are a slip.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// The settings, as the file says them.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// The settings.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where the hub keeps what outlives it: tasks, plugins, its log. By default `~/.a2a-hub`.
-    #[serde(alias = "dataDir")]
     pub data_dir: Option<PathBuf>,
     /// The unix socket.
     pub socket: Socket,
@@ -31,6 +36,8 @@ pub struct Config {
     pub http: Http,
     /// What is logged, and how.
     pub logging: Logging,
+    /// How the hub stops.
+    pub stop: Stop,
     /// Directories that agents with the process capability may work in, unless their own settings name others.
     pub workspaces: Vec<PathBuf>,
     /// Settings of single agents.
@@ -50,7 +57,7 @@ pub struct Config {
 }
 
 /// How long conversations are kept.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Contexts {
     /// A conversation in which nothing has happened for so many days is forgotten with its tasks; without it, none is.
@@ -58,7 +65,7 @@ pub struct Contexts {
 }
 
 /// How long tasks are kept that are over.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
     /// One that ended so many days ago is forgotten; without it, none is.
@@ -75,7 +82,7 @@ impl Default for Retention {
 }
 
 /// The unix socket.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Socket {
     /// Where it is.
@@ -91,7 +98,7 @@ impl Default for Socket {
 }
 
 /// The HTTP server.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
     /// Whether to serve HTTP.
@@ -116,7 +123,7 @@ impl Http {
 }
 
 /// How agents are asked how they are.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Health {
     /// How often, in milliseconds, give or take a tenth.
@@ -138,7 +145,7 @@ impl Health {
 }
 
 /// When an agent that fails is left alone, and for how long.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Breaker {
     /// How many tasks, or health checks, must fail one after the other.
@@ -168,7 +175,7 @@ impl Breaker {
 }
 
 /// What is logged, and how.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Logging {
     /// The least that is worth a line.
@@ -178,7 +185,7 @@ pub struct Logging {
 }
 
 /// How much a log line matters.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// For those who look for a fault.
@@ -192,8 +199,29 @@ pub enum Level {
     Error,
 }
 
+/// How the hub stops.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stop {
+    /// How long tasks that are at work may go on once the hub is told to stop, in milliseconds.
+    pub drain_ms: u64,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { drain_ms: 10_000 }
+    }
+}
+
+impl Stop {
+    /// How long tasks that are at work may go on.
+    pub fn drain(&self) -> Duration {
+        Duration::from_millis(self.drain_ms)
+    }
+}
+
 /// Settings of one agent.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
     /// Whether to load it.
@@ -262,7 +290,7 @@ impl AgentConfig {
 }
 
 /// What an agent may use up per task; what is left out is as [`Limits::default`].
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
     /// Memory, in MiB.
@@ -310,6 +338,29 @@ pub enum ConfigError {
         /// Where and what.
         why: Box<toml::de::Error>,
     },
+    /// Nothing is called that.
+    #[error("read {place}: no setting is called `{name}`; {hint}")]
+    Unknown {
+        /// What was to be set.
+        name: String,
+        /// Where.
+        place: String,
+        /// What it may have been meant to be.
+        hint: String,
+    },
+    /// A setting cannot have that value.
+    #[error("set `{key}` as {origin} says: {}", why.message())]
+    Value {
+        /// The setting.
+        key: String,
+        /// Who says so.
+        origin: Origin,
+        /// What is wrong with it.
+        why: Box<toml::de::Error>,
+    },
+    /// A variable cannot be read.
+    #[error("read the environment: {0} is not UTF-8; set it to text")]
+    NotText(String),
     /// There is no home directory to keep data in.
     #[error("find a place for the hub's data: HOME is not set; name one with --data-dir")]
     Homeless,
@@ -344,26 +395,9 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads `path`, or the default file if there is one.
-    pub fn read(path: Option<&Path>, data_dir: Option<&Path>) -> Result<Self, ConfigError> {
-        let default = match data_dir {
-            Some(dir) => dir.to_owned(),
-            None => default_data_dir()?,
-        };
-        let file = path.map_or_else(|| default.join("config.toml"), Path::to_owned);
-        let text = match fs::read_to_string(&file) {
-            Ok(text) => text,
-            Err(why) if path.is_none() && why.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(why) => return Err(ConfigError::Unreadable { path: file, why }),
-        };
-        let mut config: Self = toml::from_str(&text)
-            .map_err(|why| ConfigError::Toml { path: file, why: Box::new(why) })?;
-        if let Some(dir) = data_dir {
-            config.data_dir = Some(dir.to_owned());
-        }
-        config.data_dir.get_or_insert(default);
-        config.check()?;
-        Ok(config)
+    /// Where the hub keeps its data.
+    pub fn data_dir(&self) -> Result<&Path, ConfigError> {
+        self.data_dir.as_deref().ok_or(ConfigError::Homeless)
     }
 
     fn check(&self) -> Result<(), ConfigError> {
@@ -403,10 +437,26 @@ impl Config {
     }
 }
 
-/// `~/.a2a-hub`.
-pub fn default_data_dir() -> Result<PathBuf, ConfigError> {
-    let home = env::var_os("HOME").filter(|home| !home.is_empty()).ok_or(ConfigError::Homeless)?;
-    Ok(Path::new(&home).join(".a2a-hub"))
+impl Settings {
+    /// Reads `file`, or the default file if there is one, and puts the environment and the `flags` on top.
+    pub fn load(file: Option<PathBuf>, flags: &[Flag]) -> Result<Self, ConfigError> {
+        let ours =
+            env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"A2A_HUB_"));
+        let environment =
+            ours.map(|(name, value)| match (name.into_string(), value.into_string()) {
+                (Ok(name), Ok(value)) => Ok((name, value)),
+                (Ok(name), Err(_)) => Err(ConfigError::NotText(name)),
+                (Err(name), _) => Err(ConfigError::NotText(name.to_string_lossy().into_owned())),
+            });
+        let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        Self::read(file, &environment.collect::<Result<_, _>>()?, home.as_deref(), flags)
+    }
+}
+
+/// Whether the user asks for text without colours, as no-color.org has it, or has a terminal that knows none.
+pub fn is_colourless() -> bool {
+    let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+    is_set("NO_COLOR") || env::var_os("TERM").is_none_or(|term| term == "dumb")
 }
 
 /// The hub's own environment, read when a program is started: only what a grant passes on leaves it.
@@ -456,6 +506,16 @@ mod tests {
         let parrot = config.agent(&AgentId::parse("parrot").unwrap());
         assert_eq!(parrot.limits.limits().memory_bytes, 16 << 20);
         assert!(parrot.grant.unwrap().process.contains_key("git"));
+    }
+
+    #[test]
+    fn every_setting_is_documented() {
+        let readme = include_str!("../../../README.md");
+        let agent = ["agents", "any"].map(str::to_owned);
+        for key in names::all::<Config>(&[]).into_iter().chain(names::all::<Config>(&agent)) {
+            let key = key.join(".").replace("agents.any", "agents.<id>");
+            assert!(readme.contains(&format!("`{key}`")), "README.md: add `{key}`");
+        }
     }
 
     #[test]

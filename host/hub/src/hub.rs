@@ -18,7 +18,13 @@ use a2a_hub_protocol::{
     task::{Task, TaskState},
 };
 use serde_json::{Map, Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::time::Instant;
 
 /// How old an agent's last word on its health may be when somebody asks for it.
@@ -33,6 +39,7 @@ pub struct Hub {
     tasks: Tasks,
     events: Events,
     started: Instant,
+    closed: Arc<AtomicBool>,
 }
 
 /// What an operation comes to.
@@ -60,7 +67,13 @@ impl Hub {
         tasks: Tasks,
         events: Events,
     ) -> Self {
-        Self { agents, plugins, contexts, tasks, events, started: Instant::now() }
+        let (started, closed) = (Instant::now(), Arc::default());
+        Self { agents, plugins, contexts, tasks, events, started, closed }
+    }
+
+    /// Takes no new tasks from now on. Those there are can still be asked for, answered and cancelled.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
     }
 
     /// Carries out an operation.
@@ -164,6 +177,11 @@ impl Hub {
         }
         if let Some(task) = message.task_id.clone() {
             return self.tasks.answer(&task, message).await;
+        }
+        if self.closed.load(Ordering::Relaxed) {
+            let why = "the hub is stopping and takes no new tasks; `a2a-hub start` starts it again";
+            return Err(A2aError::new(ErrorKind::AgentUnavailable, why)
+                .with(json!({ "reason": "stopping" })));
         }
         let agent = self.agent(agent)?;
         agent.admit().map_err(|why| unavailable(&why))?;

@@ -1,12 +1,34 @@
-//! The hub's own log: one line an event, on standard error.
+//! The hub's own log: one line an event, on standard error, which is a file when the hub is in the background.
 
 use crate::config::{Level, Logging};
-use std::time::Duration;
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{EnvFilter, fmt};
 
-/// Starts logging; `verbose` shows everything.
-pub fn start(logging: Logging, verbose: bool) {
+/// The log of a hub in the background, in its data directory.
+pub const LOG_FILE: &str = "hub.log";
+
+/// A log that is larger gives way to a new one when a hub starts; the one before it is kept.
+const MAX_LOG: u64 = 10 << 20;
+
+/// Opens the log of a hub in the background, for this user only.
+pub fn open_log(data_dir: &Path) -> io::Result<(PathBuf, File)> {
+    let path = data_dir.join(LOG_FILE);
+    if fs::metadata(&path).is_ok_and(|log| log.len() > MAX_LOG) {
+        fs::rename(&path, data_dir.join("hub.log.old"))?;
+    }
+    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
+    Ok((path, log))
+}
+
+/// Starts logging.
+pub fn start(logging: Logging) {
     let level = match logging.level {
         Level::Debug => LevelFilter::DEBUG,
         Level::Info => LevelFilter::INFO,
@@ -14,9 +36,8 @@ pub fn start(logging: Logging, verbose: bool) {
         Level::Error => LevelFilter::ERROR,
     };
     // Libraries speak up from warnings on, however much of ours is shown.
-    let ours = if verbose { LevelFilter::DEBUG } else { level };
-    let filter = EnvFilter::new(format!("warn,a2a_hub={ours},a2a_hub_sandbox={ours}"));
-    let lines = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let filter = EnvFilter::new(format!("warn,a2a_hub={level},a2a_hub_sandbox={level}"));
+    let lines = fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false);
     // A second start in one process, as in tests, keeps the first.
     let _ =
         if logging.pretty { lines.try_init() } else { lines.json().flatten_event(true).try_init() };
@@ -38,4 +59,23 @@ pub fn timestamp_in(after: Duration) -> String {
 pub fn timestamp_before(age: Duration) -> String {
     let then = jiff::Timestamp::now().checked_sub(age).unwrap_or(jiff::Timestamp::MIN);
     format!("{then:.3}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_log_gives_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let size = || fs::metadata(dir.path().join(LOG_FILE)).unwrap().len();
+        let (_, log) = open_log(dir.path()).unwrap();
+        log.set_len(MAX_LOG).unwrap();
+        open_log(dir.path()).unwrap();
+        assert_eq!(size(), MAX_LOG, "it is large enough, and not too large");
+        log.set_len(MAX_LOG + 1).unwrap();
+        open_log(dir.path()).unwrap();
+        assert_eq!(size(), 0);
+        assert!(dir.path().join("hub.log.old").exists());
+    }
 }

@@ -1,20 +1,43 @@
 //! The command line: starts and stops the hub, and talks to it as any other client does.
 
+mod agent;
 mod client;
+mod contexts;
+mod doctor;
+mod files;
+mod follow;
+mod logs;
+mod manual;
+mod render;
 mod run;
 mod send;
+mod settings;
 mod show;
 mod start;
+mod stop;
+mod tasks;
+mod terminal;
 
-use crate::config::{Config, DEFAULT_SOCKET};
+use crate::config::{ConfigError, Flag, Settings};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use client::Client;
+use serde_json::Value;
 use std::{
     io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
 };
 
-/// What the program returns: documented in the README.
+/// What `--help` and the manual end with.
+const EXIT_CODES: &str = "\
+Exit status:
+  0    it was done
+  1    the task failed, or was rejected or cancelled by somebody else
+  2    the command, the configuration or the hub is at fault
+  3    the task waits for an answer or a login
+  130  Ctrl-C: the task was cancelled";
+
+/// What the program returns: documented in the README, and in [`EXIT_CODES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
     /// It was done.
@@ -31,7 +54,7 @@ enum Exit {
 
 /// Hosts A2A agents as sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
-#[command(name = "a2a-hub", version, max_term_width = 100)]
+#[command(name = "a2a-hub", version, max_term_width = 100, after_long_help = EXIT_CODES)]
 struct CommandLine {
     #[command(flatten)]
     global: Global,
@@ -42,14 +65,14 @@ struct CommandLine {
 #[derive(Clone, Debug, Args)]
 struct Global {
     /// Unix socket of the hub [default: the configuration's, or /tmp/a2a-hub.sock]
-    #[arg(long, global = true, env = "A2A_HUB_SOCKET", value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[arg(long, global = true, value_name = "PATH")]
+    socket: Option<String>,
     /// Configuration file [default: config.toml in the data directory]
-    #[arg(long, global = true, env = "A2A_HUB_CONFIG", value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH")]
     config: Option<PathBuf>,
     /// Where the hub keeps its data [default: ~/.a2a-hub]
-    #[arg(long, global = true, env = "A2A_HUB_DATA_DIR", value_name = "PATH")]
-    data_dir: Option<PathBuf>,
+    #[arg(long, global = true, value_name = "PATH")]
+    data_dir: Option<String>,
     /// How to print
     #[arg(long, global = true, value_enum, default_value_t = Format::Pretty)]
     format: Format,
@@ -70,8 +93,8 @@ enum Format {
 enum Command {
     /// Start the hub
     Start(start::Start),
-    /// Stop the hub
-    Stop,
+    /// Stop the hub: tasks at work get some time, and no new ones are taken
+    Stop(stop::Stop),
     /// Tell how the hub is
     Status,
     /// List the agents
@@ -80,8 +103,35 @@ enum Command {
         #[arg(long)]
         health: bool,
     },
+    /// Show one agent, let one in or go, or load it anew
+    #[command(subcommand)]
+    Agent(agent::Agent),
     /// Send a message to an agent and print the answer
     Send(send::Send),
+    /// List the tasks
+    Tasks(tasks::Tasks),
+    /// Show, cancel or watch one task
+    #[command(subcommand)]
+    Task(tasks::Task),
+    /// List the conversations, show one, or forget one
+    Contexts(contexts::Contexts),
+    /// Print what the hub in the background logged
+    Logs(logs::Logs),
+    /// Print the settings and where they come from, or check them
+    #[command(subcommand)]
+    Config(settings::Command),
+    /// Find out what is wrong, and say what would mend it
+    Doctor,
+    /// Print a script that has a shell complete this command line
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page: `a2a-hub man | man -l -`
+    Man {
+        /// Of this command only
+        command: Option<String>,
+    },
 }
 
 /// Reads the command line and does what it says.
@@ -106,33 +156,43 @@ pub fn run() -> ExitCode {
 fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
     match command {
         Command::Start(start) => start::start(global, &start),
-        Command::Stop => start::stop(global),
+        Command::Stop(stop) => stop::stop(global, &stop),
         Command::Status => show::status(global),
         Command::Agents { health } => show::agents(global, health),
+        Command::Agent(agent) => agent::agent(global, &agent),
         Command::Send(send) => send::send(global, send),
+        Command::Tasks(tasks) => tasks::tasks(global, &tasks),
+        Command::Task(task) => tasks::task(global, &task),
+        Command::Contexts(contexts) => contexts::contexts(global, &contexts),
+        Command::Logs(logs) => logs::logs(global, &logs),
+        Command::Config(command) => settings::config(global, &command),
+        Command::Doctor => doctor::doctor(global),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { command } => manual::man(command.as_deref()),
     }
 }
 
 impl Global {
-    fn read_config(&self) -> Result<Config, crate::config::ConfigError> {
-        let mut config = Config::read(self.config.as_deref(), self.data_dir.as_deref())?;
-        if let Some(socket) = &self.socket {
-            config.socket.path.clone_from(socket);
-        }
-        Ok(config)
+    /// The configuration, with what the command line says on top; `flags` are the command's own.
+    fn settings(&self, mut flags: Vec<Flag>) -> Result<Settings, ConfigError> {
+        let mut flag = |name, key, value: Option<&str>| {
+            flags.extend(value.map(|value| Flag { name, key, value: value.into() }));
+        };
+        flag("--socket", &["socket", "path"], self.socket.as_deref());
+        flag("--data-dir", &["data_dir"], self.data_dir.as_deref());
+        flag("--verbose", &["logging", "level"], self.verbose.then_some("debug"));
+        Settings::load(self.config.clone(), &flags)
     }
 
-    /// Where the hub listens. A client needs no configuration to find it at its default.
-    fn socket_path(&self) -> anyhow::Result<PathBuf> {
-        if let Some(socket) = &self.socket {
-            return Ok(socket.clone());
-        }
-        match self.read_config() {
-            Ok(config) => Ok(config.socket.path),
-            Err(crate::config::ConfigError::Homeless) => Ok(DEFAULT_SOCKET.into()),
-            Err(why) => Err(why.into()),
-        }
+    /// Where the hub listens.
+    fn socket_path(&self) -> Result<PathBuf, ConfigError> {
+        Ok(self.settings(Vec::new())?.config.socket.path)
     }
+}
+
+/// Asks the hub one thing.
+fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
+    block_on(async { Client::connect(global).await?.call(method, params).await })
 }
 
 /// Runs what waits, on this thread.

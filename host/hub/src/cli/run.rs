@@ -12,9 +12,10 @@ use crate::{
     tasks::{Recovered, Tasks},
     transport::{Desk, Http, Unix},
 };
+use a2a_hub_protocol::id::TaskId;
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use anyhow::Context as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     fs, io,
     net::SocketAddr,
@@ -23,21 +24,27 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{signal::unix::SignalKind, time::timeout};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::{sleep, timeout},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How long a program may take to end after it was asked to; a CLI writes its session down meanwhile.
 const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
 
-/// How long the hub waits at its end for tasks, clients and programs.
+/// How long the hub waits at its end for clients, programs and tasks that it cut off.
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
 /// The file in the data directory that says where a running hub is.
 pub(super) const RUN_FILE: &str = "run.json";
 
+/// The file in the data directory that says what the last hub cut off when it stopped.
+pub(super) const STOPPED_FILE: &str = "stopped.json";
+
 /// Runs the hub until it is told to stop.
 pub(super) async fn run(config: Config) -> anyhow::Result<()> {
-    let dir = config.data_dir.clone().context("there is no data directory")?;
+    let dir = config.data_dir()?.to_owned();
     let storage = Arc::new(SqliteStorage::open(&dir).context("open the hub's store")?);
     let left = Supervisor::sweep_leftovers(&dir);
     if left > 0 {
@@ -79,7 +86,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     plugins.clone().watch(&running, stop.clone());
     contexts.watch(&running, stop.clone());
     let hub = Hub::new(agents.clone(), plugins, contexts, tasks.clone(), events.clone());
-    let desk = Desk::new(hub, config.max_streams());
+    let desk = Desk::new(hub.clone(), config.max_streams());
     let at = http.as_ref().map(Http::address);
     if let Some(http) = http {
         let token = Token::open(&dir)?;
@@ -93,15 +100,29 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     if let Some(unix) = unix {
         running.spawn(unix.serve(desk, stop.clone()));
     }
+    let mut signals = Signals::new()?;
     let _announced = Announced::new(&dir, &config, at).context("say where the hub is")?;
     tracing::info!(socket = %config.socket.path.display(), http = ?at, "the hub is up");
 
-    told_to_stop().await?;
-    tracing::info!("the hub is going down");
+    signals.next().await;
+    hub.close();
+    let patience = config.stop.drain();
+    tracing::info!(?patience, "the hub is going down; a second signal ends tasks at once");
+    tokio::select! {
+        idle = tasks.idle() => idle.context("wait for the tasks at work")?,
+        () = sleep(patience) => {}
+        () = signals.next() => {}
+    }
     stop.cancel();
     running.close();
     let down = async {
-        tasks.shutdown().await;
+        let cut = tasks.shutdown().await;
+        if !cut.is_empty() {
+            tracing::warn!(tasks = ?cut, "tasks were cut off");
+        }
+        if let Err(why) = stopped(&dir, &cut) {
+            tracing::warn!(%why, "cannot write down which tasks were cut off");
+        }
         events.close();
         agents.shutdown().await;
         supervisor.shutdown().await;
@@ -124,14 +145,38 @@ async fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
     Ok(Some(bound))
 }
 
-async fn told_to_stop() -> io::Result<()> {
-    let mut terminate = tokio::signal::unix::signal(SignalKind::terminate())?;
-    let mut interrupt = tokio::signal::unix::signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// What tells a hub to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
+        Ok(Self { terminate: signal(terminate)?, interrupt: signal(interrupt)? })
     }
-    Ok(())
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Writes down which tasks were cut off, for whoever told the hub to stop.
+fn stopped(dir: &Path, cut: &[TaskId]) -> io::Result<()> {
+    write_whole(&dir.join(STOPPED_FILE), &json!({ "pid": std::process::id(), "cut": cut }))
+}
+
+/// Renamed into place: nobody reads half of it.
+fn write_whole(file: &Path, value: &Value) -> io::Result<()> {
+    let new = file.with_extension("new");
+    let mut options = fs::OpenOptions::new();
+    let written = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    serde_json::to_writer(written, value)?;
+    fs::rename(&new, file)
 }
 
 /// The file that says where the hub is, as long as it runs.
@@ -145,12 +190,7 @@ impl Announced {
             "http": http.map(|at| at.to_string()),
             "socket": config.socket.enabled.then_some(&config.socket.path),
         });
-        // Renamed into place: nobody reads half of it.
-        let new = dir.join("run.json.new");
-        let mut options = fs::OpenOptions::new();
-        let written = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        serde_json::to_writer(written, &text)?;
-        fs::rename(&new, &file)?;
+        write_whole(&file, &text)?;
         Ok(Self(file))
     }
 }

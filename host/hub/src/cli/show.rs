@@ -1,6 +1,10 @@
 //! `status` and `agents`: what the hub tells of itself.
 
-use super::{Exit, Format, Global, block_on, client::Client, print};
+use super::{
+    Exit, Format, Global, ask, print,
+    render::{Paint, duration, list, text},
+    terminal::paint,
+};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -9,7 +13,8 @@ pub(super) fn status(global: &Global) -> anyhow::Result<Exit> {
     match global.format {
         Format::Json => print(&format!("{status}\n"))?,
         Format::Pretty => {
-            print(&status_text(&status, &global.socket_path()?.display().to_string())?)?;
+            let socket = global.socket_path()?.display().to_string();
+            print(&status_text(&status, &socket, paint())?)?;
         }
     }
     Ok(Exit::Done)
@@ -21,25 +26,13 @@ pub(super) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
         Format::Json => print(&format!("{agents}\n"))?,
         Format::Pretty => {
             let status = ask(global, "hub/status", json!({}))?;
-            print(&agents_text(&agents, &status["rejectedPlugins"])?)?;
+            print(&agents_text(&agents, &status["rejectedPlugins"], paint())?)?;
         }
     }
     Ok(Exit::Done)
 }
 
-fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
-    block_on(async { Client::connect(global).await?.call(method, params).await })
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn status_text(status: &Value, socket: &str) -> Result<String, std::fmt::Error> {
+fn status_text(status: &Value, socket: &str, paint: Paint) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
     let seconds = status["uptime"].as_u64().unwrap_or_default() / 1000;
     writeln!(out, "hub {} on {socket}, up for {}", text(&status["version"]), duration(seconds))?;
@@ -50,14 +43,19 @@ fn status_text(status: &Value, socket: &str) -> Result<String, std::fmt::Error> 
         status["healthy"], status["degraded"], status["unhealthy"], status["unknown"]
     )?;
     for agent in list(&status["agents"]) {
-        let (id, status) = (text(&agent["id"]), text(&agent["status"]));
-        writeln!(out, "  {id:<20} {status:<10} {}", text(&agent["name"]))?;
+        let (id, status) = (text(&agent["id"]), format!("{:<10}", text(&agent["status"])));
+        writeln!(out, "  {id:<20} {} {}", paint.state(&status), text(&agent["name"]))?;
     }
     rejected_text(&mut out, &status["rejectedPlugins"])?;
     Ok(out)
 }
 
-fn agents_text(agents: &Value, rejected: &Value) -> Result<String, std::fmt::Error> {
+/// The agents, and what of the plugins folder is not one.
+pub(super) fn agents_text(
+    agents: &Value,
+    rejected: &Value,
+    paint: Paint,
+) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
     if list(agents).is_empty() {
         writeln!(
@@ -69,9 +67,10 @@ fn agents_text(agents: &Value, rejected: &Value) -> Result<String, std::fmt::Err
     for agent in list(agents) {
         let health = &agent["health"];
         let version = health["version"].as_str().map(|v| format!(" ({v})")).unwrap_or_default();
-        let status = health["status"].as_str().map(|s| format!("{s}{version}")).unwrap_or_default();
-        let source = text(&agent["source"]);
-        writeln!(out, "{:<18} {status:<24} {source}", text(&agent["id"]))?;
+        let (status, source) = (text(&health["status"]), text(&agent["source"]));
+        let pad = 24_usize.saturating_sub(status.len());
+        let status = paint.state(status);
+        writeln!(out, "{:<18} {status}{version:<pad$} {source}", text(&agent["id"]))?;
         writeln!(out, "    {}", text(&agent["card"]["description"]))?;
         if let Some(why) = health["errorMessage"].as_str() {
             writeln!(out, "    {why}")?;
@@ -99,14 +98,6 @@ fn rejected_text(out: &mut String, rejected: &Value) -> std::fmt::Result {
     Ok(())
 }
 
-fn duration(seconds: u64) -> String {
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,7 +110,7 @@ mod tests {
             {"id": "parrot", "source": "parrot.wasm", "card": {"description": "Says it again."}, "notGranted": ["git"]},
         ]);
         let rejected = json!([{"file": "x.wasm", "error": "it is not WebAssembly"}]);
-        insta::assert_snapshot!(agents_text(&agents, &rejected).unwrap(), @r"
+        insta::assert_snapshot!(agents_text(&agents, &rejected, Paint(false)).unwrap(), @r"
         claude-code        degraded (2.1.329)       built-in
             Anthropic's coding agent.
             not logged in
@@ -135,7 +126,7 @@ mod tests {
     fn status_as_people_see_it() {
         let status = json!({"version": "0.1.0", "uptime": 3_720_000, "activeTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
             "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy"}]});
-        insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock").unwrap(), @r"
+        insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock", Paint(false)).unwrap(), @r"
         hub 0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
         tasks   1 active, 5 in all
         agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet

@@ -1,8 +1,8 @@
-//! `start` and `stop`: the hub in the foreground, in the background, and no more.
+//! `start`: the hub in the foreground, or in the background.
 
-use super::{Exit, Format, Global, block_on, client::Client, note, print, run};
+use super::{Exit, Format, Global, block_on, client::Client, print, run};
 use crate::{
-    config::Config,
+    config::{Flag, Settings},
     process::daemon::{self, Background},
     telemetry,
 };
@@ -11,9 +11,9 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::{
     ffi::OsString,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File},
     io::{Read as _, Seek as _, SeekFrom},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -21,9 +21,6 @@ use tokio::time::{Instant, sleep};
 
 /// How long a hub may take to be up: the first start compiles the components it brings along.
 const START_DEADLINE: Duration = Duration::from_secs(60);
-
-/// How long a hub may take to stop; it gives up on what hangs before that.
-const STOP_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How often it is looked whether the hub is up.
 const LOOK: Duration = Duration::from_millis(10);
@@ -34,7 +31,7 @@ pub(super) struct Start {
     #[arg(long)]
     foreground: bool,
     /// Serve HTTP on this port; 0 takes a free one [default: 8080]
-    #[arg(long, value_name = "PORT", env = "A2A_HUB_HTTP_PORT", conflicts_with = "no_http")]
+    #[arg(long, value_name = "PORT", conflicts_with = "no_http")]
     http_port: Option<u16>,
     /// Do not serve HTTP
     #[arg(long)]
@@ -49,28 +46,35 @@ pub(super) struct Start {
 }
 
 pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
-    let config = settings(global, start)?;
+    let settings = settings(global, start)?;
     if !start.foreground {
-        return block_on(in_background(global, start, &config));
+        return block_on(in_background(global, start, &settings));
     }
     if start.detached {
         daemon::leave_terminal();
     }
-    telemetry::start(config.logging, global.verbose);
+    telemetry::start(settings.config.logging);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run::run(config))?;
+    runtime.block_on(run::run(settings.config))?;
     // What was cut off must not hold up the end.
     runtime.shutdown_background();
     Ok(Exit::Done)
 }
 
-/// The configuration, with what the command line says on top.
-fn settings(global: &Global, start: &Start) -> anyhow::Result<Config> {
-    let mut config = global.read_config()?;
-    if let Some(port) = start.http_port {
-        config.http.port = port;
-    }
-    config.http.enabled &= !start.no_http;
+/// The configuration, with what the command line says on top and no path that depends on the current directory.
+fn settings(global: &Global, start: &Start) -> anyhow::Result<Settings> {
+    let port = start.http_port.map(|port| Flag {
+        name: "--http-port",
+        key: &["http", "port"],
+        value: i64::from(port).into(),
+    });
+    let no_http = start.no_http.then(|| Flag {
+        name: "--no-http",
+        key: &["http", "enabled"],
+        value: false.into(),
+    });
+    let mut settings = global.settings(port.into_iter().chain(no_http).collect())?;
+    let config = &mut settings.config;
     config.workspaces.extend(start.workspaces.iter().cloned());
     if config.workspaces.is_empty() {
         config.workspaces.push(std::env::current_dir().context("find the current directory")?);
@@ -79,34 +83,36 @@ fn settings(global: &Global, start: &Start) -> anyhow::Result<Config> {
         let found = fs::canonicalize(&workspace);
         *workspace = found.with_context(|| format!("use the workspace {}", workspace.display()))?;
     }
-    if let Some(dir) = &mut config.data_dir {
-        *dir = std::path::absolute(&dir)?;
-    }
+    config.data_dir = Some(std::path::absolute(config.data_dir()?)?);
     config.socket.path = std::path::absolute(&config.socket.path)?;
     if !config.socket.enabled && !config.http.enabled {
         bail!("start the hub: with neither the socket nor HTTP, nobody could talk to it");
     }
-    Ok(config)
+    Ok(settings)
 }
 
-async fn in_background(global: &Global, start: &Start, config: &Config) -> anyhow::Result<Exit> {
+async fn in_background(
+    global: &Global,
+    start: &Start,
+    settings: &Settings,
+) -> anyhow::Result<Exit> {
+    let config = &settings.config;
     if Client::to(&config.socket.path).await.is_ok() {
         bail!("start the hub: one is running already; `a2a-hub stop` stops it");
     }
-    let dir = config.data_dir.clone().context("there is no data directory")?;
-    DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-    let log_path = dir.join("hub.log");
-    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&log_path)?;
+    let dir = config.data_dir()?;
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let (log_path, log) = telemetry::open_log(dir).context("open the hub's log")?;
     let said_before = log.metadata()?.len();
     let exe = std::env::current_exe().context("find this program")?;
-    let mut hub = Background::start(&exe, &arguments(global, start, config, &dir), log)?;
+    let mut hub = Background::start(&exe, &arguments(global, start, settings, dir), log)?;
     let deadline = Instant::now() + START_DEADLINE;
     let announced = loop {
         if let Some(status) = hub.ended()? {
             let why = tail(&log_path, said_before)?;
             bail!("start the hub: it ended at once ({status})\n{}", why.trim_end());
         }
-        if let Some(run) = announced(&dir, hub.id()) {
+        if let Some(run) = announced(dir, hub.id()) {
             break run;
         }
         if Instant::now() > deadline {
@@ -129,18 +135,18 @@ async fn in_background(global: &Global, start: &Start, config: &Config) -> anyho
     Ok(Exit::Done)
 }
 
-fn arguments(global: &Global, start: &Start, config: &Config, dir: &Path) -> Vec<OsString> {
+fn arguments(global: &Global, start: &Start, settings: &Settings, dir: &Path) -> Vec<OsString> {
     let mut args: Vec<OsString> = vec!["start".into(), "--foreground".into(), "--detached".into()];
     let mut option = |name: &str, value: &Path| args.extend([name.into(), value.into()]);
     option("--data-dir", dir);
-    option("--socket", &config.socket.path);
-    if let Some(file) = &global.config {
+    option("--socket", &settings.config.socket.path);
+    if let Some(file) = &settings.file {
         option("--config", file);
     }
     if let Some(port) = start.http_port {
         option("--http-port", Path::new(&port.to_string()));
     }
-    for workspace in &config.workspaces {
+    for workspace in &settings.config.workspaces {
         option("--workspace", workspace);
     }
     args.extend(start.no_http.then(|| "--no-http".into()));
@@ -162,24 +168,4 @@ fn tail(log: &Path, from: u64) -> anyhow::Result<String> {
     let mut text = String::new();
     log.take(16 << 10).read_to_string(&mut text)?;
     Ok(text)
-}
-
-pub(super) fn stop(global: &Global) -> anyhow::Result<Exit> {
-    block_on(async {
-        let mut client = Client::connect(global).await?;
-        let pid = client.pid.context("find the hub's process")?;
-        let status = client.call("hub/status", json!({})).await?;
-        drop(client);
-        if !daemon::terminate(pid, STOP_PATIENCE).await.context("stop the hub")? {
-            bail!("stop the hub: process {pid} is still there after {STOP_PATIENCE:?}");
-        }
-        if let Some(cut @ 1..) = status["activeTasks"].as_u64() {
-            note(&format!("{cut} running task(s) were cut off; they are kept as failed"));
-        }
-        match global.format {
-            Format::Json => print(&format!("{}\n", json!({ "stopped": pid })))?,
-            Format::Pretty => print("the hub is stopped\n")?,
-        }
-        Ok(Exit::Done)
-    })
 }

@@ -53,7 +53,7 @@ pub fn leave_terminal() {
     let _ = rustix::process::setsid();
 }
 
-/// Asks the process `pid` to end and waits until it has; false if it has not within `patience`.
+/// Asks the process `pid` to end, and waits until it has; false if it has not within `patience`.
 pub async fn terminate(pid: i32, patience: Duration) -> io::Result<bool> {
     let Some(pid) = Pid::from_raw(pid) else { return Err(io::ErrorKind::InvalidInput.into()) };
     match rustix::process::kill_process(pid, Signal::TERM) {

@@ -30,6 +30,7 @@ mod child;
 pub mod daemon;
 mod launch;
 mod minder;
+pub mod probe;
 mod proc;
 mod supervisor;
 mod tree;

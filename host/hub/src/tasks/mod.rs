@@ -41,6 +41,9 @@ use turns::{Admitted, Turns};
 /// Orders a task takes before those who give them must wait.
 const COMMANDS: usize = 8;
 
+/// How often it is looked whether tasks are still at work, when the hub waits for that.
+const LOOK: Duration = Duration::from_millis(25);
+
 /// Starts tasks, finds them, and waits for them at the end. Cheap to clone.
 #[derive(Clone)]
 pub struct Tasks {
@@ -260,15 +263,31 @@ impl Tasks {
         self.storage.counts().await
     }
 
-    /// Stops all tasks and waits until they are in the log.
-    pub async fn shutdown(&self) {
-        let live: Vec<_> = self.live().values().cloned().collect();
-        for task in live {
+    /// Waits until no task is at work. Those that wait for their client are left to wait: that may take days.
+    pub async fn idle(&self) -> Result<(), StorageError> {
+        for state in [TaskState::Submitted, TaskState::Working] {
+            let one = HeadFilter { state: Some(state), limit: 1, ..HeadFilter::default() };
+            while !self.storage.heads(one.clone()).await?.is_empty() {
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops all tasks, waits until they are in the log, and tells which they were.
+    pub async fn shutdown(&self) -> Vec<TaskId> {
+        let live: Vec<_> =
+            self.live().iter().map(|(id, task)| (id.clone(), task.clone())).collect();
+        let mut cut = Vec::new();
+        for (id, task) in live {
             // One that has just ended needs no order.
-            let _ = task.commands.send(Command::Shutdown).await;
+            if task.commands.send(Command::Shutdown).await.is_ok() {
+                cut.push(id);
+            }
         }
         self.actors.close();
         self.actors.wait().await;
+        cut
     }
 
     fn find(&self, id: &TaskId) -> Option<Live> {

@@ -1,0 +1,61 @@
+//! `agent`: one agent of the hub, shown, let in, let go, loaded anew.
+
+use super::{Exit, Format, Global, ask, print, show::agents_text, terminal::paint};
+use anyhow::Context as _;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::{fs, path::PathBuf};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Agent {
+    /// Show an agent: what it says of itself and how it is
+    Show {
+        /// The agent, as `a2a-hub agents` lists it
+        id: String,
+    },
+    /// Let a component join
+    Register {
+        /// What the agent is to be called
+        id: String,
+        /// The component
+        path: PathBuf,
+    },
+    /// Let an agent go
+    Deregister {
+        /// The agent, as `a2a-hub agents` lists it
+        id: String,
+    },
+    /// Load an agent's component anew
+    Reload {
+        /// The agent, as `a2a-hub agents` lists it
+        id: String,
+    },
+}
+
+pub(super) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
+    let of = |id: &str| json!({ "agentId": id });
+    let (answer, said) = match agent {
+        Agent::Show { id } => {
+            let agent = ask(global, "hub/agents/get", of(id))?;
+            let shown = agents_text(&json!([agent]), &Value::Null, paint())?;
+            (agent, shown)
+        }
+        Agent::Register { id, path } => {
+            let found = fs::canonicalize(path);
+            let path = found.with_context(|| format!("register {}", path.display()))?;
+            let params = json!({ "agentId": id, "path": path });
+            (ask(global, "hub/agents/register", params)?, format!("agent {id} joined\n"))
+        }
+        Agent::Deregister { id } => {
+            (ask(global, "hub/agents/deregister", of(id))?, format!("agent {id} left\n"))
+        }
+        Agent::Reload { id } => {
+            (ask(global, "hub/agents/reload", of(id))?, format!("agent {id} is loaded anew\n"))
+        }
+    };
+    match global.format {
+        Format::Json => print(&format!("{answer}\n"))?,
+        Format::Pretty => print(&said)?,
+    }
+    Ok(Exit::Done)
+}

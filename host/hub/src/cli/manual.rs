@@ -1,0 +1,57 @@
+//! `man` and `completions`: the command line, told to other programs.
+
+use super::{CommandLine, EXIT_CODES, Exit, print};
+use anyhow::Context as _;
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+pub(super) fn completions(shell: Shell) -> anyhow::Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut CommandLine::command(), "a2a-hub", &mut script);
+    print(&String::from_utf8(script)?)?;
+    Ok(Exit::Done)
+}
+
+pub(super) fn man(command: Option<&str>) -> anyhow::Result<Exit> {
+    print(&page(command)?)?;
+    Ok(Exit::Done)
+}
+
+/// The manual page of the program, or of one of its commands.
+fn page(command: Option<&str>) -> anyhow::Result<String> {
+    let mut described = CommandLine::command();
+    described.build();
+    if let Some(name) = command {
+        let found = described.find_subcommand(name).cloned();
+        described =
+            found.with_context(|| format!("describe `{name}`: there is no such command"))?;
+        described = described.display_name(format!("a2a-hub-{name}"));
+    }
+    // The manual has a section for what the help ends with.
+    let manual = clap_mangen::Man::new(described.after_long_help(None::<&str>));
+    let mut page = Vec::new();
+    manual.render(&mut page)?;
+    let mut page = String::from_utf8(page)?;
+    page.push_str(".SH EXIT STATUS\n");
+    for (code, meaning) in EXIT_CODES.lines().skip(1).filter_map(|line| line.trim().split_once(' '))
+    {
+        page.push_str(&format!(".TP\n{code}\n{}\n", meaning.trim()));
+    }
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_tells_commands_and_exit_codes() {
+        let whole = page(None).unwrap();
+        for told in ["a2a\\-hub\\-doctor(1)", ".SH EXIT STATUS\n.TP\n0\nit was done\n", "\n130\n"] {
+            assert!(whole.contains(told), "{told}: {whole}");
+        }
+        let send = page(Some("send")).unwrap();
+        assert!(send.contains("\\-\\-file"), "{send}");
+        assert!(page(Some("fly")).is_err());
+    }
+}

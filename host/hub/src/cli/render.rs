@@ -1,0 +1,130 @@
+//! What the hub says as text for people: pieces that several commands share.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// The width that lines are kept within where they can be cut.
+const WIDTH: usize = 100;
+
+/// Whether words are coloured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paint(pub(super) bool);
+
+impl Paint {
+    /// A state, a health or a verdict, in the colour of how good it is. It may be padded.
+    pub(super) fn state(self, padded: &str) -> String {
+        let colour = match padded.trim_end() {
+            "completed" | "healthy" | "ok" => 32,
+            "failed" | "rejected" | "unhealthy" | "fail" | "ERROR" => 31,
+            "input-required" | "auth-required" | "degraded" | "warn" | "WARN" => 33,
+            "submitted" | "working" => 36,
+            "canceled" | "unknown" | "DEBUG" => 2,
+            _ => return padded.to_owned(),
+        };
+        self.code(colour, padded)
+    }
+
+    /// What matters less than what stands beside it.
+    pub(super) fn faint(self, text: &str) -> String {
+        self.code(2, text)
+    }
+
+    fn code(self, code: u8, text: &str) -> String {
+        if self.0 && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// The text of a JSON string; nothing of anything else.
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The elements of a JSON array; none of anything else.
+pub(super) fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The parts of a message or an artifact as text.
+pub(super) fn parts_text(parts: &Value) -> String {
+    list(parts).iter().map(part_text).collect()
+}
+
+/// A part as a line of text: what cannot be shown is named.
+fn part_text(part: &Value) -> String {
+    match part["kind"].as_str() {
+        Some("text") => text(&part["text"]).to_owned(),
+        Some("data") => format!("{}\n", part["data"]),
+        Some("file") => {
+            format!("[file {}]\n", part["file"]["name"].as_str().unwrap_or("without a name"))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The first line of `text`, cut where `used` columns leave no more room.
+pub(super) fn first_line(text: &str, used: usize) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let room = WIDTH.saturating_sub(used);
+    match line.char_indices().nth(room) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// How long something took.
+pub(super) fn duration(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// How long before `now` a timestamp lies: `5 min ago`, `3 days ago`.
+pub(super) fn ago(timestamp: &Value, now: Timestamp) -> String {
+    let Ok(then) = text(timestamp).parse::<Timestamp>() else { return String::new() };
+    match now.duration_since(then).as_secs() {
+        ..5 => "now".to_owned(),
+        seconds @ 5..60 => format!("{seconds} s ago"),
+        seconds @ 60..3600 => format!("{} min ago", seconds / 60),
+        seconds @ 3600..172_800 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn times_are_told_as_people_do() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let told = [
+            "2026-01-31T12:00:00.001Z",
+            "2026-01-31T11:59:50Z",
+            "2026-01-31T11:01:00Z",
+            "2026-01-30T11:00:00Z",
+            "2026-01-01T00:00:00Z",
+            "soon",
+        ];
+        let told = told.map(|then| ago(&json!(then), now)).join(", ");
+        insta::assert_snapshot!(told, @"now, 10 s ago, 59 min ago, 25 h ago, 30 days ago,");
+    }
+
+    #[test]
+    fn lines_are_cut_between_letters() {
+        assert_eq!(first_line("\n what?\nthat", 0), "what?");
+        assert_eq!(first_line("äöü", WIDTH - 2), "äö…");
+    }
+
+    #[test]
+    fn colours_are_for_terminals() {
+        assert_eq!(Paint(true).state("working  "), "\x1b[36mworking  \x1b[0m");
+        assert_eq!(Paint(false).state("working  "), "working  ");
+    }
+}

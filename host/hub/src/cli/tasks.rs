@@ -1,0 +1,194 @@
+//! `tasks` and `task`: what the hub has done and is doing.
+
+use super::{
+    Exit, Format, Global, ask, block_on,
+    client::Client,
+    follow::{OnInterrupt, Shown, follow},
+    print,
+    render::{Paint, ago, first_line, list, parts_text, text},
+    terminal::{Progress, paint},
+};
+use a2a_hub_protocol::task::TaskState;
+use clap::{Args, Subcommand, builder::PossibleValuesParser};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::fmt::{self, Write as _};
+
+#[derive(Debug, Args)]
+pub(super) struct Tasks {
+    /// Only those of this conversation
+    #[arg(long, value_name = "ID")]
+    context: Option<String>,
+    /// Only those in this state
+    #[arg(long, value_parser = PossibleValuesParser::new(TaskState::ALL.map(TaskState::name)))]
+    state: Option<String>,
+    /// At most so many, the newest first
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    limit: u32,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Task {
+    /// Show what was said and made
+    Show {
+        /// The task, as `a2a-hub tasks` lists it
+        id: String,
+    },
+    /// Stop a task
+    Cancel {
+        /// The task, as `a2a-hub tasks` lists it
+        id: String,
+    },
+    /// Print what goes on in a task until it ends; Ctrl-C leaves it alone
+    Watch {
+        /// The task, as `a2a-hub tasks` lists it
+        id: String,
+    },
+}
+
+pub(super) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
+    let params = json!({ "contextId": tasks.context, "state": tasks.state, "limit": tasks.limit });
+    let tasks = ask(global, "hub/tasks/list", params)?;
+    match global.format {
+        Format::Json => print(&format!("{tasks}\n"))?,
+        Format::Pretty => print(&tasks_text(&tasks, Timestamp::now(), paint())?)?,
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
+    match task {
+        Task::Show { id } => {
+            let task = ask(global, "tasks/get", json!({ "id": id }))?;
+            match global.format {
+                Format::Json => print(&format!("{task}\n"))?,
+                Format::Pretty => print(&task_text(&task, Timestamp::now(), paint())?)?,
+            }
+        }
+        Task::Cancel { id } => {
+            let task = ask(global, "tasks/cancel", json!({ "id": id }))?;
+            match global.format {
+                Format::Json => print(&format!("{task}\n"))?,
+                Format::Pretty => print(&format!("task {id} is cancelled\n"))?,
+            }
+        }
+        Task::Watch { id } => return watch(global, id),
+    }
+    Ok(Exit::Done)
+}
+
+fn watch(global: &Global, task: &str) -> anyhow::Result<Exit> {
+    block_on(async {
+        let mut client = Client::connect(global).await?;
+        let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
+        let mut shown = Shown::new(global.format, true);
+        // Nothing moves while one watches but the task itself.
+        let mut still = Progress::new(task, false);
+        let followed = follow(&mut client, id, &mut shown, &mut still, OnInterrupt::Leave).await;
+        shown.finish()?;
+        followed
+    })
+}
+
+/// Tasks, a line each.
+pub(super) fn tasks_text(
+    tasks: &Value,
+    now: Timestamp,
+    paint: Paint,
+) -> Result<String, fmt::Error> {
+    let mut out = String::new();
+    if list(tasks).is_empty() {
+        writeln!(out, "no tasks")?;
+    }
+    for task in list(tasks) {
+        let status = &task["status"];
+        let (id, state) = (text(&task["id"]), format!("{:<14}", text(&status["state"])));
+        let when = ago(&status["timestamp"], now);
+        let asked = parts_text(&list(&task["history"]).first().unwrap_or(&Value::Null)["parts"]);
+        let asked = first_line(&asked, id.len() + 31);
+        writeln!(out, "{id}  {}  {when:<11}  {asked}", paint.state(&state))?;
+    }
+    Ok(out)
+}
+
+fn task_text(task: &Value, now: Timestamp, paint: Paint) -> Result<String, fmt::Error> {
+    let (mut out, status) = (String::new(), &task["status"]);
+    let when = ago(&status["timestamp"], now);
+    writeln!(out, "task     {}", text(&task["id"]))?;
+    writeln!(out, "context  {}", text(&task["contextId"]))?;
+    writeln!(out, "state    {}, {when}", paint.state(text(&status["state"])))?;
+    if let Some(reason) = task["metadata"]["reason"].as_str() {
+        writeln!(out, "reason   {reason}")?;
+    }
+    let mut said = |who: &str, parts: &Value| {
+        let words = parts_text(parts);
+        write!(out, "\n{}\n", paint.faint(who))?;
+        words.trim_end().lines().try_for_each(|line| writeln!(out, "  {line}"))
+    };
+    for message in list(&task["history"]) {
+        said(if message["role"] == "user" { "you" } else { "agent" }, &message["parts"])?;
+    }
+    for artifact in list(&task["artifacts"]) {
+        said(&format!("made: {}", text(&artifact["name"])), &artifact["parts"])?;
+    }
+    let last = &status["message"];
+    let in_history = |message: &Value| message["messageId"] == last["messageId"];
+    if last.is_object() && !list(&task["history"]).iter().any(in_history) {
+        said("agent", &last["parts"])?;
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-01-31T12:00:00Z".parse().unwrap()
+    }
+
+    fn a_task() -> Value {
+        let part = |text: &str| json!([{ "kind": "text", "text": text }]);
+        json!({
+            "kind": "task", "id": "01a1fc8f-a111-7715-9c95-8a642d72e498", "contextId": "ctx-1",
+            "status": {
+                "state": "input-required", "timestamp": "2026-01-31T11:58:00.000Z",
+                "message": { "kind": "message", "messageId": "m2", "role": "agent", "parts": part("May I delete them?") },
+            },
+            "history": [{ "messageId": "m1", "role": "user", "parts": part("delete the old fixtures\nall of them") }],
+            "artifacts": [{ "artifactId": "a", "name": "list", "parts": part("one.json\ntwo.json\n") }],
+            "metadata": { "reason": "permission" },
+        })
+    }
+
+    #[test]
+    fn tasks_as_people_see_them() {
+        let tasks = json!([a_task(), { "id": "task-2", "contextId": "c", "status": { "state": "completed", "timestamp": "2026-01-29T11:58:00Z" } }]);
+        insta::assert_snapshot!(tasks_text(&tasks, now(), Paint(false)).unwrap(), @r"
+        01a1fc8f-a111-7715-9c95-8a642d72e498  input-required  2 min ago    delete the old fixtures
+        task-2  completed       2 days ago
+        ");
+        insta::assert_snapshot!(tasks_text(&json!([]), now(), Paint(false)).unwrap(), @"no tasks");
+    }
+
+    #[test]
+    fn a_task_as_people_see_it() {
+        insta::assert_snapshot!(task_text(&a_task(), now(), Paint(false)).unwrap(), @r"
+        task     01a1fc8f-a111-7715-9c95-8a642d72e498
+        context  ctx-1
+        state    input-required, 2 min ago
+        reason   permission
+
+        you
+          delete the old fixtures
+          all of them
+
+        made: list
+          one.json
+          two.json
+
+        agent
+          May I delete them?
+        ");
+    }
+}
