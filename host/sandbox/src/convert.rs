@@ -23,6 +23,7 @@ pub(crate) fn failure_to_guest(failure: Failure) -> guest::Failure {
         Failure::Cancelled => guest::Failure::Cancelled,
         Failure::Timeout => guest::Failure::Timeout,
         Failure::Unavailable(why) => guest::Failure::Unavailable(why),
+        Failure::HubFull => guest::Failure::Unavailable(failure.to_string()),
         Failure::Exhausted(why) => guest::Failure::Exhausted(why),
         Failure::Internal(why) | Failure::Trapped(why) => guest::Failure::Internal(why),
     }

@@ -21,6 +21,9 @@ pub enum Failure {
     /// Not now; trying again later may work.
     #[error("{0}")]
     Unavailable(String),
+    /// The hub runs as many agents as it can; no fault of this one.
+    #[error("start the agent: as many agents are running as this hub holds; try again later")]
+    HubFull,
     /// A limit of the agent is used up.
     #[error("{0}")]
     Exhausted(String),
@@ -42,6 +45,7 @@ impl Failure {
             Self::Cancelled => "cancelled",
             Self::Timeout => "timeout",
             Self::Unavailable(_) => "unavailable",
+            Self::HubFull => "hub_full",
             Self::Exhausted(_) => "limit_exceeded",
             Self::Internal(_) => "agent_error",
             Self::Trapped(_) => "agent_crashed",

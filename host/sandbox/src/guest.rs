@@ -170,8 +170,7 @@ async fn call_with<T>(
     function: impl AsyncFnOnce(&Instance, &mut Store<State>) -> wasmtime::Result<T>,
 ) -> Result<T, Failure> {
     let Some(_slot) = plugin.engine.slot() else {
-        let why = "start the agent: as many agents are running as this hub holds; try again later";
-        return Err(Failure::Unavailable(why.to_owned()));
+        return Err(Failure::HubFull);
     };
     let Call { agent, limits, held, ports, working_directory: home } = call;
     let state = State::new(agent, &limits, ports, Processes { held, home }, cancel);

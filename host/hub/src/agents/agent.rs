@@ -241,7 +241,12 @@ impl Agent {
 
 fn judge(report: Result<Report, Failure>, took: Duration) -> AgentHealth {
     let report = report.unwrap_or_else(|why| Report {
-        status: HealthStatus::Unhealthy,
+        // One that could not be asked is not to blame.
+        status: if why == Failure::HubFull {
+            HealthStatus::Unknown
+        } else {
+            HealthStatus::Unhealthy
+        },
         version: None,
         detail: Some(why.to_string()),
         fix: None,

@@ -45,6 +45,7 @@ fn status_text(status: &Value, socket: &str, paint: Paint) -> Result<String, std
     for agent in list(&status["agents"]) {
         let (id, status) = (text(&agent["id"]), format!("{:<10}", text(&agent["status"])));
         writeln!(out, "  {id:<20} {} {}", paint.state(&status), text(&agent["name"]))?;
+        breaker_text(&mut out, &agent["breaker"])?;
     }
     rejected_text(&mut out, &status["rejectedPlugins"])?;
     Ok(out)
@@ -78,6 +79,7 @@ pub(super) fn agents_text(
         if let Some(fix) = health["fix"].as_str() {
             writeln!(out, "    to mend it: {fix}")?;
         }
+        breaker_text(&mut out, &agent["breaker"])?;
         for program in list(&agent["notGranted"]) {
             let (program, id) = (text(program), text(&agent["id"]));
             writeln!(
@@ -89,6 +91,12 @@ pub(super) fn agents_text(
     }
     rejected_text(&mut out, rejected)?;
     Ok(out)
+}
+
+fn breaker_text(out: &mut String, breaker: &Value) -> std::fmt::Result {
+    let Some(at) = breaker["retryAt"].as_str() else { return Ok(()) };
+    writeln!(out, "    failed again and again; tried again at {at}")?;
+    breaker["cause"].as_str().map_or(Ok(()), |cause| writeln!(out, "    the last time: {cause}"))
 }
 
 fn rejected_text(out: &mut String, rejected: &Value) -> std::fmt::Result {
@@ -125,12 +133,15 @@ mod tests {
     #[test]
     fn status_as_people_see_it() {
         let status = json!({"version": "0.1.0", "uptime": 3_720_000, "activeTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
-            "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy"}]});
+            "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy",
+                "breaker": {"state": "open", "retryAt": "2026-01-01T00:00:00.000Z", "cause": "the agent's code broke"}}]});
         insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock", Paint(false)).unwrap(), @r"
         hub 0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
         tasks   1 active, 5 in all
         agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet
           echo                 healthy    Echo
+            failed again and again; tried again at 2026-01-01T00:00:00.000Z
+            the last time: the agent's code broke
         ");
     }
 }
