@@ -102,7 +102,7 @@ async fn a_lost_stream_is_taken_up_again() -> Result<()> {
         let since = json!({ "id": id, "lastEventId": "1" });
         let since = client.stream("tasks/resubscribe", since).await?.rest().await?;
         assert_eq!(since.len(), 10, "working, eight ticks and the end");
-        let beyond = client.stream("tasks/resubscribe", json!({ "id": id, "afterSeq": 99 })).await;
+        let beyond = client.call("tasks/resubscribe", json!({ "id": id, "afterSeq": 99 })).await;
         assert_eq!(beyond.err().and_then(|why| why.code()), Some(-32602));
     }
     Ok(())
