@@ -1,7 +1,7 @@
 //! The command line, as typed.
 
-use crate::stage::{GRANT, hub_with_guest, no_program_left};
-use a2a_hub_tests::{TestHub, test_guests};
+use crate::stage::{GRANT, get, hub_with_guest, no_program_left, stream, until};
+use a2a_hub_tests::{Client, TestHub, test_guests};
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -227,5 +227,114 @@ async fn ctrl_c_cancels_the_task() -> Result<()> {
     let mut told = String::new();
     child.stderr.take().context("no stderr")?.read_to_string(&mut told).await?;
     assert!(told.contains("cancelling"), "{told}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn files_and_a_directory_go_with_a_message() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let notes = hub.home().join("notes.md");
+    std::fs::write(&notes, "hello")?;
+    let path = notes.display().to_string();
+    let sent =
+        run(&hub, &["--format", "json", "send", "echo", "see file", "--file", &path]).await?;
+    let sent: Value = serde_json::from_str(&sent.stdout)?;
+    let task = get(&Client::unix(&hub), sent["taskId"].as_str().context("no task")?).await?;
+    let file = &task["history"][0]["parts"][1]["file"];
+    assert_eq!((&file["name"], &file["mimeType"]), (&"notes.md".into(), &"text/markdown".into()));
+    assert_eq!(file["bytes"], "aGVsbG8=");
+
+    let below = hub.workspace().join("below");
+    std::fs::create_dir(&below)?;
+    let ran = run(&hub, &["send", "guest", "sh pwd", "--cwd", "below"]).await?;
+    assert_eq!(ran.stdout.trim(), below.canonicalize()?.display().to_string(), "{}", ran.stderr);
+    let missing = run(&hub, &["send", "echo", "hi", "--file", "none"]).await?;
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.stderr.contains("attach none"), "{}", missing.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_task_is_shown_and_cancelled_by_its_id() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::unix(&hub);
+    let (id, mut updates) = stream(&client, "guest", "sh echo begun; sleep 600").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    let shown = run(&hub, &["task", "show", &id]).await?.stdout;
+    assert!(shown.contains("state    working") && shown.contains("  begun"), "{shown}");
+    let cancelled = run(&hub, &["task", "cancel", &id]).await?;
+    assert_eq!(cancelled.stdout, format!("task {id} is cancelled\n"));
+    let again = run(&hub, &["task", "cancel", &id]).await?;
+    assert_eq!(again.code, Some(2));
+    assert!(again.stderr.contains("cannot be cancelled"), "{}", again.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn settings_come_from_everywhere_and_slips_are_told() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    std::fs::create_dir_all(dir.path().join(".a2a-hub"))?;
+    std::fs::write(dir.path().join(".a2a-hub/config.toml"), "[http]\nport = 1\nenabled = false\n")?;
+    let run = async |variable: (&str, &str), args: &[&str]| {
+        let mut command = command(&socket, dir.path(), args)?;
+        command.env(variable.0, variable.1);
+        finish(command).await
+    };
+    let shown = run(("A2A_HUB_HTTP_PORT", "2"), &["config", "show"]).await?.stdout;
+    let line = |key: &str| {
+        let line = shown.lines().find(|line| line.starts_with(key)).unwrap_or_default();
+        line.split('#').map(str::trim).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(line("port"), ["port = 2", "A2A_HUB_HTTP_PORT"]);
+    assert_eq!(line("host"), ["host = \"127.0.0.1\"", "the default"]);
+    assert_eq!(line("path")[1], "--socket");
+    let slip = run(("A2A_HUB_HTTP_PROT", "2"), &["config", "check"]).await?;
+    assert_eq!(slip.code, Some(2));
+    assert!(slip.stderr.contains("did you mean `A2A_HUB_HTTP_PORT`?"), "{}", slip.stderr);
+    let fine = run(("A2A_HUB_LOGGING_LEVEL", "debug"), &["config", "check"]).await?;
+    assert!(fine.stdout.starts_with("OK: "), "{}", fine.stdout);
+    Ok(())
+}
+
+#[tokio::test]
+async fn logs_and_doctor_tell_of_a_hub_in_the_background() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
+    let before = run(&["doctor"]).await?;
+    assert!(before.stdout.contains("to mend it: a2a-hub start"), "{}", before.stdout);
+    assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
+    let doctor = run(&["--format", "json", "doctor"]).await?;
+    assert_eq!(doctor.code, Some(0), "{}", doctor.stdout);
+    let findings: Vec<Value> = serde_json::from_str(&doctor.stdout)?;
+    let echo = findings.iter().find(|finding| finding["about"] == "agent echo");
+    assert_eq!(echo.context("it did not ask echo")?["verdict"], "ok");
+    let logs = run(&["logs", "--lines", "1"]).await?.stdout;
+    assert!(logs.contains("INFO  the hub is up"), "{logs}");
+    let json = run(&["--format", "json", "logs"]).await?.stdout;
+    let lines: Result<Vec<Value>, _> = json.lines().map(serde_json::from_str).collect();
+    assert!(lines?.len() > 1);
+    assert_eq!(run(&["stop"]).await?.code, Some(0));
+    let failed = {
+        std::fs::write(dir.path().join(".a2a-hub/config.toml"), "http = 3")?;
+        run(&["doctor"]).await?
+    };
+    assert_eq!(failed.code, Some(2));
+    assert!(failed.stdout.starts_with("fail  configuration"), "{}", failed.stdout);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_programs_are_passed_is_never_logged() -> Result<()> {
+    let path = std::env::var_os("PATH").context("no PATH")?;
+    let path = format!("{}:/hush-hush", path.to_str().context("PATH is not text")?);
+    let grant = format!("{GRANT}\n[logging]\nlevel = \"debug\"");
+    let hub = TestHub::builder().config(grant).env("PATH", path);
+    let hub = hub.plugin("guest", test_guests()?).start().await?;
+    let ran = run(&hub, &["send", "guest", "sh echo $PATH"]).await?;
+    assert!(ran.stdout.contains("/hush-hush"), "the program got it: {}", ran.stdout);
+    assert!(hub.log().contains("the hub is up"), "this is the log");
+    assert!(!hub.log().contains("hush-hush"), "{}", hub.log());
     Ok(())
 }

@@ -10,11 +10,14 @@ use std::{
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::oneshot,
-    time::{Instant, Interval, interval},
+    time::{Instant, Interval, interval_at},
 };
 
 /// How often the moving line moves.
 const TICK: Duration = Duration::from_millis(125);
+
+/// What is answered sooner needs no line.
+const QUIET: Duration = Duration::from_millis(400);
 
 /// It is kept shorter than most terminals are wide, for a wrapped line cannot be taken back.
 const COLUMNS: usize = 78;
@@ -45,7 +48,8 @@ impl Progress {
     /// Work of `who` that begins now; `wanted` is false where the line would be in the way.
     pub(super) fn new(who: &str, wanted: bool) -> Self {
         let shown = wanted && io::stderr().is_terminal() && !config::is_colourless();
-        let (since, ticks) = (Instant::now(), interval(TICK));
+        let since = Instant::now();
+        let ticks = interval_at(since + QUIET, TICK);
         Self { who: who.to_owned(), since, ticks, drawn: false, frame: 0, shown }
     }
 

@@ -1,12 +1,12 @@
 //! What is to be started, and the reasons why it was not.
 
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use rustix::io::Errno;
 
 /// One program to start. Nothing is inherited: it gets these variables, the markers, and no others.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Launch {
     /// On whose behalf; [`Supervisor::ended`](super::Supervisor::ended) waits by this name.
     pub owner: String,
@@ -18,6 +18,21 @@ pub struct Launch {
     pub env: Vec<(String, String)>,
     /// The directory it starts in.
     pub cwd: PathBuf,
+}
+
+/// Names variables without their values, which may be secrets: whatever is logged of a launch, they are not.
+impl fmt::Debug for Launch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { owner, program, args, env, cwd } = self;
+        let names: Vec<_> = env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Launch")
+            .field("owner", owner)
+            .field("program", program)
+            .field("args", args)
+            .field("env", &names)
+            .field("cwd", cwd)
+            .finish()
+    }
 }
 
 /// Why a program could not be started.
@@ -130,5 +145,23 @@ impl Launch {
                 Err(SpawnError::Directory { program: program(), cwd, source })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_variables_are_not_told() {
+        let launch = Launch {
+            owner: "task".to_owned(),
+            program: "/bin/true".into(),
+            args: Vec::new(),
+            env: vec![("API_KEY".to_owned(), "hush".to_owned())],
+            cwd: "/".into(),
+        };
+        let told = format!("{launch:?}");
+        assert!(told.contains("API_KEY") && !told.contains("hush"), "{told}");
     }
 }
