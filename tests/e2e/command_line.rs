@@ -338,3 +338,33 @@ async fn what_programs_are_passed_is_never_logged() -> Result<()> {
     assert!(!hub.log().contains("hush-hush"), "{}", hub.log());
     Ok(())
 }
+
+#[tokio::test]
+async fn tasks_and_conversations_are_listed_and_forgotten() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let sent = run(&hub, &["--format", "json", "send", "echo", "hello list"]).await?;
+    let sent: Value = serde_json::from_str(&sent.stdout)?;
+    let task = get(&Client::unix(&hub), sent["taskId"].as_str().context("no task")?).await?;
+    let context = task["contextId"].as_str().context("no context")?;
+    let listed = run(&hub, &["tasks", "--context", context, "--state", "completed"]).await?;
+    assert!(listed.stdout.contains("hello list"), "{}", listed.stdout);
+    assert_eq!(run(&hub, &["tasks", "--state", "failed"]).await?.stdout, "no tasks\n");
+    let contexts = run(&hub, &["contexts"]).await?.stdout;
+    assert!(contexts.contains(context) && contexts.contains("1 task(s)"), "{contexts}");
+    assert_eq!(run(&hub, &["contexts", "delete", context]).await?.code, Some(0));
+    assert_eq!(run(&hub, &["contexts", "show", context]).await?.code, Some(2));
+    let shown = run(&hub, &["agent", "show", "echo"]).await?.stdout;
+    assert!(shown.starts_with("echo "), "{shown}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn watching_ends_with_the_task() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let (id, mut updates) = stream(&Client::unix(&hub), "guest", "count 20").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    let watched = run(&hub, &["task", "watch", &id]).await?;
+    assert_eq!(watched.code, Some(0), "{}", watched.stderr);
+    assert!(watched.stdout.contains("20\n"), "{}", watched.stdout);
+    Ok(())
+}

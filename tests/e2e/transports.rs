@@ -3,8 +3,10 @@
 use crate::stage::GRANT;
 use a2a_hub::{
     agents::{Agents, PluginFolder},
-    config::Config,
-    hub::{Hub, Reply},
+    config::Settings,
+    contexts::Contexts,
+    events::Events,
+    hub::{Hub, Listening, Reply},
     process::Supervisor,
     storage::memory::MemoryStorage,
     tasks::Tasks,
@@ -186,7 +188,10 @@ fn in_process(hub: Hub) -> Way {
                 Ok(Reply::One(Answer::Task(task))) => vec![compat::write_task(&task, None)],
                 Ok(Reply::One(Answer::Message(message))) => vec![compat::write_message(&message)],
                 Ok(Reply::One(other)) => anyhow::bail!("no case is answered by {other:?}"),
-                Ok(Reply::Stream(mut heard)) => {
+                Ok(Reply::Stream(Listening::Hub(_))) => {
+                    anyhow::bail!("no case listens to the whole hub")
+                }
+                Ok(Reply::Stream(Listening::Task(mut heard))) => {
                     let mut events = Vec::new();
                     while let Some(event) = heard.next().await {
                         events.extend(compat::write_event(&*event?));
@@ -208,13 +213,18 @@ async fn hub_in_process() -> Result<(Hub, TempDir)> {
     fs::copy(test_guests()?, plugins.join("guest.wasm"))?;
     let config = dir.path().join("config.toml");
     fs::write(&config, GRANT)?;
-    let config = Config::read(Some(&config), Some(dir.path()))?;
+    let config = Settings::load(Some(config), &[])?.config;
     let storage = Arc::new(MemoryStorage::default());
     // No case runs a program.
     let supervisor = Supervisor::new("/nonexistent".into(), dir.path().into(), Duration::ZERO);
     let engine = Engine::new(&EngineSettings { max_instances: 16, ..EngineSettings::default() })?;
-    let agents =
-        Agents::new(config, dir.path().into(), engine, supervisor, Arc::clone(&storage) as _);
-    PluginFolder::open(plugins, agents.clone())?.load().await;
-    Ok((Hub::new(agents, Tasks::new(storage)), dir))
+    let events = Events::default();
+    let contexts = Contexts::new(Arc::clone(&storage) as _, &config);
+    let home = dir.path().to_owned();
+    let kept = Arc::clone(&storage) as _;
+    let agents = Agents::new(config, home, engine, supervisor, kept, events.clone());
+    let plugins = PluginFolder::open(plugins, agents.clone())?;
+    plugins.load().await;
+    let tasks = Tasks::new(storage, events.clone());
+    Ok((Hub::new(agents, plugins, contexts, tasks, events), dir))
 }
