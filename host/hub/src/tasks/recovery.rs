@@ -90,8 +90,10 @@ impl Tasks {
         state: TaskState,
     ) -> Result<(), StorageError> {
         let StoredTask { mut seq, mut task, .. } = stored;
-        // A hub that restarts every day need not say so every day.
-        if fact(&task, REASON) != Some(RECOVERY) || task.status.state != state {
+        // A hub that restarts every day need not say so every day. But where the client has answered already, what was
+        // asked is history, and it must be told that nobody heard it.
+        let is_told = fact(&task, REASON) == Some(RECOVERY) && task.status.message.is_some();
+        if !is_told || task.status.state != state {
             let event = interrupted(&task, state);
             seq = self.storage.append(&task.id, seq, vec![Arc::new(event.clone())]).await?;
             a2a_hub_core::task::apply(&mut task, &event)?;
@@ -115,14 +117,20 @@ impl Tasks {
 
 /// That a task waits for its client, for the hub that ran it is gone.
 pub(super) fn interrupted(task: &Task, state: TaskState) -> TaskEvent {
-    let message = if task.status.state.is_interrupted() {
+    let (waits, asked) = (task.status.state.is_interrupted(), &task.status.message);
+    let message = match asked {
         // What was asked still stands.
-        task.status.message.clone()
-    } else {
-        let text = "The hub was restarted while the agent was at work; send any message to go on.";
-        Some(note(task, text))
+        Some(asked) if waits => asked.clone(),
+        None if waits => note(
+            task,
+            "The hub was restarted before the agent heard the answer; send any message to go on.",
+        ),
+        Some(_) | None => note(
+            task,
+            "The hub was restarted while the agent was at work; send any message to go on.",
+        ),
     };
-    status(state, message, RECOVERY)
+    status(state, Some(message), RECOVERY)
 }
 
 /// Something the hub says in the agent's place.

@@ -7,7 +7,8 @@ use std::{
     io::{self, Read as _, Seek as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::Path,
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 /// Says in the file's header whose it is: "a2ah".
@@ -60,6 +61,13 @@ const MIGRATIONS: [&str; 1] = ["
 /// How long to wait when somebody looks into the file with a tool of their own.
 const BUSY: Duration = Duration::from_secs(5);
 
+/// How long a lock may outlive its hub: a program that was being started when the hub was killed shares the lock until it
+/// runs.
+const LOCK_OUTLIVES: Duration = Duration::from_secs(1);
+
+/// How often to look whether it does.
+const LOCK_POLL: Duration = Duration::from_millis(20);
+
 /// There are some twenty statements; none should ever be parsed twice.
 const STATEMENTS: usize = 32;
 
@@ -69,7 +77,7 @@ pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
     let failed = |why: io::Error| unavailable(format!("lock {}: {why}", path.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
     let mut file = private().read(true).open(&path).map_err(failed)?;
-    match file.try_lock() {
+    match lock_patiently(&file) {
         Ok(()) => {}
         Err(TryLockError::Error(why)) => return Err(failed(why)),
         Err(TryLockError::WouldBlock) => {
@@ -86,6 +94,17 @@ pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
     };
     sign(&mut file).map_err(failed)?;
     Ok(file)
+}
+
+/// Takes the lock, also from a hub that was killed just now.
+fn lock_patiently(file: &File) -> Result<(), TryLockError> {
+    let until = Instant::now() + LOCK_OUTLIVES;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(LOCK_POLL),
+            locked => return locked,
+        }
+    }
 }
 
 /// Opens the database for writing, and brings its tables up to date.
