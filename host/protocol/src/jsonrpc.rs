@@ -117,6 +117,7 @@ fn refused(id: Option<RequestId>, error: A2aError) -> Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{id::TaskId, operation::Page, task::TaskState};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -214,7 +215,7 @@ mod tests {
         assert_eq!(query.state, Some(TaskState::Completed));
         assert_eq!(query.page, Page { limit: 20, offset: 0 });
         let unsaid = operation("hub/contexts/list", json!({})).unwrap();
-        assert_eq!(unsaid, Operation::ListContexts(Page { limit: DEFAULT_LISTED, offset: 0 }));
+        assert_eq!(unsaid, Operation::ListContexts(Page { limit: 20, offset: 0 }));
         let heard = operation("tasks/resubscribe", json!({"id": "t", "lastEventId": "7"})).unwrap();
         assert_eq!(heard, Operation::Resubscribe { id: TaskId::new("t"), after: Some(7) });
     }

@@ -97,6 +97,10 @@ pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
 }
 
 /// Takes the lock, also from a hub that was killed just now.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the store opens before there is anything to hold up"
+)]
 fn lock_patiently(file: &File) -> Result<(), TryLockError> {
     let until = Instant::now() + LOCK_OUTLIVES;
     loop {
