@@ -71,7 +71,7 @@ pub(super) struct TaskActor {
 /// What an actor begins with.
 pub(super) enum Begin {
     /// Giving the task to its agent.
-    Work(Start),
+    Work(Box<Start>),
     /// Waiting for the client, without an agent at work: the hub that had one is gone.
     Parked,
 }
@@ -134,7 +134,7 @@ impl TaskActor {
 
     async fn live(&mut self, begin: Begin) -> Result<(), Unstorable> {
         let start = match begin {
-            Begin::Work(start) => Some(start),
+            Begin::Work(start) => Some(*start),
             Begin::Parked => self.parked().await?,
         };
         let Some(Start { message, directory, live, goes_on, admitted }) = start else {

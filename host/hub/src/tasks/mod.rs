@@ -122,7 +122,7 @@ impl Tasks {
         let feed = Feed::new(0);
         feed.publish([Arc::new(Recorded { task: id.clone(), context, seq, event: created })]);
         let start = Start { message, directory: working_directory, live, goes_on, admitted };
-        let live = self.spawn(task, seq, agent, feed, patience, Begin::Work(start));
+        let live = self.spawn(task, seq, agent, feed, patience, Begin::Work(Box::new(start)));
         Ok(self.subscribe(&id, &live, 0))
     }
 

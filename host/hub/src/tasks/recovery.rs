@@ -80,7 +80,7 @@ impl Tasks {
         let directory = working_directory(&task);
         let start = Start { message, directory, live: true, goes_on: true, admitted };
         let patience = agent.config.timeout();
-        self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Work(start));
+        self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Work(Box::new(start)));
     }
 
     async fn ask_again(
