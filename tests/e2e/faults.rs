@@ -3,15 +3,18 @@
 use crate::stage::{GRANT, get, no_program_left, state};
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result, ensure};
-use futures::future::{join_all, try_join_all};
+use futures::future::try_join_all;
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
     env,
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
+    time::Duration,
 };
-use tokio::time::{sleep, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
 
 /// Kills, over all hubs. `A2A_HUB_FAULTS` says how many otherwise.
 const KILLS: u32 = 200;
@@ -77,9 +80,12 @@ struct Ledger {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_can_be_killed_at_any_moment() -> Result<()> {
-    let number = |name, otherwise| match env::var(name) {
-        Ok(text) => text.parse().with_context(|| format!("{name} is not a number")),
-        Err(_) => Ok(otherwise),
+    let number = |name, otherwise| match env::var_os(name) {
+        Some(text) => text
+            .to_str()
+            .and_then(|text| text.parse().ok())
+            .with_context(|| format!("{name} is not a number")),
+        None => Ok(otherwise),
     };
     let kills = number("A2A_HUB_FAULTS", u64::from(KILLS))?;
     let now = jiff::Timestamp::now().as_millisecond().unsigned_abs();
@@ -123,27 +129,21 @@ async fn torment(kills: u64, mut chance: Chance) -> Result<usize> {
 async fn one_life(hub: &mut TestHub, ledger: &mut Ledger, chance: &mut Chance) -> Result<()> {
     let client = Client::unix(hub);
     let heard: Arc<Heard> = Arc::default();
-    let mut clients = Vec::new();
+    let mut clients = JoinSet::new();
     for _ in 0..TASKS {
         let (agent, text) = chance.one_of(&WORK).context("there is no work")?;
         let patience = (chance.below(4) == 0).then(|| chance.millis(KILLED_WITHIN_MS));
-        clients.push(tokio::spawn(listen(
-            client.clone(),
-            agent,
-            text,
-            patience,
-            Arc::clone(&heard),
-        )));
+        clients.spawn(listen(client.clone(), agent, text, patience, Arc::clone(&heard)));
     }
     if let Some(id) = ledger.waiting.pop() {
-        clients.push(tokio::spawn(go_on(client.clone(), id.clone(), chance.below(2) == 0)));
+        clients.spawn(go_on(client.clone(), id.clone(), chance.below(2) == 0));
         // Whatever became of it is told by its log.
         lock(&heard).insert(id, Vec::new());
     }
     sleep(chance.millis(KILLED_WITHIN_MS)).await;
     hub.kill9().await?;
     // They end with the connection.
-    join_all(clients).await;
+    clients.join_all().await;
     no_program_left(&hub.data_dir(), Duration::from_secs(10)).await?;
     hub.restart().await?;
     let told = std::mem::take(&mut *lock(&heard));

@@ -4,8 +4,8 @@ use crate::stage::{state, stream};
 use a2a_hub_tests::{Client, TestHub, resident_bytes, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
-use std::time::{Duration, Instant};
-use tokio::time::sleep;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
 /// Tasks that are open at once.
 const TASKS: usize = 1_000;

@@ -48,3 +48,19 @@ fn info(db: &Connection, context: &str) -> Result<Option<ContextInfo>, Failure> 
     }
     Ok(known)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_names_comes_from_the_index_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = crate::storage::sqlite::schema::open(&dir.path().join("hub.db")).unwrap();
+        let sql = format!("EXPLAIN QUERY PLAN {}", select(&ContextFilter::default()));
+        let mut plan = db.prepare(&sql).unwrap();
+        let values = params![None::<String>, None::<String>, 20, 0];
+        let first: String = plan.query_row(values, |row| row.get("detail")).unwrap();
+        assert_eq!(first, "SCAN tasks USING COVERING INDEX tasks_of_context");
+    }
+}

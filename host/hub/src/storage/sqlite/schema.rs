@@ -8,7 +8,7 @@ use std::{
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::Path,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// Says in the file's header whose it is: "a2ah".
@@ -61,11 +61,10 @@ const MIGRATIONS: [&str; 1] = ["
 /// How long to wait when somebody looks into the file with a tool of their own.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// How long a lock may outlive its hub: a program that was being started when the hub was killed shares the lock until it
-/// runs.
-const LOCK_OUTLIVES: Duration = Duration::from_secs(1);
+/// How often the lock is tried, within a second: a program that was being started when its hub was killed shares the lock
+/// until it runs.
+const LOCK_TRIES: u32 = 50;
 
-/// How often to look whether it does.
 const LOCK_POLL: Duration = Duration::from_millis(20);
 
 /// There are some twenty statements; none should ever be parsed twice.
@@ -97,18 +96,15 @@ pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
 }
 
 /// Takes the lock, also from a hub that was killed just now.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the store opens before there is anything to hold up"
-)]
+#[expect(clippy::disallowed_methods, reason = "a hub does nothing else until it has its store")]
 fn lock_patiently(file: &File) -> Result<(), TryLockError> {
-    let until = Instant::now() + LOCK_OUTLIVES;
-    loop {
+    for _ in 1..LOCK_TRIES {
         match file.try_lock() {
-            Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(LOCK_POLL),
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_POLL),
             locked => return locked,
         }
     }
+    file.try_lock()
 }
 
 /// Opens the database for writing, and brings its tables up to date.
