@@ -1,6 +1,7 @@
 //! One task, from its first event to its last: waits here, decides in `core`, tells what was stored.
 
 use super::{
+    at_work::{AtWork, Next, Waiting},
     feed::Feed,
     port::{Question, Said, ToActor},
     recovery::{self, QUEUED, REASON, RECOVERY},
@@ -94,37 +95,6 @@ pub(super) struct Start {
 
 /// The store refused: nothing more can be told of the task.
 struct Unstorable;
-
-/// The state of a task whose guest is at work.
-struct AtWork {
-    guest: Guest,
-    said: mpsc::Receiver<Said>,
-    deadline: Instant,
-    quiet_until: Option<Instant>,
-    /// Given back while the guest waits for the client.
-    turn: Option<Turn>,
-    waiting: Option<Waiting>,
-    /// What it is to hear once it has its turn.
-    answer: Option<Result<Message, Failure>>,
-    place: Option<Place>,
-}
-
-/// The guest waits for the client.
-struct Waiting {
-    answer: oneshot::Sender<Result<Message, Failure>>,
-    until: Instant,
-    since: Instant,
-}
-
-enum Next {
-    Said(Said),
-    Ended(Ended),
-    Command(Option<Command>),
-    Quiet,
-    Deadline,
-    NoAnswer,
-    Turn(Turn),
-}
 
 impl TaskActor {
     /// Runs the task to its end.
@@ -551,51 +521,5 @@ impl TaskActor {
         let facts = Metadata::from_iter([(REASON.to_owned(), json!(reason))]);
         let message = Message::text(Role::Agent, text);
         self.status(TaskState::Failed, Some(message), Some(facts))
-    }
-}
-
-impl AtWork {
-    async fn next(&mut self, commands: &mut mpsc::Receiver<Command>) -> Next {
-        let asks = self.waiting.as_ref().filter(|_| self.answer.is_none());
-        let answer_until = asks.map(|waiting| waiting.until);
-        let deadline = self.waiting.is_none().then_some(self.deadline);
-        tokio::select! {
-            // Orders first; then what was said, which must all be heard before the end.
-            biased;
-            command = commands.recv() => Next::Command(command),
-            Some(said) = self.said.recv() => Next::Said(said),
-            ended = self.guest.ended() => Next::Ended(ended),
-            turn = turn(&mut self.place) => Next::Turn(turn),
-            () = at(self.quiet_until) => Next::Quiet,
-            () = at(answer_until) => Next::NoAnswer,
-            () = at(deadline) => Next::Deadline,
-        }
-    }
-
-    /// Lets the guest go on, if it has its answer and its turn; the time it waited is not counted.
-    fn go_on(&mut self) {
-        if self.turn.is_none() {
-            return;
-        }
-        self.place = None;
-        if let (Some(waiting), Some(answer)) = (self.waiting.take(), self.answer.take()) {
-            self.deadline += waiting.since.elapsed();
-            // A guest that was ended meanwhile needs no answer.
-            let _ = waiting.answer.send(answer);
-        }
-    }
-}
-
-async fn turn(place: &mut Option<Place>) -> Turn {
-    match place {
-        Some(place) => place.turn().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn at(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => sleep_until(instant).await,
-        None => std::future::pending().await,
     }
 }

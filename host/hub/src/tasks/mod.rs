@@ -1,6 +1,7 @@
 //! The tasks: one actor each while they live, the log for ever.
 
 mod actor;
+mod at_work;
 mod feed;
 mod port;
 mod recovery;
