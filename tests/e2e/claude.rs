@@ -189,7 +189,7 @@ async fn a_context_continues_the_vendors_own_session() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_killed_in_the_middle_leaves_nothing_running() -> Result<()> {
+async fn a_hub_killed_in_the_middle_leaves_nothing_running_and_the_task_goes_on() -> Result<()> {
     let mut stage = stage!(KEY);
     let (id, mut updates) =
         stream(&stage.client(), "claude-code", "[[slow:200]] [[words:300]]").await?;
@@ -198,6 +198,10 @@ async fn a_hub_killed_in_the_middle_leaves_nothing_running() -> Result<()> {
     no_program_left(&stage.hub.data_dir(), Duration::from_secs(5)).await?;
     stage.hub.restart().await?;
     let task = get(&stage.client(), &id).await?;
-    assert_eq!(task["metadata"]["reason"], "hub_restarted");
+    assert_eq!((state(&task), &task["metadata"]["reason"]), ("input-required", &json!("recovery")));
+    let mut more = a2a_hub_tests::message_to("claude-code", "go on");
+    more["message"]["taskId"] = json!(id);
+    let task = stage.client().call("message/send", more).await?;
+    assert_eq!(state(&task), "completed", "{task}");
     Ok(())
 }
