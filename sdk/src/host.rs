@@ -28,6 +28,8 @@ pub(crate) trait Host {
     fn call(&self, agent: &str, message: &Message) -> Result<Self::Call, Failure>;
     fn poll(&self, sources: &[Source<'_>], timeout: Option<Duration>) -> Vec<usize>;
     fn log(&self, level: Level, message: &str);
+    fn setting(&self, name: &str) -> Option<String>;
+    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure>;
 }
 
 /// A running program; dropping it ends the program. Called by path (`Process::kill(&child)`), for the generated

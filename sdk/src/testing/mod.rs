@@ -34,6 +34,8 @@ struct State {
     requests: Vec<Request>,
     calls: VecDeque<(String, Vec<Update>)>,
     cancel_after: Option<usize>,
+    settings: BTreeMap<String, String>,
+    files: Vec<(String, Vec<u8>)>,
 }
 
 /// A call to another agent that follows a script.
@@ -70,6 +72,16 @@ impl ScriptedHost {
         let script = Rc::new(RefCell::new(Script::new(program)));
         self.0.borrow_mut().scripts.push(Rc::clone(&script));
         Program(script)
+    }
+
+    /// Sets what the operator would.
+    pub fn setting(&self, name: &str, value: &str) {
+        self.0.borrow_mut().settings.insert(name.into(), value.into());
+    }
+
+    /// The files that were put, by their paths.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        self.0.borrow().files.clone()
     }
 
     /// Answers the next question.
@@ -258,6 +270,15 @@ impl Host for ScriptedHost {
         (0..sources.len()).filter(|&i| ready(&sources[i])).collect()
     }
 
+    fn setting(&self, name: &str) -> Option<String> {
+        self.0.borrow().settings.get(name).cloned()
+    }
+    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure> {
+        let mut state = self.0.borrow_mut();
+        let path = format!("/files/{}/{name}", state.files.len() + 1);
+        state.files.push((path.clone(), bytes.to_vec()));
+        Ok(path)
+    }
     fn log(&self, level: Level, message: &str) {
         self.0.borrow_mut().logs.push((level, message.into()));
     }
