@@ -139,7 +139,7 @@ impl Question {
                 let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
                 Some(words.join(" "))
             }
-            _ => None,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
         };
         let what =
             command.or_else(|| self.description.clone()).unwrap_or_else(|| self.input.to_string());

@@ -130,10 +130,11 @@ impl Talk<'_> {
         for action in actions {
             match action {
                 // A program that ends before it reads says why on its output, which is read next.
-                Action::Send(line) => match self.child.write_line(&line) {
-                    Err(Failure::Cancelled) => return Err(Failure::Cancelled),
-                    Ok(()) | Err(_) => {}
-                },
+                Action::Send(line) => {
+                    if self.child.write_line(&line) == Err(Failure::Cancelled) {
+                        return Err(Failure::Cancelled);
+                    }
+                }
                 Action::Remember(session) => self.ctx.remember(self.key, &session)?,
                 Action::Restart => self.stream.restart(),
                 Action::Delta(text) => self.stream.push(&text)?,
