@@ -118,7 +118,7 @@ fn a_tool_is_asked_for_and_what_was_said_before_is_a_status() {
                 "description": "mock: run a command",
             },
             "directory": "/workspace",
-            "choices": ["allow", "deny"],
+            "choices": ["allow", "allow-session", "deny"],
         })
     );
     assert!(streamed(&actions).starts_with("ECHO: do"), "the last message only");
