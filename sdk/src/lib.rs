@@ -44,6 +44,7 @@ pub mod bindings;
 mod card;
 mod context;
 mod delegate;
+mod files;
 mod health;
 mod host;
 mod http;
@@ -51,6 +52,7 @@ mod memory;
 mod message;
 mod outcome;
 mod process;
+mod settings;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 
