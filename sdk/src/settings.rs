@@ -4,8 +4,11 @@ use crate::Context;
 use crate::host::Host;
 
 impl Context {
-    /// A setting of this agent, if the operator gave one.
+    /// What the operator set for this agent under that name.
+    ///
+    /// Always there: `permissions` (`ask`, `read-only`, `edit` or `full`), and `approval_timeout`, the milliseconds that a
+    /// question for leave waits before it counts as denied.
     pub fn setting(&self, name: &str) -> Option<String> {
-        Host::setting(&self.hub, name)
+        self.hub.read_setting(name)
     }
 }

@@ -1,6 +1,6 @@
 //! A component dropped into the plugins folder is an agent; one that is none is told apart.
 
-use crate::stage::{said, send};
+use crate::stage::{eventually, said, send};
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -123,6 +123,48 @@ async fn memory_outlives_the_hub_and_has_a_limit() -> Result<()> {
     assert!(said(&full).starts_with("exhausted: remember more"), "{}", said(&full));
     hub.restart().await?;
     assert_eq!(said(&send(&Client::http(&hub), "guest", "recall colour").await?), "blue");
+    Ok(())
+}
+
+/// A file is there for the programs of its task, and no longer: not after the task, and not after a crash.
+#[tokio::test]
+async fn files_go_with_their_task_or_with_their_hub() -> Result<()> {
+    let mut hub = crate::stage::hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let written = |task: &Value| PathBuf::from(said(task));
+    let waiting = send(&client, "guest", "put-and-ask ../../notes.txt").await?;
+    let path = written(&waiting);
+    assert!(path.starts_with(hub.data_dir().join("files")) && path.ends_with("notes.txt"));
+    assert_eq!(fs::read_to_string(&path)?, "kept while I wait");
+
+    let read = send(&client, "guest", &format!("sh cat {}", path.display())).await?;
+    assert_eq!(said(&read), "exit 0");
+    let mut answer = message_to("guest", "thanks");
+    answer["message"]["taskId"] = waiting["id"].clone();
+    assert_eq!(said(&client.call("message/send", answer).await?), "thanks");
+    eventually(Duration::from_secs(5), || path.parent().is_some_and(|dir| !dir.exists())).await?;
+
+    let left = written(&send(&client, "guest", "put-and-ask left").await?);
+    hub.kill9().await?;
+    assert!(left.exists());
+    hub.restart().await?;
+    assert!(!left.exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn settings_reach_their_agent() -> Result<()> {
+    let config = "[agents.guest]\npermissions = 'edit'\nsettings = { turns = 3 }";
+    let env = ("A2A_HUB_AGENTS_GUEST_SETTINGS_MODEL", "small");
+    let builder = TestHub::builder().config(config).env(env.0, env.1);
+    let hub = builder.plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    for (name, value) in
+        [("permissions", "edit"), ("turns", "3"), ("model", "small"), ("other", "not set")]
+    {
+        let told = send(&client, "guest", &format!("setting {name}")).await?;
+        assert_eq!(said(&told), value, "{name}");
+    }
     Ok(())
 }
 

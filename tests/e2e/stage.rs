@@ -15,6 +15,7 @@ pub(crate) const GRANT: &str = "
     [agents.guest.grant.process.sh]
     [agents.guest.grant]
     memory = true
+    files = true
     [agents.guest]
     max_running = 100
     [agents.guest.limits]

@@ -14,6 +14,8 @@ pub struct Ask {
     pub process: BTreeMap<String, ProgramAsk>,
     /// The memory it would keep.
     pub memory: Option<MemoryAsk>,
+    /// The files it would hand to its programs.
+    pub files: Option<FilesAsk>,
     /// Whether it takes a task up again that was cut off at work, when it hears the next message.
     pub resume: bool,
 }
@@ -38,6 +40,14 @@ pub struct MemoryAsk {
     pub max_bytes: u64,
 }
 
+/// How much a component would write into files for its programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilesAsk {
+    /// All files of one task together, in bytes.
+    pub max_bytes: u64,
+}
+
 /// What the operator allows an agent, as the configuration says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -46,6 +56,8 @@ pub struct Grant {
     pub process: BTreeMap<String, ProgramGrant>,
     /// Whether it may remember values, up to what it asks for.
     pub memory: bool,
+    /// Whether it may write files for its programs, up to what it asks for.
+    pub files: bool,
 }
 
 /// What the operator allows an agent to do with one program. What is left out is as the agent asks.
@@ -70,7 +82,7 @@ impl Grant {
     /// Everything that `ask` asks for: what the hub grants the agents it brings along.
     pub fn everything(ask: &Ask) -> Self {
         let process = ask.process.keys().map(|name| (name.clone(), ProgramGrant::default()));
-        Self { process: process.collect(), memory: true }
+        Self { process: process.collect(), memory: true, files: true }
     }
 }
 
@@ -81,6 +93,8 @@ pub struct Held {
     pub programs: BTreeMap<String, HeldProgram>,
     /// Bytes it may remember; none if it may not.
     pub memory_bytes: Option<u64>,
+    /// Bytes it may write into files for its programs; none if it may not.
+    pub files_bytes: Option<u64>,
     /// Programs it asks for and was not granted, so that the operator can be told.
     pub refused: BTreeSet<String>,
 }
@@ -104,6 +118,7 @@ pub struct HeldProgram {
 pub fn overlap(ask: &Ask, grant: &Grant) -> Held {
     let mut held = Held {
         memory_bytes: ask.memory.filter(|_| grant.memory).map(|ask| ask.max_bytes),
+        files_bytes: ask.files.filter(|_| grant.files).map(|ask| ask.max_bytes),
         ..Held::default()
     };
     for (name, asked) in &ask.process {
@@ -316,7 +331,7 @@ mod tests {
             ..ProgramGrant::default()
         };
         let grant =
-            Grant { process: BTreeMap::from([("git".to_owned(), only_log)]), memory: false };
+            Grant { process: BTreeMap::from([("git".to_owned(), only_log)]), ..Grant::default() };
         let held = overlap(&ask, &grant);
         let allowed = |args| held.program("a", "git", &words(args), &[]).is_ok();
         assert!(allowed("log"));
@@ -338,7 +353,7 @@ mod tests {
             let with = |forms: &[String]| {
                 let args = Some(forms.iter().map(|form| words(form)).collect());
                 let git = ProgramGrant { args, ..ProgramGrant::default() };
-                overlap(&ask, &Grant { process: BTreeMap::from([("git".to_owned(), git)]), memory: false })
+                overlap(&ask, &Grant { process: BTreeMap::from([("git".to_owned(), git)]), ..Grant::default() })
             };
             let allows = |held: &Held| held.program("a", "git", &words(&args), &[]).is_ok();
             if allows(&with(&granted[1..])) {

@@ -1,6 +1,7 @@
 //! What the hub decides: state machines that take events and the time, and do no I/O.
 
 pub mod breaker;
+pub mod file_name;
 pub mod grant;
 pub mod health;
 pub mod quota;

@@ -3,8 +3,10 @@
 
 mod layers;
 mod names;
+mod told;
 
 pub use layers::{Flag, Origin, Settings};
+pub use told::{Permissions, SettingText};
 
 use a2a_hub_core::{breaker, grant::Grant, quota};
 use a2a_hub_protocol::id::AgentId;
@@ -230,6 +232,13 @@ pub struct AgentConfig {
     pub grant: Option<Grant>,
     /// Directories it may work in, instead of the hub's `workspaces`.
     pub workspaces: Option<Vec<PathBuf>>,
+    /// What the program behind it may do without asking.
+    pub permissions: Permissions,
+    /// How long its question for leave waits before it counts as denied, in milliseconds. An hour unless said: then a
+    /// person who is there has seen it, and what waits holds a program.
+    pub approval_timeout_ms: u64,
+    /// What only the agent itself understands.
+    pub settings: BTreeMap<String, SettingText>,
     /// What it may use up.
     pub limits: LimitsConfig,
     /// How long a task may take, in milliseconds.
@@ -252,6 +261,9 @@ impl Default for AgentConfig {
             enabled: true,
             grant: None,
             workspaces: None,
+            permissions: Permissions::default(),
+            approval_timeout_ms: 60 * 60 * 1000,
+            settings: BTreeMap::new(),
             limits: LimitsConfig::default(),
             timeout_ms: None,
             answer_timeout_ms: None,
@@ -382,6 +394,16 @@ pub enum ConfigError {
     /// An agent could never run.
     #[error("run no task of `{0}`: set its `max_running` to 1 or more, or its `enabled` to false")]
     Idle(AgentId),
+    /// An agent's setting cannot be called that.
+    #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
+    Setting {
+        /// The agent.
+        agent: AgentId,
+        /// The name.
+        name: String,
+        /// What to do instead.
+        way_out: String,
+    },
     /// A memory limit is larger than the pool's slots.
     #[error("give `{agent}` {mb} MiB of memory: an agent can have at most {max} MiB")]
     Memory {
@@ -416,6 +438,7 @@ impl Config {
         }
         let max = a2a_hub_sandbox::engine::MAX_MEMORY >> 20;
         for (agent, config) in &self.agents {
+            config.check_settings(agent)?;
             if config.max_running == Some(0) {
                 return Err(ConfigError::Idle(agent.clone()));
             }

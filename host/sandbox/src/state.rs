@@ -1,7 +1,7 @@
 //! What a store holds for its guest: WASI with nothing in it, the capabilities, and the running counts.
 
 use crate::{
-    capability::{Ports, process::Processes, tasks::Output},
+    capability::{Ports, files::Written, process::Processes, tasks::Output},
     limits::{Limits, MemoryLimiter},
 };
 use a2a_hub_protocol::id::AgentId;
@@ -28,6 +28,7 @@ pub(crate) struct State {
     pub(crate) cancel: CancellationToken,
     pub(crate) processes: Processes,
     pub(crate) output: Output,
+    pub(crate) written: Written,
     pub(crate) log_bytes_left: u64,
     pub(crate) stderr: MemoryOutputPipe,
 }
@@ -54,6 +55,7 @@ impl State {
             agent,
             ports,
             cancel,
+            written: Written::new(&processes.held),
             processes,
             output: Output::new(limits),
             log_bytes_left: limits.log_bytes,

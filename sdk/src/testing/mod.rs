@@ -28,14 +28,14 @@ struct State {
     asked: Vec<(Need, Message)>,
     answers: VecDeque<Result<Message, Failure>>,
     memory: BTreeMap<String, Vec<u8>>,
+    settings: BTreeMap<String, String>,
+    files: Vec<(String, Vec<u8>)>,
     scripts: Vec<Rc<RefCell<Script>>>,
     spawned: Vec<Command>,
     responses: VecDeque<Result<Response, Failure>>,
     requests: Vec<Request>,
     calls: VecDeque<(String, Vec<Update>)>,
     cancel_after: Option<usize>,
-    settings: BTreeMap<String, String>,
-    files: Vec<(String, Vec<u8>)>,
 }
 
 /// A call to another agent that follows a script.
@@ -74,16 +74,6 @@ impl ScriptedHost {
         Program(script)
     }
 
-    /// Sets what the operator would.
-    pub fn setting(&self, name: &str, value: &str) {
-        self.0.borrow_mut().settings.insert(name.into(), value.into());
-    }
-
-    /// The files that were put, by their paths.
-    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
-        self.0.borrow().files.clone()
-    }
-
     /// Answers the next question.
     pub fn answer(&self, answer: impl Into<Message>) {
         self.0.borrow_mut().answers.push_back(Ok(answer.into()));
@@ -92,6 +82,11 @@ impl ScriptedHost {
     /// Fails the next question: nobody answered in time, or the task was cancelled meanwhile.
     pub fn fail_answer(&self, failure: Failure) {
         self.0.borrow_mut().answers.push_back(Err(failure));
+    }
+
+    /// Sets something, as the operator would. Unless set, `permissions` is `ask`, and `approval_timeout` an hour.
+    pub fn setting(&self, name: &str, value: &str) {
+        self.0.borrow_mut().settings.insert(name.into(), value.into());
     }
 
     /// Answers the next HTTP request.
@@ -147,6 +142,11 @@ impl ScriptedHost {
     /// The programs that were started.
     pub fn spawned(&self) -> Vec<Command> {
         self.0.borrow().spawned.clone()
+    }
+
+    /// The files that were written, each with the path that the agent was told: `/files/1/name` for the first.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        self.0.borrow().files.clone()
     }
 
     /// The HTTP requests that were sent.
@@ -246,6 +246,25 @@ impl Host for ScriptedHost {
         Ok(state.memory.keys().filter(|key| key.starts_with(prefix)).cloned().collect())
     }
 
+    fn read_setting(&self, name: &str) -> Option<String> {
+        let unless_set = match name {
+            "permissions" => Some("ask"),
+            "approval_timeout" => Some("3600000"),
+            _ => None,
+        };
+        let set = self.0.borrow().settings.get(name).cloned();
+        set.or_else(|| unless_set.map(str::to_owned))
+    }
+
+    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        let last = name.rsplit('/').next().unwrap_or_default();
+        let path = format!("/files/{}/{last}", state.files.len() + 1);
+        state.files.push((path.clone(), bytes.to_vec()));
+        Ok(path)
+    }
+
     fn agents(&self) -> Result<String, Failure> {
         let state = self.0.borrow();
         let cards: Vec<_> =
@@ -270,15 +289,6 @@ impl Host for ScriptedHost {
         (0..sources.len()).filter(|&i| ready(&sources[i])).collect()
     }
 
-    fn setting(&self, name: &str) -> Option<String> {
-        self.0.borrow().settings.get(name).cloned()
-    }
-    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure> {
-        let mut state = self.0.borrow_mut();
-        let path = format!("/files/{}/{name}", state.files.len() + 1);
-        state.files.push((path.clone(), bytes.to_vec()));
-        Ok(path)
-    }
     fn log(&self, level: Level, message: &str) {
         self.0.borrow_mut().logs.push((level, message.into()));
     }

@@ -48,6 +48,11 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     // The world outside, by a capability or around it.
     ("remember", reach::remember),
     ("recall", reach::recall),
+    ("setting", reach::setting),
+    ("put", reach::put),
+    ("put-many", reach::put_many),
+    ("put-big", reach::put_big),
+    ("put-and-ask", reach::put_and_ask),
     ("fetch", reach::fetch),
     ("delegate", reach::delegate),
     ("env", reach::env),

@@ -1,6 +1,7 @@
 //! One agent: its component, what it holds, and how it is.
 
 use super::{
+    files::Files,
     programs::Programs,
     standing::{Standing, Unavailable},
     values::Values,
@@ -24,7 +25,7 @@ use a2a_hub_sandbox::{
     capability::{Ports, tasks::TaskPort},
     guest,
 };
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, Semaphore},
     time::{Instant, timeout},
@@ -67,6 +68,8 @@ pub(super) struct Seat {
     pub supervisor: Supervisor,
     /// Keeps its values.
     pub storage: Arc<dyn Storage>,
+    /// Writes files for its programs.
+    pub files: Files,
     /// When it is left alone.
     pub breaker: breaker::Settings,
     /// Hears how it is.
@@ -90,6 +93,8 @@ pub struct Agent {
     held: Arc<Held>,
     programs: Arc<Programs>,
     values: Option<Arc<Values>>,
+    files: Option<Files>,
+    settings: Arc<BTreeMap<String, String>>,
     registered_at: String,
     standing: Standing,
     /// Held while it is asked how it is, so that it is not asked twice at once.
@@ -106,8 +111,8 @@ impl Agent {
         source: Source,
         seat: Seat,
     ) -> Self {
-        let Seat { config, workspaces, home, supervisor, storage, breaker, events, asking, left } =
-            seat;
+        let Seat { config, workspaces, home, supervisor, storage, files, .. } = seat;
+        let Seat { breaker, events, asking, left, .. } = seat;
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
             (None, Source::BuiltIn) => Grant::everything(plugin.ask()),
@@ -117,16 +122,19 @@ impl Agent {
         let workspaces = config.workspaces.clone().unwrap_or(workspaces);
         let programs = Programs::new(&id, &held, workspaces, home, supervisor);
         let values = held.memory_bytes.map(|max| Arc::new(Values::new(id.clone(), max, storage)));
+        let files = held.files_bytes.map(|_| files);
         let standing = Standing::new(id.clone(), breaker, events);
         Self {
             id,
             card,
+            settings: Arc::new(config.told()),
             config,
             source,
             plugin,
             held: Arc::new(held),
             programs: Arc::new(programs),
             values,
+            files,
             registered_at: telemetry::timestamp(),
             standing,
             checking: Mutex::default(),
@@ -163,6 +171,8 @@ impl Agent {
             tasks,
             process: Some(Arc::new(Programs::of(&self.programs, owner))),
             memory: self.values.clone().map(|values| values as _),
+            files: self.files.as_ref().map(|files| Arc::new(files.of(owner)) as _),
+            settings: Arc::clone(&self.settings),
             log: Some(Arc::new(log)),
         };
         Call {

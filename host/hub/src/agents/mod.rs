@@ -2,6 +2,7 @@
 
 mod agent;
 mod builtin;
+mod files;
 mod folder;
 mod programs;
 mod registry;
@@ -10,6 +11,8 @@ mod values;
 
 pub use agent::Agent;
 use agent::{Seat, Source};
+use files::Files;
+pub use files::sweep_files;
 pub use folder::{FileError, PluginFolder};
 pub use registry::RegistryError;
 pub use standing::Unavailable;
@@ -52,6 +55,7 @@ struct Shared {
     engine: Engine,
     supervisor: Supervisor,
     storage: Arc<dyn Storage>,
+    files: Files,
     events: Events,
     asking: Arc<Semaphore>,
     /// The tasks that ask agents how they are.
@@ -94,12 +98,14 @@ impl Agents {
         storage: Arc<dyn Storage>,
         events: Events,
     ) -> Self {
+        let files = Files::new(&data_dir, supervisor.clone());
         let shared = Shared {
             config,
             data_dir,
             engine,
             supervisor,
             storage,
+            files,
             events,
             asking: Arc::new(Semaphore::new(HEALTH_AT_ONCE)),
             asks: TaskTracker::new(),
@@ -169,6 +175,7 @@ impl Agents {
             home: shared.data_dir.join("homes").join(id.as_str()),
             supervisor: shared.supervisor.clone(),
             storage: Arc::clone(&shared.storage),
+            files: shared.files.clone(),
             breaker: shared.config.breaker.settings(),
             events: shared.events.clone(),
             asking: Arc::clone(&shared.asking),
@@ -227,11 +234,12 @@ impl Agents {
         future::join_all(checks).await
     }
 
-    /// Asks nobody any more.
+    /// Asks nobody any more, and returns once the files of those that were at work are gone.
     pub async fn shutdown(&self) {
         self.shared.stop.cancel();
         self.shared.asks.close();
         self.shared.asks.wait().await;
+        self.shared.files.shutdown().await;
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<AgentId, Arc<Agent>>> {

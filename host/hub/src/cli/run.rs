@@ -1,7 +1,7 @@
 //! The hub itself, from its first breath to its last: everything is put together here, and taken apart in order.
 
 use crate::{
-    agents::{Agents, PluginFolder},
+    agents::{Agents, PluginFolder, sweep_files},
     auth::Token,
     config::Config,
     contexts::Contexts,
@@ -49,6 +49,9 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let left = Supervisor::sweep_leftovers(&dir);
     if left > 0 {
         tracing::warn!(processes = left, "ended programs that an earlier run left behind");
+    }
+    if let Err(why) = sweep_files(&dir) {
+        tracing::warn!(%why, "cannot remove the files that agents of an earlier run left");
     }
     // Bound early: a port that is taken is found before anything else is done.
     let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;

@@ -50,6 +50,36 @@ async fn memory_denied() {
 }
 
 #[tokio::test]
+async fn settings_are_told() {
+    let settings = [("permissions".to_owned(), "ask".to_owned())].into();
+    let stage = Stage { settings, ..Stage::default() };
+    assert_eq!(stage.said("setting permissions").await, "ask");
+    assert_eq!(stage.said("setting model").await, "not set");
+}
+
+#[tokio::test]
+async fn files_granted() {
+    let stage = Stage::granting();
+    assert_eq!(stage.said("put ../../x hello").await, "/shelf/x");
+    assert_eq!(stage.seen().files["x"], b"hello");
+    let all = stage.said("put-big 4096").await;
+    assert_eq!(all, "/shelf/big", "each task has all its bytes");
+    let more = stage.said("put-big 4097").await;
+    assert!(more.starts_with("exhausted: write a file of 4097 bytes: 4096 are left"), "{more}");
+
+    let many = stage.said("put-many 10000").await;
+    assert!(many.starts_with("exhausted: write a file: there are 1000"), "{many}");
+    assert_eq!(stage.seen().files.len(), 1_002, "the 1,000, `x` and `big`");
+}
+
+#[tokio::test]
+async fn files_denied() {
+    let said = Stage::default().said("put a hello").await;
+    assert!(said.starts_with("denied: write files: not granted"), "{said}");
+    assert!(said.contains("`files = true` in `[agents.test-guest.grant]`"), "{said}");
+}
+
+#[tokio::test]
 async fn asking_the_client() {
     let stage = Stage::default();
     assert_eq!(stage.said("ask").await, "you asked: what do you say?");
