@@ -127,7 +127,7 @@ impl Agent {
         Self {
             id,
             card,
-            settings: Arc::new(config.told()),
+            settings: Arc::new(config.told(programs.first_directory())),
             config,
             source,
             plugin,

@@ -94,10 +94,15 @@ impl Programs {
         })
     }
 
+    /// Where a program starts if nobody says otherwise.
+    pub(super) fn first_directory(&self) -> &Path {
+        self.workspaces.first().unwrap_or(&self.home)
+    }
+
     /// Where to start: the directory asked for if a workspace holds it, the first workspace if none was asked for.
     fn directory(&self, asked: Option<&str>) -> Result<PathBuf, Failure> {
         let Some(asked) = asked else {
-            return Ok(self.workspaces.first().unwrap_or(&self.home).clone());
+            return Ok(self.first_directory().to_owned());
         };
         let refused = |why: String| Failure::Denied(format!("work in `{asked}`: {why}"));
         if !Path::new(asked).is_absolute() {

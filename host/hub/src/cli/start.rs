@@ -105,24 +105,8 @@ async fn in_background(
     let (log_path, log) = telemetry::open_log(dir).context("open the hub's log")?;
     let said_before = log.metadata()?.len();
     let exe = std::env::current_exe().context("find this program")?;
-    let mut hub = Background::start(&exe, &arguments(global, start, settings, dir), log)?;
-    let deadline = Instant::now() + START_DEADLINE;
-    let announced = loop {
-        if let Some(status) = hub.ended()? {
-            let why = tail(&log_path, said_before)?;
-            bail!("start the hub: it ended at once ({status})\n{}", why.trim_end());
-        }
-        if let Some(run) = announced(dir, hub.id()) {
-            break run;
-        }
-        if Instant::now() > deadline {
-            bail!(
-                "start the hub: it is not up after {START_DEADLINE:?}; see {}",
-                log_path.display()
-            );
-        }
-        sleep(LOOK).await;
-    };
+    let mut hub = Background::start(&exe, &arguments(global, start, settings, dir), None, log)?;
+    let announced = until_up(&mut hub, dir, &log_path, said_before).await?;
     match global.format {
         Format::Json => print(&format!("{announced}\n"))?,
         Format::Pretty => print(&format!(
@@ -133,6 +117,30 @@ async fn in_background(
         ))?,
     }
     Ok(Exit::Done)
+}
+
+/// Waits until the hub of the data directory `dir` is up, and returns what it says of itself. Its `log` tells why it is
+/// not, from the byte `said_before` on.
+pub(super) async fn until_up(
+    hub: &mut Background,
+    dir: &Path,
+    log: &Path,
+    said_before: u64,
+) -> anyhow::Result<Value> {
+    let deadline = Instant::now() + START_DEADLINE;
+    loop {
+        if let Some(status) = hub.ended()? {
+            let why = tail(log, said_before)?;
+            bail!("start the hub: it ended at once ({status})\n{}", why.trim_end());
+        }
+        if let Some(run) = announced(dir, hub.id()) {
+            return Ok(run);
+        }
+        if Instant::now() > deadline {
+            bail!("start the hub: it is not up after {START_DEADLINE:?}; see {}", log.display());
+        }
+        sleep(LOOK).await;
+    }
 }
 
 fn arguments(global: &Global, start: &Start, settings: &Settings, dir: &Path) -> Vec<OsString> {
