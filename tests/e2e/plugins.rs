@@ -180,9 +180,13 @@ async fn programs_are_placed_and_furnished() -> Result<()> {
         shell.display()
     );
     let builder = TestHub::builder().config(config).env("MY_WORD", "hello").env("OTHER", "x");
+    let builder = builder.env("MY_TOKEN", "not-for-everybody");
     let hub = builder.plugin("guest", test_guests()?).start().await?;
     let task = send(&Client::http(&hub), "guest", "sh echo $MY_WORD $OTHER").await?;
     assert_eq!(artifact(&task), "placed\nhello\n", "{task}");
+    let task = send(&Client::http(&hub), "guest", "sh echo $MY_TOKEN >&2; echo $MY_TOKEN").await?;
+    assert_eq!(artifact(&task), "placed\n[redacted MY_TOKEN]\n", "{task}");
+    assert_eq!(said(&task), "exit 0: [redacted MY_TOKEN]");
     Ok(())
 }
 

@@ -34,6 +34,8 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("no-outcome-message", talk::no_outcome_message),
     ("history", talk::history),
     ("tick", talk::tick),
+    ("spell", talk::spell),
+    ("leak", talk::leak),
     ("final-by-emit", talk::final_by_emit),
     ("open-outcome", talk::open_outcome),
     ("bad-json", talk::bad_json),

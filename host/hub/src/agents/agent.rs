@@ -7,12 +7,17 @@ use super::{
     values::Values,
 };
 use crate::{
-    config::AgentConfig, events::Events, process::Supervisor, storage::Storage, telemetry,
+    config::{self, AgentConfig},
+    events::Events,
+    process::Supervisor,
+    storage::Storage,
+    telemetry,
 };
 use a2a_hub_core::{
     breaker,
     grant::{Grant, Held, overlap},
     quota,
+    redact::Secrets,
 };
 use a2a_hub_protocol::{
     card::AgentCard,
@@ -95,6 +100,7 @@ pub struct Agent {
     values: Option<Arc<Values>>,
     files: Option<Files>,
     settings: Arc<BTreeMap<String, String>>,
+    secrets: Arc<Secrets>,
     registered_at: String,
     standing: Standing,
     /// Held while it is asked how it is, so that it is not asked twice at once.
@@ -126,12 +132,17 @@ impl Agent {
         let workspaces = config.workspaces.clone().unwrap_or(workspaces);
         let programs = Programs::new(&id, &held, workspaces, home, supervisor);
         let values = held.memory_bytes.map(|max| Arc::new(Values::new(id.clone(), max, storage)));
+        let passed = config::environment(&held.passed());
+        let settings = config.told();
+        let known = passed.into_iter().chain(settings.clone());
+        let secrets = Arc::new(Secrets::among(known));
         let files = held.files_bytes.map(|_| files);
         let standing = Standing::new(id.clone(), breaker, events);
         Self {
             id,
             card,
-            settings: Arc::new(config.told()),
+            settings: Arc::new(settings),
+            secrets,
             config,
             source,
             plugin,
@@ -184,6 +195,7 @@ impl Agent {
             limits: self.config.limits.limits(),
             held: Arc::clone(&self.held),
             ports: Arc::new(ports),
+            secrets: Arc::clone(&self.secrets),
             working_directory,
         }
     }

@@ -1,7 +1,13 @@
 //! A guest holds the overlap of what it asks and what it is granted, and nothing by default.
 
 use crate::stage::Stage;
-use a2a_hub_sandbox::capability::tasks::Need;
+use a2a_hub_core::redact::Secrets;
+use a2a_hub_protocol::message::joined_text;
+use a2a_hub_sandbox::{
+    Failure,
+    capability::tasks::{Emitted, Need},
+};
+use std::sync::Arc;
 
 #[tokio::test]
 async fn process_granted() {
@@ -55,6 +61,35 @@ async fn settings_are_told() {
     let stage = Stage { settings, ..Stage::default() };
     assert_eq!(stage.said("setting permissions").await, "ask");
     assert_eq!(stage.said("setting model").await, "not set");
+}
+
+#[tokio::test]
+async fn secrets_are_not_told() {
+    let secret = "sk-1234567890";
+    let key = ("AN_API_KEY".to_owned(), secret.to_owned());
+    let stage = Stage { secrets: Arc::new(Secrets::among([key])), ..Stage::default() };
+    let ended = stage.run(&format!("leak {secret}")).await;
+    let all = format!("{ended:?} {:?}", stage.seen());
+    let bytes = format!("{:?}", secret.as_bytes());
+    assert!(!all.contains(secret) && !all.contains(bytes.trim_matches(['[', ']'])), "{all}");
+    // A log line, a status, a message's text and its data's key and value, an artifact's name and text, a question, and
+    // the last status with its facts' key and value.
+    assert_eq!(all.matches("[redacted AN_API_KEY]").count(), 11, "{all}");
+    let Failure::Trapped(why) = stage.failure(&format!("panic {secret}")).await else { panic!() };
+    assert!(why.contains("as told: [redacted AN_API_KEY]"), "{why}");
+}
+
+#[tokio::test]
+async fn secrets_are_not_spelt_either() {
+    let key = ("AN_API_KEY".to_owned(), "sk-1234567890".to_owned());
+    let stage = Stage { secrets: Arc::new(Secrets::among([key])), ..Stage::default() };
+    stage.said("spell it is sk-1234567890, not sk-1234").await;
+    let seen = stage.seen();
+    let texts = seen.events.iter().map(|event| match event {
+        Emitted::Artifact { artifact, .. } => joined_text(&artifact.parts),
+        Emitted::Working { .. } => String::new(),
+    });
+    assert_eq!(texts.collect::<String>(), "it is [redacted AN_API_KEY], not sk-1234");
 }
 
 #[tokio::test]

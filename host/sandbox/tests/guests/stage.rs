@@ -1,6 +1,9 @@
 //! A place for guests to run in: the hub's side of each capability, scripted.
 
-use a2a_hub_core::grant::{Grant, Held, overlap};
+use a2a_hub_core::{
+    grant::{Grant, Held, overlap},
+    redact::Secrets,
+};
 use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
     message::{Message, Role, joined_text},
@@ -67,6 +70,7 @@ pub(crate) struct Stage {
     pub(crate) seen: Arc<Mutex<Seen>>,
     pub(crate) values: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     pub(crate) settings: BTreeMap<String, String>,
+    pub(crate) secrets: Arc<Secrets>,
 }
 
 impl Stage {
@@ -107,6 +111,7 @@ impl Stage {
             limits: self.limits,
             held: Arc::new(Held { ..held }),
             ports: Arc::new(ports),
+            secrets: Arc::clone(&self.secrets),
             working_directory: None,
         }
     }
