@@ -190,6 +190,22 @@ async fn programs_are_placed_and_furnished() -> Result<()> {
     Ok(())
 }
 
+/// An agent knows of the others that it is granted, and of no others.
+#[tokio::test]
+async fn an_agent_knows_of_those_it_may_call() -> Result<()> {
+    let config = "
+        agents.one.grant.delegate = ['echo', 'two', 'one', 'nobody']
+        agents.two.grant.delegate = ['*']
+        agents.claude-code.enabled = false";
+    let builder = TestHub::builder().config(config).plugin("one", test_guests()?);
+    let hub = builder.plugin("two", test_guests()?).plugin("three", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    assert_eq!(said(&send(&client, "one", "agents").await?), "echo two");
+    assert_eq!(said(&send(&client, "two", "agents").await?), "echo git-historian one three");
+    assert!(said(&send(&client, "three", "agents").await?).contains("[agents.three.grant]"));
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_pinned_digest_must_match() -> Result<()> {
     let pinned = format!("[agents.parrot]\nsha256 = \"{}\"", "0".repeat(64));

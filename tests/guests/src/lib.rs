@@ -56,6 +56,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("put-big", reach::put_big),
     ("put-and-ask", reach::put_and_ask),
     ("fetch", reach::fetch),
+    ("agents", reach::agents),
     ("delegate", reach::delegate),
     ("env", reach::env),
     ("read", reach::read),

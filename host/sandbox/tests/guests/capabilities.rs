@@ -124,7 +124,19 @@ async fn asking_the_client() {
 }
 
 #[tokio::test]
-async fn http_delegate_and_wait_are_denied() {
+async fn delegate_granted() {
+    assert_eq!(Stage::granting().said("agents").await, "parrot");
+}
+
+#[tokio::test]
+async fn delegate_denied() {
+    let said = Stage::default().said("agents").await;
+    assert!(said.starts_with("denied: ask for other agents: not granted"), "{said}");
+    assert!(said.contains("`delegate = [\"*\"]`"), "{said}");
+}
+
+#[tokio::test]
+async fn http_calls_and_wait_are_denied() {
     let stage = Stage::granting();
     assert!(stage.said("fetch http://127.0.0.1/").await.starts_with("denied: fetch"));
     assert!(stage.said("delegate echo").await.starts_with("denied: call another agent"));

@@ -13,6 +13,7 @@ use a2a_hub_sandbox::{
     Call, Ended, Engine, EngineSettings, Failure, Guest, Limits, Plugin,
     capability::{
         Ports,
+        delegate::DelegatePort,
         files::FilesPort,
         memory::MemoryPort,
         process::{ChildPort, Launch, ProcessPort, Said},
@@ -20,6 +21,7 @@ use a2a_hub_sandbox::{
     },
     guest::Work,
 };
+use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     fs,
@@ -103,6 +105,7 @@ impl Stage {
             process: Some(Arc::new(Sleeper(Arc::clone(&self.seen)))),
             memory,
             files,
+            delegate: held.may_call("parrot").then(|| Arc::new(Parrot) as _),
             settings: Arc::new(self.settings.clone()),
             log: Some(Arc::new(log)),
         };
@@ -214,6 +217,15 @@ impl ChildPort for Asleep {
     fn interrupt(&mut self) {}
 
     fn kill(&mut self) {}
+}
+
+/// Knows one agent.
+struct Parrot;
+
+impl DelegatePort for Parrot {
+    fn agents(&self) -> Vec<Value> {
+        vec![json!({ "agentId": "parrot" })]
+    }
 }
 
 /// Keeps files by their names.
