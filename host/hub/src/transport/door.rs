@@ -50,6 +50,10 @@ impl Listener for Door {
             match self.listener.accept().await {
                 Ok((stream, remote)) => {
                     let local = stream.local_addr().ok();
+                    // An event must not wait for the client to acknowledge the one before it.
+                    if let Err(why) = stream.set_nodelay(true) {
+                        tracing::debug!(%why, "small answers may be late");
+                    }
                     let stream = Patient::new(stream);
                     return (Connection { stream, local, _permit: permit }, remote);
                 }
