@@ -248,7 +248,9 @@ async fn get(
 ) -> Result<Response, Broken> {
     let Some(store) = &echo.store else {
         let Request { params, .. } = serde_json::from_str::<Request<Send>>(&load::send())?;
-        return Ok(Json(Answer::new(id, Task::of(params.message, &echo.padding.answer))).into_response());
+        return Ok(
+            Json(Answer::new(id, Task::of(params.message, &echo.padding.answer))).into_response()
+        );
     };
     let task = store.task(params.id)?.context("there is no such task")?;
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":");

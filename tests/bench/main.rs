@@ -141,9 +141,10 @@ impl Servers {
         let millis = Duration::from_millis(args.millis);
         let durable = self.durable.pid().context("the bare server is gone")?;
         for (title, work) in [("message/send", Work::Send), ("message/stream", Work::Stream)] {
-            for (name, address, pid) in
-                [("hub", self.address, self.hub.pid()), ("bare + disk", self.durable.address(), durable)]
-            {
+            for (name, address, pid) in [
+                ("hub", self.address, self.hub.pid()),
+                ("bare + disk", self.durable.address(), durable),
+            ] {
                 load::run(address, &work, PROFILED, WARM_UP).await?;
                 let watch = Watch::start(pid, millis)?;
                 let sample = load::run(address, &work, PROFILED, millis).await?;

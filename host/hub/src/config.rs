@@ -42,6 +42,8 @@ pub struct Config {
     pub workspaces: Vec<PathBuf>,
     /// Settings of single agents.
     pub agents: BTreeMap<AgentId, AgentConfig>,
+    /// How long clients may keep the hub waiting.
+    pub clients: Clients,
     /// How agents are asked how they are.
     pub health: Health,
     /// When an agent that fails is left alone.
@@ -119,6 +121,28 @@ impl Http {
     /// The address and the port.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.host, self.port)
+    }
+}
+
+/// How long clients may keep the hub waiting.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Clients {
+    /// How long one may take to send what it began, and leave what there is for it, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Default for Clients {
+    /// Clients are on this machine: one that does nothing for half a minute is stuck.
+    fn default() -> Self {
+        Self { timeout_ms: 30_000 }
+    }
+}
+
+impl Clients {
+    /// How long.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
     }
 }
 
@@ -405,6 +429,7 @@ impl Config {
             return Err(ConfigError::Open(self.http.host));
         }
         for (name, value, max) in [
+            ("clients.timeout_ms", self.clients.timeout_ms, DAY_MS),
             ("health.interval_ms", self.health.interval_ms, DAY_MS),
             ("breaker.failures", self.breaker.failures.into(), u32::MAX.into()),
             ("breaker.pause_ms", self.breaker.pause_ms, DAY_MS),
