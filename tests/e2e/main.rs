@@ -10,6 +10,7 @@ mod messages;
 mod patience;
 mod plugins;
 mod queue;
+mod readme;
 mod registry;
 mod soak;
 mod specification;
