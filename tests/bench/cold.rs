@@ -8,16 +8,12 @@ use crate::{
 };
 use a2a_hub_tests::{hub_binary, resident_bytes};
 use anyhow::{Context as _, Result, ensure};
-use std::{
-    path::Path,
-    process::Stdio,
-    time::{Duration, Instant},
-};
+use std::{path::Path, process::Stdio, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::UnixStream,
     process::{Child, Command},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 /// Starts that are measured; the median counts.

@@ -210,7 +210,7 @@ async fn gone(stream: &UnixStream) {
         let why: io::Error = why;
         // A stream finds out when it next says something.
         tracing::debug!(%why, "cannot watch a connection");
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
