@@ -7,4 +7,4 @@ mod processes;
 pub use a2a_hub_model_server::{ModelServer, Seen};
 pub use client::{Client, RpcError, Updates, message_to};
 pub use hub::{HubBuilder, TestHub, hub_binary, test_guests};
-pub use processes::{descendants, processes_with_marker, resident_bytes};
+pub use processes::{descendants, processes_of_task, processes_with_marker, resident_bytes};

@@ -128,6 +128,7 @@ async fn examine(global: &Global) -> Vec<Finding> {
         Ok(client) => findings.extend(running(client).await),
         Err(_) => findings.extend(not_running(&settings).await),
     }
+    findings.extend(clis().await);
     findings.push(toolchain().await);
     findings
 }
@@ -270,6 +271,12 @@ async fn not_running(settings: &Settings) -> Vec<Finding> {
             ),
         });
     }
+    findings
+}
+
+/// The CLIs as this user has them; what a running hub found may be others.
+async fn clis() -> Vec<Finding> {
+    let mut findings = Vec::new();
     for (cli, install) in CLIS {
         findings.push(match config::find_program(cli) {
             Some(path) => match probe::first_line(&path, &["--version"]).await {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File},
-    io::{Read as _, Seek as _, SeekFrom},
+    io::{self, Read as _, Seek as _, SeekFrom},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -80,8 +80,15 @@ fn settings(global: &Global, start: &Start) -> anyhow::Result<Settings> {
         config.workspaces.push(std::env::current_dir().context("find the current directory")?);
     }
     for workspace in &mut config.workspaces {
-        let found = fs::canonicalize(&workspace);
-        *workspace = found.with_context(|| format!("use the workspace {}", workspace.display()))?;
+        *workspace = directory(workspace)
+            .with_context(|| format!("use the workspace {}", workspace.display()))?;
+    }
+    for (agent, config) in &mut config.agents {
+        for workspace in config.workspaces.iter_mut().flatten() {
+            *workspace = directory(workspace).with_context(|| {
+                format!("use the workspace {} of `agents.{agent}`", workspace.display())
+            })?;
+        }
     }
     config.data_dir = Some(std::path::absolute(config.data_dir()?)?);
     config.socket.path = std::path::absolute(&config.socket.path)?;
@@ -89,6 +96,12 @@ fn settings(global: &Global, start: &Start) -> anyhow::Result<Settings> {
         bail!("start the hub: with neither the socket nor HTTP, nobody could talk to it");
     }
     Ok(settings)
+}
+
+/// The one name of a directory.
+fn directory(path: &Path) -> io::Result<PathBuf> {
+    let real = fs::canonicalize(path)?;
+    if real.is_dir() { Ok(real) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
 async fn in_background(
