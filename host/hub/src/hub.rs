@@ -3,8 +3,9 @@
 use crate::{
     agents::{Agent, Agents, PluginFolder},
     contexts::Contexts,
-    error::{from_forget, from_registry, from_storage, from_submit, unavailable},
+    error::{from_forget, from_push, from_registry, from_storage, from_submit, unavailable},
     events::{self, Events},
+    push::Pushes,
     tasks::{NewTask, Subscription, Tasks},
 };
 use a2a_hub_protocol::{
@@ -15,6 +16,7 @@ use a2a_hub_protocol::{
     jsonrpc,
     message::Role,
     operation::{AgentBrief, Answer, HealthStatus, HubStatus, Operation, SendMessage},
+    push::OfferedPush,
     task::{Task, TaskState},
 };
 use serde_json::{Map, Value, json};
@@ -37,6 +39,7 @@ pub struct Hub {
     plugins: PluginFolder,
     contexts: Contexts,
     tasks: Tasks,
+    pushes: Pushes,
     events: Events,
     started: Instant,
     closed: Arc<AtomicBool>,
@@ -59,16 +62,17 @@ pub enum Listening {
 }
 
 impl Hub {
-    /// A hub of these agents, conversations and tasks, which tell of themselves in `events`.
+    /// A hub of these agents, conversations and tasks, which tell of themselves in `events` and wherever `pushes` says.
     pub fn new(
         agents: Agents,
         plugins: PluginFolder,
         contexts: Contexts,
         tasks: Tasks,
+        pushes: Pushes,
         events: Events,
     ) -> Self {
         let (started, closed) = (Instant::now(), Arc::default());
-        Self { agents, plugins, contexts, tasks, events, started, closed }
+        Self { agents, plugins, contexts, tasks, pushes, events, started, closed }
     }
 
     /// Takes no new tasks from now on. Those there are can still be asked for, answered and cancelled.
@@ -90,6 +94,26 @@ impl Hub {
             Operation::Resubscribe { id, after } => {
                 let heard = self.tasks.resubscribe(&id, after).await?;
                 return Ok(Reply::Stream(Listening::Task(heard)));
+            }
+            Operation::SetPushConfig { task, push } => {
+                let sent = self.tasks.get(&task).await?.seq;
+                let set = self.pushes.set(task, push, sent).await;
+                Answer::PushConfig(Box::new(set.map_err(|why| from_push(&why))?))
+            }
+            Operation::GetPushConfig { task, id } => {
+                self.tasks.get(&task).await?;
+                let found = self.pushes.get(&task, id.as_ref()).await;
+                Answer::PushConfig(Box::new(found.map_err(|why| from_push(&why))?))
+            }
+            Operation::ListPushConfigs { task } => {
+                self.tasks.get(&task).await?;
+                let found = self.pushes.of_task(&task).await;
+                Answer::PushConfigs(found.map_err(|why| from_storage(&why))?)
+            }
+            Operation::DeletePushConfig { task, id } => {
+                self.tasks.get(&task).await?;
+                self.pushes.delete(&task, &id).await.map_err(|why| from_storage(&why))?;
+                Answer::PushConfigDeleted
             }
             Operation::ListTasks(query) => {
                 let artifacts = query.include_artifacts;
@@ -171,12 +195,12 @@ impl Hub {
     }
 
     async fn start(&self, send: SendMessage, live: bool) -> Result<Subscription, A2aError> {
-        let SendMessage { message, agent, working_directory, history_length: _, timeout_ms } = send;
+        let SendMessage { message, agent, working_directory, timeout_ms, push, .. } = send;
         if message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`"));
         }
         if let Some(task) = message.task_id.clone() {
-            return self.tasks.answer(&task, message).await;
+            return self.pushing(push, self.tasks.answer(&task, message).await?).await;
         }
         if self.closed.load(Ordering::Relaxed) {
             let why = "the hub is stopping and takes no new tasks; `a2a-hub start` starts it again";
@@ -188,7 +212,21 @@ impl Hub {
         let timeout = agent.config.timeout();
         let patience = timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout));
         let new = NewTask { agent, message, working_directory, patience, live };
-        self.tasks.submit(new).await.map_err(|why| from_submit(&why))
+        let heard = self.tasks.submit(new).await.map_err(|why| from_submit(&why))?;
+        self.pushing(push, heard).await
+    }
+
+    /// Has what is heard sent somewhere too, if the client said so with its message.
+    async fn pushing(
+        &self,
+        push: Option<OfferedPush>,
+        heard: Subscription,
+    ) -> Result<Subscription, A2aError> {
+        if let Some(push) = push {
+            let set = self.pushes.set(heard.task().clone(), push, heard.after()).await;
+            set.map_err(|why| from_push(&why))?;
+        }
+        Ok(heard)
     }
 
     fn agent(&self, id: Option<AgentId>) -> Result<Arc<Agent>, A2aError> {

@@ -1,5 +1,7 @@
 //! The wire form of A2A 0.3, which the hub's own dialect shares: read into today's model, and written from it.
 
+pub mod push;
+
 use crate::{
     error::A2aError,
     event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},

@@ -14,4 +14,5 @@ pub mod limits;
 pub mod message;
 pub mod ndjson;
 pub mod operation;
+pub mod push;
 pub mod task;

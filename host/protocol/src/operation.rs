@@ -1,8 +1,9 @@
 //! Everything a client may ask of the hub, whatever it speaks, and what it is answered.
 
 use crate::{
-    id::{AgentId, ContextId, TaskId},
+    id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
+    push::{OfferedPush, PushConfig},
     task::{Task, TaskState},
 };
 use schemars::JsonSchema;
@@ -35,6 +36,32 @@ pub enum Operation {
         id: TaskId,
         /// The number of the last event heard; without it, the task as it stands comes first.
         after: Option<u64>,
+    },
+    /// Have the news of a task sent somewhere, instead of where a config of that name has them sent.
+    SetPushConfig {
+        /// The task.
+        task: TaskId,
+        /// Where.
+        push: OfferedPush,
+    },
+    /// Show where the news of a task are sent.
+    GetPushConfig {
+        /// The task.
+        task: TaskId,
+        /// Which of its configs; the first if left out.
+        id: Option<PushConfigId>,
+    },
+    /// Show every place where the news of a task are sent.
+    ListPushConfigs {
+        /// The task.
+        task: TaskId,
+    },
+    /// Send the news of a task there no more. One that is not there is deleted already.
+    DeletePushConfig {
+        /// The task.
+        task: TaskId,
+        /// Which of its configs.
+        id: PushConfigId,
     },
     /// Show the tasks that match, newest first.
     ListTasks(TaskQuery),
@@ -160,6 +187,8 @@ pub struct SendMessage {
     pub history_length: Option<usize>,
     /// How long the task may take, in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// Where the task's news are to be sent.
+    pub push: Option<OfferedPush>,
 }
 
 /// The answer to an operation that does not stream.
@@ -176,6 +205,12 @@ pub enum Answer {
         /// Whether they are shown with what the agents made.
         artifacts: bool,
     },
+    /// Where the news of a task are sent.
+    PushConfig(Box<PushConfig>),
+    /// Every place where they are.
+    PushConfigs(Vec<PushConfig>),
+    /// They are not sent there any more.
+    PushConfigDeleted,
     /// Conversations.
     Contexts(Vec<ContextInfo>),
     /// A conversation, with its latest messages, oldest first.

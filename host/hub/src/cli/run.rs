@@ -8,6 +8,7 @@ use crate::{
     events::Events,
     hub::Hub,
     process::Supervisor,
+    push::Pushes,
     storage::sqlite::SqliteStorage,
     tasks::{Recovered, Tasks},
     transport::{Desk, Http, Unix},
@@ -64,6 +65,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let events = Events::default();
     let tasks = Tasks::new(storage.clone(), events.clone());
     let contexts = Contexts::new(storage.clone(), &config);
+    let pushes = Pushes::new(storage.clone());
     let supervisor_too = supervisor.clone();
     let agents =
         Agents::new(config.clone(), dir.clone(), engine, supervisor_too, storage, events.clone());
@@ -85,7 +87,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
     plugins.clone().watch(&running, stop.clone());
     contexts.watch(&running, stop.clone());
-    let hub = Hub::new(agents.clone(), plugins, contexts, tasks.clone(), events.clone());
+    let hub = Hub::new(agents.clone(), plugins, contexts, tasks.clone(), pushes, events.clone());
     let desk = Desk::new(hub.clone(), config.max_streams());
     let at = http.as_ref().map(Http::address);
     if let Some(http) = http {

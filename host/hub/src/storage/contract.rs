@@ -1,11 +1,14 @@
 //! What every store promises, as one suite that each of them passes.
 
-use super::{ContextFilter, Counts, HeadFilter, Storage, StorageError};
+use super::{
+    ContextFilter, Counts, HeadFilter, Progress, PushFilter, Storage, StorageError, Trouble,
+};
 use a2a_hub_core::task::IllegalEvent;
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
-    id::{AgentId, ArtifactId, ContextId, TaskId},
+    id::{AgentId, ArtifactId, ContextId, PushConfigId, TaskId},
     message::{MAX_DEPTH, Message, Part, Role},
+    push::{PushAuthentication, PushConfig, PushForm, Secret},
     task::{Artifact, Task, TaskState, TaskStatus},
 };
 use std::sync::Arc;
@@ -26,6 +29,8 @@ pub(crate) async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     a_conversation_is_what_was_said_in_final_tasks(&make()).await;
     contexts_are_what_their_tasks_come_to(&make()).await;
     only_what_is_over_is_forgotten(&make()).await;
+    where_news_go_is_kept_with_the_task(&make()).await;
+    how_far_news_went_is_never_taken_back(&make()).await;
     memories_are_kept_apart(&make()).await;
     a_memory_stays_within_its_grant(&make()).await;
     a_memory_racing_itself_stays_within_its_grant(Arc::new(make())).await;
@@ -342,6 +347,83 @@ async fn only_what_is_over_is_forgotten(storage: &impl Storage) {
     assert_eq!(storage.task(&ids[1]).await, Ok(None));
     assert_eq!(storage.events(&ids[1], 0, 10).await, Ok(Vec::new()));
     assert_eq!(storage.append(&ids[0], 2, vec![chunk("y")]).await, Ok(3));
+}
+
+fn push(task: &TaskId, id: &str) -> PushConfig {
+    PushConfig {
+        id: PushConfigId::new(id),
+        task: task.clone(),
+        url: format!("https://example.com/{id}"),
+        token: None,
+        authentication: None,
+        form: PushForm::V1,
+    }
+}
+
+async fn pushes(storage: &impl Storage, filter: PushFilter) -> Vec<(String, u64)> {
+    let found = storage.pushes(filter).await.unwrap();
+    found.into_iter().map(|push| (push.config.id.to_string(), push.progress.sent)).collect()
+}
+
+async fn where_news_go_is_kept_with_the_task(storage: &impl Storage) {
+    let (task, other) = (TaskId::fresh(), TaskId::fresh());
+    assert_eq!(storage.set_push(push(&task, "a"), 0).await, Ok(false), "there is no task yet");
+    for id in [&task, &other] {
+        storage.append(id, 0, vec![created(id, "c"), working()]).await.unwrap();
+    }
+    let whole = PushConfig {
+        token: Some(Secret::new("t")),
+        authentication: Some(PushAuthentication {
+            scheme: "Bearer".into(),
+            credentials: Some(Secret::new("s")),
+        }),
+        form: PushForm::V03,
+        ..push(&task, "b")
+    };
+    for config in [whole.clone(), push(&task, "a"), push(&other, "a")] {
+        assert_eq!(storage.set_push(config, 1).await, Ok(true));
+    }
+    let its = PushFilter { task: Some(task.clone()), ..PushFilter::default() };
+    let found = storage.pushes(its.clone()).await.unwrap();
+    assert_eq!(found[0].config, whole, "the first that was set comes first");
+    assert_eq!((found.len(), &found[1].config, found[1].last), (2, &push(&task, "a"), 2));
+
+    storage.delete_push(&task, &PushConfigId::new("b")).await.unwrap();
+    storage.delete_push(&task, &PushConfigId::new("never set")).await.unwrap();
+    assert_eq!(pushes(storage, its.clone()).await, [("a".to_owned(), 1)]);
+    storage.append(&task, 2, vec![status(TaskState::Completed, 2, None)]).await.unwrap();
+    storage.forget_tasks(vec![task.clone(), other.clone()]).await.unwrap();
+    assert_eq!(pushes(storage, its).await, []);
+    assert_eq!(pushes(storage, PushFilter::default()).await.len(), 1, "the other is not over");
+    assert_eq!(storage.set_push(push(&task, "a"), 0).await, Ok(false));
+}
+
+async fn how_far_news_went_is_never_taken_back(storage: &impl Storage) {
+    let (task, id) = (TaskId::fresh(), PushConfigId::new("a"));
+    storage.append(&task, 0, vec![created(&task, "c"), working()]).await.unwrap();
+    storage.set_push(push(&task, "a"), 0).await.unwrap();
+    let went = |sent, trouble| storage.push_went(&task, &id, Progress { sent, trouble });
+    let trouble = |dead| Some(Trouble { attempts: 3, since: at(1), error: "refused".into(), dead });
+    went(2, None).await.unwrap();
+    went(1, trouble(false)).await.unwrap();
+    let known = async || storage.pushes(PushFilter::default()).await.unwrap().remove(0).progress;
+    assert_eq!(known().await, Progress { sent: 2, trouble: trouble(false) });
+
+    let open = PushFilter { open_only: true, ..PushFilter::default() };
+    let dead = PushFilter { dead_only: true, ..PushFilter::default() };
+    assert_eq!(pushes(storage, open.clone()).await.len(), 1, "its task is not over");
+    storage.append(&task, 2, vec![status(TaskState::Completed, 2, None)]).await.unwrap();
+    assert_eq!(pushes(storage, open.clone()).await.len(), 1, "it was not told that it is");
+    assert_eq!(pushes(storage, dead.clone()).await, []);
+    went(2, trouble(true)).await.unwrap();
+    assert_eq!(pushes(storage, dead.clone()).await.len(), 1);
+    // Set anew, it goes on where it was.
+    storage.set_push(push(&task, "a"), 0).await.unwrap();
+    assert_eq!(known().await, Progress { sent: 2, trouble: None });
+    went(3, None).await.unwrap();
+    assert_eq!(pushes(storage, open).await, []);
+    storage.push_went(&task, &PushConfigId::new("gone"), Progress::default()).await.unwrap();
+    assert_eq!(pushes(storage, PushFilter::default()).await.len(), 1);
 }
 
 async fn memories_are_kept_apart(storage: &impl Storage) {

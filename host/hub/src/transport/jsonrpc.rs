@@ -232,6 +232,9 @@ pub(super) fn answer_json(answer: Answer, url: &str) -> Value {
         Answer::Tasks { tasks, artifacts } => {
             tasks.iter().map(|task| compat::write_listed(task, artifacts)).collect()
         }
+        Answer::PushConfig(config) => compat::push::write(&config),
+        Answer::PushConfigs(configs) => configs.iter().map(compat::push::write).collect(),
+        Answer::PushConfigDeleted => Value::Null,
         Answer::Contexts(contexts) => json!(contexts),
         Answer::Context(info, said) => {
             let mut context = json!(info);

@@ -1,7 +1,12 @@
 //! The methods of the hub's dialect: one table, from which requests are read and `rpc.discover` is written.
 
+mod pushes;
+
 use crate::{
-    compat::{self, OfferedMessage},
+    compat::{
+        self, OfferedMessage,
+        push::{self, OfferedConfig},
+    },
     error::{A2aError, ErrorKind},
     hub_event::HubEvent,
     id::{AgentId, ContextId, MAX_ID, TaskId},
@@ -231,6 +236,42 @@ pub static METHODS: &[Method] = &[
         ..PLAIN
     },
     Method {
+        name: "tasks/pushNotificationConfig/set",
+        summary: "Have the news of a task sent to a URL",
+        example: r#"{"taskId": "task-456", "pushNotificationConfig": {"url": "https://example.com/news", "token": "t"}}"#,
+        params: pushes::SetPush::json_schema,
+        result: super::discover::push_config,
+        read: pushes::set,
+        ..PLAIN
+    },
+    Method {
+        name: "tasks/pushNotificationConfig/get",
+        summary: "Show where the news of a task are sent",
+        example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
+        params: pushes::GetPush::json_schema,
+        result: super::discover::push_config,
+        read: pushes::get,
+        ..PLAIN
+    },
+    Method {
+        name: "tasks/pushNotificationConfig/list",
+        summary: "Show every place where the news of a task are sent",
+        example: r#"{"id": "task-456"}"#,
+        params: pushes::ListPushes::json_schema,
+        result: super::discover::push_configs,
+        read: pushes::list,
+        ..PLAIN
+    },
+    Method {
+        name: "tasks/pushNotificationConfig/delete",
+        summary: "Send the news of a task there no more",
+        example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
+        params: pushes::DeletePush::json_schema,
+        result: super::discover::nothing,
+        read: pushes::delete,
+        ..PLAIN
+    },
+    Method {
         name: "rpc.discover",
         summary: "Describe this interface, as an OpenRPC document",
         result: SchemaGenerator::subschema_for::<Value>,
@@ -365,6 +406,8 @@ struct Configuration {
     history_length: Option<usize>,
     /// How long the task may take, in milliseconds.
     timeout_ms: Option<u64>,
+    /// Where the task's news are to be sent.
+    push_notification_config: Option<OfferedConfig>,
 }
 
 fn one_agent(params: Value) -> Result<AgentId, A2aError> {
@@ -440,7 +483,8 @@ fn get_context(params: Value) -> Result<Operation, A2aError> {
 
 fn send_message(params: Value) -> Result<SendMessage, A2aError> {
     let MessageSend { message, configuration } = read(params)?;
-    let Configuration { history_length, timeout_ms } = configuration.unwrap_or_default();
+    let Configuration { history_length, timeout_ms, push_notification_config } =
+        configuration.unwrap_or_default();
     let message = compat::message(message, "message")?;
     let fact = |name: &str| message.metadata.as_ref().and_then(|facts| facts.get(name));
     let text = |name: &str| match fact(name) {
@@ -456,12 +500,20 @@ fn send_message(params: Value) -> Result<SendMessage, A2aError> {
         return Err(A2aError::invalid("configuration.timeoutMs", "must be at least 1"));
     }
     let working_directory = text("workingDirectory")?;
-    Ok(SendMessage { message, agent, working_directory, history_length, timeout_ms })
+    let push = push_notification_config.map(push::read);
+    if let Some(push) = &push {
+        push.check("configuration.pushNotificationConfig")?;
+    }
+    Ok(SendMessage { message, agent, working_directory, history_length, timeout_ms, push })
 }
 
 fn task_id(id: String) -> Result<TaskId, A2aError> {
+    named("id", id)
+}
+
+fn named(field: &str, id: String) -> Result<TaskId, A2aError> {
     if id.is_empty() {
-        Err(A2aError::invalid("id", "must not be empty"))
+        Err(A2aError::invalid(field, "must not be empty"))
     } else {
         Ok(TaskId::new(id))
     }

@@ -221,11 +221,13 @@ pub(super) fn forget(db: &Connection, tasks: &[TaskId]) -> Result<usize, Failure
     let mut task = db.prepare_cached(&format!("DELETE FROM tasks WHERE id = ?1 AND NOT {LIVE}"))?;
     let mut events = db.prepare_cached("DELETE FROM events WHERE task = ?1")?;
     let mut fold = db.prepare_cached("DELETE FROM folds WHERE task = ?1")?;
+    let mut pushes = db.prepare_cached("DELETE FROM pushes WHERE task = ?1")?;
     let mut forgotten = 0;
     for id in tasks {
         if task.execute([id.as_str()])? > 0 {
             events.execute([id.as_str()])?;
             fold.execute([id.as_str()])?;
+            pushes.execute([id.as_str()])?;
             forgotten += 1;
         }
     }
