@@ -1,8 +1,8 @@
 //! Where news are sent, in the wire form of A2A 0.3.
 
-use super::object;
 use crate::{
     id::PushConfigId,
+    members::object,
     push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
 };
 use schemars::JsonSchema;
