@@ -338,6 +338,8 @@ pub struct CardOf {
     pub agent: Option<AgentId>,
     /// What it says of itself.
     pub card: AgentCard,
+    /// Since when it has been so: RFC 3339 in UTC.
+    pub since: String,
 }
 
 /// A conversation in one line.

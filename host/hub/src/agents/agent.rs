@@ -90,7 +90,8 @@ pub struct Agent {
     held: Arc<Held>,
     programs: Arc<Programs>,
     values: Option<Arc<Values>>,
-    registered_at: String,
+    /// When it joined: RFC 3339 in UTC.
+    pub registered_at: String,
     standing: Standing,
     /// Held while it is asked how it is, so that it is not asked twice at once.
     checking: Mutex<()>,

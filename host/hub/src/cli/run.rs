@@ -11,7 +11,7 @@ use crate::{
     push::Pushes,
     storage::sqlite::SqliteStorage,
     tasks::{Recovered, Tasks},
-    transport::{Desk, Http, Unix},
+    transport::{Desk, Http, Unix, Whereabouts},
 };
 use a2a_hub_protocol::id::TaskId;
 use a2a_hub_sandbox::{Engine, EngineSettings};
@@ -88,7 +88,13 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     plugins.clone().watch(&running, stop.clone());
     contexts.watch(&running, stop.clone());
     let hub = Hub::new(agents.clone(), plugins, contexts, tasks.clone(), pushes, events.clone());
-    let desk = Desk::new(hub.clone(), config.max_streams());
+    let hub = hub.with_default(config.default_agent.clone());
+    let whereabouts = Whereabouts {
+        public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
+        socket: config.socket.enabled.then(|| config.socket.path.clone()),
+        root_agent: config.root_agent.clone(),
+    };
+    let desk = Desk::new(hub.clone(), whereabouts, config.max_streams());
     let at = http.as_ref().map(Http::address);
     if let Some(http) = http {
         let token = Token::open(&dir)?;

@@ -8,6 +8,7 @@ use a2a_hub_protocol::{
     event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
     id::{AgentId, ArtifactId, ContextId, PushConfigId, TaskId},
     message::{MAX_DEPTH, Message, Part, Role},
+    operation::{TaskPageQuery, TaskPlace},
     push::{PushAuthentication, PushConfig, PushForm, Secret},
     task::{Artifact, Task, TaskState, TaskStatus},
 };
@@ -27,6 +28,7 @@ pub(crate) async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     of_those_who_race_one_wins(Arc::new(make())).await;
     heads_are_found_by_what_they_say(&make()).await;
     a_conversation_is_what_was_said_in_final_tasks(&make()).await;
+    pages_follow_each_other(&make()).await;
     contexts_are_what_their_tasks_come_to(&make()).await;
     only_what_is_over_is_forgotten(&make()).await;
     where_news_go_is_kept_with_the_task(&make()).await;
@@ -295,6 +297,60 @@ async fn a_conversation_is_what_was_said_in_final_tasks(storage: &impl Storage) 
         assert_eq!(texts(storage, "ours", limit).await, said[latest..]);
     }
     assert_eq!(texts(storage, "nobody's", 10).await, [""; 0]);
+}
+
+async fn pages_follow_each_other(storage: &impl Storage) {
+    let ids: Vec<_> = (0..7).map(|_| TaskId::fresh()).collect();
+    for (n, id) in ids.iter().enumerate() {
+        storage
+            .append(id, 0, vec![created(id, if n < 4 { "left" } else { "right" }), working()])
+            .await
+            .unwrap();
+    }
+    // Ended in another order than begun, two of them in the same millisecond.
+    for (n, ms) in [(5, 3), (0, 5), (3, 5), (6, 9)] {
+        let end = status(TaskState::Completed, ms, None);
+        storage.append(&ids[n], 2, vec![end]).await.unwrap();
+    }
+    let all = TaskPageQuery {
+        agent: None,
+        context: None,
+        state: None,
+        since: None,
+        after: None,
+        size: 3,
+        history_length: None,
+        include_artifacts: false,
+    };
+    let mut seen = Vec::new();
+    let mut query = all.clone();
+    loop {
+        let page = storage.page(&query).await.unwrap();
+        assert_eq!(page.total, 7, "before paging");
+        let Some(last) = page.heads.last() else { break };
+        query.after = Some(TaskPlace { updated: last.updated.clone(), id: last.task.clone() });
+        seen.extend(page.heads.into_iter().map(|head| head.task));
+    }
+    let wanted = [6, 3, 0, 5, 4, 2, 1].map(|n| ids[n].clone());
+    assert_eq!(seen, wanted);
+
+    let found = |query: TaskPageQuery| async move {
+        let page = storage.page(&query).await.unwrap();
+        (page.heads.into_iter().map(|head| head.task).collect::<Vec<_>>(), page.total)
+    };
+    let since = TaskPageQuery { since: Some(at(5)), ..all.clone() };
+    assert_eq!(found(since).await, (wanted[..3].to_vec(), 3));
+    let context = Some(ContextId::new("left"));
+    let done = Some(TaskState::Completed);
+    let both = TaskPageQuery { context, state: done, ..all.clone() };
+    assert_eq!(found(both).await, (vec![ids[3].clone(), ids[0].clone()], 2));
+    let working = TaskPageQuery { state: Some(TaskState::Working), size: 1, ..all.clone() };
+    assert_eq!(found(working).await, (vec![ids[4].clone()], 3));
+    let nobody = TaskPageQuery { agent: Some(agent("nobody")), ..all };
+    assert_eq!(found(nobody).await, (vec![], 0));
+    let head = storage.head(&ids[0]).await.unwrap().unwrap();
+    assert_eq!((head.agent, head.updated, head.seq), (agent("echo"), at(5), 3));
+    assert_eq!(storage.head(&TaskId::fresh()).await, Ok(None));
 }
 
 async fn contexts_are_what_their_tasks_come_to(storage: &impl Storage) {

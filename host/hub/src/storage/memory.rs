@@ -1,7 +1,7 @@
 //! A store that forgets everything when it is dropped: for tests and for trying things out.
 
 use super::{
-    ContextFilter, Counts, Head, HeadFilter, Progress, PushFilter, Storage, StorageError,
+    ContextFilter, Counts, Head, HeadFilter, HeadPage, Progress, PushFilter, Storage, StorageError,
     StoredPush, StoredTask,
     log::{self, Conversation},
 };
@@ -9,7 +9,7 @@ use a2a_hub_protocol::{
     event::{Recorded, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
-    operation::ContextInfo,
+    operation::{ContextInfo, TaskPageQuery},
     push::PushConfig,
 };
 use std::{
@@ -120,6 +120,28 @@ impl Storage for MemoryStorage {
         let newest_first = kept.logs.values().rev().map(|log| &log.head);
         let page = newest_first.filter(matches).skip(filter.offset).take(filter.limit);
         Ok(page.cloned().collect())
+    }
+
+    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
+        Ok(self.kept().logs.get(task).map(|log| log.head.clone()))
+    }
+
+    async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {
+        let matches = |head: &&Head| {
+            query.agent.as_ref().is_none_or(|agent| head.agent == *agent)
+                && query.context.as_ref().is_none_or(|context| head.context == *context)
+                && query.state.is_none_or(|state| head.state == state)
+                && query.since.as_ref().is_none_or(|since| head.updated >= *since)
+        };
+        let place = |head: &Head| (head.updated.clone(), head.task.clone());
+        let kept = self.kept();
+        let mut found: Vec<_> = kept.logs.values().map(|log| &log.head).filter(matches).collect();
+        found.sort_by_key(|head| std::cmp::Reverse(place(head)));
+        let total = found.len() as u64;
+        let after = query.after.clone().map(|after| (after.updated, after.id));
+        let rest =
+            found.into_iter().filter(|head| after.as_ref().is_none_or(|it| place(head) < *it));
+        Ok(HeadPage { heads: rest.take(query.size).cloned().collect(), total })
     }
 
     async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError> {

@@ -17,7 +17,7 @@ use a2a_hub_protocol::{
     event::{Recorded, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
-    operation::ContextInfo,
+    operation::{ContextInfo, TaskPageQuery},
     push::PushConfig,
     task::{Task, TaskState},
 };
@@ -53,6 +53,12 @@ pub trait Storage: Send + Sync {
 
     /// The tasks that match, in one line each, newest first: by id, which is the order of their creation.
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError>;
+
+    /// A task in one line.
+    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError>;
+
+    /// A page of the tasks that match, in one line each, the one with the latest status first.
+    async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError>;
 
     /// The conversations that match, the one with the newest task first.
     async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError>;
@@ -148,6 +154,15 @@ pub struct Head {
     pub created: String,
     /// The timestamp of its latest status.
     pub updated: String,
+}
+
+/// A page of heads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadPage {
+    /// As many as it may hold.
+    pub heads: Vec<Head>,
+    /// How many there are on all pages.
+    pub total: u64,
 }
 
 /// Which heads to show.

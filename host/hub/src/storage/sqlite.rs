@@ -3,6 +3,7 @@
 mod contexts;
 mod logs;
 mod memories;
+mod pages;
 mod pushes;
 mod readers;
 mod schema;
@@ -11,14 +12,14 @@ mod tests;
 mod writer;
 
 use super::{
-    ContextFilter, Counts, Head, HeadFilter, Progress, PushFilter, Storage, StorageError,
+    ContextFilter, Counts, Head, HeadFilter, HeadPage, Progress, PushFilter, Storage, StorageError,
     StoredPush, StoredTask,
 };
 use a2a_hub_protocol::{
     event::{Recorded, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
-    operation::ContextInfo,
+    operation::{ContextInfo, TaskPageQuery},
     push::PushConfig,
 };
 use readers::Readers;
@@ -89,6 +90,16 @@ impl Storage for SqliteStorage {
 
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
         self.readers.read(move |db| logs::heads(db, &filter)).await
+    }
+
+    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
+        let task = task.clone();
+        self.readers.read(move |db| logs::head(db, &task)).await
+    }
+
+    async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {
+        let query = query.clone();
+        self.readers.read(move |db| pages::page(db, &query)).await
     }
 
     async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError> {

@@ -25,12 +25,14 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 pub(super) struct Names(Arc<[String]>);
 
 impl Names {
-    /// The names of a server on the loopback address `at`.
-    pub(super) fn of(at: SocketAddr) -> Self {
+    /// The names of a server on the loopback address `at`, which others reach by `public_url` if there is one.
+    pub(super) fn of(at: SocketAddr, public_url: Option<&str>) -> Self {
         let port = at.port();
         let hosts = [format!("{at}"), format!("localhost:{port}"), format!("127.0.0.1:{port}")];
         let bare = ["localhost".to_owned(), at.ip().to_string()].into_iter().filter(|_| port == 80);
-        Self(hosts.into_iter().chain(bare).collect())
+        let public = public_url.and_then(|url| url.split("://").nth(1)?.split('/').next());
+        let public = public.map(str::to_owned);
+        Self(hosts.into_iter().chain(bare).chain(public).collect())
     }
 
     fn has(&self, name: &str) -> bool {
@@ -46,9 +48,10 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// The guard of a server on the loopback address `at`, who admits other users that hold `token`.
-    pub(super) fn new(at: SocketAddr, token: Token) -> Self {
-        Self { names: Names::of(at), token: Arc::new(token) }
+    /// The guard of a server on the loopback address `at`, which others reach by `public_url` if there is one. Admits other
+    /// users that hold `token`.
+    pub(super) fn new(at: SocketAddr, public_url: Option<&str>, token: Token) -> Self {
+        Self { names: Names::of(at, public_url), token: Arc::new(token) }
     }
 
     async fn knows(&self, caller: &Caller, headers: &HeaderMap) -> bool {
@@ -142,7 +145,8 @@ mod tests {
 
     /// What is answered to a request with these headers, one a line.
     fn status(method: &Method, headers: &str) -> u16 {
-        let names = Names::of(SocketAddr::from(([127, 0, 0, 1], 8080)));
+        let names =
+            Names::of(SocketAddr::from(([127, 0, 0, 1], 8080)), Some("https://hub.example/x"));
         let mut map = HeaderMap::new();
         for line in headers.split('|').filter(|line| !line.is_empty()) {
             let (name, value) = line.split_once(": ").unwrap();
@@ -157,6 +161,7 @@ mod tests {
         let get = |headers: &str| status(&Method::GET, headers);
         assert_eq!(get("host: 127.0.0.1:8080"), 200);
         assert_eq!(get("host: LOCALHOST:8080"), 200);
+        assert_eq!(get("host: hub.example"), 200, "its public name");
         assert_eq!(get(""), 403, "no Host");
         assert_eq!(get("host: 127.0.0.1:8080|host: 127.0.0.1:8080"), 403, "two of them");
         for rebound in

@@ -4,10 +4,16 @@ use super::{
     MAX_REQUEST, cards,
     door::{Caller, Door},
     guard::{self, Guard},
-    jsonrpc::{self, COME_AGAIN, Circumstances, Desk, Response as RpcResponse, Stream, Update},
+    jsonrpc::{
+        self, COME_AGAIN, Circumstances, Desk, HUB, Response as RpcResponse, Stream, Update,
+    },
+    official,
 };
 use crate::auth::Token;
-use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use a2a_hub_protocol::{
+    dialect::Dialect,
+    error::{A2aError, ErrorKind},
+};
 use axum::{
     Json, Router,
     body::{Body, Bytes},
@@ -47,12 +53,13 @@ impl Http {
 
     /// Serves until `stop`, then lets the requests that are under way come to their end.
     pub async fn serve(self, desk: Desk, token: Token, stop: CancellationToken) -> io::Result<()> {
-        let guard = Guard::new(self.address, token);
+        let guard = Guard::new(self.address, desk.whereabouts().public_url.as_deref(), token);
         let routes = Router::new()
             .route("/", post(call))
             .route("/stream", post(call_streaming))
             .route("/health", get(health))
             .merge(cards::routes())
+            .merge(official::routes())
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
             .layer(middleware::from_fn_with_state(guard, guard::check))
             .with_state(desk)
@@ -93,12 +100,18 @@ async fn respond(
         Ok(body) => body,
         Err(why) => return too_large(&why),
     };
-    let url = cards::own_url(headers);
-    let of = Circumstances { url: &url, heard: last_event(headers) };
-    match desk.respond(&body, &of).await {
+    let url = cards::own_url(desk, headers);
+    let reach = desk.reach(&url, HUB, false);
+    let of = Circumstances::of_hub(&url, last_event(headers), reach);
+    answer(desk.respond(&body, &of).await, sse)
+}
+
+/// What goes back over HTTP.
+pub(super) fn answer(response: RpcResponse, sse: bool) -> Response {
+    match response {
         RpcResponse::None => StatusCode::NO_CONTENT.into_response(),
         RpcResponse::One(text) if sse && is_result(&text) => {
-            event_stream(stream::iter([Ok(frame(&Update { number: None, text }))]))
+            event_stream(stream::iter([Ok(frame(&Update { number: None, text, is_error: false }))]))
         }
         RpcResponse::One(answer) => json_body(answer),
         RpcResponse::Busy(answer) => {
@@ -110,7 +123,7 @@ async fn respond(
 }
 
 /// The number of the event that the client heard last, before it was cut off.
-fn last_event(headers: &HeaderMap) -> Option<u64> {
+pub(super) fn last_event(headers: &HeaderMap) -> Option<u64> {
     headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
 }
 
@@ -121,20 +134,25 @@ fn is_result(answer: &[u8]) -> bool {
 }
 
 fn too_large(why: &BytesRejection) -> Response {
+    let answer = jsonrpc::unreadable(Dialect::Hub, &unreadable(why));
+    (why.status(), [(header::CONTENT_TYPE, "application/json")], answer).into_response()
+}
+
+/// What is wrong with a body that cannot be read.
+pub(super) fn unreadable(why: &BytesRejection) -> A2aError {
     let text = if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
         format!("the request is larger than {MAX_REQUEST} bytes")
     } else {
         why.body_text()
     };
-    let answer = jsonrpc::unreadable(&A2aError::new(ErrorKind::InvalidRequest, text));
-    (why.status(), [(header::CONTENT_TYPE, "application/json")], answer).into_response()
+    A2aError::new(ErrorKind::InvalidRequest, text)
 }
 
-fn json_body(answer: Vec<u8>) -> Response {
+pub(super) fn json_body(answer: Vec<u8>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], answer).into_response()
 }
 
-fn event_stream(
+pub(super) fn event_stream(
     frames: impl FutureStream<Item = Result<Vec<u8>, Infallible>> + Send + 'static,
 ) -> Response {
     let headers = [
@@ -148,7 +166,7 @@ fn event_stream(
 
 /// Server-sent events, with a comment whenever there was nothing to send for a while. How soon to come back is said
 /// first: who is hung up on for not reading cannot be told any more.
-fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
+pub(super) fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
     let retry = format!("retry: {}\n\n", COME_AGAIN * 1_000).into_bytes();
     let events = stream::unfold(answers, async |mut answers| {
         match timeout(KEEP_ALIVE, answers.next()).await {
@@ -161,9 +179,10 @@ fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>, Infallibl
 }
 
 /// An event, by the number after which a client can go on with `Last-Event-ID`.
-fn frame(Update { number, text }: &Update) -> Vec<u8> {
+fn frame(Update { number, text, is_error }: &Update) -> Vec<u8> {
     let id = number.map(|number| format!("id: {number}\n")).unwrap_or_default();
-    [id.as_bytes(), b"data: ", text, b"\n\n"].concat()
+    let name: &[u8] = if *is_error { b"event: error\n" } else { b"" };
+    [id.as_bytes(), name, b"data: ", text, b"\n\n"].concat()
 }
 
 #[cfg(test)]
@@ -172,7 +191,9 @@ mod tests {
 
     #[test]
     fn an_event_carries_its_number() {
-        let told = |number| String::from_utf8(frame(&Update { number, text: b"{}".to_vec() }));
+        let told = |number| {
+            String::from_utf8(frame(&Update { number, text: b"{}".to_vec(), is_error: false }))
+        };
         assert_eq!(told(Some(7)).unwrap(), "id: 7\ndata: {}\n\n");
         assert_eq!(told(None).unwrap(), "data: {}\n\n");
     }

@@ -27,6 +27,8 @@ macro_rules! heads_where {
     };
 }
 
+pub(super) use heads_where;
+
 /// A fold of this many events is worth keeping. A shorter one is read as quickly as it would be in one piece.
 const LONG: u64 = 16;
 
@@ -63,7 +65,7 @@ impl Addition {
     }
 }
 
-fn head(db: &Connection, task: &TaskId) -> Result<Option<Head>, Failure> {
+pub(super) fn head(db: &Connection, task: &TaskId) -> Result<Option<Head>, Failure> {
     let mut found = db.prepare_cached(heads_where!("id = ?1"))?;
     let mut rows = found.query([task.as_str()])?;
     rows.next()?.map(head_of).transpose()

@@ -15,7 +15,7 @@ use std::{
 const APPLICATION_ID: i32 = 0x6132_6168;
 
 /// What leads from each format to the next. The first makes the tables; a line here never changes once it was released.
-const MIGRATIONS: [&str; 2] = ["
+const MIGRATIONS: [&str; 3] = ["
     CREATE TABLE tasks (
         id      TEXT PRIMARY KEY,
         context TEXT NOT NULL,
@@ -74,6 +74,9 @@ const MIGRATIONS: [&str; 2] = ["
         dead        INTEGER NOT NULL DEFAULT 0,
         UNIQUE (task, id)
     ) STRICT;
+", "
+    -- For those who page through the tasks by when their status changed.
+    CREATE INDEX tasks_by_status ON tasks (updated, id);
 "];
 
 /// How long to wait when somebody looks into the file with a tool of their own.
