@@ -119,12 +119,7 @@ impl Hub {
 }
 
 fn must_know_extensions(agent: &Agent, asked: &[String]) -> Result<(), A2aError> {
-    let mut extensions = agent.card.extensions();
-    let Some((uri, _)) =
-        extensions.find(|(uri, required)| *required && !asked.iter().any(|it| it == uri))
-    else {
-        return Ok(());
-    };
+    let Some(uri) = agent.card.missing_extension(asked) else { return Ok(()) };
     let why = format!(
         "agent `{}` needs the extension {uri}; name it in the header `A2A-Extensions`",
         agent.id

@@ -78,6 +78,14 @@ impl AgentCard {
         })
     }
 
+    /// An extension that its agent insists on and the client does not name.
+    pub fn missing_extension(&self, named: &[String]) -> Option<&str> {
+        let mut extensions = self.extensions();
+        let missing =
+            extensions.find(|(uri, required)| *required && !named.iter().any(|it| it == uri));
+        missing.map(|(uri, _)| uri)
+    }
+
     /// Whether it lets its clients listen.
     pub fn streams(&self) -> bool {
         let streaming = self.other.get("capabilities").and_then(|can| can.get("streaming"));
@@ -300,6 +308,8 @@ mod tests {
         }
         "#);
         assert_eq!(card.extensions().collect::<Vec<_>>(), [("urn:x", true), ("urn:y", false)]);
+        assert_eq!(card.missing_extension(&["urn:y".to_owned()]), Some("urn:x"));
+        assert_eq!(card.missing_extension(&["urn:x".to_owned()]), None);
     }
 
     #[test]
