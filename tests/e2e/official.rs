@@ -416,6 +416,16 @@ async fn each_binding_refuses_in_its_own_way() -> Result<()> {
         assert_eq!(answer.status(), 404, "{nobody}");
     }
     assert_eq!(guest.ask(Method::GET, "", None).await?.status(), 405);
+    for (below, at) in [("", "/error/code"), ("/rest/message:send", "/error/details/0/reason")] {
+        let url = format!("http://{}/agents/guest{below}", hub.http());
+        let answer = reqwest::Client::new().post(url).body("text").send().await?;
+        assert_eq!(answer.status(), 415);
+        let answer: Value = serde_json::from_str(&answer.text().await?)?;
+        let told = answer.pointer(at).cloned();
+        let wanted =
+            if below.is_empty() { json!(-32005) } else { json!("CONTENT_TYPE_NOT_SUPPORTED") };
+        assert_eq!(told, Some(wanted), "{answer}");
+    }
     Ok(())
 }
 

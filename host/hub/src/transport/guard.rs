@@ -6,7 +6,7 @@
 //!
 //! Then its sender must be a program of the hub's own user, or hold the hub's token: loopback is shared by all users.
 
-use super::door::Caller;
+use super::{door::Caller, official};
 use crate::auth::{TOKEN_FILE, Token};
 use axum::{
     Json,
@@ -67,7 +67,11 @@ pub(super) async fn check(
     next: Next,
 ) -> Response {
     if let Err((status, why)) = verdict(&guard.names, request.method(), request.headers()) {
-        return refusal(status, why);
+        return match status {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => official::wrong_media(request.uri().path(), why),
+            _ => None,
+        }
+        .unwrap_or_else(|| refusal(status, why));
     }
     if !guard.knows(&caller, request.headers()).await {
         let why = format!(
@@ -114,7 +118,7 @@ fn verdict(
     if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
         return forbidden("requests from web pages of another site are refused");
     }
-    if method == Method::POST && !is_json(headers) {
+    if method == Method::POST && !is_json(headers) && !is_empty(headers) {
         let why = "send the request with `Content-Type: application/json`";
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
@@ -129,6 +133,15 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
         return Err(());
     }
     value.to_str().map(Some).map_err(|_| ())
+}
+
+/// Whether there is no body, of which nothing needs to be said: A2A's clients subscribe so over REST. A page that posts
+/// nothing is still told by its `Origin`.
+fn is_empty(headers: &HeaderMap) -> bool {
+    let length = only(headers, &header::CONTENT_LENGTH);
+    !headers.contains_key(header::CONTENT_TYPE)
+        && !headers.contains_key(header::TRANSFER_ENCODING)
+        && length.is_ok_and(|length| length.is_none_or(|length| length == "0"))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -203,6 +216,11 @@ mod tests {
         assert_eq!(post("application/a2a+json"), 200);
         assert_eq!(post("text/plain"), 415);
         assert_eq!(post("application/jsonp"), 415);
-        assert_eq!(status(&Method::POST, "host: localhost:8080"), 415);
+        let silent = |more: &str| status(&Method::POST, &format!("host: localhost:8080{more}"));
+        assert_eq!(silent(""), 200, "there is no body");
+        assert_eq!(silent("|content-length: 0"), 200);
+        assert_eq!(silent("|content-length: 1"), 415);
+        assert_eq!(silent("|transfer-encoding: chunked"), 415);
+        assert_eq!(silent("|origin: http://evil.example"), 403);
     }
 }

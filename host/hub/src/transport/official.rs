@@ -43,6 +43,24 @@ pub(super) fn routes() -> Router<Desk> {
     paths.into_iter().fold(Router::new(), |router, path| router.route(path, any(enter)))
 }
 
+/// What a client is told whose request to an endpoint at `path` is no JSON; nothing if there is no endpoint.
+pub(super) fn wrong_media(path: &str, why: &str) -> Option<Response> {
+    let is_hub =
+        path.strip_prefix(HUB).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if !is_hub && !path.starts_with(AGENTS) {
+        return None;
+    }
+    let why = A2aError::new(ErrorKind::ContentTypeNotSupported, why);
+    let is_rest = Place::of(path).is_ok_and(|place| place.below.starts_with("rest/"));
+    let response = if is_rest {
+        json_body(why.to_rest_json().to_string(), None)
+    } else {
+        let text = jsonrpc::unreadable(Dialect::Official(Version::V1), &why);
+        answer(RpcResponse::One(text), false)
+    };
+    Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, response).into_response())
+}
+
 /// What a path leads to.
 #[derive(Debug, PartialEq)]
 struct Place<'a> {
