@@ -307,7 +307,14 @@ async fn every_kind_of_part_comes_through() -> Result<()> {
         task["status"]["message"]["messageId"] = json!("…");
         told += &format!("{}\n{}\n", task["artifacts"], task["status"]["message"]["metadata"]);
     }
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @r#"
+    [{"artifactId":"parts","description":"one of each","extensions":["urn:a2a-hub:test"],"metadata":{"kind":"fact"},"name":"Parts","parts":[{"text":"a text"},{"filename":"a.bin","mediaType":"application/octet-stream","raw":"AP8="},{"filename":"a.png","mediaType":"image/png","url":"https://example.com/a.png"},{"data":{"n":[1,null]},"metadata":{"kind":"fact"}}]}]
+    {"kind":"fact"}
+    [{"artifactId":"parts","description":"one of each","extensions":["urn:a2a-hub:test"],"metadata":{"kind":"fact"},"name":"Parts","parts":[{"kind":"text","text":"a text"},{"file":{"bytes":"AP8=","mimeType":"application/octet-stream","name":"a.bin"},"kind":"file"},{"file":{"mimeType":"image/png","name":"a.png","uri":"https://example.com/a.png"},"kind":"file"},{"data":{"n":[1,null]},"kind":"data","metadata":{"kind":"fact"}}]}]
+    {"kind":"fact"}
+    [{"artifactId":"parts","description":"one of each","extensions":["urn:a2a-hub:test"],"metadata":{"kind":"fact"},"name":"Parts","parts":[{"text":"a text"},{"file":{"fileWithBytes":"AP8=","mimeType":"application/octet-stream","name":"a.bin"}},{"file":{"fileWithUri":"https://example.com/a.png","mimeType":"image/png","name":"a.png"}},{"data":{"data":{"n":[1,null]}},"metadata":{"kind":"fact"}}]}]
+    {"kind":"fact"}
+    "#);
 
     let replaced = guest.stream("SendStreamingMessage", v1("replace")).await?;
     let pieces: Vec<_> = replaced.iter().filter_map(|item| item.get("artifactUpdate")).collect();
@@ -404,7 +411,21 @@ async fn each_binding_refuses_in_its_own_way() -> Result<()> {
         let (status, body) = guest.rest(method.clone(), path, body).await?;
         told += &format!("{method} {path}: {status} {body}\n");
     }
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @r#"
+    GetTask: {"code":-32001,"data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"TASK_NOT_FOUND"}],"message":"no task is called `none`"}
+    tasks/get: {"code":-32001,"data":{"reason":"TASK_NOT_FOUND"},"message":"no task is called `none`"}
+    SendMessage: {"code":-32602,"data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{"field":"message.messageId"},"reason":"INVALID_PARAMS"},{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"description":"`message.messageId`: is missing, or empty","field":"message.messageId"}]}],"message":"`message.messageId`: is missing, or empty"}
+    message/send: {"code":-32602,"data":{"field":"message.parts[0]","reason":"INVALID_PARAMS"},"message":"`message.parts[0]`: missing field `kind`"}
+    SendMessages: {"code":-32601,"data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{"methods":"[\"SendMessage\",\"SendStreamingMessage\",\"GetTask\",\"ListTasks\",\"CancelTask\",\"SubscribeToTask\",\"CreateTaskPushNotificationConfig\",\"GetTaskPushNotificationConfig\",\"ListTaskPushNotificationConfigs\",\"DeleteTaskPushNotificationConfig\",\"GetExtendedAgentCard\"]"},"reason":"METHOD_NOT_FOUND"}],"message":"no method is called `SendMessages`; there are SendMessage, SendStreamingMessage, GetTask, ListTasks, CancelTask, SubscribeToTask, CreateTaskPushNotificationConfig, GetTaskPushNotificationConfig, ListTaskPushNotificationConfigs, DeleteTaskPushNotificationConfig, GetExtendedAgentCard"}
+    message/sends: {"code":-32601,"data":{"methods":["message/send","message/stream","tasks/get","tasks/cancel","tasks/resubscribe","tasks/pushNotificationConfig/set","tasks/pushNotificationConfig/get","tasks/pushNotificationConfig/list","tasks/pushNotificationConfig/delete","agent/getAuthenticatedExtendedCard"],"reason":"METHOD_NOT_FOUND"},"message":"no method is called `message/sends`; there are message/send, message/stream, tasks/get, tasks/cancel, tasks/resubscribe, tasks/pushNotificationConfig/set, tasks/pushNotificationConfig/get, tasks/pushNotificationConfig/list, tasks/pushNotificationConfig/delete, agent/getAuthenticatedExtendedCard"}
+    hub/status: {"code":-32601,"data":{"methods":["message/send","message/stream","tasks/get","tasks/cancel","tasks/resubscribe","tasks/pushNotificationConfig/set","tasks/pushNotificationConfig/get","tasks/pushNotificationConfig/list","tasks/pushNotificationConfig/delete","agent/getAuthenticatedExtendedCard"],"reason":"METHOD_NOT_FOUND"},"message":"no method is called `hub/status`; there are message/send, message/stream, tasks/get, tasks/cancel, tasks/resubscribe, tasks/pushNotificationConfig/set, tasks/pushNotificationConfig/get, tasks/pushNotificationConfig/list, tasks/pushNotificationConfig/delete, agent/getAuthenticatedExtendedCard"}
+    GetTaskPushNotificationConfig: {"code":-32001,"data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"TASK_NOT_FOUND"}],"message":"no task is called `none`"}
+    GET tasks/none: 404 {"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"TASK_NOT_FOUND"}],"message":"no task is called `none`","status":"NOT_FOUND"}}
+    GET v1/tasks/none: 404 {"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"TASK_NOT_FOUND"}],"message":"no task is called `none`","status":"NOT_FOUND"}}
+    POST message:send: 400 {"error":{"code":400,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{"field":"message"},"reason":"INVALID_PARAMS"},{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"description":"`message`: is missing","field":"message"}]}],"message":"`message`: is missing","status":"INVALID_ARGUMENT"}}
+    POST tasks/none:cancel: 404 {"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"TASK_NOT_FOUND"}],"message":"no task is called `none`","status":"NOT_FOUND"}}
+    GET nothing: 404 {"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"METHOD_NOT_FOUND"}],"message":"there is nothing to Get at `/nothing`","status":"UNIMPLEMENTED"}}
+    "#);
 
     let future = Endpoint::of(&hub, "/agents/guest").with("A2A-Version", "99.0");
     assert_eq!(future.refusal("GetTask", json!({"id": "x"})).await?.0, -32009);
