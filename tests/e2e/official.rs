@@ -5,7 +5,8 @@ use a2a_hub_tests::{TestHub, test_guests};
 use anyhow::{Context as _, Result, bail};
 use reqwest::{Method, Response, header};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// An endpoint, and what is said in every request's head.
 struct Endpoint<'a> {
@@ -424,7 +425,7 @@ async fn each_binding_refuses_in_its_own_way() -> Result<()> {
     GET v1/tasks/none: 404 {"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"TASK_NOT_FOUND"}],"message":"no task is called `none`","status":"NOT_FOUND"}}
     POST message:send: 400 {"error":{"code":400,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{"field":"message"},"reason":"INVALID_PARAMS"},{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"description":"`message`: is missing","field":"message"}]}],"message":"`message`: is missing","status":"INVALID_ARGUMENT"}}
     POST tasks/none:cancel: 404 {"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"TASK_NOT_FOUND"}],"message":"no task is called `none`","status":"NOT_FOUND"}}
-    GET nothing: 404 {"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"METHOD_NOT_FOUND"}],"message":"there is nothing to Get at `/nothing`","status":"UNIMPLEMENTED"}}
+    GET nothing: 404 {"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"METHOD_NOT_FOUND"}],"message":"there is nothing to GET at `/nothing`","status":"UNIMPLEMENTED"}}
     "#);
 
     let future = Endpoint::of(&hub, "/agents/guest").with("A2A-Version", "99.0");
@@ -522,6 +523,8 @@ async fn push_configs_are_kept_in_every_form() -> Result<()> {
         .rest(Method::GET, &format!("acme/tasks/{id}/pushNotificationConfigs/c"), None)
         .await?;
     assert_eq!(tenant["tenant"], "acme");
+    let of_acme = json!({"taskId": task, "id": "c", "tenant": "acme"});
+    assert_eq!(guest.result("GetTaskPushNotificationConfig", of_acme).await?["tenant"], "acme");
     let old = guest.result("tasks/pushNotificationConfig/get", json!({ "id": task })).await?;
     assert_eq!(old["pushNotificationConfig"]["authentication"]["schemes"], json!(["Bearer"]));
 

@@ -38,10 +38,12 @@ impl Dialect {
     /// The dialect of a JSON-RPC request for the method `name`, where requests are `otherwise` spelled so. The methods of
     /// 1.0 are called as nothing else is.
     pub fn of_method(name: &str, otherwise: Self) -> Self {
-        match otherwise {
-            _ if v1::Method::named(name).is_some() => Self::Official(Version::V1),
-            Self::Official(Version::V1) if name.contains('/') => Self::Official(Version::V03),
-            otherwise => otherwise,
+        if v1::Method::named(name).is_some() {
+            Self::Official(Version::V1)
+        } else if otherwise != Self::Hub && name.contains('/') {
+            Self::Official(Version::V03)
+        } else {
+            otherwise
         }
     }
 
@@ -77,7 +79,6 @@ impl Version {
     /// An answer; `sent` tells whether it is to a message, which both 1.0 and REST say by name. None if A2A has no such
     /// answer.
     pub fn write_answer(self, answer: &Answer, sent: bool, reach: &Reach) -> Option<Value> {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the hub's own")]
         Some(match (answer, self) {
             (Answer::Task(task), Self::V03) => compat::write_task(task, None),
             (Answer::Task(task), Self::V1 | Self::V03Rest) => {
@@ -114,6 +115,17 @@ impl Version {
             (Answer::Card(of), Self::V03 | Self::V03Rest) => of.card.hybrid(reach),
             _ => return None,
         })
+    }
+
+    /// Says for which tenant a client asked, where 1.0 says it: of what it has told the hub itself.
+    pub fn echo_tenant(self, answer: &mut Value, tenant: Option<&str>) {
+        let (Self::V1, Some(tenant)) = (self, tenant) else { return };
+        let configs = answer.get_mut("configs").and_then(Value::as_array_mut);
+        if let Some(configs) = configs {
+            configs.iter_mut().for_each(|config| config["tenant"] = json!(tenant));
+        } else if answer.get("taskId").is_some() {
+            answer["tenant"] = json!(tenant);
+        }
     }
 
     fn write_push_config(self, config: &crate::push::PushConfig) -> Value {

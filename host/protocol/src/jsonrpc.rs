@@ -45,6 +45,8 @@ pub struct Request {
     pub id: Option<RequestId>,
     /// How it is spelled, and its answer is to be.
     pub dialect: Dialect,
+    /// The tenant that it names, as 1.0 lets it: opaque to the hub.
+    pub tenant: Option<String>,
     /// What it asks for, or why that cannot be told.
     pub operation: Result<Operation, A2aError>,
 }
@@ -116,12 +118,14 @@ fn read_value(request: Value, spelled: Dialect) -> Request {
         Some(params @ Value::Object(_)) => params,
         Some(_) => return invalid(id, "`params` is an object: this hub names its parameters"),
     };
-    Request { id, dialect, operation: dialect.operation(&method, params) }
+    let tenant = params.get("tenant").and_then(Value::as_str).map(str::to_owned);
+    Request { id, dialect, tenant, operation: dialect.operation(&method, params) }
 }
 
 /// What is no request is answered all the same, under no name.
 fn refused(id: Option<RequestId>, dialect: Dialect, error: A2aError) -> Request {
-    Request { id: id.or(Some(RequestId::Null)), dialect, operation: Err(error) }
+    let id = id.or(Some(RequestId::Null));
+    Request { id, dialect, tenant: None, operation: Err(error) }
 }
 
 #[cfg(test)]

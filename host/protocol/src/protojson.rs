@@ -296,11 +296,9 @@ fn whose(update: &mut Members) -> Result<(TaskId, ContextId), A2aError> {
 }
 
 fn read_role(value: &Value) -> Option<Role> {
-    match value {
-        Value::String(name) if name == "ROLE_USER" => Some(Role::User),
-        Value::String(name) if name == "ROLE_AGENT" => Some(Role::Agent),
-        Value::Number(number) if number.as_u64() == Some(1) => Some(Role::User),
-        Value::Number(number) if number.as_u64() == Some(2) => Some(Role::Agent),
+    match (value.as_str(), value.as_u64()) {
+        (Some("ROLE_USER"), _) | (_, Some(1)) => Some(Role::User),
+        (Some("ROLE_AGENT"), _) | (_, Some(2)) => Some(Role::Agent),
         _ => None,
     }
 }

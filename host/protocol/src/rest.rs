@@ -23,6 +23,16 @@ pub enum Verb {
     Delete,
 }
 
+impl Verb {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
 /// A request that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
@@ -43,18 +53,21 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
     };
     let segments: Vec<_> = path.split('/').map(unescaped).collect();
     let segments: Vec<_> = segments.iter().map(String::as_str).collect();
-    let (tenant, found) = match (route(verb, &segments), &segments[..]) {
+    let (mut tenant, found) = match (route(verb, &segments), &segments[..]) {
         (None, [tenant, rest @ ..]) if version == Version::V1 => {
             (Some((*tenant).to_owned()), route(verb, rest))
         }
         (found, _) => (None, found),
     };
     let operation = found.ok_or_else(|| {
-        let why = format!("there is nothing to {verb:?} at `/{path}`");
+        let why = format!("there is nothing to {} at `/{path}`", verb.name());
         A2aError::new(ErrorKind::MethodNotFound, why)
     });
     let operation = operation.and_then(|Route { method, names }| {
         let mut params = params(query, body)?;
+        if let (None, Some(said)) = (&tenant, params.get("tenant").and_then(Value::as_str)) {
+            tenant = Some(said.to_owned());
+        }
         // What the path says, nothing else may say otherwise.
         for (name, value) in names {
             params.remove(name.replace("Id", "_id").as_str());
@@ -202,10 +215,10 @@ mod tests {
             asks(Verb::Get, "tasks/t?historyLength=-1", ""),
         ];
         insta::assert_snapshot!(told.join("\n"), @"
-        V1 MethodNotFound: there is nothing to Get at `/`
-        V1 MethodNotFound: there is nothing to Get at `/message:send`
-        V1 MethodNotFound: there is nothing to Post at `/tasks/t`
-        V03Rest MethodNotFound: there is nothing to Get at `/acme/tasks/t`
+        V1 MethodNotFound: there is nothing to GET at `/`
+        V1 MethodNotFound: there is nothing to GET at `/message:send`
+        V1 MethodNotFound: there is nothing to POST at `/tasks/t`
+        V03Rest MethodNotFound: there is nothing to GET at `/acme/tasks/t`
         V1 Parse: the request is not JSON: expected value at line 1 column 1
         V1 InvalidRequest: the body must be a JSON object
         V1 InvalidParams: `message`: is missing

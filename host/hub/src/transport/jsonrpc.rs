@@ -135,14 +135,19 @@ impl Desk {
     }
 
     async fn one(&self, request: Request, of: &Circumstances<'_>) -> Response {
-        let Request { id, dialect, operation } = request;
+        let Request { id, dialect, tenant, operation } = request;
         let done = match operation {
             Ok(operation) => self.carry_out(dialect, operation, of).await,
             Err(why) => Done::Refused(why),
         };
         let Some(id) = id else { return Response::None };
         match done {
-            Done::One(answer) => Response::One(result(&id, &answer)),
+            Done::One(mut answer) => {
+                if let Dialect::Official(version) = dialect {
+                    version.echo_tenant(&mut answer, tenant.as_deref());
+                }
+                Response::One(result(&id, &answer))
+            }
             Done::Stream(telling) => {
                 let envelope = Envelope::Response(id);
                 Response::Stream(Box::new(Stream { envelope, dialect, telling }))

@@ -183,9 +183,7 @@ async fn rest_call(
         // Its client reads a body, whatever there is to tell.
         Done::One(Value::Null) => json_body("{}".to_owned(), media),
         Done::One(mut answer) => {
-            if let (Some(tenant), Some(_)) = (tenant, answer.get("taskId")) {
-                answer["tenant"] = tenant.into();
-            }
+            version.echo_tenant(&mut answer, tenant.as_deref());
             json_body(answer.to_string(), media)
         }
         Done::Stream(telling) => event_stream(frames(Stream::bare(dialect, telling))),

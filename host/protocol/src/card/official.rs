@@ -1,7 +1,10 @@
 //! A card as official clients find it: where and how its agent is reached, for 1.0 alone or for both versions at once.
 
 use super::{AgentCard, Skill};
-use crate::members::{object, some_list};
+use crate::{
+    error::A2aError,
+    members::{Members, object, some_list},
+};
 use serde_json::{Value, json};
 
 /// The binding of the unix socket: JSON-RPC, one value a line (A2A 1.0, section 5.8).
@@ -160,6 +163,71 @@ fn rest(reach: &Reach) -> String {
     format!("{}/rest", reach.base)
 }
 
+/// One way to reach the agent of a card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Where.
+    pub url: String,
+    /// What travels there.
+    pub binding: Binding,
+    /// The version of A2A that is spoken there, such as `1.0`: major and minor.
+    pub version: String,
+}
+
+/// What A2A travels on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// JSON-RPC 2.0 over HTTP.
+    JsonRpc,
+    /// REST.
+    Rest,
+    /// gRPC.
+    Grpc,
+    /// One of somebody's own, by its URI.
+    Other(String),
+}
+
+impl Binding {
+    fn named(name: String) -> Self {
+        match name.as_str() {
+            "JSONRPC" => Self::JsonRpc,
+            "HTTP+JSON" => Self::Rest,
+            "GRPC" => Self::Grpc,
+            _ => Self::Other(name),
+        }
+    }
+}
+
+/// The ways to reach the agent of a card of either version, the best first. The rest of such a card is read by
+/// [`AgentCard::parse`].
+pub fn read_interfaces(card: &Value) -> Result<Vec<Interface>, A2aError> {
+    let mut of = Members::of(card.clone(), "")?;
+    let minor = |version: &str| version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+    let mut all = of.list("supportedInterfaces", |interface, at| {
+        let mut of = Members::of(interface, at)?;
+        Ok(Interface {
+            url: of.need_text("url")?,
+            binding: Binding::named(of.need_text("protocolBinding")?),
+            version: minor(&of.need_text("protocolVersion")?),
+        })
+    })?;
+    if all.is_empty() {
+        // A card of 0.3, which has one version for all.
+        let version = minor(of.some_text("protocolVersion")?.as_deref().unwrap_or("0.3"));
+        let first = of.some_text("preferredTransport")?.unwrap_or_else(|| "JSONRPC".to_owned());
+        let (url, binding) = (of.need_text("url")?, Binding::named(first));
+        all.push(Interface { url, binding, version: version.clone() });
+        let more = of.list("additionalInterfaces", |interface, at| {
+            let mut of = Members::of(interface, at)?;
+            let binding = Binding::named(of.need_text("transport")?);
+            Ok(Interface { url: of.need_text("url")?, binding, version: version.clone() })
+        })?;
+        let new: Vec<_> = more.into_iter().filter(|one| !all.contains(one)).collect();
+        all.extend(new);
+    }
+    Ok(all)
+}
+
 /// The best first. What official clients do not know comes last.
 fn interfaces(reach: &Reach) -> Value {
     let interface = |url: &str, binding: &str, version: &str| json!({ "url": url, "protocolBinding": binding, "protocolVersion": version });
@@ -310,6 +378,27 @@ mod tests {
         assert_eq!(card.extensions().collect::<Vec<_>>(), [("urn:x", true), ("urn:y", false)]);
         assert_eq!(card.missing_extension(&["urn:y".to_owned()]), Some("urn:x"));
         assert_eq!(card.missing_extension(&["urn:x".to_owned()]), None);
+    }
+
+    #[test]
+    fn a_card_tells_how_its_agent_is_reached() {
+        let card = AgentCard::parse(GIVEN).unwrap();
+        let ways = |card: &Value| {
+            let all = read_interfaces(card).unwrap();
+            all.iter()
+                .map(|it| format!("{:?} {} {}", it.binding, it.version, it.url))
+                .collect::<Vec<_>>()
+        };
+        let mut hybrid = card.hybrid(&reach(false));
+        assert_eq!(ways(&hybrid), ways(&card.v1(&reach(false))));
+        // What a client of 0.3 sees in it.
+        hybrid.as_object_mut().unwrap().remove("supportedInterfaces");
+        let old = ["JsonRpc 0.3 http://hub/agents/n", "Rest 0.3 http://hub/agents/n/rest"];
+        assert_eq!(ways(&hybrid), old);
+        assert_eq!(ways(&card.v1(&reach(false)))[2], old[0]);
+        assert_eq!(ways(&json!({"url": "http://x/"})), ["JsonRpc 0.3 http://x/"]);
+        let nowhere = read_interfaces(&json!({"name": "n"})).unwrap_err().to_string();
+        assert_eq!(nowhere, "`url`: is missing, or empty");
     }
 
     #[test]
