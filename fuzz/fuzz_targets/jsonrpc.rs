@@ -2,22 +2,25 @@
 #![no_main]
 
 use a2a_hub_protocol::{
+    dialect::{Dialect, Version},
     id::MAX_ID,
     jsonrpc::{Frame, read},
 };
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let requests = match read(bytes) {
-        Frame::One(request) => vec![*request],
-        Frame::Batch(requests) => requests,
-    };
-    assert!(!requests.is_empty());
-    for request in requests {
-        if let Some(id) = request.id {
-            assert!(
-                id.to_json().to_string().len() <= 6 * MAX_ID + 2,
-                "at worst, each byte is escaped"
-            );
+    for spelled in [Dialect::Hub, Dialect::Official(Version::V1)] {
+        let requests = match read(bytes, spelled) {
+            Frame::One(request) => vec![*request],
+            Frame::Batch(requests) => requests,
+        };
+        assert!(!requests.is_empty());
+        for request in requests {
+            if let Some(id) = request.id {
+                assert!(
+                    id.to_json().to_string().len() <= 6 * MAX_ID + 2,
+                    "at worst, each byte is escaped"
+                );
+            }
         }
     }
 });

@@ -68,6 +68,13 @@ impl Artifact {
         self
     }
 
+    /// Names an extension of A2A that shaped it.
+    #[must_use]
+    pub fn with_extension(mut self, uri: impl Into<String>) -> Self {
+        self.extensions.push(uri.into());
+        self
+    }
+
     /// The text parts, one a line.
     pub fn joined_text(&self) -> String {
         joined_text(&self.parts)

@@ -11,6 +11,12 @@ pub struct Card {
     name: String,
     description: String,
     version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<Provider>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    icon_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    documentation_url: Option<String>,
     capabilities: Capabilities,
     default_input_modes: Vec<String>,
     default_output_modes: Vec<String>,
@@ -20,9 +26,25 @@ pub struct Card {
 #[derive(Debug, Clone, Serialize)]
 struct Capabilities {
     streaming: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    extensions: Vec<Extension>,
 }
 
 #[derive(Debug, Clone, Serialize)]
+struct Extension {
+    uri: String,
+    description: String,
+    required: bool,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Provider {
+    organization: String,
+    url: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Skill {
     id: String,
     name: String,
@@ -30,6 +52,10 @@ struct Skill {
     tags: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     examples: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    input_modes: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    output_modes: Vec<String>,
 }
 
 impl Card {
@@ -43,7 +69,10 @@ impl Card {
             name: name.into(),
             description: description.into(),
             version: version.into(),
-            capabilities: Capabilities { streaming: true },
+            provider: None,
+            icon_url: None,
+            documentation_url: None,
+            capabilities: Capabilities { streaming: true, extensions: Vec::new() },
             default_input_modes: vec!["text/plain".into()],
             default_output_modes: vec!["text/plain".into()],
             skills: Vec::new(),
@@ -59,6 +88,8 @@ impl Card {
             description: description.into(),
             tags: tags.iter().map(|&tag| tag.into()).collect(),
             examples: Vec::new(),
+            input_modes: Vec::new(),
+            output_modes: Vec::new(),
         });
         self
     }
@@ -69,6 +100,57 @@ impl Card {
         if let Some(skill) = self.skills.last_mut() {
             skill.examples.push(prompt.into());
         }
+        self
+    }
+
+    /// Says which media types the skill before it takes and gives, instead of the agent's own.
+    #[must_use]
+    pub fn modes(mut self, input: &[&str], output: &[&str]) -> Self {
+        if let Some(skill) = self.skills.last_mut() {
+            skill.input_modes = input.iter().map(|&mode| mode.into()).collect();
+            skill.output_modes = output.iter().map(|&mode| mode.into()).collect();
+        }
+        self
+    }
+
+    /// Says who provides the agent.
+    #[must_use]
+    pub fn provider(mut self, organization: impl Into<String>, url: impl Into<String>) -> Self {
+        self.provider = Some(Provider { organization: organization.into(), url: url.into() });
+        self
+    }
+
+    /// Says where its icon is.
+    #[must_use]
+    pub fn icon(mut self, url: impl Into<String>) -> Self {
+        self.icon_url = Some(url.into());
+        self
+    }
+
+    /// Says where its documentation is.
+    #[must_use]
+    pub fn documentation(mut self, url: impl Into<String>) -> Self {
+        self.documentation_url = Some(url.into());
+        self
+    }
+
+    /// Adds an extension of A2A that the agent knows. The hub refuses a client that does not name one which is required.
+    #[must_use]
+    pub fn extension(
+        mut self,
+        uri: impl Into<String>,
+        description: impl Into<String>,
+        required: bool,
+    ) -> Self {
+        let (uri, description) = (uri.into(), description.into());
+        self.capabilities.extensions.push(Extension { uri, description, required });
+        self
+    }
+
+    /// Says that nobody may listen to its tasks while they run.
+    #[must_use]
+    pub fn without_streaming(mut self) -> Self {
+        self.capabilities.streaming = false;
         self
     }
 
@@ -95,6 +177,22 @@ impl Card {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_beside_is_there() {
+        let card = Card::new("echo", "Says it back", "0.1.0")
+            .provider("Acme", "https://acme.example")
+            .icon("https://acme.example/i.png")
+            .documentation("https://acme.example/docs")
+            .extension("urn:x", "does x", true)
+            .skill("echo", "Echo", "Says it back", &["test"])
+            .modes(&["text/plain"], &["image/png"]);
+        let json: serde_json::Value = serde_json::from_str(&card.to_json()).unwrap();
+        assert_eq!(json["provider"]["organization"], "Acme");
+        assert_eq!(json["capabilities"]["extensions"][0]["required"], true);
+        assert_eq!(json["skills"][0]["outputModes"], serde_json::json!(["image/png"]));
+        assert_eq!(json["iconUrl"], "https://acme.example/i.png");
+    }
 
     #[test]
     fn a_card_is_a2a_json() {

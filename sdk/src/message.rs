@@ -32,6 +32,34 @@ impl Part {
     }
 }
 
+impl Part {
+    /// A file that is somewhere else.
+    pub fn url(url: impl Into<String>) -> Self {
+        Self::new(PartContent::Url(url.into()))
+    }
+
+    /// Says what a file of it would be called.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.filename = Some(name.into());
+        self
+    }
+
+    /// Says its media type.
+    #[must_use]
+    pub fn of_type(mut self, media_type: impl Into<String>) -> Self {
+        self.media_type = Some(media_type.into());
+        self
+    }
+
+    /// Sets the metadata.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: &impl Serialize) -> Self {
+        self.metadata = Some(json(metadata));
+        self
+    }
+}
+
 impl Message {
     /// A message of this agent. The hub gives it an id.
     pub fn agent(parts: Vec<Part>) -> Self {
@@ -73,6 +101,27 @@ impl Message {
     #[must_use]
     pub fn with(mut self, part: Part) -> Self {
         self.parts.push(part);
+        self
+    }
+
+    /// Sets the metadata.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: &impl Serialize) -> Self {
+        self.metadata = Some(json(metadata));
+        self
+    }
+
+    /// Names an extension of A2A that shaped it.
+    #[must_use]
+    pub fn with_extension(mut self, uri: impl Into<String>) -> Self {
+        self.extensions.push(uri.into());
+        self
+    }
+
+    /// Names another task that it speaks of.
+    #[must_use]
+    pub fn about(mut self, task_id: impl Into<String>) -> Self {
+        self.reference_task_ids.push(task_id.into());
         self
     }
 }

@@ -9,7 +9,12 @@ use crate::{ArtifactUpdate, Event, Failure, Message, Outcome, TaskState, TaskSta
 impl TaskStatus {
     /// A status with a message for people.
     pub fn new(state: TaskState, text: impl Into<String>) -> Self {
-        Self { state, message: Some(Message::from(text.into())), metadata: None }
+        Self::saying(state, text.into())
+    }
+
+    /// A status with a message of any parts.
+    pub fn saying(state: TaskState, message: impl Into<Message>) -> Self {
+        Self { state, message: Some(message.into()), metadata: None }
     }
 
     /// Metadata to merge into the task's.

@@ -7,6 +7,7 @@ mod crash;
 mod faults;
 mod guests;
 mod messages;
+mod official;
 mod patience;
 mod plugins;
 mod queue;

@@ -8,6 +8,7 @@ use a2a_hub::{
     events::Events,
     hub::{Hub, Listening, Reply},
     process::Supervisor,
+    push::Pushes,
     storage::memory::MemoryStorage,
     tasks::Tasks,
 };
@@ -92,6 +93,14 @@ async fn every_transport_gives_the_same_answers() -> Result<()> {
         {"code":-32001,"reason":"TASK_NOT_FOUND"}
     tasks/cancel null
         {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    tasks/pushNotificationConfig/set null
+        {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    tasks/pushNotificationConfig/get null
+        {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    tasks/pushNotificationConfig/list null
+        {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    tasks/pushNotificationConfig/delete null
+        {"code":-32001,"reason":"TASK_NOT_FOUND"}
     no/such/method null
         {"code":-32601,"reason":"METHOD_NOT_FOUND"}
     "#);
@@ -122,6 +131,16 @@ fn cases() -> Vec<(&'static str, Value, bool)> {
         ("message/stream", message_to("nobody", "hi"), true),
         ask("tasks/get", json!({"id": "no-such-task"})),
         ask("tasks/cancel", json!({"id": "no-such-task"})),
+        ask(
+            "tasks/pushNotificationConfig/set",
+            json!({"taskId": "no-such-task", "pushNotificationConfig": {"url": "https://example.com/"}}),
+        ),
+        ask("tasks/pushNotificationConfig/get", json!({"id": "no-such-task"})),
+        ask("tasks/pushNotificationConfig/list", json!({"id": "no-such-task"})),
+        ask(
+            "tasks/pushNotificationConfig/delete",
+            json!({"id": "no-such-task", "pushNotificationConfigId": "c"}),
+        ),
         ask("no/such/method", json!({})),
     ]
 }
@@ -225,6 +244,7 @@ async fn hub_in_process() -> Result<(Hub, TempDir)> {
     let agents = Agents::new(config, home, engine, supervisor, kept, events.clone());
     let plugins = PluginFolder::open(plugins, agents.clone())?;
     plugins.load().await;
+    let pushes = Pushes::new(Arc::clone(&storage) as _);
     let tasks = Tasks::new(storage, events.clone());
-    Ok((Hub::new(agents, plugins, contexts, tasks, events), dir))
+    Ok((Hub::new(agents, plugins, contexts, tasks, pushes, events), dir))
 }

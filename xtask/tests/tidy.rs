@@ -21,6 +21,7 @@ const HUB_LAYERS: &[&str] = &[
     "agents",
     "contexts",
     "tasks",
+    "push",
     "coordination",
     "error",
     "hub",

@@ -56,6 +56,12 @@ pub struct Config {
     pub agents: BTreeMap<AgentId, AgentConfig>,
     /// How long clients may keep the hub waiting.
     pub clients: Clients,
+    /// The URL that others reach this hub by, such as that of a proxy: cards tell it.
+    pub public_url: Option<String>,
+    /// The agent that a message is for which names none.
+    pub default_agent: Option<AgentId>,
+    /// The agent whose card is found at the root, instead of the hub's own.
+    pub root_agent: Option<AgentId>,
     /// How agents are asked how they are.
     pub health: Health,
     /// When an agent that fails is left alone.
@@ -431,6 +437,11 @@ pub enum ConfigError {
         /// The most it can be.
         max: u64,
     },
+    /// Nobody could reach the hub by that.
+    #[error(
+        "set `public_url` to `{0}`: it must be an absolute URL that begins with http:// or https://"
+    )]
+    PublicUrl(String),
     /// An agent could never run.
     #[error("run no task of `{0}`: set its `max_running` to 1 or more, or its `enabled` to false")]
     Idle(AgentId),
@@ -495,6 +506,14 @@ impl Config {
         ] {
             if !(1..=max).contains(&value) {
                 return Err(ConfigError::Range { name, value, max });
+            }
+        }
+        if let Some(url) = &self.public_url {
+            let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+            let is_plain =
+                |rest: &str| !rest.starts_with('/') && !rest.contains(['?', '#', '@', ' ']);
+            if !rest.is_some_and(|rest| !rest.is_empty() && is_plain(rest)) {
+                return Err(ConfigError::PublicUrl(url.clone()));
             }
         }
         let max = a2a_hub_sandbox::engine::MAX_MEMORY >> 20;
@@ -617,6 +636,17 @@ mod tests {
             never.check().unwrap_err().to_string(),
             "set `health.interval_ms` to 0: it must be from 1 to 86400000"
         );
+        for (url, good) in [
+            ("https://hub.example/a2a-hub", true),
+            ("http://127.0.0.1:8080/", true),
+            ("hub.example", false),
+            ("https://", false),
+            ("https:///x", false),
+            ("https://me@hub.example", false),
+        ] {
+            let config = Config { public_url: Some(url.to_owned()), ..Config::default() };
+            assert_eq!(config.check().is_ok(), good, "{url}");
+        }
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 use crate::{
     agents::{RegistryError, Unavailable},
     contexts::ForgetError,
+    push::PushError,
     storage::StorageError,
     tasks::{self, SubmitError},
 };
@@ -52,6 +53,19 @@ pub fn from_submit(why: &SubmitError) -> A2aError {
     match why {
         SubmitError::Busy { agent, why } => tasks::busy(agent, *why),
         SubmitError::Storage(why) => from_storage(why),
+    }
+}
+
+/// What a client is told whose news are not sent.
+pub fn from_push(why: &PushError) -> A2aError {
+    match why {
+        PushError::NoTask(task) => A2aError::no_task(task),
+        // A2A has no error of its own for it.
+        PushError::NoConfig { task, id } => A2aError::new(ErrorKind::TaskNotFound, why.to_string())
+            .with(json!({ "taskId": task, "pushNotificationConfigId": id })),
+        PushError::TooMany(task) => A2aError::new(ErrorKind::UnsupportedOperation, why.to_string())
+            .with(json!({ "taskId": task })),
+        PushError::Storage(why) => from_storage(why),
     }
 }
 

@@ -1,11 +1,17 @@
 //! One place where every operation is allowed and carried out.
 
+mod official;
+
+pub use official::Visit;
+
 use crate::{
     agents::{Agent, Agents, PluginFolder},
     contexts::Contexts,
-    error::{from_forget, from_registry, from_storage, from_submit, unavailable},
+    error::{from_forget, from_push, from_registry, from_storage, from_submit, unavailable},
     events::{self, Events},
+    push::Pushes,
     tasks::{NewTask, Subscription, Tasks},
+    telemetry,
 };
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
@@ -14,10 +20,13 @@ use a2a_hub_protocol::{
     id::AgentId,
     jsonrpc,
     message::Role,
-    operation::{AgentBrief, Answer, HealthStatus, HubStatus, Operation, SendMessage},
+    operation::{
+        AgentBrief, Answer, CardOf, HealthStatus, HubStatus, Operation, SendMessage, Wait,
+    },
+    push::OfferedPush,
     task::{Task, TaskState},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use std::{
     sync::{
         Arc,
@@ -25,7 +34,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// How old an agent's last word on its health may be when somebody asks for it.
 const HEALTH_AGE: Duration = Duration::from_secs(5);
@@ -37,8 +46,11 @@ pub struct Hub {
     plugins: PluginFolder,
     contexts: Contexts,
     tasks: Tasks,
+    pushes: Pushes,
     events: Events,
+    default_agent: Option<AgentId>,
     started: Instant,
+    since: String,
     closed: Arc<AtomicBool>,
 }
 
@@ -59,16 +71,33 @@ pub enum Listening {
 }
 
 impl Hub {
-    /// A hub of these agents, conversations and tasks, which tell of themselves in `events`.
+    /// A hub of these agents, conversations and tasks, which tell of themselves in `events` and wherever `pushes` says.
     pub fn new(
         agents: Agents,
         plugins: PluginFolder,
         contexts: Contexts,
         tasks: Tasks,
+        pushes: Pushes,
         events: Events,
     ) -> Self {
-        let (started, closed) = (Instant::now(), Arc::default());
-        Self { agents, plugins, contexts, tasks, events, started, closed }
+        Self {
+            agents,
+            plugins,
+            contexts,
+            tasks,
+            pushes,
+            events,
+            default_agent: None,
+            started: Instant::now(),
+            since: telemetry::timestamp(),
+            closed: Arc::default(),
+        }
+    }
+
+    /// The same, where a message that names no agent is for this one.
+    #[must_use]
+    pub fn with_default(self, agent: Option<AgentId>) -> Self {
+        Self { default_agent: agent, ..self }
     }
 
     /// Takes no new tasks from now on. Those there are can still be asked for, answered and cancelled.
@@ -90,6 +119,26 @@ impl Hub {
             Operation::Resubscribe { id, after } => {
                 let heard = self.tasks.resubscribe(&id, after).await?;
                 return Ok(Reply::Stream(Listening::Task(heard)));
+            }
+            Operation::SetPushConfig { task, push } => {
+                let sent = self.tasks.get(&task).await?.seq;
+                let set = self.pushes.set(task, push, sent).await;
+                Answer::PushConfig(Box::new(set.map_err(|why| from_push(&why))?))
+            }
+            Operation::GetPushConfig { task, id } => {
+                self.tasks.get(&task).await?;
+                let found = self.pushes.get(&task, id.as_ref()).await;
+                Answer::PushConfig(Box::new(found.map_err(|why| from_push(&why))?))
+            }
+            Operation::ListPushConfigs { task } => {
+                self.tasks.get(&task).await?;
+                let found = self.pushes.of_task(&task).await;
+                Answer::PushConfigs(found.map_err(|why| from_storage(&why))?)
+            }
+            Operation::DeletePushConfig { task, id } => {
+                self.tasks.get(&task).await?;
+                self.pushes.delete(&task, &id).await.map_err(|why| from_storage(&why))?;
+                Answer::PushConfigDeleted
             }
             Operation::ListTasks(query) => {
                 let artifacts = query.include_artifacts;
@@ -130,22 +179,40 @@ impl Hub {
                 return Ok(Reply::Stream(Listening::Hub(self.events.subscribe())));
             }
             Operation::Discover => Answer::Discovery(jsonrpc::discover(env!("CARGO_PKG_VERSION"))),
-            Operation::GetCard { agent: None } => Answer::Card(self.card()),
+            Operation::PageTasks(query) => self.page(query).await?,
+            Operation::GetCard { agent: None } => Answer::Card(Box::new(self.card())),
             Operation::GetCard { agent: Some(id) } => {
-                let agent = self.agent(Some(id))?;
-                Answer::Card(agent.card.published(Some(&agent.id)))
+                Answer::Card(Box::new(card_of(&*self.agent(Some(id))?)))
             }
             Operation::ListCards => {
-                let agents = self.agents.all();
-                Answer::Cards(agents.iter().map(|of| of.card.published(Some(&of.id))).collect())
+                Answer::Cards(self.agents.all().iter().map(|agent| card_of(agent)).collect())
             }
         }))
     }
 
-    /// Waits until the task is over, or waits for its client.
     async fn send(&self, send: SendMessage) -> Result<Answer, A2aError> {
-        let history_length = send.history_length;
-        let mut heard = self.start(send, false).await?;
+        let (history_length, wait) = (send.history_length, send.wait);
+        // Who does not wait may listen later.
+        let mut heard = self.start(send, wait != Wait::ToTheEnd).await?;
+        let task = heard.task().clone();
+        let answer = match wait {
+            Wait::ToTheEnd => Some(self.hear_out(&mut heard).await?),
+            Wait::AtMost(patience) => {
+                timeout(patience, self.hear_out(&mut heard)).await.ok().transpose()?
+            }
+            Wait::No => None,
+        };
+        Ok(match answer {
+            Some(Answer::Task(task)) => Answer::Task(Box::new(latest(*task, history_length))),
+            Some(answer) => answer,
+            None => {
+                Answer::Task(Box::new(latest(self.tasks.get(&task).await?.task, history_length)))
+            }
+        })
+    }
+
+    /// Waits until the task is over, or waits for its client.
+    async fn hear_out(&self, heard: &mut Subscription) -> Result<Answer, A2aError> {
         // Put together from what is heard, if that begins with the beginning: it saves reading the log again.
         let mut whole: Option<Task> = None;
         while let Some(recorded) = heard.next().await {
@@ -167,16 +234,16 @@ impl Hub {
             let why = "the hub stopped, or its store failed, before the task ended; `tasks/get` tells what became of it";
             return Err(A2aError::new(ErrorKind::Internal, why).with(json!({ "taskId": task.id })));
         }
-        Ok(Answer::Task(Box::new(latest(task, history_length))))
+        Ok(Answer::Task(Box::new(task)))
     }
 
     async fn start(&self, send: SendMessage, live: bool) -> Result<Subscription, A2aError> {
-        let SendMessage { message, agent, working_directory, history_length: _, timeout_ms } = send;
+        let SendMessage { message, agent, working_directory, timeout_ms, push, .. } = send;
         if message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`"));
         }
         if let Some(task) = message.task_id.clone() {
-            return self.tasks.answer(&task, message).await;
+            return self.pushing(push, self.tasks.answer(&task, message).await?).await;
         }
         if self.closed.load(Ordering::Relaxed) {
             let why = "the hub is stopping and takes no new tasks; `a2a-hub start` starts it again";
@@ -186,13 +253,27 @@ impl Hub {
         let agent = self.agent(agent)?;
         agent.admit().map_err(|why| unavailable(&why))?;
         let new = NewTask { agent, message, working_directory, timeout_ms, live };
-        self.tasks.submit(new).await.map_err(|why| from_submit(&why))
+        let heard = self.tasks.submit(new).await.map_err(|why| from_submit(&why))?;
+        self.pushing(push, heard).await
+    }
+
+    /// Has what is heard sent somewhere too, if the client said so with its message.
+    async fn pushing(
+        &self,
+        push: Option<OfferedPush>,
+        heard: Subscription,
+    ) -> Result<Subscription, A2aError> {
+        if let Some(push) = push {
+            let set = self.pushes.set(heard.task().clone(), push, heard.after()).await;
+            set.map_err(|why| from_push(&why))?;
+        }
+        Ok(heard)
     }
 
     fn agent(&self, id: Option<AgentId>) -> Result<Arc<Agent>, A2aError> {
         let there =
             || self.agents.all().iter().map(|agent| agent.id.to_string()).collect::<Vec<_>>();
-        let Some(id) = id else {
+        let Some(id) = id.or_else(|| self.default_agent.clone()) else {
             let why = "name the agent that is to hear the message";
             return Err(A2aError::invalid("message.metadata.targetAgent", why)
                 .with(json!({ "field": "message.metadata.targetAgent", "agents": there() })));
@@ -230,7 +311,7 @@ impl Hub {
     }
 
     /// The hub's own card: it can do what its agents can.
-    fn card(&self) -> Value {
+    fn card(&self) -> CardOf {
         let agents = self.agents.all();
         let skills = agents.iter().flat_map(|agent| {
             agent.card.skills.iter().map(|skill| Skill {
@@ -247,7 +328,9 @@ impl Hub {
             skills: skills.collect(),
             other: Map::new(),
         };
-        card.published(None)
+        let latest = agents.iter().map(|agent| &agent.registered_at).max();
+        let since = latest.map_or(&self.since, |joined| joined.max(&self.since)).clone();
+        CardOf { agent: None, card, since }
     }
 
     async fn list(&self, include_health: bool) -> Answer {
@@ -260,6 +343,14 @@ impl Hub {
         } else {
             self.agents.all().iter().map(|agent| agent.info(None)).collect()
         })
+    }
+}
+
+fn card_of(agent: &Agent) -> CardOf {
+    CardOf {
+        agent: Some(agent.id.clone()),
+        card: agent.card.clone(),
+        since: agent.registered_at.clone(),
     }
 }
 

@@ -16,6 +16,8 @@ pub mod agents;
 pub mod contexts;
 pub mod tasks;
 
+pub mod push;
+
 pub mod error;
 pub mod hub;
 

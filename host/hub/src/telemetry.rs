@@ -43,6 +43,17 @@ pub fn start(logging: Logging) {
         if logging.pretty { lines.try_init() } else { lines.json().flatten_event(true).try_init() };
 }
 
+/// A time in RFC 3339, of any offset and precision, as A2A writes it.
+pub fn canonical(time: &str) -> Option<String> {
+    time.parse::<jiff::Timestamp>().ok().map(|time| format!("{time:.3}"))
+}
+
+/// A time in RFC 3339 as HTTP writes it (RFC 9110, section 5.6.7).
+pub fn http_date(time: &str) -> Option<String> {
+    let time = time.parse::<jiff::Timestamp>().ok()?;
+    jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time).ok()
+}
+
 /// The time now as A2A writes it: RFC 3339 in UTC with milliseconds.
 pub fn timestamp() -> String {
     format!("{:.3}", jiff::Timestamp::now())

@@ -1,17 +1,20 @@
 //! The wire form of A2A 0.3, which the hub's own dialect shares: read into today's model, and written from it.
 
+pub mod push;
+
 use crate::{
     error::A2aError,
     event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
-    id::{ContextId, MAX_ID, MessageId, TaskId},
-    limits::MAX_PARTS,
+    id::{ContextId, MessageId, TaskId},
+    limits,
+    members::{object, some_list},
     message::{Content, Message, Metadata, Part, Role, base64_bytes},
     operation::ListedTask,
     task::{Artifact, Task, TaskStatus},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// A message as a client offers it, not yet looked at.
 #[derive(Deserialize, JsonSchema)]
@@ -60,26 +63,9 @@ pub fn message(offered: OfferedMessage, at: &str) -> Result<Message, A2aError> {
     if offered.kind.as_deref().is_some_and(|kind| kind != "message") {
         return Err(A2aError::invalid(&field("kind"), "must be \"message\""));
     }
-    if offered.parts.is_empty() {
-        return Err(A2aError::invalid(&field("parts"), "must hold at least one part"));
-    }
-    if offered.parts.len() > MAX_PARTS {
-        let why = format!("must hold at most {MAX_PARTS} parts");
-        return Err(A2aError::invalid(&field("parts"), why));
-    }
-    for (name, id) in [
-        ("messageId", Some(&offered.message_id)),
-        ("contextId", offered.context_id.as_ref()),
-        ("taskId", offered.task_id.as_ref()),
-    ] {
-        if id.is_some_and(|id| id.is_empty() || id.len() > MAX_ID) {
-            let why = format!("must be 1 to {MAX_ID} bytes long");
-            return Err(A2aError::invalid(&field(name), why));
-        }
-    }
     let parts = offered.parts.into_iter().enumerate();
     let parts = parts.map(|(n, offered)| part(offered, &field(&format!("parts[{n}]"))));
-    Ok(Message {
+    let message = Message {
         message_id: MessageId::new(offered.message_id),
         context_id: offered.context_id.map(ContextId::new),
         task_id: offered.task_id.map(TaskId::new),
@@ -91,7 +77,9 @@ pub fn message(offered: OfferedMessage, at: &str) -> Result<Message, A2aError> {
         metadata: offered.metadata,
         extensions: offered.extensions,
         reference_task_ids: offered.reference_task_ids.into_iter().map(TaskId::new).collect(),
-    })
+    };
+    limits::check_message(&message, at)?;
+    Ok(message)
 }
 
 fn part(offered: OfferedPart, at: &str) -> Result<Part, A2aError> {
@@ -119,19 +107,8 @@ fn part(offered: OfferedPart, at: &str) -> Result<Part, A2aError> {
     })
 }
 
-/// An object without the members that are `null`.
-fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
-    let said = members.into_iter().filter(|(_, value)| !value.is_null());
-    Value::Object(said.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
-}
-
 fn list<T>(items: &[T], write: impl Fn(&T) -> Value) -> Value {
-    Value::Array(items.iter().map(write).collect())
-}
-
-/// The same, but `null` if there is nothing to list.
-fn some_list<T>(items: &[T], write: impl Fn(&T) -> Value) -> Value {
-    if items.is_empty() { Value::Null } else { list(items, write) }
+    items.iter().map(write).collect()
 }
 
 /// A task, with its latest `history_length` messages, or all of them.

@@ -43,11 +43,40 @@ pub enum ErrorKind {
     Timeout,
     /// No such context.
     ContextNotFound,
+    /// The agent sends no push notifications.
+    PushNotSupported,
+    /// A media type that is not taken.
+    ContentTypeNotSupported,
+    /// An agent answered what makes no sense.
+    InvalidAgentResponse,
+    /// There is no card but the public one.
+    ExtendedCardNotConfigured,
+    /// The agent asks for an extension that the client did not activate.
+    ExtensionRequired,
+    /// A version of A2A that is not spoken here.
+    VersionNotSupported,
 }
+
+/// How official A2A tells a kind of refusal (A2A 1.0.1, section 5.4), over each of its bindings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Codes {
+    /// The JSON-RPC code.
+    pub code: i32,
+    /// The gRPC code, by its name in `google.rpc.Code`.
+    pub status: &'static str,
+    /// The HTTP status.
+    pub http: u16,
+}
+
+/// Whose reasons those are that A2A knows.
+const A2A_DOMAIN: &str = "a2a-protocol.org";
+
+/// Whose reasons the others are.
+const HUB_DOMAIN: &str = "a2a-hub";
 
 impl ErrorKind {
     /// Every kind.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 19] = [
         Self::Parse,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -61,6 +90,12 @@ impl ErrorKind {
         Self::Authentication,
         Self::Timeout,
         Self::ContextNotFound,
+        Self::PushNotSupported,
+        Self::ContentTypeNotSupported,
+        Self::InvalidAgentResponse,
+        Self::ExtendedCardNotConfigured,
+        Self::ExtensionRequired,
+        Self::VersionNotSupported,
     ];
 
     /// Its JSON-RPC code in the hub's own dialect.
@@ -79,6 +114,12 @@ impl ErrorKind {
             Self::Authentication => -32006,
             Self::Timeout => -32007,
             Self::ContextNotFound => -32008,
+            Self::PushNotSupported => -32009,
+            Self::ContentTypeNotSupported => -32010,
+            Self::InvalidAgentResponse => -32011,
+            Self::ExtendedCardNotConfigured => -32012,
+            Self::ExtensionRequired => -32013,
+            Self::VersionNotSupported => -32014,
         }
     }
 
@@ -103,6 +144,70 @@ impl ErrorKind {
             Self::Authentication => "AUTHENTICATION_ERROR",
             Self::Timeout => "TIMEOUT_ERROR",
             Self::ContextNotFound => "CONTEXT_NOT_FOUND",
+            Self::PushNotSupported => "PUSH_NOTIFICATION_NOT_SUPPORTED",
+            Self::ContentTypeNotSupported => "CONTENT_TYPE_NOT_SUPPORTED",
+            Self::InvalidAgentResponse => "INVALID_AGENT_RESPONSE",
+            Self::ExtendedCardNotConfigured => "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+            Self::ExtensionRequired => "EXTENSION_SUPPORT_REQUIRED",
+            Self::VersionNotSupported => "VERSION_NOT_SUPPORTED",
+        }
+    }
+
+    /// How official A2A tells it. What only this hub knows is told in the words of JSON-RPC, gRPC and HTTP themselves.
+    pub fn official(self) -> Codes {
+        let (code, status, http) = match self {
+            Self::Parse => (-32700, "INVALID_ARGUMENT", 400),
+            Self::InvalidRequest => (-32600, "INVALID_ARGUMENT", 400),
+            Self::MethodNotFound => (-32601, "UNIMPLEMENTED", 404),
+            Self::InvalidParams => (-32602, "INVALID_ARGUMENT", 400),
+            Self::Internal => (-32603, "INTERNAL", 500),
+            Self::TaskNotFound => (-32001, "NOT_FOUND", 404),
+            Self::TaskNotCancelable => (-32002, "FAILED_PRECONDITION", 400),
+            Self::PushNotSupported => (-32003, "FAILED_PRECONDITION", 400),
+            Self::UnsupportedOperation => (-32004, "FAILED_PRECONDITION", 400),
+            Self::ContentTypeNotSupported => (-32005, "INVALID_ARGUMENT", 400),
+            Self::InvalidAgentResponse => (-32006, "INTERNAL", 500),
+            Self::ExtendedCardNotConfigured => (-32007, "FAILED_PRECONDITION", 400),
+            Self::ExtensionRequired => (-32008, "FAILED_PRECONDITION", 400),
+            Self::VersionNotSupported => (-32009, "FAILED_PRECONDITION", 400),
+            // The parameter that names it is at fault.
+            Self::AgentNotFound | Self::ContextNotFound => (-32602, "NOT_FOUND", 404),
+            Self::AgentUnavailable => (-32603, "UNAVAILABLE", 503),
+            Self::Timeout => (-32603, "DEADLINE_EXCEEDED", 504),
+            Self::Authentication => (-32600, "UNAUTHENTICATED", 401),
+        };
+        Codes { code, status, http }
+    }
+
+    /// The kind that an official server means by a JSON-RPC code and, if it gave one, a reason.
+    pub fn from_official(code: i64, reason: Option<&str>) -> Option<Self> {
+        let by_reason = Self::ALL.into_iter().find(|kind| Some(kind.reason()) == reason);
+        // The first of its code is A2A's own meaning of it.
+        by_reason
+            .or_else(|| Self::ALL.into_iter().find(|kind| i64::from(kind.official().code) == code))
+    }
+
+    fn domain(self) -> &'static str {
+        match self {
+            Self::AgentNotFound
+            | Self::AgentUnavailable
+            | Self::Authentication
+            | Self::Timeout
+            | Self::ContextNotFound => HUB_DOMAIN,
+            Self::Parse
+            | Self::InvalidRequest
+            | Self::MethodNotFound
+            | Self::InvalidParams
+            | Self::Internal
+            | Self::TaskNotFound
+            | Self::TaskNotCancelable
+            | Self::UnsupportedOperation
+            | Self::PushNotSupported
+            | Self::ContentTypeNotSupported
+            | Self::InvalidAgentResponse
+            | Self::ExtendedCardNotConfigured
+            | Self::ExtensionRequired
+            | Self::VersionNotSupported => A2A_DOMAIN,
         }
     }
 }
@@ -138,11 +243,74 @@ impl A2aError {
 
     /// The JSON-RPC error object in the hub's dialect: the reason always stands in `data`.
     pub fn to_hub_json(&self) -> Value {
+        json!({ "code": self.kind.hub_code(), "message": self.message, "data": self.data() })
+    }
+
+    fn data(&self) -> Value {
         let mut data = json!({ "reason": self.kind.reason() });
         if let (Value::Object(data), Some(Value::Object(details))) = (&mut data, &self.details) {
             data.extend(details.clone());
         }
-        json!({ "code": self.kind.hub_code(), "message": self.message, "data": data })
+        data
+    }
+
+    /// The JSON-RPC error object of A2A 0.3: the official code, and our `data`, for there it is free.
+    pub fn to_v03_json(&self) -> Value {
+        json!({ "code": self.kind.official().code, "message": self.message, "data": self.data() })
+    }
+
+    /// The JSON-RPC error object of A2A 1.0.
+    pub fn to_v1_json(&self) -> Value {
+        let code = self.kind.official().code;
+        json!({ "code": code, "message": self.message, "data": self.official_details() })
+    }
+
+    /// The body of an HTTP response, a `google.rpc.Status`: how REST tells a refusal.
+    pub fn to_rest_json(&self) -> Value {
+        let Codes { status, http, .. } = self.kind.official();
+        json!({ "error": {
+            "code": http,
+            "status": status,
+            "message": self.message,
+            "details": self.official_details(),
+        } })
+    }
+
+    /// What went wrong for machines: `google.rpc.ErrorInfo`, and `BadRequest` if a field is at fault (A2A 1.0, section
+    /// 9.5 and 11.6).
+    pub fn official_details(&self) -> Value {
+        let known = self.details.as_ref().and_then(Value::as_object);
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let facts: serde_json::Map<_, _> = known
+            .into_iter()
+            .flatten()
+            .map(|(name, fact)| (name.clone(), json!(text(fact))))
+            .collect();
+        let mut details = vec![json!({
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": self.kind.reason(),
+            "domain": self.kind.domain(),
+            "metadata": facts,
+        })];
+        if let (ErrorKind::InvalidParams, Some(field)) = (self.kind, facts.get("field")) {
+            details.push(json!({
+                "@type": "type.googleapis.com/google.rpc.BadRequest",
+                "fieldViolations": [{ "field": field, "description": self.message }],
+            }));
+        }
+        Value::Array(details)
+    }
+
+    /// The refusal in an error object of JSON-RPC as an official server writes it, of either version; `None` if it is
+    /// none.
+    pub fn read_official(error: &Value) -> Option<Self> {
+        let code = error.get("code")?.as_i64()?;
+        let data = error.get("data");
+        let info = data.and_then(|data| data.as_array().map_or(Some(data), |all| all.first()));
+        let reason = info.and_then(|info| info.get("reason")?.as_str());
+        let kind = ErrorKind::from_official(code, reason).unwrap_or(ErrorKind::Internal);
+        let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
+        Some(Self { kind, message: message.to_owned(), details: data.cloned() })
     }
 }
 
@@ -157,8 +325,54 @@ mod tests {
         let reasons: HashSet<_> = ErrorKind::ALL.map(ErrorKind::reason).into();
         assert_eq!((codes.len(), reasons.len()), (ErrorKind::ALL.len(), ErrorKind::ALL.len()));
         for kind in ErrorKind::ALL {
+            let read = |json: Value| A2aError::read_official(&json).map(|error| error.kind);
+            let error = A2aError::new(kind, "no");
+            assert_eq!(read(error.to_v1_json()), Some(kind));
+            assert_eq!(read(error.to_v03_json()), Some(kind));
             assert_eq!(ErrorKind::from_hub_code(kind.hub_code().into()), Some(kind));
         }
+    }
+
+    /// Section 5.4 of A2A 1.0.1, and what is this hub's own.
+    #[test]
+    fn official_codes() {
+        let line = |kind: ErrorKind| {
+            let Codes { code, status, http } = kind.official();
+            format!("{} {code} {status} {http}", kind.reason())
+        };
+        insta::assert_snapshot!(ErrorKind::ALL.map(line).join("\n"), @"
+        PARSE_ERROR -32700 INVALID_ARGUMENT 400
+        INVALID_REQUEST -32600 INVALID_ARGUMENT 400
+        METHOD_NOT_FOUND -32601 UNIMPLEMENTED 404
+        INVALID_PARAMS -32602 INVALID_ARGUMENT 400
+        INTERNAL_ERROR -32603 INTERNAL 500
+        TASK_NOT_FOUND -32001 NOT_FOUND 404
+        TASK_NOT_CANCELABLE -32002 FAILED_PRECONDITION 400
+        AGENT_NOT_FOUND -32602 NOT_FOUND 404
+        AGENT_UNAVAILABLE -32603 UNAVAILABLE 503
+        UNSUPPORTED_OPERATION -32004 FAILED_PRECONDITION 400
+        AUTHENTICATION_ERROR -32600 UNAUTHENTICATED 401
+        TIMEOUT_ERROR -32603 DEADLINE_EXCEEDED 504
+        CONTEXT_NOT_FOUND -32602 NOT_FOUND 404
+        PUSH_NOTIFICATION_NOT_SUPPORTED -32003 FAILED_PRECONDITION 400
+        CONTENT_TYPE_NOT_SUPPORTED -32005 INVALID_ARGUMENT 400
+        INVALID_AGENT_RESPONSE -32006 INTERNAL 500
+        EXTENDED_AGENT_CARD_NOT_CONFIGURED -32007 FAILED_PRECONDITION 400
+        EXTENSION_SUPPORT_REQUIRED -32008 FAILED_PRECONDITION 400
+        VERSION_NOT_SUPPORTED -32009 FAILED_PRECONDITION 400
+        ");
+        let by_code = |code| ErrorKind::from_official(code, None);
+        assert_eq!(by_code(-32602), Some(ErrorKind::InvalidParams));
+        assert_eq!(by_code(-32603), Some(ErrorKind::Internal));
+        assert_eq!(by_code(-32600), Some(ErrorKind::InvalidRequest));
+        assert_eq!(by_code(1), None);
+    }
+
+    #[test]
+    fn official_details_name_the_field() {
+        let error = A2aError::invalid("message.parts", "must not be empty");
+        insta::assert_snapshot!(error.to_v1_json(), @r#"{"code":-32602,"data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{"field":"message.parts"},"reason":"INVALID_PARAMS"},{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"description":"`message.parts`: must not be empty","field":"message.parts"}]}],"message":"`message.parts`: must not be empty"}"#);
+        insta::assert_snapshot!(A2aError::no_task("t").to_rest_json(), @r#"{"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"TASK_NOT_FOUND"}],"message":"no task is called `t`","status":"NOT_FOUND"}}"#);
     }
 
     #[test]

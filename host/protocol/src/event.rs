@@ -73,3 +73,44 @@ pub struct Recorded {
     /// What happened.
     pub event: TaskEvent,
 }
+
+/// What a server tells its client of a task: an item of a stream, or the answer to a message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// The task as it stands.
+    Task(Box<Task>),
+    /// The agent's answer, instead of a task.
+    Message(Message),
+    /// A new status.
+    Status {
+        /// Whose.
+        task: TaskId,
+        /// The task's conversation.
+        context: ContextId,
+        /// The status.
+        update: StatusUpdate,
+    },
+    /// A piece of an artifact.
+    Artifact {
+        /// Of which task.
+        task: TaskId,
+        /// The task's conversation.
+        context: ContextId,
+        /// The piece.
+        update: ArtifactUpdate,
+    },
+}
+
+impl Told {
+    /// What is told of an event; nothing of what the client itself said.
+    pub fn of(recorded: Recorded) -> Option<Self> {
+        let Recorded { task, context, event, .. } = recorded;
+        match event {
+            TaskEvent::Created(created) => Some(Self::Task(Box::new(created.task))),
+            TaskEvent::Status(update) => Some(Self::Status { task, context, update }),
+            TaskEvent::Artifact(update) => Some(Self::Artifact { task, context, update }),
+            TaskEvent::Reply(message) => Some(Self::Message(message)),
+            TaskEvent::Input(_) => None,
+        }
+    }
+}

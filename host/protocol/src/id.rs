@@ -56,6 +56,10 @@ id!(
     /// Names an artifact within its task.
     ArtifactId
 );
+id!(
+    /// Names a place where the news of a task are sent, within that task.
+    PushConfigId
+);
 
 /// Names an agent of this hub: `^[a-z][a-z0-9-]{0,62}$`, so that it is safe in a path, a URL and a table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! Operations as JSON-RPC 2.0 (jsonrpc.org/specification), in the dialect of the Local Hub specification.
+//! Operations as JSON-RPC 2.0 (jsonrpc.org/specification), and the methods of the Local Hub specification.
 
 mod discover;
 mod methods;
@@ -7,6 +7,7 @@ pub use discover::discover;
 pub use methods::{METHODS, Method, operation};
 
 use crate::{
+    dialect::Dialect,
     error::{A2aError, ErrorKind},
     id::MAX_ID,
     limits::{self, MAX_BATCH},
@@ -42,6 +43,10 @@ impl RequestId {
 pub struct Request {
     /// What to answer under; a request without is a notification and gets no answer.
     pub id: Option<RequestId>,
+    /// How it is spelled, and its answer is to be.
+    pub dialect: Dialect,
+    /// The tenant that it names, as 1.0 lets it: opaque to the hub.
+    pub tenant: Option<String>,
     /// What it asks for, or why that cannot be told.
     pub operation: Result<Operation, A2aError>,
 }
@@ -55,10 +60,12 @@ pub enum Frame {
     Batch(Vec<Request>),
 }
 
-/// Reads what a client sent. Whatever is wrong with it, there is an answer.
-pub fn read(text: &[u8]) -> Frame {
+/// Reads what a client sent, spelled as `spelled` unless its method says otherwise. Whatever is wrong with it, there is an
+/// answer.
+pub fn read(text: &[u8], spelled: Dialect) -> Frame {
     let one = |request| Frame::One(Box::new(request));
-    let invalid = |why| one(refused(None, A2aError::new(ErrorKind::InvalidRequest, why)));
+    let refused = |why| one(refused(None, spelled, why));
+    let invalid = |why| refused(A2aError::new(ErrorKind::InvalidRequest, why));
     match limits::read(text) {
         Ok(Value::Array(batch)) if batch.is_empty() => {
             invalid("a batch holds at least one request".to_owned())
@@ -67,13 +74,18 @@ pub fn read(text: &[u8]) -> Frame {
             "the batch holds {} requests; at most {MAX_BATCH} are read",
             batch.len()
         )),
-        Ok(Value::Array(batch)) => Frame::Batch(batch.into_iter().map(read_value).collect()),
-        Ok(value) => one(read_value(value)),
-        Err(why) => one(refused(None, why)),
+        Ok(Value::Array(batch)) => {
+            Frame::Batch(batch.into_iter().map(|one| read_value(one, spelled)).collect())
+        }
+        Ok(value) => one(read_value(value, spelled)),
+        Err(why) => refused(why),
     }
 }
 
-fn read_value(request: Value) -> Request {
+fn read_value(request: Value, spelled: Dialect) -> Request {
+    let method = request.get("method").and_then(Value::as_str);
+    let dialect = method.map_or(spelled, |name| Dialect::of_method(name, spelled));
+    let refused = |id, why| refused(id, dialect, why);
     let invalid = |id, why: &str| refused(id, A2aError::new(ErrorKind::InvalidRequest, why));
     let Value::Object(mut request) = request else {
         return invalid(None, "a request is a JSON object, or an array of them");
@@ -106,24 +118,26 @@ fn read_value(request: Value) -> Request {
         Some(params @ Value::Object(_)) => params,
         Some(_) => return invalid(id, "`params` is an object: this hub names its parameters"),
     };
-    Request { id, operation: operation(&method, params) }
+    let tenant = params.get("tenant").and_then(Value::as_str).map(str::to_owned);
+    Request { id, dialect, tenant, operation: dialect.operation(&method, params) }
 }
 
 /// What is no request is answered all the same, under no name.
-fn refused(id: Option<RequestId>, error: A2aError) -> Request {
-    Request { id: id.or(Some(RequestId::Null)), operation: Err(error) }
+fn refused(id: Option<RequestId>, dialect: Dialect, error: A2aError) -> Request {
+    let id = id.or(Some(RequestId::Null));
+    Request { id, dialect, tenant: None, operation: Err(error) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{id::TaskId, operation::Page, task::TaskState};
+    use crate::{dialect::Version, id::TaskId, operation::Page, task::TaskState};
     use proptest::prelude::*;
     use serde_json::json;
 
     /// Reads one request.
     fn read(text: &[u8]) -> Request {
-        let Frame::One(request) = super::read(text) else { panic!("a batch") };
+        let Frame::One(request) = super::read(text, Dialect::Hub) else { panic!("a batch") };
         *request
     }
 
@@ -223,7 +237,7 @@ mod tests {
     #[test]
     fn each_request_of_a_batch_is_read_by_itself() {
         let text = br#"[{"jsonrpc":"2.0","id":1,"method":"hub/status"}, {"jsonrpc":"2.0","method":"hub/status"}, 7]"#;
-        let Frame::Batch(batch) = super::read(text) else { panic!("not a batch") };
+        let Frame::Batch(batch) = super::read(text, Dialect::Hub) else { panic!("not a batch") };
         let ids: Vec<_> = batch.iter().map(|request| request.id.clone()).collect();
         assert_eq!(ids, [Some(RequestId::Number(1.into())), None, Some(RequestId::Null)]);
         let readable: Vec<_> = batch.iter().map(|request| request.operation.is_ok()).collect();
@@ -233,9 +247,11 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_comes_has_an_answer(bytes: Vec<u8>, method in proptest::sample::select(METHODS.iter().map(|method| method.name).collect::<Vec<_>>()), params in r#"[{}\[\]":,a-z0-9 ]{0,40}"#) {
-            super::read(&bytes);
+            for spelled in [Dialect::Hub, Dialect::Official(Version::V1)] {
+                super::read(&bytes, spelled);
+            }
             let almost = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-            super::read(almost.as_bytes());
+            super::read(almost.as_bytes(), Dialect::Hub);
         }
     }
 

@@ -1,6 +1,10 @@
 //! How much one request may hold, so that none costs more to look at than it is worth.
 
-use crate::error::{A2aError, ErrorKind};
+use crate::{
+    error::{A2aError, ErrorKind},
+    id::{ContextId, MAX_ID, TaskId},
+    message::Message,
+};
 use serde::{
     Deserialize, Deserializer,
     de::{Error as _, MapAccess, SeqAccess, Visitor},
@@ -24,7 +28,7 @@ pub const MAX_PARTS: usize = 256;
 pub const MAX_BATCH: usize = 100;
 
 /// The members whose strings are content.
-const CONTENT: [&str; 2] = ["text", "bytes"];
+const CONTENT: [&str; 5] = ["text", "bytes", "raw", "fileWithBytes", "file_with_bytes"];
 
 /// Reads JSON. Two members of one name in one object are refused: readers differ in which of them counts, so a guard
 /// before this hub could read another request than the hub does.
@@ -44,6 +48,26 @@ pub fn check(request: &Map<String, Value>) -> Result<(), A2aError> {
         A2aError::new(ErrorKind::InvalidRequest, format!("`{field}`: {why}"))
             .with(json!({ "field": field, "limit": limit }))
     })
+}
+
+/// Refuses a message that no client may say; `at` is where it stands, for the errors.
+pub(crate) fn check_message(message: &Message, at: &str) -> Result<(), A2aError> {
+    let refuse = |name: &str, why: String| Err(A2aError::invalid(&format!("{at}.{name}"), why));
+    match message.parts.len() {
+        0 => return refuse("parts", "must hold at least one part".to_owned()),
+        1..=MAX_PARTS => {}
+        _ => return refuse("parts", format!("must hold at most {MAX_PARTS} parts")),
+    }
+    for (name, id) in [
+        ("messageId", Some(message.message_id.as_str())),
+        ("contextId", message.context_id.as_ref().map(ContextId::as_str)),
+        ("taskId", message.task_id.as_ref().map(TaskId::as_str)),
+    ] {
+        if id.is_some_and(|id| id.is_empty() || id.len() > MAX_ID) {
+            return refuse(name, format!("must be 1 to {MAX_ID} bytes long"));
+        }
+    }
+    Ok(())
 }
 
 /// What is too much, and where it stands: its place first, then what that stands in.

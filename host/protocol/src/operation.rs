@@ -1,14 +1,17 @@
 //! Everything a client may ask of the hub, whatever it speaks, and what it is answered.
 
 use crate::{
-    id::{AgentId, ContextId, TaskId},
-    message::Message,
+    card::AgentCard,
+    error::A2aError,
+    id::{AgentId, ContextId, PushConfigId, TaskId},
+    message::{Message, Metadata},
+    push::{OfferedPush, PushConfig},
     task::{Task, TaskState},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 /// Something a client asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,8 +39,36 @@ pub enum Operation {
         /// The number of the last event heard; without it, the task as it stands comes first.
         after: Option<u64>,
     },
+    /// Have the news of a task sent somewhere, instead of where a config of that name has them sent.
+    SetPushConfig {
+        /// The task.
+        task: TaskId,
+        /// Where.
+        push: OfferedPush,
+    },
+    /// Show where the news of a task are sent.
+    GetPushConfig {
+        /// The task.
+        task: TaskId,
+        /// Which of its configs; the first if left out.
+        id: Option<PushConfigId>,
+    },
+    /// Show every place where the news of a task are sent.
+    ListPushConfigs {
+        /// The task.
+        task: TaskId,
+    },
+    /// Send the news of a task there no more. One that is not there is deleted already.
+    DeletePushConfig {
+        /// The task.
+        task: TaskId,
+        /// Which of its configs.
+        id: PushConfigId,
+    },
     /// Show the tasks that match, newest first.
     ListTasks(TaskQuery),
+    /// Show the tasks that match, the one whose status changed last first, a page at a time.
+    PageTasks(TaskPageQuery),
     /// Show the conversations, the one with the newest task first.
     ListContexts(Page),
     /// Show a conversation.
@@ -147,6 +178,47 @@ pub struct TaskQuery {
     pub include_artifacts: bool,
 }
 
+/// Which page of the tasks to show, and how much of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskPageQuery {
+    /// Only those of this agent.
+    pub agent: Option<AgentId>,
+    /// Only those of this conversation.
+    pub context: Option<ContextId>,
+    /// Only those in this state.
+    pub state: Option<TaskState>,
+    /// Only those whose status changed then or later: RFC 3339 in UTC with milliseconds.
+    pub since: Option<String>,
+    /// Only those that come after this place.
+    pub after: Option<TaskPlace>,
+    /// At most so many.
+    pub size: usize,
+    /// How many of each task's latest messages to show; all of them if left out.
+    pub history_length: Option<usize>,
+    /// Whether to show what the agents made.
+    pub include_artifacts: bool,
+}
+
+/// A task's place among all, when those whose status changed last come first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskPlace {
+    /// When its status changed: RFC 3339 in UTC with milliseconds.
+    pub updated: String,
+    /// Its name, which tells apart those that changed in the same millisecond.
+    pub id: TaskId,
+}
+
+/// How long to wait for the end of a task before it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Until it is over, or waits for its client.
+    ToTheEnd,
+    /// The same, but no longer than this.
+    AtMost(Duration),
+    /// Not at all.
+    No,
+}
+
 /// A message, and how it is to be treated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendMessage {
@@ -160,6 +232,41 @@ pub struct SendMessage {
     pub history_length: Option<usize>,
     /// How long the task may take, in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// Where the task's news are to be sent.
+    pub push: Option<OfferedPush>,
+    /// How long to wait for its end; a stream has no need to.
+    pub wait: Wait,
+}
+
+impl SendMessage {
+    /// A message for whom its metadata names, waited for to the end. What it leaves out, the metadata of the request may
+    /// say: `targetAgent` and `workingDirectory`.
+    pub fn new(message: Message, request: Option<&Metadata>) -> Result<Self, A2aError> {
+        let text = |name: &str| {
+            let of = |facts: Option<&Metadata>, at: &str| match facts
+                .and_then(|facts| facts.get(name))
+            {
+                None | Some(Value::Null) => Ok(None),
+                Some(Value::String(text)) => Ok(Some((text.clone(), format!("{at}.{name}")))),
+                Some(_) => Err(A2aError::invalid(&format!("{at}.{name}"), "must be a string")),
+            };
+            let said = of(message.metadata.as_ref(), "message.metadata")?;
+            said.map_or_else(|| of(request, "metadata"), |said| Ok(Some(said)))
+        };
+        let agent = text("targetAgent")?
+            .map(|(name, at)| AgentId::parse(name).map_err(|why| A2aError::invalid(&at, why)))
+            .transpose()?;
+        let working_directory = text("workingDirectory")?.map(|(directory, _)| directory);
+        Ok(Self {
+            message,
+            agent,
+            working_directory,
+            history_length: None,
+            timeout_ms: None,
+            push: None,
+            wait: Wait::ToTheEnd,
+        })
+    }
 }
 
 /// A task in a list.
@@ -185,6 +292,25 @@ pub enum Answer {
         /// Whether they are shown with what the agents made.
         artifacts: bool,
     },
+    /// Where the news of a task are sent.
+    PushConfig(Box<PushConfig>),
+    /// Every place where they are.
+    PushConfigs(Vec<PushConfig>),
+    /// They are not sent there any more.
+    PushConfigDeleted,
+    /// A page of tasks.
+    TaskPage {
+        /// Each of them.
+        tasks: Vec<Task>,
+        /// Whether they are shown with what the agents made.
+        artifacts: bool,
+        /// How many a page may hold.
+        size: usize,
+        /// How many there are on all pages.
+        total: u64,
+        /// The place after which the next page begins, if there is one.
+        next: Option<TaskPlace>,
+    },
     /// Conversations.
     Contexts(Vec<ContextInfo>),
     /// A conversation, with its latest messages, oldest first.
@@ -209,9 +335,20 @@ pub enum Answer {
     /// This interface, as an OpenRPC document.
     Discovery(Value),
     /// A card, all but where it is reached: what it travels on knows.
-    Card(Value),
+    Card(Box<CardOf>),
     /// The cards of all agents, in the same way.
-    Cards(Vec<Value>),
+    Cards(Vec<CardOf>),
+}
+
+/// A card, and whose it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CardOf {
+    /// The agent; none if it is the hub itself.
+    pub agent: Option<AgentId>,
+    /// What it says of itself.
+    pub card: AgentCard,
+    /// Since when it has been so: RFC 3339 in UTC.
+    pub since: String,
 }
 
 /// A conversation in one line.

@@ -29,6 +29,9 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("ask", talk::ask),
     ("auth", talk::auth),
     ("reply", talk::reply),
+    ("reply-late", talk::reply_late),
+    ("parts", talk::parts),
+    ("replace", talk::replace),
     ("reject", talk::reject),
     ("fail", talk::fail),
     ("no-outcome-message", talk::no_outcome_message),
@@ -66,6 +69,8 @@ impl Agent for TestGuest {
     fn card() -> Card {
         let description = format!("Behaves as told by the first word: {}", names());
         Card::new("test-guests", &description, env!("CARGO_PKG_VERSION"))
+            .provider("a2a-hub", "https://example.com/a2a-hub")
+            .extension("urn:a2a-hub:test", "Does nothing", false)
             .skill("behave", "Behave", "Behaves well or badly, as told", &["test"])
             .example("flood 10")
     }

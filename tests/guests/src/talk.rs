@@ -1,7 +1,7 @@
 //! Behaviours that say something, or end in some way.
 
 use crate::{argument, tell};
-use a2a_hub_sdk::{Part, TaskState, TaskStatus, prelude::*, serde_json::json};
+use a2a_hub_sdk::{Part, TaskState, TaskStatus, prelude::*, serde_json, serde_json::json};
 use std::{thread, time::Duration};
 
 /// Asks the client, and answers with what it said.
@@ -19,6 +19,43 @@ pub(crate) fn auth(ctx: &Context, _: &Task) -> Run {
 /// Answers with a message, and leaves no task.
 pub(crate) fn reply(ctx: &Context, task: &Task) -> Run {
     ctx.reply(argument(task))
+}
+
+/// `reply-late MS TEXT`: the same, after so long.
+#[expect(clippy::disallowed_methods, reason = "a guest has a thread and a time of its own")]
+pub(crate) fn reply_late(ctx: &Context, task: &Task) -> Run {
+    let argument = argument(task);
+    let (pause, text) = argument.split_once(' ').unwrap_or((&argument, ""));
+    let pause = pause.parse().map_err(|_| Failure::Invalid(format!("`{pause}` is no pause")))?;
+    thread::sleep(Duration::from_millis(pause));
+    ctx.reply(text)
+}
+
+/// Makes an artifact of every kind of part, and answers with a message that has all a message can have.
+pub(crate) fn parts(ctx: &Context, task: &Task) -> Run {
+    let facts = serde_json::json!({ "kind": "fact" });
+    let all = Artifact::text("parts", "a text")
+        .with(Part::file("a.bin", "application/octet-stream", vec![0, 255]))
+        .with(Part::url("https://example.com/a.png").named("a.png").of_type("image/png"))
+        .with(Part::data(&serde_json::json!({ "n": [1, null] })).with_metadata(&facts))
+        .named("Parts")
+        .described("one of each")
+        .with_metadata(&facts)
+        .with_extension("urn:a2a-hub:test");
+    ctx.artifact(all)?;
+    let message = Message::from("made them")
+        .with_metadata(&facts)
+        .with_extension("urn:a2a-hub:test")
+        .about(&task.id);
+    Ok(TaskStatus::saying(TaskState::Completed, message).with_metadata(&facts).into())
+}
+
+/// Says a text in two pieces, and then replaces it by another.
+pub(crate) fn replace(ctx: &Context, _: &Task) -> Run {
+    ctx.append(Artifact::text("text", "a "), false)?;
+    ctx.append(Artifact::text("text", "draft"), false)?;
+    ctx.artifact(Artifact::text("text", "the text"))?;
+    ctx.done("said it")
 }
 
 /// Refuses the task.

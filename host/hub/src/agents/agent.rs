@@ -112,7 +112,8 @@ pub struct Agent {
     others: Option<Arc<Others>>,
     settings: Arc<BTreeMap<String, String>>,
     secrets: Arc<Secrets>,
-    registered_at: String,
+    /// When it joined: RFC 3339 in UTC.
+    pub registered_at: String,
     standing: Standing,
     /// Held while it is asked how it is, so that it is not asked twice at once.
     checking: Mutex<()>,

@@ -8,9 +8,10 @@ use crate::{
     events::Events,
     hub::Hub,
     process::Supervisor,
+    push::Pushes,
     storage::sqlite::SqliteStorage,
     tasks::{Recovered, Tasks},
-    transport::{Desk, Http, Unix},
+    transport::{Desk, Http, Unix, Whereabouts},
 };
 use a2a_hub_protocol::id::TaskId;
 use a2a_hub_sandbox::{Engine, EngineSettings};
@@ -67,6 +68,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let events = Events::default();
     let tasks = Tasks::new(storage.clone(), events.clone());
     let contexts = Contexts::new(storage.clone(), &config);
+    let pushes = Pushes::new(storage.clone());
     let supervisor_too = supervisor.clone();
     let agents =
         Agents::new(config.clone(), dir.clone(), engine, supervisor_too, storage, events.clone());
@@ -88,8 +90,15 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
     plugins.clone().watch(&running, stop.clone());
     contexts.watch(&running, stop.clone());
-    let hub = Hub::new(agents.clone(), plugins, contexts, tasks.clone(), events.clone());
-    let desk = Desk::new(hub.clone(), config.max_streams(), config.clients.timeout());
+    let hub = Hub::new(agents.clone(), plugins, contexts, tasks.clone(), pushes, events.clone());
+    let hub = hub.with_default(config.default_agent.clone());
+    let whereabouts = Whereabouts {
+        public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
+        socket: config.socket.enabled.then(|| config.socket.path.clone()),
+        root_agent: config.root_agent.clone(),
+    };
+    let (streams, patience) = (config.max_streams(), config.clients.timeout());
+    let desk = Desk::new(hub.clone(), whereabouts, streams, patience);
     let at = http.as_ref().map(Http::address);
     if let Some(http) = http {
         let token = Token::open(&dir)?;

@@ -1,11 +1,15 @@
 //! What every store promises, as one suite that each of them passes.
 
-use super::{ContextFilter, Counts, HeadFilter, Storage, StorageError};
+use super::{
+    ContextFilter, Counts, HeadFilter, Progress, PushFilter, Storage, StorageError, Trouble,
+};
 use a2a_hub_core::task::IllegalEvent;
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
-    id::{AgentId, ArtifactId, ContextId, TaskId},
+    id::{AgentId, ArtifactId, ContextId, PushConfigId, TaskId},
     message::{MAX_DEPTH, Message, Part, Role},
+    operation::{TaskPageQuery, TaskPlace},
+    push::{PushAuthentication, PushConfig, PushForm, Secret},
     task::{Artifact, Task, TaskState, TaskStatus},
 };
 use std::sync::Arc;
@@ -24,8 +28,11 @@ pub(crate) async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     of_those_who_race_one_wins(Arc::new(make())).await;
     heads_are_found_by_what_they_say(&make()).await;
     a_conversation_is_what_was_said_in_final_tasks(&make()).await;
+    pages_follow_each_other(&make()).await;
     contexts_are_what_their_tasks_come_to(&make()).await;
     only_what_is_over_is_forgotten(&make()).await;
+    where_news_go_is_kept_with_the_task(&make()).await;
+    how_far_news_went_is_never_taken_back(&make()).await;
     memories_are_kept_apart(&make()).await;
     a_memory_stays_within_its_grant(&make()).await;
     a_memory_racing_itself_stays_within_its_grant(Arc::new(make())).await;
@@ -292,6 +299,60 @@ async fn a_conversation_is_what_was_said_in_final_tasks(storage: &impl Storage) 
     assert_eq!(texts(storage, "nobody's", 10).await, [""; 0]);
 }
 
+async fn pages_follow_each_other(storage: &impl Storage) {
+    let ids: Vec<_> = (0..7).map(|_| TaskId::fresh()).collect();
+    for (n, id) in ids.iter().enumerate() {
+        storage
+            .append(id, 0, vec![created(id, if n < 4 { "left" } else { "right" }), working()])
+            .await
+            .unwrap();
+    }
+    // Ended in another order than begun, two of them in the same millisecond.
+    for (n, ms) in [(5, 3), (0, 5), (3, 5), (6, 9)] {
+        let end = status(TaskState::Completed, ms, None);
+        storage.append(&ids[n], 2, vec![end]).await.unwrap();
+    }
+    let all = TaskPageQuery {
+        agent: None,
+        context: None,
+        state: None,
+        since: None,
+        after: None,
+        size: 3,
+        history_length: None,
+        include_artifacts: false,
+    };
+    let mut seen = Vec::new();
+    let mut query = all.clone();
+    loop {
+        let page = storage.page(&query).await.unwrap();
+        assert_eq!(page.total, 7, "before paging");
+        let Some(last) = page.heads.last() else { break };
+        query.after = Some(TaskPlace { updated: last.updated.clone(), id: last.task.clone() });
+        seen.extend(page.heads.into_iter().map(|head| head.task));
+    }
+    let wanted = [6, 3, 0, 5, 4, 2, 1].map(|n| ids[n].clone());
+    assert_eq!(seen, wanted);
+
+    let found = |query: TaskPageQuery| async move {
+        let page = storage.page(&query).await.unwrap();
+        (page.heads.into_iter().map(|head| head.task).collect::<Vec<_>>(), page.total)
+    };
+    let since = TaskPageQuery { since: Some(at(5)), ..all.clone() };
+    assert_eq!(found(since).await, (wanted[..3].to_vec(), 3));
+    let context = Some(ContextId::new("left"));
+    let done = Some(TaskState::Completed);
+    let both = TaskPageQuery { context, state: done, ..all.clone() };
+    assert_eq!(found(both).await, (vec![ids[3].clone(), ids[0].clone()], 2));
+    let working = TaskPageQuery { state: Some(TaskState::Working), size: 1, ..all.clone() };
+    assert_eq!(found(working).await, (vec![ids[4].clone()], 3));
+    let nobody = TaskPageQuery { agent: Some(agent("nobody")), ..all };
+    assert_eq!(found(nobody).await, (vec![], 0));
+    let head = storage.head(&ids[0]).await.unwrap().unwrap();
+    assert_eq!((head.agent, head.updated, head.seq), (agent("echo"), at(5), 3));
+    assert_eq!(storage.head(&TaskId::fresh()).await, Ok(None));
+}
+
 async fn contexts_are_what_their_tasks_come_to(storage: &impl Storage) {
     let ids: Vec<_> = (0..5).map(|_| TaskId::fresh()).collect();
     for (id, context) in ids.iter().zip(["a", "b", "a", "c", "b"]) {
@@ -342,6 +403,83 @@ async fn only_what_is_over_is_forgotten(storage: &impl Storage) {
     assert_eq!(storage.task(&ids[1]).await, Ok(None));
     assert_eq!(storage.events(&ids[1], 0, 10).await, Ok(Vec::new()));
     assert_eq!(storage.append(&ids[0], 2, vec![chunk("y")]).await, Ok(3));
+}
+
+fn push(task: &TaskId, id: &str) -> PushConfig {
+    PushConfig {
+        id: PushConfigId::new(id),
+        task: task.clone(),
+        url: format!("https://example.com/{id}"),
+        token: None,
+        authentication: None,
+        form: PushForm::V1,
+    }
+}
+
+async fn pushes(storage: &impl Storage, filter: PushFilter) -> Vec<(String, u64)> {
+    let found = storage.pushes(filter).await.unwrap();
+    found.into_iter().map(|push| (push.config.id.to_string(), push.progress.sent)).collect()
+}
+
+async fn where_news_go_is_kept_with_the_task(storage: &impl Storage) {
+    let (task, other) = (TaskId::fresh(), TaskId::fresh());
+    assert_eq!(storage.set_push(push(&task, "a"), 0).await, Ok(false), "there is no task yet");
+    for id in [&task, &other] {
+        storage.append(id, 0, vec![created(id, "c"), working()]).await.unwrap();
+    }
+    let whole = PushConfig {
+        token: Some(Secret::new("t")),
+        authentication: Some(PushAuthentication {
+            scheme: "Bearer".into(),
+            credentials: Some(Secret::new("s")),
+        }),
+        form: PushForm::V03,
+        ..push(&task, "b")
+    };
+    for config in [whole.clone(), push(&task, "a"), push(&other, "a")] {
+        assert_eq!(storage.set_push(config, 1).await, Ok(true));
+    }
+    let its = PushFilter { task: Some(task.clone()), ..PushFilter::default() };
+    let found = storage.pushes(its.clone()).await.unwrap();
+    assert_eq!(found[0].config, whole, "the first that was set comes first");
+    assert_eq!((found.len(), &found[1].config, found[1].last), (2, &push(&task, "a"), 2));
+
+    storage.delete_push(&task, &PushConfigId::new("b")).await.unwrap();
+    storage.delete_push(&task, &PushConfigId::new("never set")).await.unwrap();
+    assert_eq!(pushes(storage, its.clone()).await, [("a".to_owned(), 1)]);
+    storage.append(&task, 2, vec![status(TaskState::Completed, 2, None)]).await.unwrap();
+    storage.forget_tasks(vec![task.clone(), other.clone()]).await.unwrap();
+    assert_eq!(pushes(storage, its).await, []);
+    assert_eq!(pushes(storage, PushFilter::default()).await.len(), 1, "the other is not over");
+    assert_eq!(storage.set_push(push(&task, "a"), 0).await, Ok(false));
+}
+
+async fn how_far_news_went_is_never_taken_back(storage: &impl Storage) {
+    let (task, id) = (TaskId::fresh(), PushConfigId::new("a"));
+    storage.append(&task, 0, vec![created(&task, "c"), working()]).await.unwrap();
+    storage.set_push(push(&task, "a"), 0).await.unwrap();
+    let went = |sent, trouble| storage.push_went(&task, &id, Progress { sent, trouble });
+    let trouble = |dead| Some(Trouble { attempts: 3, since: at(1), error: "refused".into(), dead });
+    went(2, None).await.unwrap();
+    went(1, trouble(false)).await.unwrap();
+    let known = async || storage.pushes(PushFilter::default()).await.unwrap().remove(0).progress;
+    assert_eq!(known().await, Progress { sent: 2, trouble: trouble(false) });
+
+    let open = PushFilter { open_only: true, ..PushFilter::default() };
+    let dead = PushFilter { dead_only: true, ..PushFilter::default() };
+    assert_eq!(pushes(storage, open.clone()).await.len(), 1, "its task is not over");
+    storage.append(&task, 2, vec![status(TaskState::Completed, 2, None)]).await.unwrap();
+    assert_eq!(pushes(storage, open.clone()).await.len(), 1, "it was not told that it is");
+    assert_eq!(pushes(storage, dead.clone()).await, []);
+    went(2, trouble(true)).await.unwrap();
+    assert_eq!(pushes(storage, dead.clone()).await.len(), 1);
+    // Set anew, it goes on where it was.
+    storage.set_push(push(&task, "a"), 0).await.unwrap();
+    assert_eq!(known().await, Progress { sent: 2, trouble: None });
+    went(3, None).await.unwrap();
+    assert_eq!(pushes(storage, open).await, []);
+    storage.push_went(&task, &PushConfigId::new("gone"), Progress::default()).await.unwrap();
+    assert_eq!(pushes(storage, PushFilter::default()).await.len(), 1);
 }
 
 async fn memories_are_kept_apart(storage: &impl Storage) {

@@ -1,14 +1,16 @@
 //! A store that forgets everything when it is dropped: for tests and for trying things out.
 
 use super::{
-    ContextFilter, Counts, Head, HeadFilter, Storage, StorageError, StoredTask,
+    ContextFilter, Counts, Head, HeadFilter, HeadPage, Progress, PushFilter, Storage, StorageError,
+    StoredPush, StoredTask,
     log::{self, Conversation},
 };
 use a2a_hub_protocol::{
     event::{Recorded, TaskEvent},
-    id::{AgentId, ContextId, TaskId},
+    id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
-    operation::ContextInfo,
+    operation::{ContextInfo, TaskPageQuery},
+    push::PushConfig,
 };
 use std::{
     collections::BTreeMap,
@@ -26,6 +28,8 @@ pub struct MemoryStorage {
 struct Kept {
     logs: BTreeMap<TaskId, Log>,
     memories: BTreeMap<AgentId, BTreeMap<String, Vec<u8>>>,
+    /// In the order in which they were set first.
+    pushes: Vec<(PushConfig, Progress)>,
 }
 
 #[derive(Debug)]
@@ -118,6 +122,28 @@ impl Storage for MemoryStorage {
         Ok(page.cloned().collect())
     }
 
+    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
+        Ok(self.kept().logs.get(task).map(|log| log.head.clone()))
+    }
+
+    async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {
+        let matches = |head: &&Head| {
+            query.agent.as_ref().is_none_or(|agent| head.agent == *agent)
+                && query.context.as_ref().is_none_or(|context| head.context == *context)
+                && query.state.is_none_or(|state| head.state == state)
+                && query.since.as_ref().is_none_or(|since| head.updated >= *since)
+        };
+        let place = |head: &Head| (head.updated.clone(), head.task.clone());
+        let kept = self.kept();
+        let mut found: Vec<_> = kept.logs.values().map(|log| &log.head).filter(matches).collect();
+        found.sort_by_key(|head| std::cmp::Reverse(place(head)));
+        let total = found.len() as u64;
+        let after = query.after.clone().map(|after| (after.updated, after.id));
+        let rest =
+            found.into_iter().filter(|head| after.as_ref().is_none_or(|it| place(head) < *it));
+        Ok(HeadPage { heads: rest.take(query.size).cloned().collect(), total })
+    }
+
     async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError> {
         let kept = self.kept();
         let mut found: Vec<(&TaskId, ContextInfo)> = Vec::new();
@@ -162,8 +188,10 @@ impl Storage for MemoryStorage {
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
         let mut kept = self.kept();
         let before = kept.logs.len();
-        kept.logs.retain(|id, log| !(log.head.state.is_final() && tasks.contains(id)));
-        Ok(before - kept.logs.len())
+        let Kept { logs, pushes, .. } = &mut *kept;
+        logs.retain(|id, log| !(log.head.state.is_final() && tasks.contains(id)));
+        pushes.retain(|(config, _)| logs.contains_key(&config.task));
+        Ok(before - logs.len())
     }
 
     async fn size(&self) -> Result<u64, StorageError> {
@@ -196,6 +224,61 @@ impl Storage for MemoryStorage {
             }
         }
         Ok(said.oldest_first())
+    }
+
+    async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError> {
+        let mut kept = self.kept();
+        if !kept.logs.contains_key(&config.task) {
+            return Ok(false);
+        }
+        let same = |known: &PushConfig| (&known.task, &known.id) == (&config.task, &config.id);
+        match kept.pushes.iter_mut().find(|(known, _)| same(known)) {
+            Some((known, progress)) => {
+                *known = config;
+                progress.trouble = None;
+            }
+            None => kept.pushes.push((config, Progress { sent, trouble: None })),
+        }
+        Ok(true)
+    }
+
+    async fn pushes(&self, filter: PushFilter) -> Result<Vec<StoredPush>, StorageError> {
+        let kept = self.kept();
+        let mut found = Vec::new();
+        for (config, progress) in &kept.pushes {
+            let Some(Log { head, .. }) = kept.logs.get(&config.task) else { continue };
+            let is_open = progress.sent < head.seq || !head.state.is_final();
+            if filter.task.as_ref().is_none_or(|task| config.task == *task)
+                && (is_open || !filter.open_only)
+                && (progress.is_dead() || !filter.dead_only)
+            {
+                let (config, progress) = (config.clone(), progress.clone());
+                found.push(StoredPush { config, progress, last: head.seq });
+            }
+        }
+        // Stable: those of one task stay as they are.
+        found.sort_by(|one, other| one.config.task.cmp(&other.config.task));
+        found.truncate(filter.limit);
+        Ok(found)
+    }
+
+    async fn push_went(
+        &self,
+        task: &TaskId,
+        id: &PushConfigId,
+        progress: Progress,
+    ) -> Result<(), StorageError> {
+        let mut kept = self.kept();
+        let same = |known: &PushConfig| (&known.task, &known.id) == (task, id);
+        if let Some((_, known)) = kept.pushes.iter_mut().find(|(known, _)| same(known)) {
+            *known = Progress { sent: progress.sent.max(known.sent), ..progress };
+        }
+        Ok(())
+    }
+
+    async fn delete_push(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError> {
+        self.kept().pushes.retain(|(known, _)| (&known.task, &known.id) != (task, id));
+        Ok(())
     }
 
     async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError> {

@@ -1,4 +1,4 @@
-//! Where task logs and the memories of guests outlive the process.
+//! Where task logs, the memories of guests and where news are sent outlive the process.
 //!
 //! A task's log is the truth, and [`Storage::append`] the only way to write one; heads, tasks and conversations are read
 //! from logs. No module above may assume that a log is kept on this machine.
@@ -7,14 +7,18 @@
 pub(crate) mod contract;
 mod log;
 pub mod memory;
+mod pushes;
 pub mod sqlite;
+
+pub use pushes::{Progress, PushFilter, StoredPush, Trouble};
 
 use a2a_hub_core::task::IllegalEvent;
 use a2a_hub_protocol::{
     event::{Recorded, TaskEvent},
-    id::{AgentId, ContextId, TaskId},
+    id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
-    operation::ContextInfo,
+    operation::{ContextInfo, TaskPageQuery},
+    push::PushConfig,
     task::{Task, TaskState},
 };
 use std::{path::PathBuf, sync::Arc};
@@ -50,6 +54,12 @@ pub trait Storage: Send + Sync {
     /// The tasks that match, in one line each, newest first: by id, which is the order of their creation.
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError>;
 
+    /// A task in one line.
+    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError>;
+
+    /// A page of the tasks that match, in one line each, the one with the latest status first.
+    async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError>;
+
     /// The conversations that match, the one with the newest task first.
     async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError>;
 
@@ -60,7 +70,7 @@ pub trait Storage: Send + Sync {
         limit: usize,
     ) -> Result<Vec<TaskId>, StorageError>;
 
-    /// Forgets those of these tasks that are over, with their logs, and returns how many it knew. Those that are not over
+    /// Forgets those of these tasks that are over, with their logs and configs, and returns how many it knew. Those that are not over
     /// stay as they are.
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError>;
 
@@ -77,6 +87,24 @@ pub trait Storage: Send + Sync {
         context: &ContextId,
         limit: usize,
     ) -> Result<Vec<Message>, StorageError>;
+
+    /// Keeps where the news of a task are sent, durably, and returns whether the task is known. A config of that name is
+    /// replaced and goes on where it was, as if nothing had failed; a new one begins after event `sent`.
+    async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError>;
+
+    /// The configs that match: by task, oldest first, and those of one task in the order in which they were set first.
+    async fn pushes(&self, filter: PushFilter) -> Result<Vec<StoredPush>, StorageError>;
+
+    /// Writes down how the deliveries of a config go, unless it is gone. What was sent stays sent.
+    async fn push_went(
+        &self,
+        task: &TaskId,
+        id: &PushConfigId,
+        progress: Progress,
+    ) -> Result<(), StorageError>;
+
+    /// Forgets a config, if it is there.
+    async fn delete_push(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError>;
 
     /// What an agent remembers under `key`.
     async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError>;
@@ -126,6 +154,15 @@ pub struct Head {
     pub created: String,
     /// The timestamp of its latest status.
     pub updated: String,
+}
+
+/// A page of heads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadPage {
+    /// As many as it may hold.
+    pub heads: Vec<Head>,
+    /// How many there are on all pages.
+    pub total: u64,
 }
 
 /// Which heads to show.

@@ -3,18 +3,24 @@
 mod contexts;
 mod logs;
 mod memories;
+mod pages;
+mod pushes;
 mod readers;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-use super::{ContextFilter, Counts, Head, HeadFilter, Storage, StorageError, StoredTask};
+use super::{
+    ContextFilter, Counts, Head, HeadFilter, HeadPage, Progress, PushFilter, Storage, StorageError,
+    StoredPush, StoredTask,
+};
 use a2a_hub_protocol::{
     event::{Recorded, TaskEvent},
-    id::{AgentId, ContextId, TaskId},
+    id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
-    operation::ContextInfo,
+    operation::{ContextInfo, TaskPageQuery},
+    push::PushConfig,
 };
 use readers::Readers;
 use std::{fs::File, path::Path, sync::Arc};
@@ -86,6 +92,16 @@ impl Storage for SqliteStorage {
         self.readers.read(move |db| logs::heads(db, &filter)).await
     }
 
+    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
+        let task = task.clone();
+        self.readers.read(move |db| logs::head(db, &task)).await
+    }
+
+    async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {
+        let query = query.clone();
+        self.readers.read(move |db| pages::page(db, &query)).await
+    }
+
     async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError> {
         self.readers.read(move |db| contexts::list(db, &filter)).await
     }
@@ -127,6 +143,29 @@ impl Storage for SqliteStorage {
         let (said, folds) = self.readers.read(read).await?;
         self.keep(folds);
         Ok(said)
+    }
+
+    async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError> {
+        self.writer.write(move |db| pushes::set(db, &config, sent)).await
+    }
+
+    async fn pushes(&self, filter: PushFilter) -> Result<Vec<StoredPush>, StorageError> {
+        self.readers.read(move |db| pushes::list(db, &filter)).await
+    }
+
+    async fn push_went(
+        &self,
+        task: &TaskId,
+        id: &PushConfigId,
+        progress: Progress,
+    ) -> Result<(), StorageError> {
+        let (task, id) = (task.clone(), id.clone());
+        self.writer.write(move |db| pushes::went(db, &task, &id, &progress)).await
+    }
+
+    async fn delete_push(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError> {
+        let (task, id) = (task.clone(), id.clone());
+        self.writer.write(move |db| pushes::delete(db, &task, &id)).await
     }
 
     async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError> {

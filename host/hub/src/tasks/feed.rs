@@ -111,6 +111,11 @@ impl Subscription {
         &self.context
     }
 
+    /// The number of the last event that was taken.
+    pub fn after(&self) -> u64 {
+        self.after
+    }
+
     /// Goes on after event `after` instead, for a client that has heard so much of the task.
     pub fn resume(&mut self, after: u64) {
         self.after = after;

@@ -13,7 +13,7 @@ pub use recovery::Recovered;
 use crate::{
     agents::Agent,
     events::Events,
-    storage::{Counts, HeadFilter, Storage, StorageError, StoredTask},
+    storage::{Counts, Head, HeadFilter, HeadPage, Storage, StorageError, StoredTask},
     telemetry,
 };
 use a2a_hub_core::quota::Busy;
@@ -23,7 +23,7 @@ use a2a_hub_protocol::{
     hub_event::Happened,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
-    operation::{ListedTask, TaskQuery},
+    operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
     task::{Task, TaskState, TaskStatus},
 };
 use actor::{Begin, Command, Start, TaskActor};
@@ -203,20 +203,56 @@ impl Tasks {
         let filter = HeadFilter { context, state, limit, offset, ..HeadFilter::default() };
         let mut tasks = Vec::new();
         for head in self.storage.heads(filter).await? {
-            // One that was forgotten meanwhile is left out.
-            let Some(StoredTask { agent, mut task, .. }) = self.storage.task(&head.task).await?
-            else {
-                continue;
-            };
-            if !include_artifacts {
-                task.artifacts.clear();
-            }
-            if let Some(length) = history_length {
-                task.history.drain(..task.history.len().saturating_sub(length));
-            }
-            tasks.push(ListedTask { agent, task });
+            tasks.extend(self.shown(&head, history_length, include_artifacts).await?);
         }
         Ok(tasks)
+    }
+
+    /// A page of the tasks that match, with how many there are in all, and the place after which the next page begins.
+    pub async fn page(
+        &self,
+        query: TaskPageQuery,
+    ) -> Result<(Vec<Task>, u64, Option<TaskPlace>), StorageError> {
+        // One more than is shown, to know whether there is a next page.
+        let one_more = TaskPageQuery { size: query.size + 1, ..query.clone() };
+        let HeadPage { mut heads, total } = self.storage.page(&one_more).await?;
+        let more = heads.len() > query.size;
+        heads.truncate(query.size);
+        let last = heads.last().filter(|_| more);
+        let next =
+            last.map(|head| TaskPlace { updated: head.updated.clone(), id: head.task.clone() });
+        let mut tasks = Vec::new();
+        for head in heads {
+            let shown = self.shown(&head, query.history_length, query.include_artifacts).await?;
+            tasks.extend(shown.map(|listed| listed.task));
+        }
+        Ok((tasks, total, next))
+    }
+
+    /// A task with as much of it as is to be shown; none if it was forgotten meanwhile.
+    async fn shown(
+        &self,
+        head: &Head,
+        history_length: Option<usize>,
+        artifacts: bool,
+    ) -> Result<Option<ListedTask>, StorageError> {
+        let Some(StoredTask { agent, mut task, .. }) = self.storage.task(&head.task).await? else {
+            return Ok(None);
+        };
+        if !artifacts {
+            task.artifacts.clear();
+        }
+        if let Some(length) = history_length {
+            task.history.drain(..task.history.len().saturating_sub(length));
+        }
+        Ok(Some(ListedTask { agent, task }))
+    }
+
+    /// A task in one line.
+    pub async fn head(&self, id: &TaskId) -> Result<Head, A2aError> {
+        let found = self.storage.head(id).await;
+        let found = found.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?;
+        found.ok_or_else(|| A2aError::no_task(id))
     }
 
     /// Says more to a task that waits for it; the subscription hears what follows.

@@ -1,17 +1,22 @@
 //! What others find at well-known places: the cards of the hub and of its agents.
 
-use super::jsonrpc::{Desk, answer_json};
-use crate::hub::Reply;
+use super::{
+    door::Caller,
+    jsonrpc::{Desk, HUB, answer_json},
+    official::VERSION,
+};
+use crate::{hub::Reply, telemetry};
 use a2a_hub_protocol::{
+    card::official::Reach,
     error::{A2aError, ErrorKind},
     id::AgentId,
-    operation::Operation,
+    operation::{Answer, Operation},
 };
 use axum::{
     Json, Router,
-    extract::{Path, State},
-    http::{HeaderMap, StatusCode, header},
-    response::{IntoResponse, Response},
+    extract::{ConnectInfo, Path, State},
+    http::{HeaderMap, Method, StatusCode, header},
+    response::{AppendHeaders, IntoResponse, Response},
     routing::get,
 };
 use serde_json::json;
@@ -20,17 +25,66 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 /// How long a card may be used without asking again, in seconds: a component that is replaced is soon known.
 const FRESH: &str = "max-age=60";
 
-/// The paths at which cards are found. The first is where A2A 0.2 looked, and the specification of the Local Hub does.
+/// What a card is called. The first is where A2A 0.2 looked, and the specification of the Local Hub does.
+const FILES: [&str; 2] = ["agent.json", "agent-card.json"];
+
+/// The paths at which cards are found.
 pub(super) fn routes() -> Router<Desk> {
     Router::new()
-        .route("/.well-known/agent.json", get(hub_card))
-        .route("/.well-known/agent-card.json", get(hub_card))
+        .route("/.well-known/{file}", get(root_card))
         .route("/.well-known/agents", get(all_cards))
         .route("/.well-known/agents/{file}", get(agent_card))
 }
 
-async fn hub_card(State(desk): State<Desk>, headers: HeaderMap) -> Response {
-    show(&desk, Ok(Operation::GetCard { agent: None }), &headers).await
+/// The card of the hub, or of the agent that stands for it.
+async fn root_card(
+    State(desk): State<Desk>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    Path(file): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let agent = desk.whereabouts().root_agent.clone();
+    let path = agent.as_ref().map_or_else(|| HUB.to_owned(), |agent| format!("/agents/{agent}"));
+    let reach = desk.reach(&own_url(&desk, &headers), &path, !caller.is_own_user().await);
+    official(&desk, &Method::GET, &file, agent, &reach, &headers).await
+}
+
+/// A card as official A2A has it: of 1.0 for those who ask for that, or else of both versions at once.
+pub(super) async fn official(
+    desk: &Desk,
+    method: &Method,
+    file: &str,
+    agent: Option<AgentId>,
+    reach: &Reach,
+    headers: &HeaderMap,
+) -> Response {
+    if !FILES.contains(&file) {
+        let why = format!("there is nothing called `{file}` here; there are {}", FILES.join(", "));
+        return refusal(&A2aError::new(ErrorKind::AgentNotFound, why));
+    }
+    if method != Method::GET && method != Method::HEAD {
+        return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET")]).into_response();
+    }
+    let version = headers.get(&VERSION).and_then(|version| version.to_str().ok());
+    let is_hub = agent.is_none();
+    match desk.hub().handle(Operation::GetCard { agent }).await {
+        Ok(Reply::One(Answer::Card(of))) => {
+            let card = if version.is_some_and(|version| version.trim().starts_with("1.")) {
+                of.card.v1(reach)
+            } else {
+                let mut card = of.card.hybrid(reach);
+                // The first of the files is the Local Hub's, whose clients speak its dialect.
+                if is_hub && file == FILES[0] {
+                    card["url"] = json!(own_url(desk, headers));
+                }
+                card
+            };
+            fresh(card.to_string(), telemetry::http_date(&of.since), headers)
+        }
+        // No card is a stream, and nothing else.
+        Ok(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Err(why) => refusal(&why),
+    }
 }
 
 async fn all_cards(State(desk): State<Desk>, headers: HeaderMap) -> Response {
@@ -60,27 +114,32 @@ async fn show(desk: &Desk, wanted: Result<Operation, A2aError>, headers: &Header
     };
     match reply {
         Ok(Reply::One(answer)) => {
-            fresh(answer_json(answer, &own_url(headers)).to_string(), headers)
+            fresh(answer_json(answer, &own_url(desk, headers)).to_string(), None, headers)
         }
         // No card is a stream.
         Ok(Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        Err(why) => {
-            let found = why.kind != ErrorKind::AgentNotFound;
-            let status =
-                if found { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::NOT_FOUND };
-            (status, Json(json!({ "error": why.to_hub_json() }))).into_response()
-        }
+        Err(why) => refusal(&why),
     }
 }
 
-/// Where the client reached this hub: its `Host` header, which the guard has found to be one of the hub's own names.
-pub(super) fn own_url(headers: &HeaderMap) -> String {
+fn refusal(why: &A2aError) -> Response {
+    let found = why.kind != ErrorKind::AgentNotFound;
+    let status = if found { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::NOT_FOUND };
+    (status, Json(json!({ "error": why.to_hub_json() }))).into_response()
+}
+
+/// Where others reach this hub, with a slash at the end: as the operator says, or by the `Host` header, which the guard has
+/// found to be one of the hub's own names.
+pub(super) fn own_url(desk: &Desk, headers: &HeaderMap) -> String {
+    if let Some(url) = &desk.whereabouts().public_url {
+        return format!("{url}/");
+    }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     format!("http://{host}/")
 }
 
 /// The card, or word that the client has it already.
-fn fresh(card: String, headers: &HeaderMap) -> Response {
+fn fresh(card: String, since: Option<String>, headers: &HeaderMap) -> Response {
     let mut hash = DefaultHasher::new();
     card.hash(&mut hash);
     let tag = format!("\"{:016x}\"", hash.finish());
@@ -90,7 +149,15 @@ fn fresh(card: String, headers: &HeaderMap) -> Response {
             |one| matches!(one.trim().trim_start_matches("W/"), one if one == tag || one == "*"),
         )
     });
-    let head = [(header::ETAG, tag), (header::CACHE_CONTROL, FRESH.to_owned())];
+    let head = [
+        (header::ETAG, tag),
+        (header::CACHE_CONTROL, FRESH.to_owned()),
+        // What it says depends on these.
+        (header::VARY, "A2A-Version, Authorization, Host".to_owned()),
+    ];
+    let head: Vec<_> =
+        head.into_iter().chain(since.map(|since| (header::LAST_MODIFIED, since))).collect();
+    let head = AppendHeaders(head);
     if has_it {
         return (StatusCode::NOT_MODIFIED, head).into_response();
     }
@@ -105,7 +172,7 @@ mod tests {
     fn a_card_that_is_known_is_not_sent_again() {
         let ask = |known: Option<&str>| {
             let known = known.map(|tag| (header::IF_NONE_MATCH, tag.parse().unwrap()));
-            fresh("{}".to_owned(), &known.into_iter().collect())
+            fresh("{}".to_owned(), None, &known.into_iter().collect())
         };
         let first = ask(None);
         assert_eq!(first.status(), 200);

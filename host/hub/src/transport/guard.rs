@@ -6,7 +6,7 @@
 //!
 //! Then its sender must be a program of the hub's own user, or hold the hub's token: loopback is shared by all users.
 
-use super::door::Caller;
+use super::{door::Caller, official};
 use crate::auth::{TOKEN_FILE, Token};
 use axum::{
     Json,
@@ -25,12 +25,14 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 pub(super) struct Names(Arc<[String]>);
 
 impl Names {
-    /// The names of a server on the loopback address `at`.
-    pub(super) fn of(at: SocketAddr) -> Self {
+    /// The names of a server on the loopback address `at`, which others reach by `public_url` if there is one.
+    pub(super) fn of(at: SocketAddr, public_url: Option<&str>) -> Self {
         let port = at.port();
         let hosts = [format!("{at}"), format!("localhost:{port}"), format!("127.0.0.1:{port}")];
         let bare = ["localhost".to_owned(), at.ip().to_string()].into_iter().filter(|_| port == 80);
-        Self(hosts.into_iter().chain(bare).collect())
+        let public = public_url.and_then(|url| url.split("://").nth(1)?.split('/').next());
+        let public = public.map(str::to_owned);
+        Self(hosts.into_iter().chain(bare).chain(public).collect())
     }
 
     fn has(&self, name: &str) -> bool {
@@ -46,9 +48,10 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// The guard of a server on the loopback address `at`, who admits other users that hold `token`.
-    pub(super) fn new(at: SocketAddr, token: Token) -> Self {
-        Self { names: Names::of(at), token: Arc::new(token) }
+    /// The guard of a server on the loopback address `at`, which others reach by `public_url` if there is one. Admits other
+    /// users that hold `token`.
+    pub(super) fn new(at: SocketAddr, public_url: Option<&str>, token: Token) -> Self {
+        Self { names: Names::of(at, public_url), token: Arc::new(token) }
     }
 
     async fn knows(&self, caller: &Caller, headers: &HeaderMap) -> bool {
@@ -64,7 +67,11 @@ pub(super) async fn check(
     next: Next,
 ) -> Response {
     if let Err((status, why)) = verdict(&guard.names, request.method(), request.headers()) {
-        return refusal(status, why);
+        return match status {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => official::wrong_media(request.uri().path(), why),
+            _ => None,
+        }
+        .unwrap_or_else(|| refusal(status, why));
     }
     if !guard.knows(&caller, request.headers()).await {
         let why = format!(
@@ -111,7 +118,7 @@ fn verdict(
     if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
         return forbidden("requests from web pages of another site are refused");
     }
-    if method == Method::POST && !is_json(headers) {
+    if method == Method::POST && !is_json(headers) && !is_empty(headers) {
         let why = "send the request with `Content-Type: application/json`";
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
@@ -128,6 +135,15 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
     value.to_str().map(Some).map_err(|_| ())
 }
 
+/// Whether there is no body, of which nothing needs to be said: A2A's clients subscribe so over REST. A page that posts
+/// nothing is still told by its `Origin`.
+fn is_empty(headers: &HeaderMap) -> bool {
+    let length = only(headers, &header::CONTENT_LENGTH);
+    !headers.contains_key(header::CONTENT_TYPE)
+        && !headers.contains_key(header::TRANSFER_ENCODING)
+        && length.is_ok_and(|length| length.is_none_or(|length| length == "0"))
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
     let Ok(Some(media)) = only(headers, &header::CONTENT_TYPE) else { return false };
     let essence = media.split(';').next().unwrap_or_default().trim();
@@ -142,7 +158,8 @@ mod tests {
 
     /// What is answered to a request with these headers, one a line.
     fn status(method: &Method, headers: &str) -> u16 {
-        let names = Names::of(SocketAddr::from(([127, 0, 0, 1], 8080)));
+        let names =
+            Names::of(SocketAddr::from(([127, 0, 0, 1], 8080)), Some("https://hub.example/x"));
         let mut map = HeaderMap::new();
         for line in headers.split('|').filter(|line| !line.is_empty()) {
             let (name, value) = line.split_once(": ").unwrap();
@@ -157,6 +174,7 @@ mod tests {
         let get = |headers: &str| status(&Method::GET, headers);
         assert_eq!(get("host: 127.0.0.1:8080"), 200);
         assert_eq!(get("host: LOCALHOST:8080"), 200);
+        assert_eq!(get("host: hub.example"), 200, "its public name");
         assert_eq!(get(""), 403, "no Host");
         assert_eq!(get("host: 127.0.0.1:8080|host: 127.0.0.1:8080"), 403, "two of them");
         for rebound in
@@ -198,6 +216,11 @@ mod tests {
         assert_eq!(post("application/a2a+json"), 200);
         assert_eq!(post("text/plain"), 415);
         assert_eq!(post("application/jsonp"), 415);
-        assert_eq!(status(&Method::POST, "host: localhost:8080"), 415);
+        let silent = |more: &str| status(&Method::POST, &format!("host: localhost:8080{more}"));
+        assert_eq!(silent(""), 200, "there is no body");
+        assert_eq!(silent("|content-length: 0"), 200);
+        assert_eq!(silent("|content-length: 1"), 415);
+        assert_eq!(silent("|transfer-encoding: chunked"), 415);
+        assert_eq!(silent("|origin: http://evil.example"), 403);
     }
 }

@@ -4,14 +4,20 @@ use super::{
     MAX_REQUEST, cards,
     door::Door,
     guard::{self, Guard},
-    jsonrpc::{self, COME_AGAIN, Circumstances, Desk, Response as RpcResponse, Stream, Update},
+    jsonrpc::{
+        self, COME_AGAIN, Circumstances, Desk, HUB, Response as RpcResponse, Stream, Update,
+    },
+    official,
 };
 use crate::auth::Token;
-use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use a2a_hub_protocol::{
+    dialect::Dialect,
+    error::{A2aError, ErrorKind},
+};
 use axum::{
     Json, Router,
     body::{Body, Bytes},
-    extract::{DefaultBodyLimit, FromRequest as _, Request, State, rejection::BytesRejection},
+    extract::{DefaultBodyLimit, FromRequest as _, Request, State},
     http::{HeaderMap, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
@@ -48,12 +54,13 @@ impl Http {
     /// Serves until `stop`, then lets the requests that are under way come to their end.
     pub async fn serve(self, desk: Desk, token: Token, stop: CancellationToken) {
         let patience = desk.patience();
-        let guard = Guard::new(self.address, token);
+        let guard = Guard::new(self.address, desk.whereabouts().public_url.as_deref(), token);
         let routes = Router::new()
             .route("/", post(call))
             .route("/stream", post(call_streaming))
             .route("/health", get(health))
             .merge(cards::routes())
+            .merge(official::routes())
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
             .layer(middleware::from_fn_with_state(guard, guard::check))
             .with_state(desk);
@@ -75,17 +82,20 @@ async fn call_streaming(State(desk): State<Desk>, request: Request) -> Response 
 
 /// Streams are what `POST /stream` is for; there, an answer that is not a stream is one event.
 async fn respond(desk: &Desk, request: Request, sse: bool) -> Response {
-    let (url, heard) = (cards::own_url(request.headers()), last_event(request.headers()));
-    let of = Circumstances { url: &url, heard };
-    let body = match timeout(desk.patience(), Bytes::from_request(request, &())).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(why)) => return too_large(&why),
-        Err(_) => return too_slow(desk.patience()),
-    };
-    match desk.respond(&body, &of).await {
+    let (url, heard) = (cards::own_url(desk, request.headers()), last_event(request.headers()));
+    let of = Circumstances::of_hub(&url, heard, desk.reach(&url, HUB, false));
+    match read_body(desk, request).await {
+        Ok(body) => answer(desk.respond(&body, &of).await, sse),
+        Err(unread) => unread.answer(json_body(jsonrpc::unreadable(Dialect::Hub, &unread.why))),
+    }
+}
+
+/// What goes back over HTTP.
+pub(super) fn answer(response: RpcResponse, sse: bool) -> Response {
+    match response {
         RpcResponse::None => StatusCode::NO_CONTENT.into_response(),
         RpcResponse::One(text) if sse && is_result(&text) => {
-            event_stream(stream::iter([Ok(frame(&Update { number: None, text }))]))
+            event_stream(stream::iter([Ok(frame(&Update { number: None, text, is_error: false }))]))
         }
         RpcResponse::One(answer) => json_body(answer),
         RpcResponse::Busy(answer) => {
@@ -97,7 +107,7 @@ async fn respond(desk: &Desk, request: Request, sse: bool) -> Response {
 }
 
 /// The number of the event that the client heard last, before it was cut off.
-fn last_event(headers: &HeaderMap) -> Option<u64> {
+pub(super) fn last_event(headers: &HeaderMap) -> Option<u64> {
     headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
 }
 
@@ -107,28 +117,47 @@ fn is_result(answer: &[u8]) -> bool {
         .is_ok_and(|answer| answer.get("result").is_some())
 }
 
-fn too_large(why: &BytesRejection) -> Response {
-    let text = if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        format!("the request is larger than {MAX_REQUEST} bytes")
-    } else {
-        why.body_text()
-    };
-    let answer = jsonrpc::unreadable(&A2aError::new(ErrorKind::InvalidRequest, text));
-    (why.status(), json_body(answer)).into_response()
+/// A body that could not be read.
+pub(super) struct Unread {
+    status: StatusCode,
+    /// What was wrong.
+    pub(super) why: A2aError,
 }
 
-/// Whatever still comes is not read: the connection ends with the answer.
-fn too_slow(patience: Duration) -> Response {
-    let answer = jsonrpc::unreadable(&jsonrpc::dawdled("request", patience));
-    let hang_up = [(header::CONNECTION, "close")];
-    (StatusCode::REQUEST_TIMEOUT, hang_up, json_body(answer)).into_response()
+impl Unread {
+    /// The answer that tells it. Of a body that came too slowly the rest is not read: its connection ends.
+    pub(super) fn answer(&self, told: Response) -> Response {
+        let slow = self.status == StatusCode::REQUEST_TIMEOUT;
+        let hang_up = slow.then_some([(header::CONNECTION, "close")]);
+        (self.status, hang_up, told).into_response()
+    }
 }
 
-fn json_body(answer: Vec<u8>) -> Response {
+/// Reads the whole body, for as long as the hub has patience.
+pub(super) async fn read_body(desk: &Desk, request: Request) -> Result<Bytes, Unread> {
+    match timeout(desk.patience(), Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(why)) => {
+            let text = if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                format!("the request is larger than {MAX_REQUEST} bytes")
+            } else {
+                why.body_text()
+            };
+            let text = A2aError::new(ErrorKind::InvalidRequest, text);
+            Err(Unread { status: why.status(), why: text })
+        }
+        Err(_) => {
+            let why = jsonrpc::dawdled("request", desk.patience());
+            Err(Unread { status: StatusCode::REQUEST_TIMEOUT, why })
+        }
+    }
+}
+
+pub(super) fn json_body(answer: Vec<u8>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], answer).into_response()
 }
 
-fn event_stream(
+pub(super) fn event_stream(
     frames: impl FutureStream<Item = Result<Vec<u8>, Infallible>> + Send + 'static,
 ) -> Response {
     let headers = [
@@ -142,7 +171,7 @@ fn event_stream(
 
 /// Server-sent events, with a comment whenever there was nothing to send for a while. How soon to come back is said
 /// first: who is hung up on for not reading cannot be told any more.
-fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
+pub(super) fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
     let retry = format!("retry: {}\n\n", COME_AGAIN * 1_000).into_bytes();
     let events = stream::unfold(answers, async |mut answers| {
         match timeout(KEEP_ALIVE, answers.next()).await {
@@ -155,9 +184,10 @@ fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>, Infallibl
 }
 
 /// An event, by the number after which a client can go on with `Last-Event-ID`.
-fn frame(Update { number, text }: &Update) -> Vec<u8> {
+fn frame(Update { number, text, is_error }: &Update) -> Vec<u8> {
     let id = number.map(|number| format!("id: {number}\n")).unwrap_or_default();
-    [id.as_bytes(), b"data: ", text, b"\n\n"].concat()
+    let name: &[u8] = if *is_error { b"event: error\n" } else { b"" };
+    [id.as_bytes(), name, b"data: ", text, b"\n\n"].concat()
 }
 
 #[cfg(test)]
@@ -166,7 +196,9 @@ mod tests {
 
     #[test]
     fn an_event_carries_its_number() {
-        let told = |number| String::from_utf8(frame(&Update { number, text: b"{}".to_vec() }));
+        let told = |number| {
+            String::from_utf8(frame(&Update { number, text: b"{}".to_vec(), is_error: false }))
+        };
         assert_eq!(told(Some(7)).unwrap(), "id: 7\ndata: {}\n\n");
         assert_eq!(told(None).unwrap(), "data: {}\n\n");
     }

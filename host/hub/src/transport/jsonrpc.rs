@@ -1,17 +1,23 @@
-//! JSON-RPC 2.0 requests in the hub's dialect, and their answers, whatever they travel on.
+//! JSON-RPC 2.0 requests and their answers, in any dialect and whatever they travel on.
 
-use crate::hub::{Hub, Listening, Reply};
+use super::telling::{Item, Telling};
+use crate::hub::{Hub, Listening, Reply, Visit};
 use a2a_hub_protocol::{
+    card::official::Reach,
     compat,
+    dialect::{Dialect, Version},
     error::{A2aError, ErrorKind},
-    hub_event::HubEvent,
+    id::AgentId,
     jsonrpc::{self, Frame, Request, RequestId},
-    operation::Answer,
+    operation::{Answer, CardOf, Operation},
 };
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
-use std::{fmt::Display, future::ready, sync::Arc, time::Duration};
+use std::{future::ready, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Where the hub itself is reached as official A2A has it.
+pub(super) const HUB: &str = "/a2a";
 
 /// Requests of one batch that are carried out at once.
 const BATCH_AT_ONCE: usize = 16;
@@ -23,9 +29,21 @@ pub(super) const COME_AGAIN: u32 = 1;
 #[derive(Clone)]
 pub struct Desk {
     hub: Hub,
+    whereabouts: Arc<Whereabouts>,
     streams: Arc<Semaphore>,
     max_streams: usize,
     patience: Duration,
+}
+
+/// Where others find this hub.
+#[derive(Clone, Debug, Default)]
+pub struct Whereabouts {
+    /// The URL that others reach it by, without a slash at the end; where they reached it if none is set.
+    pub public_url: Option<String>,
+    /// Its unix socket.
+    pub socket: Option<PathBuf>,
+    /// Whose card is at its root; its own if none is named.
+    pub root_agent: Option<AgentId>,
 }
 
 /// What a transport knows of a request beside its text.
@@ -34,6 +52,29 @@ pub(super) struct Circumstances<'a> {
     pub(super) url: &'a str,
     /// The number of the event that the client heard last, if it was cut off.
     pub(super) heard: Option<u64>,
+    /// How requests are spelled, unless their method says otherwise.
+    pub(super) spelled: Dialect,
+    /// Where the endpoint is reached.
+    pub(super) reach: Reach,
+    /// The agent whose endpoint it is.
+    pub(super) agent: Option<AgentId>,
+    /// URIs of the extensions that the client asks for.
+    pub(super) extensions: Vec<String>,
+    /// Whether the version is spoken that the client names.
+    pub(super) version: Result<(), A2aError>,
+}
+
+impl<'a> Circumstances<'a> {
+    /// Those of a request in the Local Hub's dialect.
+    pub(super) fn of_hub(url: &'a str, heard: Option<u64>, reach: Reach) -> Self {
+        let (agent, extensions) = (None, Vec::new());
+        Self { url, heard, spelled: Dialect::Hub, reach, agent, extensions, version: Ok(()) }
+    }
+
+    /// The client, as one that speaks a version of official A2A.
+    pub(super) fn visit(&self, version: Version) -> Visit {
+        Visit { agent: self.agent.clone(), version, extensions: self.extensions.clone() }
+    }
 }
 
 /// What a request comes to.
@@ -48,12 +89,25 @@ pub(super) enum Response {
     Stream(Box<Stream>),
 }
 
+/// What an operation comes to, without the envelope of what it travelled on.
+pub(super) enum Done {
+    /// One answer.
+    One(Value),
+    /// Several, as they come.
+    Stream(Box<Telling>),
+    /// A refusal.
+    Refused(A2aError),
+    /// A refusal that is none of the request's making: there is no room now.
+    Busy(A2aError),
+}
+
 impl Desk {
     /// A desk before this hub that serves so many streams at once. A client may take so long to send what it began, and
     /// leave for so long what there is for it.
-    pub fn new(hub: Hub, max_streams: usize, patience: Duration) -> Self {
+    pub fn new(hub: Hub, whereabouts: Whereabouts, max_streams: usize, patience: Duration) -> Self {
         let max_streams = max_streams.min(Semaphore::MAX_PERMITS);
-        Self { hub, streams: Arc::new(Semaphore::new(max_streams)), max_streams, patience }
+        let (whereabouts, streams) = (Arc::new(whereabouts), Arc::new(Semaphore::new(max_streams)));
+        Self { hub, whereabouts, streams, max_streams, patience }
     }
 
     /// How long a client may keep the hub waiting.
@@ -66,37 +120,90 @@ impl Desk {
         &self.hub
     }
 
+    /// Where others find the hub.
+    pub(super) fn whereabouts(&self) -> &Whereabouts {
+        &self.whereabouts
+    }
+
+    /// How what is at `path` is reached, by a client that reached the hub at `url`.
+    pub(super) fn reach(&self, url: &str, path: &str, needs_token: bool) -> Reach {
+        let base = format!("{}{path}", url.trim_end_matches('/'));
+        let socket = self.whereabouts.socket.as_ref().filter(|_| path == HUB);
+        let socket = socket.map(|socket| format!("unix:{}", socket.display()));
+        Reach { base, socket, needs_token }
+    }
+
     /// Reads what a client sent, has the hub carry it out, and writes the answer.
     pub(super) async fn respond(&self, sent: &[u8], of: &Circumstances<'_>) -> Response {
-        match jsonrpc::read(sent) {
+        match jsonrpc::read(sent, of.spelled) {
             Frame::One(request) => self.one(*request, of).await,
             Frame::Batch(requests) => self.batch(requests, of).await,
         }
     }
 
     async fn one(&self, request: Request, of: &Circumstances<'_>) -> Response {
-        let Request { id, operation } = request;
-        let refused = |id: Option<RequestId>, why| id.map(|id| error(&id, &why));
-        let operation = match operation {
-            Ok(operation) => operation,
-            Err(why) => return refused(id, why).map_or(Response::None, Response::One),
+        let Request { id, dialect, tenant, operation } = request;
+        let done = match operation {
+            Ok(operation) => self.carry_out(dialect, operation, of).await,
+            Err(why) => Done::Refused(why),
         };
+        let Some(id) = id else { return Response::None };
+        match done {
+            Done::One(mut answer) => {
+                if let Dialect::Official(version) = dialect {
+                    version.echo_tenant(&mut answer, tenant.as_deref());
+                }
+                Response::One(result(&id, &answer))
+            }
+            Done::Stream(telling) => {
+                let envelope = Envelope::Response(id);
+                Response::Stream(Box::new(Stream { envelope, dialect, telling }))
+            }
+            Done::Refused(why) => Response::One(error(&id, dialect, &why)),
+            Done::Busy(why) => Response::Busy(error(&id, dialect, &why)),
+        }
+    }
+
+    /// Has the hub carry out an operation that was asked in this dialect.
+    pub(super) async fn carry_out(
+        &self,
+        dialect: Dialect,
+        mut operation: Operation,
+        of: &Circumstances<'_>,
+    ) -> Done {
+        if let Err(why) = &of.version {
+            return Done::Refused(why.clone());
+        }
         let permit = match operation.streams().then(|| self.admit()).transpose() {
             Ok(permit) => permit,
-            Err(why) => return refused(id, why).map_or(Response::None, Response::Busy),
+            Err(why) => return Done::Busy(why),
         };
+        if let Operation::Resubscribe { after: after @ None, .. } = &mut operation {
+            *after = of.heard;
+        }
         let resume = of.heard.filter(|_| operation.resumes());
-        let reply = self.hub.handle(operation).await;
-        let Some(id) = id else { return Response::None };
-        match reply {
-            Ok(Reply::One(answer)) => Response::One(result(&id, &answer_json(answer, of.url))),
-            Ok(Reply::Stream(mut heard)) => {
+        let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
+        let reply = match dialect {
+            Dialect::Hub => self.hub.handle(operation).await,
+            Dialect::Official(version) => self.hub.receive(&of.visit(version), operation).await,
+        };
+        match (reply, dialect) {
+            (Ok(Reply::One(answer)), Dialect::Hub) => Done::One(answer_json(answer, of.url)),
+            (Ok(Reply::One(answer)), Dialect::Official(version)) => {
+                match version.write_answer(&answer, sent, &of.reach) {
+                    Some(answer) => Done::One(answer),
+                    None => {
+                        Done::Refused(A2aError::new(ErrorKind::Internal, "A2A has no such answer"))
+                    }
+                }
+            }
+            (Ok(Reply::Stream(mut heard)), dialect) => {
                 if let (Some(after), Listening::Task(heard)) = (resume, &mut heard) {
                     heard.resume(after);
                 }
-                Response::Stream(Box::new(Stream { id, heard, over: false, _permit: permit }))
+                Done::Stream(Box::new(Telling::new(dialect, heard, is_new, permit)))
             }
-            Err(why) => Response::One(error(&id, &why)),
+            (Err(why), _) => Done::Refused(why),
         }
     }
 
@@ -156,16 +263,23 @@ pub(super) fn dawdled(what: &str, patience: Duration) -> A2aError {
 }
 
 /// The answer to bytes that are no request at all.
-pub(super) fn unreadable(why: &A2aError) -> Vec<u8> {
-    error(&RequestId::Null, why)
+pub(super) fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
+    error(&RequestId::Null, dialect, why)
 }
 
-/// A stream of answers under one id.
+/// A stream of answers, each in the same envelope.
 pub(super) struct Stream {
-    id: RequestId,
-    heard: Listening,
-    over: bool,
-    _permit: Option<OwnedSemaphorePermit>,
+    envelope: Envelope,
+    dialect: Dialect,
+    telling: Box<Telling>,
+}
+
+/// What an answer travels in.
+enum Envelope {
+    /// A JSON-RPC response.
+    Response(RequestId),
+    /// Nothing: it stands by itself, as REST has it.
+    None,
 }
 
 /// One answer of a stream.
@@ -174,65 +288,41 @@ pub(super) struct Update {
     pub(super) number: Option<u64>,
     /// The answer, ready to be sent.
     pub(super) text: Vec<u8>,
+    /// Whether that stands by itself and tells why there is no more.
+    pub(super) is_error: bool,
 }
 
 impl Stream {
+    /// What is told, as REST has it.
+    pub(super) fn bare(dialect: Dialect, telling: Box<Telling>) -> Self {
+        Self { envelope: Envelope::None, dialect, telling }
+    }
+
     /// The next answer; none at the end.
     pub(super) async fn next(&mut self) -> Option<Update> {
-        let heard = match &mut self.heard {
-            _ if self.over => return None,
-            Listening::Task(heard) => heard,
-            Listening::Hub(heard) => {
-                let answer = match heard.next().await {
-                    Ok(event) => hub_event(&event),
-                    // Told on every transport: there is more, and the client is to ask anew.
-                    Err(end) => {
-                        self.over = true;
-                        json!({ "kind": "stream-end", "reason": end, "retryable": true })
-                    }
-                };
-                return Some(Update { number: None, text: result(&self.id, &answer) });
-            }
+        let Item { number, told } = self.telling.next().await?;
+        let is_error = told.is_err() && matches!(self.envelope, Envelope::None);
+        let text = match (told, &self.envelope) {
+            (Ok(told), Envelope::Response(id)) => result(id, &told),
+            (Ok(told), Envelope::None) => line(&told),
+            (Err(why), Envelope::Response(id)) => error(id, self.dialect, &why),
+            (Err(why), Envelope::None) => line(&why.to_rest_json()),
         };
-        loop {
-            match heard.next().await? {
-                Ok(event) => {
-                    // What the client itself said, it need not hear.
-                    if let Some(told) = compat::write_event(&event) {
-                        let text = result(&self.id, &told);
-                        return Some(Update { number: Some(event.seq), text });
-                    }
-                }
-                Err(why) => {
-                    let text = error(&self.id, &broken(&why));
-                    return Some(Update { number: None, text });
-                }
-            }
-        }
+        Some(Update { number, text, is_error })
     }
 
     /// The answer that tells the end of the stream, where the transport has no end of its own and the last answer did
     /// not tell.
     pub(super) fn end(&self) -> Option<Vec<u8>> {
-        let Listening::Task(heard) = &self.heard else { return None };
+        let (Listening::Task(heard), Envelope::Response(id)) =
+            (self.telling.heard(), &self.envelope)
+        else {
+            return None;
+        };
         let (task, context) = (heard.task(), heard.context());
         let end = json!({ "kind": "stream-end", "taskId": task, "contextId": context });
-        Some(result(&self.id, &end))
+        Some(result(id, &end))
     }
-}
-
-fn hub_event(event: &HubEvent) -> Value {
-    let mut told = json!(event);
-    told["kind"] = json!("hub-event");
-    told
-}
-
-fn broken(why: &impl Display) -> A2aError {
-    tracing::error!(%why, "a stream broke");
-    A2aError::new(
-        ErrorKind::Internal,
-        "the stream broke; `tasks/get` tells what became of the task",
-    )
 }
 
 /// The answer as JSON, from a hub that is reached at `url`.
@@ -244,6 +334,9 @@ pub(super) fn answer_json(answer: Answer, url: &str) -> Value {
         Answer::Tasks { tasks, artifacts } => {
             tasks.iter().map(|task| compat::write_listed(task, artifacts)).collect()
         }
+        Answer::PushConfig(config) => compat::push::write(&config),
+        Answer::PushConfigs(configs) => configs.iter().map(compat::push::write).collect(),
+        Answer::PushConfigDeleted => Value::Null,
         Answer::Contexts(contexts) => json!(contexts),
         Answer::Context(info, said) => {
             let mut context = json!(info);
@@ -263,23 +356,27 @@ pub(super) fn answer_json(answer: Answer, url: &str) -> Value {
         Answer::Health(health) => json!(health),
         Answer::Deregistered(agent) => json!(agent),
         Answer::Discovery(document) => document,
-        Answer::Card(mut card) => {
-            reached(&mut card);
-            card
-        }
-        Answer::Cards(mut cards) => {
-            cards.iter_mut().for_each(reached);
-            json!(cards)
+        Answer::Card(of) => published(&of, url),
+        Answer::Cards(all) => all.iter().map(|of| published(of, url)).collect(),
+        Answer::TaskPage { tasks, .. } => {
+            tasks.iter().map(|task| compat::write_task(task, None)).collect()
         }
     }
+}
+
+/// A card as the Local Hub specification has it.
+fn published(of: &CardOf, url: &str) -> Value {
+    let mut card = of.card.published(of.agent.as_ref());
+    card["url"] = json!(url);
+    card
 }
 
 fn result(id: &RequestId, result: &Value) -> Vec<u8> {
     line(&json!({ "jsonrpc": "2.0", "id": id.to_json(), "result": result }))
 }
 
-fn error(id: &RequestId, why: &A2aError) -> Vec<u8> {
-    line(&json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": why.to_hub_json() }))
+fn error(id: &RequestId, dialect: Dialect, why: &A2aError) -> Vec<u8> {
+    line(&json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": dialect.write_error(why) }))
 }
 
 /// JSON text in one line: serde_json writes no line breaks.

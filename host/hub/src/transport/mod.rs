@@ -5,11 +5,13 @@ mod door;
 mod guard;
 mod http;
 mod jsonrpc;
+mod official;
 mod patience;
+mod telling;
 mod unix;
 
 pub use http::Http;
-pub use jsonrpc::Desk;
+pub use jsonrpc::{Desk, Whereabouts};
 pub use unix::{Unix, UnixError};
 
 /// The largest request, in bytes. An agent that is to read more gets a file.

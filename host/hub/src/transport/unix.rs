@@ -2,10 +2,11 @@
 
 use super::{
     MAX_REQUEST,
-    jsonrpc::{self, Circumstances, Desk, Response},
+    jsonrpc::{self, Circumstances, Desk, HUB, Response},
     patience::Patient,
 };
 use a2a_hub_protocol::{
+    dialect::Dialect,
     error::{A2aError, ErrorKind},
     ndjson::Lines,
 };
@@ -179,7 +180,7 @@ async fn talk(stream: UnixStream, desk: Desk, url: Arc<str>, stop: CancellationT
             Ok(None) => break,
             Err(why) => {
                 // A client that is gone needs no answer.
-                let _ = outbox.send(jsonrpc::unreadable(&why)).await;
+                let _ = outbox.send(jsonrpc::unreadable(Dialect::Hub, &why)).await;
             }
         }
     }
@@ -267,7 +268,8 @@ impl Reader {
 }
 
 async fn answer(desk: Desk, url: Arc<str>, line: Vec<u8>, outbox: mpsc::Sender<Vec<u8>>) {
-    match desk.respond(&line, &Circumstances { url: &url, heard: None }).await {
+    let reach = desk.reach(&url, HUB, false);
+    match desk.respond(&line, &Circumstances::of_hub(&url, None, reach)).await {
         Response::None => {}
         Response::One(answer) | Response::Busy(answer) => {
             let _ = outbox.send(answer).await;

@@ -92,6 +92,46 @@ pub(super) fn tasks(schemas: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "allOf": [task(schemas), agent] } })
 }
 
+/// Where the news of a task are sent.
+pub(super) fn push_config(_: &mut SchemaGenerator) -> Schema {
+    let text = json!({ "type": "string" });
+    json_schema!({
+        "title": "TaskPushNotificationConfig",
+        "type": "object",
+        "required": ["taskId", "pushNotificationConfig"],
+        "properties": {
+            "taskId": text,
+            "pushNotificationConfig": {
+                "type": "object",
+                "required": ["id", "url"],
+                "properties": {
+                    "id": text,
+                    "url": text,
+                    "token": text,
+                    "authentication": {
+                        "type": "object",
+                        "required": ["schemes"],
+                        "properties": {
+                            "schemes": { "type": "array", "items": text },
+                            "credentials": text,
+                        },
+                    },
+                },
+            },
+        },
+    })
+}
+
+/// Every place where they are.
+pub(super) fn push_configs(schemas: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": push_config(schemas) })
+}
+
+/// `null`: it is done, and there is nothing to tell.
+pub(super) fn nothing(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "null" })
+}
+
 /// What a task's stream tells.
 pub(super) fn task_event(schemas: &mut SchemaGenerator) -> Schema {
     let event = |kind: &str, of: &str, what: Value| {

@@ -1,14 +1,19 @@
 //! The methods of the hub's dialect: one table, from which requests are read and `rpc.discover` is written.
 
+mod pushes;
+
 use crate::{
-    compat::{self, OfferedMessage},
+    compat::{
+        self, OfferedMessage,
+        push::{self, OfferedConfig},
+    },
     error::{A2aError, ErrorKind},
     hub_event::HubEvent,
     id::{AgentId, ContextId, MAX_ID, TaskId},
-    message::base64_bytes,
+    message::{Metadata, base64_bytes},
     operation::{
         AgentHealth, AgentInfo, Component, ContextInfo, Deregistered, HubStatus, Operation, Page,
-        SendMessage, TaskQuery,
+        SendMessage, TaskQuery, Wait,
     },
     task::TaskState,
 };
@@ -231,6 +236,42 @@ pub static METHODS: &[Method] = &[
         ..PLAIN
     },
     Method {
+        name: "tasks/pushNotificationConfig/set",
+        summary: "Have the news of a task sent to a URL",
+        example: r#"{"taskId": "task-456", "pushNotificationConfig": {"url": "https://example.com/news", "token": "t"}}"#,
+        params: pushes::SetPush::json_schema,
+        result: super::discover::push_config,
+        read: pushes::set,
+        ..PLAIN
+    },
+    Method {
+        name: "tasks/pushNotificationConfig/get",
+        summary: "Show where the news of a task are sent",
+        example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
+        params: pushes::GetPush::json_schema,
+        result: super::discover::push_config,
+        read: pushes::get,
+        ..PLAIN
+    },
+    Method {
+        name: "tasks/pushNotificationConfig/list",
+        summary: "Show every place where the news of a task are sent",
+        example: r#"{"id": "task-456"}"#,
+        params: pushes::ListPushes::json_schema,
+        result: super::discover::push_configs,
+        read: pushes::list,
+        ..PLAIN
+    },
+    Method {
+        name: "tasks/pushNotificationConfig/delete",
+        summary: "Send the news of a task there no more",
+        example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
+        params: pushes::DeletePush::json_schema,
+        result: super::discover::nothing,
+        read: pushes::delete,
+        ..PLAIN
+    },
+    Method {
         name: "rpc.discover",
         summary: "Describe this interface, as an OpenRPC document",
         result: SchemaGenerator::subschema_for::<Value>,
@@ -356,6 +397,9 @@ struct MessageSend {
     /// How to treat it.
     #[serde(default)]
     configuration: Option<Configuration>,
+    /// What the message's own metadata leaves out.
+    #[serde(default)]
+    metadata: Option<Metadata>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -363,8 +407,12 @@ struct MessageSend {
 struct Configuration {
     /// How many of the task's latest messages to show; all of them if left out.
     history_length: Option<usize>,
+    /// Whether to wait for the end, as the hub does unless told otherwise.
+    blocking: Option<bool>,
     /// How long the task may take, in milliseconds.
     timeout_ms: Option<u64>,
+    /// Where the task's news are to be sent.
+    push_notification_config: Option<OfferedConfig>,
 }
 
 fn one_agent(params: Value) -> Result<AgentId, A2aError> {
@@ -439,29 +487,29 @@ fn get_context(params: Value) -> Result<Operation, A2aError> {
 }
 
 fn send_message(params: Value) -> Result<SendMessage, A2aError> {
-    let MessageSend { message, configuration } = read(params)?;
-    let Configuration { history_length, timeout_ms } = configuration.unwrap_or_default();
-    let message = compat::message(message, "message")?;
-    let fact = |name: &str| message.metadata.as_ref().and_then(|facts| facts.get(name));
-    let text = |name: &str| match fact(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(A2aError::invalid(&format!("message.metadata.{name}"), "must be a string")),
-    };
-    let agent = text("targetAgent")?
-        .map(AgentId::parse)
-        .transpose()
-        .map_err(|why| A2aError::invalid("message.metadata.targetAgent", why))?;
-    if timeout_ms == Some(0) {
+    let MessageSend { message, configuration, metadata } = read(params)?;
+    let how = configuration.unwrap_or_default();
+    if how.timeout_ms == Some(0) {
         return Err(A2aError::invalid("configuration.timeoutMs", "must be at least 1"));
     }
-    let working_directory = text("workingDirectory")?;
-    Ok(SendMessage { message, agent, working_directory, history_length, timeout_ms })
+    let push = how.push_notification_config.map(push::read);
+    if let Some(push) = &push {
+        push.check("configuration.pushNotificationConfig")?;
+    }
+    let send = SendMessage::new(compat::message(message, "message")?, metadata.as_ref())?;
+    // The specification shows that a client which does not say hears of the end.
+    let wait = if how.blocking == Some(false) { Wait::No } else { send.wait };
+    let (history_length, timeout_ms) = (how.history_length, how.timeout_ms);
+    Ok(SendMessage { history_length, timeout_ms, push, wait, ..send })
 }
 
 fn task_id(id: String) -> Result<TaskId, A2aError> {
+    named("id", id)
+}
+
+fn named(field: &str, id: String) -> Result<TaskId, A2aError> {
     if id.is_empty() {
-        Err(A2aError::invalid("id", "must not be empty"))
+        Err(A2aError::invalid(field, "must not be empty"))
     } else {
         Ok(TaskId::new(id))
     }

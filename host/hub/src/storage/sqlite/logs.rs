@@ -27,6 +27,8 @@ macro_rules! heads_where {
     };
 }
 
+pub(super) use heads_where;
+
 /// A fold of this many events is worth keeping. A shorter one is read as quickly as it would be in one piece.
 const LONG: u64 = 16;
 
@@ -69,7 +71,7 @@ impl Addition {
     }
 }
 
-fn head(db: &Connection, task: &TaskId) -> Result<Option<Head>, Failure> {
+pub(super) fn head(db: &Connection, task: &TaskId) -> Result<Option<Head>, Failure> {
     let mut found = db.prepare_cached(heads_where!("id = ?1"))?;
     let mut rows = found.query([task.as_str()])?;
     rows.next()?.map(head_of).transpose()
@@ -227,11 +229,13 @@ pub(super) fn forget(db: &Connection, tasks: &[TaskId]) -> Result<usize, Failure
     let mut task = db.prepare_cached(&format!("DELETE FROM tasks WHERE id = ?1 AND NOT {LIVE}"))?;
     let mut events = db.prepare_cached("DELETE FROM events WHERE task = ?1")?;
     let mut fold = db.prepare_cached("DELETE FROM folds WHERE task = ?1")?;
+    let mut pushes = db.prepare_cached("DELETE FROM pushes WHERE task = ?1")?;
     let mut forgotten = 0;
     for id in tasks {
         if task.execute([id.as_str()])? > 0 {
             events.execute([id.as_str()])?;
             fold.execute([id.as_str()])?;
+            pushes.execute([id.as_str()])?;
             forgotten += 1;
         }
     }

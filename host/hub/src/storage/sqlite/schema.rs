@@ -15,7 +15,7 @@ use std::{
 const APPLICATION_ID: i32 = 0x6132_6168;
 
 /// What leads from each format to the next. The first makes the tables; a line here never changes once it was released.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 3] = ["
     CREATE TABLE tasks (
         id      TEXT PRIMARY KEY,
         context TEXT NOT NULL,
@@ -56,6 +56,27 @@ const MIGRATIONS: [&str; 1] = ["
         agent TEXT PRIMARY KEY,
         bytes INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
+", "
+    -- Where the news of tasks are sent. What is still to be sent is in `events`, beyond number `sent`.
+    CREATE TABLE pushes (
+        number      INTEGER PRIMARY KEY,
+        task        TEXT NOT NULL,
+        id          TEXT NOT NULL,
+        url         TEXT NOT NULL,
+        token       TEXT,
+        scheme      TEXT,
+        credentials TEXT,
+        form        TEXT NOT NULL,
+        sent        INTEGER NOT NULL,
+        attempts    INTEGER NOT NULL DEFAULT 0,
+        since       TEXT,
+        error       TEXT,
+        dead        INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (task, id)
+    ) STRICT;
+", "
+    -- For those who page through the tasks by when their status changed.
+    CREATE INDEX tasks_by_status ON tasks (updated, id);
 "];
 
 /// What SQLite calls the way of giving free pages back when told to.

@@ -1,0 +1,152 @@
+//! What official clients ask: of one agent or of the whole hub, and as strictly as A2A has it. Whatever they speak, it is
+//! an operation like any other in the end.
+
+use super::{Hub, Reply};
+use crate::{agents::Agent, error::from_storage, telemetry};
+use a2a_hub_protocol::{
+    dialect::Version,
+    error::{A2aError, ErrorKind},
+    id::{AgentId, TaskId},
+    operation::{Answer, Operation, SendMessage, TaskPageQuery},
+};
+use serde_json::json;
+use std::sync::Arc;
+
+/// A client at an endpoint of official A2A.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    /// Whose endpoint it is; the hub's own if none is named.
+    pub agent: Option<AgentId>,
+    /// What it speaks.
+    pub version: Version,
+    /// URIs of the extensions that it asks for.
+    pub extensions: Vec<String>,
+}
+
+impl Hub {
+    /// Carries out what an official client asks. An agent's endpoint knows no task but that agent's.
+    pub async fn receive(&self, visit: &Visit, operation: Operation) -> Result<Reply, A2aError> {
+        if let (Some(agent), Some(task)) = (&visit.agent, task_of(&operation))
+            && self.tasks.head(task).await?.agent != *agent
+        {
+            return Err(A2aError::no_task(task));
+        }
+        #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the same for everyone")]
+        match operation {
+            Operation::SendMessage(send) => {
+                let (_, send) = self.addressed(visit, send).await?;
+                self.handle(Operation::SendMessage(send)).await
+            }
+            Operation::StreamMessage(send) => {
+                let (agent, send) = self.addressed(visit, send).await?;
+                must_stream(agent.as_deref())?;
+                let task = send.message.task_id.clone();
+                let reply = self.handle(Operation::StreamMessage(send)).await?;
+                // A stream begins with the task, also where it goes on with one.
+                match task {
+                    Some(id) => self.handle(Operation::Resubscribe { id, after: None }).await,
+                    None => Ok(reply),
+                }
+            }
+            Operation::Resubscribe { id, after } => {
+                let head = self.tasks.head(&id).await?;
+                must_stream(self.agents.find(&head.agent).as_deref())?;
+                // What a client missed of it, it may still hear.
+                if visit.version == Version::V1 && after.is_none() && head.state.is_final() {
+                    let why =
+                        format!("task `{id}` is {}: there is no more to hear", head.state.name());
+                    return Err(A2aError::new(ErrorKind::UnsupportedOperation, why));
+                }
+                self.handle(Operation::Resubscribe { id, after }).await
+            }
+            Operation::PageTasks(query) => {
+                let since = query.since.map(|since| {
+                    telemetry::canonical(&since).ok_or_else(|| {
+                        A2aError::invalid("statusTimestampAfter", "must be a time in RFC 3339")
+                    })
+                });
+                let (agent, since) = (visit.agent.clone(), since.transpose()?);
+                self.handle(Operation::PageTasks(TaskPageQuery { agent, since, ..query })).await
+            }
+            Operation::GetCard { .. } => {
+                self.handle(Operation::GetCard { agent: visit.agent.clone() }).await
+            }
+            other => self.handle(other).await,
+        }
+    }
+
+    /// Those of the extensions which a visitor asks for that are activated.
+    pub fn activated(&self, visit: &Visit) -> Vec<String> {
+        let agent = visit.agent.as_ref().or(self.default_agent.as_ref());
+        let Some(agent) = agent.and_then(|agent| self.agents.find(agent)) else {
+            return Vec::new();
+        };
+        let known = |uri: &&String| agent.card.extensions().any(|(known, _)| known == uri.as_str());
+        visit.extensions.iter().filter(known).cloned().collect()
+    }
+
+    /// Whether there is an agent of that name.
+    pub fn has(&self, agent: &AgentId) -> bool {
+        self.agents.find(agent).is_some()
+    }
+
+    /// The message and the agent that it is for, if that one speaks to such a client. A task may go on without the agent
+    /// that it began with.
+    async fn addressed(
+        &self,
+        visit: &Visit,
+        mut send: SendMessage,
+    ) -> Result<(Option<Arc<Agent>>, SendMessage), A2aError> {
+        if visit.agent.is_some() {
+            send.agent.clone_from(&visit.agent);
+        }
+        let agent = match &send.message.task_id {
+            Some(task) => self.agents.find(&self.tasks.head(task).await?.agent),
+            None => Some(self.agent(send.agent.clone())?),
+        };
+        if let Some(agent) = &agent {
+            must_know_extensions(agent, &visit.extensions)?;
+        }
+        Ok((agent, send))
+    }
+
+    pub(super) async fn page(&self, query: TaskPageQuery) -> Result<Answer, A2aError> {
+        let (artifacts, size) = (query.include_artifacts, query.size);
+        let (tasks, total, next) =
+            self.tasks.page(query).await.map_err(|why| from_storage(&why))?;
+        Ok(Answer::TaskPage { tasks, artifacts, size, total, next })
+    }
+}
+
+fn must_know_extensions(agent: &Agent, asked: &[String]) -> Result<(), A2aError> {
+    let Some(uri) = agent.card.missing_extension(asked) else { return Ok(()) };
+    let why = format!(
+        "agent `{}` needs the extension {uri}; name it in the header `A2A-Extensions`",
+        agent.id
+    );
+    Err(A2aError::new(ErrorKind::ExtensionRequired, why).with(json!({ "extension": uri })))
+}
+
+fn must_stream(agent: Option<&Agent>) -> Result<(), A2aError> {
+    let Some(agent) = agent.filter(|agent| !agent.card.streams()) else { return Ok(()) };
+    let why = format!("agent `{}` does not stream, as its card says; send the message", agent.id);
+    Err(A2aError::new(ErrorKind::UnsupportedOperation, why))
+}
+
+/// The task that an operation is about.
+fn task_of(operation: &Operation) -> Option<&TaskId> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are about no one task")]
+    match operation {
+        Operation::SendMessage(send) | Operation::StreamMessage(send) => {
+            send.message.task_id.as_ref()
+        }
+        Operation::GetTask { id, .. }
+        | Operation::CancelTask { id }
+        | Operation::Resubscribe { id, .. } => Some(id),
+        Operation::SetPushConfig { task, .. }
+        | Operation::GetPushConfig { task, .. }
+        | Operation::ListPushConfigs { task }
+        | Operation::DeletePushConfig { task, .. } => Some(task),
+        _ => None,
+    }
+}

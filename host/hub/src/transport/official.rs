@@ -1,0 +1,289 @@
+//! The endpoints of official A2A: `/a2a` for the hub, `/agents/{id}` for each agent. JSON-RPC is at the endpoint itself,
+//! REST below its `rest`, and its card where A2A looks for it.
+
+use super::{
+    cards,
+    door::Caller,
+    http::{Unread, answer, event_stream, frames, last_event, read_body},
+    jsonrpc::{self, COME_AGAIN, Circumstances, Desk, Done, HUB, Response as RpcResponse, Stream},
+};
+use a2a_hub_protocol::{
+    dialect::{self, Dialect, Version},
+    error::{A2aError, ErrorKind},
+    id::AgentId,
+    rest::{self, Verb},
+};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{ConnectInfo, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use serde_json::Value;
+
+/// Where the agents are.
+const AGENTS: &str = "/agents/";
+
+/// What a client of 1.0 names its version in, as a header or in the query.
+pub(super) const VERSION: HeaderName = HeaderName::from_static("a2a-version");
+
+/// What a client names extensions in: of 1.0, and of 0.3.
+const EXTENSIONS: [HeaderName; 2] =
+    [HeaderName::from_static("a2a-extensions"), HeaderName::from_static("x-a2a-extensions")];
+
+/// JSON of which a client has said that it is A2A's.
+const A2A_JSON: &str = "application/a2a+json";
+
+/// The paths of all endpoints.
+pub(super) fn routes() -> Router<Desk> {
+    let paths =
+        ["/a2a", "/a2a/", "/a2a/{*rest}", "/agents/{id}", "/agents/{id}/", "/agents/{id}/{*rest}"];
+    paths.into_iter().fold(Router::new(), |router, path| router.route(path, any(enter)))
+}
+
+/// What a client is told whose request to an endpoint at `path` is no JSON; nothing if there is no endpoint.
+pub(super) fn wrong_media(path: &str, why: &str) -> Option<Response> {
+    let is_hub =
+        path.strip_prefix(HUB).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if !is_hub && !path.starts_with(AGENTS) {
+        return None;
+    }
+    let why = A2aError::new(ErrorKind::ContentTypeNotSupported, why);
+    let is_rest = Place::of(path).is_ok_and(|place| place.below.starts_with("rest/"));
+    let response = if is_rest {
+        json_body(why.to_rest_json().to_string(), None)
+    } else {
+        let text = jsonrpc::unreadable(Dialect::Official(Version::V1), &why);
+        answer(RpcResponse::One(text), false)
+    };
+    Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, response).into_response())
+}
+
+/// What a path leads to.
+#[derive(Debug, PartialEq)]
+struct Place<'a> {
+    /// The agent whose endpoint it is; none if it is the hub's.
+    agent: Option<AgentId>,
+    /// The endpoint's own path, without a slash at the end.
+    endpoint: &'a str,
+    /// What is left of the path, without a slash at the beginning.
+    below: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn of(path: &'a str) -> Result<Self, A2aError> {
+        let split = |endpoint: usize| {
+            let (endpoint, below) = path.split_at(endpoint);
+            (endpoint, below.strip_prefix('/').unwrap_or(below))
+        };
+        if let Some(rest) = path.strip_prefix(AGENTS) {
+            let id = rest.split('/').next().unwrap_or_default();
+            let (endpoint, below) = split(AGENTS.len() + id.len());
+            let agent = AgentId::parse(id)
+                .map_err(|why| A2aError::new(ErrorKind::AgentNotFound, why.to_string()))?;
+            return Ok(Self { agent: Some(agent), endpoint, below });
+        }
+        let (endpoint, below) = split(HUB.len());
+        Ok(Self { agent: None, endpoint, below })
+    }
+}
+
+async fn enter(
+    State(desk): State<Desk>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    request: Request,
+) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let headers = request.headers().clone();
+    let place = match Place::of(uri.path()) {
+        Ok(place) => place,
+        Err(why) => return refusal(&why, None),
+    };
+    if let Some(agent) = place.agent.as_ref().filter(|agent| !desk.hub().has(agent)) {
+        let why = format!("no agent is called `{agent}`; `/.well-known/agents` lists them");
+        return refusal(&A2aError::new(ErrorKind::AgentNotFound, why), None);
+    }
+    let url = cards::own_url(&desk, &headers);
+    let reach = desk.reach(&url, place.endpoint, !caller.is_own_user().await);
+    if let Some(file) = place.below.strip_prefix(".well-known/") {
+        return cards::official(&desk, &method, file, place.agent, &reach, &headers).await;
+    }
+    let of = Circumstances {
+        url: &url,
+        heard: last_event(&headers),
+        spelled: Dialect::Official(Version::V1),
+        reach,
+        agent: place.agent,
+        extensions: extensions(&headers),
+        version: dialect::check_version(version(&headers, uri.query())),
+    };
+    let body = read_body(&desk, request).await;
+    let response = if place.below.is_empty() {
+        call(&desk, &method, body, &of).await
+    } else if let Some(path) = place.below.strip_prefix("rest/") {
+        rest_call(&desk, &method, path, &uri, &headers, body, &of).await
+    } else {
+        let why = format!("there is nothing at `{}`", uri.path());
+        refusal(&A2aError::new(ErrorKind::MethodNotFound, why), None)
+    };
+    with_extensions(response, &desk, &of, &headers)
+}
+
+/// JSON-RPC.
+async fn call(
+    desk: &Desk,
+    method: &Method,
+    body: Result<Bytes, Unread>,
+    of: &Circumstances<'_>,
+) -> Response {
+    if method != Method::POST {
+        return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")]).into_response();
+    }
+    match body {
+        Ok(body) => answer(desk.respond(&body, of).await, false),
+        Err(unread) => {
+            let text = jsonrpc::unreadable(of.spelled, &unread.why);
+            unread.answer(answer(RpcResponse::One(text), false))
+        }
+    }
+}
+
+/// REST.
+async fn rest_call(
+    desk: &Desk,
+    method: &Method,
+    path: &str,
+    uri: &Uri,
+    headers: &HeaderMap,
+    body: Result<Bytes, Unread>,
+    of: &Circumstances<'_>,
+) -> Response {
+    let media = media(headers);
+    let verb = match method.as_str() {
+        "GET" | "HEAD" => Verb::Get,
+        "POST" => Verb::Post,
+        "DELETE" => Verb::Delete,
+        _ => return StatusCode::METHOD_NOT_ALLOWED.into_response(),
+    };
+    let body = match body {
+        Ok(body) => body,
+        Err(unread) => return unread.answer(refusal(&unread.why, media)),
+    };
+    let rest::Request { version, tenant, operation } = rest::read(verb, path, uri.query(), &body);
+    let dialect = Dialect::Official(version);
+    let done = match operation {
+        Ok(operation) => desk.carry_out(dialect, operation, of).await,
+        Err(why) => Done::Refused(why),
+    };
+    match done {
+        // Its client reads a body, whatever there is to tell.
+        Done::One(Value::Null) => json_body("{}".to_owned(), media),
+        Done::One(mut answer) => {
+            version.echo_tenant(&mut answer, tenant.as_deref());
+            json_body(answer.to_string(), media)
+        }
+        Done::Stream(telling) => event_stream(frames(Stream::bare(dialect, telling))),
+        Done::Refused(why) => refusal(&why, media),
+        Done::Busy(why) => {
+            ([(header::RETRY_AFTER, COME_AGAIN.to_string())], refusal(&why, media)).into_response()
+        }
+    }
+}
+
+/// The version that a client names.
+fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Option<&'a str> {
+    let named = |pair: &'a str| {
+        let (name, value) = pair.split_once('=')?;
+        name.eq_ignore_ascii_case(VERSION.as_str()).then_some(value)
+    };
+    let header = headers.get(&VERSION).map(|version| version.to_str().unwrap_or("?"));
+    header.or_else(|| query?.split('&').find_map(named))
+}
+
+fn extensions(headers: &HeaderMap) -> Vec<String> {
+    let named = EXTENSIONS.into_iter().flat_map(|name| headers.get_all(name));
+    let uris = named.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    uris.map(|uri| uri.trim().to_owned()).filter(|uri| !uri.is_empty()).collect()
+}
+
+/// Tells which extensions were activated, in the header that the client named them in.
+fn with_extensions(
+    mut response: Response,
+    desk: &Desk,
+    of: &Circumstances<'_>,
+    headers: &HeaderMap,
+) -> Response {
+    if of.extensions.is_empty() {
+        return response;
+    }
+    let active = desk.hub().activated(&of.visit(Version::V1)).join(", ");
+    let name = EXTENSIONS.into_iter().find(|name| headers.contains_key(name));
+    if let (Some(name), Ok(active)) = (name, HeaderValue::from_str(&active))
+        && !active.is_empty()
+    {
+        response.headers_mut().insert(name, active);
+    }
+    response
+}
+
+/// A2A's own media type, if the client says that it speaks it.
+fn media(headers: &HeaderMap) -> Option<&'static str> {
+    let said = [header::CONTENT_TYPE, header::ACCEPT];
+    let mut said = said.iter().filter_map(|name| headers.get(name)?.to_str().ok());
+    said.any(|media| media.to_ascii_lowercase().contains(A2A_JSON)).then_some(A2A_JSON)
+}
+
+fn json_body(text: String, media: Option<&'static str>) -> Response {
+    ([(header::CONTENT_TYPE, media.unwrap_or("application/json"))], text).into_response()
+}
+
+fn refusal(why: &A2aError, media: Option<&'static str>) -> Response {
+    let status = StatusCode::from_u16(why.kind.official().http);
+    let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, json_body(why.to_rest_json().to_string(), media)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_an_endpoint() {
+        let echo = AgentId::parse("echo").unwrap();
+        for (path, agent, endpoint, below) in [
+            ("/a2a", None, "/a2a", ""),
+            ("/a2a/", None, "/a2a", ""),
+            ("/a2a/rest/v1/card", None, "/a2a", "rest/v1/card"),
+            ("/agents/echo", Some(echo.clone()), "/agents/echo", ""),
+            ("/agents/echo/", Some(echo.clone()), "/agents/echo", ""),
+            ("/agents/echo/rest/tasks", Some(echo), "/agents/echo", "rest/tasks"),
+        ] {
+            assert_eq!(Place::of(path).unwrap(), Place { agent, endpoint, below }, "{path}");
+        }
+        assert_eq!(Place::of("/agents/..%2Fx").unwrap_err().kind, ErrorKind::AgentNotFound);
+    }
+
+    #[test]
+    fn a_version_comes_in_the_header_or_the_query() {
+        let headers = |said: Option<&'static str>| {
+            said.map(|said| (VERSION, HeaderValue::from_static(said))).into_iter().collect()
+        };
+        let query = Some("historyLength=1&A2A-Version=99.0");
+        assert_eq!(version(&headers(None), None), None);
+        assert_eq!(version(&headers(None), query), Some("99.0"));
+        assert_eq!(version(&headers(Some("1.0")), query), Some("1.0"));
+    }
+
+    #[test]
+    fn extensions_come_in_lists() {
+        let headers: HeaderMap = [
+            (EXTENSIONS[0].clone(), HeaderValue::from_static("urn:a, urn:b")),
+            (EXTENSIONS[1].clone(), HeaderValue::from_static("urn:c,")),
+        ]
+        .into_iter()
+        .collect();
+        assert_eq!(extensions(&headers), ["urn:a", "urn:b", "urn:c"]);
+    }
+}
