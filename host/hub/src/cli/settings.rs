@@ -107,6 +107,8 @@ mod tests {
         let shown = shown.replace(&dir.path().display().to_string(), "DIR");
         insta::assert_snapshot!(shown, @r#"
         [agents.x.grant]
+        delegate = []                            # the default
+        files = false                            # the default
         memory = false                           # the default
 
         [agents.x.grant.process.git]
