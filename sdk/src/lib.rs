@@ -42,6 +42,7 @@ mod artifact;
 #[doc(hidden)]
 pub mod bindings;
 mod card;
+pub mod cli;
 mod context;
 mod delegate;
 mod files;

@@ -6,7 +6,7 @@ use crate::host::Host;
 impl Context {
     /// What the operator set for this agent under that name.
     ///
-    /// Always there: `permissions` (`ask`, `read-only`, `edit` or `full`), and `approval_timeout`, the milliseconds that a
+    /// Always there: `workspace`, the directory where programs start if nobody says otherwise; `permissions` (`ask`, `read-only`, `edit` or `full`), and `approval_timeout`, the milliseconds that a
     /// question for leave waits before it counts as denied.
     pub fn setting(&self, name: &str) -> Option<String> {
         self.hub.read_setting(name)

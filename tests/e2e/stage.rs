@@ -90,3 +90,15 @@ pub(crate) async fn eventually(within: Duration, mut so: impl FnMut() -> bool) -
     }
     Ok(())
 }
+
+/// The same for something that must be waited for itself.
+pub(crate) async fn eventually_async(within: Duration, so: impl AsyncFn() -> bool) -> Result<()> {
+    let deadline = Instant::now() + within;
+    while !so().await {
+        if Instant::now() > deadline {
+            bail!("it is not so after {within:?}");
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}

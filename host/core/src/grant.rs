@@ -20,6 +20,19 @@ pub struct Ask {
     pub delegate: DelegateAsk,
     /// Whether it takes a task up again that was cut off at work, when it hears the next message.
     pub resume: bool,
+    /// How its programs are pointed at a model that is not there, to see whether they get on.
+    pub trial: Option<Trial>,
+}
+
+/// How a component's programs are pointed at the loopback model of `a2a-hub doctor --trial`. In the values, `{model}`
+/// stands for its URL, such as `http://127.0.0.1:40000`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Trial {
+    /// Variables of the hub's environment, of those that the component's programs are passed.
+    pub env: BTreeMap<String, String>,
+    /// Files, by their paths below the home directory.
+    pub files: BTreeMap<String, String>,
 }
 
 /// What a component would do with one program.

@@ -1,8 +1,12 @@
 //! What the operator set: a file, the environment and the command line, with defaults for what they leave out. The one
 //! place that reads the environment.
 
+// By their paths, for the fuzz target has this module without the hub around it.
+#[path = "config/agent.rs"]
 mod agent;
+#[path = "config/layers.rs"]
 mod layers;
+#[path = "config/names.rs"]
 mod names;
 
 pub use agent::{Permissions, SettingText};
@@ -50,6 +54,8 @@ pub struct Config {
     pub workspaces: Vec<PathBuf>,
     /// Settings of single agents.
     pub agents: BTreeMap<AgentId, AgentConfig>,
+    /// How long clients may keep the hub waiting.
+    pub clients: Clients,
     /// How agents are asked how they are.
     pub health: Health,
     /// When an agent that fails is left alone.
@@ -127,6 +133,28 @@ impl Http {
     /// The address and the port.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.host, self.port)
+    }
+}
+
+/// How long clients may keep the hub waiting.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Clients {
+    /// How long one may take to send what it began, and leave what there is for it, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Default for Clients {
+    /// Clients are on this machine: one that does nothing for half a minute is stuck.
+    fn default() -> Self {
+        Self { timeout_ms: 30_000 }
+    }
+}
+
+impl Clients {
+    /// How long.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
     }
 }
 
@@ -461,6 +489,7 @@ impl Config {
             return Err(ConfigError::Open(self.http.host));
         }
         for (name, value, max) in [
+            ("clients.timeout_ms", self.clients.timeout_ms, DAY_MS),
             ("health.interval_ms", self.health.interval_ms, DAY_MS),
             ("breaker.failures", self.breaker.failures.into(), u32::MAX.into()),
             ("breaker.pause_ms", self.breaker.pause_ms, DAY_MS),

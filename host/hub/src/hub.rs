@@ -185,9 +185,7 @@ impl Hub {
         }
         let agent = self.agent(agent)?;
         agent.admit().map_err(|why| unavailable(&why))?;
-        let timeout = agent.config.timeout();
-        let patience = timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout));
-        let new = NewTask { agent, message, working_directory, patience, live };
+        let new = NewTask { agent, message, working_directory, timeout_ms, live };
         self.tasks.submit(new).await.map_err(|why| from_submit(&why))
     }
 

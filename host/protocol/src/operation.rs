@@ -162,6 +162,15 @@ pub struct SendMessage {
     pub timeout_ms: Option<u64>,
 }
 
+/// A task in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedTask {
+    /// Who does it.
+    pub agent: AgentId,
+    /// The task.
+    pub task: Task,
+}
+
 /// The answer to an operation that does not stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
@@ -172,7 +181,7 @@ pub enum Answer {
     /// Tasks.
     Tasks {
         /// Each of them.
-        tasks: Vec<Task>,
+        tasks: Vec<ListedTask>,
         /// Whether they are shown with what the agents made.
         artifacts: bool,
     },

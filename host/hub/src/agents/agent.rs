@@ -144,7 +144,7 @@ impl Agent {
         let programs = Programs::new(&id, &held, workspaces, home, supervisor);
         let values = held.memory_bytes.map(|max| Arc::new(Values::new(id.clone(), max, storage)));
         let passed = config::environment(&held.passed());
-        let settings = config.told();
+        let settings = config.told(programs.first_directory());
         let known = passed.into_iter().chain(settings.clone());
         let secrets = Arc::new(Secrets::among(known));
         let files = held.files_bytes.map(|_| files);

@@ -12,6 +12,7 @@ mod values;
 
 pub use agent::Agent;
 use agent::{Seat, Source};
+pub use builtin::trials;
 use files::Files;
 pub use files::sweep_files;
 pub use folder::{FileError, PluginFolder};

@@ -17,6 +17,7 @@ mod start;
 mod stop;
 mod tasks;
 mod terminal;
+mod trial;
 
 use crate::config::{ConfigError, Flag, Settings};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -121,7 +122,7 @@ enum Command {
     #[command(subcommand)]
     Config(settings::Command),
     /// Find out what is wrong, and say what would mend it
-    Doctor,
+    Doctor(doctor::Doctor),
     /// Print a script that has a shell complete this command line
     Completions {
         /// The shell
@@ -166,7 +167,7 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Contexts(contexts) => contexts::contexts(global, &contexts),
         Command::Logs(logs) => logs::logs(global, &logs),
         Command::Config(command) => settings::config(global, &command),
-        Command::Doctor => doctor::doctor(global),
+        Command::Doctor(doctor) => doctor::doctor(global, &doctor),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { command } => manual::man(command.as_deref()),
     }

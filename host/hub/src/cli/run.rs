@@ -89,16 +89,11 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     plugins.clone().watch(&running, stop.clone());
     contexts.watch(&running, stop.clone());
     let hub = Hub::new(agents.clone(), plugins, contexts, tasks.clone(), events.clone());
-    let desk = Desk::new(hub.clone(), config.max_streams());
+    let desk = Desk::new(hub.clone(), config.max_streams(), config.clients.timeout());
     let at = http.as_ref().map(Http::address);
     if let Some(http) = http {
         let token = Token::open(&dir)?;
-        let serving = http.serve(desk.clone(), token, stop.clone());
-        running.spawn(async move {
-            if let Err(why) = serving.await {
-                tracing::error!(%why, "the HTTP server ended");
-            }
-        });
+        running.spawn(http.serve(desk.clone(), token, stop.clone()));
     }
     if let Some(unix) = unix {
         running.spawn(unix.serve(desk, stop.clone()));

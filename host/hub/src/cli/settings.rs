@@ -28,7 +28,9 @@ pub(super) fn config(global: &Global, command: &Command) -> anyhow::Result<Exit>
         (Command::Show, Format::Pretty) => settings_text(&settings, &values)?,
         (Command::Show, Format::Json) => format!("{}\n", json!({ "file": file, "values": values })),
         (Command::Check, format) => {
-            for workspace in &settings.config.workspaces {
+            let config = &settings.config;
+            let of_agents = config.agents.values().flat_map(|agent| &agent.workspaces).flatten();
+            for workspace in config.workspaces.iter().chain(of_agents) {
                 if !workspace.is_dir() {
                     bail!("use the workspace {}: there is no such directory", workspace.display());
                 }

@@ -61,17 +61,21 @@ impl From<Said> for SettingText {
 const MAX_NAME: usize = 64;
 
 /// Names that tell of settings of the hub's own, and what those are called.
-const OWN: &[(&str, &str)] =
-    &[("permissions", "permissions"), ("approval_timeout", "approval_timeout_ms")];
+const OWN: &[(&str, &str)] = &[
+    ("permissions", "permissions"),
+    ("approval_timeout", "approval_timeout_ms"),
+    ("workspace", "workspaces"),
+];
 
 impl AgentConfig {
-    /// What the agent is told when it asks, by name.
-    pub fn told(&self) -> BTreeMap<String, String> {
+    /// What the agent is told when it asks, by name; `workspace` is where its programs start if nobody says otherwise.
+    pub fn told(&self, workspace: &Path) -> BTreeMap<String, String> {
         let own =
             self.settings.iter().map(|(name, SettingText(text))| (name.clone(), text.clone()));
         let mut told: BTreeMap<_, _> = own.collect();
         told.insert("permissions".to_owned(), self.permissions.word().to_owned());
         told.insert("approval_timeout".to_owned(), self.approval_timeout_ms.to_string());
+        told.insert("workspace".to_owned(), workspace.display().to_string());
         told
     }
 
@@ -124,23 +128,23 @@ mod tests {
     }
 
     fn told(agent: &str) -> String {
-        read(agent).map_or_else(|why| why, |config| format!("{:?}", config.told()))
+        read(agent).map_or_else(|why| why, |config| format!("{:?}", config.told(Path::new("/w"))))
     }
 
     #[test]
     fn an_agent_is_told_its_settings_as_text() {
-        insta::assert_snapshot!(told(""), @r#"{"approval_timeout": "3600000", "permissions": "ask"}"#);
+        insta::assert_snapshot!(told(""), @r#"{"approval_timeout": "3600000", "permissions": "ask", "workspace": "/w"}"#);
         let all = "permissions = 'read-only'\napproval_timeout_ms = 1\nsettings = { model = 'x', turns = 3, deep = true, heat = 0.5 }";
-        insta::assert_snapshot!(told(all), @r#"{"approval_timeout": "1", "deep": "true", "heat": "0.5", "model": "x", "permissions": "read-only", "turns": "3"}"#);
+        insta::assert_snapshot!(told(all), @r#"{"approval_timeout": "1", "deep": "true", "heat": "0.5", "model": "x", "permissions": "read-only", "turns": "3", "workspace": "/w"}"#);
         let unnamed = Config::default().agent(&AgentId::parse("other").unwrap());
-        assert_eq!(unnamed.told()["permissions"], "ask");
+        assert_eq!(unnamed.told(Path::new("/w"))["permissions"], "ask");
     }
 
     #[test]
     fn each_word_is_told_as_it_is_written() {
         for word in ["ask", "read-only", "edit", "full"] {
             let config = read(&format!("permissions = '{word}'")).unwrap();
-            assert_eq!(config.told()["permissions"], word);
+            assert_eq!(config.told(Path::new("/w"))["permissions"], word);
         }
     }
 

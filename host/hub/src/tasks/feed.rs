@@ -205,7 +205,8 @@ mod tests {
             metadata: None,
         };
         let agent = AgentId::parse("echo").unwrap();
-        let created = TaskEvent::Created(Box::new(Created { agent, task: task.clone() }));
+        let created =
+            TaskEvent::Created(Box::new(Created { agent, task: task.clone(), timeout_ms: None }));
         let feed = Feed::new(0);
         let middle = (2..events).map(|_| update(TaskState::Working));
         for (seq, event) in (1..).zip([created].into_iter().chain(middle).chain([update(last)])) {

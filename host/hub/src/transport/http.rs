@@ -2,7 +2,7 @@
 
 use super::{
     MAX_REQUEST, cards,
-    door::{Caller, Door},
+    door::Door,
     guard::{self, Guard},
     jsonrpc::{self, COME_AGAIN, Circumstances, Desk, Response as RpcResponse, Stream, Update},
 };
@@ -11,7 +11,7 @@ use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use axum::{
     Json, Router,
     body::{Body, Bytes},
-    extract::{DefaultBodyLimit, State, rejection::BytesRejection},
+    extract::{DefaultBodyLimit, FromRequest as _, Request, State, rejection::BytesRejection},
     http::{HeaderMap, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
@@ -46,7 +46,8 @@ impl Http {
     }
 
     /// Serves until `stop`, then lets the requests that are under way come to their end.
-    pub async fn serve(self, desk: Desk, token: Token, stop: CancellationToken) -> io::Result<()> {
+    pub async fn serve(self, desk: Desk, token: Token, stop: CancellationToken) {
+        let patience = desk.patience();
         let guard = Guard::new(self.address, token);
         let routes = Router::new()
             .route("/", post(call))
@@ -55,10 +56,8 @@ impl Http {
             .merge(cards::routes())
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
             .layer(middleware::from_fn_with_state(guard, guard::check))
-            .with_state(desk)
-            .into_make_service_with_connect_info::<Caller>();
-        let door = Door::new(self.listener);
-        axum::serve(door, routes).with_graceful_shutdown(stop.cancelled_owned()).await
+            .with_state(desk);
+        Door::new(self.listener, patience).serve(routes, stop).await;
     }
 }
 
@@ -66,35 +65,23 @@ async fn health() -> impl IntoResponse {
     Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
 }
 
-async fn call(
-    State(desk): State<Desk>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
-    respond(&desk, &headers, body, false).await
+async fn call(State(desk): State<Desk>, request: Request) -> Response {
+    respond(&desk, request, false).await
 }
 
-async fn call_streaming(
-    State(desk): State<Desk>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
-    respond(&desk, &headers, body, true).await
+async fn call_streaming(State(desk): State<Desk>, request: Request) -> Response {
+    respond(&desk, request, true).await
 }
 
 /// Streams are what `POST /stream` is for; there, an answer that is not a stream is one event.
-async fn respond(
-    desk: &Desk,
-    headers: &HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-    sse: bool,
-) -> Response {
-    let body = match body {
-        Ok(body) => body,
-        Err(why) => return too_large(&why),
+async fn respond(desk: &Desk, request: Request, sse: bool) -> Response {
+    let (url, heard) = (cards::own_url(request.headers()), last_event(request.headers()));
+    let of = Circumstances { url: &url, heard };
+    let body = match timeout(desk.patience(), Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(why)) => return too_large(&why),
+        Err(_) => return too_slow(desk.patience()),
     };
-    let url = cards::own_url(headers);
-    let of = Circumstances { url: &url, heard: last_event(headers) };
     match desk.respond(&body, &of).await {
         RpcResponse::None => StatusCode::NO_CONTENT.into_response(),
         RpcResponse::One(text) if sse && is_result(&text) => {
@@ -127,7 +114,14 @@ fn too_large(why: &BytesRejection) -> Response {
         why.body_text()
     };
     let answer = jsonrpc::unreadable(&A2aError::new(ErrorKind::InvalidRequest, text));
-    (why.status(), [(header::CONTENT_TYPE, "application/json")], answer).into_response()
+    (why.status(), json_body(answer)).into_response()
+}
+
+/// Whatever still comes is not read: the connection ends with the answer.
+fn too_slow(patience: Duration) -> Response {
+    let answer = jsonrpc::unreadable(&jsonrpc::dawdled("request", patience));
+    let hang_up = [(header::CONNECTION, "close")];
+    (StatusCode::REQUEST_TIMEOUT, hang_up, json_body(answer)).into_response()
 }
 
 fn json_body(answer: Vec<u8>) -> Response {

@@ -1,9 +1,6 @@
 //! JSON-RPC 2.0 requests in the hub's dialect, and their answers, whatever they travel on.
 
-use crate::{
-    hub::{Hub, Listening, Reply},
-    storage::StorageError,
-};
+use crate::hub::{Hub, Listening, Reply};
 use a2a_hub_protocol::{
     compat,
     error::{A2aError, ErrorKind},
@@ -13,7 +10,7 @@ use a2a_hub_protocol::{
 };
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
-use std::{future::ready, sync::Arc};
+use std::{fmt::Display, future::ready, sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Requests of one batch that are carried out at once.
@@ -28,6 +25,7 @@ pub struct Desk {
     hub: Hub,
     streams: Arc<Semaphore>,
     max_streams: usize,
+    patience: Duration,
 }
 
 /// What a transport knows of a request beside its text.
@@ -51,10 +49,16 @@ pub(super) enum Response {
 }
 
 impl Desk {
-    /// A desk before this hub that serves so many streams at once.
-    pub fn new(hub: Hub, max_streams: usize) -> Self {
+    /// A desk before this hub that serves so many streams at once. A client may take so long to send what it began, and
+    /// leave for so long what there is for it.
+    pub fn new(hub: Hub, max_streams: usize, patience: Duration) -> Self {
         let max_streams = max_streams.min(Semaphore::MAX_PERMITS);
-        Self { hub, streams: Arc::new(Semaphore::new(max_streams)), max_streams }
+        Self { hub, streams: Arc::new(Semaphore::new(max_streams)), max_streams, patience }
+    }
+
+    /// How long a client may keep the hub waiting.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// The hub behind the desk.
@@ -143,6 +147,14 @@ fn in_batch(request: Request) -> Request {
     Request { operation, ..request }
 }
 
+/// Why a client is hung up on that began to send something and did not go on.
+pub(super) fn dawdled(what: &str, patience: Duration) -> A2aError {
+    let why = format!(
+        "the {what} did not come to its end within {patience:?}; send it in one go, or raise `clients.timeout_ms`"
+    );
+    A2aError::new(ErrorKind::InvalidRequest, why)
+}
+
 /// The answer to bytes that are no request at all.
 pub(super) fn unreadable(why: &A2aError) -> Vec<u8> {
     error(&RequestId::Null, why)
@@ -215,7 +227,7 @@ fn hub_event(event: &HubEvent) -> Value {
     told
 }
 
-fn broken(why: &StorageError) -> A2aError {
+fn broken(why: &impl Display) -> A2aError {
     tracing::error!(%why, "a stream broke");
     A2aError::new(
         ErrorKind::Internal,
