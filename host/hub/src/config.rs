@@ -271,6 +271,7 @@ pub struct AgentConfig {
     /// What it may do. Agents that come with the hub get what they ask for unless this is said; plugins get nothing.
     pub grant: Option<Grant>,
     /// Where its programs are that the hub does not find on its `PATH`, by the names that the manifest uses.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub programs: BTreeMap<String, String>,
     /// Variables that all its programs are passed besides those that the manifest asks for, in the same words.
     pub env: BTreeSet<String>,
@@ -282,6 +283,7 @@ pub struct AgentConfig {
     /// person who is there has seen it, and what waits holds a program.
     pub approval_timeout_ms: u64,
     /// What only the agent itself understands.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, SettingText>,
     /// What it may use up.
     pub limits: LimitsConfig,

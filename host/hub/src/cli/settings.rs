@@ -109,6 +109,7 @@ mod tests {
         let shown = shown.replace(&dir.path().display().to_string(), "DIR");
         insta::assert_snapshot!(shown, @r#"
         [agents.x.grant]
+        delegate = []                            # the default
         files = false                            # the default
         memory = false                           # the default
 
