@@ -9,6 +9,7 @@ mod guests;
 mod messages;
 mod official;
 mod plugins;
+mod pushes;
 mod queue;
 mod registry;
 mod soak;

@@ -4,8 +4,10 @@ mod client;
 mod hub;
 mod model_server;
 mod processes;
+mod receiver;
 
 pub use client::{Client, RpcError, Updates, message_to};
 pub use hub::{HubBuilder, TestHub, hub_binary, test_guests};
 pub use model_server::{ModelServer, Seen};
 pub use processes::{descendants, processes_with_marker, resident_bytes};
+pub use receiver::{Notification, Receiver};

@@ -16,6 +16,7 @@ const HUB_LAYERS: &[&str] = &[
     "shutdown",
     "storage",
     "process",
+    "outbound",
     "auth",
     "audit",
     "agents",
@@ -41,6 +42,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 const ONLY: &[(&str, &[&str])] = &[
     ("axum::", &["host/hub/src/transport"]),
     ("rusqlite::", &["host/hub/src/storage/sqlite.rs", "host/hub/src/storage/sqlite"]),
+    ("hyper_util::", &["host/hub/src/outbound.rs"]),
     ("wasmtime::", &["host/sandbox/src"]),
     ("wasmtime_wasi::", &["host/sandbox/src"]),
     ("bindgen!", &["host/sandbox/src/bindings.rs"]),

@@ -40,14 +40,15 @@ pub fn verdict(status: u16) -> Verdict {
 }
 
 /// What to do after failure number `attempts` of the same event, which has failed for `failing` now, if it is given up
-/// after `patience`. `chance` is from 0 to 1, and spreads those who wait for the same receiver.
-pub fn next(attempts: u32, failing: Duration, patience: Duration, chance: f64) -> Next {
+/// after `patience`. `chance` is any number, and spreads those who wait for the same receiver over half a pause.
+pub fn next(attempts: u32, failing: Duration, patience: Duration, chance: u64) -> Next {
     if failing >= patience {
         return Next::GiveUp;
     }
     let doublings = attempts.saturating_sub(1).min(16);
     let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
-    let pause = pause.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0);
+    let spread = pause / 2000 * u32::try_from(chance % 1001).unwrap_or_default();
+    let pause = pause / 2 + spread;
     // The last try is at the end of the patience, not beyond it.
     Next::Retry(pause.min(patience - failing))
 }
@@ -62,10 +63,10 @@ mod tests {
     #[test]
     fn pauses_double_up_to_a_limit() {
         let pauses = [1, 2, 3, 4, 10, 11, 12, u32::MAX]
-            .map(|attempts| next(attempts, Duration::ZERO, DAY, 1.0));
+            .map(|attempts| next(attempts, Duration::ZERO, DAY, 1000));
         let seconds = [1, 2, 4, 8, 512, 600, 600, 600];
         assert_eq!(pauses, seconds.map(|seconds| Next::Retry(Duration::from_secs(seconds))));
-        assert_eq!(next(1, Duration::ZERO, DAY, 0.0), Next::Retry(FIRST_PAUSE / 2));
+        assert_eq!(next(1, Duration::ZERO, DAY, 0), Next::Retry(FIRST_PAUSE / 2));
     }
 
     #[test]
@@ -79,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_ends_and_the_last_try_is_in_time(chances in proptest::collection::vec(0.0..=1.0, 400)) {
+        fn it_ends_and_the_last_try_is_in_time(chances in proptest::collection::vec(any::<u64>(), 400)) {
             let (mut failing, mut attempts) = (Duration::ZERO, 0);
             for chance in chances {
                 attempts += 1;
