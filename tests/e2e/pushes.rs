@@ -3,7 +3,7 @@
 
 use crate::{
     command_line::run,
-    stage::{GRANT, eventually, send, state},
+    stage::{GRANT, eventually, hub_with_guest, send, state},
 };
 use a2a_hub_tests::{Client, Receiver, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result};
@@ -13,12 +13,11 @@ use std::time::Duration;
 /// More than two pauses after a failure, which are a second and two at most.
 const SOON: Duration = Duration::from_secs(15);
 
-async fn hub(push: &str) -> Result<TestHub> {
-    let config = format!("{GRANT}\n[push]\n{push}\n");
-    TestHub::builder().config(config).plugin("guest", test_guests()?).start().await
+/// A hub with the guest, one of whose settings of `push` is another.
+async fn hub_with(setting: &str, value: &str) -> Result<TestHub> {
+    let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?);
+    hub.env(format!("A2A_HUB_PUSH_{setting}"), value).start().await
 }
-
-const TRUSTING: &str = "trusted_hosts = ['127.0.0.1']";
 
 /// A message to the guest whose news go to a receiver.
 fn pushed(text: &str, url: &str) -> Value {
@@ -58,7 +57,7 @@ async fn answer(client: &Client, task: &Value, text: &str) -> Result<Value> {
 
 #[tokio::test]
 async fn news_arrive_with_what_proves_them() -> Result<()> {
-    let (hub, receiver) = (hub(TRUSTING).await?, Receiver::start()?);
+    let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?);
     let client = Client::http(&hub);
     let done = client.call("message/send", pushed("flood 3", &receiver.url("/news"))).await?;
     told(&receiver, "completed").await?;
@@ -79,9 +78,41 @@ async fn news_arrive_with_what_proves_them() -> Result<()> {
     Ok(())
 }
 
+/// One event is tried until it is taken, and the next one waits for that.
+#[tokio::test]
+async fn events_arrive_one_by_one_in_their_order() -> Result<()> {
+    let receiver = Receiver::start()?.answering(&[200, 200, 200, 503]);
+    let hub = hub_with_guest().await?;
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {
+        "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "flood 5" }] },
+        "configuration": { "taskPushNotificationConfig": { "url": receiver.url("/news") } },
+    }});
+    let agent = format!("http://{}/agents/guest", hub.http());
+    let answer = reqwest::Client::new().post(agent).json(&request).send().await?;
+    let answer: Value = serde_json::from_str(&answer.text().await?)?;
+    let state = "/statusUpdate/status/state";
+    let over = |event: &Value| event.pointer(state) == Some(&json!("TASK_STATE_COMPLETED"));
+    eventually(SOON, || receiver.taken().iter().any(over)).await?;
+
+    let lines = receiver.taken().into_iter().map(|event| {
+        let text = event.pointer("/artifactUpdate/artifact/parts/0/text");
+        let told = text.or_else(|| event.pointer(state)).or_else(|| event.pointer("/task/id"));
+        told.and_then(Value::as_str).unwrap_or_default().to_owned()
+    });
+    let id = answer["result"]["task"]["id"].as_str().context("no task")?;
+    let floods = ["1\n", "2\n", "3\n", "4\n", "5\n"];
+    let wanted = [&[id, "TASK_STATE_WORKING"], &floods[..], &["TASK_STATE_COMPLETED"]].concat();
+    assert_eq!(lines.collect::<Vec<_>>(), wanted);
+    let kinds: Vec<_> =
+        receiver.came().iter().map(|it| it.headers["content-type"].clone()).collect();
+    assert!(kinds.iter().all(|kind| kind == "application/a2a+json"), "{kinds:?}");
+    assert_eq!(receiver.came().len(), wanted.len() + 1, "one was refused");
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_fails_is_tried_again_and_no_redirect_is_followed() -> Result<()> {
-    let (hub, receiver) = (hub(TRUSTING).await?, Receiver::start()?.answering(&[503, 302]));
+    let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?.answering(&[503, 302]));
     let client = Client::http(&hub);
     client.call("message/send", pushed("flood 1", &receiver.url("/news"))).await?;
     told(&receiver, "completed").await?;
@@ -94,7 +125,7 @@ async fn what_fails_is_tried_again_and_no_redirect_is_followed() -> Result<()> {
 
 #[tokio::test]
 async fn a_receiver_that_hangs_holds_up_no_other() -> Result<()> {
-    let hub = hub(TRUSTING).await?;
+    let hub = hub_with_guest().await?;
     let (deaf, well) = (Receiver::start()?, Receiver::start()?);
     deaf.always(Some(0));
     let client = Client::http(&hub);
@@ -112,7 +143,7 @@ async fn a_receiver_that_hangs_holds_up_no_other() -> Result<()> {
 
 #[tokio::test]
 async fn a_config_is_kept_replaced_and_forgotten() -> Result<()> {
-    let (hub, receiver) = (hub(TRUSTING).await?, Receiver::start()?);
+    let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?);
     let client = Client::http(&hub);
     let asked = send(&client, "guest", "ask").await?;
     let ask = async |method: &str, config: Option<&str>| {
@@ -138,7 +169,7 @@ async fn a_config_is_kept_replaced_and_forgotten() -> Result<()> {
 
 #[tokio::test]
 async fn a_client_names_no_receiver_that_the_operator_does_not_trust() -> Result<()> {
-    let (hub, receiver) = (hub("trusted_hosts = ['localhost']").await?, Receiver::start()?);
+    let (hub, receiver) = (hub_with("TRUSTED_HOSTS", "['localhost']").await?, Receiver::start()?);
     let client = Client::http(&hub);
     let refused = client.call("message/send", pushed("flood 1", &receiver.url("/"))).await;
     assert_eq!(refused.expect_err("127.0.0.1 is not trusted").code(), Some(-32602));
@@ -149,8 +180,7 @@ async fn a_client_names_no_receiver_that_the_operator_does_not_trust() -> Result
 
 #[tokio::test]
 async fn what_is_given_up_is_shown_and_can_be_tried_again() -> Result<()> {
-    let (hub, receiver) =
-        (hub(&format!("{TRUSTING}\ngive_up_ms = 800")).await?, Receiver::start()?);
+    let (hub, receiver) = (hub_with("GIVE_UP_MS", "800").await?, Receiver::start()?);
     receiver.always(Some(500));
     let client = Client::http(&hub);
     let done = client.call("message/send", pushed("flood 1", &receiver.url("/secret"))).await?;
@@ -186,7 +216,7 @@ async fn what_is_given_up_is_shown_and_can_be_tried_again() -> Result<()> {
 
 #[tokio::test]
 async fn a_receiver_that_wants_no_more_is_left_alone() -> Result<()> {
-    let (hub, receiver) = (hub(TRUSTING).await?, Receiver::start()?.answering(&[410]));
+    let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?.answering(&[410]));
     let client = Client::http(&hub);
     client.call("message/send", pushed("flood 1", &receiver.url("/"))).await?;
     eventually(SOON, || !receiver.came().is_empty()).await?;
@@ -198,7 +228,7 @@ async fn a_receiver_that_wants_no_more_is_left_alone() -> Result<()> {
 /// The hub dies after the event, and before anybody took it.
 #[tokio::test]
 async fn what_a_killed_hub_did_not_send_the_next_one_sends() -> Result<()> {
-    let mut hub = hub(TRUSTING).await?;
+    let mut hub = hub_with_guest().await?;
     let receiver = Receiver::start()?;
     let address = receiver.address();
     drop(receiver);

@@ -147,7 +147,7 @@ fn cases() -> Vec<(&'static str, Value, bool)> {
             "tasks/pushNotificationConfig/delete",
             json!({"id": "no-such-task", "pushNotificationConfigId": "c"}),
         ),
-        ask("message/send", pushed("https://127.0.0.1/")),
+        ask("message/send", pushed("https://169.254.169.254/")),
         ask("hub/deliveries/list", json!({})),
         ask("hub/deliveries/retry", json!({"taskId": "no-such-task"})),
         ask("no/such/method", json!({})),
