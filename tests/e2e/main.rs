@@ -10,6 +10,7 @@ mod messages;
 mod official;
 mod patience;
 mod plugins;
+mod pushes;
 mod queue;
 mod readme;
 mod registry;

@@ -11,6 +11,8 @@ use tokio::time::{Instant, sleep};
 pub(crate) const GRANT: &str = "
     [breaker]
     failures = 1000
+    [push]
+    trusted_hosts = ['127.0.0.1']
     [agents.guest.grant.process.sleep]
     [agents.guest.grant.process.sh]
     [agents.guest.grant]

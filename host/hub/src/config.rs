@@ -8,9 +8,11 @@ mod agent;
 mod layers;
 #[path = "config/names.rs"]
 mod names;
+mod push;
 
 pub use agent::{Permissions, SettingText};
 pub use layers::{Flag, Origin, Settings};
+pub use push::Push;
 
 use a2a_hub_core::{
     breaker,
@@ -74,6 +76,8 @@ pub struct Config {
     pub contexts: Contexts,
     /// How long tasks are kept.
     pub retention: Retention,
+    /// How the news of tasks are sent to where their clients want them.
+    pub push: Push,
 }
 
 /// How long conversations are kept.
@@ -505,6 +509,7 @@ impl Config {
             ("breaker.failures", self.breaker.failures.into(), u32::MAX.into()),
             ("breaker.pause_ms", self.breaker.pause_ms, DAY_MS),
             ("breaker.max_pause_ms", self.breaker.max_pause_ms, DAY_MS),
+            ("push.give_up_ms", self.push.give_up_ms, 30 * DAY_MS),
         ] {
             if !(1..=max).contains(&value) {
                 return Err(ConfigError::Range { name, value, max });

@@ -3,6 +3,7 @@
 mod agent;
 mod client;
 mod contexts;
+mod deliveries;
 mod doctor;
 mod files;
 mod follow;
@@ -116,6 +117,8 @@ enum Command {
     Task(tasks::Task),
     /// List the conversations, show one, or forget one
     Contexts(contexts::Contexts),
+    /// Tell how push notifications get to their receivers, and try again what was given up
+    Deliveries(deliveries::Deliveries),
     /// Print what the hub in the background logged
     Logs(logs::Logs),
     /// Print the settings and where they come from, or check them
@@ -165,6 +168,7 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Tasks(tasks) => tasks::tasks(global, &tasks),
         Command::Task(task) => tasks::task(global, &task),
         Command::Contexts(contexts) => contexts::contexts(global, &contexts),
+        Command::Deliveries(asked) => deliveries::deliveries(global, &asked),
         Command::Logs(logs) => logs::logs(global, &logs),
         Command::Config(command) => settings::config(global, &command),
         Command::Doctor(doctor) => doctor::doctor(global, &doctor),

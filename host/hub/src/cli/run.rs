@@ -8,7 +8,7 @@ use crate::{
     events::Events,
     hub::Hub,
     process::Supervisor,
-    push::Pushes,
+    push::{Pushes, Seal, Sender},
     storage::sqlite::SqliteStorage,
     tasks::{Recovered, Tasks},
     transport::{Desk, Http, Unix, Whereabouts},
@@ -68,7 +68,10 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let events = Events::default();
     let tasks = Tasks::new(storage.clone(), events.clone());
     let contexts = Contexts::new(storage.clone(), &config);
-    let pushes = Pushes::new(storage.clone());
+    let seal = config.push.sign.then(|| Seal::open(&dir)).transpose()?;
+    let sender =
+        Sender::new(config.push.rules(), seal).context("set up what sends notifications")?;
+    let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, config.push.give_up());
     let supervisor_too = supervisor.clone();
     let agents =
         Agents::new(config.clone(), dir.clone(), engine, supervisor_too, storage, events.clone());
@@ -87,10 +90,15 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
         );
     }
 
+    let configs = pushes.resume().await.context("go on with what an earlier run did not send")?;
+    if configs > 0 {
+        tracing::info!(configs, "goes on sending the news of tasks");
+    }
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
     plugins.clone().watch(&running, stop.clone());
     contexts.watch(&running, stop.clone());
-    let hub = Hub::new(agents.clone(), plugins, contexts, tasks.clone(), pushes, events.clone());
+    let hub =
+        Hub::new(agents.clone(), plugins, contexts, tasks.clone(), pushes.clone(), events.clone());
     let hub = hub.with_default(config.default_agent.clone());
     let whereabouts = Whereabouts {
         public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
@@ -130,6 +138,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
         if let Err(why) = stopped(&dir, &cut) {
             tracing::warn!(%why, "cannot write down which tasks were cut off");
         }
+        pushes.shutdown().await;
         events.close();
         agents.shutdown().await;
         supervisor.shutdown().await;

@@ -196,6 +196,11 @@ impl Tasks {
         })
     }
 
+    /// Hears all that happens to a task after event `after`, also where it waits for its client, until it is over.
+    pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, A2aError> {
+        Ok(self.resubscribe(id, Some(after)).await?.to_the_end())
+    }
+
     /// The tasks that match, newest first.
     pub async fn list(&self, query: TaskQuery) -> Result<Vec<ListedTask>, StorageError> {
         let TaskQuery { context, state, page, history_length, include_artifacts } = query;
