@@ -326,6 +326,10 @@ async fn logs_and_doctor_tell_of_a_hub_in_the_background() -> Result<()> {
     let findings: Vec<Value> = serde_json::from_str(&doctor.stdout)?;
     let echo = findings.iter().find(|finding| finding["about"] == "agent echo");
     assert_eq!(echo.context("it did not ask echo")?["verdict"], "ok");
+    let git =
+        findings.iter().find(|finding| finding["about"] == "git").context("no word of git")?;
+    let found = git["found"].as_str().unwrap_or_default();
+    assert!(found.starts_with("git version"), "the CLIs are told also while the hub runs: {git}");
     let logs = run(&["logs"]).await?.stdout;
     assert!(logs.contains("INFO  the hub is up"), "{logs}");
     assert_eq!(run(&["logs", "--lines", "1"]).await?.stdout.trim_end().lines().count(), 1);

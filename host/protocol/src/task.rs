@@ -146,3 +146,20 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_nine_states_have_names_in_both_versions() {
+        for state in TaskState::ALL {
+            assert_eq!(TaskState::from_name(state.name()), Some(state));
+            assert_eq!(serde_json::from_value::<TaskState>(json!(state)).unwrap(), state);
+        }
+        assert_eq!(TaskState::from_name("unknown"), Some(TaskState::Unknown));
+        assert_eq!(json!(TaskState::Unknown), "TASK_STATE_UNSPECIFIED");
+        assert_eq!(TaskState::from_name("done"), None);
+    }
+}
