@@ -96,7 +96,9 @@ pub(crate) fn response(question: &Question, decision: &Decision) -> String {
             json!({ "permissions": question.input, "scope": scope })
         }
         PERMISSIONS => json!({ "permissions": {} }),
-        server if server.starts_with(MCP) && allowed => json!({ "action": "accept", "content": {} }),
+        server if server.starts_with(MCP) && allowed => {
+            json!({ "action": "accept", "content": {} })
+        }
         server if server.starts_with(MCP) => json!({ "action": "decline" }),
         _ => json!({ "decision": match decision {
             Decision::Allow => "accept",

@@ -160,12 +160,11 @@ impl Driver {
             actions.push(Action::Say(std::mem::take(&mut self.text)));
         }
         actions.extend(told.map(Action::Say));
-        match item {
-            Item::AgentMessage { .. } => actions.push(Action::Restart),
-            Item::FileChange { id, changes, .. } => {
-                self.patches.insert(id, changes);
-            }
-            _ => {}
+        if matches!(item, Item::AgentMessage { .. }) {
+            actions.push(Action::Restart);
+        }
+        if let Item::FileChange { id, changes, .. } = item {
+            self.patches.insert(id, changes);
         }
         actions
     }
@@ -269,7 +268,8 @@ impl Driver {
 
 impl cli::Driver for Driver {
     fn begin(&mut self) -> Vec<Action> {
-        let client = json!({ "name": "a2a-hub", "title": "A2A hub", "version": env!("CARGO_PKG_VERSION") });
+        let client =
+            json!({ "name": "a2a-hub", "title": "A2A hub", "version": env!("CARGO_PKG_VERSION") });
         // A thread that starts with a sandbox for writing makes its directory a trusted one for ever, and runs what hooks
         // and servers are configured there. The turn gets a wider one, which does not.
         let mut params = json!({
@@ -304,7 +304,9 @@ impl cli::Driver for Driver {
                     Answer::Tell(response) => vec![Action::Send(response)],
                 }
             }
-            Ok(Line { id: None, method: Some(method), params, .. }) => self.notice(&method, &params),
+            Ok(Line { id: None, method: Some(method), params, .. }) => {
+                self.notice(&method, &params)
+            }
             Ok(Line { id: Some(id), method: None, result, error, .. }) => {
                 self.answered(id.as_u64().unwrap_or_default(), result.as_ref(), error.as_ref())
             }

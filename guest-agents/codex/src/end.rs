@@ -35,7 +35,7 @@ impl Fault {
     /// The end of a turn that failed with it.
     pub(crate) fn end(&self, metadata: &Map<String, Value>) -> End {
         let text = self.words();
-        let end = match self.kind() {
+        let mut end = match self.kind() {
             "unauthorized" => End::LoginNeeded(text),
             // A provider of the user's own configuration, whose key is not there.
             _ if text.starts_with("Missing environment variable") => End::LoginNeeded(text),
@@ -43,18 +43,18 @@ impl Fault {
             "serverOverloaded" => End::failed("overloaded", text),
             "contextWindowExceeded" => End::failed("max_tokens", text),
             "sessionBudgetExceeded" => End::failed("max_budget", text),
-            "cyberPolicy" | "misalignmentPolicyViolation" | "inferenceHookDenied"
+            "cyberPolicy"
+            | "misalignmentPolicyViolation"
+            | "inferenceHookDenied"
             | "tooManyDenials" => End::failed("refused", text),
             "responseStreamDisconnected" => End::failed("broken_stream", text),
             _ if text.starts_with("stream disconnected") => End::failed("broken_stream", text),
             _ => End::of_status(self.status().unwrap_or_default(), text),
         };
-        match end {
-            End::Failed { reason, text, .. } => {
-                End::Failed { reason, text, metadata: metadata.clone() }
-            }
-            end => end,
+        if let End::Failed { metadata: told, .. } = &mut end {
+            told.clone_from(metadata);
         }
+        end
     }
 
     fn kind(&self) -> &str {

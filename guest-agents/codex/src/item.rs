@@ -115,7 +115,9 @@ impl PatchedFile {
             PatchKind::Delete => FileChange::removal(&self.path, &self.diff),
             PatchKind::Update { move_path } => {
                 let path = move_path.clone().unwrap_or_else(|| self.path.clone());
-                let diff = format!("--- {}\n+++ {path}\n{}", self.path, self.diff);
+                // Behind the hunks of a file that moves stands where to.
+                let hunks = self.diff.split("\n\nMoved to: ").next().unwrap_or_default();
+                let diff = format!("--- {}\n+++ {path}\n{}\n", self.path, hunks.trim_end());
                 FileChange { path, diff: Some(diff) }
             }
         }
