@@ -118,7 +118,11 @@ impl Agent {
             (None, Source::BuiltIn) => Grant::everything(plugin.ask()),
             (None, Source::File(_)) => Grant::default(),
         };
-        let held = overlap(plugin.ask(), &grant);
+        let mut held = overlap(plugin.ask(), &grant);
+        held.furnish(&config.programs, &config.env);
+        for name in config.programs.keys().filter(|name| !held.programs.contains_key(*name)) {
+            tracing::warn!(agent = %id, program = name, "`programs` says where it is, but the agent may not run it");
+        }
         let workspaces = config.workspaces.clone().unwrap_or(workspaces);
         let programs = Programs::new(&id, &held, workspaces, home, supervisor);
         let values = held.memory_bytes.map(|max| Arc::new(Values::new(id.clone(), max, storage)));
