@@ -180,9 +180,29 @@ async fn programs_are_placed_and_furnished() -> Result<()> {
         shell.display()
     );
     let builder = TestHub::builder().config(config).env("MY_WORD", "hello").env("OTHER", "x");
+    let builder = builder.env("MY_TOKEN", "not-for-everybody");
     let hub = builder.plugin("guest", test_guests()?).start().await?;
     let task = send(&Client::http(&hub), "guest", "sh echo $MY_WORD $OTHER").await?;
     assert_eq!(artifact(&task), "placed\nhello\n", "{task}");
+    let task = send(&Client::http(&hub), "guest", "sh echo $MY_TOKEN >&2; echo $MY_TOKEN").await?;
+    assert_eq!(artifact(&task), "placed\n[redacted MY_TOKEN]\n", "{task}");
+    assert_eq!(said(&task), "exit 0: [redacted MY_TOKEN]");
+    Ok(())
+}
+
+/// An agent knows of the others that it is granted, and of no others.
+#[tokio::test]
+async fn an_agent_knows_of_those_it_may_call() -> Result<()> {
+    let config = "
+        agents.one.grant.delegate = ['echo', 'two', 'one', 'nobody']
+        agents.two.grant.delegate = ['*']
+        agents.claude-code.enabled = false";
+    let builder = TestHub::builder().config(config).plugin("one", test_guests()?);
+    let hub = builder.plugin("two", test_guests()?).plugin("three", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    assert_eq!(said(&send(&client, "one", "agents").await?), "echo two");
+    assert_eq!(said(&send(&client, "two", "agents").await?), "echo git-historian one three");
+    assert!(said(&send(&client, "three", "agents").await?).contains("[agents.three.grant]"));
     Ok(())
 }
 

@@ -16,6 +16,8 @@ pub struct Ask {
     pub memory: Option<MemoryAsk>,
     /// The files it would hand to its programs.
     pub files: Option<FilesAsk>,
+    /// What it would do with other agents.
+    pub delegate: DelegateAsk,
     /// Whether it takes a task up again that was cut off at work, when it hears the next message.
     pub resume: bool,
 }
@@ -49,6 +51,14 @@ pub struct FilesAsk {
     pub max_bytes: u64,
 }
 
+/// What a component would do with other agents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DelegateAsk {
+    /// Know which there are.
+    pub agents: bool,
+}
+
 /// What the operator allows an agent, as the configuration says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -59,6 +69,8 @@ pub struct Grant {
     pub memory: bool,
     /// Whether it may write files for its programs, up to what it asks for.
     pub files: bool,
+    /// The agents it may call, by name; `*` is every other one.
+    pub delegate: BTreeSet<String>,
 }
 
 /// What the operator allows an agent to do with one program. What is left out is as the agent asks.
@@ -79,11 +91,15 @@ pub struct ProgramGrant {
 /// enough that a runaway agent does not take the machine.
 pub const DEFAULT_MAX_RUNNING: usize = 16;
 
+/// What stands for every other agent in a grant.
+const EVERY_AGENT: &str = "*";
+
 impl Grant {
     /// Everything that `ask` asks for: what the hub grants the agents it brings along.
     pub fn everything(ask: &Ask) -> Self {
         let process = ask.process.keys().map(|name| (name.clone(), ProgramGrant::default()));
-        Self { process: process.collect(), memory: true, files: true }
+        let delegate = BTreeSet::from([EVERY_AGENT.to_owned()]);
+        Self { process: process.collect(), memory: true, files: true, delegate }
     }
 }
 
@@ -96,6 +112,8 @@ pub struct Held {
     pub memory_bytes: Option<u64>,
     /// Bytes it may write into files for its programs; none if it may not.
     pub files_bytes: Option<u64>,
+    /// The agents it may call, in the words of the grant.
+    pub agents: BTreeSet<String>,
     /// Programs it asks for and was not granted, so that the operator can be told.
     pub refused: BTreeSet<String>,
 }
@@ -120,6 +138,7 @@ pub fn overlap(ask: &Ask, grant: &Grant) -> Held {
     let mut held = Held {
         memory_bytes: ask.memory.filter(|_| grant.memory).map(|ask| ask.max_bytes),
         files_bytes: ask.files.filter(|_| grant.files).map(|ask| ask.max_bytes),
+        agents: if ask.delegate.agents { grant.delegate.clone() } else { BTreeSet::new() },
         ..Held::default()
     };
     for (name, asked) in &ask.process {
@@ -209,6 +228,11 @@ impl Held {
             program.path = program.path.take().or_else(|| places.get(name).cloned());
             program.pass.extend(pass.iter().cloned());
         }
+    }
+
+    /// Whether it may call the agent of that name.
+    pub fn may_call(&self, agent: &str) -> bool {
+        self.agents.contains(EVERY_AGENT) || self.agents.contains(agent)
     }
 
     /// Words for all variables that any of its programs is passed.
@@ -361,6 +385,26 @@ mod tests {
         let mut held = overlap(&ask, &grant);
         held.furnish(&places, &BTreeSet::new());
         assert_eq!(held.programs["git"].path.as_deref(), Some("/usr/bin/git"), "the grant decides");
+    }
+
+    #[test]
+    fn agents_are_granted_by_name() {
+        let ask = Ask { delegate: DelegateAsk { agents: true }, ..Ask::default() };
+        let grant = |names: &[&str]| Grant {
+            delegate: names.iter().map(|&name| name.to_owned()).collect(),
+            ..Grant::default()
+        };
+        let cases = [
+            (&ask, grant(&[]), false),
+            (&ask, grant(&["other"]), false),
+            (&ask, grant(&["echo", "other"]), true),
+            (&ask, grant(&["*"]), true),
+            (&ask, Grant::everything(&ask), true),
+            (&Ask::default(), grant(&["*"]), false),
+        ];
+        for (ask, grant, may) in cases {
+            assert_eq!(overlap(ask, &grant).may_call("echo"), may, "{ask:?} {grant:?}");
+        }
     }
 
     fn git(forms: &[&str]) -> Ask {
