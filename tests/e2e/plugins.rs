@@ -1,10 +1,10 @@
 //! A component dropped into the plugins folder is an agent; one that is none is told apart.
 
-use crate::stage::{eventually, said, send};
+use crate::stage::{artifact, eventually, said, send};
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, time::Duration};
 
 fn echo() -> Result<PathBuf> {
     Ok(test_guests()?.with_file_name("echo.wasm"))
@@ -165,6 +165,44 @@ async fn settings_reach_their_agent() -> Result<()> {
         let told = send(&client, "guest", &format!("setting {name}")).await?;
         assert_eq!(said(&told), value, "{name}");
     }
+    Ok(())
+}
+
+/// Where a program is and what it is passed is the operator's to say, without a word on what it may do.
+#[tokio::test]
+async fn programs_are_placed_and_furnished() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let shell = dir.path().join("shell");
+    fs::write(&shell, "#!/bin/sh\necho placed\nexec /bin/sh \"$@\"\n")?;
+    fs::set_permissions(&shell, fs::Permissions::from_mode(0o700))?;
+    let config = format!(
+        "[agents.guest]\nenv = ['MY_*', 'OWN']\nprograms.sh = '{}'\ngrant.process.sh = {{}}",
+        shell.display()
+    );
+    let builder = TestHub::builder().config(config).env("MY_WORD", "hello").env("OTHER", "x");
+    let builder = builder.env("MY_TOKEN", "not-for-everybody");
+    let hub = builder.plugin("guest", test_guests()?).start().await?;
+    let task = send(&Client::http(&hub), "guest", "sh echo $MY_WORD $OTHER").await?;
+    assert_eq!(artifact(&task), "placed\nhello\n", "{task}");
+    let task = send(&Client::http(&hub), "guest", "sh echo $MY_TOKEN >&2; echo $MY_TOKEN").await?;
+    assert_eq!(artifact(&task), "placed\n[redacted MY_TOKEN]\n", "{task}");
+    assert_eq!(said(&task), "exit 0: [redacted MY_TOKEN]");
+    Ok(())
+}
+
+/// An agent knows of the others that it is granted, and of no others.
+#[tokio::test]
+async fn an_agent_knows_of_those_it_may_call() -> Result<()> {
+    let config = "
+        agents.one.grant.delegate = ['echo', 'two', 'one', 'nobody']
+        agents.two.grant.delegate = ['*']
+        agents.claude-code.enabled = false";
+    let builder = TestHub::builder().config(config).plugin("one", test_guests()?);
+    let hub = builder.plugin("two", test_guests()?).plugin("three", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    assert_eq!(said(&send(&client, "one", "agents").await?), "echo two");
+    assert_eq!(said(&send(&client, "two", "agents").await?), "echo git-historian one three");
+    assert!(said(&send(&client, "three", "agents").await?).contains("[agents.three.grant]"));
     Ok(())
 }
 

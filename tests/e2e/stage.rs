@@ -65,6 +65,12 @@ pub(crate) fn said(task: &Value) -> &str {
     task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
 }
 
+/// All text of the task's first artifact.
+pub(crate) fn artifact(task: &Value) -> String {
+    let parts = task["artifacts"][0]["parts"].as_array();
+    parts.into_iter().flatten().filter_map(|part| part["text"].as_str()).collect()
+}
+
 /// Waits until no program of the hub with this data directory is left.
 pub(crate) async fn no_program_left(data: &Path, within: Duration) -> Result<()> {
     let data = data.canonicalize()?;

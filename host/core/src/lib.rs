@@ -6,4 +6,5 @@ pub mod grant;
 pub mod health;
 pub mod quota;
 pub mod recovery;
+pub mod redact;
 pub mod task;

@@ -1,20 +1,26 @@
 //! What the operator set: a file, the environment and the command line, with defaults for what they leave out. The one
 //! place that reads the environment.
 
+mod agent;
 mod layers;
 mod names;
-mod told;
 
+pub use agent::{Permissions, SettingText};
 pub use layers::{Flag, Origin, Settings};
-pub use told::{Permissions, SettingText};
 
-use a2a_hub_core::{breaker, grant::Grant, quota};
+use a2a_hub_core::{
+    breaker,
+    grant::{self, Grant},
+    quota,
+};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::Limits;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env, fs, io,
+    env,
+    ffi::OsString,
+    fs, io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
@@ -230,6 +236,10 @@ pub struct AgentConfig {
     pub enabled: bool,
     /// What it may do. Agents that come with the hub get what they ask for unless this is said; plugins get nothing.
     pub grant: Option<Grant>,
+    /// Where its programs are that the hub does not find on its `PATH`, by the names that the manifest uses.
+    pub programs: BTreeMap<String, String>,
+    /// Variables that all its programs are passed besides those that the manifest asks for, in the same words.
+    pub env: BTreeSet<String>,
     /// Directories it may work in, instead of the hub's `workspaces`.
     pub workspaces: Option<Vec<PathBuf>>,
     /// What the program behind it may do without asking.
@@ -260,6 +270,8 @@ impl Default for AgentConfig {
         Self {
             enabled: true,
             grant: None,
+            programs: BTreeMap::new(),
+            env: BTreeSet::new(),
             workspaces: None,
             permissions: Permissions::default(),
             approval_timeout_ms: 60 * 60 * 1000,
@@ -404,6 +416,26 @@ pub enum ConfigError {
         /// What to do instead.
         way_out: String,
     },
+    /// Where a program is depends on where somebody stands.
+    #[error("run `{path}` as `agents.{agent}.programs.{name}` says: give it an absolute path")]
+    Relative {
+        /// The agent.
+        agent: AgentId,
+        /// The program's name.
+        name: String,
+        /// Where it was said to be.
+        path: String,
+    },
+    /// A word names no variable.
+    #[error(
+        "pass on `{word}` as `agents.{agent}.env` says: name a variable, or several by how they begin, such as `VIBE_*`"
+    )]
+    Variable {
+        /// The agent.
+        agent: AgentId,
+        /// The word.
+        word: String,
+    },
     /// A memory limit is larger than the pool's slots.
     #[error("give `{agent}` {mb} MiB of memory: an agent can have at most {max} MiB")]
     Memory {
@@ -439,6 +471,7 @@ impl Config {
         let max = a2a_hub_sandbox::engine::MAX_MEMORY >> 20;
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;
+            config.check_programs(agent)?;
             if config.max_running == Some(0) {
                 return Err(ConfigError::Idle(agent.clone()));
             }
@@ -482,10 +515,13 @@ pub fn is_colourless() -> bool {
     is_set("NO_COLOR") || env::var_os("TERM").is_none_or(|term| term == "dumb")
 }
 
-/// The hub's own environment, read when a program is started: only what a grant passes on leaves it.
-#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
-pub fn environment(names: &BTreeSet<String>) -> Vec<(String, String)> {
-    names.iter().filter_map(|name| Some((name.clone(), env::var(name).ok()?))).collect()
+/// The hub's own environment, read when a program is started: only what a grant passes on leaves it, as its `words` say.
+pub fn environment(words: &BTreeSet<String>) -> Vec<(String, String)> {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let passed = |name: &str| words.iter().any(|word| grant::passes(word, name));
+    env::vars_os().filter_map(text).filter(|(name, _)| passed(name)).collect()
 }
 
 /// Where `name` is on the hub's `PATH`, as an absolute path.

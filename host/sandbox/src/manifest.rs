@@ -80,7 +80,7 @@ mod tests {
         let typo = wrong(&[b"[proces.git]"]);
         assert!(
             typo.contains(
-                "unknown field `proces`, expected one of `process`, `memory`, `files`, `resume`"
+                "unknown field `proces`, expected one of `process`, `memory`, `files`, `delegate`, `resume`"
             ),
             "{typo}"
         );

@@ -3,6 +3,7 @@
 use crate::{
     capability::{Ports, files::Written, process::Processes, tasks::Output},
     limits::{Limits, MemoryLimiter},
+    redaction::Redaction,
 };
 use a2a_hub_protocol::id::AgentId;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub(crate) struct State {
     pub(crate) cancel: CancellationToken,
     pub(crate) processes: Processes,
     pub(crate) output: Output,
+    pub(crate) redaction: Redaction,
     pub(crate) written: Written,
     pub(crate) log_bytes_left: u64,
     pub(crate) stderr: MemoryOutputPipe,
@@ -39,6 +41,7 @@ impl State {
         limits: &Limits,
         ports: Arc<Ports>,
         processes: Processes,
+        redaction: Redaction,
         cancel: CancellationToken,
     ) -> Self {
         let mut table = ResourceTable::new();
@@ -58,6 +61,7 @@ impl State {
             written: Written::new(&processes.held),
             processes,
             output: Output::new(limits),
+            redaction,
             log_bytes_left: limits.log_bytes,
             stderr,
         }

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::host::{CallHandle, Host};
 use crate::message::joined_text;
 use crate::{
@@ -268,7 +270,7 @@ impl Host for ScriptedHost {
     fn agents(&self) -> Result<String, Failure> {
         let state = self.0.borrow();
         let cards: Vec<_> =
-            state.calls.iter().map(|(name, _)| serde_json::json!({ "name": name })).collect();
+            state.calls.iter().map(|(id, _)| json!({ "agentId": id, "name": id })).collect();
         Ok(serde_json::Value::from(cards).to_string())
     }
 

@@ -1,7 +1,7 @@
 //! Behaviours that reach for the world outside: by a capability, or around all of them.
 
 use crate::{argument, number, tell};
-use a2a_hub_sdk::{Part, Request, prelude::*};
+use a2a_hub_sdk::{Part, Request, prelude::*, serde_json::Value};
 use std::fs;
 
 /// `remember KEY VALUE`
@@ -56,6 +56,15 @@ pub(crate) fn put_and_ask(ctx: &Context, task: &Task) -> Run {
 pub(crate) fn fetch(ctx: &Context, task: &Task) -> Run {
     let response = ctx.fetch(&Request::get(argument(task)));
     tell(ctx, response.map(|response| format!("{}: {}", response.status, response.text())))
+}
+
+/// The names of the agents that this one may call.
+pub(crate) fn agents(ctx: &Context, _: &Task) -> Run {
+    let names = |cards: Vec<Value>| {
+        let ids = cards.iter().map(|card| card["agentId"].as_str().unwrap_or("nameless"));
+        ids.collect::<Vec<_>>().join(" ")
+    };
+    tell(ctx, ctx.agents().map(names))
 }
 
 /// `delegate AGENT`: says hi to another agent.

@@ -1,18 +1,25 @@
 //! One agent: its component, what it holds, and how it is.
 
 use super::{
+    Shared,
     files::Files,
+    others::Others,
     programs::Programs,
     standing::{Standing, Unavailable},
     values::Values,
 };
 use crate::{
-    config::AgentConfig, events::Events, process::Supervisor, storage::Storage, telemetry,
+    config::{self, AgentConfig},
+    events::Events,
+    process::Supervisor,
+    storage::Storage,
+    telemetry,
 };
 use a2a_hub_core::{
     breaker,
     grant::{Grant, Held, overlap},
     quota,
+    redact::Secrets,
 };
 use a2a_hub_protocol::{
     card::AgentCard,
@@ -25,7 +32,13 @@ use a2a_hub_sandbox::{
     capability::{Ports, tasks::TaskPort},
     guest,
 };
-use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 use tokio::{
     sync::{Mutex, Semaphore},
     time::{Instant, timeout},
@@ -70,6 +83,8 @@ pub(super) struct Seat {
     pub storage: Arc<dyn Storage>,
     /// Writes files for its programs.
     pub files: Files,
+    /// Knows the other agents.
+    pub all: Weak<Shared>,
     /// When it is left alone.
     pub breaker: breaker::Settings,
     /// Hears how it is.
@@ -94,7 +109,9 @@ pub struct Agent {
     programs: Arc<Programs>,
     values: Option<Arc<Values>>,
     files: Option<Files>,
+    others: Option<Arc<Others>>,
     settings: Arc<BTreeMap<String, String>>,
+    secrets: Arc<Secrets>,
     registered_at: String,
     standing: Standing,
     /// Held while it is asked how it is, so that it is not asked twice at once.
@@ -112,29 +129,42 @@ impl Agent {
         seat: Seat,
     ) -> Self {
         let Seat { config, workspaces, home, supervisor, storage, files, .. } = seat;
-        let Seat { breaker, events, asking, left, .. } = seat;
+        let Seat { all, breaker, events, asking, left, .. } = seat;
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
             (None, Source::BuiltIn) => Grant::everything(plugin.ask()),
             (None, Source::File(_)) => Grant::default(),
         };
-        let held = overlap(plugin.ask(), &grant);
+        let mut held = overlap(plugin.ask(), &grant);
+        held.furnish(&config.programs, &config.env);
+        for name in config.programs.keys().filter(|name| !held.programs.contains_key(*name)) {
+            tracing::warn!(agent = %id, program = name, "`programs` says where it is, but the agent may not run it");
+        }
         let workspaces = config.workspaces.clone().unwrap_or(workspaces);
         let programs = Programs::new(&id, &held, workspaces, home, supervisor);
         let values = held.memory_bytes.map(|max| Arc::new(Values::new(id.clone(), max, storage)));
+        let passed = config::environment(&held.passed());
+        let settings = config.told();
+        let known = passed.into_iter().chain(settings.clone());
+        let secrets = Arc::new(Secrets::among(known));
         let files = held.files_bytes.map(|_| files);
+        let held = Arc::new(held);
+        let delegates = !held.agents.is_empty();
+        let others = delegates.then(|| Arc::new(Others::new(id.clone(), Arc::clone(&held), all)));
         let standing = Standing::new(id.clone(), breaker, events);
         Self {
             id,
             card,
-            settings: Arc::new(config.told()),
+            settings: Arc::new(settings),
+            secrets,
             config,
             source,
             plugin,
-            held: Arc::new(held),
+            held,
             programs: Arc::new(programs),
             values,
             files,
+            others,
             registered_at: telemetry::timestamp(),
             standing,
             checking: Mutex::default(),
@@ -172,6 +202,7 @@ impl Agent {
             process: Some(Arc::new(Programs::of(&self.programs, owner))),
             memory: self.values.clone().map(|values| values as _),
             files: self.files.as_ref().map(|files| Arc::new(files.of(owner)) as _),
+            delegate: self.others.clone().map(|others| others as _),
             settings: Arc::clone(&self.settings),
             log: Some(Arc::new(log)),
         };
@@ -180,6 +211,7 @@ impl Agent {
             limits: self.config.limits.limits(),
             held: Arc::clone(&self.held),
             ports: Arc::new(ports),
+            secrets: Arc::clone(&self.secrets),
             working_directory,
         }
     }

@@ -4,6 +4,7 @@ mod agent;
 mod builtin;
 mod files;
 mod folder;
+mod others;
 mod programs;
 mod registry;
 mod standing;
@@ -176,6 +177,7 @@ impl Agents {
             supervisor: shared.supervisor.clone(),
             storage: Arc::clone(&shared.storage),
             files: shared.files.clone(),
+            all: Arc::downgrade(shared),
             breaker: shared.config.breaker.settings(),
             events: shared.events.clone(),
             asking: Arc::clone(&shared.asking),

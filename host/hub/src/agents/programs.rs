@@ -78,7 +78,7 @@ impl Programs {
             }
             None => Err(Failure::Unavailable(format!(
                 "run `{name}`: it is not installed, or not on the PATH that the hub was started with; \
-                 `path` in `[agents.{}.grant.process.{name}]` can say where it is",
+                 `agents.{}.programs.{name}` in the configuration can say where it is",
                 self.agent
             ))),
         }

@@ -23,6 +23,8 @@ pub struct Ports {
     pub memory: Option<Arc<dyn memory::MemoryPort>>,
     /// Writes files.
     pub files: Option<Arc<dyn files::FilesPort>>,
+    /// Knows the agents that this one may call.
+    pub delegate: Option<Arc<dyn delegate::DelegatePort>>,
     /// What the operator set for the agent.
     pub settings: Arc<BTreeMap<String, String>>,
     /// Hears the agent's log lines.

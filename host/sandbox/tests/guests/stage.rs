@@ -1,6 +1,9 @@
 //! A place for guests to run in: the hub's side of each capability, scripted.
 
-use a2a_hub_core::grant::{Grant, Held, overlap};
+use a2a_hub_core::{
+    grant::{Grant, Held, overlap},
+    redact::Secrets,
+};
 use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
     message::{Message, Role, joined_text},
@@ -10,6 +13,7 @@ use a2a_hub_sandbox::{
     Call, Ended, Engine, EngineSettings, Failure, Guest, Limits, Plugin,
     capability::{
         Ports,
+        delegate::DelegatePort,
         files::FilesPort,
         memory::MemoryPort,
         process::{ChildPort, Launch, ProcessPort, Said},
@@ -17,6 +21,7 @@ use a2a_hub_sandbox::{
     },
     guest::Work,
 };
+use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     fs,
@@ -67,6 +72,7 @@ pub(crate) struct Stage {
     pub(crate) seen: Arc<Mutex<Seen>>,
     pub(crate) values: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     pub(crate) settings: BTreeMap<String, String>,
+    pub(crate) secrets: Arc<Secrets>,
 }
 
 impl Stage {
@@ -99,6 +105,7 @@ impl Stage {
             process: Some(Arc::new(Sleeper(Arc::clone(&self.seen)))),
             memory,
             files,
+            delegate: held.may_call("parrot").then(|| Arc::new(Parrot) as _),
             settings: Arc::new(self.settings.clone()),
             log: Some(Arc::new(log)),
         };
@@ -107,6 +114,7 @@ impl Stage {
             limits: self.limits,
             held: Arc::new(Held { ..held }),
             ports: Arc::new(ports),
+            secrets: Arc::clone(&self.secrets),
             working_directory: None,
         }
     }
@@ -209,6 +217,15 @@ impl ChildPort for Asleep {
     fn interrupt(&mut self) {}
 
     fn kill(&mut self) {}
+}
+
+/// Knows one agent.
+struct Parrot;
+
+impl DelegatePort for Parrot {
+    fn agents(&self) -> Vec<Value> {
+        vec![json!({ "agentId": "parrot" })]
+    }
 }
 
 /// Keeps files by their names.

@@ -1,9 +1,9 @@
-//! What an agent is told of its own settings, under a name, as text.
+//! What the settings of one agent may say, and what it is told of them: text, under a name.
 
 use super::{AgentConfig, ConfigError};
 use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 /// What the program behind an agent may do without asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -75,6 +75,23 @@ impl AgentConfig {
         told
     }
 
+    /// Whether its programs can be found, and what they are passed.
+    pub(super) fn check_programs(&self, agent: &AgentId) -> Result<(), ConfigError> {
+        let ours = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        let names_some = |word: &str| {
+            let name = word.strip_suffix('*').unwrap_or(word);
+            !name.is_empty() && name.bytes().all(ours)
+        };
+        let agent = || agent.clone();
+        if let Some(word) = self.env.iter().find(|word| !names_some(word)) {
+            return Err(ConfigError::Variable { agent: agent(), word: word.clone() });
+        }
+        let relative = self.programs.iter().find(|(_, path)| !Path::new(path).is_absolute());
+        relative.map_or(Ok(()), |(name, path)| {
+            Err(ConfigError::Relative { agent: agent(), name: name.clone(), path: path.clone() })
+        })
+    }
+
     pub(super) fn check_settings(&self, agent: &AgentId) -> Result<(), ConfigError> {
         let fits = |name: &str| {
             let ours = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b);
@@ -133,6 +150,8 @@ mod tests {
         insta::assert_snapshot!(told("settings.permissions = 'full'"), @"set `agents.any.settings.permissions`: say `agents.any.permissions`");
         insta::assert_snapshot!(told("settings.approval_timeout = 1"), @"set `agents.any.settings.approval_timeout`: say `agents.any.approval_timeout_ms`");
         insta::assert_snapshot!(told("settings.Model = 'x'"), @"set `agents.any.settings.Model`: choose a name of 1 to 64 characters of a-z, 0-9, `_` and `-`");
+        insta::assert_snapshot!(told("programs.vibe-acp = 'vibe'"), @"run `vibe` as `agents.any.programs.vibe-acp` says: give it an absolute path");
+        insta::assert_snapshot!(told("env = ['*']"), @"pass on `*` as `agents.any.env` says: name a variable, or several by how they begin, such as `VIBE_*`");
         insta::assert_snapshot!(told("settings.tools = ['a']"), @"expected text, a number or a boolean");
     }
 }
