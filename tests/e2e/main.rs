@@ -4,6 +4,7 @@ mod claude;
 mod command_line;
 mod contexts;
 mod crash;
+mod fake_clis;
 mod faults;
 mod guests;
 mod messages;

@@ -104,7 +104,7 @@ impl Driver {
             "threadId": self.thread,
             "input": images.chain([text]).collect::<Vec<_>>(),
             "approvalPolicy": self.policy(),
-            "sandboxPolicy": { "type": self.sandbox() },
+            "sandboxPolicy": self.sandbox(),
         });
         if let Some(effort) = &self.effort {
             params["effort"] = effort.as_str().into();
@@ -120,12 +120,16 @@ impl Driver {
         }
     }
 
-    /// What Codex may do without asking.
-    fn sandbox(&self) -> &'static str {
+    /// What Codex may do without asking. Leave to edit ends at the directory: places for temporary files are others' too.
+    fn sandbox(&self) -> Value {
         match self.job.permissions {
-            Permissions::Ask | Permissions::ReadOnly => "readOnly",
-            Permissions::Edit => "workspaceWrite",
-            Permissions::Full => "dangerFullAccess",
+            Permissions::Ask | Permissions::ReadOnly => json!({ "type": "readOnly" }),
+            Permissions::Edit => json!({
+                "type": "workspaceWrite",
+                "excludeSlashTmp": true,
+                "excludeTmpdirEnvVar": true,
+            }),
+            Permissions::Full => json!({ "type": "dangerFullAccess" }),
         }
     }
 

@@ -60,8 +60,12 @@ fn login_missing(report: &str) -> Option<String> {
         let why = check["summary"].as_str().unwrap_or("no login");
         return Some(format!("codex is not logged in: {why}"));
     }
-    // `codex exec` takes a key from there; `codex app-server` does not.
-    let variables = check["details"]["auth env vars present"].as_str()?;
+    // `codex exec` takes a key from there; `codex app-server` does not. A provider of the user's own may.
+    let details = &check["details"];
+    let variables = details["auth env vars present"].as_str()?;
+    if details["model provider requires OpenAI auth"] == "false" {
+        return None;
+    }
     Some(format!(
         "codex is not logged in: a key in {variables} counts once it was stored with `codex login --with-api-key`"
     ))
