@@ -7,7 +7,8 @@ impl Context {
     /// What the operator set for this agent under that name.
     ///
     /// Always there: `permissions` (`ask`, `read-only`, `edit` or `full`), and `approval_timeout`, the milliseconds that a
-    /// question for leave waits before it counts as denied.
+    /// question for leave waits before it counts as denied. `workspace`, if there is one, is the directory that programs
+    /// start in unless they are told another.
     pub fn setting(&self, name: &str) -> Option<String> {
         self.hub.read_setting(name)
     }

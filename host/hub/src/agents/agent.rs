@@ -141,10 +141,14 @@ impl Agent {
             tracing::warn!(agent = %id, program = name, "`programs` says where it is, but the agent may not run it");
         }
         let workspaces = config.workspaces.clone().unwrap_or(workspaces);
+        let mut settings = config.told();
+        // Where its programs start, for those that are told the directory as well.
+        if let Some(first) = workspaces.first().and_then(|first| first.to_str()) {
+            settings.insert("workspace".to_owned(), first.to_owned());
+        }
         let programs = Programs::new(&id, &held, workspaces, home, supervisor);
         let values = held.memory_bytes.map(|max| Arc::new(Values::new(id.clone(), max, storage)));
         let passed = config::environment(&held.passed());
-        let settings = config.told();
         let known = passed.into_iter().chain(settings.clone());
         let secrets = Arc::new(Secrets::among(known));
         let files = held.files_bytes.map(|_| files);
