@@ -31,6 +31,8 @@ struct Vendor {
     settings: &'static str,
     /// A prompt at which the model wants that file written.
     write: fn(&str) -> String,
+    /// A prompt at which the model wants that command run, without a sandbox where the program has one.
+    run: fn(&str) -> String,
 }
 
 const GEMINI: Vendor = Vendor {
@@ -55,6 +57,7 @@ const GEMINI: Vendor = Vendor {
     write: |path| {
         format!("[[tool:raw:write_file:{}]]", json!({ "file_path": path, "content": "new\n" }))
     },
+    run: |command| format!("[[tool:shell:{command}]]"),
 };
 
 const VIBE: Vendor = Vendor {
@@ -85,6 +88,37 @@ const VIBE: Vendor = Vendor {
     write: |path| {
         format!("[[tool:raw:write_file:{}]]", json!({ "path": path, "content": "new\n" }))
     },
+    run: |command| format!("[[tool:shell:{command}]]"),
+};
+
+const CODEX: Vendor = Vendor {
+    agent: "codex",
+    program: "codex",
+    bin: "node_modules/.bin",
+    key: "LOOPBACK_KEY",
+    env: |model, home| {
+        let config = format!(
+            "model = 'mock-model'\nmodel_provider = 'loopback'\n[model_providers.loopback]\nname = 'loopback'\n\
+             base_url = '{}/v1'\nenv_key = 'LOOPBACK_KEY'\nwire_api = 'responses'\n",
+            model.url()
+        );
+        fs::write(home.join("config.toml"), config).expect("codex' configuration");
+        vec![("CODEX_HOME", home.display().to_string())]
+    },
+    login: "codex login",
+    version: "0.169.0",
+    settings: "env = ['LOOPBACK_KEY']",
+    write: |path| {
+        let patch = format!("*** Begin Patch\n*** Add File: {path}\n+new\n*** End Patch");
+        let command = json!({ "cmd": format!("apply_patch <<'EOF'\n{patch}\nEOF") });
+        format!("[[tool:raw:exec_command:{command}]]")
+    },
+    run: |command| {
+        let wanted = json!({
+            "cmd": command, "sandbox_permissions": "require_escalated", "justification": "a test",
+        });
+        format!("[[tool:raw:exec_command:{wanted}]]")
+    },
 };
 
 /// A test for each vendor and each function named here.
@@ -103,7 +137,7 @@ macro_rules! conformance {
 }
 
 conformance! {
-    [gemini = crate::adapters::GEMINI, vibe = crate::adapters::VIBE] {
+    [codex = crate::adapters::CODEX, gemini = crate::adapters::GEMINI, vibe = crate::adapters::VIBE] {
         an_answer_is_streamed_and_told_whole
         a_prompt_is_text_and_nothing_else
         a_tool_asks_before_it_acts
@@ -124,7 +158,8 @@ struct Stage {
     vendor: &'static str,
     hub: TestHub,
     model: ModelServer,
-    _files: TempDir,
+    /// The program's own.
+    files: TempDir,
 }
 
 /// The key that the model server wants.
@@ -149,7 +184,7 @@ impl Vendor {
             hub = hub.env(self.key, key);
         }
         let hub = hub.start().await?;
-        Ok(Some(Stage { vendor: self.agent, hub, model, _files: files }))
+        Ok(Some(Stage { vendor: self.agent, hub, model, files }))
     }
 
     /// A `PATH` with the program on it.
@@ -240,7 +275,7 @@ async fn a_tool_asks_before_it_acts(vendor: &Vendor) -> Result<()> {
     let stage = or_skip!(vendor.stage());
     for (decision, done) in [("no", false), ("yes", true)] {
         let file = stage.hub.workspace().join(format!("{decision}.txt"));
-        let asked = stage.send(&format!("[[tool:shell:touch {}]]", file.display())).await?;
+        let asked = stage.send(&(vendor.run)(&format!("touch {}", file.display()))).await?;
         assert_eq!(state(&asked), "input-required", "{asked}");
         let data = &asked["status"]["message"]["parts"][1]["data"];
         assert!(data["input"].to_string().contains("touch "), "{asked}");
@@ -290,7 +325,8 @@ async fn a_refusal_of_the_model_is_told_in_its_words(vendor: &Vendor) -> Result<
         let task = stage.send(&format!("[[error:{status}]]")).await?;
         assert_eq!(state(&task), "failed", "{task}");
         assert_eq!(task["metadata"]["reason"], reason, "{task}");
-        let words = [&format!("mock error {status}"), "Rate limit exceeded"];
+        let words =
+            [&format!("mock error {status}"), "Rate limit exceeded", "429 Too Many Requests"];
         assert!(words.iter().any(|words| said(&task).contains(*words)), "{}", said(&task));
         assert!(begun.elapsed() < Duration::from_secs(60), "no minutes of hidden retries");
     }
@@ -408,5 +444,26 @@ async fn a_picture_reaches_the_model(vendor: &Vendor) -> Result<()> {
     assert_eq!(state(&task), "completed", "{task}");
     assert!(stage.asked_of_the_model().contains(picture), "the model has the picture");
     assert!(processes_with_marker(&stage.hub.data_dir().canonicalize()?).is_empty());
+    Ok(())
+}
+
+/// Codex would trust a directory for ever that a thread may write to from its start.
+#[tokio::test]
+async fn codex_runs_nothing_that_a_directory_configures() -> Result<()> {
+    for permissions in ["edit", "full"] {
+        let settings = format!("permissions = '{permissions}'");
+        let stage = or_skip!(CODEX.stage_with(Some(KEY), &settings));
+        let (work, ran) = (stage.hub.workspace(), stage.hub.home().join("ran"));
+        fs::create_dir(work.join(".codex"))?;
+        let server = format!("[mcp_servers.x]\ncommand = 'touch'\nargs = ['{}']\n", ran.display());
+        fs::write(work.join(".codex/config.toml"), server)?;
+        let file = work.join("new.txt");
+        let task = stage.send(&(CODEX.write)(&file.display().to_string())).await?;
+        assert_eq!(state(&task), "completed", "{task}");
+        assert!(file.exists(), "{task}");
+        assert!(!ran.exists(), "the server of an untrusted directory ran");
+        let config = fs::read_to_string(stage.files.path().join("config.toml"))?;
+        assert!(!config.contains("trust_level"), "{config}");
+    }
     Ok(())
 }
