@@ -435,11 +435,11 @@ async fn a_picture_reaches_the_model(vendor: &Vendor) -> Result<()> {
     let stage = or_skip!(vendor.stage());
     // A picture of one pixel.
     let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
-    let mut message = message_to(vendor.agent, "what is on it?");
-    message["message"]["parts"][1] = json!({
-        "kind": "file",
-        "file": { "name": "pixel.png", "mimeType": "image/png", "bytes": picture },
-    });
+    let mut message = message_to(vendor.agent, "");
+    message["message"]["parts"] = json!([
+        { "kind": "text", "text": "what is on it?" },
+        { "kind": "file", "file": { "name": "p.png", "mimeType": "image/png", "bytes": picture } },
+    ]);
     let task = stage.client().call("message/send", message).await?;
     assert_eq!(state(&task), "completed", "{task}");
     assert!(stage.asked_of_the_model().contains(picture), "the model has the picture");

@@ -1,11 +1,11 @@
 //! Programs that are anything but the CLI they stand for: torn, slow, endless, deaf. None of them hangs, crashes or bloats
 //! its adapter or the hub, and each task ends in time with what is true.
 
-use crate::stage::{get, no_program_left, state, stream};
+use crate::stage::{get, no_program_left, state};
 use a2a_hub_tests::{Client, TestHub, message_to, resident_bytes};
 use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::{fmt::Write as _, fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 use tokio::time::{Instant, sleep};
 
