@@ -1,9 +1,11 @@
 //! What a user lives through, end to end: the real hub, real components, real programs.
 
+mod adapters;
 mod claude;
 mod command_line;
 mod contexts;
 mod crash;
+mod fake_clis;
 mod faults;
 mod guests;
 mod messages;
