@@ -20,6 +20,7 @@ const HUB_LAYERS: &[&str] = &[
     "auth",
     "audit",
     "agents",
+    "remote",
     "contexts",
     "tasks",
     "push",

@@ -13,6 +13,7 @@ pub mod process;
 pub mod storage;
 
 pub mod agents;
+pub mod remote;
 
 pub mod contexts;
 pub mod tasks;
