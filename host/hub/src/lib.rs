@@ -12,8 +12,9 @@ pub mod outbound;
 pub mod process;
 pub mod storage;
 
-pub mod agents;
 pub mod remote;
+
+pub mod agents;
 
 pub mod contexts;
 pub mod tasks;

@@ -4,13 +4,15 @@ use super::{
     programs::Programs,
     standing::{Standing, Unavailable},
     values::Values,
+    worker::Worker,
 };
 use crate::{
-    config::AgentConfig, events::Events, process::Supervisor, storage::Storage, telemetry,
+    config::AgentConfig, events::Events, process::Supervisor, remote::Link, storage::Storage,
+    telemetry,
 };
 use a2a_hub_core::{
     breaker,
-    grant::{Grant, Held, overlap},
+    grant::{Ask, Grant, Held, overlap},
     quota,
 };
 use a2a_hub_protocol::{
@@ -20,9 +22,9 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_sandbox::{
-    Call, Failure, Plugin, Report,
+    Call, Failure, Guest, Plugin, Report,
     capability::{Ports, tasks::TaskPort},
-    guest,
+    guest::{self, Work},
 };
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
@@ -44,13 +46,23 @@ pub(super) enum Source {
     BuiltIn,
     /// A file of the plugins folder.
     File(String),
+    /// Elsewhere, at this URL.
+    Remote(String),
+}
+
+/// What does an agent's work.
+pub(super) enum Body {
+    /// A component.
+    Component(Box<Plugin>),
+    /// An agent elsewhere.
+    Remote(Box<Link>),
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built-in"),
-            Self::File(name) => f.write_str(name),
+            Self::File(name) | Self::Remote(name) => f.write_str(name),
         }
     }
 }
@@ -86,7 +98,7 @@ pub struct Agent {
     /// The operator's settings for it.
     pub config: AgentConfig,
     pub(super) source: Source,
-    plugin: Plugin,
+    body: Body,
     held: Arc<Held>,
     programs: Arc<Programs>,
     values: Option<Arc<Values>>,
@@ -102,19 +114,24 @@ pub struct Agent {
 impl Agent {
     pub(super) fn new(
         id: AgentId,
-        plugin: Plugin,
+        body: Body,
         card: AgentCard,
         source: Source,
         seat: Seat,
     ) -> Self {
         let Seat { config, workspaces, home, supervisor, storage, breaker, events, asking, left } =
             seat;
+        let nothing = Ask::default();
+        let ask = match &body {
+            Body::Component(plugin) => plugin.ask(),
+            Body::Remote(_) => &nothing,
+        };
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
-            (None, Source::BuiltIn) => Grant::everything(plugin.ask()),
-            (None, Source::File(_)) => Grant::default(),
+            (None, Source::BuiltIn) => Grant::everything(ask),
+            (None, Source::File(_) | Source::Remote(_)) => Grant::default(),
         };
-        let held = overlap(plugin.ask(), &grant);
+        let held = overlap(ask, &grant);
         let workspaces = config.workspaces.clone().unwrap_or(workspaces);
         let programs = Programs::new(&id, &held, workspaces, home, supervisor);
         let values = held.memory_bytes.map(|max| Arc::new(Values::new(id.clone(), max, storage)));
@@ -124,7 +141,7 @@ impl Agent {
             card,
             config,
             source,
-            plugin,
+            body,
             held: Arc::new(held),
             programs: Arc::new(programs),
             values,
@@ -136,9 +153,20 @@ impl Agent {
         }
     }
 
-    /// The component that runs its tasks.
-    pub fn plugin(&self) -> &Plugin {
-        &self.plugin
+    /// Sets it to work on a task, of which `port` hears.
+    pub fn start(
+        &self,
+        port: Arc<dyn TaskPort>,
+        working_directory: Option<String>,
+        work: Work,
+    ) -> Worker {
+        match &self.body {
+            Body::Component(plugin) => {
+                let call = self.call(work.task.id.as_str(), Some(port), working_directory);
+                Worker::Guest(Guest::start(plugin, call, work))
+            }
+            Body::Remote(link) => Worker::Remote(link.start(port, work)),
+        }
     }
 
     /// How many of its tasks run and wait.
@@ -148,11 +176,14 @@ impl Agent {
 
     /// Whether it takes a task up again that was cut off at work.
     pub fn resumes(&self) -> bool {
-        self.plugin.ask().resume
+        match &self.body {
+            Body::Component(plugin) => plugin.ask().resume,
+            Body::Remote(_) => false,
+        }
     }
 
     /// What a call for `owner` comes with; `tasks` hears of the task.
-    pub fn call(
+    fn call(
         &self,
         owner: &str,
         tasks: Option<Arc<dyn TaskPort>>,
@@ -182,8 +213,18 @@ impl Agent {
 
     /// Lets it clean up after a cancelled task; what it fails at is logged and left.
     pub async fn clean_up(&self, task: &TaskId) {
-        let call = self.call(&format!("{task}/cancel"), None, None);
-        let cleaned = timeout(CLEAN_UP_DEADLINE, guest::clean_up(&self.plugin, call, task)).await;
+        let clean_up = async {
+            match &self.body {
+                Body::Component(plugin) => {
+                    let call = self.call(&format!("{task}/cancel"), None, None);
+                    guest::clean_up(plugin, call, task).await
+                }
+                Body::Remote(link) => {
+                    link.stop(task).await.map_err(|why| Failure::Unavailable(why.to_string()))
+                }
+            }
+        };
+        let cleaned = timeout(CLEAN_UP_DEADLINE, clean_up).await;
         if let Err(why) = cleaned.unwrap_or(Err(Failure::Timeout)) {
             tracing::warn!(agent = %self.id, %task, %why, "clean-up after cancel failed");
         }
@@ -218,8 +259,16 @@ impl Agent {
         // The semaphore is never closed.
         let _permit = self.asking.acquire().await;
         let asked = Instant::now();
-        let call = self.call(&format!("{}/health", self.id), None, None);
-        let report = timeout(HEALTH_DEADLINE, guest::health(&self.plugin, call)).await;
+        let report = async {
+            match &self.body {
+                Body::Component(plugin) => {
+                    let call = self.call(&format!("{}/health", self.id), None, None);
+                    guest::health(plugin, call).await
+                }
+                Body::Remote(link) => Ok(link.check().await),
+            }
+        };
+        let report = timeout(HEALTH_DEADLINE, report).await;
         let health = judge(report.unwrap_or(Err(Failure::Timeout)), asked.elapsed());
         self.standing.checked(health.clone(), asked);
         health

@@ -1,8 +1,12 @@
 //! Agents elsewhere, spoken to as any client of A2A speaks to one: found by their card, over JSON-RPC, in 1.0 or 0.3.
 
+mod link;
+mod run;
 mod sse;
 mod telling;
 
+pub use link::{Link, Place};
+pub use run::RemoteRun;
 pub use sse::TooLong;
 pub use telling::Telling;
 
@@ -27,6 +31,7 @@ use http::{
 };
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
+use ring::digest;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -50,6 +55,8 @@ pub struct RemoteAgent {
     version: Version,
     token: Option<Secret>,
     card: AgentCard,
+    /// The SHA-256 digest of the card as it came, in hex.
+    digest: String,
 }
 
 /// A version of A2A that is spoken with others.
@@ -162,12 +169,19 @@ impl RemoteAgent {
                 elsewhere: endpoint.origin().ascii_serialization(),
             });
         }
-        Ok(Self { outbound, endpoint, version, token, card: agent })
+        let digest = digest::digest(&digest::SHA256, card.to_string().as_bytes());
+        let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { outbound, endpoint, version, token, card: agent, digest })
     }
 
     /// Its card.
     pub fn card(&self) -> &AgentCard {
         &self.card
+    }
+
+    /// The SHA-256 digest of its card, in hex. What the card says in another order is the same.
+    pub fn digest(&self) -> &str {
+        &self.digest
     }
 
     /// Has it work on a message, and hears what happens as it happens.
