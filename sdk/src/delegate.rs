@@ -11,7 +11,7 @@ use crate::{Context, Event, Failure, Message, Run, Update};
 pub struct Call(pub(crate) <Hub as Host>::Call);
 
 impl Context {
-    /// The cards of the agents this one may call.
+    /// The cards of the agents this one may call and that are not known to be unwell, each with its `agentId`.
     pub fn agents(&self) -> Result<Vec<Value>, Failure> {
         let json = self.hub.agents()?;
         serde_json::from_str(&json)

@@ -24,6 +24,8 @@ pub(crate) trait Host {
     fn set(&self, key: &str, value: &[u8]) -> Result<(), Failure>;
     fn delete(&self, key: &str) -> Result<(), Failure>;
     fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure>;
+    fn read_setting(&self, name: &str) -> Option<String>;
+    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure>;
     fn agents(&self) -> Result<String, Failure>;
     fn call(&self, agent: &str, message: &Message) -> Result<Self::Call, Failure>;
     fn poll(&self, sources: &[Source<'_>], timeout: Option<Duration>) -> Vec<usize>;
@@ -57,7 +59,7 @@ pub(crate) mod imports {
 
     use super::{CallHandle, Host, Process};
     use crate::bindings::a2a::hub::process::{self, Output};
-    use crate::bindings::a2a::hub::{delegate, http, log, memory, tasks, wait};
+    use crate::bindings::a2a::hub::{delegate, files, http, log, memory, settings, tasks, wait};
     use crate::{Command, Event, Failure, Level, Message, Need, Request, Response, Source, Update};
 
     /// The component's imports. What an agent never calls, its component never imports.
@@ -110,6 +112,12 @@ pub(crate) mod imports {
         }
         fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure> {
             memory::keys(prefix)
+        }
+        fn read_setting(&self, name: &str) -> Option<String> {
+            settings::get(name)
+        }
+        fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure> {
+            files::put(name, bytes)
         }
         fn agents(&self) -> Result<String, Failure> {
             delegate::agents()

@@ -42,8 +42,10 @@ mod artifact;
 #[doc(hidden)]
 pub mod bindings;
 mod card;
+pub mod cli;
 mod context;
 mod delegate;
+mod files;
 mod health;
 mod host;
 mod http;
@@ -51,6 +53,7 @@ mod memory;
 mod message;
 mod outcome;
 mod process;
+mod settings;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 

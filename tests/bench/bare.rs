@@ -1,98 +1,117 @@
-//! The yardstick: an echo that does no more than it must, with or without a durable row for each task.
+//! The yardstick: a server that does no more than it must, with or without each task and each chunk on disk before it is
+//! told. It is a process of its own, as the hub is.
 
-use crate::{SERVERS, pin};
+mod store;
+
+use crate::load::{self, CHUNKS};
 use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
+    body::{Body, Bytes},
     extract::State,
-    http::StatusCode,
+    http::header,
     response::{IntoResponse, Response},
     routing::post,
+    serve::ListenerExt as _,
 };
+use clap::Args;
+use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
-use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::{net::SocketAddr, sync::Arc, thread};
-use tempfile::TempDir;
+use serde_json::{Value, json};
+use std::{env, net::SocketAddr, process::Stdio, sync::Arc};
+use store::Store;
 use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
     net::TcpListener,
-    runtime,
-    sync::{mpsc, oneshot},
+    process::{Child, Command},
 };
 use uuid::Uuid;
 
-/// As many rows as are ever on their way at once, and more.
-const MAX_QUEUED_ROWS: usize = 1024;
-
-/// What becomes of a task before it is told.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Durability {
-    /// Nothing.
-    None,
-    /// It is a row in SQLite, on disk.
-    Row,
+/// What a bare server is to be.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct Kind {
+    /// Whether everything is on disk before it is told.
+    #[arg(long)]
+    pub(crate) durable: bool,
+    /// Bytes of an answer, or as few as it can have
+    #[arg(long, default_value_t = 0)]
+    pub(crate) answer: usize,
+    /// Bytes of a chunk's event, or as few as it can have
+    #[arg(long, default_value_t = 0)]
+    pub(crate) event: usize,
 }
 
-/// A bare server on a thread and a port of its own. It stops when it is dropped.
+/// A running bare server. It is killed when it is dropped.
 pub(crate) struct Bare {
     address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<thread::JoinHandle<Result<()>>>,
+    pub(crate) child: Child,
 }
 
 impl Bare {
-    /// Starts a server whose answers have `size` bytes, or as few as they can.
-    pub(crate) fn start(durability: Durability, size: usize) -> Result<Self> {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        let (stop, stopped) = oneshot::channel();
-        let thread = thread::spawn(move || {
-            pin(SERVERS)?;
-            let store = (durability == Durability::Row).then(Store::start).transpose()?;
-            let echo = Arc::new(Echo { padding: padding(size)?, store });
-            let router = Router::new().route("/", post(echo_it)).with_state(echo);
-            runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-                let server = axum::serve(TcpListener::from_std(listener)?, router);
-                tokio::select! {
-                    ended = async { server.await } => Ok(ended?),
-                    _ = stopped => Ok(()),
-                }
-            })
-        });
-        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
+    /// Starts a server, which listens once this returns.
+    #[expect(clippy::disallowed_methods, reason = "a server that is measured is its own process")]
+    pub(crate) async fn start(kind: Kind) -> Result<Self> {
+        let mut command = Command::new(env::current_exe()?);
+        command.arg("bare").args(kind.durable.then_some("--durable"));
+        command.args(["--answer", &kind.answer.to_string(), "--event", &kind.event.to_string()]);
+        let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let told = child.stdout.take().context("the bare server has no output")?;
+        let address = BufReader::new(told).lines().next_line().await?;
+        let address = address.context("the bare server ended before it listened")?.parse()?;
+        Ok(Self { address, child })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
-}
 
-impl Drop for Bare {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ended = thread.join();
-        }
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.child.id()
     }
 }
 
+/// Is such a server, until it is killed.
+pub(crate) async fn serve(kind: Kind) -> Result<()> {
+    let store = kind.durable.then(Store::start).transpose()?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let echo = Arc::new(Echo { padding: padding(kind)?, store });
+    let routes = Router::new().route("/", post(send)).route("/stream", post(stream_chunks));
+    let router = routes.route("/get", post(get)).with_state(echo);
+    println!("{address}");
+    // As the hub's: a chunk does not wait for the client to acknowledge the one before it.
+    let listener = listener.tap_io(|connection| {
+        let _small_answers_may_be_late = connection.set_nodelay(true);
+    });
+    Ok(axum::serve(listener, router).await?)
+}
+
 struct Echo {
-    /// Makes the answer as long as the hub's.
-    padding: String,
+    padding: Padding,
     store: Option<Store>,
 }
 
-#[derive(Deserialize)]
-struct Request {
-    id: Value,
-    params: Params,
+/// What makes answers and events as long as the hub's.
+struct Padding {
+    answer: String,
+    event: String,
 }
 
 #[derive(Deserialize)]
-struct Params {
+struct Request<P> {
+    id: Value,
+    params: P,
+}
+
+#[derive(Deserialize)]
+struct Send {
     message: Message,
+}
+
+#[derive(Deserialize)]
+struct Get {
+    id: Uuid,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -111,10 +130,16 @@ struct Part {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct Answer<T> {
     jsonrpc: &'static str,
     id: Value,
-    result: Task<'a>,
+    result: T,
+}
+
+impl<T> Answer<T> {
+    fn new(id: Value, result: T) -> Self {
+        Self { jsonrpc: "2.0", id, result }
+    }
 }
 
 #[derive(Serialize)]
@@ -134,91 +159,121 @@ struct Status {
     timestamp: String,
 }
 
-impl<'a> Answer<'a> {
-    fn to(request: Request, padding: &'a str) -> Self {
+impl<'a> Task<'a> {
+    fn of(message: Message, padding: &'a str) -> Self {
         let status = Status { state: "completed", timestamp: format!("{:.3}", Timestamp::now()) };
-        let result = Task {
-            kind: "task",
-            id: Uuid::now_v7(),
-            context_id: Uuid::now_v7(),
-            status,
-            history: [request.params.message],
-            metadata: padding,
-        };
-        Self { jsonrpc: "2.0", id: request.id, result }
+        let (id, context_id) = (Uuid::now_v7(), Uuid::now_v7());
+        Self { kind: "task", id, context_id, status, history: [message], metadata: padding }
     }
 }
 
-/// What an answer lacks to have `size` bytes.
-fn padding(size: usize) -> Result<String> {
-    let request = serde_json::from_str(&crate::load::request())?;
-    let bare = serde_json::to_vec(&Answer::to(request, ""))?.len();
-    Ok("x".repeat(size.saturating_sub(bare)))
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk<'a> {
+    kind: &'static str,
+    task_id: Uuid,
+    context_id: Uuid,
+    append: bool,
+    last_chunk: bool,
+    artifact: Artifact<'a>,
 }
 
-async fn echo_it(State(echo): State<Arc<Echo>>, Json(request): Json<Request>) -> Response {
-    let answer = Answer::to(request, &echo.padding);
-    if let Some(store) = &echo.store
-        && let Err(why) = store.keep(&answer.result).await
-    {
-        return (StatusCode::INTERNAL_SERVER_ERROR, why.to_string()).into_response();
-    }
-    Json(answer).into_response()
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Artifact<'a> {
+    artifact_id: &'static str,
+    parts: [Text<'a>; 1],
 }
 
-/// A table of tasks, and the one thread that writes it.
-struct Store {
-    rows: mpsc::Sender<Row>,
-    _dir: TempDir,
+#[derive(Clone, Serialize)]
+struct Text<'a> {
+    kind: &'static str,
+    text: &'a str,
 }
 
-struct Row {
-    id: Uuid,
-    task: Vec<u8>,
-    kept: oneshot::Sender<()>,
-}
-
-impl Store {
-    fn start() -> Result<Self> {
-        let dir = tempfile::tempdir()?;
-        let connection = Connection::open(dir.path().join("tasks.db"))?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection
-            .execute_batch("CREATE TABLE tasks (id BLOB PRIMARY KEY, task BLOB) WITHOUT ROWID")?;
-        let (rows, queue) = mpsc::channel(MAX_QUEUED_ROWS);
-        // It ends when the server does, for then nobody can send it rows.
-        thread::spawn(move || write(connection, queue));
-        Ok(Self { rows, _dir: dir })
-    }
-
-    /// Returns once the row is on disk.
-    async fn keep(&self, task: &Task<'_>) -> Result<()> {
-        let (kept, done) = oneshot::channel();
-        let row = Row { id: task.id, task: serde_json::to_vec(task)?, kept };
-        self.rows.send(row).await.ok().context("the writer has ended")?;
-        done.await.context("the row could not be written")
+impl<'a> Chunk<'a> {
+    fn of(task_id: Uuid, context_id: Uuid, text: &'a str) -> Self {
+        let artifact = Artifact { artifact_id: "echo", parts: [Text { kind: "text", text }] };
+        let kind = "artifact-update";
+        Self { kind, task_id, context_id, append: true, last_chunk: false, artifact }
     }
 }
 
-/// Writes the rows that have queued up in one transaction, and the next ones in the next.
-fn write(mut connection: Connection, mut queue: mpsc::Receiver<Row>) -> Result<()> {
-    while let Some(first) = queue.blocking_recv() {
-        let transaction = connection.transaction()?;
-        let mut kept = Vec::new();
-        {
-            let mut insert = transaction.prepare_cached("INSERT INTO tasks VALUES (?1, ?2)")?;
-            let mut next = Some(first);
-            while let Some(row) = next {
-                insert.execute((row.id.as_bytes(), &row.task))?;
-                kept.push(row.kept);
-                next = queue.try_recv().ok();
+/// What an answer and an event lack to be as long as they should.
+fn padding(kind: Kind) -> Result<Padding> {
+    let Request { id, params } = serde_json::from_str::<Request<Send>>(&load::send())?;
+    let answer = serde_json::to_vec(&Answer::new(id, Task::of(params.message, "")))?;
+    let event = frame(0, &Answer::new(json!(1), Chunk::of(Uuid::nil(), Uuid::nil(), "")))?;
+    let fill = |wanted: usize, has: &[u8]| "x".repeat(wanted.saturating_sub(has.len()));
+    Ok(Padding { answer: fill(kind.answer, &answer), event: fill(kind.event, &event) })
+}
+
+fn frame(number: u32, answer: &impl Serialize) -> Result<Vec<u8>> {
+    let mut frame = format!("id: {number}\ndata: ").into_bytes();
+    serde_json::to_writer(&mut frame, answer)?;
+    frame.extend_from_slice(b"\n\n");
+    Ok(frame)
+}
+
+/// A failure ends the connection, and with it the measurement.
+struct Broken(anyhow::Error);
+
+impl<E: Into<anyhow::Error>> From<E> for Broken {
+    fn from(why: E) -> Self {
+        Self(why.into())
+    }
+}
+
+impl IntoResponse for Broken {
+    fn into_response(self) -> Response {
+        (axum::http::StatusCode::INTERNAL_SERVER_ERROR, format!("{:#}", self.0)).into_response()
+    }
+}
+
+async fn send(
+    State(echo): State<Arc<Echo>>,
+    Json(Request { id, params }): Json<Request<Send>>,
+) -> Result<Response, Broken> {
+    let task = Task::of(params.message, &echo.padding.answer);
+    if let Some(store) = &echo.store {
+        store.keep(task.id, 0, serde_json::to_vec(&task)?).await?;
+    }
+    Ok(Json(Answer::new(id, task)).into_response())
+}
+
+/// What is stored is told as it is; a server that stores nothing makes something of the same size up.
+async fn get(
+    State(echo): State<Arc<Echo>>,
+    Json(Request { id, params }): Json<Request<Get>>,
+) -> Result<Response, Broken> {
+    let Some(store) = &echo.store else {
+        let Request { params, .. } = serde_json::from_str::<Request<Send>>(&load::send())?;
+        return Ok(
+            Json(Answer::new(id, Task::of(params.message, &echo.padding.answer))).into_response()
+        );
+    };
+    let task = store.task(params.id)?.context("there is no such task")?;
+    let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":");
+    let body = [head.as_bytes(), &task, b"}"].concat();
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// All chunks are on their way to the disk at once, and each is told when it is there.
+async fn stream_chunks(
+    State(echo): State<Arc<Echo>>,
+    Json(Request { id, params: Send { message: _ } }): Json<Request<Send>>,
+) -> Response {
+    let (task, context) = (Uuid::now_v7(), Uuid::now_v7());
+    let chunks = stream::iter(1..=CHUNKS).map(move |number| {
+        let (echo, id) = (Arc::clone(&echo), id.clone());
+        async move {
+            let chunk = Chunk::of(task, context, &echo.padding.event);
+            if let Some(store) = &echo.store {
+                store.keep(task, number, serde_json::to_vec(&chunk)?).await?;
             }
+            frame(number, &Answer::new(id, chunk)).map(Bytes::from)
         }
-        transaction.commit()?;
-        for kept in kept {
-            let _gone = kept.send(());
-        }
-    }
-    Ok(())
+    });
+    let body = Body::from_stream(chunks.buffered(CHUNKS as usize));
+    ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
 }

@@ -1,9 +1,9 @@
-//! The load: as many requests as a server answers, over plain sockets, so that the generator does not set the pace.
+//! The load: as much work as a server does, over plain sockets, so that the generator does not set the pace.
 
 use a2a_hub_tests::message_to;
 use anyhow::{Context as _, Result, ensure};
-use serde_json::json;
-use std::{net::SocketAddr, str, time::Duration};
+use serde_json::{Value, json};
+use std::{net::SocketAddr, str, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -11,20 +11,36 @@ use tokio::{
     time::Instant,
 };
 
+/// Chunks of a stream.
+pub(crate) const CHUNKS: u32 = 100;
+
+/// What is done over and over.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    /// A task that is answered once.
+    Send,
+    /// A task of [`CHUNKS`] chunks, told one by one.
+    Stream,
+    /// A look at one of these tasks, at a path of its own on a bare server.
+    Get(&'static str, Arc<[String]>),
+}
+
 /// How fast a server was.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
+    /// Requests or, of streams, chunks.
     pub(crate) per_second: f64,
+    /// Of a request or, of streams, until the first chunk.
     pub(crate) p50: Duration,
     pub(crate) p99: Duration,
 }
 
 impl Sample {
-    fn of(mut latencies: Vec<Duration>, took: Duration) -> Self {
+    fn of(mut latencies: Vec<Duration>, each: u32, took: Duration) -> Self {
         latencies.sort_unstable();
         let percentile = |p: usize| latencies.get(latencies.len() * p / 100).copied();
         Self {
-            per_second: latencies.len() as f64 / took.as_secs_f64(),
+            per_second: latencies.len() as f64 * f64::from(each) / took.as_secs_f64(),
             p50: percentile(50).unwrap_or_default(),
             p99: percentile(99).unwrap_or_default(),
         }
@@ -41,7 +57,8 @@ impl Sample {
     }
 }
 
-fn middle<T: Copy + Default>(
+/// The one in the middle, or the default if there is none.
+pub(crate) fn middle<T: Copy + Default>(
     figures: impl Iterator<Item = T>,
     order: impl FnMut(&T, &T) -> std::cmp::Ordering,
 ) -> T {
@@ -50,51 +67,95 @@ fn middle<T: Copy + Default>(
     figures.get(figures.len() / 2).copied().unwrap_or_default()
 }
 
-/// Sends requests for that long, each connection the next as soon as it has the answer to the last.
+/// Has work done for that long, on each connection the next piece as soon as the last is done.
 pub(crate) async fn run(
     address: SocketAddr,
+    work: &Work,
     concurrency: usize,
     duration: Duration,
 ) -> Result<Sample> {
     let start = Instant::now();
     let mut clients = JoinSet::new();
     for _ in 0..concurrency {
-        clients.spawn(client(address, start + duration));
+        clients.spawn(client(address, work.clone(), start + duration));
     }
     let mut latencies = Vec::new();
     while let Some(client) = clients.join_next().await {
         latencies.extend(client??);
     }
-    Ok(Sample::of(latencies, start.elapsed()))
+    let each = if matches!(work, Work::Stream) { CHUNKS } else { 1 };
+    Ok(Sample::of(latencies, each, start.elapsed()))
 }
 
-async fn client(address: SocketAddr, deadline: Instant) -> Result<Vec<Duration>> {
+async fn client(address: SocketAddr, work: Work, deadline: Instant) -> Result<Vec<Duration>> {
     let mut connection = Connection::open(address).await?;
     let mut latencies = Vec::new();
     loop {
-        let request = request();
         let start = Instant::now();
         if start >= deadline {
             return Ok(latencies);
         }
-        let answer = connection.post(&request).await?;
-        latencies.push(start.elapsed());
-        let result = answer.windows(8).any(|bytes| bytes == b"\"result\"");
-        ensure!(result, "refused: {}", String::from_utf8_lossy(answer));
+        latencies.push(match &work {
+            Work::Send => {
+                let answer = connection.post("/", &send()).await?;
+                check(answer)?;
+                start.elapsed()
+            }
+            Work::Stream => {
+                let stream = connection.post_stream(&stream()).await?;
+                ensure!(stream.chunks >= CHUNKS as usize, "only {} chunks came", stream.chunks);
+                stream.first - start
+            }
+            Work::Get(path, tasks) => {
+                let task = &tasks[latencies.len() % tasks.len()];
+                let answer = connection.post(path, &get(task)).await?;
+                check(answer)?;
+                start.elapsed()
+            }
+        });
     }
 }
 
-/// A greeting for the echo, under a name of its own.
-pub(crate) fn request() -> String {
-    let params = message_to("echo", "hi");
-    json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params}).to_string()
+fn check(answer: &[u8]) -> Result<()> {
+    let result = answer.windows(8).any(|bytes| bytes == b"\"result\"");
+    ensure!(result, "refused: {}", String::from_utf8_lossy(answer));
+    Ok(())
 }
 
-/// An HTTP/1.1 connection that is kept alive, for answers with a length.
+/// A greeting for the echo, under a name of its own.
+pub(crate) fn send() -> String {
+    call("message/send", &message_to("echo", "hi"))
+}
+
+/// As many words for the echo to say one by one as there are to be chunks.
+pub(crate) fn stream() -> String {
+    let words = ["word"; CHUNKS as usize].join(" ");
+    call("message/stream", &message_to("echo", &format!("stream {words}")))
+}
+
+fn get(task: &str) -> String {
+    call("tasks/get", &json!({ "id": task }))
+}
+
+fn call(method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+}
+
+/// An HTTP/1.1 connection that is kept alive, for answers with a length and for streams of events.
 pub(crate) struct Connection {
     stream: TcpStream,
     address: SocketAddr,
     buffer: Vec<u8>,
+}
+
+/// What became of a stream.
+pub(crate) struct Streamed {
+    /// How many chunks came.
+    pub(crate) chunks: usize,
+    /// When the first one was there.
+    first: Instant,
+    /// Bytes of the longest event.
+    pub(crate) longest: usize,
 }
 
 impl Connection {
@@ -105,32 +166,65 @@ impl Connection {
     }
 
     /// The body of the answer.
-    pub(crate) async fn post(&mut self, body: &str) -> Result<&[u8]> {
-        let Self { stream, address, buffer } = self;
-        let length = body.len();
-        let request = format!(
-            "POST / HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-        );
-        stream.write_all(request.as_bytes()).await?;
-        buffer.clear();
-        let body = loop {
-            read(stream, buffer).await?;
-            if let Some(end) = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-                let head = str::from_utf8(&buffer[..end])?;
-                ensure!(head.starts_with("HTTP/1.1 200"), "answered with {head}");
-                break end + 4..end + 4 + content_length(head)?;
-            }
-        };
-        while buffer.len() < body.end {
-            read(stream, buffer).await?;
+    pub(crate) async fn post(&mut self, path: &str, body: &str) -> Result<&[u8]> {
+        let head = self.ask(path, body).await?;
+        let length = content_length(str::from_utf8(&self.buffer[..head])?)?;
+        let body = head..head + length;
+        while self.buffer.len() < body.end {
+            self.read().await?;
         }
-        Ok(&buffer[body])
+        Ok(&self.buffer[body])
+    }
+
+    /// Reads a stream of events to its end.
+    pub(crate) async fn post_stream(&mut self, body: &str) -> Result<Streamed> {
+        self.ask("/stream", body).await?;
+        let mut first = None;
+        // The last of HTTP's chunks is empty, and nothing comes after it unasked.
+        while !self.buffer.ends_with(b"\r\n0\r\n\r\n") {
+            if first.is_none() && chunks(&self.buffer).next().is_some() {
+                first = Some(Instant::now());
+            }
+            self.read().await?;
+        }
+        let first = first.unwrap_or_else(Instant::now);
+        let (chunks, longest) = chunks(&self.buffer)
+            .fold((0, 0), |(number, longest), chunk| (number + 1, longest.max(chunk.len())));
+        Ok(Streamed { chunks, first, longest })
+    }
+
+    /// Sends a request and reads the head of its answer, which is so long.
+    async fn ask(&mut self, path: &str, body: &str) -> Result<usize> {
+        let (address, length) = (self.address, body.len());
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        self.stream.write_all(request.as_bytes()).await?;
+        self.buffer.clear();
+        loop {
+            self.read().await?;
+            if let Some(end) = self.buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                let head = &self.buffer[..end];
+                let told = || String::from_utf8_lossy(&self.buffer);
+                ensure!(head.starts_with(b"HTTP/1.1 200"), "answered with {}", told());
+                return Ok(end + 4);
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<()> {
+        let read = self.stream.read_buf(&mut self.buffer).await?;
+        ensure!(read > 0, "the server closed the connection");
+        Ok(())
     }
 }
 
-async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<()> {
-    ensure!(stream.read_buf(buffer).await? > 0, "the server closed the connection");
-    Ok(())
+/// The events that are pieces of an artifact.
+fn chunks(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let is_chunk = |line: &&[u8]| {
+        line.starts_with(b"data:") && line.windows(17).any(|bytes| bytes == b"\"artifact-update\"")
+    };
+    stream.split(|byte| *byte == b'\n').filter(is_chunk)
 }
 
 fn content_length(head: &str) -> Result<usize> {

@@ -1,19 +1,22 @@
-//! What the hub costs: its speed beside bare servers that do the same without it, and its memory for a waiting task.
+//! What the hub costs: its speed beside bare servers that do the same without it, its start, and its memory.
 //!
 //! Figures of different runs do not compare, for machines differ and so do their moods; the ratios of one run do.
 //! Servers share one core, and the load comes from another.
 #![expect(clippy::print_stdout, reason = "a benchmark is run for what it prints")]
 
 mod bare;
+mod cold;
 mod guest;
 mod load;
+mod profile;
 mod waiting;
 
 use a2a_hub_tests::TestHub;
 use anyhow::{Context as _, Result, ensure};
-use bare::{Bare, Durability};
-use clap::Parser;
-use load::{Connection, Sample};
+use bare::{Bare, Kind};
+use clap::{Parser, Subcommand};
+use load::{Connection, Sample, Work};
+use profile::Watch;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 use std::{net::SocketAddr, time::Duration};
@@ -26,12 +29,21 @@ const LOAD: usize = 1;
 /// Requests at once.
 const CONCURRENCIES: [usize; 2] = [1, 16];
 
+/// Those that are profiled.
+const PROFILED: usize = 16;
+
 /// What is thrown away before each measurement.
 const WARM_UP: Duration = Duration::from_millis(200);
 
+/// Tasks that are looked at in turn.
+const TASKS: usize = 64;
+
 /// Measures the hub that `A2A_HUB_BIN` names, or else the one beside this program.
 #[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Args {
+    #[command(subcommand)]
+    role: Option<Role>,
     /// Rounds over all servers; medians count
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
@@ -41,56 +53,116 @@ struct Args {
     /// Tasks to leave waiting for input
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=5000))]
     tasks: u32,
+    /// Print what the hub spends its time on instead, with `perf` if it is there
+    #[arg(long)]
+    profile: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// Be a bare server
+    #[command(hide = true)]
+    Bare(Kind),
 }
 
 fn main() -> Result<()> {
     let args = Args::parse();
     runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        unary(&args).await?;
+        if let Some(Role::Bare(kind)) = args.role {
+            return bare::serve(kind).await;
+        }
+        let servers = Servers::start().await?;
+        if args.profile {
+            return servers.profile(&args).await;
+        }
+        servers.race(&args).await?;
+        drop(servers);
         guest::measure().await?;
+        cold::measure().await?;
         waiting::measure(args.tasks).await
     })
 }
 
-/// The hub's echo beside the bare ones.
-async fn unary(args: &Args) -> Result<()> {
-    // A process inherits the core of the thread that starts it.
-    pin(SERVERS)?;
-    let mut hub = TestHub::start().await?;
-    pin(LOAD)?;
-    let hub_address = hub.http().parse().context("the hub serves HTTP at no address")?;
-    let size = answer_size(hub_address).await?;
-    let bare = Bare::start(Durability::None, size)?;
-    let durable = Bare::start(Durability::Row, size)?;
-    let servers =
-        [("hub", hub_address), ("bare + row", durable.address()), ("bare", bare.address())];
-
-    println!(
-        "unary echo, {size} bytes of answer, medians of {} rounds of {} ms",
-        args.rounds, args.millis
-    );
-    for concurrency in CONCURRENCIES {
-        let mut samples = [const { Vec::new() }; 3];
-        for _ in 0..args.rounds {
-            for ((_, address), samples) in servers.iter().zip(&mut samples) {
-                load::run(*address, concurrency, WARM_UP).await?;
-                let millis = Duration::from_millis(args.millis);
-                samples.push(load::run(*address, concurrency, millis).await?);
-            }
-        }
-        print_table(concurrency, &servers.map(|(name, _)| name), &samples.map(Sample::median));
-    }
-    hub.stop().await?;
-    Ok(())
+/// The hub, and two servers that do the same without it.
+struct Servers {
+    hub: TestHub,
+    address: SocketAddr,
+    durable: Bare,
+    bare: Bare,
 }
 
-/// The ratio is to the server that stores a row as durably as the hub does, and nothing else.
-fn print_table(concurrency: usize, names: &[&str; 3], medians: &[Sample; 3]) {
-    println!("\n{concurrency:>3} at once      req/s    p50 us    p99 us     ratio");
+impl Servers {
+    async fn start() -> Result<Self> {
+        // A process inherits the core of the thread that starts it.
+        pin(SERVERS)?;
+        let hub = TestHub::start().await?;
+        let address = hub.http().parse().context("the hub serves HTTP at no address")?;
+        let kind = like_the_hub(address).await?;
+        println!("{} bytes of answer, {} bytes a chunk", kind.answer, kind.event);
+        let durable = Bare::start(Kind { durable: true, ..kind }).await?;
+        let bare = Bare::start(kind).await?;
+        pin(LOAD)?;
+        Ok(Self { hub, address, durable, bare })
+    }
+
+    /// Each kind of work on each server, round after round.
+    async fn race(&self, args: &Args) -> Result<()> {
+        println!("medians of {} rounds of {} ms", args.rounds, args.millis);
+        let millis = Duration::from_millis(args.millis);
+        let (here, there) = (tasks(self.address).await?, tasks(self.durable.address()).await?);
+        let look = |path, tasks: &[String]| Work::Get(path, tasks.into());
+        for (title, hub, bare) in [
+            ("message/send, requests", Work::Send, Work::Send),
+            ("message/stream, chunks; until the first", Work::Stream, Work::Stream),
+            ("tasks/get, requests", look("/", &here), look("/get", &there)),
+        ] {
+            for concurrency in CONCURRENCIES {
+                let servers = [
+                    ("hub", self.address, &hub),
+                    ("bare + disk", self.durable.address(), &bare),
+                    ("bare", self.bare.address(), &bare),
+                ];
+                let mut samples = [const { Vec::new() }; 3];
+                for _ in 0..args.rounds {
+                    for ((_, address, work), samples) in servers.iter().zip(&mut samples) {
+                        load::run(*address, work, concurrency, WARM_UP).await?;
+                        samples.push(load::run(*address, work, concurrency, millis).await?);
+                    }
+                }
+                println!("\n{title}, {concurrency} at once");
+                print_table(servers.map(|(name, ..)| name), samples.map(Sample::median));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the hub, and the durable bare server, spend their time on.
+    async fn profile(&self, args: &Args) -> Result<()> {
+        let millis = Duration::from_millis(args.millis);
+        let durable = self.durable.pid().context("the bare server is gone")?;
+        for (title, work) in [("message/send", Work::Send), ("message/stream", Work::Stream)] {
+            for (name, address, pid) in [
+                ("hub", self.address, self.hub.pid()),
+                ("bare + disk", self.durable.address(), durable),
+            ] {
+                load::run(address, &work, PROFILED, WARM_UP).await?;
+                let watch = Watch::start(pid, millis)?;
+                let sample = load::run(address, &work, PROFILED, millis).await?;
+                let title = format!("{name}, {title}, {PROFILED} at once");
+                watch.print(&title, sample.per_second * millis.as_secs_f64()).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The ratio is to the server that stores as durably as the hub does, and does nothing else.
+fn print_table(names: [&str; 3], medians: [Sample; 3]) {
+    println!("                  /s    p50 us    p99 us     ratio");
     let [_, durable, _] = medians;
     for (name, sample) in names.iter().zip(medians) {
         println!(
-            "{name:<12}{:>11.0}{:>10.0}{:>10.0}{:>10.2}",
+            "{name:<12}{:>8.0}{:>10.0}{:>10.0}{:>10.2}",
             sample.per_second,
             sample.p50.as_secs_f64() * 1e6,
             sample.p99.as_secs_f64() * 1e6,
@@ -99,14 +171,26 @@ fn print_table(concurrency: usize, names: &[&str; 3], medians: &[Sample; 3]) {
     }
 }
 
-/// How long the hub's answers are, once it is sure that they are answers.
-async fn answer_size(hub: SocketAddr) -> Result<usize> {
+/// A bare server whose answers and events are as long as the hub's, once it is sure that these are answers.
+async fn like_the_hub(hub: SocketAddr) -> Result<Kind> {
     let mut connection = Connection::open(hub).await?;
-    let answer = connection.post(&load::request()).await?;
+    let answer = connection.post("/", &load::send()).await?;
     let task: Value = serde_json::from_slice(answer)?;
-    let state = &task["result"]["status"]["state"];
-    ensure!(state == "completed" || state == "TASK_STATE_COMPLETED", "no echo, but {task}");
-    Ok(answer.len())
+    ensure!(task["result"]["status"]["state"] == "completed", "no echo, but {task}");
+    let answer = answer.len();
+    let event = connection.post_stream(&load::stream()).await?.longest;
+    Ok(Kind { durable: false, answer, event })
+}
+
+/// Some tasks to look at.
+async fn tasks(server: SocketAddr) -> Result<Vec<String>> {
+    let mut connection = Connection::open(server).await?;
+    let mut tasks = Vec::with_capacity(TASKS);
+    for _ in 0..TASKS {
+        let answer: Value = serde_json::from_slice(connection.post("/", &load::send()).await?)?;
+        tasks.push(answer["result"]["id"].as_str().context("a task without an id")?.to_owned());
+    }
+    Ok(tasks)
 }
 
 /// Keeps this thread, and what it starts, on one core.

@@ -1,7 +1,7 @@
 //! The real Claude Code, in its sandbox, against a model server on loopback.
 
 use crate::stage::{eventually, get, no_program_left, said, send, state, stream, until};
-use a2a_hub_tests::{Client, ModelServer, TestHub, processes_with_marker};
+use a2a_hub_tests::{Client, ModelServer, TestHub, processes_of_task};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::{
@@ -156,20 +156,19 @@ async fn a_missing_login_asks_for_one() -> Result<()> {
 async fn cancel_in_the_middle_leaves_nothing_running() -> Result<()> {
     let stage = stage!(KEY);
     let client = stage.client();
-    let data = stage.hub.data_dir().canonicalize()?;
     for prompt in ["[[slow:200]] [[words:300]]", "[[hang]]", "[[tool:shell:sleep 300]]"] {
         let (id, mut updates) = stream(&client, "claude-code", prompt).await?;
         if prompt.contains("words") {
             until(&mut updates, |event| event["kind"] == "artifact-update").await?;
         } else {
-            eventually(Duration::from_secs(20), || processes_with_marker(&data).len() > 1).await?;
+            eventually(Duration::from_secs(20), || processes_of_task(&id).len() > 1).await?;
             tokio::time::sleep(Duration::from_millis(700)).await;
         }
         let begun = Instant::now();
         let task = client.call("tasks/cancel", json!({ "id": id })).await?;
         assert_eq!(state(&task), "canceled");
         assert!(begun.elapsed() < Duration::from_secs(2), "{prompt}: {:?}", begun.elapsed());
-        no_program_left(&data, Duration::from_millis(100)).await.context(prompt)?;
+        assert_eq!(processes_of_task(&id), [0_u32; 0], "{prompt}");
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ fn command(socket: &Path, home: &Path, args: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-async fn finish(mut command: Command) -> Result<Ran> {
+pub(crate) async fn finish(mut command: Command) -> Result<Ran> {
     let output = timeout(Duration::from_secs(60), command.output()).await.context("it hangs")??;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let (stdout, stderr) = (text(output.stdout), text(output.stderr));
@@ -119,6 +119,22 @@ async fn status_and_agents_are_for_people() -> Result<()> {
     let json = run(&hub, &["--format", "json", "agents"]).await?;
     let agents: Value = serde_json::from_str(&json.stdout)?;
     assert_eq!(agents.as_array().map(Vec::len), Some(4));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_workspace_that_is_not_there_is_found_at_the_start() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let config = dir.path().join("config.toml");
+    std::fs::write(&config, "agents.echo.workspaces = [\"/nowhere/to/work\"]")?;
+    let config = config.to_str().context("no UTF-8")?;
+    let run = async |args: &[&str]| finish(command(&dir.path().join("s"), dir.path(), args)?).await;
+    let started = run(&["start", "--http-port", "0", "--config", config]).await?;
+    assert_eq!(started.code, Some(2));
+    let why = "use the workspace /nowhere/to/work of `agents.echo`: No such file or directory";
+    assert!(started.stderr.contains(why), "{}", started.stderr);
+    let checked = run(&["--config", config, "config", "check"]).await?;
+    assert_eq!(checked.code, Some(2), "{}{}", checked.stdout, checked.stderr);
     Ok(())
 }
 
@@ -310,6 +326,10 @@ async fn logs_and_doctor_tell_of_a_hub_in_the_background() -> Result<()> {
     let findings: Vec<Value> = serde_json::from_str(&doctor.stdout)?;
     let echo = findings.iter().find(|finding| finding["about"] == "agent echo");
     assert_eq!(echo.context("it did not ask echo")?["verdict"], "ok");
+    let git =
+        findings.iter().find(|finding| finding["about"] == "git").context("no word of git")?;
+    let found = git["found"].as_str().unwrap_or_default();
+    assert!(found.starts_with("git version"), "the CLIs are told also while the hub runs: {git}");
     let logs = run(&["logs"]).await?.stdout;
     assert!(logs.contains("INFO  the hub is up"), "{logs}");
     assert_eq!(run(&["logs", "--lines", "1"]).await?.stdout.trim_end().lines().count(), 1);

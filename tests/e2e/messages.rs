@@ -1,7 +1,7 @@
 //! A message is sent and answered, whatever it travels on.
 
 use crate::stage::{GRANT, eventually, get, hub_with_guest, said, send, state, stream, until};
-use a2a_hub_tests::{Client, RpcError, TestHub, message_to, test_guests};
+use a2a_hub_tests::{Client, RpcError, TestHub, message_to, processes_of_task, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -64,13 +64,12 @@ async fn cancel_ends_the_task_and_its_programs() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let (id, mut updates) = stream(&client, "guest", "sh setsid sleep 600 & sleep 600").await?;
-    let data = hub.data_dir().canonicalize()?;
-    let sleeping = || a2a_hub_tests::processes_with_marker(&data).len() >= 4;
-    eventually(Duration::from_secs(5), sleeping).await?;
+    // The minder, the shell and two that sleep.
+    eventually(Duration::from_secs(30), || processes_of_task(&id).len() >= 4).await?;
 
     let cancelled = client.call("tasks/cancel", json!({ "id": id })).await?;
     assert_eq!(state(&cancelled), "canceled");
-    assert!(a2a_hub_tests::processes_with_marker(&data).is_empty(), "no program outlives its task");
+    assert_eq!(processes_of_task(&id), [0_u32; 0], "no program outlives its task");
     until(&mut updates, |event| event["status"]["state"] == "canceled").await?;
     let again = client.call("tasks/cancel", json!({ "id": id })).await.expect_err("it is over");
     assert_eq!(again.code(), Some(-32002));

@@ -1,10 +1,10 @@
 //! A component dropped into the plugins folder is an agent; one that is none is told apart.
 
-use crate::stage::{said, send};
+use crate::stage::{artifact, eventually, said, send};
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, time::Duration};
 
 fn echo() -> Result<PathBuf> {
     Ok(test_guests()?.with_file_name("echo.wasm"))
@@ -123,6 +123,86 @@ async fn memory_outlives_the_hub_and_has_a_limit() -> Result<()> {
     assert!(said(&full).starts_with("exhausted: remember more"), "{}", said(&full));
     hub.restart().await?;
     assert_eq!(said(&send(&Client::http(&hub), "guest", "recall colour").await?), "blue");
+    Ok(())
+}
+
+/// A file is there for the programs of its task, and no longer: not after the task, and not after a crash.
+#[tokio::test]
+async fn files_go_with_their_task_or_with_their_hub() -> Result<()> {
+    let mut hub = crate::stage::hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let written = |task: &Value| PathBuf::from(said(task));
+    let waiting = send(&client, "guest", "put-and-ask ../../notes.txt").await?;
+    let path = written(&waiting);
+    assert!(path.starts_with(hub.data_dir().join("files")) && path.ends_with("notes.txt"));
+    assert_eq!(fs::read_to_string(&path)?, "kept while I wait");
+
+    let read = send(&client, "guest", &format!("sh cat {}", path.display())).await?;
+    assert_eq!(said(&read), "exit 0");
+    let mut answer = message_to("guest", "thanks");
+    answer["message"]["taskId"] = waiting["id"].clone();
+    assert_eq!(said(&client.call("message/send", answer).await?), "thanks");
+    eventually(Duration::from_secs(5), || path.parent().is_some_and(|dir| !dir.exists())).await?;
+
+    let left = written(&send(&client, "guest", "put-and-ask left").await?);
+    hub.kill9().await?;
+    assert!(left.exists());
+    hub.restart().await?;
+    assert!(!left.exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn settings_reach_their_agent() -> Result<()> {
+    let config = "[agents.guest]\npermissions = 'edit'\nsettings = { turns = 3 }";
+    let env = ("A2A_HUB_AGENTS_GUEST_SETTINGS_MODEL", "small");
+    let builder = TestHub::builder().config(config).env(env.0, env.1);
+    let hub = builder.plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    for (name, value) in
+        [("permissions", "edit"), ("turns", "3"), ("model", "small"), ("other", "not set")]
+    {
+        let told = send(&client, "guest", &format!("setting {name}")).await?;
+        assert_eq!(said(&told), value, "{name}");
+    }
+    Ok(())
+}
+
+/// Where a program is and what it is passed is the operator's to say, without a word on what it may do.
+#[tokio::test]
+async fn programs_are_placed_and_furnished() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let shell = dir.path().join("shell");
+    fs::write(&shell, "#!/bin/sh\necho placed\nexec /bin/sh \"$@\"\n")?;
+    fs::set_permissions(&shell, fs::Permissions::from_mode(0o700))?;
+    let config = format!(
+        "[agents.guest]\nenv = ['MY_*', 'OWN']\nprograms.sh = '{}'\ngrant.process.sh = {{}}",
+        shell.display()
+    );
+    let builder = TestHub::builder().config(config).env("MY_WORD", "hello").env("OTHER", "x");
+    let builder = builder.env("MY_TOKEN", "not-for-everybody");
+    let hub = builder.plugin("guest", test_guests()?).start().await?;
+    let task = send(&Client::http(&hub), "guest", "sh echo $MY_WORD $OTHER").await?;
+    assert_eq!(artifact(&task), "placed\nhello\n", "{task}");
+    let task = send(&Client::http(&hub), "guest", "sh echo $MY_TOKEN >&2; echo $MY_TOKEN").await?;
+    assert_eq!(artifact(&task), "placed\n[redacted MY_TOKEN]\n", "{task}");
+    assert_eq!(said(&task), "exit 0: [redacted MY_TOKEN]");
+    Ok(())
+}
+
+/// An agent knows of the others that it is granted, and of no others.
+#[tokio::test]
+async fn an_agent_knows_of_those_it_may_call() -> Result<()> {
+    let config = "
+        agents.one.grant.delegate = ['echo', 'two', 'one', 'nobody']
+        agents.two.grant.delegate = ['*']
+        agents.claude-code.enabled = false";
+    let builder = TestHub::builder().config(config).plugin("one", test_guests()?);
+    let hub = builder.plugin("two", test_guests()?).plugin("three", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    assert_eq!(said(&send(&client, "one", "agents").await?), "echo two");
+    assert_eq!(said(&send(&client, "two", "agents").await?), "echo git-historian one three");
+    assert!(said(&send(&client, "three", "agents").await?).contains("[agents.three.grant]"));
     Ok(())
 }
 

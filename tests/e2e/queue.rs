@@ -91,15 +91,21 @@ async fn what_waited_starts_after_a_crash() -> Result<()> {
     let client = Client::unix(&hub);
     let (first, _) = occupy(&client).await?;
     let (second, _) = stream(&client, "guest", "sh echo hello").await?;
-    let (third, _) = stream(&client, "guest", "flood 1").await?;
+    let mut hurried = message_to("guest", "tick 1000 100");
+    hurried["configuration"] = json!({ "timeoutMs": 1500 });
+    let third =
+        client.stream("message/stream", hurried).await?.next().await.context("no task")??;
+    let third = third["id"].as_str().context("no id")?.to_owned();
     hub.kill9().await?;
     hub.restart().await?;
     let client = Client::unix(&hub);
-    for id in [&second, &third] {
+    for (id, end) in [(&second, "completed"), (&third, "failed")] {
         let heard = client.stream("tasks/resubscribe", json!({ "id": id })).await?;
         heard.rest().await?;
-        assert_eq!(state(&get(&client, id).await?), "completed");
+        assert_eq!(state(&get(&client, id).await?), end);
     }
+    let hurried = get(&client, &third).await?;
+    assert_eq!(hurried["metadata"]["reason"], "timeout", "its client gave it that long");
     let cut_off = get(&client, &first).await?;
     assert_eq!(cut_off["metadata"]["reason"], "hub_restarted");
     Ok(())

@@ -1,15 +1,14 @@
 //! The examples of the Local Hub specification, as they stand there: each is sent, and answered in the shape it shows.
 
 use crate::stage::hub_with_guest;
+use a2a_hub_tests::{Client, message_to};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 /// What the specification wants to come back.
 enum Wanted {
-    /// An answer of this shape, comments and all.
+    /// An answer of this shape, comments and all. Where the specification shows none, its types say what there is.
     Shape(&'static str),
-    /// A result, whose shape it does not show.
-    Result,
     /// A refusal: the example names something that is not there.
     Code(i64),
 }
@@ -79,7 +78,24 @@ const EXAMPLES: &[(&str, Wanted)] = &[
   },
   "id": "3"
 }"#,
-        Wanted::Result,
+        Wanted::Shape(
+            r#"{
+  "jsonrpc": "2.0",
+  "result": {
+    "id": "claude-code",
+    "name": "Claude Code CLI",
+    "card": {
+      "protocolVersion": "1.0", "name": "", "description": "", "url": "", "version": "",
+      "provider": { "name": "" },
+      "skills": [ { "id": "", "name": "", "description": "", "tags": [ "" ] } ],
+      "capabilities": { "streaming": true, "pushNotifications": false, "stateTransitionHistory": true }
+    },
+    "health": { "status": "healthy|degraded|unhealthy|unknown" },
+    "registeredAt": "2025-01-01T00:00:00.000Z"
+  },
+  "id": "3"
+}"#,
+        ),
     ),
     (
         r#"{
@@ -90,7 +106,17 @@ const EXAMPLES: &[(&str, Wanted)] = &[
   },
   "id": "4"
 }"#,
-        Wanted::Result,
+        Wanted::Shape(
+            r#"{
+  "jsonrpc": "2.0",
+  "result": {
+    "status": "healthy|degraded|unhealthy|unknown",
+    "lastCheck": "2025-01-01T00:00:00.000Z",
+    "latencyMs": 50
+  },
+  "id": "4"
+}"#,
+        ),
     ),
     (
         r#"{
@@ -104,7 +130,31 @@ const EXAMPLES: &[(&str, Wanted)] = &[
   },
   "id": "5"
 }"#,
-        Wanted::Result,
+        Wanted::Shape(
+            r#"{
+  "jsonrpc": "2.0",
+  "result": [
+    {
+      "kind": "task",
+      "id": "task-456",
+      "contextId": "optional-context-id",
+      "status": {
+        "state": "completed",
+        "message": {
+          "kind": "message", "messageId": "", "role": "agent", "taskId": "", "contextId": "",
+          "parts": [ { "kind": "text", "text": "" } ]
+        },
+        "timestamp": "2025-01-01T00:00:00.000Z"
+      },
+      "history": [
+        { "kind": "message", "messageId": "", "role": "user", "taskId": "", "contextId": "",
+          "parts": [ { "kind": "text", "text": "" } ] }
+      ]
+    }
+  ],
+  "id": "5"
+}"#,
+        ),
     ),
     (
         r#"{
@@ -115,7 +165,22 @@ const EXAMPLES: &[(&str, Wanted)] = &[
   },
   "id": "6"
 }"#,
-        Wanted::Result,
+        Wanted::Shape(
+            r#"{
+  "jsonrpc": "2.0",
+  "result": [
+    {
+      "id": "optional-context-id",
+      "taskCount": 1,
+      "agents": [ "echo" ],
+      "createdAt": "2025-01-01T00:00:00.000Z",
+      "updatedAt": "2025-01-01T00:00:00.000Z",
+      "lastState": "completed"
+    }
+  ],
+  "id": "6"
+}"#,
+        ),
     ),
     (
         r#"{
@@ -202,6 +267,10 @@ const EXAMPLES: &[(&str, Wanted)] = &[
 #[tokio::test]
 async fn each_example_is_answered_in_the_shape_it_shows() -> Result<()> {
     let hub = hub_with_guest().await?;
+    // Something to be listed.
+    let mut hello = message_to("echo", "hello");
+    hello["message"]["contextId"] = json!("optional-context-id");
+    Client::http(&hub).call("message/send", hello).await?;
     let client = reqwest::Client::new();
     for (request, wanted) in EXAMPLES {
         let read: Value = serde_json::from_str(request)?;
@@ -215,14 +284,13 @@ async fn each_example_is_answered_in_the_shape_it_shows() -> Result<()> {
                 let shape: Value = serde_json::from_str(&without_comments(shape))?;
                 fits(&shape, &answer, method);
             }
-            Wanted::Result => assert!(answer.get("result").is_some(), "{method}: {answer}"),
             Wanted::Code(code) => assert_eq!(answer["error"]["code"], *code, "{method}: {answer}"),
         }
     }
     Ok(())
 }
 
-/// Whether `answer` has all that `shape` has, of the same kind.
+/// Whether `answer` has all that `shape` has, of the same kind; where words are given to choose from, one of them.
 fn fits(shape: &Value, answer: &Value, at: &str) {
     match (shape, answer) {
         (Value::Object(shape), Value::Object(answer)) => {
@@ -236,6 +304,9 @@ fn fits(shape: &Value, answer: &Value, at: &str) {
             assert!(!answer.is_empty(), "{at} is empty");
             answer.iter().for_each(|item| fits(wanted, item, &format!("{at}[]")));
         }
+        (Value::String(words), Value::String(word)) if words.contains('|') => {
+            assert!(words.split('|').any(|one| one == word), "{at}: {word} is none of {words}");
+        }
         (Value::String(_), Value::String(_))
         | (Value::Number(_), Value::Number(_))
         | (Value::Bool(_), Value::Bool(_))
@@ -248,6 +319,31 @@ fn without_comments(text: &str) -> String {
     let mut pieces = text.split("/*");
     let first = pieces.next().unwrap_or_default().to_owned();
     pieces.fold(first, |text, piece| text + piece.split_once("*/").map_or("", |(_, rest)| rest))
+}
+
+/// All nine of the specification's states can be asked for, although no task of this hub is ever `unknown`.
+#[tokio::test]
+async fn tasks_are_listed_by_any_state() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::unix(&hub);
+    client.call("message/send", message_to("echo", "hello")).await?;
+    for state in [
+        "submitted",
+        "working",
+        "input-required",
+        "completed",
+        "canceled",
+        "failed",
+        "rejected",
+        "auth-required",
+        "unknown",
+    ] {
+        let listed = client.call("hub/tasks/list", json!({ "state": state })).await?;
+        let listed = listed.as_array().context("no list")?;
+        assert_eq!(listed.len(), usize::from(state == "completed"), "{state}");
+        assert!(listed.iter().all(|task| task["agentId"] == "echo"));
+    }
+    Ok(())
 }
 
 /// What the specification says of a card, in TypeScript there.

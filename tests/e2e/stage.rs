@@ -11,10 +11,13 @@ use tokio::time::{Instant, sleep};
 pub(crate) const GRANT: &str = "
     [breaker]
     failures = 1000
+    [push]
+    trusted_hosts = ['127.0.0.1']
     [agents.guest.grant.process.sleep]
     [agents.guest.grant.process.sh]
     [agents.guest.grant]
     memory = true
+    files = true
     [agents.guest]
     max_running = 100
     [agents.guest.limits]
@@ -64,6 +67,12 @@ pub(crate) fn said(task: &Value) -> &str {
     task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
 }
 
+/// All text of the task's first artifact.
+pub(crate) fn artifact(task: &Value) -> String {
+    let parts = task["artifacts"][0]["parts"].as_array();
+    parts.into_iter().flatten().filter_map(|part| part["text"].as_str()).collect()
+}
+
 /// Waits until no program of the hub with this data directory is left.
 pub(crate) async fn no_program_left(data: &Path, within: Duration) -> Result<()> {
     let data = data.canonicalize()?;
@@ -76,6 +85,18 @@ pub(crate) async fn no_program_left(data: &Path, within: Duration) -> Result<()>
 pub(crate) async fn eventually(within: Duration, mut so: impl FnMut() -> bool) -> Result<()> {
     let deadline = Instant::now() + within;
     while !so() {
+        if Instant::now() > deadline {
+            bail!("it is not so after {within:?}");
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// The same for something that must be waited for itself.
+pub(crate) async fn eventually_async(within: Duration, so: impl AsyncFn() -> bool) -> Result<()> {
+    let deadline = Instant::now() + within;
+    while !so().await {
         if Instant::now() > deadline {
             bail!("it is not so after {within:?}");
         }

@@ -8,7 +8,7 @@ use a2a_hub::{
     events::Events,
     hub::{Hub, Listening, Reply},
     process::Supervisor,
-    push::Pushes,
+    push::{Pushes, Sender},
     storage::memory::MemoryStorage,
     tasks::Tasks,
 };
@@ -101,6 +101,12 @@ async fn every_transport_gives_the_same_answers() -> Result<()> {
         {"code":-32001,"reason":"TASK_NOT_FOUND"}
     tasks/pushNotificationConfig/delete null
         {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    message/send "flood 2"
+        {"code":-32602,"reason":"INVALID_PARAMS"}
+    hub/deliveries/list null
+        []
+    hub/deliveries/retry null
+        {"code":-32001,"reason":"TASK_NOT_FOUND"}
     no/such/method null
         {"code":-32601,"reason":"METHOD_NOT_FOUND"}
     "#);
@@ -141,8 +147,18 @@ fn cases() -> Vec<(&'static str, Value, bool)> {
             "tasks/pushNotificationConfig/delete",
             json!({"id": "no-such-task", "pushNotificationConfigId": "c"}),
         ),
+        ask("message/send", pushed("https://169.254.169.254/")),
+        ask("hub/deliveries/list", json!({})),
+        ask("hub/deliveries/retry", json!({"taskId": "no-such-task"})),
         ask("no/such/method", json!({})),
     ]
+}
+
+/// A message whose news are to be sent somewhere.
+fn pushed(url: &str) -> Value {
+    let mut params = message_to("guest", "flood 2");
+    params["configuration"] = json!({ "pushNotificationConfig": { "url": url } });
+    params
 }
 
 fn mask(value: &mut Value) {
@@ -206,6 +222,7 @@ fn in_process(hub: Hub) -> Way {
             Ok(match reply {
                 Ok(Reply::One(Answer::Task(task))) => vec![compat::write_task(&task, None)],
                 Ok(Reply::One(Answer::Message(message))) => vec![compat::write_message(&message)],
+                Ok(Reply::One(Answer::Deliveries(deliveries))) => vec![json!(deliveries)],
                 Ok(Reply::One(other)) => anyhow::bail!("no case is answered by {other:?}"),
                 Ok(Reply::Stream(Listening::Hub(_))) => {
                     anyhow::bail!("no case listens to the whole hub")
@@ -237,14 +254,15 @@ async fn hub_in_process() -> Result<(Hub, TempDir)> {
     // No case runs a program.
     let supervisor = Supervisor::new("/nonexistent".into(), dir.path().into(), Duration::ZERO);
     let engine = Engine::new(&EngineSettings { max_instances: 16, ..EngineSettings::default() })?;
-    let events = Events::default();
+    let (events, push) = (Events::default(), config.push.clone());
     let contexts = Contexts::new(Arc::clone(&storage) as _, &config);
     let home = dir.path().to_owned();
     let kept = Arc::clone(&storage) as _;
     let agents = Agents::new(config, home, engine, supervisor, kept, events.clone());
     let plugins = PluginFolder::open(plugins, agents.clone())?;
     plugins.load().await;
-    let pushes = Pushes::new(Arc::clone(&storage) as _);
-    let tasks = Tasks::new(storage, events.clone());
+    let tasks = Tasks::new(Arc::clone(&storage) as _, events.clone());
+    let sender = Sender::new(push.rules(), None)?;
+    let pushes = Pushes::new(storage, tasks.clone(), sender, push.give_up());
     Ok((Hub::new(agents, plugins, contexts, tasks, pushes, events), dir))
 }

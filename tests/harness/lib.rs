@@ -2,10 +2,11 @@
 
 mod client;
 mod hub;
-mod model_server;
 mod processes;
+mod receiver;
 
+pub use a2a_hub_model_server::{ModelServer, Seen};
 pub use client::{Client, RpcError, Updates, message_to};
 pub use hub::{HubBuilder, TestHub, hub_binary, test_guests};
-pub use model_server::{ModelServer, Seen};
-pub use processes::{descendants, processes_with_marker, resident_bytes};
+pub use processes::{descendants, processes_of_task, processes_with_marker, resident_bytes};
+pub use receiver::{Notification, Receiver};

@@ -5,7 +5,15 @@ use std::{collections::HashMap, fs, path::Path};
 /// The processes that a hub with this data directory started, and whatever they started, as long as they did not
 /// clear their environment.
 pub fn processes_with_marker(data_dir: &Path) -> Vec<u32> {
-    let marker = format!("A2A_HUB_DATA={}", data_dir.display());
+    marked_with(&format!("A2A_HUB_DATA={}", data_dir.display()))
+}
+
+/// Those of one task only: a hub also runs programs to see how its agents are.
+pub fn processes_of_task(task: &str) -> Vec<u32> {
+    marked_with(&format!("A2A_HUB_OWNER={task}"))
+}
+
+fn marked_with(marker: &str) -> Vec<u32> {
     let marked = |pid: &u32| {
         fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
             environ.split(|&byte| byte == 0).any(|entry| entry == marker.as_bytes())

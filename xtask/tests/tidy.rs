@@ -16,6 +16,7 @@ const HUB_LAYERS: &[&str] = &[
     "shutdown",
     "storage",
     "process",
+    "outbound",
     "auth",
     "audit",
     "agents",
@@ -29,6 +30,9 @@ const HUB_LAYERS: &[&str] = &[
     "cli",
 ];
 
+/// What transports know by way of the hub only.
+const BEHIND_THE_HUB: &[&str] = &["agents", "contexts", "process", "storage", "tasks"];
+
 /// What a crate may never depend on, for it is what the crate was split off to be free of.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/protocol", &["tokio", "axum", "wasmtime", "rusqlite"]),
@@ -40,7 +44,10 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 /// Each kind of knowledge, and the places in the host that have it.
 const ONLY: &[(&str, &[&str])] = &[
     ("axum::", &["host/hub/src/transport"]),
+    ("hyper::", &["host/hub/src/transport"]),
+    ("hyper_util::", &["host/hub/src/transport"]),
     ("rusqlite::", &["host/hub/src/storage/sqlite.rs", "host/hub/src/storage/sqlite"]),
+    ("hyper_util::", &["host/hub/src/outbound.rs"]),
     ("wasmtime::", &["host/sandbox/src"]),
     ("wasmtime_wasi::", &["host/sandbox/src"]),
     ("bindgen!", &["host/sandbox/src/bindings.rs"]),
@@ -90,6 +97,17 @@ fn hub_modules_use_only_lower_layers() {
                 rank(&there).is_none_or(|there| there <= here),
                 "{path}: `{module}` may not use `{there}`, which is above it"
             );
+        }
+    }
+}
+
+/// What the hub does, it does in `Hub::handle`: a transport that could reach past it would answer in its own way.
+#[test]
+fn transports_reach_the_hub_by_its_one_door() {
+    for (path, text) in sources("host/hub/src/transport") {
+        for there in uses(without_tests(&text)) {
+            let behind = BEHIND_THE_HUB.contains(&there.as_str());
+            assert!(!behind, "{path}: ask `crate::hub` instead of `crate::{there}`");
         }
     }
 }

@@ -8,70 +8,22 @@
 //! Lines and fields that this version does not know are ignored: the dialect grows with every release of the CLI.
 
 use a2a_hub_sdk::Exit;
-use serde::{Deserialize, Serialize};
+use a2a_hub_sdk::cli::{
+    Action, Decision, Driver, End, Job, Question, Session, cut, describe_exit, running,
+};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::permission::Question;
+use crate::{change, permission, prompt};
 
-/// A command or path in a status is cut here: it tells people what goes on, not every detail.
-const STATUS_CHARS: usize = 160;
-
-/// What to do about a line.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    /// Keep this for the next task of the context.
-    Remember(Session),
-    /// A message begins: its text replaces what was streamed before.
-    Restart,
-    /// Text of the message.
-    Delta(String),
-    /// Tell what is being done.
-    Say(String),
-    /// Ask the client, and tell the CLI the answer.
-    Ask(Box<Question>),
-    /// Tell the CLI this line.
-    Send(String),
-    /// The run is over.
-    End(End),
-}
-
-/// How a run of the CLI ended.
-#[derive(Debug, Clone, PartialEq)]
-pub enum End {
-    /// With an answer.
-    Completed {
-        /// The answer.
-        text: String,
-        /// Model, usage and cost.
-        metadata: Map<String, Value>,
-    },
-    /// Without one.
-    Failed {
-        /// Stable, for machines.
-        reason: &'static str,
-        /// The vendor's words.
-        text: String,
-        /// Model, usage and cost.
-        metadata: Map<String, Value>,
-    },
-    /// The CLI or the API does not know who is asking.
-    LoginNeeded(String),
-    /// The session to resume is gone.
-    SessionLost,
-}
-
-/// The CLI's own record of a conversation.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Session {
-    /// Its name; empty before the first run.
-    pub id: String,
-    /// What it cost so far. The CLI tells the sum over all runs, a client wants to know about this one.
-    pub cost_usd: f64,
-}
+/// The counter of what a session cost, in dollars.
+const COST: &str = "cost_usd";
 
 /// The state of one run.
 #[derive(Debug, Default)]
-pub struct Driver {
+pub struct Claude {
+    /// The first line that the CLI is told.
+    prompt: String,
     session: Session,
     /// The session's name in this run, known from `init`, kept once the model has answered.
     running: String,
@@ -96,6 +48,9 @@ enum Line {
         message: Message,
         parent_tool_use_id: Option<String>,
         error: Option<String>,
+    },
+    User {
+        tool_use_result: Option<Value>,
     },
     ControlRequest {
         request_id: String,
@@ -186,14 +141,20 @@ struct Terminal {
     usage: Option<Value>,
 }
 
-impl Driver {
-    /// The driver of a run that resumes a session, or of a first run.
-    pub fn new(session: Option<Session>) -> Self {
-        Self { session: session.unwrap_or_default(), ..Self::default() }
+impl Claude {
+    /// The driver of a job.
+    pub fn new(job: &Job) -> Self {
+        let session = job.session.clone().unwrap_or_default();
+        Self { prompt: prompt::line(job), session, ..Self::default() }
+    }
+}
+
+impl Driver for Claude {
+    fn begin(&mut self) -> Vec<Action> {
+        vec![Action::Send(std::mem::take(&mut self.prompt))]
     }
 
-    /// Takes a line of standard output.
-    pub fn line(&mut self, line: &str) -> Vec<Action> {
+    fn line(&mut self, line: &str) -> Vec<Action> {
         match serde_json::from_str(line) {
             Ok(Line::System(system)) => self.system(system),
             Ok(Line::StreamEvent { event, parent_tool_use_id: None }) => self.stream(event),
@@ -201,7 +162,16 @@ impl Driver {
                 self.login_failed |= error.as_deref() == Some("authentication_failed");
                 self.message(message, parent_tool_use_id.is_some())
             }
-            Ok(Line::ControlRequest { request_id, request }) => self.request(request_id, request),
+            Ok(Line::User { tool_use_result }) => {
+                let change = tool_use_result.as_ref().and_then(change::told);
+                change.map(Action::Changed).into_iter().collect()
+            }
+            Ok(Line::ControlRequest { request_id, request }) => {
+                match permission::question(&request_id, request, self.directory.clone()) {
+                    Ok(question) => vec![Action::Ask(Box::new(question))],
+                    Err(refusal) => vec![Action::Send(refusal)],
+                }
+            }
             Ok(Line::Result(terminal)) => self.result(&terminal),
             Ok(Line::StreamEvent { .. } | Line::Unknown) => Vec::new(),
             // The CLI waits for the next prompt now, and would wait for ever.
@@ -218,8 +188,11 @@ impl Driver {
         }
     }
 
-    /// The CLI ended without a result.
-    pub fn ended(&self, exit: &Exit) -> End {
+    fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
+        vec![Action::Send(permission::answer(question, decision))]
+    }
+
+    fn ended(&self, exit: &Exit) -> End {
         let words = if exit.stderr.is_empty() { &self.noise } else { &exit.stderr };
         if is_lost_session(words) {
             return End::SessionLost;
@@ -227,10 +200,12 @@ impl Driver {
         if self.login_failed || is_login_problem(words) {
             return End::LoginNeeded(words.clone());
         }
-        let text = format!("claude ended ({}) before it was done: {words}", describe(exit));
+        let text = format!("claude ended ({}) before it was done: {words}", describe_exit(exit));
         End::failed("broken_stream", text.trim_end_matches([':', ' ']))
     }
+}
 
+impl Claude {
     fn system(&mut self, system: System) -> Vec<Action> {
         match system {
             System::Init { session_id, model, cwd } => {
@@ -264,7 +239,7 @@ impl Driver {
                 let mut actions = vec![Action::Restart];
                 // From the first answer on there is something to resume.
                 if self.session.id != self.running {
-                    self.session = Session { id: self.running.clone(), cost_usd: 0.0 };
+                    self.session = Session::new(&self.running);
                     actions.push(Action::Remember(self.session.clone()));
                 }
                 actions
@@ -295,19 +270,10 @@ impl Driver {
         actions
     }
 
-    fn request(&self, request_id: String, request: Value) -> Vec<Action> {
-        let directory = self.directory.clone();
-        match Question::new(request_id, request, directory) {
-            Ok(question) => vec![Action::Ask(Box::new(question))],
-            Err(refusal) => vec![Action::Send(refusal)],
-        }
-    }
-
     fn result(&mut self, terminal: &Terminal) -> Vec<Action> {
         let mut actions = Vec::new();
         let metadata = self.metadata(terminal);
-        if let (Some(cost_usd), false) = (terminal.total_cost_usd, self.session.id.is_empty()) {
-            self.session.cost_usd = cost_usd;
+        if !self.session.id.is_empty() {
             actions.push(Action::Remember(self.session.clone()));
         }
         let said = terminal.result.clone().or_else(|| terminal.errors.first().cloned());
@@ -328,28 +294,19 @@ impl Driver {
         actions
     }
 
-    fn metadata(&self, terminal: &Terminal) -> Map<String, Value> {
-        let cost = terminal.total_cost_usd.map(|total| {
-            let before = if self.session.id == self.running { self.session.cost_usd } else { 0.0 };
-            (total - before).max(0.0)
-        });
+    /// What this run used up. The CLI tells what its session cost in all.
+    fn metadata(&mut self, terminal: &Terminal) -> Map<String, Value> {
+        let cost = terminal.total_cost_usd.map(|total| self.session.grown(COST, total));
         let all = [
             ("model", json!(self.model)),
             ("usage", terminal.usage.as_ref().map_or(Value::Null, tokens)),
-            ("cost_usd", json!(cost)),
+            (COST, json!(cost)),
             ("turns", json!(terminal.num_turns)),
         ];
         all.into_iter()
             .filter(|(_, value)| !value.is_null())
             .map(|(key, value)| (key.to_owned(), value))
             .collect()
-    }
-}
-
-impl End {
-    /// A failure before there was anything to count.
-    pub fn failed(reason: &'static str, text: impl Into<String>) -> Self {
-        Self::Failed { reason, text: text.into(), metadata: Map::new() }
     }
 }
 
@@ -385,31 +342,4 @@ fn tokens(usage: &Value) -> Value {
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect::<Map<_, _>>()
         .into()
-}
-
-/// "running Bash: cargo test".
-fn running(tool: &str, input: &Value) -> String {
-    const TELLING: [&str; 6] = ["command", "file_path", "pattern", "url", "query", "description"];
-    let detail = TELLING.iter().find_map(|key| input[key].as_str());
-    match detail {
-        Some(detail) => cut(&format!("running {tool}: {detail}")),
-        None => format!("running {tool}"),
-    }
-}
-
-/// The first line, as far as a status goes.
-fn cut(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(STATUS_CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None if line.len() < text.trim_end().len() => format!("{line} …"),
-        None => line.to_owned(),
-    }
-}
-
-fn describe(exit: &Exit) -> String {
-    match exit.status {
-        a2a_hub_sdk::ExitStatus::Code(code) => format!("exit code {code}"),
-        a2a_hub_sdk::ExitStatus::Signal(signal) => format!("signal {signal}"),
-    }
 }

@@ -75,7 +75,7 @@ fn the_next_task_of_a_context_resumes_its_session() {
 fn a_lost_session_begins_anew_with_the_history() {
     let host = ScriptedHost::new();
     let ctx = host.context();
-    ctx.remember("session/context-1", &json!({ "id": "gone", "cost_usd": 1.0 })).unwrap();
+    ctx.remember("session/context-1", &json!({ "id": "gone" })).unwrap();
     claude(&host).stdout(include_str!("transcripts/lost_session.jsonl")).exit(1);
     let program = claude(&host).stdout(HELLO);
     let mut task = task("and now?");
@@ -258,7 +258,7 @@ fn what_it_starts_is_in_the_manifest() {
     let manifest = include_str!("../manifest.toml");
     let host = ScriptedHost::new();
     let ctx = host.context();
-    ctx.remember("session/context-1", &json!({ "id": "s", "cost_usd": 0.0 })).unwrap();
+    ctx.remember("session/context-1", &json!({ "id": "s" })).unwrap();
     claude(&host).stdout(HELLO);
     let mut task = task("hello");
     task.metadata = Some(r#"{"model":"m"}"#.into());
@@ -268,9 +268,83 @@ fn what_it_starts_is_in_the_manifest() {
     assert_eq!(free, ["--model", "m", "--resume", "s"]);
     let form: Vec<String> = fixed.iter().map(|arg| format!("\"{arg}\"")).collect();
     let on_one_line = manifest.split_whitespace().collect::<Vec<_>>().join(" ");
-    let form = format!("{}, \"[--model {{}}]\", \"[--resume {{}}]\"", form.join(", "));
+    let optional = r#""[--tools Read,Glob,Grep]", "[--model {}]", "[--resume {}]""#;
+    let form = format!("{}, {optional}", form.join(", "));
     assert!(on_one_line.contains(&form), "{form}");
     for (name, _) in &command.env {
         assert!(manifest.contains(&format!("\"{name}\"")), "{name}");
     }
+}
+
+#[test]
+fn an_agent_that_may_only_read_has_nothing_else() {
+    let host = ScriptedHost::new();
+    host.setting("permissions", "read-only");
+    let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
+    let program = claude(&host).stdout(&before).reads().stdout(&after);
+    host.run::<ClaudeCode>("make it").unwrap();
+    assert_eq!(response(&program)["behavior"], "deny");
+    assert_eq!(host.asked().len(), 0, "whatever the client says");
+    assert!(host.said().iter().any(|said| said.starts_with("denied Bash")), "{:?}", host.said());
+    assert!(host.spawned()[0].args.ends_with(&["--tools".into(), "Read,Glob,Grep".into()]));
+}
+
+#[test]
+fn an_agent_that_may_do_all_asks_nobody() {
+    let host = ScriptedHost::new();
+    host.setting("permissions", "full");
+    let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
+    let program = claude(&host).stdout(&before).reads().stdout(&after);
+    host.run::<ClaudeCode>("make it").unwrap();
+    assert_eq!((response(&program)["behavior"].as_str(), host.asked().len()), (Some("allow"), 0));
+}
+
+#[test]
+fn what_is_allowed_for_the_run_becomes_a_rule_of_the_session() {
+    let host = ScriptedHost::new();
+    let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
+    let program = claude(&host).stdout(&before).reads().stdout(&after);
+    host.answer("always");
+    host.run::<ClaudeCode>("make it").unwrap();
+    let rules = &response(&program)["updatedPermissions"];
+    assert_eq!(rules[0]["type"], "addRules");
+    assert_eq!(rules[0]["destination"], "session");
+}
+
+#[test]
+fn files_come_along_in_the_way_that_fits_them() {
+    let host = ScriptedHost::new();
+    let program = claude(&host).stdout(HELLO);
+    let mut task = task("look");
+    task.message.parts.extend([
+        Part::file("notes \"1\".txt", "text/plain", b"remember".to_vec()),
+        Part::file("shot.png", "image/png", vec![0x89, 0xff]),
+        Part::file("big.log", "text/plain", vec![b'x'; 40_000]),
+    ]);
+    ClaudeCode::run(&host.context(), &task).unwrap();
+    let content = prompt(&program);
+    assert_eq!(content[0]["source"]["data"], "if8=");
+    let text = content[1]["text"].as_str().unwrap();
+    assert_eq!(
+        text,
+        "look\n<file name=\"notes 1.txt\">\nremember\n</file>\n\
+         Attached: /files/1/shot.png\nAttached: /files/2/big.log"
+    );
+    assert_eq!(host.files()[1].1.len(), 40_000);
+}
+
+#[test]
+fn a_changed_file_is_an_artifact() {
+    let host = ScriptedHost::new();
+    let changed = concat!(
+        r#"{"type":"user","message":{"role":"user","content":[]},"tool_use_result":{"type":"create","#,
+        r#""filePath":"/workspace/a","content":"x\n","structuredPatch":[],"originalFile":null}}"#,
+        "\n"
+    );
+    claude(&host).stdout(changed).stdout(HELLO);
+    host.run::<ClaudeCode>("make it").unwrap();
+    assert_eq!(
+        host.artifact("change:/workspace/a").unwrap(),
+        "--- /dev/null\n+++ /workspace/a\n@@ -0,0 +1 @@\n+x\n"
+    );
 }

@@ -1,13 +1,20 @@
 //! The driver on recorded runs of the CLI (2.1.329, against a model that echoes).
 
+use a2a_hub_sdk::cli::{Action, Driver as _, End, Job, Session};
 use a2a_hub_sdk::{Exit, ExitStatus};
-use claude_code::driver::{Action, Driver, End, Session};
+use claude_code::driver::Claude;
 use serde_json::{Value, json};
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 
+/// The session, after it cost so much.
+fn after(dollars: f64) -> Session {
+    let totals = [("cost_usd".to_owned(), dollars)].into();
+    Session { totals, ..Session::new(SESSION) }
+}
+
 fn actions(transcript: &str) -> Vec<Action> {
-    let mut driver = Driver::new(None);
+    let mut driver = Claude::new(&Job::default());
     transcript.lines().flat_map(|line| driver.line(line)).collect()
 }
 
@@ -53,11 +60,11 @@ fn metadata(actions: &[Action]) -> Value {
 #[test]
 fn an_answer_is_streamed_and_then_told_whole() {
     let actions = actions(include_str!("transcripts/hello.jsonl"));
-    let kept = Session { id: SESSION.into(), cost_usd: 0.0 };
+    let kept = Session::new(SESSION);
     assert_eq!(actions[0], Action::Restart);
     assert_eq!(actions[1], Action::Remember(kept.clone()));
     assert_eq!(actions[2..5], ["ECHO: ", "hello ", "there"].map(|text| Action::Delta(text.into())));
-    assert_eq!(actions[5], Action::Remember(Session { cost_usd: 0.063856, ..kept }));
+    assert_eq!(actions[5], Action::Remember(after(0.063856)));
     assert!(matches!(end(&actions), End::Completed { text, .. } if text == "ECHO: hello there"));
     assert_eq!(actions.len(), 7);
     assert_eq!(
@@ -78,13 +85,12 @@ fn an_answer_is_streamed_and_then_told_whole() {
 
 #[test]
 fn a_resumed_session_tells_what_this_run_cost() {
-    let before = Session { id: SESSION.into(), cost_usd: 0.062 };
-    let mut driver = Driver::new(Some(before));
+    let mut driver = Claude::new(&Job { session: Some(after(0.062)), ..Job::default() });
     let transcript = include_str!("transcripts/resumed.jsonl");
     let actions: Vec<_> = transcript.lines().flat_map(|line| driver.line(line)).collect();
     let cost = metadata(&actions)["cost_usd"].as_f64().unwrap();
     assert!((cost - 0.062232).abs() < 1e-9, "{cost}");
-    let total = Action::Remember(Session { id: SESSION.into(), cost_usd: 0.124232 });
+    let total = Action::Remember(after(0.124232));
     assert_eq!(actions[actions.len() - 2], total);
 }
 
@@ -97,7 +103,7 @@ fn a_tool_is_asked_for_and_what_was_said_before_is_a_status() {
     );
     let asked = actions.iter().find(|action| matches!(action, Action::Ask(_)));
     let Some(Action::Ask(question)) = asked else { panic!("no question: {actions:?}") };
-    let prompt = question.prompt();
+    let prompt = question.prompt("Claude Code");
     assert_eq!(
         prompt.text(),
         "Claude Code wants to use Bash in /workspace:\ntouch /workspace/made && echo done\n\
@@ -112,7 +118,7 @@ fn a_tool_is_asked_for_and_what_was_said_before_is_a_status() {
                 "description": "mock: run a command",
             },
             "directory": "/workspace",
-            "choices": ["allow", "deny"],
+            "choices": ["allow", "allow-session", "deny"],
         })
     );
     assert!(streamed(&actions).starts_with("ECHO: do"), "the last message only");
@@ -139,7 +145,7 @@ fn who_is_not_logged_in_is_told_so() {
     assert_eq!(end(&not_logged_in), &End::LoginNeeded(text.into()));
 
     // The second refusal ends it, long before the last.
-    let mut driver = Driver::new(None);
+    let mut driver = Claude::new(&Job::default());
     let mut lines = include_str!("transcripts/login_refused.jsonl").lines();
     let mut next = || driver.line(lines.next().unwrap());
     assert_eq!((next(), next()), (vec![], vec![]));
@@ -169,12 +175,12 @@ fn a_lost_session_is_known_by_its_result_or_by_standard_error() {
 
     let stderr = "No conversation found with session ID: x".into();
     let exit = Exit { status: ExitStatus::Code(1), stderr };
-    assert_eq!(Driver::new(None).ended(&exit), End::SessionLost);
+    assert_eq!(Claude::new(&Job::default()).ended(&exit), End::SessionLost);
 }
 
 #[test]
 fn an_end_without_result_is_a_failure_whatever_the_code() {
-    let mut driver = Driver::new(None);
+    let mut driver = Claude::new(&Job::default());
     let transcript = include_str!("transcripts/hello.jsonl");
     transcript.lines().take(5).for_each(|line| drop(driver.line(line)));
     let exit = Exit { status: ExitStatus::Code(0), stderr: String::new() };
@@ -187,7 +193,7 @@ fn an_end_without_result_is_a_failure_whatever_the_code() {
 
 #[test]
 fn what_it_does_not_know_it_ignores_unless_somebody_waits_for_it() {
-    let mut driver = Driver::new(None);
+    let mut driver = Claude::new(&Job::default());
     for line in [
         "",
         "{",
@@ -213,7 +219,7 @@ fn what_it_does_not_know_it_ignores_unless_somebody_waits_for_it() {
 
 #[test]
 fn a_subagent_is_seen_at_work_but_not_heard() {
-    let mut driver = Driver::new(None);
+    let mut driver = Claude::new(&Job::default());
     let actions = driver.line(
         r#"{"type":"assistant","parent_tool_use_id":"toolu_1","message":{"content":[
             {"type":"text","text":"hm"},{"type":"tool_use","name":"Read","input":{"file_path":"a.rs"}}]}}"#,

@@ -45,7 +45,12 @@ impl Outcome {
             S::Failed => reason
                 .is_some_and(|reason| AGENT_FAULTS.contains(&reason))
                 .then_some(Self::Failure(Source::Task)),
-            S::Canceled | S::Submitted | S::Working | S::InputRequired | S::AuthRequired => None,
+            S::Canceled
+            | S::Submitted
+            | S::Working
+            | S::InputRequired
+            | S::AuthRequired
+            | S::Unknown => None,
         }
     }
 

@@ -14,8 +14,25 @@ pub struct Ask {
     pub process: BTreeMap<String, ProgramAsk>,
     /// The memory it would keep.
     pub memory: Option<MemoryAsk>,
+    /// The files it would hand to its programs.
+    pub files: Option<FilesAsk>,
+    /// What it would do with other agents.
+    pub delegate: DelegateAsk,
     /// Whether it takes a task up again that was cut off at work, when it hears the next message.
     pub resume: bool,
+    /// How its programs are pointed at a model that is not there, to see whether they get on.
+    pub trial: Option<Trial>,
+}
+
+/// How a component's programs are pointed at the loopback model of `a2a-hub doctor --trial`. In the values, `{model}`
+/// stands for its URL, such as `http://127.0.0.1:40000`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Trial {
+    /// Variables of the hub's environment, of those that the component's programs are passed.
+    pub env: BTreeMap<String, String>,
+    /// Files, by their paths below the home directory.
+    pub files: BTreeMap<String, String>,
 }
 
 /// What a component would do with one program.
@@ -24,7 +41,8 @@ pub struct Ask {
 pub struct ProgramAsk {
     /// The forms of its arguments: see [`form_allows`].
     pub args: Vec<Vec<String>>,
-    /// Variables of the hub's environment that the program needs. The guest never sees their values.
+    /// Variables of the hub's environment that the program needs, in the words of [`passes`]. The guest never sees their
+    /// values.
     pub pass: BTreeSet<String>,
     /// Variables that the guest would set itself.
     pub set: BTreeSet<String>,
@@ -38,6 +56,22 @@ pub struct MemoryAsk {
     pub max_bytes: u64,
 }
 
+/// How much a component would write into files for its programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilesAsk {
+    /// All files of one task together, in bytes.
+    pub max_bytes: u64,
+}
+
+/// What a component would do with other agents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DelegateAsk {
+    /// Know which there are.
+    pub agents: bool,
+}
+
 /// What the operator allows an agent, as the configuration says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -46,6 +80,10 @@ pub struct Grant {
     pub process: BTreeMap<String, ProgramGrant>,
     /// Whether it may remember values, up to what it asks for.
     pub memory: bool,
+    /// Whether it may write files for its programs, up to what it asks for.
+    pub files: bool,
+    /// The agents it may call, by name; `*` is every other one.
+    pub delegate: BTreeSet<String>,
 }
 
 /// What the operator allows an agent to do with one program. What is left out is as the agent asks.
@@ -56,7 +94,7 @@ pub struct ProgramGrant {
     pub path: Option<String>,
     /// Only these forms of arguments.
     pub args: Option<Vec<Vec<String>>>,
-    /// Only these variables of the hub's environment.
+    /// Only these variables of the hub's environment, in the same words.
     pub pass: Option<BTreeSet<String>>,
     /// How many may run at once.
     pub max_running: Option<usize>,
@@ -66,11 +104,15 @@ pub struct ProgramGrant {
 /// enough that a runaway agent does not take the machine.
 pub const DEFAULT_MAX_RUNNING: usize = 16;
 
+/// What stands for every other agent in a grant.
+const EVERY_AGENT: &str = "*";
+
 impl Grant {
     /// Everything that `ask` asks for: what the hub grants the agents it brings along.
     pub fn everything(ask: &Ask) -> Self {
         let process = ask.process.keys().map(|name| (name.clone(), ProgramGrant::default()));
-        Self { process: process.collect(), memory: true }
+        let delegate = BTreeSet::from([EVERY_AGENT.to_owned()]);
+        Self { process: process.collect(), memory: true, files: true, delegate }
     }
 }
 
@@ -81,6 +123,10 @@ pub struct Held {
     pub programs: BTreeMap<String, HeldProgram>,
     /// Bytes it may remember; none if it may not.
     pub memory_bytes: Option<u64>,
+    /// Bytes it may write into files for its programs; none if it may not.
+    pub files_bytes: Option<u64>,
+    /// The agents it may call, in the words of the grant.
+    pub agents: BTreeSet<String>,
     /// Programs it asks for and was not granted, so that the operator can be told.
     pub refused: BTreeSet<String>,
 }
@@ -92,7 +138,7 @@ pub struct HeldProgram {
     pub path: Option<String>,
     /// Forms of arguments, each list of which must have one that fits.
     pub forms: Vec<Vec<Vec<String>>>,
-    /// Variables passed on from the hub's environment.
+    /// Variables passed on from the hub's environment, in the words of [`passes`].
     pub pass: BTreeSet<String>,
     /// Variables the guest may set.
     pub set: BTreeSet<String>,
@@ -104,6 +150,8 @@ pub struct HeldProgram {
 pub fn overlap(ask: &Ask, grant: &Grant) -> Held {
     let mut held = Held {
         memory_bytes: ask.memory.filter(|_| grant.memory).map(|ask| ask.max_bytes),
+        files_bytes: ask.files.filter(|_| grant.files).map(|ask| ask.max_bytes),
+        agents: if ask.delegate.agents { grant.delegate.clone() } else { BTreeSet::new() },
         ..Held::default()
     };
     for (name, asked) in &ask.process {
@@ -112,7 +160,7 @@ pub fn overlap(ask: &Ask, grant: &Grant) -> Held {
             continue;
         };
         let pass = match &granted.pass {
-            Some(only) => asked.pass.intersection(only).cloned().collect(),
+            Some(only) => in_both(&asked.pass, only),
             None => asked.pass.clone(),
         };
         let forms = [Some(asked.args.clone()), granted.args.clone()];
@@ -126,6 +174,23 @@ pub fn overlap(ask: &Ask, grant: &Grant) -> Held {
         held.programs.insert(name.clone(), program);
     }
     held
+}
+
+/// Whether a word of `pass` names a variable: `HOME` names itself, `VIBE_*` all that begin with `VIBE_`. A bare `*` names
+/// none of any use, for nobody knows what it would pass on.
+pub fn passes(word: &str, variable: &str) -> bool {
+    let prefix = word.strip_suffix('*').filter(|prefix| !prefix.is_empty());
+    word == variable || prefix.is_some_and(|prefix| variable.starts_with(prefix))
+}
+
+/// Words for the variables that both sides name. Of two words that name one in common, one says no more than the other.
+fn in_both(asked: &BTreeSet<String>, granted: &BTreeSet<String>) -> BTreeSet<String> {
+    let pairs = asked.iter().flat_map(|asked| granted.iter().map(move |granted| (asked, granted)));
+    let narrower = pairs.filter_map(|(asked, granted)| {
+        let less = passes(asked, granted).then_some(granted);
+        less.or_else(|| passes(granted, asked).then_some(asked))
+    });
+    narrower.cloned().collect()
 }
 
 /// Why a command may not be run.
@@ -170,6 +235,24 @@ pub enum Refusal {
 }
 
 impl Held {
+    /// Says where programs are that the grant does not place, and what all of them are passed besides.
+    pub fn furnish(&mut self, places: &BTreeMap<String, String>, pass: &BTreeSet<String>) {
+        for (name, program) in &mut self.programs {
+            program.path = program.path.take().or_else(|| places.get(name).cloned());
+            program.pass.extend(pass.iter().cloned());
+        }
+    }
+
+    /// Whether it may call the agent of that name.
+    pub fn may_call(&self, agent: &str) -> bool {
+        self.agents.contains(EVERY_AGENT) || self.agents.contains(agent)
+    }
+
+    /// Words for all variables that any of its programs is passed.
+    pub fn passed(&self) -> BTreeSet<String> {
+        self.programs.values().flat_map(|program| program.pass.iter().cloned()).collect()
+    }
+
     /// Whether `agent` may run `program` with these arguments and variables, and what it may do with it.
     pub fn program(
         &self,
@@ -283,6 +366,60 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_prefix_names_variables() {
+        let cases = [
+            ("HOME", "HOME", true),
+            ("HOME", "HOMES", false),
+            ("VIBE_*", "VIBE_HOME", true),
+            ("VIBE_*", "VIBE_", true),
+            ("VIBE_*", "VIB", false),
+            ("*", "HOME", false),
+            ("", "HOME", false),
+        ];
+        for (word, variable, named) in cases {
+            assert_eq!(passes(word, variable), named, "{word} / {variable}");
+        }
+    }
+
+    #[test]
+    fn the_operator_places_and_furnishes_programs() {
+        let ask = git(&["log"]);
+        let mut held = overlap(&ask, &Grant::everything(&ask));
+        let places = [("git", "/venv/bin/git"), ("sh", "/bin/sh")];
+        let places = places.map(|(name, path)| (name.to_owned(), path.to_owned())).into();
+        held.furnish(&places, &BTreeSet::from(["GIT_*".to_owned()]));
+        assert_eq!(held.programs.keys().collect::<Vec<_>>(), ["git"], "a place is no grant");
+        assert_eq!(held.programs["git"].path.as_deref(), Some("/venv/bin/git"));
+        assert_eq!(held.passed(), ["GIT_*".to_owned(), "HOME".to_owned()].into());
+
+        let own = ProgramGrant { path: Some("/usr/bin/git".to_owned()), ..ProgramGrant::default() };
+        let grant = Grant { process: [("git".to_owned(), own)].into(), ..Grant::default() };
+        let mut held = overlap(&ask, &grant);
+        held.furnish(&places, &BTreeSet::new());
+        assert_eq!(held.programs["git"].path.as_deref(), Some("/usr/bin/git"), "the grant decides");
+    }
+
+    #[test]
+    fn agents_are_granted_by_name() {
+        let ask = Ask { delegate: DelegateAsk { agents: true }, ..Ask::default() };
+        let grant = |names: &[&str]| Grant {
+            delegate: names.iter().map(|&name| name.to_owned()).collect(),
+            ..Grant::default()
+        };
+        let cases = [
+            (&ask, grant(&[]), false),
+            (&ask, grant(&["other"]), false),
+            (&ask, grant(&["echo", "other"]), true),
+            (&ask, grant(&["*"]), true),
+            (&ask, Grant::everything(&ask), true),
+            (&Ask::default(), grant(&["*"]), false),
+        ];
+        for (ask, grant, may) in cases {
+            assert_eq!(overlap(ask, &grant).may_call("echo"), may, "{ask:?} {grant:?}");
+        }
+    }
+
     fn git(forms: &[&str]) -> Ask {
         let args = forms.iter().map(|form| words(form)).collect();
         let set = BTreeSet::from(["LC_ALL".to_owned()]);
@@ -316,7 +453,7 @@ mod tests {
             ..ProgramGrant::default()
         };
         let grant =
-            Grant { process: BTreeMap::from([("git".to_owned(), only_log)]), memory: false };
+            Grant { process: BTreeMap::from([("git".to_owned(), only_log)]), ..Grant::default() };
         let held = overlap(&ask, &grant);
         let allowed = |args| held.program("a", "git", &words(args), &[]).is_ok();
         assert!(allowed("log"));
@@ -326,6 +463,17 @@ mod tests {
     }
 
     proptest! {
+        /// A variable is passed on if both sides name it, and only then.
+        #[test]
+        fn both_name_what_is_passed(
+            asked in proptest::collection::btree_set("[AB]{0,3}\\*?", 0..4),
+            granted in proptest::collection::btree_set("[AB]{0,3}\\*?", 0..4),
+            variable in "[AB]{1,4}",
+        ) {
+            let named = |words: &BTreeSet<String>| words.iter().any(|word| passes(word, &variable));
+            prop_assert_eq!(named(&in_both(&asked, &granted)), named(&asked) && named(&granted));
+        }
+
         /// Removing a line from a grant never allows more.
         #[test]
         fn less_granted_is_less_allowed(
@@ -338,7 +486,7 @@ mod tests {
             let with = |forms: &[String]| {
                 let args = Some(forms.iter().map(|form| words(form)).collect());
                 let git = ProgramGrant { args, ..ProgramGrant::default() };
-                overlap(&ask, &Grant { process: BTreeMap::from([("git".to_owned(), git)]), memory: false })
+                overlap(&ask, &Grant { process: BTreeMap::from([("git".to_owned(), git)]), ..Grant::default() })
             };
             let allows = |held: &Held| held.program("a", "git", &words(&args), &[]).is_ok();
             if allows(&with(&granted[1..])) {

@@ -1,8 +1,13 @@
 //! What the hub decides: state machines that take events and the time, and do no I/O.
 
+pub mod address;
 pub mod breaker;
+pub mod delivery;
+pub mod file_name;
 pub mod grant;
 pub mod health;
 pub mod quota;
+pub mod receiver;
 pub mod recovery;
+pub mod redact;
 pub mod task;

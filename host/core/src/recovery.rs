@@ -67,6 +67,8 @@ mod tests {
         input-required: Ask(InputRequired) | Ask(InputRequired) | Fail
         auth-required queued: Ask(AuthRequired) | Ask(AuthRequired) | Fail
         auth-required: Ask(AuthRequired) | Ask(AuthRequired) | Fail
+        unknown queued: Fail | Fail | Fail
+        unknown: Fail | Fail | Fail
         ");
     }
 

@@ -40,11 +40,12 @@ pub fn allows(from: TaskState, to: TaskState) -> bool {
     use TaskState as S;
     match from {
         S::Submitted => matches!(to, S::Working | S::Rejected | S::Failed | S::Canceled),
-        S::Working => to != S::Submitted,
+        S::Working => !matches!(to, S::Submitted | S::Unknown),
         S::InputRequired | S::AuthRequired => {
             to == from || matches!(to, S::Working | S::Failed | S::Canceled)
         }
-        S::Completed | S::Failed | S::Canceled | S::Rejected => false,
+        // Whatever is not known to be possible is not.
+        S::Completed | S::Failed | S::Canceled | S::Rejected | S::Unknown => false,
     }
 }
 
@@ -201,7 +202,8 @@ mod tests {
         completed: 
         failed: 
         canceled: 
-        rejected:
+        rejected: 
+        unknown:
         ");
     }
 
@@ -284,13 +286,13 @@ mod tests {
     proptest! {
         /// However events come, a final state is never left, and replaying what was taken gives the same task.
         #[test]
-        fn replay_gives_the_same_task(steps in proptest::collection::vec(0_usize..10, 0..40)) {
+        fn replay_gives_the_same_task(steps in proptest::collection::vec(0_usize..11, 0..40)) {
             let mut live = task(TaskState::Submitted);
             let mut taken = Vec::new();
             for step in steps {
                 let event = match step {
-                    8 => chunk("x", true),
-                    9 => TaskEvent::Input(Message::text(Role::User, "more")),
+                    9 => chunk("x", true),
+                    10 => TaskEvent::Input(Message::text(Role::User, "more")),
                     state => status(TaskState::ALL[state], Some("said")),
                 };
                 let before = live.status.state;

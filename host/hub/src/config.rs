@@ -1,18 +1,32 @@
 //! What the operator set: a file, the environment and the command line, with defaults for what they leave out. The one
 //! place that reads the environment.
 
+// By their paths, for the fuzz target has this module without the hub around it.
+#[path = "config/agent.rs"]
+mod agent;
+#[path = "config/layers.rs"]
 mod layers;
+#[path = "config/names.rs"]
 mod names;
+mod push;
 
+pub use agent::{Permissions, SettingText};
 pub use layers::{Flag, Origin, Settings};
+pub use push::Push;
 
-use a2a_hub_core::{breaker, grant::Grant, quota};
+use a2a_hub_core::{
+    breaker,
+    grant::{self, Grant},
+    quota,
+};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::Limits;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env, fs, io,
+    env,
+    ffi::OsString,
+    fs, io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
@@ -42,6 +56,8 @@ pub struct Config {
     pub workspaces: Vec<PathBuf>,
     /// Settings of single agents.
     pub agents: BTreeMap<AgentId, AgentConfig>,
+    /// How long clients may keep the hub waiting.
+    pub clients: Clients,
     /// The URL that others reach this hub by, such as that of a proxy: cards tell it.
     pub public_url: Option<String>,
     /// The agent that a message is for which names none.
@@ -60,6 +76,8 @@ pub struct Config {
     pub contexts: Contexts,
     /// How long tasks are kept.
     pub retention: Retention,
+    /// How the news of tasks are sent to where their clients want them.
+    pub push: Push,
 }
 
 /// How long conversations are kept.
@@ -125,6 +143,28 @@ impl Http {
     /// The address and the port.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.host, self.port)
+    }
+}
+
+/// How long clients may keep the hub waiting.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Clients {
+    /// How long one may take to send what it began, and leave what there is for it, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Default for Clients {
+    /// Clients are on this machine: one that does nothing for half a minute is stuck.
+    fn default() -> Self {
+        Self { timeout_ms: 30_000 }
+    }
+}
+
+impl Clients {
+    /// How long.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
     }
 }
 
@@ -234,8 +274,21 @@ pub struct AgentConfig {
     pub enabled: bool,
     /// What it may do. Agents that come with the hub get what they ask for unless this is said; plugins get nothing.
     pub grant: Option<Grant>,
+    /// Where its programs are that the hub does not find on its `PATH`, by the names that the manifest uses.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub programs: BTreeMap<String, String>,
+    /// Variables that all its programs are passed besides those that the manifest asks for, in the same words.
+    pub env: BTreeSet<String>,
     /// Directories it may work in, instead of the hub's `workspaces`.
     pub workspaces: Option<Vec<PathBuf>>,
+    /// What the program behind it may do without asking.
+    pub permissions: Permissions,
+    /// How long its question for leave waits before it counts as denied, in milliseconds. An hour unless said: then a
+    /// person who is there has seen it, and what waits holds a program.
+    pub approval_timeout_ms: u64,
+    /// What only the agent itself understands.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, SettingText>,
     /// What it may use up.
     pub limits: LimitsConfig,
     /// How long a task may take, in milliseconds.
@@ -257,7 +310,12 @@ impl Default for AgentConfig {
         Self {
             enabled: true,
             grant: None,
+            programs: BTreeMap::new(),
+            env: BTreeSet::new(),
             workspaces: None,
+            permissions: Permissions::default(),
+            approval_timeout_ms: 60 * 60 * 1000,
+            settings: BTreeMap::new(),
             limits: LimitsConfig::default(),
             timeout_ms: None,
             answer_timeout_ms: None,
@@ -393,6 +451,36 @@ pub enum ConfigError {
     /// An agent could never run.
     #[error("run no task of `{0}`: set its `max_running` to 1 or more, or its `enabled` to false")]
     Idle(AgentId),
+    /// An agent's setting cannot be called that.
+    #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
+    Setting {
+        /// The agent.
+        agent: AgentId,
+        /// The name.
+        name: String,
+        /// What to do instead.
+        way_out: String,
+    },
+    /// Where a program is depends on where somebody stands.
+    #[error("run `{path}` as `agents.{agent}.programs.{name}` says: give it an absolute path")]
+    Relative {
+        /// The agent.
+        agent: AgentId,
+        /// The program's name.
+        name: String,
+        /// Where it was said to be.
+        path: String,
+    },
+    /// A word names no variable.
+    #[error(
+        "pass on `{word}` as `agents.{agent}.env` says: name a variable, or several by how they begin, such as `VIBE_*`"
+    )]
+    Variable {
+        /// The agent.
+        agent: AgentId,
+        /// The word.
+        word: String,
+    },
     /// A memory limit is larger than the pool's slots.
     #[error("give `{agent}` {mb} MiB of memory: an agent can have at most {max} MiB")]
     Memory {
@@ -416,10 +504,12 @@ impl Config {
             return Err(ConfigError::Open(self.http.host));
         }
         for (name, value, max) in [
+            ("clients.timeout_ms", self.clients.timeout_ms, DAY_MS),
             ("health.interval_ms", self.health.interval_ms, DAY_MS),
             ("breaker.failures", self.breaker.failures.into(), u32::MAX.into()),
             ("breaker.pause_ms", self.breaker.pause_ms, DAY_MS),
             ("breaker.max_pause_ms", self.breaker.max_pause_ms, DAY_MS),
+            ("push.give_up_ms", self.push.give_up_ms, 30 * DAY_MS),
         ] {
             if !(1..=max).contains(&value) {
                 return Err(ConfigError::Range { name, value, max });
@@ -435,6 +525,8 @@ impl Config {
         }
         let max = a2a_hub_sandbox::engine::MAX_MEMORY >> 20;
         for (agent, config) in &self.agents {
+            config.check_settings(agent)?;
+            config.check_programs(agent)?;
             if config.max_running == Some(0) {
                 return Err(ConfigError::Idle(agent.clone()));
             }
@@ -478,10 +570,13 @@ pub fn is_colourless() -> bool {
     is_set("NO_COLOR") || env::var_os("TERM").is_none_or(|term| term == "dumb")
 }
 
-/// The hub's own environment, read when a program is started: only what a grant passes on leaves it.
-#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
-pub fn environment(names: &BTreeSet<String>) -> Vec<(String, String)> {
-    names.iter().filter_map(|name| Some((name.clone(), env::var(name).ok()?))).collect()
+/// The hub's own environment, read when a program is started: only what a grant passes on leaves it, as its `words` say.
+pub fn environment(words: &BTreeSet<String>) -> Vec<(String, String)> {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let passed = |name: &str| words.iter().any(|word| grant::passes(word, name));
+    env::vars_os().filter_map(text).filter(|(name, _)| passed(name)).collect()
 }
 
 /// Where `name` is on the hub's `PATH`, as an absolute path.

@@ -3,7 +3,7 @@
 use crate::{
     agents::{RegistryError, Unavailable},
     contexts::ForgetError,
-    push::PushError,
+    push::{PushError, ReceiverError},
     storage::StorageError,
     tasks::{self, SubmitError},
 };
@@ -65,8 +65,14 @@ pub fn from_push(why: &PushError) -> A2aError {
             .with(json!({ "taskId": task, "pushNotificationConfigId": id })),
         PushError::TooMany(task) => A2aError::new(ErrorKind::UnsupportedOperation, why.to_string())
             .with(json!({ "taskId": task })),
+        PushError::Receiver(why) => from_receiver(why),
         PushError::Storage(why) => from_storage(why),
     }
+}
+
+/// What a client is told that would have news sent where none may be.
+pub fn from_receiver(why: &ReceiverError) -> A2aError {
+    A2aError::invalid("pushNotificationConfig.url", why)
 }
 
 /// What a client is told whose conversation was not forgotten.

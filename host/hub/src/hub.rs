@@ -7,9 +7,12 @@ pub use official::Visit;
 use crate::{
     agents::{Agent, Agents, PluginFolder},
     contexts::Contexts,
-    error::{from_forget, from_push, from_registry, from_storage, from_submit, unavailable},
+    error::{
+        from_forget, from_push, from_receiver, from_registry, from_storage, from_submit,
+        unavailable,
+    },
     events::{self, Events},
-    push::Pushes,
+    push::{Admitted, Pushes},
     tasks::{NewTask, Subscription, Tasks},
     telemetry,
 };
@@ -23,7 +26,6 @@ use a2a_hub_protocol::{
     operation::{
         AgentBrief, Answer, CardOf, HealthStatus, HubStatus, Operation, SendMessage, Wait,
     },
-    push::OfferedPush,
     task::{Task, TaskState},
 };
 use serde_json::{Map, json};
@@ -122,6 +124,7 @@ impl Hub {
             }
             Operation::SetPushConfig { task, push } => {
                 let sent = self.tasks.get(&task).await?.seq;
+                let push = self.pushes.admit(push).await.map_err(|why| from_receiver(&why))?;
                 let set = self.pushes.set(task, push, sent).await;
                 Answer::PushConfig(Box::new(set.map_err(|why| from_push(&why))?))
             }
@@ -139,6 +142,15 @@ impl Hub {
                 self.tasks.get(&task).await?;
                 self.pushes.delete(&task, &id).await.map_err(|why| from_storage(&why))?;
                 Answer::PushConfigDeleted
+            }
+            Operation::ListDeliveries { dead_only, limit } => {
+                let found = self.pushes.deliveries(dead_only, limit).await;
+                Answer::Deliveries(found.map_err(|why| from_storage(&why))?)
+            }
+            Operation::RetryDeliveries { task } => {
+                self.tasks.get(&task).await?;
+                let retried = self.pushes.retry(&task).await;
+                Answer::Deliveries(retried.map_err(|why| from_storage(&why))?)
             }
             Operation::ListTasks(query) => {
                 let artifacts = query.include_artifacts;
@@ -242,6 +254,10 @@ impl Hub {
         if message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`"));
         }
+        let push = match push {
+            Some(push) => Some(self.pushes.admit(push).await.map_err(|why| from_receiver(&why))?),
+            None => None,
+        };
         if let Some(task) = message.task_id.clone() {
             return self.pushing(push, self.tasks.answer(&task, message).await?).await;
         }
@@ -252,9 +268,7 @@ impl Hub {
         }
         let agent = self.agent(agent)?;
         agent.admit().map_err(|why| unavailable(&why))?;
-        let timeout = agent.config.timeout();
-        let patience = timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout));
-        let new = NewTask { agent, message, working_directory, patience, live };
+        let new = NewTask { agent, message, working_directory, timeout_ms, live };
         let heard = self.tasks.submit(new).await.map_err(|why| from_submit(&why))?;
         self.pushing(push, heard).await
     }
@@ -262,7 +276,7 @@ impl Hub {
     /// Has what is heard sent somewhere too, if the client said so with its message.
     async fn pushing(
         &self,
-        push: Option<OfferedPush>,
+        push: Option<Admitted>,
         heard: Subscription,
     ) -> Result<Subscription, A2aError> {
         if let Some(push) = push {

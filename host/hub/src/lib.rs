@@ -8,6 +8,7 @@ pub mod telemetry;
 pub mod events;
 
 pub mod auth;
+pub mod outbound;
 pub mod process;
 pub mod storage;
 

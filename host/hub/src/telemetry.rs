@@ -72,6 +72,13 @@ pub fn timestamp_before(age: Duration) -> String {
     format!("{then:.3}")
 }
 
+/// How long ago a time was that is written like [`timestamp`]; nothing if it is yet to come, or is none.
+pub fn age(time: &str) -> Duration {
+    let since =
+        time.parse().map(|then: jiff::Timestamp| then.duration_until(jiff::Timestamp::now()));
+    since.ok().and_then(|since| since.try_into().ok()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

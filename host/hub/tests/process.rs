@@ -8,7 +8,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::{Duration, Instant};
-use std::{fs, path::Path, process::Stdio};
+use std::{fs, path::Path, process::Stdio, sync::Arc};
 
 use a2a_hub::process::{Child, Exit, Launch, MAX_CHUNK, MIND, Output, SpawnError, Supervisor};
 use rustix::process::{Pid, Signal, kill_process};
@@ -391,12 +391,13 @@ async fn who_heeds_the_request_is_not_kept_waiting() {
 #[tokio::test]
 async fn a_dropped_child_ends_and_so_does_a_dropped_start() {
     let hub = Fixture::new();
-    let mut child = hub.sh(STUBBORN).await;
+    let (held, launch) = (Arc::new(()), hub.launch("/bin/sh", &["-c", STUBBORN]));
+    let mut child = hub.supervisor.spawn_holding(launch, Arc::clone(&held)).await.unwrap();
     read_to(&mut child, "ready\n").await;
-    assert_eq!(hub.supervisor.running(), 1);
     drop(child);
+    assert_eq!((hub.supervisor.running(), Arc::strong_count(&held)), (1, 2));
     timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
-    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+    assert_eq!((hub.alive().len(), Arc::strong_count(&held)), (0, 1), "{:#?}", hub.alive());
 
     for micros in [0, 200, 1_000, 3_000] {
         let start = hub.supervisor.spawn(hub.launch("/bin/sleep", &["1000"]));

@@ -9,6 +9,7 @@ use crate::{
     limits,
     members::{object, some_list},
     message::{Content, Message, Metadata, Part, Role, base64_bytes},
+    operation::ListedTask,
     task::{Artifact, Task, TaskStatus},
 };
 use schemars::JsonSchema;
@@ -124,11 +125,14 @@ pub fn write_task(task: &Task, history_length: Option<usize>) -> Value {
     ])
 }
 
-/// A task in a list, with or without what its agent made.
-pub fn write_listed(task: &Task, artifacts: bool) -> Value {
+/// A task in a list, with its agent, and with or without what that made.
+pub fn write_listed(ListedTask { agent, task }: &ListedTask, artifacts: bool) -> Value {
     let mut written = write_task(task, None);
-    if let (Value::Object(written), false) = (&mut written, artifacts) {
-        written.remove("artifacts");
+    if let Value::Object(written) = &mut written {
+        written.insert("agentId".to_owned(), json!(agent));
+        if !artifacts {
+            written.remove("artifacts");
+        }
     }
     written
 }

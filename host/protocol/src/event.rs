@@ -31,6 +31,9 @@ pub struct Created {
     pub agent: AgentId,
     /// The task as it stood then, with the client's message as its history.
     pub task: Task,
+    /// How long it may take, in milliseconds, if its client said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
 }
 
 /// A task's new status.

@@ -207,7 +207,7 @@ mod tests {
         `historyLength`: invalid value: integer `-1`, expected usize
         `limit`: must be 1 to 1000
         `limit`: invalid value: integer `-1`, expected usize
-        `state`: no task is ever `done`; there are submitted, working, input-required, auth-required, completed, failed, canceled, rejected
+        `state`: no task is ever `done`; there are submitted, working, input-required, auth-required, completed, failed, canceled, rejected, unknown
         `contextId`: must be 1 to 128 bytes long
         `limit`: must be 1 to 1000
         `params`: missing field `contextId`

@@ -52,6 +52,11 @@ impl Lines {
         }
     }
 
+    /// Whether a line has begun that is not whole yet. True only once [`Lines::next_line`] has none left.
+    pub fn is_within(&self) -> bool {
+        self.skips || !self.bytes.is_empty()
+    }
+
     /// No line ends in what there is: keeps it, or lets go of it if it is too long already.
     fn wait(&mut self) -> Option<Result<Vec<u8>, TooLong>> {
         self.seen = self.bytes.len();

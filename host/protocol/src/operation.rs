@@ -5,7 +5,7 @@ use crate::{
     error::A2aError,
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::{Message, Metadata},
-    push::{OfferedPush, PushConfig},
+    push::{Delivery, OfferedPush, PushConfig},
     task::{Task, TaskState},
 };
 use schemars::JsonSchema;
@@ -64,6 +64,18 @@ pub enum Operation {
         task: TaskId,
         /// Which of its configs.
         id: PushConfigId,
+    },
+    /// Show how the news of tasks get to where they are sent, if that is not over.
+    ListDeliveries {
+        /// Only what was given up.
+        dead_only: bool,
+        /// At most so many.
+        limit: usize,
+    },
+    /// Try again to send the news of a task that were given up.
+    RetryDeliveries {
+        /// The task.
+        task: TaskId,
     },
     /// Show the tasks that match, newest first.
     ListTasks(TaskQuery),
@@ -269,6 +281,15 @@ impl SendMessage {
     }
 }
 
+/// A task in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedTask {
+    /// Who does it.
+    pub agent: AgentId,
+    /// The task.
+    pub task: Task,
+}
+
 /// The answer to an operation that does not stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
@@ -279,7 +300,7 @@ pub enum Answer {
     /// Tasks.
     Tasks {
         /// Each of them.
-        tasks: Vec<Task>,
+        tasks: Vec<ListedTask>,
         /// Whether they are shown with what the agents made.
         artifacts: bool,
     },
@@ -289,6 +310,8 @@ pub enum Answer {
     PushConfigs(Vec<PushConfig>),
     /// They are not sent there any more.
     PushConfigDeleted,
+    /// How news get to where they are sent.
+    Deliveries(Vec<Delivery>),
     /// A page of tasks.
     TaskPage {
         /// Each of them.

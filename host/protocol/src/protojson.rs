@@ -53,6 +53,7 @@ impl Proto {
             (TaskState::InputRequired, _) => "TASK_STATE_INPUT_REQUIRED",
             (TaskState::Rejected, _) => "TASK_STATE_REJECTED",
             (TaskState::AuthRequired, _) => "TASK_STATE_AUTH_REQUIRED",
+            (TaskState::Unknown, _) => "TASK_STATE_UNSPECIFIED",
         }
     }
 

@@ -102,6 +102,44 @@ pub struct PushConfig {
     pub form: PushForm,
 }
 
+/// How the news of a task get to one place: an element of the answer to `hub/deliveries/list`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Delivery {
+    /// The task.
+    pub task_id: TaskId,
+    /// The config.
+    pub config_id: PushConfigId,
+    /// Where they are sent: the URL's scheme, host and port. The rest may be secret.
+    pub receiver: String,
+    /// The version in whose form they are told.
+    pub version: PushForm,
+    /// How it goes.
+    pub state: DeliveryState,
+    /// How many events of the task were not sent yet.
+    pub waiting: u64,
+    /// How often the first of them was tried.
+    pub attempts: u32,
+    /// When it failed for the first time: RFC 3339 in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<String>,
+    /// How it failed last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// How the news of a task get to one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DeliveryState {
+    /// As they should.
+    Fine,
+    /// They failed, and are tried again.
+    Failing,
+    /// They failed for too long, or are not wanted: nothing is sent until `hub/deliveries/retry`.
+    Dead,
+}
+
 impl OfferedPush {
     /// The same for a task. Without a name of its own it has the task's, so that the next one without takes its place.
     pub fn of(self, task: TaskId) -> PushConfig {

@@ -6,7 +6,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Where a task stands. The first four are live; the last four are final.
+/// Where a task stands. The first four are live, the next four final, and the last is neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TaskState {
     /// Accepted, and waiting for an agent.
@@ -33,11 +33,15 @@ pub enum TaskState {
     /// The agent would not take it.
     #[serde(rename = "TASK_STATE_REJECTED")]
     Rejected,
+    /// Nobody says: `unknown` in A2A 0.3, unspecified in 1.0. Other servers may tell it of their tasks; none of this hub's
+    /// ever comes there.
+    #[serde(rename = "TASK_STATE_UNSPECIFIED")]
+    Unknown,
 }
 
 impl TaskState {
     /// Every state, in the order of the enum.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Submitted,
         Self::Working,
         Self::InputRequired,
@@ -46,12 +50,17 @@ impl TaskState {
         Self::Failed,
         Self::Canceled,
         Self::Rejected,
+        Self::Unknown,
     ];
 
     /// Whether nothing more can happen to the task.
     pub fn is_final(self) -> bool {
         match self {
-            Self::Submitted | Self::Working | Self::InputRequired | Self::AuthRequired => false,
+            Self::Submitted
+            | Self::Working
+            | Self::InputRequired
+            | Self::AuthRequired
+            | Self::Unknown => false,
             Self::Completed | Self::Failed | Self::Canceled | Self::Rejected => true,
         }
     }
@@ -72,6 +81,7 @@ impl TaskState {
             Self::Failed => "failed",
             Self::Canceled => "canceled",
             Self::Rejected => "rejected",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -135,4 +145,21 @@ pub struct Task {
     /// Open-ended facts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_nine_states_have_names_in_both_versions() {
+        for state in TaskState::ALL {
+            assert_eq!(TaskState::from_name(state.name()), Some(state));
+            assert_eq!(serde_json::from_value::<TaskState>(json!(state)).unwrap(), state);
+        }
+        assert_eq!(TaskState::from_name("unknown"), Some(TaskState::Unknown));
+        assert_eq!(json!(TaskState::Unknown), "TASK_STATE_UNSPECIFIED");
+        assert_eq!(TaskState::from_name("done"), None);
+    }
 }

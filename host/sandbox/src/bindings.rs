@@ -5,6 +5,7 @@ wasmtime::component::bindgen!({
     world: "plugin",
     imports: {
         "a2a:hub/log": trappable,
+        "a2a:hub/settings": trappable,
         "a2a:hub/tasks.cancelled": trappable,
         default: async | trappable,
     },

@@ -7,9 +7,10 @@ use crate::{
     failure::Failure,
     limits::{self, CpuExhausted, Limits},
     plugin::Plugin,
+    redaction::{Hide as _, Redaction},
     state::State,
 };
-use a2a_hub_core::grant::Held;
+use a2a_hub_core::{grant::Held, redact::Secrets};
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     message::{Message, Metadata},
@@ -32,6 +33,8 @@ pub struct Call {
     pub held: Arc<Held>,
     /// The hub's side of what it holds.
     pub ports: Arc<Ports>,
+    /// What must not be in anything it tells.
+    pub secrets: Arc<Secrets>,
     /// Where the client would have the work done.
     pub working_directory: Option<String>,
 }
@@ -39,8 +42,8 @@ pub struct Call {
 impl Call {
     /// A call with no capability at all.
     pub fn bare(agent: AgentId, limits: Limits) -> Self {
-        let (held, ports) = (Arc::default(), Arc::default());
-        Self { agent, limits, held, ports, working_directory: None }
+        let (held, ports, secrets) = Default::default();
+        Self { agent, limits, held, ports, secrets, working_directory: None }
     }
 }
 
@@ -126,32 +129,44 @@ impl Guest {
 
 async fn execute(plugin: Plugin, call: Call, work: Work, cancel: CancellationToken) -> Ended {
     let directory = call.working_directory.clone();
+    let secrets = Arc::clone(&call.secrets);
     let task = task_to_guest(&work.task, &work.message, &work.history, directory.as_deref());
     let ended = call_with(&plugin, call, cancel, async |guest, store| {
         let agent = guest.a2a_hub_agent();
-        if work.live {
-            agent.call_stream(store, &task).await
+        let ended = if work.live {
+            agent.call_stream(&mut *store, &task).await
         } else {
-            agent.call_execute(store, &task).await
-        }
+            agent.call_execute(&mut *store, &task).await
+        };
+        // However it ended: what it told before, it told whole.
+        store.data_mut().tell_rest().await;
+        ended
     });
-    ended.await.map_or_else(Ended::Failed, ended_from_guest)
+    let mut ended = ended.await.map_or_else(Ended::Failed, ended_from_guest);
+    ended.hide(&secrets);
+    ended
 }
 
 /// Asks a guest how it is, with its capabilities.
 pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
+    let secrets = Arc::clone(&call.secrets);
     let report = self::call(plugin, call, async |guest, store| {
         guest.a2a_hub_agent().call_health(store).await
     });
-    Ok(report_from_guest(report.await?))
+    let mut report = report.await.map(report_from_guest);
+    report.hide(&secrets);
+    report
 }
 
 /// Lets a fresh instance clean up after a task that was cancelled.
 pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), Failure> {
+    let secrets = Arc::clone(&call.secrets);
     let cleaned = self::call(plugin, call, async |guest, store| {
         guest.a2a_hub_agent().call_cancel(store, task.as_str()).await
     });
-    cleaned.await?.map_err(failure_from_guest)
+    let mut cleaned = cleaned.await.and_then(|cleaned| cleaned.map_err(failure_from_guest));
+    cleaned.hide(&secrets);
+    cleaned
 }
 
 /// Calls one of a fresh instance's functions. Dropping the future ends the guest.
@@ -172,8 +187,9 @@ async fn call_with<T>(
     let Some(_slot) = plugin.engine.slot() else {
         return Err(Failure::HubFull);
     };
-    let Call { agent, limits, held, ports, working_directory: home } = call;
-    let state = State::new(agent, &limits, ports, Processes { held, home }, cancel);
+    let Call { agent, limits, held, ports, secrets, working_directory: home } = call;
+    let (processes, redaction) = (Processes { held, home }, Redaction::new(secrets));
+    let state = State::new(agent, &limits, ports, processes, redaction, cancel);
     let mut store = Store::new(&plugin.engine.inner, state);
     limits::put_on(&mut store, &limits, |state| &mut state.limiter);
     let called = async {

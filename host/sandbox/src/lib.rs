@@ -13,6 +13,7 @@ pub mod guest;
 pub mod limits;
 pub mod manifest;
 pub mod plugin;
+mod redaction;
 mod state;
 
 pub use engine::{Engine, EngineSettings};

@@ -79,7 +79,9 @@ mod tests {
         assert_eq!(wrong(&[&[0xff]]), "its manifest is not UTF-8 text");
         let typo = wrong(&[b"[proces.git]"]);
         assert!(
-            typo.contains("unknown field `proces`, expected one of `process`, `memory`, `resume`"),
+            typo.contains(
+                "unknown field `proces`, expected one of `process`, `memory`, `files`, `delegate`, `resume`"
+            ),
             "{typo}"
         );
     }

@@ -1,8 +1,9 @@
 //! What a store holds for its guest: WASI with nothing in it, the capabilities, and the running counts.
 
 use crate::{
-    capability::{Ports, process::Processes, tasks::Output},
+    capability::{Ports, files::Written, process::Processes, tasks::Output},
     limits::{Limits, MemoryLimiter},
+    redaction::Redaction,
 };
 use a2a_hub_protocol::id::AgentId;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub(crate) struct State {
     pub(crate) cancel: CancellationToken,
     pub(crate) processes: Processes,
     pub(crate) output: Output,
+    pub(crate) redaction: Redaction,
+    pub(crate) written: Written,
     pub(crate) log_bytes_left: u64,
     pub(crate) stderr: MemoryOutputPipe,
 }
@@ -38,6 +41,7 @@ impl State {
         limits: &Limits,
         ports: Arc<Ports>,
         processes: Processes,
+        redaction: Redaction,
         cancel: CancellationToken,
     ) -> Self {
         let mut table = ResourceTable::new();
@@ -54,8 +58,10 @@ impl State {
             agent,
             ports,
             cancel,
+            written: Written::new(&processes.held),
             processes,
             output: Output::new(limits),
+            redaction,
             log_bytes_left: limits.log_bytes,
             stderr,
         }

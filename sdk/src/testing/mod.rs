@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::host::{CallHandle, Host};
 use crate::message::joined_text;
 use crate::{
@@ -28,6 +30,8 @@ struct State {
     asked: Vec<(Need, Message)>,
     answers: VecDeque<Result<Message, Failure>>,
     memory: BTreeMap<String, Vec<u8>>,
+    settings: BTreeMap<String, String>,
+    files: Vec<(String, Vec<u8>)>,
     scripts: Vec<Rc<RefCell<Script>>>,
     spawned: Vec<Command>,
     responses: VecDeque<Result<Response, Failure>>,
@@ -80,6 +84,11 @@ impl ScriptedHost {
     /// Fails the next question: nobody answered in time, or the task was cancelled meanwhile.
     pub fn fail_answer(&self, failure: Failure) {
         self.0.borrow_mut().answers.push_back(Err(failure));
+    }
+
+    /// Sets something, as the operator would. Unless set, `permissions` is `ask`, and `approval_timeout` an hour.
+    pub fn setting(&self, name: &str, value: &str) {
+        self.0.borrow_mut().settings.insert(name.into(), value.into());
     }
 
     /// Answers the next HTTP request.
@@ -135,6 +144,11 @@ impl ScriptedHost {
     /// The programs that were started.
     pub fn spawned(&self) -> Vec<Command> {
         self.0.borrow().spawned.clone()
+    }
+
+    /// The files that were written, each with the path that the agent was told: `/files/1/name` for the first.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        self.0.borrow().files.clone()
     }
 
     /// The HTTP requests that were sent.
@@ -234,10 +248,29 @@ impl Host for ScriptedHost {
         Ok(state.memory.keys().filter(|key| key.starts_with(prefix)).cloned().collect())
     }
 
+    fn read_setting(&self, name: &str) -> Option<String> {
+        let unless_set = match name {
+            "permissions" => Some("ask"),
+            "approval_timeout" => Some("3600000"),
+            _ => None,
+        };
+        let set = self.0.borrow().settings.get(name).cloned();
+        set.or_else(|| unless_set.map(str::to_owned))
+    }
+
+    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        let last = name.rsplit('/').next().unwrap_or_default();
+        let path = format!("/files/{}/{last}", state.files.len() + 1);
+        state.files.push((path.clone(), bytes.to_vec()));
+        Ok(path)
+    }
+
     fn agents(&self) -> Result<String, Failure> {
         let state = self.0.borrow();
         let cards: Vec<_> =
-            state.calls.iter().map(|(name, _)| serde_json::json!({ "name": name })).collect();
+            state.calls.iter().map(|(id, _)| json!({ "agentId": id, "name": id })).collect();
         Ok(serde_json::Value::from(cards).to_string())
     }
 

@@ -1,7 +1,7 @@
 //! Behaviours that reach for the world outside: by a capability, or around all of them.
 
-use crate::{argument, tell};
-use a2a_hub_sdk::{Part, Request, prelude::*};
+use crate::{argument, number, tell};
+use a2a_hub_sdk::{Part, Request, prelude::*, serde_json::Value};
 use std::fs;
 
 /// `remember KEY VALUE`
@@ -17,10 +17,54 @@ pub(crate) fn recall(ctx: &Context, task: &Task) -> Run {
     tell(ctx, value.map(|value| value.unwrap_or_else(|| "nothing".to_owned())))
 }
 
+/// `setting NAME`: what the operator set.
+pub(crate) fn setting(ctx: &Context, task: &Task) -> Run {
+    ctx.done(ctx.setting(&argument(task)).unwrap_or_else(|| "not set".to_owned()))
+}
+
+/// `put NAME TEXT`: a file, and where it is.
+pub(crate) fn put(ctx: &Context, task: &Task) -> Run {
+    let argument = argument(task);
+    let (name, text) = argument.split_once(' ').unwrap_or((&argument, ""));
+    tell(ctx, ctx.put_file(name, text.as_bytes()))
+}
+
+/// `put-many N`: N empty files of one name.
+pub(crate) fn put_many(ctx: &Context, task: &Task) -> Run {
+    for n in 0..number(task)? {
+        if let Err(failure) = ctx.put_file("many", &[]) {
+            ctx.say(format!("{n} files"))?;
+            return tell(ctx, Err(failure));
+        }
+    }
+    ctx.done("all of them")
+}
+
+/// `put-big N`: one file of N bytes.
+pub(crate) fn put_big(ctx: &Context, task: &Task) -> Run {
+    tell(ctx, ctx.put_file("big", &vec![b'x'; number(task)?]))
+}
+
+/// `put-and-ask NAME`: asks with the file's path, and the file stays while nobody answers.
+pub(crate) fn put_and_ask(ctx: &Context, task: &Task) -> Run {
+    let path = ctx.put_file(&argument(task), b"kept while I wait")?;
+    let answer = ctx.ask(path)?;
+    ctx.done(answer.text())
+}
+
 /// `fetch URL`
 pub(crate) fn fetch(ctx: &Context, task: &Task) -> Run {
     let response = ctx.fetch(&Request::get(argument(task)));
     tell(ctx, response.map(|response| format!("{}: {}", response.status, response.text())))
+}
+
+/// The names of the agents that this one may call.
+pub(crate) fn agents(ctx: &Context, _: &Task) -> Run {
+    let names = |cards: Vec<Value>| {
+        let ids = cards.iter().map(|card| card["agentId"].as_str().unwrap_or("nameless"));
+        ids.collect::<Vec<_>>().join(" ")
+    };
+    tell(ctx, ctx.agents().map(names))
 }
 
 /// `delegate AGENT`: says hi to another agent.

@@ -1,7 +1,7 @@
 //! Behaviours that say something, or end in some way.
 
 use crate::{argument, tell};
-use a2a_hub_sdk::{Part, TaskState, TaskStatus, prelude::*, serde_json};
+use a2a_hub_sdk::{Part, TaskState, TaskStatus, prelude::*, serde_json, serde_json::json};
 use std::{thread, time::Duration};
 
 /// Asks the client, and answers with what it said.
@@ -91,6 +91,29 @@ pub(crate) fn tick(ctx: &Context, task: &Task) -> Run {
         thread::sleep(Duration::from_millis(pace));
     }
     ctx.done(format!("ticked {times} times"))
+}
+
+/// `spell TEXT`: an artifact that grows by a letter at a time, and is never said to be complete.
+pub(crate) fn spell(ctx: &Context, task: &Task) -> Run {
+    for letter in argument(task).chars() {
+        ctx.append(Artifact::text("spelt", letter), false)?;
+    }
+    ctx.done("spelt")
+}
+
+/// `leak TEXT`: tells TEXT in every way there is.
+pub(crate) fn leak(ctx: &Context, task: &Task) -> Run {
+    let text = argument(task);
+    ctx.log(Level::Warn, &text);
+    ctx.say(&text)?;
+    let (one, other) = text.split_at(text.len() / 2);
+    let facts = json!({ &text: [&text] });
+    let message = Message::agent(vec![Part::text(one), Part::text(other), Part::data(&facts)]);
+    ctx.emit([TaskStatus { message: Some(message), ..TaskStatus::new(TaskState::Working, "") }])?;
+    let file = Part::file("leak.txt", "text/plain", text.clone().into_bytes());
+    ctx.artifact(Artifact::text("leak", &text).named(&text).with(file))?;
+    ctx.ask(text.as_str())?;
+    Ok(TaskStatus::new(TaskState::Failed, &text).with_metadata(&facts).into())
 }
 
 /// Tries to end the task by an event instead of by returning.

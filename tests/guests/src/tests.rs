@@ -62,6 +62,17 @@ fn a_denial_is_told_and_a_cancellation_is_not() {
 }
 
 #[test]
+fn settings_and_files_are_scripted() {
+    let host = ScriptedHost::new();
+    assert_eq!(says(&host, "setting permissions"), "ask");
+    assert_eq!(says(&host, "setting model"), "not set");
+    host.setting("model", "small");
+    assert_eq!(says(&host, "setting model"), "small");
+    assert_eq!(says(&host, "put a.txt hi there"), "/files/1/a.txt");
+    assert_eq!(host.files(), [("/files/1/a.txt".to_owned(), b"hi there".to_vec())]);
+}
+
+#[test]
 fn memory_keeps_the_rest_of_the_line() {
     let host = ScriptedHost::new();
     assert_eq!(says(&host, "remember colour deep blue"), "colour is 9 bytes");

@@ -1,17 +1,25 @@
 //! One agent: its component, what it holds, and how it is.
 
 use super::{
+    Shared,
+    files::Files,
+    others::Others,
     programs::Programs,
     standing::{Standing, Unavailable},
     values::Values,
 };
 use crate::{
-    config::AgentConfig, events::Events, process::Supervisor, storage::Storage, telemetry,
+    config::{self, AgentConfig},
+    events::Events,
+    process::Supervisor,
+    storage::Storage,
+    telemetry,
 };
 use a2a_hub_core::{
     breaker,
     grant::{Grant, Held, overlap},
     quota,
+    redact::Secrets,
 };
 use a2a_hub_protocol::{
     card::AgentCard,
@@ -24,7 +32,13 @@ use a2a_hub_sandbox::{
     capability::{Ports, tasks::TaskPort},
     guest,
 };
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 use tokio::{
     sync::{Mutex, Semaphore},
     time::{Instant, timeout},
@@ -67,6 +81,10 @@ pub(super) struct Seat {
     pub supervisor: Supervisor,
     /// Keeps its values.
     pub storage: Arc<dyn Storage>,
+    /// Writes files for its programs.
+    pub files: Files,
+    /// Knows the other agents.
+    pub all: Weak<Shared>,
     /// When it is left alone.
     pub breaker: breaker::Settings,
     /// Hears how it is.
@@ -90,6 +108,10 @@ pub struct Agent {
     held: Arc<Held>,
     programs: Arc<Programs>,
     values: Option<Arc<Values>>,
+    files: Option<Files>,
+    others: Option<Arc<Others>>,
+    settings: Arc<BTreeMap<String, String>>,
+    secrets: Arc<Secrets>,
     /// When it joined: RFC 3339 in UTC.
     pub registered_at: String,
     standing: Standing,
@@ -107,27 +129,43 @@ impl Agent {
         source: Source,
         seat: Seat,
     ) -> Self {
-        let Seat { config, workspaces, home, supervisor, storage, breaker, events, asking, left } =
-            seat;
+        let Seat { config, workspaces, home, supervisor, storage, files, .. } = seat;
+        let Seat { all, breaker, events, asking, left, .. } = seat;
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
             (None, Source::BuiltIn) => Grant::everything(plugin.ask()),
             (None, Source::File(_)) => Grant::default(),
         };
-        let held = overlap(plugin.ask(), &grant);
+        let mut held = overlap(plugin.ask(), &grant);
+        held.furnish(&config.programs, &config.env);
+        for name in config.programs.keys().filter(|name| !held.programs.contains_key(*name)) {
+            tracing::warn!(agent = %id, program = name, "`programs` says where it is, but the agent may not run it");
+        }
         let workspaces = config.workspaces.clone().unwrap_or(workspaces);
         let programs = Programs::new(&id, &held, workspaces, home, supervisor);
         let values = held.memory_bytes.map(|max| Arc::new(Values::new(id.clone(), max, storage)));
+        let passed = config::environment(&held.passed());
+        let settings = config.told(programs.first_directory());
+        let known = passed.into_iter().chain(settings.clone());
+        let secrets = Arc::new(Secrets::among(known));
+        let files = held.files_bytes.map(|_| files);
+        let held = Arc::new(held);
+        let delegates = !held.agents.is_empty();
+        let others = delegates.then(|| Arc::new(Others::new(id.clone(), Arc::clone(&held), all)));
         let standing = Standing::new(id.clone(), breaker, events);
         Self {
             id,
             card,
+            settings: Arc::new(settings),
+            secrets,
             config,
             source,
             plugin,
-            held: Arc::new(held),
+            held,
             programs: Arc::new(programs),
             values,
+            files,
+            others,
             registered_at: telemetry::timestamp(),
             standing,
             checking: Mutex::default(),
@@ -164,6 +202,9 @@ impl Agent {
             tasks,
             process: Some(Arc::new(Programs::of(&self.programs, owner))),
             memory: self.values.clone().map(|values| values as _),
+            files: self.files.as_ref().map(|files| Arc::new(files.of(owner)) as _),
+            delegate: self.others.clone().map(|others| others as _),
+            settings: Arc::clone(&self.settings),
             log: Some(Arc::new(log)),
         };
         Call {
@@ -171,6 +212,7 @@ impl Agent {
             limits: self.config.limits.limits(),
             held: Arc::clone(&self.held),
             ports: Arc::new(ports),
+            secrets: Arc::clone(&self.secrets),
             working_directory,
         }
     }

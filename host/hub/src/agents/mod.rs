@@ -2,7 +2,9 @@
 
 mod agent;
 mod builtin;
+mod files;
 mod folder;
+mod others;
 mod programs;
 mod registry;
 mod standing;
@@ -10,6 +12,9 @@ mod values;
 
 pub use agent::Agent;
 use agent::{Seat, Source};
+pub use builtin::trials;
+use files::Files;
+pub use files::sweep_files;
 pub use folder::{FileError, PluginFolder};
 pub use registry::RegistryError;
 pub use standing::Unavailable;
@@ -52,6 +57,7 @@ struct Shared {
     engine: Engine,
     supervisor: Supervisor,
     storage: Arc<dyn Storage>,
+    files: Files,
     events: Events,
     asking: Arc<Semaphore>,
     /// The tasks that ask agents how they are.
@@ -94,12 +100,14 @@ impl Agents {
         storage: Arc<dyn Storage>,
         events: Events,
     ) -> Self {
+        let files = Files::new(&data_dir, supervisor.clone());
         let shared = Shared {
             config,
             data_dir,
             engine,
             supervisor,
             storage,
+            files,
             events,
             asking: Arc::new(Semaphore::new(HEALTH_AT_ONCE)),
             asks: TaskTracker::new(),
@@ -169,6 +177,8 @@ impl Agents {
             home: shared.data_dir.join("homes").join(id.as_str()),
             supervisor: shared.supervisor.clone(),
             storage: Arc::clone(&shared.storage),
+            files: shared.files.clone(),
+            all: Arc::downgrade(shared),
             breaker: shared.config.breaker.settings(),
             events: shared.events.clone(),
             asking: Arc::clone(&shared.asking),
@@ -227,11 +237,12 @@ impl Agents {
         future::join_all(checks).await
     }
 
-    /// Asks nobody any more.
+    /// Asks nobody any more, and returns once the files of those that were at work are gone.
     pub async fn shutdown(&self) {
         self.shared.stop.cancel();
         self.shared.asks.close();
         self.shared.asks.wait().await;
+        self.shared.files.shutdown().await;
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<AgentId, Arc<Agent>>> {

@@ -78,7 +78,7 @@ impl Programs {
             }
             None => Err(Failure::Unavailable(format!(
                 "run `{name}`: it is not installed, or not on the PATH that the hub was started with; \
-                 `path` in `[agents.{}.grant.process.{name}]` can say where it is",
+                 `agents.{}.programs.{name}` in the configuration can say where it is",
                 self.agent
             ))),
         }
@@ -94,10 +94,15 @@ impl Programs {
         })
     }
 
+    /// Where a program starts if nobody says otherwise.
+    pub(super) fn first_directory(&self) -> &Path {
+        self.workspaces.first().unwrap_or(&self.home)
+    }
+
     /// Where to start: the directory asked for if a workspace holds it, the first workspace if none was asked for.
     fn directory(&self, asked: Option<&str>) -> Result<PathBuf, Failure> {
         let Some(asked) = asked else {
-            return Ok(self.workspaces.first().unwrap_or(&self.home).clone());
+            return Ok(self.first_directory().to_owned());
         };
         let refused = |why: String| Failure::Denied(format!("work in `{asked}`: {why}"));
         if !Path::new(asked).is_absolute() {
@@ -159,8 +164,9 @@ impl ProcessPort for OwnedPrograms {
         let env = programs.environment(&launch, &path);
         let owner = self.owner.clone();
         let launch = crate::process::Launch { owner, program: path, args: launch.args, env, cwd };
-        let child = programs.supervisor.spawn(launch).await.map_err(|why| not_started(&why))?;
-        Ok(Box::new(Running { child, _permit: permit }))
+        // It counts until all of it is gone, whatever became of the guest's handle.
+        let child = programs.supervisor.spawn_holding(launch, permit).await;
+        Ok(Box::new(Running(child.map_err(|why| not_started(&why))?)))
     }
 }
 
@@ -174,15 +180,12 @@ fn not_started(why: &SpawnError) -> Failure {
 }
 
 /// A program at work for a guest.
-struct Running {
-    child: Child,
-    _permit: Option<OwnedSemaphorePermit>,
-}
+struct Running(Child);
 
 #[async_trait::async_trait]
 impl ChildPort for Running {
     async fn next(&mut self) -> Result<Said, Failure> {
-        Ok(match self.child.next().await {
+        Ok(match self.0.next().await {
             Output::Stdout(bytes) => Said::Stdout(bytes),
             Output::Stderr(bytes) => Said::Stderr(bytes),
             Output::Exited(Exit::Code(code)) => Said::Code(code),
@@ -191,19 +194,19 @@ impl ChildPort for Running {
     }
 
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let written = self.child.write_stdin(bytes).await;
+        let written = self.0.write_stdin(bytes).await;
         written.map_err(|why| Failure::Unavailable(format!("write to the program: {why}")))
     }
 
     fn close_stdin(&mut self) {
-        self.child.close_stdin();
+        self.0.close_stdin();
     }
 
     fn interrupt(&mut self) {
-        self.child.interrupt();
+        self.0.interrupt();
     }
 
     fn kill(&mut self) {
-        self.child.kill();
+        self.0.kill();
     }
 }

@@ -41,39 +41,7 @@ pub enum TokenError {
 impl Token {
     /// The token of the hub with this data directory, which stays the same over restarts; a new one if there is none.
     pub fn open(dir: &Path) -> Result<Self, TokenError> {
-        let path = dir.join(TOKEN_FILE);
-        match Self::make(&path) {
-            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Self::read(path),
-            made => made.map_err(|why| TokenError::Io { path, why }),
-        }
-    }
-
-    fn make(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
-        let mut random = [0; BYTES];
-        File::open("/dev/urandom")?.read_exact(&mut random)?;
-        let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        File::from(file).write_all(token.as_bytes())?;
-        Ok(Self(token))
-    }
-
-    fn read(path: PathBuf) -> Result<Self, TokenError> {
-        let failed = |why| TokenError::Io { path: path.clone(), why };
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file =
-            rustix::fs::open(&path, flags, Mode::empty()).map_err(|why| failed(why.into()))?;
-        let file = File::from(file);
-        let meta = file.metadata().map_err(failed)?;
-        let is_ours = meta.uid() == rustix::process::geteuid().as_raw();
-        if !meta.is_file() || !is_ours || meta.mode() & 0o077 != 0 {
-            return Err(TokenError::Known(path));
-        }
-        let mut token = String::new();
-        file.take(1 << 10).read_to_string(&mut token).map_err(failed)?;
-        let token = token.trim_end();
-        let is_whole = token.len() == 2 * BYTES && token.bytes().all(|c| c.is_ascii_hexdigit());
-        if is_whole { Ok(Self(token.to_owned())) } else { Err(TokenError::Damaged(path)) }
+        Ok(Self(open_secret(dir.join(TOKEN_FILE))?))
     }
 
     /// Whether `offered` is the token. Takes as long for a near miss as for a far one, so that nobody can feel their way.
@@ -82,6 +50,41 @@ impl Token {
         let differ = own.iter().zip(offered).fold(0, |differ, (a, b)| differ | (a ^ b));
         own.len() == offered.len() && std::hint::black_box(differ) == 0
     }
+}
+
+/// The secret in a file that only this user can read: 256 random bits in hex. Made if it is not there.
+pub fn open_secret(path: PathBuf) -> Result<String, TokenError> {
+    match make(&path) {
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => read(path),
+        made => made.map_err(|why| TokenError::Io { path, why }),
+    }
+}
+
+fn make(path: &Path) -> io::Result<String> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
+    let mut random = [0; BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    File::from(file).write_all(token.as_bytes())?;
+    Ok(token)
+}
+
+fn read(path: PathBuf) -> Result<String, TokenError> {
+    let failed = |why| TokenError::Io { path: path.clone(), why };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(&path, flags, Mode::empty()).map_err(|why| failed(why.into()))?;
+    let file = File::from(file);
+    let meta = file.metadata().map_err(failed)?;
+    let is_ours = meta.uid() == rustix::process::geteuid().as_raw();
+    if !meta.is_file() || !is_ours || meta.mode() & 0o077 != 0 {
+        return Err(TokenError::Known(path));
+    }
+    let mut token = String::new();
+    file.take(1 << 10).read_to_string(&mut token).map_err(failed)?;
+    let token = token.trim_end();
+    let is_whole = token.len() == 2 * BYTES && token.bytes().all(|c| c.is_ascii_hexdigit());
+    if is_whole { Ok(token.to_owned()) } else { Err(TokenError::Damaged(path)) }
 }
 
 #[cfg(test)]

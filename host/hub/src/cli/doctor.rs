@@ -6,11 +6,13 @@ use super::{
     print,
     render::{Paint, list, text},
     terminal::paint,
+    trial,
 };
 use crate::{
     config::{self, Settings},
     process::probe,
 };
+use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{
@@ -61,19 +63,19 @@ impl Verdict {
 
 /// What was found about one thing.
 #[derive(Debug, Serialize)]
-struct Finding {
+pub(super) struct Finding {
     verdict: Verdict,
     about: String,
-    found: String,
+    pub(super) found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }
 
-fn ok(about: &str, found: impl Into<String>) -> Finding {
+pub(super) fn ok(about: &str, found: impl Into<String>) -> Finding {
     Finding { verdict: Verdict::Ok, about: about.to_owned(), found: found.into(), fix: None }
 }
 
-fn warn(about: &str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
+pub(super) fn warn(about: &str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
     Finding { verdict: Verdict::Warn, fix: Some(fix.into()), ..ok(about, found) }
 }
 
@@ -81,8 +83,20 @@ fn fail(about: &str, found: impl Into<String>, fix: impl Into<String>) -> Findin
     Finding { verdict: Verdict::Fail, ..warn(about, found, fix) }
 }
 
-pub(super) fn doctor(global: &Global) -> anyhow::Result<Exit> {
-    let findings = block_on(async { Ok(examine(global).await) })?;
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Try these agents, or all that can be tried, against a model on this machine that only echoes: free and offline
+    #[arg(long, value_name = "AGENT", num_args = 0..)]
+    trial: Option<Vec<String>>,
+}
+
+pub(super) fn doctor(global: &Global, doctor: &Doctor) -> anyhow::Result<Exit> {
+    let findings = block_on(async {
+        match &doctor.trial {
+            Some(agents) => trial::try_agents(global, agents).await,
+            None => Ok(examine(global).await),
+        }
+    })?;
     match global.format {
         Format::Json => print(&format!("{}\n", json!(findings)))?,
         Format::Pretty => print(&findings_text(&findings, paint())?)?,
@@ -114,6 +128,7 @@ async fn examine(global: &Global) -> Vec<Finding> {
         Ok(client) => findings.extend(running(client).await),
         Err(_) => findings.extend(not_running(&settings).await),
     }
+    findings.extend(clis().await);
     findings.push(toolchain().await);
     findings
 }
@@ -256,6 +271,12 @@ async fn not_running(settings: &Settings) -> Vec<Finding> {
             ),
         });
     }
+    findings
+}
+
+/// The CLIs as this user has them; what a running hub found may be others.
+async fn clis() -> Vec<Finding> {
+    let mut findings = Vec::new();
     for (cli, install) in CLIS {
         findings.push(match config::find_program(cli) {
             Some(path) => match probe::first_line(&path, &["--version"]).await {

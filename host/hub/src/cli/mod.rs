@@ -3,6 +3,7 @@
 mod agent;
 mod client;
 mod contexts;
+mod deliveries;
 mod doctor;
 mod files;
 mod follow;
@@ -17,6 +18,7 @@ mod start;
 mod stop;
 mod tasks;
 mod terminal;
+mod trial;
 
 use crate::config::{ConfigError, Flag, Settings};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -115,13 +117,15 @@ enum Command {
     Task(tasks::Task),
     /// List the conversations, show one, or forget one
     Contexts(contexts::Contexts),
+    /// Tell how push notifications get to their receivers, and try again what was given up
+    Deliveries(deliveries::Deliveries),
     /// Print what the hub in the background logged
     Logs(logs::Logs),
     /// Print the settings and where they come from, or check them
     #[command(subcommand)]
     Config(settings::Command),
     /// Find out what is wrong, and say what would mend it
-    Doctor,
+    Doctor(doctor::Doctor),
     /// Print a script that has a shell complete this command line
     Completions {
         /// The shell
@@ -164,9 +168,10 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Tasks(tasks) => tasks::tasks(global, &tasks),
         Command::Task(task) => tasks::task(global, &task),
         Command::Contexts(contexts) => contexts::contexts(global, &contexts),
+        Command::Deliveries(asked) => deliveries::deliveries(global, &asked),
         Command::Logs(logs) => logs::logs(global, &logs),
         Command::Config(command) => settings::config(global, &command),
-        Command::Doctor => doctor::doctor(global),
+        Command::Doctor(doctor) => doctor::doctor(global, &doctor),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { command } => manual::man(command.as_deref()),
     }

@@ -1,14 +1,14 @@
 //! The hub itself, from its first breath to its last: everything is put together here, and taken apart in order.
 
 use crate::{
-    agents::{Agents, PluginFolder},
+    agents::{Agents, PluginFolder, sweep_files},
     auth::Token,
     config::Config,
     contexts::Contexts,
     events::Events,
     hub::Hub,
     process::Supervisor,
-    push::Pushes,
+    push::{Pushes, Seal, Sender},
     storage::sqlite::SqliteStorage,
     tasks::{Recovered, Tasks},
     transport::{Desk, Http, Unix, Whereabouts},
@@ -51,6 +51,9 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     if left > 0 {
         tracing::warn!(processes = left, "ended programs that an earlier run left behind");
     }
+    if let Err(why) = sweep_files(&dir) {
+        tracing::warn!(%why, "cannot remove the files that agents of an earlier run left");
+    }
     // Bound early: a port that is taken is found before anything else is done.
     let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
     let http = bind_http(&config).await?;
@@ -65,7 +68,10 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let events = Events::default();
     let tasks = Tasks::new(storage.clone(), events.clone());
     let contexts = Contexts::new(storage.clone(), &config);
-    let pushes = Pushes::new(storage.clone());
+    let seal = config.push.sign.then(|| Seal::open(&dir)).transpose()?;
+    let sender =
+        Sender::new(config.push.rules(), seal).context("set up what sends notifications")?;
+    let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, config.push.give_up());
     let supervisor_too = supervisor.clone();
     let agents =
         Agents::new(config.clone(), dir.clone(), engine, supervisor_too, storage, events.clone());
@@ -84,26 +90,27 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
         );
     }
 
+    let configs = pushes.resume().await.context("go on with what an earlier run did not send")?;
+    if configs > 0 {
+        tracing::info!(configs, "goes on sending the news of tasks");
+    }
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
     plugins.clone().watch(&running, stop.clone());
     contexts.watch(&running, stop.clone());
-    let hub = Hub::new(agents.clone(), plugins, contexts, tasks.clone(), pushes, events.clone());
+    let hub =
+        Hub::new(agents.clone(), plugins, contexts, tasks.clone(), pushes.clone(), events.clone());
     let hub = hub.with_default(config.default_agent.clone());
     let whereabouts = Whereabouts {
         public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
         socket: config.socket.enabled.then(|| config.socket.path.clone()),
         root_agent: config.root_agent.clone(),
     };
-    let desk = Desk::new(hub.clone(), whereabouts, config.max_streams());
+    let (streams, patience) = (config.max_streams(), config.clients.timeout());
+    let desk = Desk::new(hub.clone(), whereabouts, streams, patience);
     let at = http.as_ref().map(Http::address);
     if let Some(http) = http {
         let token = Token::open(&dir)?;
-        let serving = http.serve(desk.clone(), token, stop.clone());
-        running.spawn(async move {
-            if let Err(why) = serving.await {
-                tracing::error!(%why, "the HTTP server ended");
-            }
-        });
+        running.spawn(http.serve(desk.clone(), token, stop.clone()));
     }
     if let Some(unix) = unix {
         running.spawn(unix.serve(desk, stop.clone()));
@@ -131,6 +138,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
         if let Err(why) = stopped(&dir, &cut) {
             tracing::warn!(%why, "cannot write down which tasks were cut off");
         }
+        pushes.shutdown().await;
         events.close();
         agents.shutdown().await;
         supervisor.shutdown().await;

@@ -28,7 +28,9 @@ pub(super) fn config(global: &Global, command: &Command) -> anyhow::Result<Exit>
         (Command::Show, Format::Pretty) => settings_text(&settings, &values)?,
         (Command::Show, Format::Json) => format!("{}\n", json!({ "file": file, "values": values })),
         (Command::Check, format) => {
-            for workspace in &settings.config.workspaces {
+            let config = &settings.config;
+            let of_agents = config.agents.values().flat_map(|agent| &agent.workspaces).flatten();
+            for workspace in config.workspaces.iter().chain(of_agents) {
                 if !workspace.is_dir() {
                     bail!("use the workspace {}: there is no such directory", workspace.display());
                 }
@@ -107,6 +109,8 @@ mod tests {
         let shown = shown.replace(&dir.path().display().to_string(), "DIR");
         insta::assert_snapshot!(shown, @r#"
         [agents.x.grant]
+        delegate = []                            # the default
+        files = false                            # the default
         memory = false                           # the default
 
         [agents.x.grant.process.git]

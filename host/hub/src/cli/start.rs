@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File},
-    io::{Read as _, Seek as _, SeekFrom},
+    io::{self, Read as _, Seek as _, SeekFrom},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -80,8 +80,15 @@ fn settings(global: &Global, start: &Start) -> anyhow::Result<Settings> {
         config.workspaces.push(std::env::current_dir().context("find the current directory")?);
     }
     for workspace in &mut config.workspaces {
-        let found = fs::canonicalize(&workspace);
-        *workspace = found.with_context(|| format!("use the workspace {}", workspace.display()))?;
+        *workspace = directory(workspace)
+            .with_context(|| format!("use the workspace {}", workspace.display()))?;
+    }
+    for (agent, config) in &mut config.agents {
+        for workspace in config.workspaces.iter_mut().flatten() {
+            *workspace = directory(workspace).with_context(|| {
+                format!("use the workspace {} of `agents.{agent}`", workspace.display())
+            })?;
+        }
     }
     config.data_dir = Some(std::path::absolute(config.data_dir()?)?);
     config.socket.path = std::path::absolute(&config.socket.path)?;
@@ -89,6 +96,12 @@ fn settings(global: &Global, start: &Start) -> anyhow::Result<Settings> {
         bail!("start the hub: with neither the socket nor HTTP, nobody could talk to it");
     }
     Ok(settings)
+}
+
+/// The one name of a directory.
+fn directory(path: &Path) -> io::Result<PathBuf> {
+    let real = fs::canonicalize(path)?;
+    if real.is_dir() { Ok(real) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
 async fn in_background(
@@ -105,24 +118,8 @@ async fn in_background(
     let (log_path, log) = telemetry::open_log(dir).context("open the hub's log")?;
     let said_before = log.metadata()?.len();
     let exe = std::env::current_exe().context("find this program")?;
-    let mut hub = Background::start(&exe, &arguments(global, start, settings, dir), log)?;
-    let deadline = Instant::now() + START_DEADLINE;
-    let announced = loop {
-        if let Some(status) = hub.ended()? {
-            let why = tail(&log_path, said_before)?;
-            bail!("start the hub: it ended at once ({status})\n{}", why.trim_end());
-        }
-        if let Some(run) = announced(dir, hub.id()) {
-            break run;
-        }
-        if Instant::now() > deadline {
-            bail!(
-                "start the hub: it is not up after {START_DEADLINE:?}; see {}",
-                log_path.display()
-            );
-        }
-        sleep(LOOK).await;
-    };
+    let mut hub = Background::start(&exe, &arguments(global, start, settings, dir), None, log)?;
+    let announced = until_up(&mut hub, dir, &log_path, said_before).await?;
     match global.format {
         Format::Json => print(&format!("{announced}\n"))?,
         Format::Pretty => print(&format!(
@@ -133,6 +130,30 @@ async fn in_background(
         ))?,
     }
     Ok(Exit::Done)
+}
+
+/// Waits until the hub of the data directory `dir` is up, and returns what it says of itself. Its `log` tells why it is
+/// not, from the byte `said_before` on.
+pub(super) async fn until_up(
+    hub: &mut Background,
+    dir: &Path,
+    log: &Path,
+    said_before: u64,
+) -> anyhow::Result<Value> {
+    let deadline = Instant::now() + START_DEADLINE;
+    loop {
+        if let Some(status) = hub.ended()? {
+            let why = tail(log, said_before)?;
+            bail!("start the hub: it ended at once ({status})\n{}", why.trim_end());
+        }
+        if let Some(run) = announced(dir, hub.id()) {
+            return Ok(run);
+        }
+        if Instant::now() > deadline {
+            bail!("start the hub: it is not up after {START_DEADLINE:?}; see {}", log.display());
+        }
+        sleep(LOOK).await;
+    }
 }
 
 fn arguments(global: &Global, start: &Start, settings: &Settings, dir: &Path) -> Vec<OsString> {

@@ -105,8 +105,9 @@ pub(super) fn tasks_text(
         let (id, state) = (text(&task["id"]), format!("{:<14}", text(&status["state"])));
         let when = ago(&status["timestamp"], now);
         let asked = parts_text(&list(&task["history"]).first().unwrap_or(&Value::Null)["parts"]);
-        let asked = first_line(&asked, id.len() + 31);
-        writeln!(out, "{id}  {}  {when:<11}  {asked}", paint.state(&state))?;
+        let agent = format!("{:<13}", text(&task["agentId"]));
+        let asked = first_line(&asked, id.len() + agent.len() + 33);
+        writeln!(out, "{id}  {}  {when:<11}  {agent}  {asked}", paint.state(&state))?;
     }
     Ok(out)
 }
@@ -150,7 +151,7 @@ mod tests {
     fn a_task() -> Value {
         let part = |text: &str| json!([{ "kind": "text", "text": text }]);
         json!({
-            "kind": "task", "id": "01a1fc8f-a111-7715-9c95-8a642d72e498", "contextId": "ctx-1",
+            "kind": "task", "agentId": "claude-code", "id": "01a1fc8f-a111-7715-9c95-8a642d72e498", "contextId": "ctx-1",
             "status": {
                 "state": "input-required", "timestamp": "2026-01-31T11:58:00.000Z",
                 "message": { "kind": "message", "messageId": "m2", "role": "agent", "parts": part("May I delete them?") },
@@ -165,7 +166,7 @@ mod tests {
     fn tasks_as_people_see_them() {
         let tasks = json!([a_task(), { "id": "task-2", "contextId": "c", "status": { "state": "completed", "timestamp": "2026-01-29T11:58:00Z" } }]);
         insta::assert_snapshot!(tasks_text(&tasks, now(), Paint(false)).unwrap(), @r"
-        01a1fc8f-a111-7715-9c95-8a642d72e498  input-required  2 min ago    delete the old fixtures
+        01a1fc8f-a111-7715-9c95-8a642d72e498  input-required  2 min ago    claude-code    delete the old fix…
         task-2  completed       2 days ago
         ");
         insta::assert_snapshot!(tasks_text(&json!([]), now(), Paint(false)).unwrap(), @"no tasks");

@@ -35,14 +35,17 @@ pub(super) fn resolve<T: for<'de> Deserialize<'de>>(words: &[&str]) -> Option<Ve
         if words.is_empty() {
             return Some(path.to_owned());
         }
-        let place = place::<T>(path);
+        let at = place::<T>(path);
         (1..=words.len()).find_map(|count| {
             let (name, rest) = words.split_at(count);
-            let name = match place {
+            let name = match at {
                 Place::Section(fields) => {
                     Some(name.join("_")).filter(|name| fields.contains(&name.as_str()))
                 }
-                Place::Names => Some(name.join("-")).filter(|_| !rest.is_empty()),
+                Place::Names => Some(name.join("-")).filter(|name| {
+                    let here = [path, std::slice::from_ref(name)].concat();
+                    !rest.is_empty() || place::<T>(&here) == Place::Value
+                }),
                 Place::Value => None,
             };
             below::<T>(&[path, &[name?]].concat(), rest)
@@ -176,6 +179,10 @@ mod tests {
         assert_eq!(
             found("agents_echo_grant_process_git_max_running").as_deref(),
             Some("agents.echo.grant.process.git.max_running")
+        );
+        assert_eq!(
+            found("agents_echo_settings_model").as_deref(),
+            Some("agents.echo.settings.model")
         );
         for wrong in ["http_prot", "http_port_x", "port", "", "agents_echo", "agents_echo_enabeld"]
         {

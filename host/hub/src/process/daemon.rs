@@ -2,6 +2,7 @@
 
 use rustix::process::{Pid, Signal};
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
     fs::File,
     io,
@@ -19,14 +20,24 @@ const LOOK: Duration = Duration::from_millis(20);
 pub struct Background(std::process::Child);
 
 impl Background {
-    /// Starts `program`, with its output going to `log`, away from this terminal's signals.
+    /// Starts `program`, with its output going to `log`, away from this terminal's signals; in this environment only, if one
+    /// is given.
     #[expect(
         clippy::disallowed_methods,
         reason = "the hub itself is no guest's program: nobody minds it"
     )]
-    pub fn start(program: &Path, args: &[OsString], log: File) -> io::Result<Self> {
+    pub fn start(
+        program: &Path,
+        args: &[OsString],
+        environment: Option<BTreeMap<String, String>>,
+        log: File,
+    ) -> io::Result<Self> {
         let error = log.try_clone()?;
-        let child = std::process::Command::new(program)
+        let mut command = std::process::Command::new(program);
+        if let Some(environment) = environment {
+            command.env_clear().envs(environment);
+        }
+        let child = command
             .args(args)
             .stdin(Stdio::null())
             .stdout(log)

@@ -48,7 +48,20 @@ impl Supervisor {
     /// # Errors
     /// A [`SpawnError`] says why it does not run, and the way out.
     pub async fn spawn(&self, launch: Launch) -> Result<Child, SpawnError> {
-        let lease = Lease::take(&self.trees, &launch)?;
+        self.spawn_holding(launch, ()).await
+    }
+
+    /// The same; `held` is dropped once nothing of the program and what it started is left.
+    ///
+    /// # Errors
+    /// As [`Supervisor::spawn`].
+    pub async fn spawn_holding(
+        &self,
+        launch: Launch,
+        held: impl Send + 'static,
+    ) -> Result<Child, SpawnError> {
+        // In this order: who waits for the end finds what was held free.
+        let lease = (held, Lease::take(&self.trees, &launch)?);
         let (started, answer) = oneshot::channel();
         let program = launch.program.clone();
         let settings = Arc::clone(&self.settings);

@@ -1,11 +1,39 @@
 //! Push notifications: where the news of tasks are sent, and how they get there.
+//!
+//! ```text
+//!  events table ──► Tasks::follow ──► Courier ──► Sender ──► the receiver
+//!   (the outbox)                       │   ▲        checks every address, signs
+//!                                      ▼   │ core::delivery: pause, give up
+//!                              pushes.sent, attempts, dead
+//! ```
+//!
+//! A config is a cursor into its task's log, so that there is no second copy of an event to be lost or to diverge: what
+//! lies beyond the cursor is still to be sent, also after a crash. It moves on once the receiver has said that it has
+//! the event. So each event arrives at least once and in order, and one receiver never waits for another.
 
-use crate::storage::{PushFilter, Storage, StorageError};
+mod courier;
+mod payload;
+mod seal;
+mod sender;
+
+pub use seal::{PUBLIC_KEY_FILE, Seal, SealError};
+pub use sender::{ReceiverError, Sender};
+
+use crate::{
+    storage::{Progress, PushFilter, Storage, StorageError, StoredPush},
+    tasks::Tasks,
+};
 use a2a_hub_protocol::{
     id::{PushConfigId, TaskId},
-    push::{OfferedPush, PushConfig},
+    push::{Delivery, DeliveryState, OfferedPush, PushConfig},
 };
-use std::sync::Arc;
+use courier::Courier;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How many places the news of one task are sent to. Each is sent every event, so that more would let one task flood
 /// the network.
@@ -13,9 +41,21 @@ const MAX_CONFIGS: usize = 16;
 
 /// Where the news of all tasks are sent. Cheap to clone.
 #[derive(Clone)]
-pub struct Pushes {
+pub struct Pushes(Arc<Inner>);
+
+struct Inner {
     storage: Arc<dyn Storage>,
+    tasks: Tasks,
+    sender: Sender,
+    /// How long one event is tried.
+    patience: Duration,
+    couriers: Mutex<HashMap<(TaskId, PushConfigId), CancellationToken>>,
+    running: TaskTracker,
+    stop: CancellationToken,
 }
+
+/// Somewhere news may be sent.
+pub struct Admitted(OfferedPush);
 
 /// Why the news of a task are not sent somewhere.
 #[derive(Debug, thiserror::Error)]
@@ -34,22 +74,53 @@ pub enum PushError {
     /// The task has enough of them.
     #[error("send the news of task `{0}` to one more place: {MAX_CONFIGS} are enough; delete one")]
     TooMany(TaskId),
+    /// Nothing may be sent there.
+    #[error(transparent)]
+    Receiver(#[from] ReceiverError),
     /// The store refused.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
 impl Pushes {
-    /// Those that are in the store.
-    pub fn new(storage: Arc<dyn Storage>) -> Self {
-        Self { storage }
+    /// Those that are in the store, of these tasks. One event is tried for as long as `patience`.
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        tasks: Tasks,
+        sender: Sender,
+        patience: Duration,
+    ) -> Self {
+        let (running, stop, couriers) =
+            (TaskTracker::new(), CancellationToken::new(), Mutex::default());
+        Self(Arc::new(Inner { storage, tasks, sender, patience, couriers, running, stop }))
+    }
+
+    /// Goes on with what an earlier hub did not send, and returns how many configs that are.
+    pub async fn resume(&self) -> Result<usize, StorageError> {
+        let open = PushFilter { open_only: true, ..PushFilter::default() };
+        let open = self.0.storage.pushes(open).await?;
+        let alive = open.into_iter().filter(|push| !push.progress.is_dead());
+        Ok(alive.map(|push| self.start(push)).count())
+    }
+
+    /// Sends nothing more. What was not sent is sent by the next hub.
+    pub async fn shutdown(&self) {
+        self.0.stop.cancel();
+        self.0.running.close();
+        self.0.running.wait().await;
+    }
+
+    /// Whether news may be sent there.
+    pub async fn admit(&self, offered: OfferedPush) -> Result<Admitted, ReceiverError> {
+        self.0.sender.check(&offered.url).await?;
+        Ok(Admitted(offered))
     }
 
     /// Sends the news of a task somewhere from now on: all that comes after event `sent`.
     pub async fn set(
         &self,
         task: TaskId,
-        offered: OfferedPush,
+        Admitted(offered): Admitted,
         sent: u64,
     ) -> Result<PushConfig, PushError> {
         let config = offered.of(task.clone());
@@ -58,11 +129,14 @@ impl Pushes {
         if known.len() >= MAX_CONFIGS && known.iter().all(|known| known.id != config.id) {
             return Err(PushError::TooMany(task));
         }
-        if self.storage.set_push(config.clone(), sent).await? {
-            Ok(config)
-        } else {
-            Err(PushError::NoTask(task))
+        if !self.0.storage.set_push(config.clone(), sent).await? {
+            return Err(PushError::NoTask(task));
         }
+        for push in self.stored(&task).await?.into_iter().filter(|push| push.config.id == config.id)
+        {
+            self.start(push);
+        }
+        Ok(config)
     }
 
     /// A config of a task; its first, if none is named.
@@ -81,12 +155,90 @@ impl Pushes {
 
     /// The configs of a task, in the order in which they were set first.
     pub async fn of_task(&self, task: &TaskId) -> Result<Vec<PushConfig>, StorageError> {
-        let its = PushFilter { task: Some(task.clone()), ..PushFilter::default() };
-        Ok(self.storage.pushes(its).await?.into_iter().map(|push| push.config).collect())
+        Ok(self.stored(task).await?.into_iter().map(|push| push.config).collect())
     }
 
     /// Sends nothing there any more. One that is not there is deleted already.
     pub async fn delete(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError> {
-        self.storage.delete_push(task, id).await
+        self.0.storage.delete_push(task, id).await?;
+        if let Some(courier) = self.couriers().remove(&(task.clone(), id.clone())) {
+            courier.cancel();
+        }
+        Ok(())
+    }
+
+    /// How it goes with what is not over, by task, the oldest first.
+    pub async fn deliveries(
+        &self,
+        dead_only: bool,
+        limit: usize,
+    ) -> Result<Vec<Delivery>, StorageError> {
+        let open = PushFilter { open_only: true, dead_only, limit, ..PushFilter::default() };
+        Ok(self.0.storage.pushes(open).await?.into_iter().map(delivery).collect())
+    }
+
+    /// Tries again to send what was given up of a task, and tells what that is.
+    pub async fn retry(&self, task: &TaskId) -> Result<Vec<Delivery>, StorageError> {
+        let mut retried = Vec::new();
+        for mut push in self.stored(task).await?.into_iter().filter(|push| push.progress.is_dead())
+        {
+            push.progress = Progress { trouble: None, ..push.progress };
+            self.0.storage.push_went(task, &push.config.id, push.progress.clone()).await?;
+            retried.push(delivery(push.clone()));
+            self.start(push);
+        }
+        Ok(retried)
+    }
+
+    async fn stored(&self, task: &TaskId) -> Result<Vec<StoredPush>, StorageError> {
+        let its = PushFilter { task: Some(task.clone()), ..PushFilter::default() };
+        self.0.storage.pushes(its).await
+    }
+
+    /// Sends a courier on its way, in place of the one it may have had.
+    fn start(&self, push: StoredPush) {
+        let key = (push.config.task.clone(), push.config.id.clone());
+        let stop = self.0.stop.child_token();
+        {
+            let mut couriers = self.couriers();
+            if let Some(before) = couriers.insert(key.clone(), stop.clone()) {
+                before.cancel();
+            }
+        }
+        let courier = Courier::new(Arc::clone(&self.0), push);
+        let pushes = self.clone();
+        self.0.running.spawn(async move {
+            stop.run_until_cancelled(courier.run()).await;
+            let mut couriers = pushes.couriers();
+            // One that was replaced leaves the place to the other.
+            if !stop.is_cancelled() {
+                couriers.remove(&key);
+            }
+        });
+    }
+
+    fn couriers(&self) -> MutexGuard<'_, HashMap<(TaskId, PushConfigId), CancellationToken>> {
+        self.0.couriers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn delivery(push: StoredPush) -> Delivery {
+    let StoredPush { config, progress, last } = push;
+    let state = match &progress.trouble {
+        None => DeliveryState::Fine,
+        Some(trouble) if trouble.dead => DeliveryState::Dead,
+        Some(_) => DeliveryState::Failing,
+    };
+    let trouble = progress.trouble;
+    Delivery {
+        task_id: config.task,
+        config_id: config.id,
+        receiver: sender::origin(&config.url),
+        version: config.form,
+        state,
+        waiting: last.saturating_sub(progress.sent),
+        attempts: trouble.as_ref().map_or(0, |trouble| trouble.attempts),
+        failing_since: trouble.as_ref().map(|trouble| trouble.since.clone()),
+        error: trouble.map(|trouble| trouble.error),
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn created(task: &TaskId, context: &str) -> Arc<TaskEvent> {
         history: vec![Message::text(Role::User, format!("do {task}"))],
         metadata: None,
     };
-    Arc::new(TaskEvent::Created(Box::new(Created { agent: agent("echo"), task })))
+    Arc::new(TaskEvent::Created(Box::new(Created { agent: agent("echo"), task, timeout_ms: None })))
 }
 
 pub(crate) fn status(state: TaskState, ms: u64, text: Option<&str>) -> Arc<TaskEvent> {

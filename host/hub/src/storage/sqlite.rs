@@ -121,6 +121,7 @@ impl Storage for SqliteStorage {
             let few = few.to_vec();
             forgotten += self.writer.write(move |db| logs::forget(db, &few)).await?;
         }
+        while self.writer.write(logs::shrink).await? {}
         Ok(forgotten)
     }
 

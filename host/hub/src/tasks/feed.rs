@@ -64,7 +64,7 @@ impl Listener {
     ) -> Subscription {
         let pages = VecDeque::new();
         let heard = self.0.clone();
-        Subscription { task, context, storage, heard, after, pages, over: false }
+        Subscription { task, context, storage, heard, after, pages, to_the_end: false, over: false }
     }
 
     /// The number of the latest event.
@@ -83,6 +83,8 @@ pub struct Subscription {
     after: u64,
     /// Events read from the log and not yet taken.
     pages: VecDeque<Arc<Recorded>>,
+    /// Whether to go on where the task waits for its client.
+    to_the_end: bool,
     over: bool,
 }
 
@@ -98,6 +100,12 @@ impl Subscription {
     /// Hears `first` before everything else.
     pub(super) fn opening(mut self, first: Recorded) -> Self {
         self.pages.push_front(Arc::new(first));
+        self
+    }
+
+    /// Goes on where the task waits for its client, until it is over.
+    pub(super) fn to_the_end(mut self) -> Self {
+        self.to_the_end = true;
         self
     }
 
@@ -163,9 +171,9 @@ impl Subscription {
         self.after = event.seq;
         let state = state_after(&event.event);
         // One who comes back late hears past questions that were answered.
-        let is_latest = self.heard.borrow().seq <= event.seq;
+        let ends_here = !self.to_the_end && self.heard.borrow().seq <= event.seq;
         self.over =
-            state.is_some_and(|state| state.is_final() || (state.is_interrupted() && is_latest));
+            state.is_some_and(|state| state.is_final() || (state.is_interrupted() && ends_here));
         event
     }
 }
@@ -210,7 +218,8 @@ mod tests {
             metadata: None,
         };
         let agent = AgentId::parse("echo").unwrap();
-        let created = TaskEvent::Created(Box::new(Created { agent, task: task.clone() }));
+        let created =
+            TaskEvent::Created(Box::new(Created { agent, task: task.clone(), timeout_ms: None }));
         let feed = Feed::new(0);
         let middle = (2..events).map(|_| update(TaskState::Working));
         for (seq, event) in (1..).zip([created].into_iter().chain(middle).chain([update(last)])) {

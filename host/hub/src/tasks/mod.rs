@@ -23,7 +23,7 @@ use a2a_hub_protocol::{
     hub_event::Happened,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
-    operation::{TaskPageQuery, TaskPlace, TaskQuery},
+    operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
     task::{Task, TaskState, TaskStatus},
 };
 use actor::{Begin, Command, Start, TaskActor};
@@ -87,8 +87,8 @@ pub struct NewTask {
     pub message: Message,
     /// Where the client would have it done.
     pub working_directory: Option<String>,
-    /// How long it may take.
-    pub patience: Duration,
+    /// How long it may take, in milliseconds, if the client says; the agent's own limit counts all the same.
+    pub timeout_ms: Option<u64>,
     /// Whether somebody listens.
     pub live: bool,
 }
@@ -102,7 +102,7 @@ impl Tasks {
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
     pub async fn submit(&self, new: NewTask) -> Result<Subscription, SubmitError> {
-        let NewTask { agent, mut message, working_directory, patience, live } = new;
+        let NewTask { agent, mut message, working_directory, timeout_ms, live } = new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
         let admitted = self.turns.ask(&agent).map_err(busy)?;
         let (id, goes_on) = (TaskId::fresh(), message.context_id.is_some());
@@ -123,7 +123,7 @@ impl Tasks {
             history: vec![message.clone()],
             metadata: matches!(admitted, Admitted::Later(_)).then(queued),
         };
-        let created = Created { agent: agent.id.clone(), task: task.clone() };
+        let created = Created { agent: agent.id.clone(), task: task.clone(), timeout_ms };
         let created = TaskEvent::Created(Box::new(created));
         let seq = self.storage.append(&id, 0, vec![Arc::new(created.clone())]).await?;
 
@@ -135,6 +135,7 @@ impl Tasks {
         let feed = Feed::new(0);
         feed.publish([Arc::new(Recorded { task: id.clone(), context, seq, event: created })]);
         let start = Start { message, directory: working_directory, live, goes_on, admitted };
+        let patience = patience(&agent, timeout_ms);
         let live = self.spawn(task, seq, agent, feed, patience, Begin::Work(Box::new(start)));
         Ok(self.subscribe(&id, &live, 0))
     }
@@ -187,15 +188,21 @@ impl Tasks {
         Ok(match after {
             Some(after) => heard(after),
             None => {
-                let event = TaskEvent::Created(Box::new(Created { agent, task }));
+                let event = Created { agent, task, timeout_ms: None };
+                let event = TaskEvent::Created(Box::new(event));
                 let now = Recorded { task: id.clone(), context: context.clone(), seq, event };
                 heard(seq).opening(now)
             }
         })
     }
 
+    /// Hears all that happens to a task after event `after`, also where it waits for its client, until it is over.
+    pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, A2aError> {
+        Ok(self.resubscribe(id, Some(after)).await?.to_the_end())
+    }
+
     /// The tasks that match, newest first.
-    pub async fn list(&self, query: TaskQuery) -> Result<Vec<Task>, StorageError> {
+    pub async fn list(&self, query: TaskQuery) -> Result<Vec<ListedTask>, StorageError> {
         let TaskQuery { context, state, page, history_length, include_artifacts } = query;
         let (limit, offset) = (page.limit, page.offset);
         let filter = HeadFilter { context, state, limit, offset, ..HeadFilter::default() };
@@ -221,7 +228,8 @@ impl Tasks {
             last.map(|head| TaskPlace { updated: head.updated.clone(), id: head.task.clone() });
         let mut tasks = Vec::new();
         for head in heads {
-            tasks.extend(self.shown(&head, query.history_length, query.include_artifacts).await?);
+            let shown = self.shown(&head, query.history_length, query.include_artifacts).await?;
+            tasks.extend(shown.map(|listed| listed.task));
         }
         Ok((tasks, total, next))
     }
@@ -232,8 +240,8 @@ impl Tasks {
         head: &Head,
         history_length: Option<usize>,
         artifacts: bool,
-    ) -> Result<Option<Task>, StorageError> {
-        let Some(StoredTask { mut task, .. }) = self.storage.task(&head.task).await? else {
+    ) -> Result<Option<ListedTask>, StorageError> {
+        let Some(StoredTask { agent, mut task, .. }) = self.storage.task(&head.task).await? else {
             return Ok(None);
         };
         if !artifacts {
@@ -242,7 +250,7 @@ impl Tasks {
         if let Some(length) = history_length {
             task.history.drain(..task.history.len().saturating_sub(length));
         }
-        Ok(Some(task))
+        Ok(Some(ListedTask { agent, task }))
     }
 
     /// A task in one line.
@@ -339,6 +347,12 @@ impl Tasks {
     fn live(&self) -> std::sync::MutexGuard<'_, HashMap<TaskId, Live>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How long a task of the agent may take, given what its client says.
+fn patience(agent: &Agent, timeout_ms: Option<u64>) -> Duration {
+    let timeout = agent.config.timeout();
+    timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout))
 }
 
 fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {

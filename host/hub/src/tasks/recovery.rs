@@ -17,7 +17,7 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
 };
 use serde_json::json;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// The fact that tells a task still waits for its turn.
 pub(super) const QUEUED: &str = "queued";
@@ -57,7 +57,7 @@ impl Tasks {
                 (Recovery::Leave, _) => {}
                 (Recovery::Start, Some(agent)) => {
                     recovered.started += 1;
-                    self.start_again(stored, agent);
+                    self.start_again(stored, agent).await?;
                 }
                 (Recovery::Ask(state), Some(agent)) => {
                     recovered.waiting += 1;
@@ -72,15 +72,29 @@ impl Tasks {
         Ok(recovered)
     }
 
-    fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) {
+    async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
         // A log begins with the client's message.
-        let Some(message) = task.history.first().cloned() else { return };
+        let Some(message) = task.history.first().cloned() else { return Ok(()) };
         let admitted = self.turns.come_back(&agent);
         let directory = working_directory(&task);
         let start = Start { message, directory, live: true, goes_on: true, admitted };
-        let patience = agent.config.timeout();
+        let patience = self.patience_again(&task, &agent).await?;
         self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Work(Box::new(start)));
+        Ok(())
+    }
+
+    /// As long as the task was given when it began.
+    async fn patience_again(&self, task: &Task, agent: &Agent) -> Result<Duration, StorageError> {
+        let first = self.storage.events(&task.id, 0, 1).await?.pop();
+        let said = first.and_then(|first| match first.event {
+            TaskEvent::Created(created) => created.timeout_ms,
+            TaskEvent::Status(_)
+            | TaskEvent::Artifact(_)
+            | TaskEvent::Input(_)
+            | TaskEvent::Reply(_) => None,
+        });
+        Ok(super::patience(agent, said))
     }
 
     async fn ask_again(
@@ -98,7 +112,7 @@ impl Tasks {
             seq = self.storage.append(&task.id, seq, vec![Arc::new(event.clone())]).await?;
             a2a_hub_core::task::apply(&mut task, &event)?;
         }
-        let patience = agent.config.timeout();
+        let patience = self.patience_again(&task, &agent).await?;
         self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Parked);
         Ok(())
     }

@@ -3,13 +3,22 @@
 use super::patience::Patient;
 use crate::auth;
 use axum::{
-    extract::connect_info::Connected,
-    serve::{IncomingStream, Listener},
+    Router,
+    extract::{ConnectInfo, Request},
+};
+use hyper::{
+    body::Incoming,
+    server::conn::http1,
+    service::{Service as _, service_fn},
+};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
 };
 use std::{
     io,
     net::SocketAddr,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -20,6 +29,7 @@ use tokio::{
     sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
 };
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Connections at once; each costs some ten kilobytes. Others wait with the system until one is over.
 const MAX_CONNECTIONS: usize = 4_000;
@@ -27,30 +37,46 @@ const MAX_CONNECTIONS: usize = 4_000;
 /// How long to wait when the system has no file descriptors left.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// A listener that counts who is in.
+/// A listener that counts who is in, and keeps nobody in who dawdles.
 pub(super) struct Door {
     listener: TcpListener,
     room: Arc<Semaphore>,
+    patience: Duration,
 }
 
 impl Door {
-    pub(super) fn new(listener: TcpListener) -> Self {
-        Self { listener, room: Arc::new(Semaphore::new(MAX_CONNECTIONS)) }
+    pub(super) fn new(listener: TcpListener, patience: Duration) -> Self {
+        Self { listener, room: Arc::new(Semaphore::new(MAX_CONNECTIONS)), patience }
     }
-}
 
-impl Listener for Door {
-    type Io = Connection;
-    type Addr = SocketAddr;
+    /// Lets connections in until `stop`, then lets the requests that are under way come to their end.
+    pub(super) async fn serve(self, routes: Router, stop: CancellationToken) {
+        let connections = TaskTracker::new();
+        loop {
+            let (connection, remote) = tokio::select! {
+                accepted = self.accept() => accepted,
+                () = stop.cancelled() => break,
+            };
+            let patience = self.patience;
+            connections.spawn(talk(connection, remote, routes.clone(), patience, stop.clone()));
+        }
+        drop(self.listener);
+        connections.close();
+        connections.wait().await;
+    }
 
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
+    async fn accept(&self) -> (Connection, SocketAddr) {
         loop {
             // The room is never closed.
             let permit = Arc::clone(&self.room).acquire_owned().await.ok();
             match self.listener.accept().await {
                 Ok((stream, remote)) => {
                     let local = stream.local_addr().ok();
-                    let stream = Patient::new(stream);
+                    // An event must not wait for the client to acknowledge the one before it.
+                    if let Err(why) = stream.set_nodelay(true) {
+                        tracing::debug!(%why, "small answers may be late");
+                    }
+                    let stream = Patient::new(stream, self.patience);
                     return (Connection { stream, local, _permit: permit }, remote);
                 }
                 Err(why) => {
@@ -60,9 +86,34 @@ impl Listener for Door {
             }
         }
     }
+}
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+/// One connection, until it is over. Each request's head must be there in time, and the first of them soon.
+async fn talk(
+    connection: Connection,
+    remote: SocketAddr,
+    routes: Router,
+    patience: Duration,
+    stop: CancellationToken,
+) {
+    let caller = Caller::new(connection.local, remote);
+    let routes = TowerToHyperService::new(routes);
+    let answer = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(caller.clone()));
+        routes.call(request)
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(patience);
+    let mut talk = pin!(http.serve_connection(TokioIo::new(connection), answer));
+    let over = tokio::select! {
+        over = talk.as_mut() => over,
+        () = stop.cancelled() => {
+            talk.as_mut().graceful_shutdown();
+            talk.await
+        }
+    };
+    if let Err(why) = over {
+        tracing::debug!(%why, "a connection broke off");
     }
 }
 
@@ -125,6 +176,10 @@ struct Ends {
 }
 
 impl Caller {
+    fn new(local: Option<SocketAddr>, remote: SocketAddr) -> Self {
+        Self(Arc::new(Ends { local, remote, is_own_user: OnceCell::new() }))
+    }
+
     /// Whether a program of the hub's own user is at the other end.
     pub(super) async fn is_own_user(&self) -> bool {
         let Ends { local, remote, is_own_user } = &*self.0;
@@ -134,12 +189,5 @@ impl Caller {
             own.unwrap_or(false)
         };
         *is_own_user.get_or_init(look).await
-    }
-}
-
-impl Connected<IncomingStream<'_, Door>> for Caller {
-    fn connect_info(incoming: IncomingStream<'_, Door>) -> Self {
-        let (local, remote) = (incoming.io().local, *incoming.remote_addr());
-        Self(Arc::new(Ends { local, remote, is_own_user: OnceCell::new() }))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     MAX_REQUEST, cards,
-    door::{Caller, Door},
+    door::Door,
     guard::{self, Guard},
     jsonrpc::{
         self, COME_AGAIN, Circumstances, Desk, HUB, Response as RpcResponse, Stream, Update,
@@ -17,7 +17,7 @@ use a2a_hub_protocol::{
 use axum::{
     Json, Router,
     body::{Body, Bytes},
-    extract::{DefaultBodyLimit, State, rejection::BytesRejection},
+    extract::{DefaultBodyLimit, FromRequest as _, Request, State},
     http::{HeaderMap, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
@@ -52,7 +52,8 @@ impl Http {
     }
 
     /// Serves until `stop`, then lets the requests that are under way come to their end.
-    pub async fn serve(self, desk: Desk, token: Token, stop: CancellationToken) -> io::Result<()> {
+    pub async fn serve(self, desk: Desk, token: Token, stop: CancellationToken) {
+        let patience = desk.patience();
         let guard = Guard::new(self.address, desk.whereabouts().public_url.as_deref(), token);
         let routes = Router::new()
             .route("/", post(call))
@@ -62,10 +63,8 @@ impl Http {
             .merge(official::routes())
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
             .layer(middleware::from_fn_with_state(guard, guard::check))
-            .with_state(desk)
-            .into_make_service_with_connect_info::<Caller>();
-        let door = Door::new(self.listener);
-        axum::serve(door, routes).with_graceful_shutdown(stop.cancelled_owned()).await
+            .with_state(desk);
+        Door::new(self.listener, patience).serve(routes, stop).await;
     }
 }
 
@@ -73,37 +72,22 @@ async fn health() -> impl IntoResponse {
     Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
 }
 
-async fn call(
-    State(desk): State<Desk>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
-    respond(&desk, &headers, body, false).await
+async fn call(State(desk): State<Desk>, request: Request) -> Response {
+    respond(&desk, request, false).await
 }
 
-async fn call_streaming(
-    State(desk): State<Desk>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
-    respond(&desk, &headers, body, true).await
+async fn call_streaming(State(desk): State<Desk>, request: Request) -> Response {
+    respond(&desk, request, true).await
 }
 
 /// Streams are what `POST /stream` is for; there, an answer that is not a stream is one event.
-async fn respond(
-    desk: &Desk,
-    headers: &HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-    sse: bool,
-) -> Response {
-    let body = match body {
-        Ok(body) => body,
-        Err(why) => return too_large(&why),
-    };
-    let url = cards::own_url(desk, headers);
-    let reach = desk.reach(&url, HUB, false);
-    let of = Circumstances::of_hub(&url, last_event(headers), reach);
-    answer(desk.respond(&body, &of).await, sse)
+async fn respond(desk: &Desk, request: Request, sse: bool) -> Response {
+    let (url, heard) = (cards::own_url(desk, request.headers()), last_event(request.headers()));
+    let of = Circumstances::of_hub(&url, heard, desk.reach(&url, HUB, false));
+    match read_body(desk, request).await {
+        Ok(body) => answer(desk.respond(&body, &of).await, sse),
+        Err(unread) => unread.answer(json_body(jsonrpc::unreadable(Dialect::Hub, &unread.why))),
+    }
 }
 
 /// What goes back over HTTP.
@@ -133,19 +117,40 @@ fn is_result(answer: &[u8]) -> bool {
         .is_ok_and(|answer| answer.get("result").is_some())
 }
 
-fn too_large(why: &BytesRejection) -> Response {
-    let answer = jsonrpc::unreadable(Dialect::Hub, &unreadable(why));
-    (why.status(), [(header::CONTENT_TYPE, "application/json")], answer).into_response()
+/// A body that could not be read.
+pub(super) struct Unread {
+    status: StatusCode,
+    /// What was wrong.
+    pub(super) why: A2aError,
 }
 
-/// What is wrong with a body that cannot be read.
-pub(super) fn unreadable(why: &BytesRejection) -> A2aError {
-    let text = if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        format!("the request is larger than {MAX_REQUEST} bytes")
-    } else {
-        why.body_text()
-    };
-    A2aError::new(ErrorKind::InvalidRequest, text)
+impl Unread {
+    /// The answer that tells it. Of a body that came too slowly the rest is not read: its connection ends.
+    pub(super) fn answer(&self, told: Response) -> Response {
+        let slow = self.status == StatusCode::REQUEST_TIMEOUT;
+        let hang_up = slow.then_some([(header::CONNECTION, "close")]);
+        (self.status, hang_up, told).into_response()
+    }
+}
+
+/// Reads the whole body, for as long as the hub has patience.
+pub(super) async fn read_body(desk: &Desk, request: Request) -> Result<Bytes, Unread> {
+    match timeout(desk.patience(), Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(why)) => {
+            let text = if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                format!("the request is larger than {MAX_REQUEST} bytes")
+            } else {
+                why.body_text()
+            };
+            let text = A2aError::new(ErrorKind::InvalidRequest, text);
+            Err(Unread { status: why.status(), why: text })
+        }
+        Err(_) => {
+            let why = jsonrpc::dawdled("request", desk.patience());
+            Err(Unread { status: StatusCode::REQUEST_TIMEOUT, why })
+        }
+    }
 }
 
 pub(super) fn json_body(answer: Vec<u8>) -> Response {

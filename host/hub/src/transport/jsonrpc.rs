@@ -13,7 +13,7 @@ use a2a_hub_protocol::{
 };
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
-use std::{future::ready, path::PathBuf, sync::Arc};
+use std::{future::ready, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Where the hub itself is reached as official A2A has it.
@@ -32,6 +32,7 @@ pub struct Desk {
     whereabouts: Arc<Whereabouts>,
     streams: Arc<Semaphore>,
     max_streams: usize,
+    patience: Duration,
 }
 
 /// Where others find this hub.
@@ -101,11 +102,17 @@ pub(super) enum Done {
 }
 
 impl Desk {
-    /// A desk before this hub that serves so many streams at once.
-    pub fn new(hub: Hub, whereabouts: Whereabouts, max_streams: usize) -> Self {
+    /// A desk before this hub that serves so many streams at once. A client may take so long to send what it began, and
+    /// leave for so long what there is for it.
+    pub fn new(hub: Hub, whereabouts: Whereabouts, max_streams: usize, patience: Duration) -> Self {
         let max_streams = max_streams.min(Semaphore::MAX_PERMITS);
         let (whereabouts, streams) = (Arc::new(whereabouts), Arc::new(Semaphore::new(max_streams)));
-        Self { hub, whereabouts, streams, max_streams }
+        Self { hub, whereabouts, streams, max_streams, patience }
+    }
+
+    /// How long a client may keep the hub waiting.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// The hub behind the desk.
@@ -247,6 +254,14 @@ fn in_batch(request: Request) -> Request {
     Request { operation, ..request }
 }
 
+/// Why a client is hung up on that began to send something and did not go on.
+pub(super) fn dawdled(what: &str, patience: Duration) -> A2aError {
+    let why = format!(
+        "the {what} did not come to its end within {patience:?}; send it in one go, or raise `clients.timeout_ms`"
+    );
+    A2aError::new(ErrorKind::InvalidRequest, why)
+}
+
 /// The answer to bytes that are no request at all.
 pub(super) fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
     error(&RequestId::Null, dialect, why)
@@ -321,6 +336,7 @@ pub(super) fn answer_json(answer: Answer, url: &str) -> Value {
         }
         Answer::PushConfig(config) => compat::push::write(&config),
         Answer::PushConfigs(configs) => configs.iter().map(compat::push::write).collect(),
+        Answer::Deliveries(deliveries) => json!(deliveries),
         Answer::PushConfigDeleted => Value::Null,
         Answer::Contexts(contexts) => json!(contexts),
         Answer::Context(info, said) => {
@@ -343,8 +359,8 @@ pub(super) fn answer_json(answer: Answer, url: &str) -> Value {
         Answer::Discovery(document) => document,
         Answer::Card(of) => published(&of, url),
         Answer::Cards(all) => all.iter().map(|of| published(of, url)).collect(),
-        Answer::TaskPage { tasks, artifacts, .. } => {
-            tasks.iter().map(|task| compat::write_listed(task, artifacts)).collect()
+        Answer::TaskPage { tasks, .. } => {
+            tasks.iter().map(|task| compat::write_task(task, None)).collect()
         }
     }
 }

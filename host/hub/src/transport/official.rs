@@ -4,7 +4,7 @@
 use super::{
     cards,
     door::Caller,
-    http::{answer, event_stream, frames, last_event, unreadable},
+    http::{Unread, answer, event_stream, frames, last_event, read_body},
     jsonrpc::{self, COME_AGAIN, Circumstances, Desk, Done, HUB, Response as RpcResponse, Stream},
 };
 use a2a_hub_protocol::{
@@ -16,7 +16,7 @@ use a2a_hub_protocol::{
 use axum::{
     Router,
     body::Bytes,
-    extract::{ConnectInfo, State, rejection::BytesRejection},
+    extract::{ConnectInfo, Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
     routing::any,
@@ -93,11 +93,10 @@ impl<'a> Place<'a> {
 async fn enter(
     State(desk): State<Desk>,
     ConnectInfo(caller): ConnectInfo<Caller>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    request: Request,
 ) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let headers = request.headers().clone();
     let place = match Place::of(uri.path()) {
         Ok(place) => place,
         Err(why) => return refusal(&why, None),
@@ -120,6 +119,7 @@ async fn enter(
         extensions: extensions(&headers),
         version: dialect::check_version(version(&headers, uri.query())),
     };
+    let body = read_body(&desk, request).await;
     let response = if place.below.is_empty() {
         call(&desk, &method, body, &of).await
     } else if let Some(path) = place.below.strip_prefix("rest/") {
@@ -135,7 +135,7 @@ async fn enter(
 async fn call(
     desk: &Desk,
     method: &Method,
-    body: Result<Bytes, BytesRejection>,
+    body: Result<Bytes, Unread>,
     of: &Circumstances<'_>,
 ) -> Response {
     if method != Method::POST {
@@ -143,9 +143,9 @@ async fn call(
     }
     match body {
         Ok(body) => answer(desk.respond(&body, of).await, false),
-        Err(why) => {
-            let text = jsonrpc::unreadable(of.spelled, &unreadable(&why));
-            (why.status(), answer(RpcResponse::One(text), false)).into_response()
+        Err(unread) => {
+            let text = jsonrpc::unreadable(of.spelled, &unread.why);
+            unread.answer(answer(RpcResponse::One(text), false))
         }
     }
 }
@@ -157,7 +157,7 @@ async fn rest_call(
     path: &str,
     uri: &Uri,
     headers: &HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Result<Bytes, Unread>,
     of: &Circumstances<'_>,
 ) -> Response {
     let media = media(headers);
@@ -169,9 +169,7 @@ async fn rest_call(
     };
     let body = match body {
         Ok(body) => body,
-        Err(why) => {
-            return (why.status(), refusal(&unreadable(&why), media)).into_response();
-        }
+        Err(unread) => return unread.answer(refusal(&unread.why, media)),
     };
     let rest::Request { version, tenant, operation } = rest::read(verb, path, uri.query(), &body);
     let dialect = Dialect::Official(version);

@@ -11,19 +11,18 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// How long a client may take nothing of what there is for it. What it missed stays in the log.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A connection that breaks when its client has not taken a byte for [`PATIENCE`].
+/// A connection that breaks when its client has not taken a byte for as long as its patience lasts. What the client missed
+/// stays in the log.
 pub(super) struct Patient<C> {
     connection: C,
+    patience: Duration,
     /// When to give up; only while the client is waited for.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<C> Patient<C> {
-    pub(super) fn new(connection: C) -> Self {
-        Self { connection, deadline: None }
+    pub(super) fn new(connection: C, patience: Duration) -> Self {
+        Self { connection, patience, deadline: None }
     }
 
     /// What became of a write, unless it has waited too long.
@@ -36,9 +35,10 @@ impl<C> Patient<C> {
             self.deadline = None;
             return written;
         }
-        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
+        let patience = self.patience;
+        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(deadline.as_mut().poll(cx));
-        let why = format!("the client took nothing for {PATIENCE:?}");
+        let why = format!("the client took nothing for {patience:?}");
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
     }
 }
@@ -95,11 +95,13 @@ mod tests {
         time::Instant,
     };
 
+    const PATIENCE: Duration = Duration::from_secs(30);
+
     #[tokio::test(start_paused = true)]
     async fn who_takes_nothing_is_given_up() {
         let (hub, _client) = tokio::io::duplex(8);
         let start = Instant::now();
-        let broken = Patient::new(hub).write_all(&[0; 9]).await.unwrap_err();
+        let broken = Patient::new(hub, PATIENCE).write_all(&[0; 9]).await.unwrap_err();
         assert_eq!(broken.kind(), io::ErrorKind::TimedOut);
         assert_eq!(start.elapsed(), PATIENCE);
     }
@@ -107,7 +109,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_is_slow_is_waited_for() {
         let (hub, mut client) = tokio::io::duplex(1);
-        let mut hub = Patient::new(hub);
+        let mut hub = Patient::new(hub, PATIENCE);
         let reads = async {
             for _ in 0..10 {
                 sleep(PATIENCE - Duration::from_millis(1)).await;

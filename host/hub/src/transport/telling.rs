@@ -1,6 +1,6 @@
 //! What a stream tells, in its client's dialect and without the envelope of what it travels on.
 
-use crate::{hub::Listening, storage::StorageError};
+use crate::hub::Listening;
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
@@ -9,7 +9,7 @@ use a2a_hub_protocol::{
     task::{TaskState, TaskStatus},
 };
 use serde_json::{Value, json};
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, fmt::Display, sync::Arc, time::Duration};
 use tokio::{
     sync::OwnedSemaphorePermit,
     time::{Instant, timeout_at},
@@ -91,13 +91,13 @@ impl Telling {
                         return Some(Item { number: Some(event.seq), told: Ok(told) });
                     }
                 }
-                Err(why) => return Some(Item { number: None, told: Err(broken(&why)) }),
+                Err(why) => return Some(Item { number: None, told: Err(why) }),
             }
         }
     }
 
     /// The next event, once it is decided what this is a stream of.
-    async fn next_event(&mut self) -> Option<Result<Arc<Recorded>, StorageError>> {
+    async fn next_event(&mut self) -> Option<Result<Arc<Recorded>, A2aError>> {
         let Listening::Task(heard) = &mut self.heard else { return None };
         while let Some(until) = self.undecided {
             match timeout_at(until, heard.next()).await {
@@ -115,14 +115,14 @@ impl Telling {
                 Ok(Some(Err(why))) => {
                     self.undecided = None;
                     self.held.clear();
-                    return Some(Err(why));
+                    return Some(Err(broken(&why)));
                 }
                 Ok(None) | Err(_) => self.undecided = None,
             }
         }
         match self.held.pop_front() {
             Some(event) => Some(Ok(event)),
-            None => heard.next().await,
+            None => Some(heard.next().await?.map_err(|why| broken(&why))),
         }
     }
 
@@ -160,7 +160,7 @@ fn hub_event(event: &HubEvent) -> Value {
     told
 }
 
-fn broken(why: &StorageError) -> A2aError {
+fn broken(why: &impl Display) -> A2aError {
     tracing::error!(%why, "a stream broke");
     let text = "the stream broke; ask for the task to learn what became of it";
     A2aError::new(ErrorKind::Internal, text)

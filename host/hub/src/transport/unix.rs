@@ -13,18 +13,22 @@ use a2a_hub_protocol::{
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::{
     fs, io,
-    os::{fd::OwnedFd, unix::fs::FileTypeExt as _},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{fs::FileTypeExt as _, net::UnixStream as StdUnixStream},
+    },
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter},
+    io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter, Interest},
     net::{
         UnixListener, UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
     sync::{Semaphore, mpsc},
+    time::{Instant, error::Elapsed, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -146,12 +150,14 @@ fn is_own_user(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
 }
 
-/// One connection, until the client hangs up or no longer reads. Requests that are under way then go on without it.
+/// One connection, until the client hangs up, dawdles or no longer reads. Its streams end with it; other requests that are
+/// under way go on without it.
 async fn talk(stream: UnixStream, desk: Desk, url: Arc<str>, stop: CancellationToken) {
     let (read, write) = stream.into_split();
     let (outbox, letters) = mpsc::channel(OUTBOX);
     let requests = TaskTracker::new();
-    requests.spawn(post(write, letters));
+    let hung_up = CancellationToken::new();
+    requests.spawn(post(Patient::new(write, desk.patience()), letters, hung_up.clone()));
     let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
     let take_in = async |line: Vec<u8>| {
         let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await else { return };
@@ -161,7 +167,7 @@ async fn talk(stream: UnixStream, desk: Desk, url: Arc<str>, stop: CancellationT
             drop(permit);
         });
     };
-    let mut reader = Reader { read, lines: Lines::new(MAX_REQUEST) };
+    let mut reader = Reader::new(read, desk.patience());
     loop {
         let line = tokio::select! {
             line = reader.next_line() => line,
@@ -179,34 +185,85 @@ async fn talk(stream: UnixStream, desk: Desk, url: Arc<str>, stop: CancellationT
         }
     }
     // Nothing more is heard, and once nobody has anything to say, the line is dead.
-    drop((reader, outbox));
     requests.close();
+    let gone = gone(reader.read.as_ref());
+    drop(outbox);
+    tokio::select! {
+        () = requests.wait() => return,
+        () = gone => hung_up.cancel(),
+    }
     requests.wait().await;
+}
+
+/// Waits until the client has closed its end. One that has only said its last word still listens.
+async fn gone(stream: &UnixStream) {
+    // Watched by a handle of its own: the writer must not lose sight of what is cleared here.
+    let watched = stream.as_fd().try_clone_to_owned().map(StdUnixStream::from);
+    let closed = async {
+        let watched = UnixStream::from_std(watched?)?;
+        while !watched.ready(Interest::WRITABLE).await?.is_write_closed() {
+            let would_block = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+            let _cleared = watched.try_io(Interest::WRITABLE, would_block);
+        }
+        Ok(())
+    };
+    if let Err(why) = closed.await {
+        let why: io::Error = why;
+        // A stream finds out when it next says something.
+        tracing::debug!(%why, "cannot watch a connection");
+        std::future::pending::<()>().await;
+    }
 }
 
 /// The lines a client writes.
 struct Reader {
     read: OwnedReadHalf,
     lines: Lines,
+    patience: Duration,
+    /// When the line that has begun must be whole.
+    deadline: Option<Instant>,
+    dawdled: bool,
 }
 
 impl Reader {
-    /// The next line; none when the client has no more to say. Nothing is lost when it is asked and then let go.
+    fn new(read: OwnedReadHalf, patience: Duration) -> Self {
+        Self { read, lines: Lines::new(MAX_REQUEST), patience, deadline: None, dawdled: false }
+    }
+
+    /// The next line; none when the client has no more to say, or took too long to say it. Nothing is lost when it is
+    /// asked and then let go.
     async fn next_line(&mut self) -> Result<Option<Vec<u8>>, A2aError> {
         let mut bytes = Vec::with_capacity(READ);
         loop {
+            if self.dawdled {
+                return Ok(None);
+            }
             if let Some(line) = self.lines.next_line() {
+                self.deadline = None;
                 return line
                     .map(Some)
                     .map_err(|why| A2aError::new(ErrorKind::InvalidRequest, why.to_string()));
             }
             bytes.clear();
-            match self.read.read_buf(&mut bytes).await {
+            let Ok(read) = self.read(&mut bytes).await else {
+                self.dawdled = true;
+                return Err(jsonrpc::dawdled("line", self.patience));
+            };
+            match read {
                 Ok(1..) => self.lines.push(&bytes),
                 // Broken off or at its end: it has no more to say.
                 Ok(0) | Err(_) => return Ok(self.lines.take_rest()),
             }
         }
+    }
+
+    /// Between two lines a client may be silent for as long as it likes.
+    async fn read(&mut self, bytes: &mut Vec<u8>) -> Result<io::Result<usize>, Elapsed> {
+        if !self.lines.is_within() {
+            return Ok(self.read.read_buf(bytes).await);
+        }
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.patience);
+        timeout_at(deadline, self.read.read_buf(bytes)).await
     }
 }
 
@@ -218,7 +275,12 @@ async fn answer(desk: Desk, url: Arc<str>, line: Vec<u8>, outbox: mpsc::Sender<V
             let _ = outbox.send(answer).await;
         }
         Response::Stream(mut answers) => {
-            while let Some(update) = answers.next().await {
+            loop {
+                let update = tokio::select! {
+                    update = answers.next() => update,
+                    () = outbox.closed() => return,
+                };
+                let Some(update) = update else { break };
                 if outbox.send(update.text).await.is_err() {
                     return;
                 }
@@ -230,10 +292,19 @@ async fn answer(desk: Desk, url: Arc<str>, line: Vec<u8>, outbox: mpsc::Sender<V
     }
 }
 
-/// Writes what the requests of a connection have to say, a line each.
-async fn post(write: OwnedWriteHalf, mut letters: mpsc::Receiver<Vec<u8>>) {
-    let mut write = BufWriter::new(Patient::new(write));
-    while let Some(letter) = letters.recv().await {
+/// Writes what the requests of a connection have to say, a line each, until the client has hung up.
+async fn post(
+    write: Patient<OwnedWriteHalf>,
+    mut letters: mpsc::Receiver<Vec<u8>>,
+    hung_up: CancellationToken,
+) {
+    let mut write = BufWriter::new(write);
+    loop {
+        let letter = tokio::select! {
+            letter = letters.recv() => letter,
+            () = hung_up.cancelled() => return,
+        };
+        let Some(letter) = letter else { return };
         let written = async {
             write.write_all(&letter).await?;
             write.write_all(b"\n").await?;

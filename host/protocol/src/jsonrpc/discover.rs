@@ -88,7 +88,8 @@ pub(super) fn task_or_message(schemas: &mut SchemaGenerator) -> Schema {
 
 /// A list of tasks.
 pub(super) fn tasks(schemas: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "array", "items": task(schemas) })
+    let agent = json!({ "properties": { "agentId": { "type": "string" } } });
+    json_schema!({ "type": "array", "items": { "allOf": [task(schemas), agent] } })
 }
 
 /// Where the news of a task are sent.

@@ -15,6 +15,7 @@ use crate::{
         AgentHealth, AgentInfo, Component, ContextInfo, Deregistered, HubStatus, Operation, Page,
         SendMessage, TaskQuery, Wait,
     },
+    push::Delivery,
     task::TaskState,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -179,6 +180,24 @@ pub static METHODS: &[Method] = &[
             let DeleteContext { context_id: id } = read(params)?;
             Ok(Operation::DeleteContext { id: context_id(id)? })
         },
+        ..PLAIN
+    },
+    Method {
+        name: "hub/deliveries/list",
+        summary: "Tell how the news of tasks get to where they are sent",
+        example: r#"{"dead": true}"#,
+        params: pushes::ListDeliveries::json_schema,
+        result: SchemaGenerator::subschema_for::<Vec<Delivery>>,
+        read: pushes::deliveries,
+        ..PLAIN
+    },
+    Method {
+        name: "hub/deliveries/retry",
+        summary: "Try again to send the news of a task that were given up",
+        example: r#"{"taskId": "task-456"}"#,
+        params: pushes::RetryDeliveries::json_schema,
+        result: SchemaGenerator::subschema_for::<Vec<Delivery>>,
+        read: pushes::retry,
         ..PLAIN
     },
     Method {

@@ -88,7 +88,7 @@ pub(crate) fn any_event() -> impl Strategy<Value = Recorded> {
     let agent = AgentId::parse("echo").unwrap();
     let event = prop_oneof![
         any_task().prop_map(move |task| {
-            TaskEvent::Created(Box::new(Created { agent: agent.clone(), task }))
+            TaskEvent::Created(Box::new(Created { agent: agent.clone(), task, timeout_ms: None }))
         }),
         (any_status(), any_facts())
             .prop_map(|(status, metadata)| TaskEvent::Status(StatusUpdate { status, metadata })),

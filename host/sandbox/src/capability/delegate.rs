@@ -1,4 +1,4 @@
-//! Other agents, through the hub: no agent can be granted another yet, so every call is denied.
+//! Other agents, through the hub: which there are, for whom the operator lets know. None can be called yet.
 
 use crate::{
     bindings::a2a::hub::{
@@ -7,7 +7,14 @@ use crate::{
     },
     state::State,
 };
+use serde_json::Value;
 use wasmtime::component::Resource;
+
+/// The hub's side: the agents that one agent may call.
+pub trait DelegatePort: Send + Sync {
+    /// Their cards, as the hub publishes them, each with its `agentId`.
+    fn agents(&self) -> Vec<Value>;
+}
 
 /// A call to another agent. None can be made, so there is none.
 pub enum Delegated {}
@@ -19,7 +26,15 @@ fn denied<T>() -> wasmtime::Result<Result<T, types::Failure>> {
 
 impl Host for State {
     async fn agents(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
-        denied()
+        Ok(match &self.ports.delegate {
+            Some(port) => Ok(Value::from(port.agents()).to_string()),
+            None => Err(types::Failure::Denied(format!(
+                "ask for other agents: not granted; the manifest must ask with `agents = true` in `[delegate]`, and the \
+                 operator allows it with `delegate = [\"*\"]`, or the names of some, in `[agents.{}.grant]` of the hub's \
+                 configuration",
+                self.agent
+            ))),
+        })
     }
 }
 

@@ -21,7 +21,7 @@ impl Host for State {
         match self.log_bytes_left.checked_sub(size) {
             Some(left) => {
                 self.log_bytes_left = left;
-                log(level, &message);
+                log(level, &self.redaction.secrets.hide(&message));
             }
             None => {
                 self.log_bytes_left = 0;

@@ -9,6 +9,7 @@ use crate::{
     convert::{event_from_guest, failure_to_guest, message_from_guest, message_to_guest},
     failure::Failure,
     limits::Limits,
+    redaction::Hide as _,
     state::State,
 };
 use a2a_hub_protocol::{
@@ -109,10 +110,22 @@ impl State {
         }
         let bytes = events.iter().map(event_size).sum();
         self.output.take(events.len(), bytes)?;
-        let events = events.into_iter().map(event_from_guest).collect::<Result<_, _>>()?;
+        let mut events = events.into_iter().map(event_from_guest).collect::<Result<Vec<_>, _>>()?;
+        events.iter_mut().for_each(|event| self.redaction.emitted(event));
         tokio::select! {
             emitted = port.emit(events) => emitted,
             () = self.cancel.cancelled() => Err(Failure::Cancelled),
+        }
+    }
+}
+
+impl State {
+    /// Tells what of its artifacts was held back so far.
+    pub(crate) async fn tell_rest(&mut self) {
+        let rest = self.redaction.rest();
+        if let Some(port) = self.ports.tasks.clone().filter(|_| !rest.is_empty()) {
+            // A task that is over needs none of it.
+            let _ = port.emit(rest).await;
         }
     }
 }
@@ -176,7 +189,8 @@ impl Host for State {
                 tasks::Need::Input => Need::Input,
                 tasks::Need::Auth => Need::Auth,
             };
-            let prompt = message_from_guest(prompt)?;
+            let mut prompt = message_from_guest(prompt)?;
+            prompt.hide(&self.redaction.secrets);
             tokio::select! {
                 answer = port.ask(need, prompt, timeout_ms.map(Duration::from_millis)) => answer,
                 () = self.cancel.cancelled() => Err(Failure::Cancelled),

@@ -1,7 +1,13 @@
 //! A guest holds the overlap of what it asks and what it is granted, and nothing by default.
 
 use crate::stage::Stage;
-use a2a_hub_sandbox::capability::tasks::Need;
+use a2a_hub_core::redact::Secrets;
+use a2a_hub_protocol::message::joined_text;
+use a2a_hub_sandbox::{
+    Failure,
+    capability::tasks::{Emitted, Need},
+};
+use std::sync::Arc;
 
 #[tokio::test]
 async fn process_granted() {
@@ -50,6 +56,65 @@ async fn memory_denied() {
 }
 
 #[tokio::test]
+async fn settings_are_told() {
+    let settings = [("permissions".to_owned(), "ask".to_owned())].into();
+    let stage = Stage { settings, ..Stage::default() };
+    assert_eq!(stage.said("setting permissions").await, "ask");
+    assert_eq!(stage.said("setting model").await, "not set");
+}
+
+#[tokio::test]
+async fn secrets_are_not_told() {
+    let secret = "sk-1234567890";
+    let key = ("AN_API_KEY".to_owned(), secret.to_owned());
+    let stage = Stage { secrets: Arc::new(Secrets::among([key])), ..Stage::default() };
+    let ended = stage.run(&format!("leak {secret}")).await;
+    let all = format!("{ended:?} {:?}", stage.seen());
+    let bytes = format!("{:?}", secret.as_bytes());
+    assert!(!all.contains(secret) && !all.contains(bytes.trim_matches(['[', ']'])), "{all}");
+    // A log line, a status, a message's text and its data's key and value, an artifact's name and text, a question, and
+    // the last status with its facts' key and value.
+    assert_eq!(all.matches("[redacted AN_API_KEY]").count(), 11, "{all}");
+    let Failure::Trapped(why) = stage.failure(&format!("panic {secret}")).await else { panic!() };
+    assert!(why.contains("as told: [redacted AN_API_KEY]"), "{why}");
+}
+
+#[tokio::test]
+async fn secrets_are_not_spelt_either() {
+    let key = ("AN_API_KEY".to_owned(), "sk-1234567890".to_owned());
+    let stage = Stage { secrets: Arc::new(Secrets::among([key])), ..Stage::default() };
+    stage.said("spell it is sk-1234567890, not sk-1234").await;
+    let seen = stage.seen();
+    let texts = seen.events.iter().map(|event| match event {
+        Emitted::Artifact { artifact, .. } => joined_text(&artifact.parts),
+        Emitted::Working { .. } => String::new(),
+    });
+    assert_eq!(texts.collect::<String>(), "it is [redacted AN_API_KEY], not sk-1234");
+}
+
+#[tokio::test]
+async fn files_granted() {
+    let stage = Stage::granting();
+    assert_eq!(stage.said("put ../../x hello").await, "/shelf/x");
+    assert_eq!(stage.seen().files["x"], b"hello");
+    let all = stage.said("put-big 4096").await;
+    assert_eq!(all, "/shelf/big", "each task has all its bytes");
+    let more = stage.said("put-big 4097").await;
+    assert!(more.starts_with("exhausted: write a file of 4097 bytes: 4096 are left"), "{more}");
+
+    let many = stage.said("put-many 10000").await;
+    assert!(many.starts_with("exhausted: write a file: there are 1000"), "{many}");
+    assert_eq!(stage.seen().files.len(), 1_002, "the 1,000, `x` and `big`");
+}
+
+#[tokio::test]
+async fn files_denied() {
+    let said = Stage::default().said("put a hello").await;
+    assert!(said.starts_with("denied: write files: not granted"), "{said}");
+    assert!(said.contains("`files = true` in `[agents.test-guest.grant]`"), "{said}");
+}
+
+#[tokio::test]
 async fn asking_the_client() {
     let stage = Stage::default();
     assert_eq!(stage.said("ask").await, "you asked: what do you say?");
@@ -59,7 +124,19 @@ async fn asking_the_client() {
 }
 
 #[tokio::test]
-async fn http_delegate_and_wait_are_denied() {
+async fn delegate_granted() {
+    assert_eq!(Stage::granting().said("agents").await, "parrot");
+}
+
+#[tokio::test]
+async fn delegate_denied() {
+    let said = Stage::default().said("agents").await;
+    assert!(said.starts_with("denied: ask for other agents: not granted"), "{said}");
+    assert!(said.contains("`delegate = [\"*\"]`"), "{said}");
+}
+
+#[tokio::test]
+async fn http_calls_and_wait_are_denied() {
     let stage = Stage::granting();
     assert!(stage.said("fetch http://127.0.0.1/").await.starts_with("denied: fetch"));
     assert!(stage.said("delegate echo").await.starts_with("denied: call another agent"));

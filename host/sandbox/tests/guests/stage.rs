@@ -1,6 +1,9 @@
 //! A place for guests to run in: the hub's side of each capability, scripted.
 
-use a2a_hub_core::grant::{Grant, Held, overlap};
+use a2a_hub_core::{
+    grant::{Grant, Held, overlap},
+    redact::Secrets,
+};
 use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
     message::{Message, Role, joined_text},
@@ -10,12 +13,15 @@ use a2a_hub_sandbox::{
     Call, Ended, Engine, EngineSettings, Failure, Guest, Limits, Plugin,
     capability::{
         Ports,
+        delegate::DelegatePort,
+        files::FilesPort,
         memory::MemoryPort,
         process::{ChildPort, Launch, ProcessPort, Said},
         tasks::{Emitted, Need, TaskPort},
     },
     guest::Work,
 };
+use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     fs,
@@ -54,6 +60,7 @@ pub(crate) struct Seen {
     pub(crate) asked: Vec<(Need, String)>,
     pub(crate) launched: Vec<Launch>,
     pub(crate) logged: Vec<String>,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
 }
 
 /// The hub's side of everything.
@@ -64,6 +71,8 @@ pub(crate) struct Stage {
     pub(crate) engine: Option<Engine>,
     pub(crate) seen: Arc<Mutex<Seen>>,
     pub(crate) values: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+    pub(crate) settings: BTreeMap<String, String>,
+    pub(crate) secrets: Arc<Secrets>,
 }
 
 impl Stage {
@@ -90,10 +99,14 @@ impl Stage {
         let seen = Arc::clone(&self.seen);
         let log = move |_, line: &str| seen.lock().unwrap().logged.push(line.to_owned());
         let memory = held.memory_bytes.map(|_| Arc::new(Values(Arc::clone(&self.values))) as _);
+        let files = held.files_bytes.map(|_| Arc::new(Shelf(Arc::clone(&self.seen))) as _);
         let ports = Ports {
             tasks: Some(Arc::new(Listener(Arc::clone(&self.seen)))),
             process: Some(Arc::new(Sleeper(Arc::clone(&self.seen)))),
             memory,
+            files,
+            delegate: held.may_call("parrot").then(|| Arc::new(Parrot) as _),
+            settings: Arc::new(self.settings.clone()),
             log: Some(Arc::new(log)),
         };
         Call {
@@ -101,6 +114,7 @@ impl Stage {
             limits: self.limits,
             held: Arc::new(Held { ..held }),
             ports: Arc::new(ports),
+            secrets: Arc::clone(&self.secrets),
             working_directory: None,
         }
     }
@@ -203,6 +217,27 @@ impl ChildPort for Asleep {
     fn interrupt(&mut self) {}
 
     fn kill(&mut self) {}
+}
+
+/// Knows one agent.
+struct Parrot;
+
+impl DelegatePort for Parrot {
+    fn agents(&self) -> Vec<Value> {
+        vec![json!({ "agentId": "parrot" })]
+    }
+}
+
+/// Keeps files by their names.
+struct Shelf(Arc<Mutex<Seen>>);
+
+#[async_trait::async_trait]
+impl FilesPort for Shelf {
+    async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
+        let before = self.0.lock().unwrap().files.insert(name.to_owned(), bytes);
+        assert_eq!(before, None, "{name} is taken");
+        Ok(format!("/shelf/{name}"))
+    }
 }
 
 struct Values(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);

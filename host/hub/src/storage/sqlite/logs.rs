@@ -32,6 +32,12 @@ pub(super) use heads_where;
 /// A fold of this many events is worth keeping. A shorter one is read as quickly as it would be in one piece.
 const LONG: u64 = 16;
 
+/// Free pages that are kept, for they will be used again soon: 1 MiB.
+const SPARE_PAGES: i64 = 256;
+
+/// Pages given back in one change. Each costs as much as writing one.
+const PAGES_AT_ONCE: i64 = 1024;
+
 /// Events to be added to a log, with their JSON made before the writer's turn comes.
 pub(super) struct Addition {
     task: TaskId,
@@ -234,6 +240,17 @@ pub(super) fn forget(db: &Connection, tasks: &[TaskId]) -> Result<usize, Failure
         }
     }
     Ok(forgotten)
+}
+
+/// Gives free pages back to the disk, as many as others can wait for; false once there are hardly any.
+pub(super) fn shrink(db: &Connection) -> Result<bool, Failure> {
+    let free: i64 = db.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    if free <= SPARE_PAGES {
+        return Ok(false);
+    }
+    db.execute_batch(&format!("PRAGMA incremental_vacuum({PAGES_AT_ONCE})"))?;
+    let left: i64 = db.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    Ok(left > SPARE_PAGES && left < free)
 }
 
 /// The bytes of the pages in use.

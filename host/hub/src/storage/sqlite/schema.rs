@@ -79,6 +79,9 @@ const MIGRATIONS: [&str; 3] = ["
     CREATE INDEX tasks_by_status ON tasks (updated, id);
 "];
 
+/// What SQLite calls the way of giving free pages back when told to.
+const INCREMENTAL: i64 = 2;
+
 /// How long to wait when somebody looks into the file with a tool of their own.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -175,6 +178,7 @@ fn check(db: &Connection, file: &Path) -> Result<usize, StorageError> {
 }
 
 fn prepare(db: &mut Connection, known: usize) -> rusqlite::Result<()> {
+    give_back_pages(db)?;
     // In a write-ahead log with FULL, a commit is one append and one fsync, and readers never wait.
     db.pragma_update(None, "journal_mode", "WAL")?;
     db.pragma_update(None, "synchronous", "FULL")?;
@@ -184,6 +188,20 @@ fn prepare(db: &mut Connection, known: usize) -> rusqlite::Result<()> {
         change.pragma_update(None, "application_id", APPLICATION_ID)?;
         change.pragma_update(None, "user_version", version)?;
         change.commit()?;
+    }
+    Ok(())
+}
+
+/// Has the file know which of its pages are free, so that they can be given back a few at a time.
+fn give_back_pages(db: &Connection) -> rusqlite::Result<()> {
+    let mode: i64 = db.query_row("PRAGMA auto_vacuum", [], |row| row.get(0))?;
+    if mode == INCREMENTAL {
+        return Ok(());
+    }
+    db.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
+    // An empty file is as it should be now; one from before this setting is written anew, once.
+    if let Err(why) = db.execute_batch("VACUUM") {
+        tracing::warn!(%why, "the database cannot be made to shrink; there may be too little space on the disk");
     }
     Ok(())
 }

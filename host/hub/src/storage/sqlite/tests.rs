@@ -93,6 +93,34 @@ async fn a_long_log_of_a_task_at_rest_is_read_in_one_piece() {
     assert_eq!(storage.task(&task).await.unwrap().unwrap(), folded);
 }
 
+/// As a hub before this setting made it, and as this one does.
+#[tokio::test]
+async fn what_is_forgotten_makes_the_file_smaller() {
+    for old in [true, false] {
+        let dir = tempdir().unwrap();
+        let file = dir.path().join("hub.db");
+        drop(open(&dir));
+        if old {
+            let db = Connection::open(&file).unwrap();
+            db.execute_batch("PRAGMA auto_vacuum = NONE; VACUUM").unwrap();
+        }
+        let storage = open(&dir);
+        let mut tasks = Vec::new();
+        for _ in 0..20 {
+            let task = begin(&storage, 2).await;
+            let chunks = vec![chunk(&"x".repeat(1 << 18)), status(TaskState::Completed, 2, None)];
+            storage.append(&task, 2, chunks).await.unwrap();
+            tasks.push(task);
+        }
+        let kept = tasks.pop().unwrap();
+        assert_eq!(storage.forget_tasks(tasks).await, Ok(19));
+        drop(storage);
+        let size = fs::metadata(&file).unwrap().len();
+        assert!(size < 2 << 20, "{size} bytes are left of 5 MiB (old: {old})");
+        assert_eq!(open(&dir).events(&kept, 0, 9).await.unwrap().len(), 4);
+    }
+}
+
 #[tokio::test]
 async fn a_second_hub_is_kept_out() {
     let dir = tempdir().unwrap();

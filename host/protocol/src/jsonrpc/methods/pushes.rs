@@ -1,6 +1,6 @@
 //! What the methods take that say where the news of a task are sent.
 
-use super::{named, read, task_id};
+use super::{DEFAULT_LISTED, MAX_LISTED, named, read, task_id, within};
 use crate::{
     compat::push::{self, OfferedConfig},
     error::A2aError,
@@ -42,6 +42,33 @@ pub(super) struct DeletePush {
     id: String,
     /// Which of its configs.
     push_notification_config_id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ListDeliveries {
+    /// Only what was given up.
+    #[serde(default)]
+    dead: bool,
+    /// How many at most: 20 unless said, 1,000 at most.
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RetryDeliveries {
+    /// The task's name.
+    task_id: String,
+}
+
+pub(super) fn deliveries(params: Value) -> Result<Operation, A2aError> {
+    let ListDeliveries { dead: dead_only, limit } = read(params)?;
+    let limit = within("limit", limit.unwrap_or(DEFAULT_LISTED), 1, MAX_LISTED)?;
+    Ok(Operation::ListDeliveries { dead_only, limit })
+}
+
+pub(super) fn retry(params: Value) -> Result<Operation, A2aError> {
+    let RetryDeliveries { task_id: id } = read(params)?;
+    Ok(Operation::RetryDeliveries { task: named("taskId", id)? })
 }
 
 pub(super) fn set(params: Value) -> Result<Operation, A2aError> {

@@ -24,7 +24,6 @@ mod plan;
 mod responses;
 mod script;
 
-use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
     body::Bytes,
@@ -37,7 +36,7 @@ use plan::{Plan, Refusal};
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
-    future,
+    future, io,
     net::TcpListener,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -76,8 +75,8 @@ struct Shared {
 
 impl ModelServer {
     /// Starts a server that takes any key.
-    pub fn start() -> Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).context("no free loopback port")?;
+    pub fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
         let shared = Arc::<Shared>::default();

@@ -1,0 +1,214 @@
+//! Secrets that programs are passed, and what is said in their place where an agent repeats them.
+//!
+//! A secret is found as it is. One that was encoded on the way (escaped, in base64) is not.
+
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
+use std::borrow::Cow;
+
+/// How the names of variables end that hold secrets, whatever their case.
+const ENDINGS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"];
+
+/// Shorter values are words that may stand anywhere, and no secrets to speak of.
+const MIN_BYTES: usize = 8;
+
+/// The secrets of one agent.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    values: Vec<String>,
+    /// What stands in the place of each.
+    marks: Vec<String>,
+    /// None without secrets.
+    finder: Option<AhoCorasick>,
+}
+
+impl Secrets {
+    /// Those of `variables`, given by name and value, whose names say that they are secret, and that are long enough.
+    pub fn among(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let is_secret = |name: &str| {
+            let name = name.to_ascii_uppercase();
+            ENDINGS.iter().any(|ending| name.ends_with(ending))
+        };
+        let (mut values, mut marks) = (Vec::new(), Vec::new());
+        for (name, value) in variables {
+            // A program trims what it reads from a file that somebody exported.
+            let value = value.trim();
+            if value.len() >= MIN_BYTES && is_secret(&name) {
+                values.push(value.to_owned());
+                marks.push(format!("[redacted {name}]"));
+            }
+        }
+        // It fails only beyond 2^31 bytes of secrets, which no environment has.
+        let finder =
+            AhoCorasickBuilder::new().match_kind(MatchKind::LeftmostLongest).build(&values);
+        let finder = finder.ok().filter(|_| !values.is_empty());
+        Self { values, marks, finder }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.finder.is_none()
+    }
+
+    /// A whole text without them.
+    pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.finder {
+            Some(finder) if finder.is_match(text) => {
+                Cow::Owned(finder.replace_all(text, &self.marks))
+            }
+            Some(_) | None => Cow::Borrowed(text),
+        }
+    }
+
+    /// The bytes of a whole file without them.
+    pub fn hide_bytes<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
+        match &self.finder {
+            Some(finder) if finder.is_match(bytes) => {
+                Cow::Owned(finder.replace_all_bytes(bytes, &self.marks))
+            }
+            Some(_) | None => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// Where the end of `text` begins that may be the beginning of a secret.
+    fn doubtful(&self, text: &str) -> usize {
+        let longest = self.values.iter().map(String::len).max().unwrap_or(0);
+        let first = text.ceil_char_boundary((text.len() + 1).saturating_sub(longest));
+        let begins = |at: &usize| {
+            let end = &text[*at..];
+            self.values.iter().any(|value| value.len() > end.len() && value.starts_with(end))
+        };
+        let mut places = (first..text.len()).filter(|at| text.is_char_boundary(*at));
+        places.find(begins).unwrap_or(text.len())
+    }
+}
+
+/// A text that comes in pieces. What may be the beginning of a secret is held back until the next piece tells.
+#[derive(Debug, Default)]
+pub struct Growing {
+    held: String,
+}
+
+impl Growing {
+    /// Takes a piece, and returns what can be told by now.
+    pub fn push(&mut self, secrets: &Secrets, piece: &str) -> String {
+        let Some(finder) = &secrets.finder else { return piece.to_owned() };
+        self.held.push_str(piece);
+        let whole = finder.find_iter(&self.held).last().map_or(0, |found| found.end());
+        let (done, rest) = self.held.split_at(whole);
+        let (clear, doubtful) = rest.split_at(secrets.doubtful(rest));
+        let told = finder.replace_all(done, &secrets.marks) + clear;
+        self.held = doubtful.to_owned();
+        told
+    }
+
+    /// The text ends here: what was held back is none of a secret's.
+    pub fn rest(&mut self) -> String {
+        std::mem::take(&mut self.held)
+    }
+
+    /// Whether nothing is held back.
+    pub fn is_told(&self) -> bool {
+        self.held.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn secrets(variables: &[(&str, &str)]) -> Secrets {
+        let owned = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        Secrets::among(owned)
+    }
+
+    /// The text as a client has it that joins the pieces.
+    fn joined<'t>(secrets: &Secrets, pieces: impl IntoIterator<Item = &'t str>) -> String {
+        let mut growing = Growing::default();
+        let told: String = pieces.into_iter().map(|piece| growing.push(secrets, piece)).collect();
+        told + &growing.rest()
+    }
+
+    #[test]
+    fn the_name_says_what_is_secret() {
+        let cases = [
+            ("ANTHROPIC_API_KEY", "sk-ant-123", true),
+            ("github_token", "ghp_12345678", true),
+            ("DB_PASSWORD", "12345678", true),
+            ("DB_PASSWORD", "1234567", false),
+            ("CLIENT_SECRET", " \nabcdefgh\n", true),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/key.json", true),
+            ("KEYBOARD", "/dev/input", false),
+            ("HOME", "/home/somebody", false),
+        ];
+        for (name, value, secret) in cases {
+            assert_eq!(!secrets(&[(name, value)]).is_empty(), secret, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_mark_stands_in_a_secrets_place() {
+        let some =
+            secrets(&[("A_KEY", "aaaa-1111"), ("B_TOKEN", "aaaa-1111-bbbb"), ("C", "cccc-2222")]);
+        let cases = [
+            ("nothing here", "nothing here"),
+            ("aaaa-1111", "[redacted A_KEY]"),
+            ("x aaaa-1111-bbbb y", "x [redacted B_TOKEN] y"),
+            ("aaaa-1111-bbb", "[redacted A_KEY]-bbb"),
+            ("aaaa-1111aaaa-1111", "[redacted A_KEY][redacted A_KEY]"),
+            ("cccc-2222", "cccc-2222"),
+        ];
+        for (text, told) in cases {
+            assert_eq!(some.hide(text), told);
+            assert_eq!(some.hide_bytes(text.as_bytes()), told.as_bytes());
+            assert_eq!(joined(&some, [text]), told);
+        }
+    }
+
+    #[test]
+    fn only_what_may_become_a_secret_is_held_back() {
+        let some = secrets(&[("A_KEY", "abcdefgh")]);
+        let mut growing = Growing::default();
+        let told = ["hello a", "b", "x abcd", "efgh abc"].map(|piece| growing.push(&some, piece));
+        assert_eq!(told, ["hello ", "", "abx ", "[redacted A_KEY] "]);
+        assert_eq!(growing.rest(), "abc");
+        assert!(growing.is_told());
+    }
+
+    /// Cuts `text` at these places, as far as characters allow.
+    fn pieces<'t>(text: &'t str, cuts: &[usize]) -> Vec<&'t str> {
+        let mut cuts: Vec<_> = cuts.iter().map(|&cut| text.floor_char_boundary(cut)).collect();
+        cuts.extend([0, text.len()]);
+        cuts.sort_unstable();
+        cuts.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect()
+    }
+
+    proptest! {
+        /// However a text is cut. Marks have letters of their own here, so that none of them is part of a secret.
+        #[test]
+        fn no_secret_is_told_in_pieces(
+            values in proptest::collection::vec("[xyü]{8,12}", 1..4),
+            text in proptest::collection::vec("[xyü]{0,9}|[ -]", 0..12),
+            picks in proptest::collection::vec(0_usize..4, 0..12),
+            cuts in proptest::collection::vec(0_usize..200, 0..20),
+        ) {
+            let names = ["A_KEY", "B_TOKEN", "C_SECRET"];
+            let variables: Vec<_> = names.iter().zip(&values).map(|(&name, value)| (name, value.as_str())).collect();
+            let some = secrets(&variables);
+            let mut text = text;
+            for (at, pick) in picks.into_iter().enumerate() {
+                if let Some(value) = values.get(pick) {
+                    text.insert((at * 2).min(text.len()), value.clone());
+                }
+            }
+            let text = text.concat();
+            let told = joined(&some, pieces(&text, &cuts));
+            for value in &values {
+                prop_assert!(!told.contains(value), "{value} in {told}");
+            }
+            if values.iter().all(|value| !text.contains(value)) {
+                prop_assert_eq!(told, text);
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The files that agents hand to their programs: a directory for each instance, made when the first is written, and gone
+//! soon after the instance.
+
+use crate::process::Supervisor;
+use a2a_hub_sandbox::{Failure, capability::files::FilesPort};
+use std::{
+    fs,
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::{runtime::Handle, time::timeout};
+use tokio_util::task::TaskTracker;
+
+/// The folder of the data directory that holds the instances' directories.
+const FOLDER: &str = "files";
+
+/// How long a directory waits for the programs that may still write into it; then it is removed all the same.
+const PROGRAMS_GONE: Duration = Duration::from_secs(8);
+
+/// Makes directories for instances. Clones are one.
+#[derive(Clone)]
+pub(super) struct Files(Arc<Shared>);
+
+struct Shared {
+    folder: PathBuf,
+    supervisor: Supervisor,
+    made: AtomicU64,
+    removals: TaskTracker,
+}
+
+/// Removes what instances of a hub that was killed have left in its data directory. For the start of a hub.
+pub fn sweep_files(data_dir: &Path) -> io::Result<()> {
+    gone(fs::remove_dir_all(data_dir.join(FOLDER)))
+}
+
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    removed.or_else(|why| if why.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(why) })
+}
+
+impl Files {
+    pub(super) fn new(data_dir: &Path, supervisor: Supervisor) -> Self {
+        let folder = data_dir.join(FOLDER);
+        // What programs are told must hold wherever they stand.
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        let (made, removals) = (AtomicU64::new(0), TaskTracker::new());
+        Self(Arc::new(Shared { folder, supervisor, made, removals }))
+    }
+
+    /// The directory of a new instance, whose programs run on behalf of `owner`.
+    pub(super) fn of(&self, owner: &str) -> InstanceFiles {
+        let number = self.0.made.fetch_add(1, Relaxed);
+        let path = self.0.folder.join(format!("{}-{number}", std::process::id()));
+        InstanceFiles {
+            directory: Arc::new(Directory { path, life: Mutex::default() }),
+            is_used: AtomicBool::new(false),
+            owner: owner.to_owned(),
+            shared: Arc::clone(&self.0),
+        }
+    }
+
+    /// Waits until the directories of all instances that ended are gone.
+    pub(super) async fn shutdown(&self) {
+        self.0.removals.close();
+        self.0.removals.wait().await;
+    }
+}
+
+/// The files of one instance. Dropping it removes them, once the instance's programs are gone.
+pub(super) struct InstanceFiles {
+    directory: Arc<Directory>,
+    is_used: AtomicBool,
+    owner: String,
+    shared: Arc<Shared>,
+}
+
+struct Directory {
+    path: PathBuf,
+    life: Mutex<Life>,
+}
+
+/// Where a directory stands between its first file and its end.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Life {
+    #[default]
+    Unmade,
+    Made,
+    /// A file that comes after this must not bring it back.
+    Removed,
+}
+
+impl Directory {
+    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
+        match *life {
+            Life::Unmade => fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?,
+            Life::Made => {}
+            Life::Removed => return Err(io::Error::other("the task is over")),
+        }
+        *life = Life::Made;
+        let file = self.path.join(name);
+        // `create_new` follows no link, whatever a program may have put there.
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600).open(&file)?.write_all(bytes)?;
+        Ok(file)
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        *self.life.lock().unwrap_or_else(PoisonError::into_inner) = Life::Removed;
+        gone(fs::remove_dir_all(&self.path))
+    }
+}
+
+#[async_trait::async_trait]
+impl FilesPort for InstanceFiles {
+    async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
+        self.is_used.store(true, Relaxed);
+        let failed = |why| Failure::Unavailable(format!("write the file `{name}`: {why}"));
+        let (directory, file) = (Arc::clone(&self.directory), name.to_owned());
+        let written = tokio::task::spawn_blocking(move || directory.write(&file, &bytes)).await;
+        let path = written.map_err(io::Error::other).and_then(|path| path).map_err(failed)?;
+        path.into_os_string()
+            .into_string()
+            .map_err(|_| failed(io::Error::other("the path of the data directory is not UTF-8")))
+    }
+}
+
+impl Drop for InstanceFiles {
+    fn drop(&mut self) {
+        // Without a runtime the hub is past its end, and the next one sweeps.
+        if !*self.is_used.get_mut() || Handle::try_current().is_err() {
+            return;
+        }
+        let (directory, shared) = (Arc::clone(&self.directory), Arc::clone(&self.shared));
+        let owner = std::mem::take(&mut self.owner);
+        self.shared.removals.spawn(async move {
+            let _ = timeout(PROGRAMS_GONE, shared.supervisor.ended(&owner)).await;
+            let removed = tokio::task::spawn_blocking(move || directory.remove()).await;
+            if let Err(why) = removed.map_err(io::Error::other).and_then(|removed| removed) {
+                tracing::warn!(owner, %why, "files of a task could not be removed");
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn files(data: &Path) -> Files {
+        let supervisor = Supervisor::new("/none".into(), data.to_owned(), Duration::ZERO);
+        Files::new(data, supervisor)
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[tokio::test]
+    async fn a_directory_lives_as_long_as_its_instance() {
+        let data = tempfile::tempdir().unwrap();
+        let files = files(data.path());
+        let (one, two) = (files.of("t"), files.of("t"));
+        assert!(!data.path().join(FOLDER).exists(), "nothing is made before it is needed");
+
+        let path = PathBuf::from(one.put("a.txt", b"hello".to_vec()).await.unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"hello");
+        let directory = path.parent().unwrap();
+        assert_eq!((mode(&path), mode(directory)), (0o600, 0o700));
+        assert_eq!(mode(&data.path().join(FOLDER)), 0o700);
+        let other = PathBuf::from(two.put("a.txt", Vec::new()).await.unwrap());
+        assert_ne!(other.parent(), path.parent(), "each has its own");
+
+        drop(one);
+        files.shutdown().await;
+        assert!(!directory.exists() && other.exists());
+    }
+
+    #[tokio::test]
+    async fn a_link_is_not_written_through() {
+        let data = tempfile::tempdir().unwrap();
+        let files = files(data.path());
+        let one = files.of("t");
+        let path = PathBuf::from(one.put("a", Vec::new()).await.unwrap());
+        let outside = data.path().join("outside");
+        std::os::unix::fs::symlink(&outside, path.with_file_name("b")).unwrap();
+        assert!(one.put("b", b"x".to_vec()).await.is_err());
+        assert!(!outside.exists());
+    }
+
+    #[tokio::test]
+    async fn a_write_that_comes_late_brings_nothing_back() {
+        let data = tempfile::tempdir().unwrap();
+        let one = files(data.path()).of("t");
+        one.put("a", Vec::new()).await.unwrap();
+        one.directory.remove().unwrap();
+        assert!(one.put("b", Vec::new()).await.is_err());
+        assert!(!one.directory.path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_hub_left_is_swept() {
+        let data = tempfile::tempdir().unwrap();
+        let left = data.path().join(FOLDER).join("1-0");
+        fs::create_dir_all(&left).unwrap();
+        fs::write(left.join("a"), "x").unwrap();
+        sweep_files(data.path()).unwrap();
+        assert!(!left.exists());
+        sweep_files(data.path()).unwrap();
+    }
+}

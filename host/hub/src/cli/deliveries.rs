@@ -1,0 +1,86 @@
+//! `deliveries`: how the news of tasks get to where their clients want them.
+
+use super::{
+    Exit, Format, Global, ask, print,
+    render::{ago, list, text},
+};
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::fmt::{self, Write as _};
+
+#[derive(Debug, Args)]
+pub(super) struct Deliveries {
+    /// Only what was given up
+    #[arg(long)]
+    dead: bool,
+    /// Try again to send what was given up of this task
+    #[arg(long, value_name = "TASK", conflicts_with = "dead")]
+    retry: Option<String>,
+    /// At most so many, the oldest tasks first
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    limit: u32,
+}
+
+pub(super) fn deliveries(global: &Global, asked: &Deliveries) -> anyhow::Result<Exit> {
+    let answer = match &asked.retry {
+        Some(task) => ask(global, "hub/deliveries/retry", json!({ "taskId": task }))?,
+        None => {
+            let params = json!({ "dead": asked.dead, "limit": asked.limit });
+            ask(global, "hub/deliveries/list", params)?
+        }
+    };
+    match global.format {
+        Format::Json => print(&format!("{answer}\n"))?,
+        Format::Pretty => print(&deliveries_text(list(&answer), Timestamp::now())?)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Deliveries, a line each, and one more for what is wrong.
+fn deliveries_text(deliveries: &[Value], now: Timestamp) -> Result<String, fmt::Error> {
+    let mut out = String::new();
+    if deliveries.is_empty() {
+        writeln!(out, "nothing is to be sent")?;
+    }
+    for delivery in deliveries {
+        let [task, receiver, state] =
+            ["taskId", "receiver", "state"].map(|name| text(&delivery[name]));
+        writeln!(out, "{task}  {state:<7}  {} waiting  {receiver}", delivery["waiting"])?;
+        if let Some(error) = delivery["error"].as_str() {
+            let since = ago(&delivery["failingSince"], now);
+            writeln!(out, "    failed {} time(s) since {since}: {error}", delivery["attempts"])?;
+        }
+        if state == "dead" {
+            writeln!(out, "    try again: a2a-hub deliveries --retry {task}")?;
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deliveries_as_people_see_them() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let fine = json!({ "taskId": "t1", "configId": "t1", "receiver": "https://example.com", "state": "fine",
+            "version": "1.0", "waiting": 0, "attempts": 0 });
+        let failing = |state| {
+            json!({ "taskId": "t2", "configId": "c", "receiver": "https://example.com:8443", "state": state,
+                "version": "0.3", "waiting": 3, "attempts": 5, "failingSince": "2026-01-31T11:58:00Z",
+                "error": "no answer: connection refused" })
+        };
+        let shown = deliveries_text(&[fine, failing("failing"), failing("dead")], now).unwrap();
+        insta::assert_snapshot!(shown, @"
+        t1  fine     0 waiting  https://example.com
+        t2  failing  3 waiting  https://example.com:8443
+            failed 5 time(s) since 2 min ago: no answer: connection refused
+        t2  dead     3 waiting  https://example.com:8443
+            failed 5 time(s) since 2 min ago: no answer: connection refused
+            try again: a2a-hub deliveries --retry t2
+        ");
+        insta::assert_snapshot!(deliveries_text(&[], now).unwrap(), @"nothing is to be sent");
+    }
+}

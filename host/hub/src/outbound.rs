@@ -1,0 +1,137 @@
+//! Requests to elsewhere: HTTP and TLS, and which addresses are dialled for them.
+
+use a2a_hub_core::receiver::Rules;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_rustls::HttpsConnector;
+use hyper_util::{
+    client::legacy::{
+        Client,
+        connect::{HttpConnector, dns::Name},
+    },
+    rt::{TokioExecutor, TokioTimer},
+};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use std::{
+    error::Error,
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+    vec,
+};
+use tokio::{net::lookup_host, time::timeout};
+use tower_service::Service;
+
+/// How long it may take until there is a connection. The first answer to a lost packet takes one second, the next three.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How long a connection is kept for the next request.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// A client that follows no redirects, heeds no proxy, and speaks HTTP/1.1. Cheap to clone.
+#[derive(Clone)]
+pub struct Outbound(Client<HttpsConnector<HttpConnector<Lookup>>, Full<Bytes>>);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum OutboundError {
+    /// It did not come in time.
+    #[error("no answer within {0:?}")]
+    Late(Duration),
+    /// There was no connection, or it broke.
+    #[error("{}", root(.0))]
+    Lost(#[from] hyper_util::client::legacy::Error),
+}
+
+impl Outbound {
+    /// Dials only addresses that `rules` allow: for URLs that a client chose. An address in the URL itself is for the
+    /// caller to check, for it is never looked up.
+    pub fn guarded(rules: Arc<Rules>) -> Result<Self, rustls::Error> {
+        Self::new(Lookup(Some(rules)))
+    }
+
+    /// Dials any address: for URLs that the operator chose.
+    pub fn unguarded() -> Result<Self, rustls::Error> {
+        Self::new(Lookup(None))
+    }
+
+    fn new(lookup: Lookup) -> Result<Self, rustls::Error> {
+        let mut tcp = HttpConnector::new_with_resolver(lookup);
+        // TLS is put on top.
+        tcp.enforce_http(false);
+        tcp.set_connect_timeout(Some(CONNECT));
+        tcp.set_nodelay(true);
+        let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls()?);
+        let https = https.https_or_http().enable_http1().wrap_connector(tcp);
+        let mut client = Client::builder(TokioExecutor::new());
+        client.pool_idle_timeout(IDLE).pool_timer(TokioTimer::new());
+        Ok(Self(client.build(https)))
+    }
+
+    /// Asks, and waits so long for the head of the answer. Its body is still to come.
+    pub async fn ask(
+        &self,
+        request: Request<Full<Bytes>>,
+        patience: Duration,
+    ) -> Result<Response<Incoming>, OutboundError> {
+        let answer = timeout(patience, self.0.request(request)).await;
+        Ok(answer.map_err(|_| OutboundError::Late(patience))??)
+    }
+}
+
+/// TLS that trusts whom this machine trusts.
+fn tls() -> Result<ClientConfig, rustls::Error> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    let (known, _) = roots.add_parsable_certificates(found.certs);
+    if known == 0 {
+        tracing::warn!(
+            "this machine has no certificates of authorities, so that no HTTPS server is trusted; install `ca-certificates`"
+        );
+    }
+    let provider = Arc::new(ring::default_provider());
+    let config =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// The innermost cause: the outer ones say that a request failed.
+fn root(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// Looks names up, and lets only those through whose addresses may be dialled, all of them. What it returns is what is
+/// dialled: nothing is looked up twice.
+#[derive(Clone)]
+struct Lookup(Option<Arc<Rules>>);
+
+impl Service<Name> for Lookup {
+    type Response = vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<Self::Response>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let rules = self.0.clone();
+        Box::pin(async move {
+            let found: Vec<_> = lookup_host((name.as_str(), 0)).await?.collect();
+            if let Some(rules) = rules {
+                let addresses: Vec<_> = found.iter().map(SocketAddr::ip).collect();
+                rules.dial(name.as_str(), &addresses).map_err(io::Error::other)?;
+            }
+            Ok(found.into_iter())
+        })
+    }
+}

@@ -1,0 +1,308 @@
+//! One delivery over HTTP: dials what `core::receiver` lets it dial, and nothing else.
+
+use super::{payload::Payload, seal::Seal};
+use crate::outbound::{Outbound, OutboundError};
+use a2a_hub_core::{
+    delivery::{Verdict, verdict},
+    receiver::{Refusal, Rules},
+};
+use a2a_hub_protocol::push::{PushAuthentication, PushConfig, Secret};
+use bytes::Bytes;
+use http::{
+    HeaderValue, Request,
+    header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT},
+};
+use http_body_util::Full;
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+use tokio::{
+    net::lookup_host,
+    sync::{AcquireError, Semaphore, SemaphorePermit},
+    time::timeout,
+};
+use url::Url;
+
+/// How long a receiver may take to answer; one that works on what it is told should do so afterwards.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a name may take to be looked up when a client gives it: the client waits.
+const LOOKUP: Duration = Duration::from_secs(5);
+
+/// How many deliveries are under way at once.
+const AT_ONCE: usize = 64;
+
+/// How many of them to one receiver, so that one that is slow holds up its own only.
+const AT_ONCE_EACH: usize = 4;
+
+/// Sends what is to be sent.
+pub struct Sender {
+    client: Outbound,
+    rules: Arc<Rules>,
+    seal: Option<Seal>,
+    all: Semaphore,
+    /// By host and port.
+    lines: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+/// Why news cannot be sent somewhere.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiverError {
+    /// It is not a URL.
+    #[error("`{url}` is not a URL: {why}")]
+    NotUrl {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A URL is no place for a password.
+    #[error("the URL has a user or a password in it; give them as `authentication`")]
+    Login,
+    /// The host has no name.
+    #[error("the URL has no host")]
+    NoHost,
+    /// Nothing may be sent there.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Its name cannot be looked up.
+    #[error("`{host}` cannot be found: {why}")]
+    Unknown {
+        /// The host.
+        host: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+/// Why a delivery came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendError {
+    /// It may not be sent there, any more.
+    #[error(transparent)]
+    Receiver(#[from] ReceiverError),
+    /// What was kept fits into no header.
+    #[error("the config has something that no request can hold: {0}")]
+    Unspeakable(#[from] http::Error),
+    /// There was no answer.
+    #[error(transparent)]
+    Lost(#[from] OutboundError),
+    /// The answer was not that it has it.
+    #[error("it answered with HTTP status {0}{hint}", hint = if (300..400).contains(.0) { ", and redirects are not followed" } else { "" })]
+    Status(u16),
+    /// It wants no more.
+    #[error("it answered with HTTP status 410: it wants no more")]
+    Gone,
+    /// The hub stops.
+    #[error("the hub stops")]
+    Stopped(#[from] AcquireError),
+}
+
+impl SendError {
+    /// Whether there is no use in trying again.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Gone)
+    }
+}
+
+impl Sender {
+    /// Sends only where `rules` allow, and signs with `seal`.
+    pub fn new(rules: Rules, seal: Option<Seal>) -> Result<Self, rustls::Error> {
+        let rules = Arc::new(rules);
+        let client = Outbound::guarded(Arc::clone(&rules))?;
+        let (all, lines) = (Semaphore::new(AT_ONCE), Mutex::default());
+        Ok(Self { client, rules, seal, all, lines })
+    }
+
+    /// Whether news may be sent there, as far as can be told now.
+    pub(super) async fn check(&self, url: &str) -> Result<(), ReceiverError> {
+        let (url, host) = self.admit(url)?;
+        if address(&url).is_none() {
+            let unknown = |why: String| ReceiverError::Unknown { host: host.clone(), why };
+            let found = timeout(LOOKUP, lookup_host((host.as_str(), 0))).await;
+            let found = found.map_err(|_| unknown(format!("no answer within {LOOKUP:?}")))?;
+            let found: Vec<_> =
+                found.map_err(|why| unknown(why.to_string()))?.map(|at| at.ip()).collect();
+            self.rules.dial(&host, &found)?;
+        }
+        Ok(())
+    }
+
+    /// The URL and its host, if what it says itself is allowed. An address among them is never looked up, so that it is
+    /// checked here.
+    fn admit(&self, text: &str) -> Result<(Url, String), ReceiverError> {
+        let url = Url::parse(text)
+            .map_err(|why| ReceiverError::NotUrl { url: text.to_owned(), why: why.to_string() })?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(ReceiverError::Login);
+        }
+        let host = url.host_str().ok_or(ReceiverError::NoHost)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let port = url.port_or_known_default().unwrap_or_default();
+        self.rules.admit(url.scheme(), &host, port)?;
+        if let Some(address) = address(&url) {
+            self.rules.dial(&host, &[address])?;
+        }
+        Ok((url, host))
+    }
+
+    /// Sends a payload, and returns once the receiver said that it has it.
+    pub(super) async fn send(
+        &self,
+        config: &PushConfig,
+        payload: &Payload,
+    ) -> Result<(), SendError> {
+        let (url, _) = self.admit(&config.url)?;
+        let line = self.line_to(url.authority());
+        let _turn = line.acquire().await?;
+        let _turn_of_all: SemaphorePermit<'_> = self.all.acquire().await?;
+        // The body of the answer says nothing to the hub, and is not read.
+        let answer = self.client.ask(self.request(&url, config, payload)?, PATIENCE).await?;
+        let status = answer.status();
+        match verdict(status.as_u16()) {
+            Verdict::Taken => Ok(()),
+            Verdict::Gone => Err(SendError::Gone),
+            Verdict::Later => Err(SendError::Status(status.as_u16())),
+        }
+    }
+
+    fn request(
+        &self,
+        url: &Url,
+        config: &PushConfig,
+        payload: &Payload,
+    ) -> Result<Request<Full<Bytes>>, http::Error> {
+        let mut request = Request::post(url.as_str()).header(CONTENT_TYPE, payload.media_type);
+        request = request.header(USER_AGENT, concat!("a2a-hub/", env!("CARGO_PKG_VERSION")));
+        if let Some(token) = &config.token {
+            request = request.header("x-a2a-notification-token", secret(token.expose())?);
+        }
+        if let Some(PushAuthentication { scheme, credentials }) = &config.authentication {
+            let credentials = credentials.as_ref().map(Secret::expose);
+            let said = credentials.map_or_else(|| scheme.clone(), |it| format!("{scheme} {it}"));
+            request = request.header(AUTHORIZATION, secret(&said)?);
+        }
+        if let Some(seal) = &self.seal {
+            let now = jiff::Timestamp::now().as_second();
+            request = request
+                .header("webhook-id", &payload.id)
+                .header("webhook-timestamp", now)
+                .header("webhook-signature", seal.sign(&payload.id, now, &payload.body));
+        }
+        request.body(Full::new(payload.body.clone()))
+    }
+
+    /// Where those wait who send to the same host and port.
+    fn line_to(&self, authority: &str) -> Arc<Semaphore> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = lines.get(authority).and_then(Weak::upgrade) {
+            return line;
+        }
+        lines.retain(|_, line| line.strong_count() > 0);
+        let line = Arc::new(Semaphore::new(AT_ONCE_EACH));
+        lines.insert(authority.to_owned(), Arc::downgrade(&line));
+        line
+    }
+}
+
+/// The URL's scheme, host and port: the part of it that is no secret.
+pub(super) fn origin(url: &str) -> String {
+    Url::parse(url).map(|url| url.origin().ascii_serialization()).unwrap_or_default()
+}
+
+/// The address that the URL names its host by, if it is one.
+fn address(url: &Url) -> Option<IpAddr> {
+    // `Url` has brought every way to write one into the usual form.
+    url.host_str()?.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+/// A header that no log shows.
+fn secret(text: &str) -> Result<HeaderValue, http::Error> {
+    let mut value = HeaderValue::from_str(text)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        id::TaskId,
+        push::{OfferedPush, PushForm},
+    };
+
+    async fn told(trusted: &[&str], url: &str) -> String {
+        let trusted = trusted.iter().map(|&host| host.to_owned()).collect();
+        let sender = Sender::new(Rules { trusted }, None).unwrap();
+        sender.check(url).await.map_or_else(|why| why.to_string(), |()| "fine".to_owned())
+    }
+
+    /// What was allowed when it was set may not be any more, or may have another address by now.
+    #[tokio::test]
+    async fn it_is_asked_again_when_something_is_sent() {
+        let sender = Sender::new(Rules::default(), None).unwrap();
+        let offered = |url: &str| OfferedPush {
+            id: None,
+            url: url.to_owned(),
+            token: None,
+            authentication: None,
+            form: PushForm::V1,
+        };
+        for url in ["https://127.0.0.1:9999/", "https://localhost:9999/"] {
+            let config = offered(url).of(TaskId::new("t"));
+            let payload = Payload {
+                id: "t-1".into(),
+                seq: 1,
+                media_type: "application/json",
+                body: Bytes::from_static(b"{}"),
+            };
+            let refused = sender.send(&config, &payload).await.unwrap_err().to_string();
+            assert!(refused.ends_with("`push.trusted_hosts`"), "{url}: {refused}");
+        }
+    }
+
+    /// However an address is written, it is what it is.
+    #[tokio::test]
+    async fn what_a_client_may_name() {
+        let mut lines = Vec::new();
+        for url in [
+            "https://8.8.8.8/news",
+            "https://127.0.0.1/",
+            "https://2130706433/",
+            "https://0x7f.1/",
+            "https://0177.0.0.1/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://[::1]/",
+            "https://169.254.169.254/latest/meta-data/",
+            "http://8.8.8.8/",
+            "https://me:secret@8.8.8.8/",
+            "file:///etc/passwd",
+            "news",
+        ] {
+            lines.push(format!("{url} {}", told(&[], url).await));
+        }
+        lines.push(told(&["localhost", "::1"], "http://[::1]:1/").await);
+        lines.push(told(&["localhost", "::1"], "http://localhost:1/").await);
+        let localhost = told(&[], "https://localhost/").await;
+        assert!(localhost.ends_with("`push.trusted_hosts`"), "{localhost}");
+        insta::assert_snapshot!(lines.join("\n"), @"
+        https://8.8.8.8/news fine
+        https://127.0.0.1/ `127.0.0.1` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
+        https://2130706433/ `127.0.0.1` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
+        https://0x7f.1/ `127.0.0.1` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
+        https://0177.0.0.1/ `127.0.0.1` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
+        https://[::ffff:127.0.0.1]/ `::ffff:7f00:1` is ::ffff:127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
+        https://[::1]/ `::1` is ::1, a private address; the operator can add it to `push.trusted_hosts`
+        https://169.254.169.254/latest/meta-data/ `169.254.169.254` is 169.254.169.254, where nothing may be sent
+        http://8.8.8.8/ `8.8.8.8` would be told without encryption; use https, or have the operator add it to `push.trusted_hosts`
+        https://me:secret@8.8.8.8/ the URL has a user or a password in it; give them as `authentication`
+        file:///etc/passwd the URL has no host
+        news `news` is not a URL: relative URL without a base
+        fine
+        fine
+        ");
+    }
+}

@@ -1,0 +1,73 @@
+//! Files that the program changed, as artifacts: where, and the difference.
+
+use serde_json::json;
+use similar::TextDiff;
+
+use crate::{Artifact, Part, PartContent};
+
+/// A longer difference is cut: who wants all of it looks at the file.
+const MAX_DIFF: usize = 128 * 1024;
+
+/// One change to one file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileChange {
+    /// The file, as the program names it.
+    pub path: String,
+    /// The difference in unified form; none if the program does not tell.
+    pub diff: Option<String>,
+}
+
+impl FileChange {
+    /// A change between two texts; no text before means that the file is new.
+    pub fn between(path: impl Into<String>, before: Option<&str>, after: &str) -> Self {
+        let path = path.into();
+        let (old, new) = (before.map_or("/dev/null", |_| path.as_str()), path.as_str());
+        let texts = TextDiff::from_lines(before.unwrap_or_default(), after);
+        let diff = texts.unified_diff().header(old, new).to_string();
+        Self { path, diff: Some(diff) }
+    }
+
+    /// The artifact of this change: of id `change:PATH`, a part of media type `text/x-diff` for every change to that file.
+    pub fn artifact(&self) -> Artifact {
+        let diff = self.diff.as_deref().unwrap_or_default();
+        let shown = (0..=MAX_DIFF.min(diff.len())).rev().find(|&end| diff.is_char_boundary(end));
+        let (shown, rest) = diff.split_at(shown.unwrap_or_default());
+        let mut text = shown.to_owned();
+        if !rest.is_empty() {
+            text.push_str("\n… cut here\n");
+        }
+        let part = Part {
+            filename: Some(self.path.clone()),
+            media_type: Some("text/x-diff".to_owned()),
+            ..Part::new(PartContent::Text(text))
+        };
+        Artifact::new(format!("change:{}", self.path), vec![part])
+            .named(&self.path)
+            .described("A changed file")
+            .with_metadata(&json!({ "path": self.path, "kind": "file-change" }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_a_unified_difference() {
+        let change = FileChange::between("/w/a.txt", Some("one\ntwo\n"), "one\nthree\n");
+        assert_eq!(
+            change.diff.as_deref(),
+            Some("--- /w/a.txt\n+++ /w/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n")
+        );
+        let created = FileChange::between("b", None, "x\n").diff.unwrap_or_default();
+        assert!(created.starts_with("--- /dev/null\n+++ b\n"), "{created}");
+    }
+
+    #[test]
+    fn a_huge_difference_is_cut_between_characters() {
+        let change = FileChange { path: "p".into(), diff: Some("ä€".repeat(MAX_DIFF)) };
+        let text = change.artifact().joined_text();
+        assert!(text.ends_with("… cut here\n"));
+        assert!(text.len() < MAX_DIFF + 20);
+    }
+}

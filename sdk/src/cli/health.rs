@@ -1,0 +1,75 @@
+//! Whether a vendor's program would do its work: installed, of a known version, logged in.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Check, Cli};
+use crate::{Command, Context, Failure, Health};
+
+/// Where a good check is kept.
+const KEY: &str = "check";
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// When it was made, in seconds since 1970.
+    at: u64,
+    check: Check,
+}
+
+/// The health of a vendor's program. A good check counts for [`Cli::CHECK_EVERY`]; what is missing is looked for anew, so
+/// that a mended program is seen to be.
+pub fn health<C: Cli>(ctx: &Context) -> Health {
+    let kept = ctx.recall::<Kept>(KEY).ok().flatten();
+    let check = match kept {
+        Some(kept) if now().saturating_sub(kept.at) < C::CHECK_EVERY.as_secs() => Ok(kept.check),
+        Some(_) | None => C::check(ctx),
+    };
+    match check {
+        Ok(check) => {
+            if check.login_missing.is_none() && C::CHECK_EVERY > Duration::ZERO {
+                // Without memory it is checked every time.
+                let _ = ctx.remember(KEY, &Kept { at: now(), check: check.clone() });
+            }
+            report::<C>(check)
+        }
+        Err(Failure::Unavailable(why)) => Health::unhealthy(why).with_fix(C::INSTALL),
+        Err(failure) => Health::unhealthy(failure.text()),
+    }
+}
+
+fn report<C: Cli>(check: Check) -> Health {
+    let health = match check.login_missing {
+        Some(why) => Health::degraded(why).with_fix(C::LOGIN),
+        None if check.version == C::TESTED => Health::healthy(),
+        None => Health {
+            detail: Some(format!("tested with {}; other versions may differ", C::TESTED)),
+            ..Health::healthy()
+        },
+    };
+    health.with_version(check.version)
+}
+
+/// What a program says to `--version`: its first word that begins with a digit.
+pub fn program_version(ctx: &Context, command: Command) -> Result<String, Failure> {
+    let mut said = String::new();
+    let exit = ctx.run_lines(command, |line| {
+        said.push_str(line);
+        said.push(' ');
+        Ok(())
+    })?;
+    let words = said.split_whitespace().map(|word| word.trim_start_matches('v'));
+    let version = words.into_iter().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    match version {
+        Some(version) if exit.success() => Ok(version.to_owned()),
+        Some(_) | None => {
+            let why = if exit.stderr.is_empty() { said } else { exit.stderr };
+            Err(Failure::Unavailable(format!("it does not tell its version: {}", why.trim())))
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a guest has no other clock")]
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}

@@ -1,0 +1,173 @@
+//! Agents that drive another program: a command line agent that talks and listens in lines of JSON.
+//!
+//! ```text
+//! task ─► Job: prompt, images, session, permissions ─► Cli::start: the command and a Driver
+//!                                                              │
+//!              ┌── Action ◄── Driver ◄── a line ◄── the program┘
+//!              ▼
+//!   run: tells it, asks the client, remembers the session, until Action::End
+//! ```
+//!
+//! A vendor's dialect is a [`Driver`]: a state machine that turns lines into actions and touches nothing, so that it is
+//! tested on recorded transcripts. [`Cli`] says how the program is started and how to see that it would work. Everything
+//! that a client can notice (sessions, approvals, logins, files, failures) is done here, once, so that all such agents
+//! behave alike.
+
+pub mod acp;
+mod change;
+mod health;
+mod permission;
+mod prompt;
+mod run;
+mod words;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Command, Context, Exit, Failure};
+
+pub use change::FileChange;
+pub use health::{health, program_version};
+pub use permission::{Decision, Kind, Permissions, Question};
+pub use prompt::{Attachment, Job};
+pub use run::run;
+pub use words::{cut, describe_exit, running};
+
+/// A vendor's program: what is special about it.
+pub trait Cli {
+    /// Its dialect.
+    type Driver: Driver;
+
+    /// Its name for people.
+    const NAME: &'static str;
+    /// The version that the driver was tested with.
+    const TESTED: &'static str;
+    /// The operator's way to the program.
+    const INSTALL: &'static str;
+    /// The operator's way to log in.
+    const LOGIN: &'static str;
+    /// How long a good check counts: longer for one that costs a second of the machine's time.
+    const CHECK_EVERY: Duration = Duration::ZERO;
+
+    /// How the program is started for a job, and the driver of that run. The prompt never belongs in the command: an
+    /// argument may be taken for an option, and every user of the machine sees it.
+    fn start(ctx: &Context, job: &Job) -> Result<(Command, Self::Driver), Failure>;
+
+    /// Which version is installed, and whether it is logged in: [`Failure::Unavailable`] if it is not there.
+    fn check(ctx: &Context) -> Result<Check, Failure>;
+}
+
+/// One run of a program in its dialect. Lines and members that it does not know are ignored: dialects grow with every
+/// release.
+pub trait Driver {
+    /// What to do before the program has said anything.
+    fn begin(&mut self) -> Vec<Action>;
+
+    /// Takes a line of standard output.
+    fn line(&mut self, line: &str) -> Vec<Action>;
+
+    /// Takes what was decided about the question of that id.
+    fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action>;
+
+    /// The program ended without [`Action::End`]: never a success.
+    fn ended(&self, exit: &Exit) -> End;
+}
+
+/// What to do about a line.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Tell the program this line.
+    Send(String),
+    /// Keep this for the next task of the context.
+    Remember(Session),
+    /// A message begins: its text replaces what was streamed before.
+    Restart,
+    /// Text of the message.
+    Delta(String),
+    /// Tell what is being done.
+    Say(String),
+    /// Have it decided.
+    Ask(Box<Question>),
+    /// A file was changed.
+    Changed(FileChange),
+    /// The run is over.
+    End(End),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    /// With an answer.
+    Completed {
+        /// The answer.
+        text: String,
+        /// Model, usage and cost of this run.
+        metadata: Map<String, Value>,
+    },
+    /// Without one.
+    Failed {
+        /// Stable, for machines: `api_error`, `rate_limited`, `overloaded`, `broken_stream`, `interrupted`, `refused`,
+        /// `max_turns`, `max_tokens`, `max_budget`, `not_installed`, `agent_error`.
+        reason: &'static str,
+        /// The vendor's words.
+        text: String,
+        /// Model, usage and cost of this run.
+        metadata: Map<String, Value>,
+    },
+    /// The program or its API does not know who is asking.
+    LoginNeeded(String),
+    /// The session to resume is gone.
+    SessionLost,
+}
+
+impl End {
+    /// A failure before there was anything to count.
+    pub fn failed(reason: &'static str, text: impl Into<String>) -> Self {
+        Self::Failed { reason, text: text.into(), metadata: Map::new() }
+    }
+
+    /// The reason for an HTTP status with which an API refused; none where a login is what is missing.
+    pub fn of_status(status: u16, text: impl Into<String>) -> Self {
+        match status {
+            401 | 403 => Self::LoginNeeded(text.into()),
+            429 => Self::failed("rate_limited", text),
+            503 | 529 => Self::failed("overloaded", text),
+            _ => Self::failed("api_error", text),
+        }
+    }
+}
+
+/// The program's own record of a conversation.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Session {
+    /// Its name; empty before the first run.
+    pub id: String,
+    /// What it used up so far. Programs tell the sum over all runs, a client wants to know about this one.
+    #[serde(default)]
+    pub totals: BTreeMap<String, f64>,
+}
+
+impl Session {
+    /// A session that has used up nothing.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { id: id.into(), totals: BTreeMap::new() }
+    }
+
+    /// Takes the new sum of a counter, and returns by how much it grew.
+    pub fn grown(&mut self, counter: &str, total: f64) -> f64 {
+        let before = self.totals.insert(counter.to_owned(), total).unwrap_or_default();
+        (total - before).max(0.0)
+    }
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// The version that is installed.
+    pub version: String,
+    /// Why work would fail for want of a login.
+    pub login_missing: Option<String>,
+}

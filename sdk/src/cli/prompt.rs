@@ -1,0 +1,178 @@
+//! What the client asked for, as a program needs it: prompt, pictures, session, permissions.
+
+use serde_json::Value;
+
+use super::{Permissions, Session};
+use crate::{Context, Failure, Part, PartContent, Role, Task};
+
+/// How much of the history a new session is told: enough to go on, little enough to leave room for work.
+const HISTORY_BYTES: usize = 32 * 1024;
+
+/// A text file up to this size stands in the prompt itself; a larger one is put where the program can read it.
+const INLINE_BYTES: usize = 32 * 1024;
+
+/// A picture the client sent along.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attachment {
+    /// Its name, as the client calls it.
+    pub name: String,
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Where the program can read it too.
+    pub path: String,
+}
+
+/// What the program is to do.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Job {
+    /// The client's words, with its text files, and with the conversation so far where no session knows it.
+    pub prompt: String,
+    /// Its pictures, which also stand as files where the prompt says. A dialect that takes them whole may tell both.
+    pub images: Vec<Attachment>,
+    /// The session to go on with.
+    pub session: Option<Session>,
+    /// Whether the prompt begins with the conversation so far.
+    pub retold: bool,
+    /// What may be done without asking.
+    pub permissions: Permissions,
+    /// Where the work is to be done: the task's directory, or else the agent's first workspace.
+    pub directory: Option<String>,
+    /// The model that the client or the operator wants.
+    pub model: Option<String>,
+    /// Paths of the client's files, which may be read without asking.
+    pub files: Vec<String>,
+}
+
+/// What of a message goes into every prompt that is made of it.
+pub(super) struct Request {
+    text: String,
+    images: Vec<Attachment>,
+    files: Vec<String>,
+}
+
+impl Request {
+    /// Reads the task's message, and puts its files where the program can read them.
+    pub(super) fn new(ctx: &Context, task: &Task) -> Result<Self, Failure> {
+        let mut request = Self { text: String::new(), images: Vec::new(), files: Vec::new() };
+        for part in &task.message.parts {
+            request.take(ctx, part)?;
+        }
+        if request.text.trim().is_empty() {
+            return Err(Failure::Invalid("the message has no part to tell the agent".into()));
+        }
+        Ok(request)
+    }
+
+    fn take(&mut self, ctx: &Context, part: &Part) -> Result<(), Failure> {
+        let name = part.filename.as_deref().unwrap_or("attachment");
+        match &part.content {
+            PartContent::Text(text) => self.add(text),
+            PartContent::Data(json) => self.add(&format!("```json\n{json}\n```")),
+            PartContent::Url(url) => self.add(&format!("Attached: {name} at {url}")),
+            PartContent::Raw(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) if bytes.len() <= INLINE_BYTES => {
+                    self.add(&format!("<file name=\"{}\">\n{text}\n</file>", quoted(name)));
+                }
+                Ok(_) | Err(_) => self.put(ctx, name, part.media_type.as_deref(), bytes)?,
+            },
+        }
+        Ok(())
+    }
+
+    fn put(
+        &mut self,
+        ctx: &Context,
+        name: &str,
+        media_type: Option<&str>,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        let path = ctx.put_file(name, bytes)?;
+        self.add(&format!("Attached: {path}"));
+        self.files.push(path.clone());
+        if let Some(media_type) = media_type.filter(|of| of.starts_with("image/")) {
+            let (name, media_type) = (name.to_owned(), media_type.to_owned());
+            self.images.push(Attachment { name, media_type, bytes: bytes.to_vec(), path });
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, text: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(text);
+    }
+
+    /// The job of this request: with the history and the neighbours, unless a session knows them.
+    pub(super) fn job(&self, ctx: &Context, task: &Task, session: Option<&Session>) -> Job {
+        let history = if session.is_some() { String::new() } else { history(task) };
+        let others = if session.is_some() { String::new() } else { neighbours(ctx) };
+        let prompt = match (others.is_empty(), history.is_empty()) {
+            (true, true) => self.text.clone(),
+            (false, true) => format!("{others}\n{}", self.text),
+            (_, false) => format!(
+                "{others}The conversation so far:\n{history}\nGo on with this:\n{}",
+                self.text
+            ),
+        };
+        Job {
+            prompt,
+            images: self.images.clone(),
+            session: session.cloned(),
+            retold: !history.is_empty(),
+            permissions: Permissions::of(ctx),
+            directory: task.working_directory.clone().or_else(|| ctx.setting("workspace")),
+            model: model(task).or_else(|| ctx.setting("model")),
+            files: self.files.clone(),
+        }
+    }
+}
+
+/// A name that cannot end the attribute it stands in.
+fn quoted(name: &str) -> String {
+    name.chars().filter(|char| !char.is_control() && !matches!(char, '"' | '<' | '>')).collect()
+}
+
+/// The model that the client asks for in the task's metadata.
+fn model(task: &Task) -> Option<String> {
+    let metadata: Value = serde_json::from_str(task.metadata.as_deref()?).ok()?;
+    metadata["model"].as_str().map(ToOwned::to_owned)
+}
+
+/// The other agents of the hub, a line each. A hub that does not let this agent know of others tells none.
+fn neighbours(ctx: &Context) -> String {
+    let cards = ctx.agents().unwrap_or_default();
+    if cards.is_empty() {
+        return String::new();
+    }
+    let line = |card: &Value| {
+        let text = |member: &str| card[member].as_str().unwrap_or_default().to_owned();
+        format!("- {}: {}\n", text("agentId"), text("description"))
+    };
+    let lines: String = cards.iter().map(line).collect();
+    format!(
+        "Other agents work on this machine; where one of them would do better, say so by its name:\n{lines}"
+    )
+}
+
+/// The latest messages, oldest first.
+fn history(task: &Task) -> String {
+    let mut room = HISTORY_BYTES;
+    let mut lines: Vec<String> = Vec::new();
+    for message in task.history.iter().rev() {
+        let speaker = match message.role {
+            Role::User => "user",
+            Role::Agent => "you",
+        };
+        let line = format!("{speaker}: {}\n", message.text());
+        room = match room.checked_sub(line.len()) {
+            Some(room) => room,
+            None => break,
+        };
+        lines.push(line);
+    }
+    lines.reverse();
+    lines.concat()
+}

@@ -1,0 +1,57 @@
+//! Short texts for people: what a status says of a tool, a line, an end.
+
+use serde_json::Value;
+
+use crate::{Exit, ExitStatus};
+
+/// A command or path in a status is cut here: it tells people what goes on, not every detail.
+const STATUS_CHARS: usize = 160;
+
+/// Members of a tool's input that tell most, best first.
+const TELLING: [&str; 8] =
+    ["command", "file_path", "path", "absolute_path", "pattern", "url", "query", "description"];
+
+/// "running Bash: cargo test".
+pub fn running(tool: &str, input: &Value) -> String {
+    let detail = TELLING.iter().find_map(|key| input[*key].as_str());
+    match detail {
+        Some(detail) => cut(&format!("running {tool}: {detail}")),
+        None => cut(&format!("running {tool}")),
+    }
+}
+
+/// The first line, as far as a status goes.
+pub fn cut(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(STATUS_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None if line.len() < text.trim_end().len() => format!("{line} …"),
+        None => line.to_owned(),
+    }
+}
+
+/// "exit code 1", "signal 9".
+pub fn describe_exit(exit: &Exit) -> String {
+    match exit.status {
+        ExitStatus::Code(code) => format!("exit code {code}"),
+        ExitStatus::Signal(signal) => format!("signal {signal}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_status_is_one_short_line() {
+        assert_eq!(
+            running("Bash", &json!({ "command": "cargo test\nrm x" })),
+            "running Bash: cargo test …"
+        );
+        assert_eq!(running("Think", &json!({})), "running Think");
+        let long = running("Read", &json!({ "file_path": "ä".repeat(500) }));
+        assert_eq!(long.chars().count(), STATUS_CHARS + 1);
+    }
+}

@@ -1,0 +1,14 @@
+//! What the operator set for this agent.
+
+use crate::Context;
+use crate::host::Host;
+
+impl Context {
+    /// What the operator set for this agent under that name.
+    ///
+    /// Always there: `workspace`, the directory where programs start if nobody says otherwise; `permissions` (`ask`, `read-only`, `edit` or `full`), and `approval_timeout`, the milliseconds that a
+    /// question for leave waits before it counts as denied.
+    pub fn setting(&self, name: &str) -> Option<String> {
+        self.hub.read_setting(name)
+    }
+}

@@ -1,0 +1,85 @@
+//! The bare server's disk: a table of tasks and one of chunks, and the one thread that writes them.
+
+use anyhow::{Context as _, Result};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use std::{
+    sync::{Mutex, PoisonError},
+    thread,
+};
+use tempfile::TempDir;
+use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
+
+/// More rows than are ever on their way at once: 16 streams of 100 chunks.
+const MAX_QUEUED_ROWS: usize = 2048;
+
+/// As many rows share a transaction as have queued up, up to so many.
+const BATCH: usize = 256;
+
+pub(super) struct Store {
+    rows: mpsc::Sender<Row>,
+    reader: Mutex<Connection>,
+    _dir: TempDir,
+}
+
+/// A task, which is chunk 0 of itself, or one of its chunks.
+struct Row {
+    task: Uuid,
+    number: u32,
+    json: Vec<u8>,
+    kept: oneshot::Sender<()>,
+}
+
+impl Store {
+    pub(super) fn start() -> Result<Self> {
+        let dir = tempfile::tempdir()?;
+        let file = dir.path().join("tasks.db");
+        let connection = Connection::open(&file)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.execute_batch(
+            "CREATE TABLE rows (task BLOB, number INTEGER, json BLOB, PRIMARY KEY (task, number)) WITHOUT ROWID",
+        )?;
+        let reader = Connection::open_with_flags(&file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let (rows, queue) = mpsc::channel(MAX_QUEUED_ROWS);
+        // It ends when the server does, for then nobody can send it rows.
+        thread::Builder::new().name("storage-writer".into()).spawn(|| write(connection, queue))?;
+        Ok(Self { rows, reader: Mutex::new(reader), _dir: dir })
+    }
+
+    /// Returns once the row is on disk.
+    pub(super) async fn keep(&self, task: Uuid, number: u32, json: Vec<u8>) -> Result<()> {
+        let (kept, done) = oneshot::channel();
+        let row = Row { task, number, json, kept };
+        self.rows.send(row).await.ok().context("the writer has ended")?;
+        done.await.context("the row could not be written")
+    }
+
+    /// The task as it was kept. SQLite has it in memory, so that nobody waits for long.
+    pub(super) fn task(&self, task: Uuid) -> Result<Option<Vec<u8>>> {
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let sql = "SELECT json FROM rows WHERE task = ?1 AND number = 0";
+        let mut found = reader.prepare_cached(sql)?;
+        Ok(found.query_row([task.as_bytes()], |row| row.get(0)).optional()?)
+    }
+}
+
+/// Writes the rows that have queued up in one transaction, and the next ones in the next.
+fn write(mut connection: Connection, mut queue: mpsc::Receiver<Row>) -> Result<()> {
+    let (mut rows, mut kept) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+    while queue.blocking_recv_many(&mut rows, BATCH) > 0 {
+        let transaction = connection.transaction()?;
+        {
+            let mut insert = transaction.prepare_cached("INSERT INTO rows VALUES (?1, ?2, ?3)")?;
+            for row in rows.drain(..) {
+                insert.execute((row.task.as_bytes(), row.number, &row.json))?;
+                kept.push(row.kept);
+            }
+        }
+        transaction.commit()?;
+        for kept in kept.drain(..) {
+            let _gone = kept.send(());
+        }
+    }
+    Ok(())
+}
