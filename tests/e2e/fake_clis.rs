@@ -16,14 +16,16 @@ const TIMEOUT_MS: u64 = 20_000;
 const GRACE: Duration = Duration::from_secs(15);
 
 /// An agent that says more than this is stopped.
-const MAX_OUTPUT: usize = 2 << 20;
+const MAX_OUTPUT: usize = 1 << 20;
 
 /// The hub with all trials under way. A guest may have 64 MiB, and each of these few needs but a part of it.
 const MAX_RESIDENT: u64 = 1 << 30;
 
-/// How many lines of text there are in a long answer, and how many events may be stored for it.
+/// How many lines of text there are in a long answer.
 const DELTAS: usize = 40_000;
-const MAX_EVENTS: usize = 1_000;
+
+/// How many events a client may hear of, whatever the program does: text is stored a kibibyte at a time.
+const MAX_EVENTS: usize = (MAX_OUTPUT >> 10) + 200;
 
 /// A vendor's dialect, as far as a fake has to know it.
 struct Vendor {
