@@ -47,7 +47,7 @@ async fn its_questions_are_our_clients_and_its_conversations_ours() -> Result<()
     let mut more = message_to("far", "history");
     more["message"]["contextId"] = asked["contextId"].clone();
     let told = client.call("message/send", more).await?;
-    assert_eq!(said(&told), "ask\nboth\nboth", "it knows what was said before");
+    assert_eq!(said(&told), "ask\nwhat do you say?\nboth\nboth", "it knows what was said before");
     Ok(())
 }
 

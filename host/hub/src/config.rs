@@ -633,7 +633,7 @@ mod tests {
         let remote = ["remote", "any"].map(str::to_owned);
         let all = [&[][..], &agent, &remote].map(names::all::<Config>);
         for key in all.into_iter().flatten() {
-            let key = key.join(".").replace("agents.any", "agents.<id>");
+            let key = key.join(".").replace(".any.", ".<id>.");
             assert!(readme.contains(&format!("`{key}`")), "README.md: add `{key}`");
         }
     }

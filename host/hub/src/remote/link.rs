@@ -100,8 +100,9 @@ impl Link {
     /// Has it stop what it does for a task of ours, if it still does.
     pub async fn stop(&self, task: &TaskId) -> Result<(), RemoteError> {
         let Some(theirs) = self.task(task).await else { return Ok(()) };
+        let stopped = self.agent.cancel(theirs).await.map(|_| ());
         self.forget(task).await;
-        self.agent.cancel(theirs).await.map(|_| ())
+        stopped
     }
 
     pub(super) fn agent(&self) -> &RemoteAgent {

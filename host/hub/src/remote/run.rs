@@ -13,12 +13,14 @@ use a2a_hub_sandbox::{
     capability::tasks::{Emitted, Need, TaskPort},
     guest::Work,
 };
-use std::sync::Arc;
-use tokio::task::JoinSet;
+use std::{sync::Arc, time::Duration};
+use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// An agent elsewhere at work on a task of ours. Dropping it stops listening; the agent itself is stopped by
-/// [`RemoteRun::cancel`], or by [`Link::stop`].
+/// How long an agent may take to hear that it is to stop.
+const STOP: Duration = Duration::from_secs(2);
+
+/// An agent elsewhere at work on a task of ours. Dropping it only stops listening.
 #[derive(Debug)]
 pub struct RemoteRun {
     run: JoinSet<Ended>,
@@ -29,7 +31,7 @@ impl RemoteRun {
     pub(super) fn start(link: Link, port: Arc<dyn TaskPort>, work: Work) -> Self {
         let cancel = CancellationToken::new();
         let mut run = JoinSet::new();
-        let errand = Errand { link, port, ours: work.task, theirs: None };
+        let errand = Errand { link, port, ours: work.task, theirs: None, asking: false };
         run.spawn(errand.run(work.message, cancel.clone()));
         Self { run, cancel }
     }
@@ -43,7 +45,7 @@ impl RemoteRun {
         }
     }
 
-    /// Listens no more. The agent itself is stopped by [`Link::stop`].
+    /// Has the agent stop, unless it waits for our client: that outlives the hub, and [`Link::stop`] ends it.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -60,6 +62,8 @@ struct Errand {
     ours: Task,
     /// What the agent calls the task, once it has said so.
     theirs: Option<TaskId>,
+    /// Whether the agent waits for our client.
+    asking: bool,
 }
 
 /// Where the agent came to rest.
@@ -71,12 +75,29 @@ enum Rest {
 impl Errand {
     async fn run(mut self, message: Message, cancel: CancellationToken) -> Ended {
         let ended = cancel.run_until_cancelled(self.talk(message)).await;
-        let Some(ended) = ended else { return Ended::Failed(Failure::Cancelled) };
-        // One that was given up may go on there, and is to be found when it is cancelled.
-        if !matches!(ended, Err(Failure::Cancelled | Failure::Timeout)) {
-            self.link.forget(&self.ours.id).await;
+        match ended {
+            Some(Ok(ended)) => {
+                self.link.forget(&self.ours.id).await;
+                ended
+            }
+            Some(Err(why)) => {
+                self.stop().await;
+                Ended::Failed(why)
+            }
+            // A question outlives the hub; who cancels the task stops the agent as well.
+            None if self.asking => Ended::Failed(Failure::Cancelled),
+            None => {
+                self.stop().await;
+                Ended::Failed(Failure::Cancelled)
+            }
         }
-        ended.unwrap_or_else(Ended::Failed)
+    }
+
+    /// What goes wrong here is the same as never having heard of it.
+    async fn stop(&self) {
+        if let Ok(Err(why)) = timeout(STOP, self.link.stop(&self.ours.id)).await {
+            tracing::debug!(task = %self.ours.id, %why, "an agent elsewhere was not stopped");
+        }
     }
 
     /// Says what the client says, until the agent asks no more.
@@ -87,7 +108,11 @@ impl Errand {
         loop {
             match self.turn(self.said(message, context.clone())).await? {
                 Rest::Ended(ended) => return Ok(ended),
-                Rest::Asks(need, prompt) => message = self.port.ask(need, prompt, None).await?,
+                Rest::Asks(need, prompt) => {
+                    self.asking = true;
+                    message = self.port.ask(need, prompt, None).await?;
+                    self.asking = false;
+                }
             }
         }
     }
