@@ -118,7 +118,7 @@ async fn status_and_agents_are_for_people() -> Result<()> {
     assert!(agents.stdout.contains("asks to run `never-granted`"), "{}", agents.stdout);
     let json = run(&hub, &["--format", "json", "agents"]).await?;
     let agents: Value = serde_json::from_str(&json.stdout)?;
-    assert_eq!(agents.as_array().map(Vec::len), Some(4));
+    assert_eq!(agents.as_array().map(Vec::len), Some(7));
     Ok(())
 }
 
