@@ -2,8 +2,11 @@
 //! function for each promise, and a test for each pair.
 
 use crate::stage::{eventually, get, no_program_left, said, send, state, stream, until};
-use a2a_hub_tests::{Client, ModelServer, TestHub, message_to, processes_with_marker};
+use a2a_hub_tests::{
+    Client, ModelServer, TestHub, message_to, processes_of_task, processes_with_marker,
+};
 use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::{
     env, fs,
@@ -34,6 +37,26 @@ struct Vendor {
     /// A prompt at which the model wants that command run, without a sandbox where the program has one.
     run: fn(&str) -> String,
 }
+
+const CLAUDE: Vendor = Vendor {
+    agent: "claude-code",
+    program: "claude",
+    bin: "node_modules/.bin",
+    key: "ANTHROPIC_API_KEY",
+    env: |model, home| {
+        vec![
+            ("CLAUDE_CONFIG_DIR", home.display().to_string()),
+            ("ANTHROPIC_BASE_URL", model.url().to_owned()),
+        ]
+    },
+    login: "claude /login",
+    version: "2.1.329",
+    settings: "",
+    write: |path| {
+        format!("[[tool:raw:Write:{}]]", json!({ "file_path": path, "content": "new\n" }))
+    },
+    run: |command| format!("[[tool:shell:{command}]]"),
+};
 
 const GEMINI: Vendor = Vendor {
     agent: "gemini",
@@ -137,7 +160,7 @@ macro_rules! conformance {
 }
 
 conformance! {
-    [codex = crate::adapters::CODEX, gemini = crate::adapters::GEMINI, vibe = crate::adapters::VIBE] {
+    [claude = crate::adapters::CLAUDE, codex = crate::adapters::CODEX, gemini = crate::adapters::GEMINI, vibe = crate::adapters::VIBE] {
         an_answer_is_streamed_and_told_whole
         a_prompt_is_text_and_nothing_else
         a_tool_asks_before_it_acts
@@ -147,6 +170,7 @@ conformance! {
         a_missing_login_is_asked_for
         a_healthy_agent_tells_its_version
         cancel_leaves_nothing_running
+        a_killed_program_is_a_failure
         a_conversation_goes_on_after_a_restart
         a_hub_killed_outright_leaves_nothing_running_and_the_task_goes_on
         a_picture_reaches_the_model
@@ -409,6 +433,23 @@ async fn cancel_leaves_nothing_running(vendor: &Vendor) -> Result<()> {
         no_program_left(&data, Duration::from_millis(100)).await.context(prompt)?;
     }
     Ok(())
+}
+
+async fn a_killed_program_is_a_failure(vendor: &Vendor) -> Result<()> {
+    let stage = or_skip!(vendor.stage());
+    let prompt = "[[slow:200]] [[words:300]]";
+    let (id, mut updates) = stream(&stage.client(), vendor.agent, prompt).await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    for pid in processes_of_task(&id) {
+        let pid = i32::try_from(pid)?;
+        // One of them may have ended with another.
+        let _ = kill_process(Pid::from_raw(pid).context("no process")?, Signal::KILL);
+    }
+    let events = updates.rest().await?;
+    let last = events.last().context("no end")?;
+    assert_eq!(last["status"]["state"], "failed", "{last}");
+    assert_eq!(last["metadata"]["reason"], "broken_stream", "{last}");
+    no_program_left(&stage.hub.data_dir(), Duration::from_secs(1)).await
 }
 
 async fn a_conversation_goes_on_after_a_restart(vendor: &Vendor) -> Result<()> {

@@ -1,7 +1,6 @@
 //! What a user lives through, end to end: the real hub, real components, real programs.
 
 mod adapters;
-mod claude;
 mod command_line;
 mod contexts;
 mod crash;

@@ -31,7 +31,7 @@ use crate::{Command, Context, Exit, Failure};
 
 pub use change::FileChange;
 pub use health::{health, program_version};
-pub use permission::{Decision, Kind, Permissions, Question};
+pub use permission::{Decision, Kind, Permissions, Question, is_below};
 pub use prompt::{Attachment, Job};
 pub use run::run;
 pub use words::{cut, describe_exit, running};

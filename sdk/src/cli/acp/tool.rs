@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{Action, FileChange, Kind, Question, cut};
+use crate::cli::{Action, FileChange, Kind, Question, cut, is_below};
 
 /// What is known of a tool call. A later update tells only what is new.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -67,14 +67,11 @@ impl ToolCall {
             diff if diff.is_empty() => self.title().to_owned(),
             diff => format!("{}\n{diff}", self.title()),
         };
-        let inside = |path: &str| {
-            let below = path.strip_prefix(directory.trim_end_matches('/'));
-            below.is_some_and(|rest| rest.starts_with('/')) && !path.contains("/../")
-        };
+        let inside = !paths.is_empty() && paths.iter().all(|path| is_below(path, directory));
         let kind = match self.kind() {
             "read" | "search" => Kind::Read,
             // Leave to edit is leave for the directory of the task.
-            "edit" | "delete" | "move" if paths.iter().all(|path| inside(path)) => Kind::Edit,
+            "edit" | "delete" | "move" if inside => Kind::Edit,
             _ => Kind::Run,
         };
         Question {
