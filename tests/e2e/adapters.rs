@@ -166,7 +166,7 @@ conformance! {
         a_tool_asks_before_it_acts
         the_operators_permissions_count
         a_refusal_of_the_model_is_told_in_its_words
-        a_cut_answer_is_no_success
+        a_cut_answer_is_made_whole_or_is_no_success
         a_missing_login_is_asked_for
         a_healthy_agent_tells_its_version
         cancel_leaves_nothing_running
@@ -385,11 +385,15 @@ async fn a_refusal_of_the_model_is_told_in_its_words(vendor: &Vendor) -> Result<
     Ok(())
 }
 
-async fn a_cut_answer_is_no_success(vendor: &Vendor) -> Result<()> {
+async fn a_cut_answer_is_made_whole_or_is_no_success(vendor: &Vendor) -> Result<()> {
     let stage = or_skip!(vendor.stage());
     let task = stage.send("[[drop]] [[words:6]]").await?;
-    assert_eq!(state(&task), "failed", "{task}");
-    assert_eq!(task["metadata"]["reason"], "broken_stream", "{task}");
+    if state(&task) == "completed" {
+        assert_eq!(task["artifacts"][0]["parts"][0]["text"], "w1 w2 w3 w4 w5 w6", "{task}");
+    } else {
+        assert_eq!(state(&task), "failed", "{task}");
+        assert_eq!(task["metadata"]["reason"], "broken_stream", "{task}");
+    }
     Ok(())
 }
 
