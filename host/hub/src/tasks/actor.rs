@@ -422,7 +422,8 @@ impl TaskActor {
     async fn store(&mut self, events: Vec<TaskEvent>) -> Result<(), Unstorable> {
         let mut taken = Vec::with_capacity(events.len());
         let (mut state, mut moves) = (self.task.status.state, Vec::new());
-        for event in events {
+        for mut event in events {
+            task::begin_artifact(&self.task, &mut event);
             match task::apply(&mut self.task, &event) {
                 Ok(()) => {
                     let now = self.task.status.state;
