@@ -14,6 +14,7 @@ mod pushes;
 mod queue;
 mod readme;
 mod registry;
+mod sdks;
 mod soak;
 mod specification;
 mod stage;
