@@ -89,7 +89,7 @@ async fn exit_codes_tell_what_happened() -> Result<()> {
     let unknown = run(&hub, &["send", "nobody", "hi"]).await?;
     assert_eq!(unknown.code, Some(2));
     assert!(
-        unknown.stderr.contains("no agent is called `nobody`; there are claude-code, echo"),
+        unknown.stderr.contains("no agent is called `nobody`; there are claude-code, codex, echo"),
         "{}",
         unknown.stderr
     );

@@ -1,9 +1,12 @@
 //! What a user lives through, end to end: the real hub, real components, real programs.
 
+mod adapters;
 mod claude;
 mod command_line;
 mod contexts;
 mod crash;
+mod elsewhere;
+mod fake_clis;
 mod faults;
 mod guests;
 mod messages;
@@ -14,6 +17,7 @@ mod pushes;
 mod queue;
 mod readme;
 mod registry;
+mod remotes;
 mod sdks;
 mod soak;
 mod specification;

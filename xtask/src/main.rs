@@ -45,7 +45,7 @@ enum Cli {
     },
     /// Install the real agent CLIs that the tests talk to, at the versions in tests/clis.json
     Clis {
-        /// Where npm puts them [default: target/clis in the workspace]
+        /// Where they are put [default: target/clis in the workspace]
         dir: Option<PathBuf>,
     },
     /// Install the official A2A SDKs that the tests drive the hub with, at the versions in tests/sdks.json

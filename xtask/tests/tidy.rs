@@ -19,6 +19,7 @@ const HUB_LAYERS: &[&str] = &[
     "outbound",
     "auth",
     "audit",
+    "remote",
     "agents",
     "contexts",
     "tasks",

@@ -81,6 +81,8 @@ pub trait Driver {
 pub enum Action {
     /// Tell the program this line.
     Send(String),
+    /// Tell the program that there is no more to be told.
+    EndInput,
     /// Keep this for the next task of the context.
     Remember(Session),
     /// A message begins: its text replaces what was streamed before.
