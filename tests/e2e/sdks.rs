@@ -1,9 +1,11 @@
 //! The official SDKs, each with its own client on each of its bindings, against the real hub: the drivers are in
-//! `tests/sdks`, and every step of theirs must pass.
+//! `tests/sdks`, and every step of theirs must pass. And the other way round: the hub calls agents that they serve.
 
-use crate::stage::hub_with_guest;
+use crate::stage::{artifact, get, hub_with_guest, said, send, state, stream};
+use a2a_hub_tests::{Client, TestHub, message_to};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
+use serde_json::json;
 use std::{
     collections::BTreeMap,
     env,
@@ -11,7 +13,11 @@ use std::{
     process::Stdio,
     time::Duration,
 };
-use tokio::{process::Command, time::timeout};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+    time::timeout,
+};
 
 /// What a client of 0.3 does.
 const STEPS: &[&str] = &[
@@ -36,6 +42,9 @@ const STEPS_OF_1: &[&str] = &["list_tasks"];
 
 /// A driver takes some ten seconds, and each of its steps has a limit of its own.
 const WITHIN: Duration = Duration::from_secs(100);
+
+/// A server that was started says where it is; Python takes a while to load it.
+const SERVES_WITHIN: Duration = Duration::from_secs(60);
 
 /// What a driver prints for each step.
 #[derive(Debug, Deserialize)]
@@ -90,10 +99,17 @@ impl Sdk {
     }
 
     /// Its driver, for an agent at `url`.
-    #[expect(clippy::disallowed_methods, reason = "the SDK's client is a program of its own")]
     fn driver(self, sdk: &Path, url: &str, binding: &str) -> Command {
+        let mut driver = self.run(sdk, "client");
+        driver.args([url, binding]).arg(sdk);
+        driver
+    }
+
+    /// One of its scripts.
+    #[expect(clippy::disallowed_methods, reason = "what an SDK does, it does in its own program")]
+    fn run(self, sdk: &Path, role: &str) -> Command {
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("sdks");
-        let script = |kind| scripts.join(format!("client_{}.{kind}", self.name()));
+        let script = |kind| scripts.join(format!("{role}_{}.{kind}", self.name()));
         let mut command = match self {
             Self::Py1 | Self::Py0 => {
                 let mut python = Command::new(sdk.join("bin/python"));
@@ -106,8 +122,24 @@ impl Sdk {
                 node
             }
         };
-        command.args([url, binding]).arg(sdk).stdin(Stdio::null()).kill_on_drop(true);
+        command.stdin(Stdio::null()).kill_on_drop(true);
         command
+    }
+}
+
+/// An agent that an SDK serves, until this is dropped.
+struct Reference {
+    url: String,
+    _server: Child,
+}
+
+impl Reference {
+    async fn start(sdk: Sdk, place: &Path) -> Result<Self> {
+        let mut server = sdk.run(place, "server").stdout(Stdio::piped()).spawn()?;
+        let said = server.stdout.take().context("the server has no output")?;
+        let first = timeout(SERVES_WITHIN, BufReader::new(said).lines().next_line()).await??;
+        let url = first.context("the server ended before it served")?;
+        Ok(Self { url, _server: server })
     }
 }
 
@@ -157,4 +189,47 @@ drive! {
     javascript_1_on_rest: Js1 on "HTTP+JSON";
     javascript_0_3_on_jsonrpc: Js0 on "JSONRPC";
     javascript_0_3_on_rest: Js0 on "HTTP+JSON";
+}
+
+#[tokio::test]
+async fn the_hub_calls_an_agent_of_python_1() -> Result<()> {
+    call(Sdk::Py1).await
+}
+
+#[tokio::test]
+async fn the_hub_calls_an_agent_of_python_0_3() -> Result<()> {
+    call(Sdk::Py0).await
+}
+
+/// An agent that an SDK serves does for the hub's clients what it is told.
+async fn call(sdk: Sdk) -> Result<()> {
+    let Some(place) = sdk.find()? else { return Ok(()) };
+    let there = Reference::start(sdk, &place).await?;
+    let remote = format!("[remote.reference]\nurl = '{}'\n", there.url);
+    let hub = TestHub::builder().config(remote).start().await?;
+    let client = Client::http(&hub);
+
+    let (id, updates) = stream(&client, "reference", "tick 3 50").await?;
+    let told = updates.rest().await?;
+    let pieces = told.iter().filter(|event| event["kind"] == "artifact-update").count();
+    assert_eq!(pieces, 3, "{told:?}");
+    let done = get(&client, &id).await?;
+    assert_eq!((state(&done), artifact(&done).as_str()), ("completed", "1\n2\n3\n"));
+    let answer = send(&client, "reference", "reply hi").await?;
+    assert_eq!((&answer["kind"], &answer["parts"][0]["text"]), (&json!("message"), &json!("hi")));
+
+    let asked = send(&client, "reference", "ask").await?;
+    assert_eq!((state(&asked), said(&asked)), ("input-required", "what do you say?"));
+    let mut more = message_to("reference", "blue");
+    more["message"]["taskId"] = asked["id"].clone();
+    let answered = client.call("message/send", more).await?;
+    assert_eq!((state(&answered), said(&answered)), ("completed", "blue"));
+
+    for (text, end) in [("fail", "failed"), ("reject", "rejected")] {
+        assert_eq!(state(&send(&client, "reference", text).await?), end);
+    }
+    let (id, _updates) = stream(&client, "reference", "tick 300 100").await?;
+    let canceled = client.call("tasks/cancel", json!({ "id": id })).await?;
+    assert_eq!(state(&canceled), "canceled");
+    Ok(())
 }

@@ -59,7 +59,7 @@ class Driver:
 
     async def discover(self):
         self.card = await A2ACardResolver(self.http, URL).get_agent_card()
-        same((self.card.name, self.card.protocol_version), ('test-guests', '0.3.0'))
+        same(self.card.protocol_version, '0.3.0')
         others = [it.transport for it in self.card.additional_interfaces or []]
         assert BINDING in [self.card.preferred_transport, *others], self.card
         assert self.card.capabilities.streaming and self.card.capabilities.push_notifications
@@ -200,7 +200,7 @@ class Driver:
     async def extended_card(self):
         assert self.card.supports_authenticated_extended_card
         card = await self.blocking.get_card()
-        same((card.name, card.skills[0].id), ('test-guests', 'behave'))
+        same((card.name, card.skills), (self.card.name, self.card.skills))
 
     async def error_mapping(self):
         client = self.blocking
