@@ -20,13 +20,15 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinSet};
 
 /// A server that speaks 0.3 only, by passing everything on to a hub's guest.
 struct Front {
     /// Where it is.
     url: String,
     shared: Arc<Shared>,
+    /// Ends with it.
+    _serving: JoinSet<io::Result<()>>,
 }
 
 struct Shared {
@@ -55,8 +57,9 @@ impl Front {
             .route("/old/.well-known/agent.json", get(card))
             .route("/old", post(pass_on))
             .with_state(Arc::clone(&shared));
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Ok(Self { url, shared })
+        let mut serving = JoinSet::new();
+        serving.spawn(async move { axum::serve(listener, router).await });
+        Ok(Self { url, shared, _serving: serving })
     }
 
     fn seen(&self) -> Vec<(Option<String>, String)> {

@@ -107,6 +107,8 @@ impl Speaker for Gemini {
             _ if refusal.code == -32000 || text.contains("API key not valid") => {
                 End::LoginNeeded(text.into())
             }
+            // Node's word for a connection that was cut.
+            Ok(_) if text == "terminated" => End::failed("broken_stream", text),
             Ok(status @ 400..600) => End::of_status(status, text),
             _ => End::failed("agent_error", text),
         }

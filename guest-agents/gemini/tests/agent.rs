@@ -246,6 +246,8 @@ fn health_names_what_is_missing_and_what_mends_it() {
     gemini(&host, recording!("no_key"));
     let health = host.health::<Gemini>();
     assert_eq!((health.status, health.fix.as_deref()), (HealthStatus::Degraded, Some("gemini")));
+
+    let host = hub();
     gemini(&host, recording!("hello"));
     let health = host.health::<Gemini>();
     assert_eq!((health.status, health.version.as_deref()), (HealthStatus::Healthy, Some("0.61.0")));

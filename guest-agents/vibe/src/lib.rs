@@ -92,7 +92,9 @@ impl Speaker for Vibe {
             (-31003 | -31004, _) => End::failed("max_tokens", text),
             (-31005, _) => End::failed("refused", text),
             (-32603, Some(status)) => End::of_status(status, text),
-            (-32603, None) if text.contains("finish reason") => End::failed("broken_stream", text),
+            (-32603, None) if text.contains("finish reason") || text.starts_with("peer closed") => {
+                End::failed("broken_stream", text)
+            }
             (-32603 | -31002, None) => End::failed("api_error", text),
             _ => End::failed("agent_error", text),
         }

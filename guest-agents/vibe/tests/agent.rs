@@ -340,6 +340,7 @@ fn health_names_what_is_missing_and_what_mends_it() {
         (HealthStatus::Degraded, Some("vibe --setup"))
     );
 
+    let host = hub();
     let program = vibe(&host, recording!("hello"));
     let health = host.health::<Vibe>();
     assert_eq!((health.status, health.version.as_deref()), (HealthStatus::Healthy, Some("3.0.2")));

@@ -355,8 +355,8 @@ fn refusal(error: &Value) -> A2aError {
 mod tests {
     use super::*;
 
-    fn chosen(card: Value) -> String {
-        let interfaces = read_interfaces(&card).unwrap();
+    fn chosen(card: &Value) -> String {
+        let interfaces = read_interfaces(card).unwrap();
         let chosen = choose(&interfaces);
         chosen
             .map_or_else(|| offered(&interfaces), |(it, version)| format!("{version:?} {}", it.url))
@@ -370,7 +370,7 @@ mod tests {
         let none = json!({ "supportedInterfaces": [one("GRPC", "1.0", "g"), one("JSONRPC", "2.0", "future")] });
         let old = json!({ "url": "rest", "preferredTransport": "HTTP+JSON", "protocolVersion": "0.3.0",
             "additionalInterfaces": [{ "url": "rpc", "transport": "JSONRPC" }] });
-        let cases = [many, none, old, json!({ "url": "u" })].map(chosen);
+        let cases = [many, none, old, json!({ "url": "u" })].each_ref().map(chosen);
         assert_eq!(cases, ["V1 new", "gRPC 1.0, JSON-RPC 2.0", "V03 rpc", "V03 u"]);
     }
 

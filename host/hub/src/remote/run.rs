@@ -134,9 +134,9 @@ impl Errand {
     async fn turn(&mut self, message: Message) -> Result<Rest, Failure> {
         let send = SendMessage::new(message, None);
         let send = send.map_err(|why| Failure::Invalid(why.to_string()))?;
-        let mut telling = self.link.agent().stream(send).await.map_err(failure)?;
+        let mut telling = self.link.agent().stream(send).await.map_err(|why| failure(&why))?;
         while let Some(told) = telling.next().await {
-            if let Some(rest) = self.hear(told.map_err(failure)?).await? {
+            if let Some(rest) = self.hear(told.map_err(|why| failure(&why))?).await? {
                 return Ok(rest);
             }
         }
@@ -213,7 +213,7 @@ fn anew(message: Message) -> Message {
     Message { task_id: None, context_id: None, reference_task_ids: Vec::new(), ..message }
 }
 
-fn failure(why: RemoteError) -> Failure {
+fn failure(why: &RemoteError) -> Failure {
     if why.is_passing() {
         Failure::Unavailable(why.to_string())
     } else {

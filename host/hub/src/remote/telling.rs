@@ -43,10 +43,8 @@ enum Source {
 
 impl Telling {
     pub(super) async fn of(agent: RemoteAgent, asks: &Operation) -> Result<Self, RemoteError> {
-        let task = match asks {
-            Operation::Resubscribe { id, .. } => Some(id.clone()),
-            _ => None,
-        };
+        let task =
+            if let Operation::Resubscribe { id, .. } = asks { Some(id.clone()) } else { None };
         let answer = agent.ask(asks, "text/event-stream", FIRST).await?;
         let mut telling =
             Self { agent, source: Source::Read, ready: VecDeque::new(), task, over: false };
