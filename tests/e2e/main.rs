@@ -17,6 +17,7 @@ mod queue;
 mod readme;
 mod registry;
 mod remotes;
+mod sdks;
 mod soak;
 mod specification;
 mod stage;

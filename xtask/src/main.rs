@@ -6,6 +6,7 @@
 mod clis;
 mod guests;
 mod install;
+mod sdks;
 mod shell;
 
 use std::{
@@ -47,6 +48,11 @@ enum Cli {
         /// Where they are put [default: target/clis in the workspace]
         dir: Option<PathBuf>,
     },
+    /// Install the official A2A SDKs that the tests drive the hub with, at the versions in tests/sdks.json
+    Sdks {
+        /// Where they are put [default: target/sdks in the workspace]
+        dir: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -70,6 +76,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Install => install::install(&release_hub(root)?),
         Cli::Bench { arguments } => bench(root, &arguments),
         Cli::Clis { dir } => clis::install(root, &dir.unwrap_or_else(|| root.join("target/clis"))),
+        Cli::Sdks { dir } => sdks::install(root, &dir.unwrap_or_else(|| root.join("target/sdks"))),
     }
 }
 

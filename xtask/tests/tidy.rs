@@ -45,10 +45,9 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 /// Each kind of knowledge, and the places in the host that have it.
 const ONLY: &[(&str, &[&str])] = &[
     ("axum::", &["host/hub/src/transport"]),
-    ("hyper::", &["host/hub/src/transport"]),
-    ("hyper_util::", &["host/hub/src/transport"]),
+    ("hyper::", &["host/hub/src/transport", "host/hub/src/outbound.rs"]),
+    ("hyper_util::", &["host/hub/src/transport", "host/hub/src/outbound.rs"]),
     ("rusqlite::", &["host/hub/src/storage/sqlite.rs", "host/hub/src/storage/sqlite"]),
-    ("hyper_util::", &["host/hub/src/outbound.rs"]),
     ("wasmtime::", &["host/sandbox/src"]),
     ("wasmtime_wasi::", &["host/sandbox/src"]),
     ("bindgen!", &["host/sandbox/src/bindings.rs"]),
@@ -83,6 +82,9 @@ const VAGUE: &[&str] = &["util", "utils", "helper", "helpers", "common", "misc",
 
 /// Longer files hide their second subject. Tests at the end of a file do not count.
 const MAX_LINES: usize = 600;
+
+/// The tests that drive the hub with the official SDKs; what holds a rule there is a step of theirs.
+const DRIVERS: &str = "e2e::sdks";
 
 /// What is not ours, or not written by hand.
 const UNTOLD: &[&str] = &[".git", "target", "dist", "node_modules", "Cargo.lock", "LICENSE"];
@@ -214,6 +216,25 @@ fn every_invariant_names_a_test_that_exists() {
 }
 
 #[test]
+fn every_rule_of_a2a_names_a_test_that_exists() {
+    let code: String = sources("").into_iter().map(|(_, text)| text).collect();
+    let drivers = read("tests/e2e/sdks.rs");
+    let rules = rules(&read("docs/CONFORMANCE.md"));
+    assert!(!rules.is_empty(), "docs/CONFORMANCE.md: list the rules");
+    for Rule { row, tests, steps } in rules {
+        assert!(!tests.is_empty(), "say which test holds it: {row}");
+        for test in tests.iter().filter(|test| *test != DRIVERS) {
+            let name = test.rsplit("::").next().unwrap();
+            assert!(code.contains(&format!("fn {name}(")), "no test `{test}` holds: {row}");
+        }
+        assert!(steps.is_empty() || tests.iter().any(|test| test == DRIVERS), "whose steps: {row}");
+        for step in steps {
+            assert!(drivers.contains(&format!("\"{step}\"")), "no step `{step}` holds: {row}");
+        }
+    }
+}
+
+#[test]
 fn these_rules_read_what_they_should() {
     let text = "use crate::{a::{b, c}, d};\nuse crate::e;\n";
     assert_eq!(uses(text), ["a", "d", "e"].map(str::to_owned).into());
@@ -225,6 +246,14 @@ fn these_rules_read_what_they_should() {
     let doc = "# Map\n1. not this\n## Invariants\n1. One\n   line. (test: `a::b`)\n2. Two. (tests: `c`, `d`)\n3. None.\n## Next\n1. no\n";
     let tests: Vec<Vec<String>> = invariants(doc).into_iter().map(|(_, tests)| tests).collect();
     assert_eq!(tests, [vec!["a::b"], vec!["c", "d"], vec![]]);
+
+    let doc = "| section | must | tests |\n| --: | --- | --- |\n| 3.1 | do (`x`) | `a::b`, `e2e::sdks` (push, cancel) |\n| 3.2 | be | |\n";
+    let told = rules(doc).into_iter().map(|Rule { tests, steps, .. }| (tests, steps));
+    let told: Vec<_> = told.map(|(tests, steps)| (tests.join(" "), steps.join(" "))).collect();
+    assert_eq!(
+        told,
+        [("a::b e2e::sdks", "push cancel"), ("", "")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+    );
 }
 
 /// The top-level module of the hub that `path` belongs to.
@@ -296,6 +325,29 @@ fn invariants(doc: &str) -> Vec<(String, Vec<String>)> {
         None => Vec::new(),
     };
     items.into_iter().map(|item| (item.clone(), tests(&item))).collect()
+}
+
+/// A rule of A2A, as a row of a table tells it.
+struct Rule {
+    row: String,
+    /// What is quoted in its last cell: the tests that hold it.
+    tests: Vec<String>,
+    /// What stands there in brackets: the steps that do.
+    steps: Vec<String>,
+}
+
+/// The rows of all tables whose first cell is the number of a section.
+fn rules(doc: &str) -> Vec<Rule> {
+    let rows = doc.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix('|'));
+    let rows = rows.filter(|row| row.starts_with(|c: char| c.is_ascii_digit()));
+    let rule = |row: &str| {
+        let held = row.rsplit('|').next().unwrap();
+        let tests = held.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        let steps = held.split_once('(').and_then(|(_, steps)| Some(steps.split_once(')')?.0));
+        let steps = steps.into_iter().flat_map(|steps| steps.split(", ")).map(str::to_owned);
+        Rule { row: row.to_owned(), tests, steps: steps.collect() }
+    };
+    rows.map(rule).collect()
 }
 
 /// Whether `text` says the absolute path `word`, rather than a longer one that has it inside.

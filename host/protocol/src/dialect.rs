@@ -65,6 +65,14 @@ impl Dialect {
         }
     }
 
+    /// A refusal as REST tells it, in a body or in a stream.
+    pub fn write_rest_error(self, error: &A2aError) -> Value {
+        match self {
+            Self::Official(Version::V03 | Version::V03Rest) => error.to_v03_rest_json(),
+            Self::Hub | Self::Official(Version::V1) => error.to_rest_json(),
+        }
+    }
+
     /// What a listener hears of an event; nothing of a client's own words.
     pub fn write_event(self, recorded: &Recorded) -> Option<Value> {
         match self {

@@ -276,6 +276,14 @@ impl A2aError {
         } })
     }
 
+    /// The same for a client of 0.3: beside the `google.rpc.Status`, where the JavaScript client looks for it, the error
+    /// of JSON-RPC.
+    pub fn to_v03_rest_json(&self) -> Value {
+        let mut written = self.to_v03_json();
+        written["error"] = self.to_rest_json()["error"].take();
+        written
+    }
+
     /// What went wrong for machines: `google.rpc.ErrorInfo`, and `BadRequest` if a field is at fault (A2A 1.0, section
     /// 9.5 and 11.6).
     pub fn official_details(&self) -> Value {
@@ -373,6 +381,7 @@ mod tests {
         let error = A2aError::invalid("message.parts", "must not be empty");
         insta::assert_snapshot!(error.to_v1_json(), @r#"{"code":-32602,"data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{"field":"message.parts"},"reason":"INVALID_PARAMS"},{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"description":"`message.parts`: must not be empty","field":"message.parts"}]}],"message":"`message.parts`: must not be empty"}"#);
         insta::assert_snapshot!(A2aError::no_task("t").to_rest_json(), @r#"{"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"TASK_NOT_FOUND"}],"message":"no task is called `t`","status":"NOT_FOUND"}}"#);
+        insta::assert_snapshot!(A2aError::no_task("t").to_v03_rest_json(), @r#"{"code":-32001,"data":{"reason":"TASK_NOT_FOUND"},"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"TASK_NOT_FOUND"}],"message":"no task is called `t`","status":"NOT_FOUND"},"message":"no task is called `t`"}"#);
     }
 
     #[test]

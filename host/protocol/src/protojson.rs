@@ -191,6 +191,11 @@ impl Proto {
 
     /// A message.
     pub(crate) fn write_message(self, message: &Message) -> Value {
+        let about = match self {
+            Self::V1 => some_list(&message.reference_task_ids, |id| json!(id)),
+            // The old package does not know it, and its Python client refuses what it does not know.
+            Self::V03 => Value::Null,
+        };
         object([
             ("messageId", json!(message.message_id)),
             ("contextId", json!(message.context_id)),
@@ -199,7 +204,7 @@ impl Proto {
             (self.parts(), message.parts.iter().map(|part| self.write_part(part)).collect()),
             ("metadata", json!(message.metadata)),
             ("extensions", some_list(&message.extensions, |uri| json!(uri))),
-            ("referenceTaskIds", some_list(&message.reference_task_ids, |id| json!(id))),
+            ("referenceTaskIds", about),
         ])
     }
 

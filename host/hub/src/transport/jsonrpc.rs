@@ -306,7 +306,7 @@ impl Stream {
             (Ok(told), Envelope::Response(id)) => result(id, &told),
             (Ok(told), Envelope::None) => line(&told),
             (Err(why), Envelope::Response(id)) => error(id, self.dialect, &why),
-            (Err(why), Envelope::None) => line(&why.to_rest_json()),
+            (Err(why), Envelope::None) => line(&self.dialect.write_rest_error(&why)),
         };
         Some(Update { number, text, is_error })
     }

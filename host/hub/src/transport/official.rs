@@ -33,6 +33,9 @@ pub(super) const VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const EXTENSIONS: [HeaderName; 2] =
     [HeaderName::from_static("a2a-extensions"), HeaderName::from_static("x-a2a-extensions")];
 
+/// How an answer is spelled whose request does not tell its version.
+const TODAYS: Dialect = Dialect::Official(Version::V1);
+
 /// JSON of which a client has said that it is A2A's.
 const A2A_JSON: &str = "application/a2a+json";
 
@@ -53,9 +56,9 @@ pub(super) fn wrong_media(path: &str, why: &str) -> Option<Response> {
     let why = A2aError::new(ErrorKind::ContentTypeNotSupported, why);
     let is_rest = Place::of(path).is_ok_and(|place| place.below.starts_with("rest/"));
     let response = if is_rest {
-        json_body(why.to_rest_json().to_string(), None)
+        json_body(TODAYS.write_rest_error(&why).to_string(), None)
     } else {
-        let text = jsonrpc::unreadable(Dialect::Official(Version::V1), &why);
+        let text = jsonrpc::unreadable(TODAYS, &why);
         answer(RpcResponse::One(text), false)
     };
     Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, response).into_response())
@@ -99,11 +102,11 @@ async fn enter(
     let headers = request.headers().clone();
     let place = match Place::of(uri.path()) {
         Ok(place) => place,
-        Err(why) => return refusal(&why, None),
+        Err(why) => return refusal(&why, TODAYS, None),
     };
     if let Some(agent) = place.agent.as_ref().filter(|agent| !desk.hub().has(agent)) {
         let why = format!("no agent is called `{agent}`; `/.well-known/agents` lists them");
-        return refusal(&A2aError::new(ErrorKind::AgentNotFound, why), None);
+        return refusal(&A2aError::new(ErrorKind::AgentNotFound, why), TODAYS, None);
     }
     let url = cards::own_url(&desk, &headers);
     let reach = desk.reach(&url, place.endpoint, !caller.is_own_user().await);
@@ -113,7 +116,7 @@ async fn enter(
     let of = Circumstances {
         url: &url,
         heard: last_event(&headers),
-        spelled: Dialect::Official(Version::V1),
+        spelled: TODAYS,
         reach,
         agent: place.agent,
         extensions: extensions(&headers),
@@ -126,7 +129,7 @@ async fn enter(
         rest_call(&desk, &method, path, &uri, &headers, body, &of).await
     } else {
         let why = format!("there is nothing at `{}`", uri.path());
-        refusal(&A2aError::new(ErrorKind::MethodNotFound, why), None)
+        refusal(&A2aError::new(ErrorKind::MethodNotFound, why), TODAYS, None)
     };
     with_extensions(response, &desk, &of, &headers)
 }
@@ -169,7 +172,7 @@ async fn rest_call(
     };
     let body = match body {
         Ok(body) => body,
-        Err(unread) => return unread.answer(refusal(&unread.why, media)),
+        Err(unread) => return unread.answer(refusal(&unread.why, TODAYS, media)),
     };
     let rest::Request { version, tenant, operation } = rest::read(verb, path, uri.query(), &body);
     let dialect = Dialect::Official(version);
@@ -185,9 +188,10 @@ async fn rest_call(
             json_body(answer.to_string(), media)
         }
         Done::Stream(telling) => event_stream(frames(Stream::bare(dialect, telling))),
-        Done::Refused(why) => refusal(&why, media),
+        Done::Refused(why) => refusal(&why, dialect, media),
         Done::Busy(why) => {
-            ([(header::RETRY_AFTER, COME_AGAIN.to_string())], refusal(&why, media)).into_response()
+            let refusal = refusal(&why, dialect, media);
+            ([(header::RETRY_AFTER, COME_AGAIN.to_string())], refusal).into_response()
         }
     }
 }
@@ -239,10 +243,10 @@ fn json_body(text: String, media: Option<&'static str>) -> Response {
     ([(header::CONTENT_TYPE, media.unwrap_or("application/json"))], text).into_response()
 }
 
-fn refusal(why: &A2aError, media: Option<&'static str>) -> Response {
+fn refusal(why: &A2aError, dialect: Dialect, media: Option<&'static str>) -> Response {
     let status = StatusCode::from_u16(why.kind.official().http);
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    (status, json_body(why.to_rest_json().to_string(), media)).into_response()
+    (status, json_body(dialect.write_rest_error(why).to_string(), media)).into_response()
 }
 
 #[cfg(test)]
