@@ -5,6 +5,7 @@ mod command_line;
 mod contexts;
 mod crash;
 mod faults;
+mod grpc;
 mod guests;
 mod messages;
 mod official;

@@ -46,6 +46,8 @@ const ONLY: &[(&str, &[&str])] = &[
     ("axum::", &["host/hub/src/transport"]),
     ("hyper::", &["host/hub/src/transport"]),
     ("hyper_util::", &["host/hub/src/transport"]),
+    ("tonic::", &["host/hub/src/transport"]),
+    ("prost_reflect::", &["host/protocol/src/grpc.rs"]),
     ("rusqlite::", &["host/hub/src/storage/sqlite.rs", "host/hub/src/storage/sqlite"]),
     ("hyper_util::", &["host/hub/src/outbound.rs"]),
     ("wasmtime::", &["host/sandbox/src"]),

@@ -129,7 +129,11 @@ async fn talk(
             }
         }};
     }
-    let over = match timeout(patience, connection.speaks_http2()).await {
+    let http2 = tokio::select! {
+        http2 = timeout(patience, connection.speaks_http2()) => http2,
+        () = stop.cancelled() => return,
+    };
+    let over = match http2 {
         Ok(Ok(false)) => {
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(patience);

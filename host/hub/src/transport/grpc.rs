@@ -25,8 +25,8 @@ use axum::{
     routing::post,
 };
 use bytes::{Buf as _, BufMut as _};
-use futures::{Stream, future::BoxFuture, stream, stream::BoxStream};
-use std::time::Duration;
+use futures::{Stream, StreamExt as _, future::BoxFuture, stream, stream::BoxStream};
+use std::{pin::pin, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{
@@ -39,8 +39,11 @@ use tonic::{
 pub(super) fn routes() -> Router<Desk> {
     let services = grpc::SERVICES.into_iter();
     services.fold(Router::new(), |router, service| {
-        let call = async move |state, caller, Path(method): Path<String>, request| {
-            enter(service, &method, state, caller, request).await
+        let call = move |desk: State<Desk>,
+                         caller: ConnectInfo<Caller>,
+                         Path(method): Path<String>,
+                         request| async move {
+            enter(service, &method, desk, caller, request).await
         };
         router.route(&format!("/{service}/{{method}}"), post(call))
     })
@@ -102,6 +105,9 @@ struct Visit {
     caller: Caller,
     headers: HeaderMap,
 }
+
+/// One message of a stream, or why there is no more.
+type Told = Result<Vec<u8>, Status>;
 
 /// What a call comes to, and the extensions that were activated for it.
 type Answered = (Done, Option<(HeaderName, HeaderValue)>);
@@ -178,7 +184,7 @@ impl UnaryService<Bytes> for Visit {
 
 impl ServerStreamingService<Bytes> for Visit {
     type Response = Vec<u8>;
-    type ResponseStream = BoxStream<'static, Result<Vec<u8>, Status>>;
+    type ResponseStream = BoxStream<'static, Told>;
     type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
@@ -188,8 +194,8 @@ impl ServerStreamingService<Bytes> for Visit {
             match done {
                 Done::Stream(telling) => {
                     let patience = visit.desk.patience();
-                    let told = told(visit.call, telling, patience);
-                    Ok(with_metadata(Box::pin(told) as Self::ResponseStream, active))
+                    let told = patiently(messages(visit.call, telling), patience);
+                    Ok(with_metadata(told.boxed(), active))
                 }
                 // What is asked by this call is answered by a stream.
                 Done::One(_) => Err(Status::internal("the answer is no stream")),
@@ -199,24 +205,28 @@ impl ServerStreamingService<Bytes> for Visit {
     }
 }
 
-/// What is told, for as long as the client takes it. HTTP/2 lets a client leave one stream unread beside others that it
+/// What a stream tells, as messages.
+fn messages(call: Call, telling: Box<Telling>) -> impl Stream<Item = Told> + Send + 'static {
+    stream::unfold((call, telling), async |(call, mut telling)| {
+        let Item { told, .. } = telling.next().await?;
+        let told = told.and_then(|told| call.write(told)).map_err(|why| status(&why));
+        Some((told, (call, telling)))
+    })
+}
+
+/// The same for as long as the client takes it. HTTP/2 lets a client leave one stream unread beside others that it
 /// reads, so that its connection does not tell: a stream that is left so is given up, and makes room.
-fn told(
-    call: Call,
-    mut telling: Box<Telling>,
+fn patiently(
+    told: impl Stream<Item = Told> + Send + 'static,
     patience: Duration,
-) -> impl Stream<Item = Result<Vec<u8>, Status>> {
+) -> impl Stream<Item = Told> {
     let (send, heard) = mpsc::channel(1);
     let pump = tokio::spawn(async move {
-        while let Some(Item { told, .. }) = telling.next().await {
-            let told = told.and_then(|told| call.write(told)).map_err(|why| status(&why));
-            let is_last = told.is_err();
+        let mut told = pin!(told);
+        while let Some(told) = told.next().await {
             if send.send_timeout(told, patience).await.is_err() {
                 let why = format!("the client took nothing for {patience:?}; subscribe again");
                 return Err(Status::deadline_exceeded(why));
-            }
-            if is_last {
-                break;
             }
         }
         Ok(())
@@ -232,12 +242,10 @@ fn told(
     })
 }
 
-fn with_metadata<T>(
-    answer: T,
-    active: Option<(HeaderName, HeaderValue)>,
-) -> tonic::Response<T> {
+fn with_metadata<T>(answer: T, active: Option<(HeaderName, HeaderValue)>) -> tonic::Response<T> {
     let mut response = tonic::Response::new(answer);
-    response.metadata_mut().as_mut().extend(active);
+    let headers: &mut HeaderMap = response.metadata_mut().as_mut();
+    headers.extend(active);
     response
 }
 
@@ -280,5 +288,49 @@ impl Decoder for Whole {
 
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
         Ok(Some(from.copy_to_bytes(from.remaining())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn numbers(of: u8) -> impl Stream<Item = Told> + Send + 'static {
+        stream::iter((0..of).map(|n| Ok(vec![n])))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_hears_it_all() {
+        let mut told = pin!(patiently(numbers(4), PATIENCE));
+        for n in 0..4 {
+            tokio::time::sleep(PATIENCE - Duration::from_millis(1)).await;
+            assert_eq!(told.next().await.unwrap().unwrap(), [n]);
+        }
+        assert!(told.next().await.is_none());
+        let broken = stream::iter([Err(Status::not_found("gone"))]);
+        let told: Vec<_> = patiently(broken, PATIENCE).collect().await;
+        assert_eq!(told[0].as_ref().unwrap_err().code(), Code::NotFound);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_leaves_a_stream_unread_is_told_that_it_was_given_up() {
+        let told = patiently(numbers(4), PATIENCE);
+        tokio::time::sleep(PATIENCE * 2).await;
+        let told: Vec<_> = told.collect().await;
+        assert_eq!(told.len(), 2, "one was held for the client, and then there is the reason");
+        assert_eq!(told[1].as_ref().unwrap_err().code(), Code::DeadlineExceeded);
+    }
+
+    #[test]
+    fn what_is_grpc_is_told_by_its_media_type() {
+        let is = |media: &'static str| {
+            is_grpc(
+                &[(header::CONTENT_TYPE, HeaderValue::from_static(media))].into_iter().collect(),
+            )
+        };
+        assert!(is("application/grpc") && is("application/grpc+proto"));
+        assert!(!is("application/grpc-web") && !is("application/grpc+json") && !is("text/plain"));
     }
 }
