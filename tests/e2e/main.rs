@@ -7,6 +7,7 @@ mod crash;
 mod elsewhere;
 mod fake_clis;
 mod faults;
+mod grpc;
 mod guests;
 mod messages;
 mod official;

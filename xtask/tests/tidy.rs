@@ -47,6 +47,8 @@ const ONLY: &[(&str, &[&str])] = &[
     ("axum::", &["host/hub/src/transport"]),
     ("hyper::", &["host/hub/src/transport", "host/hub/src/outbound.rs"]),
     ("hyper_util::", &["host/hub/src/transport", "host/hub/src/outbound.rs"]),
+    ("tonic::", &["host/hub/src/transport"]),
+    ("prost_reflect::", &["host/protocol/src/grpc.rs"]),
     ("rusqlite::", &["host/hub/src/storage/sqlite.rs", "host/hub/src/storage/sqlite"]),
     ("wasmtime::", &["host/sandbox/src"]),
     ("wasmtime_wasi::", &["host/sandbox/src"]),

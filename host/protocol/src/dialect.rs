@@ -27,7 +27,7 @@ pub enum Version {
     V1,
     /// 0.3 over JSON-RPC.
     V03,
-    /// 0.3 over REST.
+    /// 0.3 over REST and gRPC.
     V03Rest,
 }
 

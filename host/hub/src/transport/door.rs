@@ -5,10 +5,12 @@ use crate::auth;
 use axum::{
     Router,
     extract::{ConnectInfo, Request},
+    http::{HeaderValue, Version, header},
 };
 use hyper::{
     body::Incoming,
-    server::conn::http1,
+    rt::Executor,
+    server::conn::{http1, http2},
     service::{Service as _, service_fn},
 };
 use hyper_util::{
@@ -28,11 +30,18 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
+    time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Connections at once; each costs some ten kilobytes. Others wait with the system until one is over.
 const MAX_CONNECTIONS: usize = 4_000;
+
+/// How many calls a client of HTTP/2 may make at once on one connection. As RFC 9113 (6.5.2) would have it, at least 100.
+const MAX_CALLS: u32 = 100;
+
+/// What HTTP/2 begins with, which is no method of HTTP/1 (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How long to wait when the system has no file descriptors left.
 const BREATH: Duration = Duration::from_millis(100);
@@ -58,7 +67,9 @@ impl Door {
                 () = stop.cancelled() => break,
             };
             let patience = self.patience;
-            connections.spawn(talk(connection, remote, routes.clone(), patience, stop.clone()));
+            let calls = Calls(connections.clone());
+            let talk = talk(connection, remote, routes.clone(), patience, calls, stop.clone());
+            connections.spawn(talk);
         }
         drop(self.listener);
         connections.close();
@@ -88,32 +99,82 @@ impl Door {
     }
 }
 
-/// One connection, until it is over. Each request's head must be there in time, and the first of them soon.
+/// One connection, until it is over. Each request's head must be there in time, and the first of them soon. A client that
+/// speaks HTTP/2 from its first byte on, as those of gRPC do, must answer when it is asked whether it is still there.
 async fn talk(
     connection: Connection,
     remote: SocketAddr,
     routes: Router,
     patience: Duration,
+    calls: Calls,
     stop: CancellationToken,
 ) {
     let caller = Caller::new(connection.local, remote);
     let routes = TowerToHyperService::new(routes);
     let answer = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(caller.clone()));
+        name_host(&mut request);
         routes.call(request)
     });
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(patience);
-    let mut talk = pin!(http.serve_connection(TokioIo::new(connection), answer));
-    let over = tokio::select! {
-        over = talk.as_mut() => over,
-        () = stop.cancelled() => {
-            talk.as_mut().graceful_shutdown();
-            talk.await
+    // Both have the same methods, and no trait in common.
+    macro_rules! finish {
+        ($talk:expr) => {{
+            let mut talk = pin!($talk);
+            tokio::select! {
+                over = talk.as_mut() => over,
+                () = stop.cancelled() => {
+                    talk.as_mut().graceful_shutdown();
+                    talk.await
+                }
+            }
+        }};
+    }
+    let http2 = tokio::select! {
+        http2 = timeout(patience, connection.speaks_http2()) => http2,
+        () = stop.cancelled() => return,
+    };
+    let over = match http2 {
+        Ok(Ok(false)) => {
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(patience);
+            finish!(http.serve_connection(TokioIo::new(connection), answer))
         }
+        Ok(Ok(true)) => {
+            let mut http = http2::Builder::new(calls);
+            http.timer(TokioTimer::new()).max_concurrent_streams(MAX_CALLS);
+            http.keep_alive_interval(patience).keep_alive_timeout(patience);
+            finish!(http.serve_connection(TokioIo::new(connection), answer))
+        }
+        Ok(Err(why)) => return tracing::debug!(%why, "a connection broke off"),
+        Err(_) => return tracing::debug!("a connection was never used"),
     };
     if let Err(why) = over {
         tracing::debug!(%why, "a connection broke off");
+    }
+}
+
+/// What HTTP/2 calls its authority is a `Host` by another name. With both, the guard sees two.
+fn name_host(request: &mut Request<Incoming>) {
+    if request.version() != Version::HTTP_2 {
+        return;
+    }
+    let named = request.uri().authority().and_then(|it| HeaderValue::from_str(it.as_str()).ok());
+    if let Some(named) = named.filter(|named| request.headers().get(header::HOST) != Some(named)) {
+        request.headers_mut().append(header::HOST, named);
+    }
+}
+
+/// The calls that are under way on HTTP/2 connections, counted with these.
+#[derive(Clone)]
+struct Calls(TaskTracker);
+
+impl<F> Executor<F> for Calls
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, call: F) {
+        self.0.spawn(call);
     }
 }
 
@@ -122,6 +183,21 @@ pub(super) struct Connection {
     stream: Patient<TcpStream>,
     local: Option<SocketAddr>,
     _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Connection {
+    /// Whether its client speaks HTTP/2, by what it sends first; nothing is taken of that.
+    async fn speaks_http2(&self) -> io::Result<bool> {
+        let mut first = [0; PREFACE.len()];
+        loop {
+            let length = self.stream.get_ref().peek(&mut first).await?;
+            if length == 0 || length == PREFACE.len() || !PREFACE.starts_with(&first[..length]) {
+                return Ok(length > 0 && first == PREFACE);
+            }
+            // The rest is on its way.
+            tokio::time::sleep(BREATH).await;
+        }
+    }
 }
 
 impl AsyncRead for Connection {

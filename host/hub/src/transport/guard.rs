@@ -2,11 +2,11 @@
 //!
 //! A browser on this machine can reach loopback on behalf of any page. Before anything is routed, the request must name
 //! this server itself as its `Host` (or the page's own name was bound to 127.0.0.1), and must come from no other
-//! `Origin`. A body must be JSON, which a page cannot send elsewhere without asking first.
+//! `Origin`. A body must be JSON or gRPC's, which a page cannot send elsewhere without asking first.
 //!
 //! Then its sender must be a program of the hub's own user, or hold the hub's token: loopback is shared by all users.
 
-use super::{door::Caller, official};
+use super::{door::Caller, grpc, official};
 use crate::auth::{TOKEN_FILE, Token};
 use axum::{
     Json,
@@ -66,7 +66,11 @@ pub(super) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
+    let is_grpc = grpc::is_grpc(request.headers());
     if let Err((status, why)) = verdict(&guard.names, request.method(), request.headers()) {
+        if is_grpc {
+            return grpc::refusal(status, why);
+        }
         return match status {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => official::wrong_media(request.uri().path(), why),
             _ => None,
@@ -78,6 +82,9 @@ pub(super) async fn check(
             "this hub serves its own user; others send `Authorization: Bearer` and what the file \
              `{TOKEN_FILE}` in the hub's data directory holds"
         );
+        if is_grpc {
+            return grpc::refusal(StatusCode::UNAUTHORIZED, &why);
+        }
         let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"a2a-hub\"")];
         return (challenge, refusal(StatusCode::UNAUTHORIZED, &why)).into_response();
     }
@@ -118,7 +125,8 @@ fn verdict(
     if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
         return forbidden("requests from web pages of another site are refused");
     }
-    if method == Method::POST && !is_json(headers) && !is_empty(headers) {
+    let is_known = is_json(headers) || grpc::is_grpc(headers);
+    if method == Method::POST && !is_known && !is_empty(headers) {
         let why = "send the request with `Content-Type: application/json`";
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
@@ -214,6 +222,8 @@ mod tests {
         assert_eq!(post("application/json"), 200);
         assert_eq!(post("Application/JSON; charset=utf-8"), 200);
         assert_eq!(post("application/a2a+json"), 200);
+        assert_eq!(post("application/grpc"), 200);
+        assert_eq!(post("application/grpc-web"), 415, "a web page may send it");
         assert_eq!(post("text/plain"), 415);
         assert_eq!(post("application/jsonp"), 415);
         let silent = |more: &str| status(&Method::POST, &format!("host: localhost:8080{more}"));

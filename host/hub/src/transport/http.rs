@@ -1,8 +1,9 @@
-//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`, and cards.
+//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`, cards, and gRPC.
 
 use super::{
     MAX_REQUEST, cards,
     door::Door,
+    grpc,
     guard::{self, Guard},
     jsonrpc::{
         self, COME_AGAIN, Circumstances, Desk, HUB, Response as RpcResponse, Stream, Update,
@@ -61,6 +62,7 @@ impl Http {
             .route("/health", get(health))
             .merge(cards::routes())
             .merge(official::routes())
+            .merge(grpc::routes())
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
             .layer(middleware::from_fn_with_state(guard, guard::check))
             .with_state(desk);

@@ -3,7 +3,7 @@
 use super::telling::{Item, Telling};
 use crate::hub::{Hub, Listening, Reply, Visit};
 use a2a_hub_protocol::{
-    card::official::Reach,
+    card::official::{Grpc, Reach},
     compat,
     dialect::{Dialect, Version},
     error::{A2aError, ErrorKind},
@@ -130,7 +130,16 @@ impl Desk {
         let base = format!("{}{path}", url.trim_end_matches('/'));
         let socket = self.whereabouts.socket.as_ref().filter(|_| path == HUB);
         let socket = socket.map(|socket| format!("unix:{}", socket.display()));
-        Reach { base, socket, needs_token }
+        // gRPC has no path: its clients say by a tenant which agent they mean.
+        let host = url.split_once("://").and_then(|(scheme, rest)| {
+            let host = rest.strip_suffix('/').unwrap_or(rest);
+            let port = if scheme == "https" { ":443" } else { ":80" };
+            let port = if has_port(host) { "" } else { port };
+            (!host.contains('/')).then(|| format!("{host}{port}"))
+        });
+        let tenant = path.strip_prefix("/agents/").map(str::to_owned);
+        let grpc = host.map(|host| Grpc { host, tenant });
+        Reach { base, socket, grpc, needs_token }
     }
 
     /// Reads what a client sent, has the hub carry it out, and writes the answer.
@@ -240,6 +249,11 @@ impl Response {
             Self::None | Self::Stream(_) => None,
         }
     }
+}
+
+/// Whether a URL's host is followed by a port. An IPv6 address has colons of its own, in brackets.
+fn has_port(host: &str) -> bool {
+    host.rsplit(']').next().is_some_and(|rest| rest.contains(':'))
 }
 
 /// A stream would hold up the answers that are to go back with it.

@@ -2,6 +2,7 @@
 
 mod cards;
 mod door;
+mod grpc;
 mod guard;
 mod http;
 mod jsonrpc;

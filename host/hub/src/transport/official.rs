@@ -197,7 +197,7 @@ async fn rest_call(
 }
 
 /// The version that a client names.
-fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Option<&'a str> {
+pub(super) fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Option<&'a str> {
     let named = |pair: &'a str| {
         let (name, value) = pair.split_once('=')?;
         name.eq_ignore_ascii_case(VERSION.as_str()).then_some(value)
@@ -206,7 +206,8 @@ fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Option<&'a str
     header.or_else(|| query?.split('&').find_map(named))
 }
 
-fn extensions(headers: &HeaderMap) -> Vec<String> {
+/// The extensions that a client asks for.
+pub(super) fn extensions(headers: &HeaderMap) -> Vec<String> {
     let named = EXTENSIONS.into_iter().flat_map(|name| headers.get_all(name));
     let uris = named.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     uris.map(|uri| uri.trim().to_owned()).filter(|uri| !uri.is_empty()).collect()
@@ -219,17 +220,20 @@ fn with_extensions(
     of: &Circumstances<'_>,
     headers: &HeaderMap,
 ) -> Response {
-    if of.extensions.is_empty() {
-        return response;
-    }
-    let active = desk.hub().activated(&of.visit(Version::V1)).join(", ");
-    let name = EXTENSIONS.into_iter().find(|name| headers.contains_key(name));
-    if let (Some(name), Ok(active)) = (name, HeaderValue::from_str(&active))
-        && !active.is_empty()
-    {
-        response.headers_mut().insert(name, active);
-    }
+    response.headers_mut().extend(activated(desk, of, headers));
     response
+}
+
+/// The header that tells which extensions were activated, if any were.
+pub(super) fn activated(
+    desk: &Desk,
+    of: &Circumstances<'_>,
+    headers: &HeaderMap,
+) -> Option<(HeaderName, HeaderValue)> {
+    let name = EXTENSIONS.into_iter().find(|name| headers.contains_key(name))?;
+    let active = desk.hub().activated(&of.visit(Version::V1)).join(", ");
+    let active = HeaderValue::from_str(&active).ok().filter(|active| !active.is_empty())?;
+    Some((name, active))
 }
 
 /// A2A's own media type, if the client says that it speaks it.

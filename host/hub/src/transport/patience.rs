@@ -25,6 +25,11 @@ impl<C> Patient<C> {
         Self { connection, patience, deadline: None }
     }
 
+    /// The connection itself.
+    pub(super) fn get_ref(&self) -> &C {
+        &self.connection
+    }
+
     /// What became of a write, unless it has waited too long.
     fn judge<T>(
         &mut self,

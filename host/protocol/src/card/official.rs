@@ -20,8 +20,19 @@ pub struct Reach {
     pub base: String,
     /// The hub's unix socket as a URL, where a client may name the agent in each message.
     pub socket: Option<String>,
+    /// Where gRPC is, if it can be reached.
+    pub grpc: Option<Grpc>,
     /// Whether who asks must show the hub's token.
     pub needs_token: bool,
+}
+
+/// Where and how gRPC is spoken. It has no paths: one place serves all agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grpc {
+    /// Host and port, which is all that gRPC's own clients take for a URL.
+    pub host: String,
+    /// What a client of 1.0 says to be brought to the agent; 0.3 has no word for it. The hub itself needs none.
+    pub tenant: Option<String>,
 }
 
 impl AgentCard {
@@ -56,10 +67,12 @@ impl AgentCard {
         card["protocolVersion"] = json!("0.3.0");
         card["url"] = json!(reach.base);
         card["preferredTransport"] = json!("JSONRPC");
-        card["additionalInterfaces"] = json!([
-            { "url": reach.base, "transport": "JSONRPC" },
-            { "url": rest(reach), "transport": "HTTP+JSON" },
-        ]);
+        let mut more = vec![
+            json!({ "url": reach.base, "transport": "JSONRPC" }),
+            json!({ "url": rest(reach), "transport": "HTTP+JSON" }),
+        ];
+        more.extend(old_grpc(reach).map(|host| json!({ "url": host, "transport": "GRPC" })));
+        card["additionalInterfaces"] = Value::Array(more);
         card["supportsAuthenticatedExtendedCard"] = json!(true);
         if reach.needs_token {
             // Merged, for a client of 0.3 takes one without `type` for something else.
@@ -232,14 +245,25 @@ pub fn read_interfaces(card: &Value) -> Result<Vec<Interface>, A2aError> {
 fn interfaces(reach: &Reach) -> Value {
     let interface = |url: &str, binding: &str, version: &str| json!({ "url": url, "protocolBinding": binding, "protocolVersion": version });
     let rest = rest(reach);
-    let mut all = vec![
-        interface(&reach.base, "JSONRPC", "1.0"),
-        interface(&rest, "HTTP+JSON", "1.0"),
-        interface(&reach.base, "JSONRPC", "0.3"),
-        interface(&rest, "HTTP+JSON", "0.3"),
-    ];
+    let mut all =
+        vec![interface(&reach.base, "JSONRPC", "1.0"), interface(&rest, "HTTP+JSON", "1.0")];
+    all.extend(reach.grpc.as_ref().map(|Grpc { host, tenant }| {
+        let mut grpc = interface(host, "GRPC", "1.0");
+        if let Some(tenant) = tenant {
+            grpc["tenant"] = json!(tenant);
+        }
+        grpc
+    }));
+    all.push(interface(&reach.base, "JSONRPC", "0.3"));
+    all.push(interface(&rest, "HTTP+JSON", "0.3"));
+    all.extend(old_grpc(reach).map(|host| interface(host, "GRPC", "0.3")));
     all.extend(reach.socket.as_ref().map(|socket| interface(socket, NDJSON, "1.0")));
     Value::Array(all)
+}
+
+/// Where gRPC is for a client of 0.3, which can only be brought to the hub.
+fn old_grpc(reach: &Reach) -> Option<&str> {
+    reach.grpc.as_ref().filter(|grpc| grpc.tenant.is_none()).map(|grpc| grpc.host.as_str())
 }
 
 fn http_scheme() -> Value {
@@ -256,7 +280,8 @@ mod tests {
     use super::*;
 
     fn reach(needs_token: bool) -> Reach {
-        Reach { base: "http://hub/agents/n".to_owned(), socket: None, needs_token }
+        let grpc = Some(Grpc { host: "hub:80".to_owned(), tenant: Some("n".to_owned()) });
+        Reach { base: "http://hub/agents/n".to_owned(), socket: None, grpc, needs_token }
     }
 
     const GIVEN: &str = r#"{"name":"n","description":"d","version":"1","url":"http://evil.example","iconUrl":"http://x/i",
@@ -360,6 +385,12 @@ mod tests {
               "url": "http://hub/agents/n/rest"
             },
             {
+              "protocolBinding": "GRPC",
+              "protocolVersion": "1.0",
+              "tenant": "n",
+              "url": "hub:80"
+            },
+            {
               "protocolBinding": "JSONRPC",
               "protocolVersion": "0.3",
               "url": "http://hub/agents/n"
@@ -395,7 +426,12 @@ mod tests {
         hybrid.as_object_mut().unwrap().remove("supportedInterfaces");
         let old = ["JsonRpc 0.3 http://hub/agents/n", "Rest 0.3 http://hub/agents/n/rest"];
         assert_eq!(ways(&hybrid), old);
-        assert_eq!(ways(&card.v1(&reach(false)))[2], old[0]);
+        assert_eq!(ways(&card.v1(&reach(false)))[3], old[0]);
+        let mut hub = reach(false);
+        hub.grpc = Some(Grpc { host: "hub:80".to_owned(), tenant: None });
+        let ways_to_hub = ways(&card.hybrid(&hub));
+        assert!(ways_to_hub.contains(&"Grpc 1.0 hub:80".to_owned()));
+        assert_eq!(ways_to_hub[5], "Grpc 0.3 hub:80", "the hub is reached by 0.3, too");
         assert_eq!(ways(&json!({"url": "http://x/"})), ["JsonRpc 0.3 http://x/"]);
         let nowhere = read_interfaces(&json!({"name": "n"})).unwrap_err().to_string();
         assert_eq!(nowhere, "`url`: is missing, or empty");
@@ -406,6 +442,6 @@ mod tests {
         let given = r#"{"name":"n","description":"d","version":"1"}"#;
         let card = AgentCard::parse(given).unwrap();
         let reach = Reach { socket: Some("unix:/run/hub.sock".to_owned()), ..reach(false) };
-        insta::assert_snapshot!(card.v1(&reach), @r#"{"capabilities":{"extendedAgentCard":true,"pushNotifications":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","provider":{"organization":"a2a-hub","url":"http://hub/agents/n"},"skills":[{"description":"d","id":"default","name":"n","tags":["default"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"1.0","url":"http://hub/agents/n/rest"},{"protocolBinding":"JSONRPC","protocolVersion":"0.3","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"0.3","url":"http://hub/agents/n/rest"},{"protocolBinding":"urn:a2a-hub:jsonrpc-ndjson","protocolVersion":"1.0","url":"unix:/run/hub.sock"}],"version":"1"}"#);
+        insta::assert_snapshot!(card.v1(&reach), @r#"{"capabilities":{"extendedAgentCard":true,"pushNotifications":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","provider":{"organization":"a2a-hub","url":"http://hub/agents/n"},"skills":[{"description":"d","id":"default","name":"n","tags":["default"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"1.0","url":"http://hub/agents/n/rest"},{"protocolBinding":"GRPC","protocolVersion":"1.0","tenant":"n","url":"hub:80"},{"protocolBinding":"JSONRPC","protocolVersion":"0.3","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"0.3","url":"http://hub/agents/n/rest"},{"protocolBinding":"urn:a2a-hub:jsonrpc-ndjson","protocolVersion":"1.0","url":"unix:/run/hub.sock"}],"version":"1"}"#);
     }
 }

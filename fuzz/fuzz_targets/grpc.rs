@@ -1,0 +1,15 @@
+//! Reading what a client calls on gRPC: `cargo fuzz run grpc`. The first byte chooses the method, the rest is the message.
+#![no_main]
+
+use a2a_hub_protocol::{
+    grpc::{Call, SERVICES},
+    v1::Method,
+};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let Some((first, message)) = bytes.split_first() else { return };
+    let method = Method::ALL[usize::from(first >> 1) % Method::ALL.len()].name();
+    if let Ok(call) = Call::named(SERVICES[usize::from(first & 1)], method) {
+        let _ = call.read(message);
+    }
+});

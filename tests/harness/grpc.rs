@@ -1,0 +1,154 @@
+//! A client of the hub that speaks gRPC. What it says and hears is ProtoJSON; the bytes between are the protocol's own.
+
+use crate::{RpcError, TestHub};
+use a2a_hub_protocol::grpc::{Call, SERVICES, read_details};
+use anyhow::{Context as _, Result};
+use axum::{
+    body::Bytes,
+    http::{HeaderMap, HeaderName, HeaderValue, Uri, uri::PathAndQuery},
+};
+use bytes::{Buf as _, BufMut as _};
+use futures::TryStreamExt as _;
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::timeout;
+use tonic::{
+    Request, Status,
+    body::Body,
+    client::Grpc,
+    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+};
+
+/// How long a test waits for an answer, or for a stream to end.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// A client of one of the two services.
+#[derive(Clone, Debug)]
+pub struct GrpcClient {
+    grpc: Grpc<Client<HttpConnector, Body>>,
+    service: &'static str,
+    headers: HeaderMap,
+}
+
+impl GrpcClient {
+    /// A client of A2A 1.0.
+    pub fn v1(hub: &TestHub) -> Result<Self> {
+        Self::of(hub, SERVICES[0])
+    }
+
+    /// A client of A2A 0.3.
+    pub fn v03(hub: &TestHub) -> Result<Self> {
+        Self::of(hub, SERVICES[1])
+    }
+
+    fn of(hub: &TestHub, service: &'static str) -> Result<Self> {
+        let origin: Uri = format!("http://{}", hub.http()).parse()?;
+        let client = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+        Ok(Self { grpc: Grpc::with_origin(client, origin), service, headers: HeaderMap::new() })
+    }
+
+    /// Sends this metadata with every call.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        self
+    }
+
+    /// Calls a method that is answered once. With the answer comes its metadata.
+    pub async fn call(&self, method: &str, params: Value) -> Result<(Value, HeaderMap), RpcError> {
+        let (call, request, path) = self.prepare(method, params).map_err(lost)?;
+        let mut grpc = self.grpc.clone();
+        let answer = async {
+            grpc.ready().await.map_err(lost)?;
+            grpc.unary(request, path, Whole).await.map_err(|why| refused(&why))
+        };
+        let answer = timeout(ANSWER_WITHIN, answer).await.map_err(lost)??;
+        let (head, body, _) = answer.into_parts();
+        Ok((call.read_answer(&body).map_err(lost)?, head.into_headers()))
+    }
+
+    /// Calls a method that is answered by a stream, and hears it to its end.
+    pub async fn stream(&self, method: &str, params: Value) -> Result<Vec<Value>, RpcError> {
+        let (call, request, path) = self.prepare(method, params).map_err(lost)?;
+        let mut grpc = self.grpc.clone();
+        let told = async {
+            grpc.ready().await.map_err(lost)?;
+            let told = grpc.server_streaming(request, path, Whole).await;
+            let told: Vec<_> = told
+                .map_err(|why| refused(&why))?
+                .into_inner()
+                .try_collect()
+                .await
+                .map_err(|why| refused(&why))?;
+            told.iter().map(|told| call.read_answer(told).map_err(lost)).collect()
+        };
+        timeout(ANSWER_WITHIN, told).await.map_err(lost)?
+    }
+
+    fn prepare(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<(Call, Request<Vec<u8>>, PathAndQuery)> {
+        let call = Call::named(self.service, method)?;
+        let mut request = Request::new(call.write_request(params)?);
+        request.metadata_mut().as_mut().extend(self.headers.clone());
+        let path = format!("/{}/{method}", self.service).parse().context("no path")?;
+        Ok((call, request, path))
+    }
+}
+
+fn lost(why: impl std::fmt::Display) -> RpcError {
+    RpcError::Lost(why.to_string())
+}
+
+/// The code is gRPC's, the data are the details of its status.
+fn refused(why: &Status) -> RpcError {
+    let data = read_details(why.details()).unwrap_or_default();
+    RpcError::Refused {
+        code: i32::from(why.code()).into(),
+        message: why.message().to_owned(),
+        data,
+    }
+}
+
+/// Messages as they are.
+struct Whole;
+
+impl Codec for Whole {
+    type Encode = Vec<u8>;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Whole {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn encode(&mut self, item: Vec<u8>, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        into.put_slice(&item);
+        Ok(())
+    }
+}
+
+impl Decoder for Whole {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(from.copy_to_bytes(from.remaining())))
+    }
+}
