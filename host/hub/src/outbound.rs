@@ -5,7 +5,8 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
+/// The body of an answer, as it comes.
+pub use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
 use hyper_util::{
     client::legacy::{

@@ -10,7 +10,7 @@ pub use run::RemoteRun;
 pub use sse::TooLong;
 pub use telling::Telling;
 
-use crate::outbound::{Outbound, OutboundError};
+use crate::outbound::{Incoming, Outbound, OutboundError};
 use a2a_hub_protocol::{
     card::{
         AgentCard, InvalidCard,
@@ -30,7 +30,6 @@ use http::{
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT},
 };
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
 use ring::digest;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -1,13 +1,12 @@
 //! What an agent elsewhere tells of a task, to the task's end or to its question, also when the connection breaks.
 
 use super::{QUICK, RemoteAgent, RemoteError, body, result, sse::Decoder};
-use crate::outbound::OutboundError;
+use crate::outbound::{Incoming, OutboundError};
 use a2a_hub_protocol::{
     error::ErrorKind, event::Told, id::TaskId, operation::Operation, task::TaskState,
 };
 use http::{Response, header::CONTENT_TYPE};
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::{sleep, timeout};
 
