@@ -1,9 +1,11 @@
 //! What a user lives through, end to end: the real hub, real components, real programs.
 
-mod claude;
+mod adapters;
 mod command_line;
 mod contexts;
 mod crash;
+mod elsewhere;
+mod fake_clis;
 mod faults;
 mod grpc;
 mod guests;
@@ -15,6 +17,7 @@ mod pushes;
 mod queue;
 mod readme;
 mod registry;
+mod remotes;
 mod soak;
 mod specification;
 mod stage;

@@ -31,7 +31,7 @@ async fn a_copy_under_another_name_is_another_agent() -> Result<()> {
     let hub = TestHub::start().await?;
     let client = Client::unix(&hub);
     let status = client.call("hub/status", json!({})).await?;
-    for built_in in ["claude-code", "echo", "git-historian"] {
+    for built_in in ["claude-code", "codex", "echo", "gemini", "git-historian", "vibe"] {
         assert!(has(&status, built_in), "{built_in}: {status}");
     }
     hub.plug("parrot", &echo()?)?;
@@ -196,7 +196,10 @@ async fn an_agent_knows_of_those_it_may_call() -> Result<()> {
     let config = "
         agents.one.grant.delegate = ['echo', 'two', 'one', 'nobody']
         agents.two.grant.delegate = ['*']
-        agents.claude-code.enabled = false";
+        agents.claude-code.enabled = false
+        agents.codex.enabled = false
+        agents.gemini.enabled = false
+        agents.vibe.enabled = false";
     let builder = TestHub::builder().config(config).plugin("one", test_guests()?);
     let hub = builder.plugin("two", test_guests()?).plugin("three", test_guests()?).start().await?;
     let client = Client::http(&hub);

@@ -70,7 +70,7 @@ async fn every_transport_gives_the_same_answers() -> Result<()> {
     message/stream "flood 2"
         {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"flood 2"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"state":"submitted","timestamp":"…"}}
         {"contextId":"…","final":false,"kind":"status-update","status":{"state":"working","timestamp":"…"},"taskId":"…"}
-        {"append":true,"artifact":{"artifactId":"flood","name":"flood","parts":[{"kind":"text","text":"1\n"}]},"contextId":"…","kind":"artifact-update","lastChunk":false,"taskId":"…"}
+        {"append":false,"artifact":{"artifactId":"flood","name":"flood","parts":[{"kind":"text","text":"1\n"}]},"contextId":"…","kind":"artifact-update","lastChunk":false,"taskId":"…"}
         {"append":true,"artifact":{"artifactId":"flood","name":"flood","parts":[{"kind":"text","text":"2\n"}]},"contextId":"…","kind":"artifact-update","lastChunk":true,"taskId":"…"}
         {"contextId":"…","final":true,"kind":"status-update","status":{"message":{"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"2 pieces"}],"role":"agent","taskId":"…"},"state":"completed","timestamp":"…"},"taskId":"…"}
     message/stream "ask"

@@ -7,7 +7,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     fs::{self, OpenOptions},
-    os::unix::net::UnixStream,
+    os::unix::{fs::symlink, net::UnixStream},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::Duration,
@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// A hub without cached components compiles its agents before it answers; debug builds take their time.
+/// The first of all hubs compiles its agents before it answers; debug builds take their time.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// More than the hub's own grace for its programs.
@@ -98,6 +98,10 @@ impl HubBuilder {
         for folder in ["data/plugins", "work", "home"] {
             fs::create_dir_all(site.path(folder))?;
         }
+        // Compiled components are the same for every hub, and take seconds to make.
+        let compiled = site.binary.with_file_name("compiled-components");
+        fs::create_dir_all(&compiled)?;
+        symlink(compiled, site.path("data/cache"))?;
         if let Some(config) = &self.config {
             fs::write(site.path("config.toml"), config)?;
         }

@@ -10,11 +10,12 @@ use axum::{
 use serde_json::Value;
 use std::{
     collections::VecDeque,
+    io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::{task::AbortHandle, time::sleep};
+use tokio::{task::JoinSet, time::sleep};
 
 /// Long enough for no hub to wait for it.
 const FOR_EVER: Duration = Duration::from_secs(3600);
@@ -24,7 +25,8 @@ const FOR_EVER: Duration = Duration::from_secs(3600);
 pub struct Receiver {
     address: SocketAddr,
     shared: Arc<Shared>,
-    serving: AbortHandle,
+    /// Ends with it.
+    _serving: JoinSet<io::Result<()>>,
 }
 
 /// A notification, as it came.
@@ -64,8 +66,9 @@ impl Receiver {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let shared = Arc::<Shared>::default();
         let router = Router::new().fallback(take).with_state(Arc::clone(&shared));
-        let serving = tokio::spawn(async move { axum::serve(listener, router).await });
-        Ok(Self { address, shared, serving: serving.abort_handle() })
+        let mut serving = JoinSet::new();
+        serving.spawn(async move { axum::serve(listener, router).await });
+        Ok(Self { address, shared, _serving: serving })
     }
 
     /// Answers the next notifications with these statuses; a redirect leads to `/elsewhere`, and 0 is no answer at all.
@@ -98,12 +101,6 @@ impl Receiver {
     /// The bodies that it said to have taken, oldest first.
     pub fn taken(&self) -> Vec<Value> {
         self.came().into_iter().filter(|it| it.status == 200).map(|it| it.body).collect()
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        self.serving.abort();
     }
 }
 

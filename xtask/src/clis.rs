@@ -1,5 +1,7 @@
 //! Installs the agents' command line programs at the versions the tests were written against.
 
+mod python;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -19,6 +21,8 @@ const PINS: &str = "tests/clis.json";
 struct Pins {
     /// npm package to exact version.
     npm: BTreeMap<String, String>,
+    /// Program, which also names its virtual environment, to `package==version`.
+    python: BTreeMap<String, String>,
 }
 
 /// The one thing we ask of an installed package: the programs it brings.
@@ -45,6 +49,9 @@ pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
         for program in programs(dir, package)? {
             check(&program, version)?;
         }
+    }
+    for (program, pin) in &pins.python {
+        python::install(&dir.join(program), program, pin)?;
     }
     Ok(())
 }
@@ -89,7 +96,8 @@ mod tests {
     fn every_pin_is_one_exact_version() {
         let pins: Pins = serde_json::from_str(include_str!("../../tests/clis.json")).unwrap();
         assert!(!pins.npm.is_empty());
-        for version in pins.npm.values() {
+        let python = pins.python.values().map(|pin| pin.split_once("==").unwrap().1);
+        for version in pins.npm.values().map(String::as_str).chain(python) {
             assert!(version.split('.').all(|part| part.parse::<u32>().is_ok()), "{version}");
         }
     }
@@ -97,7 +105,8 @@ mod tests {
     #[test]
     fn pins_become_npm_specs() {
         let pins: Pins =
-            serde_json::from_str(r#"{"npm": {"@a/b": "1.2.3", "c": "4.5.6"}}"#).unwrap();
+            serde_json::from_str(r#"{"npm": {"@a/b": "1.2.3", "c": "4.5.6"}, "python": {}}"#)
+                .unwrap();
         assert_eq!(specs(&pins), ["@a/b@1.2.3", "c@4.5.6"]);
     }
 

@@ -44,7 +44,7 @@ enum Cli {
     },
     /// Install the real agent CLIs that the tests talk to, at the versions in tests/clis.json
     Clis {
-        /// Where npm puts them [default: target/clis in the workspace]
+        /// Where they are put [default: target/clis in the workspace]
         dir: Option<PathBuf>,
     },
 }

@@ -19,6 +19,7 @@ const HUB_LAYERS: &[&str] = &[
     "outbound",
     "auth",
     "audit",
+    "remote",
     "agents",
     "contexts",
     "tasks",
@@ -44,12 +45,11 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 /// Each kind of knowledge, and the places in the host that have it.
 const ONLY: &[(&str, &[&str])] = &[
     ("axum::", &["host/hub/src/transport"]),
-    ("hyper::", &["host/hub/src/transport"]),
-    ("hyper_util::", &["host/hub/src/transport"]),
+    ("hyper::", &["host/hub/src/transport", "host/hub/src/outbound.rs"]),
+    ("hyper_util::", &["host/hub/src/transport", "host/hub/src/outbound.rs"]),
     ("tonic::", &["host/hub/src/transport"]),
     ("prost_reflect::", &["host/protocol/src/grpc.rs"]),
     ("rusqlite::", &["host/hub/src/storage/sqlite.rs", "host/hub/src/storage/sqlite"]),
-    ("hyper_util::", &["host/hub/src/outbound.rs"]),
     ("wasmtime::", &["host/sandbox/src"]),
     ("wasmtime_wasi::", &["host/sandbox/src"]),
     ("bindgen!", &["host/sandbox/src/bindings.rs"]),

@@ -1,7 +1,7 @@
 //! The CLI's questions: may I use this tool, and which of these do you want?
 
 use a2a_hub_sdk::Message;
-use a2a_hub_sdk::cli::{Decision, Kind, Question};
+use a2a_hub_sdk::cli::{Decision, Kind, Question, is_below};
 use serde_json::{Map, Value, json};
 
 /// The tool by which the model asks people something. Its permission is the answer.
@@ -27,8 +27,14 @@ pub fn question(
         let response = json!({ "subtype": "error", "request_id": request_id, "error": error });
         return Err(json!({ "type": "control_response", "response": response }).to_string());
     };
-    let (tool, kind) = (tool.to_owned(), kind(tool));
+    let (tool, mut kind) = (tool.to_owned(), kind(tool));
     let (input, suggestions) = (request["input"].take(), rules(request[SUGGESTIONS].take()));
+    if kind == Kind::Edit {
+        let file = input["file_path"].as_str().or_else(|| input["notebook_path"].as_str());
+        let is_ours = directory.as_deref().zip(file).is_some_and(|(dir, file)| is_below(file, dir));
+        // Leave to edit is leave for the directory of the task.
+        kind = if is_ours { Kind::Edit } else { Kind::Run };
+    }
     let description = match kind {
         Kind::Open => Some(questions(&input)),
         Kind::Read | Kind::Edit | Kind::Run => {

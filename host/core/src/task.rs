@@ -49,6 +49,14 @@ pub fn allows(from: TaskState, to: TaskState) -> bool {
     }
 }
 
+/// A piece that has nothing to be added to begins its artifact: some clients lose one that says otherwise.
+pub fn begin_artifact(task: &Task, event: &mut TaskEvent) {
+    if let TaskEvent::Artifact(update) = event {
+        let id = &update.artifact.artifact_id;
+        update.append &= task.artifacts.iter().any(|known| known.artifact_id == *id);
+    }
+}
+
 /// Takes in what happened next. On an error the task is as it was.
 pub fn apply(task: &mut Task, event: &TaskEvent) -> Result<(), IllegalEvent> {
     let from = task.status.state;
@@ -250,6 +258,18 @@ mod tests {
             apply(&mut task, &TaskEvent::Status(update)).unwrap();
         }
         assert_eq!(task.metadata, Some(Metadata::from_iter([("two".to_owned(), true.into())])));
+    }
+
+    #[test]
+    fn the_first_piece_begins_its_artifact() {
+        let mut task = task(TaskState::Working);
+        let appends = [true, true, false, true].map(|append| {
+            let mut event = chunk("a", append);
+            begin_artifact(&task, &mut event);
+            apply(&mut task, &event).unwrap();
+            matches!(event, TaskEvent::Artifact(ArtifactUpdate { append: true, .. }))
+        });
+        assert_eq!(appends, [false, true, false, true]);
     }
 
     #[test]

@@ -9,10 +9,12 @@ mod layers;
 #[path = "config/names.rs"]
 mod names;
 mod push;
+mod remote;
 
 pub use agent::{Permissions, SettingText};
 pub use layers::{Flag, Origin, Settings};
 pub use push::Push;
+pub use remote::Remote;
 
 use a2a_hub_core::{
     breaker,
@@ -78,6 +80,8 @@ pub struct Config {
     pub retention: Retention,
     /// How the news of tasks are sent to where their clients want them.
     pub push: Push,
+    /// Agents elsewhere, by the names they are to have here.
+    pub remote: BTreeMap<AgentId, Remote>,
 }
 
 /// How long conversations are kept.
@@ -626,8 +630,10 @@ mod tests {
     fn every_setting_is_documented() {
         let readme = include_str!("../../../README.md");
         let agent = ["agents", "any"].map(str::to_owned);
-        for key in names::all::<Config>(&[]).into_iter().chain(names::all::<Config>(&agent)) {
-            let key = key.join(".").replace("agents.any", "agents.<id>");
+        let remote = ["remote", "any"].map(str::to_owned);
+        let all = [&[][..], &agent, &remote].map(names::all::<Config>);
+        for key in all.into_iter().flatten() {
+            let key = key.join(".").replace(".any.", ".<id>.");
             assert!(readme.contains(&format!("`{key}`")), "README.md: add `{key}`");
         }
     }

@@ -12,6 +12,8 @@ pub mod outbound;
 pub mod process;
 pub mod storage;
 
+pub mod remote;
+
 pub mod agents;
 
 pub mod contexts;

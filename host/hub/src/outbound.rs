@@ -34,7 +34,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(30);
 
 /// A client that follows no redirects, heeds no proxy, and speaks HTTP/1.1. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Outbound(Client<HttpsConnector<HttpConnector<Lookup>>, Full<Bytes>>);
 
 /// Why there is no answer.

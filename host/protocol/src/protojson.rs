@@ -20,8 +20,9 @@ pub(crate) enum Proto {
     V03,
 }
 
-/// The states in the order of their numbers, which begin with 1. Zero is `TASK_STATE_UNSPECIFIED`.
-const STATES: [TaskState; 8] = [
+/// The states in the order of their numbers.
+const STATES: [TaskState; 9] = [
+    TaskState::Unknown,
     TaskState::Submitted,
     TaskState::Working,
     TaskState::Completed,
@@ -132,7 +133,7 @@ impl Proto {
             }
             Value::Number(_) => {
                 let number = usize::try_from(value.as_u64()?).ok()?;
-                STATES.get(number.checked_sub(1)?).copied()
+                STATES.get(number).copied()
             }
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
         }

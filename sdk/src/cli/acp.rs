@@ -1,1 +1,390 @@
-//! The Agent Client Protocol, as a driver.
+//! The Agent Client Protocol (<https://agentclientprotocol.com>, version 1): JSON-RPC 2.0, a message a line, which the
+//! programs of several vendors speak.
+//!
+//! ```text
+//! initialize ─► session/load or session/new ─► mode ─► model ─► session/prompt ─► its answer is the end
+//!                                                                   │   ▲
+//!                              session/update: text and tools ◄─────┤   │
+//!                  session/request_permission, elicitation/create ──┴─► Ask
+//! ```
+//! One request of ours is on its way at any time; what its answer means is the step we are at. Updates count only while
+//! the prompt is answered: what comes before is the history of a loaded session.
+
+mod ask;
+mod check;
+mod speaker;
+mod tool;
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Map, Value, json};
+
+use super::{Action, Decision, Driver, End, Job, Kind, Question, Session, cut};
+use crate::{Exit, Failure};
+use ask::Asked;
+pub use check::check;
+pub use speaker::{Refusal, Speaker, plain};
+use tool::ToolCall;
+
+/// The version of the protocol.
+const PROTOCOL: u64 = 1;
+
+/// One run of a program that speaks the protocol.
+pub struct Acp<S> {
+    job: Job,
+    directory: String,
+    step: Step,
+    /// The id of our latest request.
+    id: u64,
+    /// What the program said about its session: its modes and models.
+    offer: Value,
+    takes_images: bool,
+    session: Session,
+    /// The message so far, its id where the program tells one, and whether the next text begins another.
+    text: String,
+    message: Option<String>,
+    over: bool,
+    thinking: bool,
+    tools: BTreeMap<String, ToolCall>,
+    /// Questions that wait for a decision, by their id as JSON.
+    asked: BTreeMap<String, Asked>,
+    /// What has leave for the rest of the run.
+    allowed: Vec<Kind>,
+    /// The sum of the session's cost in US dollars, where the program tells it.
+    cost: Option<f64>,
+    speaker: PhantomData<S>,
+}
+
+/// Which answer we wait for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Step {
+    Initialize,
+    Load,
+    New,
+    Mode,
+    Model,
+    Prompt,
+    Over,
+}
+
+/// Where the work is to be done: the protocol has no session without a directory.
+pub fn directory(job: &Job) -> Result<&str, Failure> {
+    job.directory.as_deref().ok_or_else(|| {
+        let way_out = "name a `workingDirectory`, or start the hub with `--workspace DIR`";
+        Failure::Invalid(format!("the agent needs a directory to work in: {way_out}"))
+    })
+}
+
+/// The first request.
+fn hello() -> Value {
+    json!({
+        "protocolVersion": PROTOCOL,
+        "clientInfo": { "name": "a2a-hub", "version": env!("CARGO_PKG_VERSION") },
+        // The program reads and writes files itself; its questions may be forms.
+        "clientCapabilities": {
+            "fs": { "readTextFile": false, "writeTextFile": false },
+            "elicitation": { "form": {} },
+        },
+    })
+}
+
+impl<S: Speaker> Acp<S> {
+    /// A run in that directory, which is absolute.
+    pub fn new(job: Job, directory: impl Into<String>) -> Self {
+        Self {
+            session: job.session.clone().unwrap_or_default(),
+            job,
+            directory: directory.into(),
+            step: Step::Initialize,
+            id: 0,
+            offer: Value::Null,
+            takes_images: false,
+            text: String::new(),
+            message: None,
+            over: true,
+            thinking: false,
+            tools: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            allowed: Vec::new(),
+            cost: None,
+            speaker: PhantomData,
+        }
+    }
+
+    fn request(&mut self, step: Step, method: &str, params: &Value) -> Vec<Action> {
+        self.step = step;
+        self.id += 1;
+        vec![send(&json!({ "id": self.id, "method": method, "params": params }))]
+    }
+
+    fn end(&mut self, end: End) -> Vec<Action> {
+        self.step = Step::Over;
+        vec![Action::End(end)]
+    }
+
+    fn answered(&mut self, result: &Value) -> Vec<Action> {
+        match self.step {
+            Step::Initialize => self.open(result),
+            Step::Load => self.opened(result),
+            Step::New => match result["sessionId"].as_str() {
+                Some(id) => {
+                    self.session = Session::new(id);
+                    self.opened(result)
+                }
+                None => self.end(End::failed("broken_stream", "the new session has no id")),
+            },
+            Step::Mode => self.choose_model(),
+            Step::Model => self.prompt(),
+            Step::Prompt => self.finish(result),
+            Step::Over => Vec::new(),
+        }
+    }
+
+    fn refused(&mut self, error: &Value) -> Vec<Action> {
+        let refusal = Refusal::new(error);
+        let end = match (self.step, S::end(&refusal)) {
+            (_, End::LoginNeeded(text)) => End::LoginNeeded(text),
+            (Step::Load, _) => End::SessionLost,
+            (_, end) => end,
+        };
+        self.end(end)
+    }
+
+    fn open(&mut self, result: &Value) -> Vec<Action> {
+        self.takes_images = result["agentCapabilities"]["promptCapabilities"]["image"] == true;
+        let mut params = json!({ "cwd": self.directory, "mcpServers": [] });
+        if S::LOADS && !self.session.id.is_empty() {
+            params["sessionId"] = self.session.id.as_str().into();
+            return self.request(Step::Load, "session/load", &params);
+        }
+        self.request(Step::New, "session/new", &params)
+    }
+
+    fn opened(&mut self, result: &Value) -> Vec<Action> {
+        self.offer = result.clone();
+        let mut actions = Vec::new();
+        if S::LOADS && self.step == Step::New {
+            actions.push(Action::Remember(self.session.clone()));
+        }
+        actions.extend(self.choose_mode());
+        actions
+    }
+
+    fn choose_mode(&mut self) -> Vec<Action> {
+        let wanted = S::mode(self.job.permissions);
+        let modes = &self.offer["modes"];
+        if modes["currentModeId"] == wanted {
+            return self.choose_model();
+        }
+        let mut offered = modes["availableModes"].as_array().into_iter().flatten();
+        if !offered.any(|mode| mode["id"] == wanted) {
+            let text = format!("{} has no mode `{wanted}`, which keeps it in bounds", S::NAME);
+            return self.end(End::failed("agent_error", text));
+        }
+        let params = json!({ "sessionId": self.session.id, "modeId": wanted });
+        self.request(Step::Mode, "session/set_mode", &params)
+    }
+
+    fn choose_model(&mut self) -> Vec<Action> {
+        let Some(model) = self.job.model.clone() else { return self.prompt() };
+        let mut options = self.offer["configOptions"].as_array().into_iter().flatten();
+        if let Some(option) = options.find(|option| option["category"] == "model") {
+            let (id, config) = (&self.session.id, &option["id"]);
+            let params = json!({ "sessionId": id, "configId": config, "value": model });
+            return self.request(Step::Model, "session/set_config_option", &params);
+        }
+        let params = json!({ "sessionId": self.session.id, "modelId": model });
+        self.request(Step::Model, "session/set_model", &params)
+    }
+
+    fn prompt(&mut self) -> Vec<Action> {
+        let mut blocks = vec![json!({ "type": "text", "text": S::words(&self.job.prompt) })];
+        if self.takes_images {
+            blocks.extend(self.job.images.iter().map(|image| {
+                let data = BASE64.encode(&image.bytes);
+                json!({ "type": "image", "mimeType": image.media_type, "data": data })
+            }));
+        }
+        let params = json!({ "sessionId": self.session.id, "prompt": blocks });
+        self.request(Step::Prompt, "session/prompt", &params)
+    }
+
+    fn update(&mut self, update: &Value) -> Vec<Action> {
+        match update["sessionUpdate"].as_str().unwrap_or_default() {
+            "agent_message_chunk" => self.chunk(update),
+            "agent_thought_chunk" if self.thinking => Vec::new(),
+            "agent_thought_chunk" => {
+                self.thinking = true;
+                vec![Action::Say("thinking".into())]
+            }
+            "tool_call" | "tool_call_update" => {
+                (self.over, self.thinking) = (true, false);
+                self.tool(update).update(update)
+            }
+            "usage_update" if update["cost"]["currency"] == "USD" => {
+                self.cost = update["cost"]["amount"].as_f64().or(self.cost);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn chunk(&mut self, update: &Value) -> Vec<Action> {
+        let Some(text) = update["content"]["text"].as_str() else { return Vec::new() };
+        if S::is_remark(text) {
+            return Vec::new();
+        }
+        self.thinking = false;
+        let message = update["messageId"].as_str();
+        let mut actions = Vec::new();
+        if self.over || message != self.message.as_deref() {
+            self.message = message.map(ToOwned::to_owned);
+            self.text.clear();
+            self.over = false;
+            actions.push(Action::Restart);
+        }
+        self.text.push_str(text);
+        actions.push(Action::Delta(text.to_owned()));
+        actions
+    }
+
+    fn tool(&mut self, call: &Value) -> &mut ToolCall {
+        let id = call["toolCallId"].as_str().unwrap_or_default();
+        self.tools.entry(id.to_owned()).or_default()
+    }
+
+    fn asks(&mut self, id: &Value, method: &str, params: &Value) -> Vec<Action> {
+        let (asked, mut question) = match method {
+            "session/request_permission" => {
+                self.over = true;
+                let directory = self.directory.clone();
+                let tool = self.tool(&params["toolCall"]);
+                tool.merge(&params["toolCall"]);
+                Asked::leave(params, tool.question(&directory))
+            }
+            "elicitation/create" if params["mode"] == "form" => Asked::form(params),
+            _ => {
+                let text = format!("{method} is not offered");
+                return vec![send(
+                    &json!({ "id": id, "error": { "code": -32601, "message": text } }),
+                )];
+            }
+        };
+        if self.allowed.contains(&question.kind) {
+            return vec![send(&json!({ "id": id, "result": asked.answer(&Decision::Allow) }))];
+        }
+        question.id = id.clone();
+        self.asked.insert(id.to_string(), asked);
+        vec![Action::Ask(Box::new(question))]
+    }
+
+    fn finish(&mut self, result: &Value) -> Vec<Action> {
+        let metadata = self.used(result);
+        let mut actions = Vec::new();
+        if S::LOADS {
+            actions.push(Action::Remember(self.session.clone()));
+        }
+        let (reason, text) = match result["stopReason"].as_str().unwrap_or_default() {
+            "end_turn" if S::is_whole(result) => {
+                let text = std::mem::take(&mut self.text);
+                actions.extend(self.end(End::Completed { text, metadata }));
+                return actions;
+            }
+            "end_turn" => ("broken_stream", "ended in the middle of its answer"),
+            "max_tokens" => ("max_tokens", "stopped at the model's limit of tokens"),
+            "max_turn_requests" => ("max_turns", "stopped at its limit of turns"),
+            "refusal" => ("refused", "says that the model refuses to do this"),
+            "cancelled" => ("interrupted", "was interrupted"),
+            _ => ("agent_error", "stopped for a reason that this version does not know"),
+        };
+        let text = format!("{} {text}", S::NAME);
+        actions.extend(self.end(End::Failed { reason, text, metadata }));
+        actions
+    }
+
+    /// What this run used up: by the protocol's `usage`, or by the `quota` that gemini tells in its place.
+    fn used(&mut self, result: &Value) -> Map<String, Value> {
+        let quota = &result["_meta"]["quota"];
+        let mut usage = Map::new();
+        for (ours, member) in [
+            ("input_tokens", &result["usage"]["inputTokens"]),
+            ("output_tokens", &result["usage"]["outputTokens"]),
+            ("input_tokens", &quota["token_count"]["input_tokens"]),
+            ("output_tokens", &quota["token_count"]["output_tokens"]),
+        ] {
+            if let Some(total) = member.as_f64() {
+                let used = if S::SUMS_UP { self.session.grown(ours, total) } else { total };
+                #[expect(clippy::cast_possible_truncation, reason = "tokens are counted in whole")]
+                usage.insert(ours.into(), (used as i64).into());
+            }
+        }
+        let mut metadata = Map::new();
+        metadata.insert("usage".into(), usage.into());
+        if let Some(cost) = self.cost {
+            metadata.insert("cost_usd".into(), self.session.grown("cost_usd", cost).into());
+        }
+        let model = quota["model_usage"][0]["model"].as_str().map(ToOwned::to_owned);
+        if let Some(model) = model.or_else(|| self.job.model.clone()) {
+            metadata.insert("model".into(), model.into());
+        }
+        metadata
+    }
+}
+
+impl<S: Speaker> Driver for Acp<S> {
+    fn begin(&mut self) -> Vec<Action> {
+        // Of a program that could, or in a mode that can: nothing here knows that session, and the prompt counts on it.
+        if !S::LOADS && !self.session.id.is_empty() {
+            return self.end(End::SessionLost);
+        }
+        self.request(Step::Initialize, "initialize", &hello())
+    }
+
+    fn line(&mut self, line: &str) -> Vec<Action> {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        let (id, params) = (&message["id"], &message["params"]);
+        match message["method"].as_str() {
+            Some(_) if self.step == Step::Over => Vec::new(),
+            Some(method) if !id.is_null() => self.asks(id, method, params),
+            Some("session/update") if self.step == Step::Prompt => self.update(&params["update"]),
+            // Vibe's, for the protocol has no word for it.
+            Some("_session/retrying") => {
+                self.over = true;
+                let why = params["detail"].as_str().unwrap_or_default();
+                vec![Action::Say(cut(&format!("retrying: {why}")))]
+            }
+            Some(_) => Vec::new(),
+            None if *id != self.id => Vec::new(),
+            None => match message.get("error") {
+                Some(error) => self.refused(error),
+                None => self.answered(&message["result"]),
+            },
+        }
+    }
+
+    fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
+        let Some(asked) = self.asked.remove(&question.id.to_string()) else { return Vec::new() };
+        let mut decision = decision;
+        if *decision == Decision::AllowForSession && !S::keeps_leave(question.kind) {
+            self.allowed.push(question.kind);
+            decision = &Decision::Allow;
+        }
+        vec![send(&json!({ "id": question.id, "result": asked.answer(decision) }))]
+    }
+
+    fn ended(&self, exit: &Exit) -> End {
+        let end = super::describe_exit(exit);
+        let why = exit.stderr.lines().rev().find(|line| !line.trim().is_empty());
+        let why = why.map(|why| format!(": {}", why.trim())).unwrap_or_default();
+        End::failed("broken_stream", format!("{} ended before its answer ({end}){why}", S::NAME))
+    }
+}
+
+fn send(message: &Value) -> Action {
+    let mut message = message.clone();
+    message["jsonrpc"] = "2.0".into();
+    Action::Send(message.to_string())
+}

@@ -27,6 +27,14 @@ impl FileChange {
         Self { path, diff: Some(diff) }
     }
 
+    /// The removal of a file with that text.
+    pub fn removal(path: impl Into<String>, before: &str) -> Self {
+        let path = path.into();
+        let texts = TextDiff::from_lines(before, "");
+        let diff = texts.unified_diff().header(&path, "/dev/null").to_string();
+        Self { path, diff: Some(diff) }
+    }
+
     /// The artifact of this change: of id `change:PATH`, a part of media type `text/x-diff` for every change to that file.
     pub fn artifact(&self) -> Artifact {
         let diff = self.diff.as_deref().unwrap_or_default();
@@ -61,6 +69,8 @@ mod tests {
         );
         let created = FileChange::between("b", None, "x\n").diff.unwrap_or_default();
         assert!(created.starts_with("--- /dev/null\n+++ b\n"), "{created}");
+        let removed = FileChange::removal("c", "x\n").diff.unwrap_or_default();
+        assert_eq!(removed, "--- c\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
     }
 
     #[test]

@@ -17,17 +17,16 @@ struct Kept {
     check: Check,
 }
 
-/// The health of a vendor's program. A good check counts for [`Cli::CHECK_EVERY`]; what is missing is looked for anew, so
-/// that a mended program is seen to be.
+/// The health of a vendor's program. A good check counts for [`Cli::CHECK_EVERY`]; a missing login is looked for ten times
+/// as often, and a missing program each time, so that a mended one is seen to be.
 pub fn health<C: Cli>(ctx: &Context) -> Health {
     let kept = ctx.recall::<Kept>(KEY).ok().flatten();
-    let check = match kept {
-        Some(kept) if now().saturating_sub(kept.at) < C::CHECK_EVERY.as_secs() => Ok(kept.check),
-        Some(_) | None => C::check(ctx),
-    };
-    match check {
+    if let Some(kept) = kept.filter(|kept| kept.counts(C::CHECK_EVERY)) {
+        return report::<C>(kept.check);
+    }
+    match C::check(ctx) {
         Ok(check) => {
-            if check.login_missing.is_none() && C::CHECK_EVERY > Duration::ZERO {
+            if C::CHECK_EVERY > Duration::ZERO {
                 // Without memory it is checked every time.
                 let _ = ctx.remember(KEY, &Kept { at: now(), check: check.clone() });
             }
@@ -35,6 +34,13 @@ pub fn health<C: Cli>(ctx: &Context) -> Health {
         }
         Err(Failure::Unavailable(why)) => Health::unhealthy(why).with_fix(C::INSTALL),
         Err(failure) => Health::unhealthy(failure.text()),
+    }
+}
+
+impl Kept {
+    fn counts(&self, every: Duration) -> bool {
+        let every = if self.check.login_missing.is_some() { every / 10 } else { every };
+        now().saturating_sub(self.at) < every.as_secs()
     }
 }
 

@@ -31,7 +31,7 @@ use crate::{Command, Context, Exit, Failure};
 
 pub use change::FileChange;
 pub use health::{health, program_version};
-pub use permission::{Decision, Kind, Permissions, Question};
+pub use permission::{Decision, Kind, Permissions, Question, is_below};
 pub use prompt::{Attachment, Job};
 pub use run::run;
 pub use words::{cut, describe_exit, running};
@@ -81,6 +81,8 @@ pub trait Driver {
 pub enum Action {
     /// Tell the program this line.
     Send(String),
+    /// Tell the program that there is no more to be told.
+    EndInput,
     /// Keep this for the next task of the context.
     Remember(Session),
     /// A message begins: its text replaces what was streamed before.

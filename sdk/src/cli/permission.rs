@@ -89,6 +89,13 @@ impl Permissions {
     }
 }
 
+/// Whether `path` lies below `directory`, as both are written: leave to edit is leave for the directory of the task. A path
+/// that climbs does not.
+pub fn is_below(path: &str, directory: &str) -> bool {
+    let below = path.strip_prefix(directory.trim_end_matches('/'));
+    below.is_some_and(|rest| rest.starts_with('/')) && !path.split('/').any(|step| step == "..")
+}
+
 impl Question {
     /// What the client is asked: a text for people, data for programs.
     pub fn prompt(&self, agent: &str) -> Message {
@@ -169,6 +176,21 @@ mod tests {
         }
         for kind in [Edit, Run] {
             assert!(matches!(Permissions::ReadOnly.decide(kind), Some(Decision::Deny(_))));
+        }
+    }
+
+    #[test]
+    fn leave_to_edit_ends_at_the_directory() {
+        for (path, below) in [
+            ("/w/a", true),
+            ("/w/a/..b", true),
+            ("/w", false),
+            ("/work/a", false),
+            ("/w/../etc/passwd", false),
+            ("/w/..", false),
+            ("a", false),
+        ] {
+            assert_eq!(is_below(path, "/w/"), below, "{path}");
         }
     }
 

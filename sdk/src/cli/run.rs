@@ -135,6 +135,7 @@ impl Talk<'_> {
                         return Err(Failure::Cancelled);
                     }
                 }
+                Action::EndInput => self.child.close_stdin(),
                 Action::Remember(session) => self.ctx.remember(self.key, &session)?,
                 Action::Restart => self.stream.restart(),
                 Action::Delta(text) => self.stream.push(&text)?,
@@ -190,7 +191,9 @@ impl Talk<'_> {
     fn close(mut self, end: End) -> Result<End, Failure> {
         match &end {
             End::Completed { text, .. } if !text.is_empty() => self.stream.finish(text)?,
-            End::Completed { .. } | End::Failed { .. } | End::SessionLost => {}
+            // What there was of an answer may be worth more than none.
+            End::Failed { .. } => self.stream.flush()?,
+            End::Completed { .. } | End::SessionLost => {}
             End::LoginNeeded(_) => self.child.kill(),
         }
         self.child.close_stdin();

@@ -63,6 +63,15 @@ impl Program {
         self.step(Step::Read)
     }
 
+    /// Plays a recorded conversation: writes what stands behind `< `, and waits for a line at each `> `.
+    pub fn plays(self, recording: &str) -> Self {
+        recording.lines().fold(self, |program, line| match line.split_once(' ') {
+            Some(("<", said)) => program.stdout(format!("{said}\n")),
+            Some((">", _)) => program.reads(),
+            _ => program,
+        })
+    }
+
     /// Is silent until a wait of the agent has timed out once.
     pub fn pauses(self) -> Self {
         self.step(Step::Pause)

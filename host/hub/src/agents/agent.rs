@@ -7,17 +7,19 @@ use super::{
     programs::Programs,
     standing::{Standing, Unavailable},
     values::Values,
+    worker::Worker,
 };
 use crate::{
     config::{self, AgentConfig},
     events::Events,
     process::Supervisor,
+    remote::Link,
     storage::Storage,
     telemetry,
 };
 use a2a_hub_core::{
     breaker,
-    grant::{Grant, Held, overlap},
+    grant::{Ask, Grant, Held, overlap},
     quota,
     redact::Secrets,
 };
@@ -28,9 +30,9 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_sandbox::{
-    Call, Failure, Plugin, Report,
+    Call, Failure, Guest, Plugin, Report,
     capability::{Ports, tasks::TaskPort},
-    guest,
+    guest::{self, Work},
 };
 use std::{
     collections::BTreeMap,
@@ -58,13 +60,23 @@ pub(super) enum Source {
     BuiltIn,
     /// A file of the plugins folder.
     File(String),
+    /// Elsewhere, at this URL.
+    Remote(String),
+}
+
+/// What does an agent's work.
+pub(super) enum Body {
+    /// A component.
+    Component(Box<Plugin>),
+    /// An agent elsewhere.
+    Remote(Box<Link>),
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built-in"),
-            Self::File(name) => f.write_str(name),
+            Self::File(name) | Self::Remote(name) => f.write_str(name),
         }
     }
 }
@@ -104,7 +116,7 @@ pub struct Agent {
     /// The operator's settings for it.
     pub config: AgentConfig,
     pub(super) source: Source,
-    plugin: Plugin,
+    body: Body,
     held: Arc<Held>,
     programs: Arc<Programs>,
     values: Option<Arc<Values>>,
@@ -124,19 +136,24 @@ pub struct Agent {
 impl Agent {
     pub(super) fn new(
         id: AgentId,
-        plugin: Plugin,
+        body: Body,
         card: AgentCard,
         source: Source,
         seat: Seat,
     ) -> Self {
         let Seat { config, workspaces, home, supervisor, storage, files, .. } = seat;
         let Seat { all, breaker, events, asking, left, .. } = seat;
+        let nothing = Ask::default();
+        let ask = match &body {
+            Body::Component(plugin) => plugin.ask(),
+            Body::Remote(_) => &nothing,
+        };
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
-            (None, Source::BuiltIn) => Grant::everything(plugin.ask()),
-            (None, Source::File(_)) => Grant::default(),
+            (None, Source::BuiltIn) => Grant::everything(ask),
+            (None, Source::File(_) | Source::Remote(_)) => Grant::default(),
         };
-        let mut held = overlap(plugin.ask(), &grant);
+        let mut held = overlap(ask, &grant);
         held.furnish(&config.programs, &config.env);
         for name in config.programs.keys().filter(|name| !held.programs.contains_key(*name)) {
             tracing::warn!(agent = %id, program = name, "`programs` says where it is, but the agent may not run it");
@@ -160,7 +177,7 @@ impl Agent {
             secrets,
             config,
             source,
-            plugin,
+            body,
             held,
             programs: Arc::new(programs),
             values,
@@ -174,9 +191,20 @@ impl Agent {
         }
     }
 
-    /// The component that runs its tasks.
-    pub fn plugin(&self) -> &Plugin {
-        &self.plugin
+    /// Sets it to work on a task, of which `port` hears.
+    pub fn start(
+        &self,
+        port: Arc<dyn TaskPort>,
+        working_directory: Option<String>,
+        work: Work,
+    ) -> Worker {
+        match &self.body {
+            Body::Component(plugin) => {
+                let call = self.call(work.task.id.as_str(), Some(port), working_directory);
+                Worker::Guest(Guest::start(plugin, call, work))
+            }
+            Body::Remote(link) => Worker::Remote(link.start(port, work)),
+        }
     }
 
     /// How many of its tasks run and wait.
@@ -186,11 +214,14 @@ impl Agent {
 
     /// Whether it takes a task up again that was cut off at work.
     pub fn resumes(&self) -> bool {
-        self.plugin.ask().resume
+        match &self.body {
+            Body::Component(plugin) => plugin.ask().resume,
+            Body::Remote(_) => false,
+        }
     }
 
     /// What a call for `owner` comes with; `tasks` hears of the task.
-    pub fn call(
+    fn call(
         &self,
         owner: &str,
         tasks: Option<Arc<dyn TaskPort>>,
@@ -224,8 +255,18 @@ impl Agent {
 
     /// Lets it clean up after a cancelled task; what it fails at is logged and left.
     pub async fn clean_up(&self, task: &TaskId) {
-        let call = self.call(&format!("{task}/cancel"), None, None);
-        let cleaned = timeout(CLEAN_UP_DEADLINE, guest::clean_up(&self.plugin, call, task)).await;
+        let clean_up = async {
+            match &self.body {
+                Body::Component(plugin) => {
+                    let call = self.call(&format!("{task}/cancel"), None, None);
+                    guest::clean_up(plugin, call, task).await
+                }
+                Body::Remote(link) => {
+                    link.stop(task).await.map_err(|why| Failure::Unavailable(why.to_string()))
+                }
+            }
+        };
+        let cleaned = timeout(CLEAN_UP_DEADLINE, clean_up).await;
         if let Err(why) = cleaned.unwrap_or(Err(Failure::Timeout)) {
             tracing::warn!(agent = %self.id, %task, %why, "clean-up after cancel failed");
         }
@@ -260,8 +301,16 @@ impl Agent {
         // The semaphore is never closed.
         let _permit = self.asking.acquire().await;
         let asked = Instant::now();
-        let call = self.call(&format!("{}/health", self.id), None, None);
-        let report = timeout(HEALTH_DEADLINE, guest::health(&self.plugin, call)).await;
+        let report = async {
+            match &self.body {
+                Body::Component(plugin) => {
+                    let call = self.call(&format!("{}/health", self.id), None, None);
+                    guest::health(plugin, call).await
+                }
+                Body::Remote(link) => Ok(link.check().await),
+            }
+        };
+        let report = timeout(HEALTH_DEADLINE, report).await;
         let health = judge(report.unwrap_or(Err(Failure::Timeout)), asked.elapsed());
         self.standing.checked(health.clone(), asked);
         health

@@ -2,6 +2,7 @@
 
 mod agent;
 mod builtin;
+mod elsewhere;
 mod files;
 mod folder;
 mod others;
@@ -9,15 +10,17 @@ mod programs;
 mod registry;
 mod standing;
 mod values;
+mod worker;
 
 pub use agent::Agent;
-use agent::{Seat, Source};
+use agent::{Body, Seat, Source};
 pub use builtin::trials;
 use files::Files;
 pub use files::sweep_files;
 pub use folder::{FileError, PluginFolder};
 pub use registry::RegistryError;
 pub use standing::Unavailable;
+pub use worker::Worker;
 
 use crate::{config::Config, events::Events, process::Supervisor, storage::Storage};
 use a2a_hub_core::health;
@@ -170,9 +173,15 @@ impl Agents {
             return Err(JoinError::Digest { agent, found: plugin.digest().to_owned(), pinned });
         }
         let card = plugin.card(id).await?;
+        let (seat, body) = (self.a_seat(id), Body::Component(Box::new(plugin)));
+        Ok(Agent::new(id.clone(), body, card, source, seat))
+    }
+
+    /// What the hub gives to the agent called `id`.
+    fn a_seat(&self, id: &AgentId) -> Seat {
         let shared = &self.shared;
-        let seat = Seat {
-            config,
+        Seat {
+            config: shared.config.agent(id),
             workspaces: shared.config.workspaces.clone(),
             home: shared.data_dir.join("homes").join(id.as_str()),
             supervisor: shared.supervisor.clone(),
@@ -183,8 +192,7 @@ impl Agents {
             events: shared.events.clone(),
             asking: Arc::clone(&shared.asking),
             left: shared.stop.child_token(),
-        };
-        Ok(Agent::new(id.clone(), plugin, card, source, seat))
+        }
     }
 
     /// Gives an agent its place; from now on it is asked how it is.

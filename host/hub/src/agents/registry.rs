@@ -91,7 +91,7 @@ impl PluginFolder {
         let agent = self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))?;
         let source = agent.source.to_string();
         let returns_on_restart = match &agent.source {
-            Source::BuiltIn => true,
+            Source::BuiltIn | Source::Remote(_) => true,
             Source::File(name) => {
                 let (dir, file) = (Arc::clone(&self.dir), name.clone());
                 let removed = tokio::task::spawn_blocking(move || remove(&dir, &file)).await;

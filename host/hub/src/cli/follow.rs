@@ -101,6 +101,11 @@ impl Shown {
         }
     }
 
+    /// What became of the task, as far as it was told.
+    pub(super) fn exit(&self) -> Exit {
+        self.exit
+    }
+
     /// Takes in what the hub says.
     pub(super) fn event(&mut self, event: &Value) -> io::Result<()> {
         if self.format == Format::Json && self.stream {

@@ -5,6 +5,7 @@ mod client;
 mod contexts;
 mod deliveries;
 mod doctor;
+mod elsewhere;
 mod files;
 mod follow;
 mod logs;

@@ -7,6 +7,7 @@ use crate::{
     contexts::Contexts,
     events::Events,
     hub::Hub,
+    outbound::Outbound,
     process::Supervisor,
     push::{Pushes, Seal, Sender},
     storage::sqlite::SqliteStorage,
@@ -79,6 +80,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
         .context("make the plugins folder")?;
     plugins.load().await;
+    agents.join_remote(Outbound::unguarded().context("set up TLS")?).await;
     let recovered = tasks.recover(&agents).await.context("take up the tasks of an earlier run")?;
     if recovered != Recovered::default() {
         let Recovered { started, waiting, failed } = recovered;

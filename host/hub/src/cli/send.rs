@@ -3,12 +3,12 @@
 use super::{
     Exit, Format, Global, block_on,
     client::Client,
-    files,
+    elsewhere, files,
     follow::{OnInterrupt, Shown, follow},
     note,
     terminal::{self, Answer, Progress},
 };
-use a2a_hub_protocol::id::MessageId;
+use a2a_hub_protocol::{compat, id::MessageId, message::Message};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ const MAX_MESSAGE: usize = 7 << 20;
 
 #[derive(Debug, Args)]
 pub(super) struct Send {
-    /// The agent, as `a2a-hub agents` lists it
+    /// The agent, as `a2a-hub agents` lists it, or the URL of one elsewhere
     agent: String,
     /// What to say; `-` reads it from standard input
     message: String,
@@ -42,6 +42,9 @@ pub(super) struct Send {
     /// Give up after so many milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
+    /// Show an agent elsewhere what this variable holds, as a bearer token
+    #[arg(long, value_name = "VARIABLE")]
+    token_env: Option<String>,
     /// Print the answer as it comes
     #[arg(long)]
     stream: bool,
@@ -53,6 +56,11 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         let read =
             io::stdin().lock().take(MAX_MESSAGE as u64 + 1).read_to_string(&mut send.message);
         read.context("read the message from standard input")?;
+    }
+    if elsewhere::is_url(&send.agent) {
+        let mut shown = Shown::new(global.format, send.stream);
+        let message = message(&send)?;
+        return elsewhere::send(&send.agent, message, send.token_env.as_deref(), &mut shown);
     }
     block_on(async {
         let mut client = Client::connect(global).await?;
@@ -90,6 +98,12 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             return Ok(exit);
         }
     })
+}
+
+/// The message for an agent elsewhere, which has nothing to do with directories here.
+fn message(send: &Send) -> anyhow::Result<Message> {
+    let offered = serde_json::from_value(params(send)?["message"].take())?;
+    Ok(Message { metadata: None, ..compat::message(offered, "message")? })
 }
 
 fn params(send: &Send) -> anyhow::Result<Value> {

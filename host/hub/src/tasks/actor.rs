@@ -21,7 +21,7 @@ use a2a_hub_protocol::{
     message::{Message, Metadata, Role},
     task::{Task, TaskState, TaskStatus},
 };
-use a2a_hub_sandbox::{Ended, Failure, Guest, capability::tasks::Emitted, guest::Work};
+use a2a_hub_sandbox::{Ended, Failure, capability::tasks::Emitted, guest::Work};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -134,10 +134,9 @@ impl TaskActor {
         };
         let (to_actor, said) = mpsc::channel(SAID);
         let port = Arc::new(ToActor(to_actor));
-        let call = self.agent.call(self.task.id.as_str(), Some(port), directory);
         let work = Work { task: self.task.clone(), message, history, live };
         let at_work = AtWork {
-            guest: Guest::start(self.agent.plugin(), call, work),
+            guest: self.agent.start(port, directory, work),
             said,
             deadline,
             quiet_until: Some(Instant::now() + QUIET),
@@ -422,7 +421,8 @@ impl TaskActor {
     async fn store(&mut self, events: Vec<TaskEvent>) -> Result<(), Unstorable> {
         let mut taken = Vec::with_capacity(events.len());
         let (mut state, mut moves) = (self.task.status.state, Vec::new());
-        for event in events {
+        for mut event in events {
+            task::begin_artifact(&self.task, &mut event);
             match task::apply(&mut self.task, &event) {
                 Ok(()) => {
                     let now = self.task.status.state;

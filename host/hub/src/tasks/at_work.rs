@@ -5,8 +5,9 @@ use super::{
     port::Said,
     turns::{Place, Turn},
 };
+use crate::agents::Worker;
 use a2a_hub_protocol::message::Message;
-use a2a_hub_sandbox::{Ended, Failure, Guest};
+use a2a_hub_sandbox::{Ended, Failure};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep_until},
@@ -14,7 +15,7 @@ use tokio::{
 
 /// The state of a task whose guest is at work.
 pub(super) struct AtWork {
-    pub(super) guest: Guest,
+    pub(super) guest: Worker,
     pub(super) said: mpsc::Receiver<Said>,
     pub(super) deadline: Instant,
     pub(super) quiet_until: Option<Instant>,

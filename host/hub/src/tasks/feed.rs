@@ -104,7 +104,7 @@ impl Subscription {
     }
 
     /// Goes on where the task waits for its client, until it is over.
-    pub(super) fn to_the_end(mut self) -> Self {
+    pub(super) fn until_over(mut self) -> Self {
         self.to_the_end = true;
         self
     }

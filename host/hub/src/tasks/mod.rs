@@ -198,7 +198,7 @@ impl Tasks {
 
     /// Hears all that happens to a task after event `after`, also where it waits for its client, until it is over.
     pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, A2aError> {
-        Ok(self.resubscribe(id, Some(after)).await?.to_the_end())
+        Ok(self.resubscribe(id, Some(after)).await?.until_over())
     }
 
     /// The tasks that match, newest first.

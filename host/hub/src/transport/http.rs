@@ -172,14 +172,15 @@ pub(super) fn event_stream(
 }
 
 /// Server-sent events, with a comment whenever there was nothing to send for a while. How soon to come back is said
-/// first: who is hung up on for not reading cannot be told any more.
+/// first: who is hung up on for not reading cannot be told any more. Only events end with an empty line, for some clients
+/// read an event without data into any other.
 pub(super) fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
-    let retry = format!("retry: {}\n\n", COME_AGAIN * 1_000).into_bytes();
+    let retry = format!("retry: {}\n", COME_AGAIN * 1_000).into_bytes();
     let events = stream::unfold(answers, async |mut answers| {
         match timeout(KEEP_ALIVE, answers.next()).await {
             Ok(Some(update)) => Some((Ok(frame(&update)), answers)),
             Ok(None) => None,
-            Err(_) => Some((Ok(b": ping\n\n".to_vec()), answers)),
+            Err(_) => Some((Ok(b": ping\n".to_vec()), answers)),
         }
     });
     stream::iter([Ok(retry)]).chain(events)

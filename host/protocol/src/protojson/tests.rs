@@ -139,9 +139,9 @@ fn every_form_that_protojson_allows_is_read() {
         (json!(5), Some(TaskState::Canceled)),
         (json!("TASK_STATE_CANCELLED"), Some(TaskState::Canceled)),
         (json!("TASK_STATE_CANCELED"), Some(TaskState::Canceled)),
-        (json!(0), None),
+        (json!(0), Some(TaskState::Unknown)),
         (json!(9), None),
-        (json!("TASK_STATE_UNSPECIFIED"), None),
+        (json!("TASK_STATE_UNSPECIFIED"), Some(TaskState::Unknown)),
         (json!("working"), None),
     ] {
         assert_eq!(Proto::read_state(&state), is, "{state}");

@@ -1,0 +1,166 @@
+//! Requests of Codex: what it asks leave for, and how it is answered.
+
+use std::collections::BTreeMap;
+
+use a2a_hub_sdk::cli::{Decision, Kind, Question, cut};
+use serde_json::{Map, Value, json};
+
+use crate::item::{PatchedFile, files};
+
+/// A difference in a question is cut here: it is to be read before somebody says yes.
+const MAX_DIFF: usize = 16 * 1024;
+
+const COMMAND: &str = "shell";
+const PATCH: &str = "apply_patch";
+const PERMISSIONS: &str = "request_permissions";
+const INPUT: &str = "request_user_input";
+
+/// What to do about a request.
+pub(crate) enum Answer {
+    Ask(Question),
+    Tell(String),
+}
+
+/// The question in a request, or the answer to one that nobody is asked about.
+///
+/// Codex asks about what its sandbox would refuse. So each is of kind [`Kind::Run`], a change to a file too: under `edit`
+/// it is one outside of the workspace.
+pub(crate) fn question(
+    id: &Value,
+    method: &str,
+    params: &Value,
+    patches: &BTreeMap<String, Vec<PatchedFile>>,
+) -> Answer {
+    let text = |member: &str| params[member].as_str().map(ToOwned::to_owned);
+    let question = |tool: &str, input: Value, description: Option<String>| {
+        Answer::Ask(Question {
+            id: id.clone(),
+            kind: Kind::Run,
+            tool: tool.to_owned(),
+            input,
+            description,
+            directory: text("cwd"),
+            for_session: true,
+        })
+    };
+    match method {
+        "item/commandExecution/requestApproval" => {
+            let mut input = json!({ "command": plain_command(params) });
+            for (theirs, ours) in [("reason", "reason"), ("networkApprovalContext", "network")] {
+                if !params[theirs].is_null() {
+                    input[ours] = params[theirs].clone();
+                }
+            }
+            question(COMMAND, input, text("reason"))
+        }
+        "item/fileChange/requestApproval" => {
+            let item = params["itemId"].as_str().unwrap_or_default();
+            let changes = patches.get(item).map(Vec::as_slice).unwrap_or_default();
+            let mut input = json!({ "changes": changes.iter().map(told).collect::<Vec<_>>() });
+            for member in ["reason", "grantRoot"] {
+                if !params[member].is_null() {
+                    input[member] = params[member].clone();
+                }
+            }
+            question(PATCH, input, Some(files(changes)))
+        }
+        "item/permissions/requestApproval" => {
+            question(PERMISSIONS, params["permissions"].clone(), text("reason"))
+        }
+        "mcpServer/elicitation/request" if wants_no_form(params) => {
+            let server = params["serverName"].as_str().unwrap_or("MCP");
+            let tool = format!("{MCP}{server}");
+            question(&tool, params["_meta"].clone(), text("message"))
+        }
+        "mcpServer/elicitation/request" => {
+            Answer::Tell(json!({ "id": id, "result": { "action": "decline" } }).to_string())
+        }
+        "item/tool/requestUserInput" => Answer::Ask(open(id, params)),
+        // Codex goes on without an answer that it is denied.
+        method => {
+            let error = json!({ "code": -32601, "message": format!("the hub has no {method}") });
+            Answer::Tell(json!({ "id": id, "error": error }).to_string())
+        }
+    }
+}
+
+const MCP: &str = "mcp:";
+
+/// The line that tells Codex what was decided.
+pub(crate) fn response(question: &Question, decision: &Decision) -> String {
+    let allowed = matches!(decision, Decision::Allow | Decision::AllowForSession);
+    let result = match question.tool.as_str() {
+        INPUT => json!({ "answers": answers(question, decision) }),
+        PERMISSIONS if allowed => {
+            let scope = if *decision == Decision::Allow { "turn" } else { "session" };
+            json!({ "permissions": question.input, "scope": scope })
+        }
+        PERMISSIONS => json!({ "permissions": {} }),
+        server if server.starts_with(MCP) && allowed => {
+            json!({ "action": "accept", "content": {} })
+        }
+        server if server.starts_with(MCP) => json!({ "action": "decline" }),
+        _ => json!({ "decision": match decision {
+            Decision::Allow => "accept",
+            Decision::AllowForSession => "acceptForSession",
+            Decision::Deny(_) | Decision::Said(_) => "decline",
+        }}),
+    };
+    json!({ "id": question.id, "result": result }).to_string()
+}
+
+/// The command as the model wrote it, or else with the shell around it.
+fn plain_command(params: &Value) -> Value {
+    let actions = params["commandActions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    match actions {
+        [one] if one["command"].is_string() => one["command"].clone(),
+        _ => params["command"].clone(),
+    }
+}
+
+/// A change, as a program that is asked about it would want it.
+fn told(file: &PatchedFile) -> Value {
+    let diff = file.change().diff.unwrap_or_default();
+    let end = (0..=MAX_DIFF.min(diff.len())).rev().find(|&end| diff.is_char_boundary(end));
+    json!({ "path": file.path, "diff": diff[..end.unwrap_or_default()] })
+}
+
+/// Whether a server only wants a yes: what more it may ask for, a client has no form to fill in.
+fn wants_no_form(params: &Value) -> bool {
+    let required = params["requestedSchema"]["required"].as_array();
+    params["url"].is_null() && required.is_none_or(Vec::is_empty)
+}
+
+/// What the model wants to know: a line a question, with what it offers.
+fn open(id: &Value, params: &Value) -> Question {
+    let questions = params["questions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let line = |question: &Value| {
+        let text = question["question"].as_str().unwrap_or_default();
+        let options = question["options"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let labels: Vec<_> = options.iter().filter_map(|option| option["label"].as_str()).collect();
+        if labels.is_empty() { cut(text) } else { format!("{} ({})", cut(text), labels.join(", ")) }
+    };
+    let lines: Vec<_> = questions.iter().map(line).collect();
+    Question {
+        id: id.clone(),
+        kind: Kind::Open,
+        tool: INPUT.to_owned(),
+        input: json!({ "questions": questions }),
+        description: Some(lines.join("\n")),
+        directory: None,
+        for_session: false,
+    }
+}
+
+/// The client's words to each question, or to each its own from data that names it.
+fn answers(question: &Question, decision: &Decision) -> Map<String, Value> {
+    let Decision::Said(message) = decision else { return Map::new() };
+    let (data, text) = (message.data().unwrap_or_default(), message.text());
+    let questions = question.input["questions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let ids = questions.iter().filter_map(|question| question["id"].as_str());
+    let answer = |id: &str| {
+        let words = data[id].as_str().unwrap_or(&text);
+        (id.to_owned(), json!({ "answers": [words] }))
+    };
+    ids.map(answer).collect()
+}

@@ -1,0 +1,356 @@
+//! The course of a run: a state machine that turns lines into actions and touches nothing.
+//!
+//! ```text
+//! initialize, account/read, thread/start or thread/resume     all at once; answered in order
+//!   └► turn/start ─► item/* ─► turn/completed                 success only by a turn that says `completed`
+//!                     └ requests of Codex, which wait for an answer
+//! ```
+//! Lines and members that this version does not know are ignored: the dialect grows with every release of the CLI.
+
+use std::collections::BTreeMap;
+
+use a2a_hub_sdk::cli::{self, Action, Decision, End, Job, Permissions, Question, Session, cut};
+use a2a_hub_sdk::{Exit, cli::describe_exit};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::approval::{self, Answer};
+use crate::end::{Fault, is_lost_thread};
+use crate::item::{Item, PatchedFile};
+
+/// Our requests, by the number that Codex answers with.
+const INITIALIZE: u64 = 1;
+const ACCOUNT: u64 = 2;
+const THREAD: u64 = 3;
+const TURN: u64 = 4;
+
+/// A first refusal may be of a token that has just expired, which Codex renews. The second is final: more tries end alike.
+const REFUSALS: u32 = 2;
+
+/// The state of one run.
+#[derive(Debug)]
+pub struct Driver {
+    job: Job,
+    effort: Option<String>,
+    session: Session,
+    /// The thread of this run, kept in the session once there is something in it to resume.
+    thread: String,
+    model: Option<String>,
+    /// What the thread used up so far, as Codex last told it.
+    totals: BTreeMap<String, f64>,
+    /// The last message, as Codex told it whole.
+    text: String,
+    /// What the changes under way would do, by their item's id.
+    patches: BTreeMap<String, Vec<PatchedFile>>,
+    refusals: u32,
+    /// Output that is no JSON: complaints from before the dialect begins.
+    noise: String,
+}
+
+/// A line: an answer to us, a notice, or a request, which has both a method and an id.
+#[derive(Deserialize)]
+struct Line {
+    id: Option<Value>,
+    method: Option<String>,
+    #[serde(default)]
+    params: Value,
+    result: Option<Value>,
+    error: Option<Value>,
+}
+
+impl Driver {
+    /// The driver of a run for that job, with the operator's word for how hard the model is to think.
+    pub fn new(job: &Job, effort: Option<String>) -> Self {
+        Self {
+            session: job.session.clone().unwrap_or_default(),
+            job: job.clone(),
+            effort,
+            thread: String::new(),
+            model: None,
+            totals: BTreeMap::new(),
+            text: String::new(),
+            patches: BTreeMap::new(),
+            refusals: 0,
+            noise: String::new(),
+        }
+    }
+
+    fn answered(&mut self, id: u64, result: Option<&Value>, error: Option<&Value>) -> Vec<Action> {
+        match (id, result, error) {
+            (ACCOUNT, Some(account), _) => logged_in(account),
+            (THREAD, Some(opened), _) => self.opened(opened),
+            (THREAD, None, Some(error)) if !self.session.id.is_empty() && is_lost_thread(error) => {
+                vec![Action::End(End::SessionLost)]
+            }
+            (INITIALIZE | THREAD | TURN, None, Some(error)) => {
+                let text = error["message"].as_str().unwrap_or("no word on why");
+                vec![Action::End(End::failed("agent_error", text))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn opened(&mut self, opened: &Value) -> Vec<Action> {
+        let Some(thread) = opened["thread"]["id"].as_str() else {
+            let text = "codex opened a thread and does not tell which";
+            return vec![Action::End(End::failed("broken_stream", text))];
+        };
+        thread.clone_into(&mut self.thread);
+        self.model = opened["model"].as_str().map(ToOwned::to_owned);
+        let images = self.job.images.iter();
+        let images = images.map(|image| json!({ "type": "localImage", "path": image.path }));
+        let text = json!({ "type": "text", "text": self.job.prompt });
+        let mut params = json!({
+            "threadId": self.thread,
+            "input": images.chain([text]).collect::<Vec<_>>(),
+            "approvalPolicy": self.policy(),
+            "sandboxPolicy": self.sandbox(),
+        });
+        if let Some(effort) = &self.effort {
+            params["effort"] = effort.as_str().into();
+        }
+        vec![request(TURN, "turn/start", &params)]
+    }
+
+    /// When Codex asks: where its sandbox would refuse, unless nobody would say yes, or there is no sandbox.
+    fn policy(&self) -> &'static str {
+        match self.job.permissions {
+            Permissions::Ask | Permissions::Edit => "on-request",
+            Permissions::ReadOnly | Permissions::Full => "never",
+        }
+    }
+
+    /// What Codex may do without asking. Leave to edit ends at the directory: places for temporary files are others' too.
+    fn sandbox(&self) -> Value {
+        match self.job.permissions {
+            Permissions::Ask | Permissions::ReadOnly => json!({ "type": "readOnly" }),
+            Permissions::Edit => json!({
+                "type": "workspaceWrite",
+                "excludeSlashTmp": true,
+                "excludeTmpdirEnvVar": true,
+            }),
+            Permissions::Full => json!({ "type": "dangerFullAccess" }),
+        }
+    }
+
+    fn notice(&mut self, method: &str, params: &Value) -> Vec<Action> {
+        // Agents that Codex calls have threads of their own.
+        if params["threadId"].as_str().is_none_or(|thread| thread != self.thread) {
+            return Vec::new();
+        }
+        match method {
+            "item/agentMessage/delta" => {
+                let delta = params["delta"].as_str().unwrap_or_default();
+                vec![Action::Delta(delta.to_owned())]
+            }
+            "item/started" => self.started(&params["item"]),
+            "item/completed" => self.completed(&params["item"]),
+            "thread/tokenUsage/updated" => {
+                self.count(&params["tokenUsage"]["total"]);
+                Vec::new()
+            }
+            "error" => self.trouble(params),
+            "turn/completed" => self.turn_over(&params["turn"]),
+            _ => Vec::new(),
+        }
+    }
+
+    fn started(&mut self, item: &Value) -> Vec<Action> {
+        let Ok(item) = Item::deserialize(item) else { return Vec::new() };
+        // Text that something follows is no answer; it is said, for the next message replaces it.
+        let mut actions = Vec::new();
+        let told = item.told();
+        if (told.is_some() || matches!(item, Item::AgentMessage { .. })) && !self.text.is_empty() {
+            actions.push(Action::Say(std::mem::take(&mut self.text)));
+        }
+        actions.extend(told.map(Action::Say));
+        if matches!(item, Item::AgentMessage { .. }) {
+            actions.push(Action::Restart);
+        }
+        if let Item::FileChange { id, changes, .. } = item {
+            self.patches.insert(id, changes);
+        }
+        actions
+    }
+
+    fn completed(&mut self, item: &Value) -> Vec<Action> {
+        let mut actions = self.keep_thread();
+        match Item::deserialize(item) {
+            Ok(Item::AgentMessage { text }) => self.text = text,
+            Ok(Item::FileChange { id, changes, status }) => {
+                self.patches.remove(&id);
+                if status == "completed" {
+                    actions.extend(changes.iter().map(|file| Action::Changed(file.change())));
+                }
+            }
+            Ok(_) | Err(_) => {}
+        }
+        actions
+    }
+
+    /// From the first item on, which is the prompt, there is something to resume.
+    fn keep_thread(&mut self) -> Vec<Action> {
+        if self.session.id == self.thread {
+            return Vec::new();
+        }
+        self.session = Session::new(&self.thread);
+        vec![Action::Remember(self.session.clone())]
+    }
+
+    fn count(&mut self, total: &Value) {
+        for (theirs, ours) in [
+            ("inputTokens", "input_tokens"),
+            ("cachedInputTokens", "cached_input_tokens"),
+            ("outputTokens", "output_tokens"),
+            ("reasoningOutputTokens", "reasoning_output_tokens"),
+        ] {
+            if let Some(tokens) = total[theirs].as_f64() {
+                self.totals.insert(ours.to_owned(), tokens);
+            }
+        }
+    }
+
+    /// Something went wrong that Codex tries again. What it does not is told by the turn's end.
+    fn trouble(&mut self, params: &Value) -> Vec<Action> {
+        let Ok(fault) = Fault::deserialize(&params["error"]) else { return Vec::new() };
+        if params["willRetry"] != true {
+            return Vec::new();
+        }
+        if matches!(fault.status(), Some(401 | 403)) {
+            self.refusals += 1;
+            if self.refusals == REFUSALS {
+                return vec![Action::End(End::LoginNeeded(fault.words()))];
+            }
+        }
+        vec![Action::Say(cut(&format!("retrying: {}", fault.words())))]
+    }
+
+    fn turn_over(&mut self, turn: &Value) -> Vec<Action> {
+        let metadata = self.metadata();
+        let mut actions = vec![];
+        if !self.session.id.is_empty() {
+            actions.push(Action::Remember(self.session.clone()));
+        }
+        let failed = |reason, text: &str| {
+            let (text, metadata) = (text.to_owned(), metadata.clone());
+            End::Failed { reason, text, metadata }
+        };
+        let end = match turn["status"].as_str() {
+            Some("completed") => {
+                End::Completed { text: std::mem::take(&mut self.text), metadata: metadata.clone() }
+            }
+            Some("failed") => match Fault::deserialize(&turn["error"]) {
+                Ok(fault) => fault.end(&metadata),
+                Err(_) => failed("agent_error", "codex failed without a word on why"),
+            },
+            Some("interrupted") => failed("interrupted", "codex was interrupted"),
+            _ => failed("broken_stream", "codex ended its turn in a way that is not understood"),
+        };
+        actions.push(Action::End(end));
+        actions
+    }
+
+    /// Model and usage of this run. Codex tells what the thread used up, over all runs.
+    fn metadata(&mut self) -> Map<String, Value> {
+        let mut usage = Map::new();
+        for (counter, total) in std::mem::take(&mut self.totals) {
+            // Tokens are whole, and far fewer than a float can count.
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as said")]
+            let tokens = self.session.grown(&counter, total) as u64;
+            usage.insert(counter, tokens.into());
+        }
+        let mut metadata = Map::new();
+        if let Some(model) = &self.model {
+            metadata.insert("model".into(), model.as_str().into());
+        }
+        if !usage.is_empty() {
+            metadata.insert("usage".into(), usage.into());
+        }
+        metadata
+    }
+}
+
+impl cli::Driver for Driver {
+    fn begin(&mut self) -> Vec<Action> {
+        let client =
+            json!({ "name": "a2a-hub", "title": "A2A hub", "version": env!("CARGO_PKG_VERSION") });
+        // A thread that starts with a sandbox for writing makes its directory a trusted one for ever, and runs what hooks
+        // and servers are configured there. The turn gets a wider one, which does not.
+        let mut params = json!({
+            "sandbox": "read-only",
+            "approvalPolicy": self.policy(),
+            "approvalsReviewer": "user",
+        });
+        if let Some(directory) = &self.job.directory {
+            params["cwd"] = directory.as_str().into();
+        }
+        if let Some(model) = &self.job.model {
+            params["model"] = model.as_str().into();
+        }
+        let method = if self.session.id.is_empty() { "thread/start" } else { "thread/resume" };
+        if !self.session.id.is_empty() {
+            params["threadId"] = self.session.id.as_str().into();
+            params["excludeTurns"] = true.into();
+        }
+        vec![
+            request(INITIALIZE, "initialize", &json!({ "clientInfo": client })),
+            Action::Send(json!({ "method": "initialized" }).to_string()),
+            request(ACCOUNT, "account/read", &json!({})),
+            request(THREAD, method, &params),
+        ]
+    }
+
+    fn line(&mut self, line: &str) -> Vec<Action> {
+        match serde_json::from_str(line) {
+            Ok(Line { id: Some(id), method: Some(method), params, .. }) => {
+                match approval::question(&id, &method, &params, &self.patches) {
+                    Answer::Ask(question) => vec![Action::Ask(Box::new(question))],
+                    Answer::Tell(response) => vec![Action::Send(response)],
+                }
+            }
+            Ok(Line { id: None, method: Some(method), params, .. }) => {
+                self.notice(&method, &params)
+            }
+            Ok(Line { id: Some(id), method: None, result, error, .. }) => {
+                self.answered(id.as_u64().unwrap_or_default(), result.as_ref(), error.as_ref())
+            }
+            Ok(Line { id: None, method: None, .. }) => Vec::new(),
+            // Codex waits for the next prompt now, and would wait for ever.
+            Err(error) if line.contains(r#""turn/completed""#) => {
+                let text = format!("the end of codex' turn is not understood: {error}");
+                vec![Action::End(End::failed("broken_stream", text))]
+            }
+            Err(_) => {
+                if !line.trim_start().starts_with('{') {
+                    self.noise = cut(line);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
+        vec![Action::Send(approval::response(question, decision))]
+    }
+
+    fn ended(&self, exit: &Exit) -> End {
+        let words = exit.stderr.lines().rfind(|line| !line.trim().is_empty());
+        let words = words.unwrap_or(&self.noise);
+        let how = describe_exit(exit);
+        let text = format!("codex ended ({how}) before it was done: {words}");
+        let reason = if self.thread.is_empty() { "agent_error" } else { "broken_stream" };
+        End::failed(reason, text.trim_end_matches([':', ' ']))
+    }
+}
+
+fn request(id: u64, method: &str, params: &Value) -> Action {
+    Action::Send(json!({ "id": id, "method": method, "params": params }).to_string())
+}
+
+/// Known before the first try: without an account the provider would refuse, after many a retry.
+fn logged_in(account: &Value) -> Vec<Action> {
+    if account["requiresOpenaiAuth"] == true && account["account"].is_null() {
+        return vec![Action::End(End::LoginNeeded("Codex is not logged in.".into()))];
+    }
+    Vec::new()
+}

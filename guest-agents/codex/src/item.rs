@@ -1,0 +1,125 @@
+//! What Codex says it does: messages, commands, changes, calls.
+
+use a2a_hub_sdk::cli::{FileChange, cut, running};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A thing that Codex does in a turn. Told as it starts, and again as it is over.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(crate) enum Item {
+    AgentMessage {
+        text: String,
+    },
+    CommandExecution {
+        command: String,
+        #[serde(default)]
+        command_actions: Vec<CommandAction>,
+    },
+    FileChange {
+        id: String,
+        changes: Vec<PatchedFile>,
+        #[serde(default)]
+        status: String,
+    },
+    McpToolCall {
+        server: String,
+        tool: String,
+        #[serde(default)]
+        arguments: Value,
+    },
+    WebSearch {
+        query: String,
+    },
+    ImageView {
+        path: String,
+    },
+    CollabAgentToolCall {
+        tool: String,
+        prompt: Option<String>,
+    },
+    ContextCompaction,
+    #[serde(other)]
+    Unknown,
+}
+
+/// A command as the model wrote it, without the shell around it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct CommandAction {
+    command: String,
+}
+
+/// What a patch does to a file.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct PatchedFile {
+    pub(crate) path: String,
+    pub(crate) kind: PatchKind,
+    /// The whole text of a file that comes or goes; hunks of one that stays.
+    pub(crate) diff: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(crate) enum PatchKind {
+    Add,
+    Delete,
+    Update { move_path: Option<String> },
+}
+
+impl Item {
+    /// A status for people, as it starts.
+    pub(crate) fn told(&self) -> Option<String> {
+        match self {
+            Self::CommandExecution { command, command_actions } => {
+                let plain: Vec<&str> = command_actions.iter().map(|a| a.command.as_str()).collect();
+                let command = if plain.is_empty() { command.clone() } else { plain.join(" && ") };
+                Some(running("shell", &json!({ "command": command })))
+            }
+            Self::FileChange { changes, .. } => {
+                Some(cut(&format!("running apply_patch: {}", files(changes))))
+            }
+            Self::McpToolCall { server, tool, arguments } => {
+                Some(running(&format!("{server}.{tool}"), arguments))
+            }
+            Self::WebSearch { query } => Some(running("web_search", &json!({ "query": query }))),
+            Self::ImageView { path } => Some(running("view_image", &json!({ "path": path }))),
+            Self::CollabAgentToolCall { tool, prompt } => {
+                Some(running(tool, &json!({ "description": prompt })))
+            }
+            Self::ContextCompaction => Some("summing up the conversation so far".into()),
+            Self::AgentMessage { .. } | Self::Unknown => None,
+        }
+    }
+}
+
+/// "add a.txt, update b.txt".
+pub(crate) fn files(changes: &[PatchedFile]) -> String {
+    let words: Vec<_> = changes.iter().map(PatchedFile::words).collect();
+    words.join(", ")
+}
+
+impl PatchedFile {
+    fn words(&self) -> String {
+        match &self.kind {
+            PatchKind::Add => format!("add {}", self.path),
+            PatchKind::Delete => format!("delete {}", self.path),
+            PatchKind::Update { move_path: None } => format!("update {}", self.path),
+            PatchKind::Update { move_path: Some(to) } => format!("move {} to {to}", self.path),
+        }
+    }
+
+    /// The change to the file, with its difference in unified form.
+    pub(crate) fn change(&self) -> FileChange {
+        match &self.kind {
+            PatchKind::Add => FileChange::between(&self.path, None, &self.diff),
+            PatchKind::Delete => FileChange::removal(&self.path, &self.diff),
+            PatchKind::Update { move_path } => {
+                let path = move_path.clone().unwrap_or_else(|| self.path.clone());
+                // Behind the hunks of a file that moves stands where to.
+                let hunks = self.diff.split("\n\nMoved to: ").next().unwrap_or_default();
+                let diff = format!("--- {}\n+++ {path}\n{}\n", self.path, hunks.trim_end());
+                FileChange { path, diff: Some(diff) }
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! How the CLI is started: safely, with the prompt on standard input, and how to see that it would work.
+
+use std::time::Duration;
+
+use a2a_hub_sdk::cli::{Check, Cli, Job, program_version};
+use a2a_hub_sdk::{Command, Context, Failure};
+use serde_json::Value;
+
+use crate::Codex;
+use crate::driver::Driver;
+
+/// Settings of a run. As `-c`, which a later version that does not know one of them ignores with a warning.
+const CONFIG: [&str; 5] = [
+    "analytics.enabled=false",
+    "check_for_update_on_startup=false",
+    // The catalogue of plugins is fetched from the network with every start.
+    "features.plugins=false",
+    // Without a network Codex would wait for one without end.
+    "features.unbounded_connection_retries=false",
+    // What the model runs sees no keys.
+    "shell_environment_policy.inherit=\"core\"",
+];
+
+impl Cli for Codex {
+    type Driver = Driver;
+
+    const NAME: &'static str = "Codex";
+    const TESTED: &'static str = "0.169.0";
+    const INSTALL: &'static str = "npm install -g @openai/codex";
+    const LOGIN: &'static str = "codex login";
+    /// `codex doctor` also knocks at the provider's door.
+    const CHECK_EVERY: Duration = Duration::from_secs(10 * 60);
+
+    fn start(ctx: &Context, job: &Job) -> Result<(Command, Driver), Failure> {
+        let config = CONFIG.into_iter().flat_map(|setting| ["-c", setting]);
+        let command = Command::new("codex").arg("app-server").args(config).env("NO_COLOR", "1");
+        Ok((command, Driver::new(job, ctx.setting("effort"))))
+    }
+
+    fn check(ctx: &Context) -> Result<Check, Failure> {
+        let version = program_version(ctx, Command::new("codex").arg("--version"))?;
+        let mut report = String::new();
+        // It ends with 1 for many a reason that is none of ours, such as a provider that cannot be reached just now.
+        ctx.run_lines(Command::new("codex").args(["doctor", "--json"]), |line| {
+            report.push_str(line);
+            Ok(())
+        })?;
+        Ok(Check { version, login_missing: login_missing(&report) })
+    }
+}
+
+/// Why a run would not be let in, by the report of `codex doctor --json`.
+fn login_missing(report: &str) -> Option<String> {
+    let report: Value = match serde_json::from_str(report) {
+        Ok(report) => report,
+        Err(error) => return Some(format!("codex does not tell whether it is logged in: {error}")),
+    };
+    let check = &report["checks"]["auth.credentials"];
+    if check["status"] == "fail" {
+        let why = check["summary"].as_str().unwrap_or("no login");
+        return Some(format!("codex is not logged in: {why}"));
+    }
+    // `codex exec` takes a key from there; `codex app-server` does not. A provider of the user's own may.
+    let details = &check["details"];
+    let variables = details["auth env vars present"].as_str()?;
+    if details["model provider requires OpenAI auth"] == "false" {
+        return None;
+    }
+    Some(format!(
+        "codex is not logged in: a key in {variables} counts once it was stored with `codex login --with-api-key`"
+    ))
+}

@@ -1,0 +1,228 @@
+//! The whole adapter against a scripted CLI: what it starts, says, asks and remembers.
+
+use a2a_hub_sdk::testing::{Program, ScriptedHost, task};
+use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, TaskState};
+use codex::Codex;
+use serde_json::{Value, json};
+
+const HELLO: &str = include_str!("transcripts/hello.jsonl");
+const THREAD: &str = "00000000-0000-4000-8000-000000000001";
+
+/// A Codex that has heard the four lines with which a run begins.
+fn codex(host: &ScriptedHost) -> Program {
+    host.program("codex").reads().reads().reads().reads()
+}
+
+/// Splits a transcript behind the line in which Codex asks.
+fn at_the_question(transcript: &str) -> (String, String) {
+    let lines: Vec<String> = transcript.lines().map(|line| format!("{line}\n")).collect();
+    let asks = |line: &String| line.contains("/request");
+    let after = lines.iter().position(asks).expect("a transcript with a question") + 1;
+    (lines[..after].concat(), lines[after..].concat())
+}
+
+/// What Codex was told on a line of its standard input.
+fn told(program: &Program, line: usize) -> Value {
+    let stdin = program.stdin();
+    let line = stdin.lines().nth(line).expect("Codex was told something");
+    serde_json::from_str(line).expect("Codex is told JSON")
+}
+
+fn input(program: &Program) -> Value {
+    told(program, 4)["params"]["input"].take()
+}
+
+fn reason(outcome: &Outcome) -> Value {
+    let Outcome::Status(status) = outcome else { panic!("no status: {outcome:?}") };
+    let metadata = status.metadata.as_deref().expect("a failure has metadata");
+    let mut metadata: Value = serde_json::from_str(metadata).expect("metadata is JSON");
+    metadata["reason"].take()
+}
+
+#[test]
+fn the_answer_is_artifact_and_status() {
+    let host = ScriptedHost::new();
+    let program = codex(&host).stdout(HELLO);
+    let outcome = host.run::<Codex>("-x @/etc/passwd /status $skill").unwrap();
+    assert_eq!(outcome.state(), Some(TaskState::Completed));
+    assert_eq!(outcome.text(), "ECHO: hello there");
+    assert_eq!(host.artifact("answer").unwrap(), "ECHO: hello there");
+    let text = json!([{ "type": "text", "text": "-x @/etc/passwd /status $skill" }]);
+    assert_eq!(input(&program), text);
+    assert!(program.stdin_closed());
+    let args = host.spawned().remove(0).args;
+    assert!(!args.iter().any(|arg| arg.contains("status")), "the prompt is no argument: {args:?}");
+}
+
+#[test]
+fn the_next_task_of_a_context_resumes_its_thread() {
+    let host = ScriptedHost::new();
+    codex(&host).stdout(HELLO);
+    host.run::<Codex>("hello there").unwrap();
+    let program = codex(&host).stdout(include_str!("transcripts/resumed.jsonl"));
+    let mut again = task("again");
+    again.history = vec![Message::from("not told twice")];
+    let outcome = Codex::run(&host.context(), &again).unwrap();
+    assert_eq!(outcome.text(), "ECHO: again");
+    assert_eq!(told(&program, 3)["params"]["threadId"], THREAD);
+    assert_eq!(input(&program)[0]["text"], "again");
+}
+
+#[test]
+fn a_lost_thread_begins_anew_with_the_history() {
+    let host = ScriptedHost::new();
+    let ctx = host.context();
+    ctx.remember("session/context-1", &json!({ "id": "gone" })).unwrap();
+    codex(&host).stdout(include_str!("transcripts/lost.jsonl"));
+    let program = codex(&host).stdout(HELLO);
+    let mut task = task("and now?");
+    task.history =
+        vec![Message::user(vec![Part::text("my name is Ada")]), Message::from("hello Ada")];
+    assert_eq!(Codex::run(&ctx, &task).unwrap().state(), Some(TaskState::Completed));
+    let prompt = input(&program)[0]["text"].take();
+    assert!(prompt.as_str().unwrap().contains("user: my name is Ada\nyou: hello Ada"), "{prompt}");
+    assert!(host.said()[0].contains("beginning anew"));
+    let kept: Value = ctx.recall("session/context-1").unwrap().unwrap();
+    assert_eq!(kept["id"], THREAD);
+}
+
+#[test]
+fn the_client_decides_about_a_command() {
+    for (answer, decision) in [("yes", "accept"), ("no", "decline"), ("yes, but", "decline")] {
+        let host = ScriptedHost::new();
+        let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
+        let program = codex(&host).stdout(&before).reads().reads().stdout(&after);
+        host.answer(answer);
+        host.run::<Codex>("make it").unwrap();
+        assert_eq!(told(&program, 5)["result"]["decision"], decision, "{answer}");
+        assert_eq!(host.asked()[0].0, Need::Input);
+    }
+}
+
+#[test]
+fn the_operator_decides_before_the_client() {
+    for (permissions, answer) in [("full", "accept"), ("read-only", "decline")] {
+        let host = ScriptedHost::new();
+        host.setting("permissions", permissions);
+        let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
+        let program = codex(&host).stdout(&before).reads().reads().stdout(&after);
+        host.run::<Codex>("make it").unwrap();
+        assert_eq!(told(&program, 5)["result"]["decision"], answer);
+        assert!(host.asked().is_empty());
+    }
+}
+
+#[test]
+fn a_changed_file_is_an_artifact() {
+    let host = ScriptedHost::new();
+    codex(&host).stdout(include_str!("transcripts/patches.jsonl"));
+    host.run::<Codex>("change it").unwrap();
+    let told = host.artifact("change:/workspace/a.txt").unwrap();
+    assert!(told.ends_with("-two\n+three\n"), "{told}");
+}
+
+#[test]
+fn a_picture_goes_along() {
+    let host = ScriptedHost::new();
+    let program = codex(&host).stdout(HELLO);
+    let mut task = task("look");
+    task.message.parts.push(Part {
+        filename: Some("x.png".into()),
+        media_type: Some("image/png".into()),
+        ..Part::new(a2a_hub_sdk::PartContent::Raw(vec![0x89, 0xff]))
+    });
+    Codex::run(&host.context(), &task).unwrap();
+    let input = input(&program);
+    assert_eq!(input[0], json!({ "type": "localImage", "path": host.files()[0].0 }));
+    assert!(input[1]["text"].as_str().unwrap().starts_with("look"));
+}
+
+#[test]
+fn after_the_login_it_runs_again() {
+    let host = ScriptedHost::new();
+    codex(&host).stdout(include_str!("transcripts/not_logged_in.jsonl"));
+    codex(&host).stdout(HELLO);
+    host.answer("done");
+    assert_eq!(host.run::<Codex>("hello").unwrap().text(), "ECHO: hello there");
+    let (need, question) = host.asked().remove(0);
+    assert_eq!(need, Need::Auth);
+    assert!(question.text().contains("`codex login`"));
+}
+
+#[test]
+fn failures_are_told_with_their_reason() {
+    let host = ScriptedHost::new();
+    codex(&host).stdout(include_str!("transcripts/rate_limited.jsonl"));
+    let outcome = host.run::<Codex>("hello").unwrap();
+    assert_eq!(
+        (outcome.state(), reason(&outcome)),
+        (Some(TaskState::Failed), json!("rate_limited"))
+    );
+    assert_eq!(host.said().len(), 5);
+
+    host.program("codex").stderr("Error: config.toml:1:1: unknown\n").exit(1);
+    let outcome = host.run::<Codex>("hello").unwrap();
+    assert_eq!(reason(&outcome), "agent_error");
+    assert!(outcome.text().ends_with("config.toml:1:1: unknown"));
+
+    host.program("codex").refused(Failure::Unavailable("`codex` is not installed".into()));
+    let outcome = host.run::<Codex>("hello").unwrap();
+    assert_eq!(reason(&outcome), "not_installed");
+    assert!(outcome.text().contains("npm install -g @openai/codex"));
+}
+
+#[test]
+fn cancelling_ends_it() {
+    let host = ScriptedHost::new();
+    codex(&host).stdout(HELLO);
+    host.cancel_after(1);
+    assert_eq!(host.run::<Codex>("hello"), Err(Failure::Cancelled));
+}
+
+#[test]
+fn health_names_what_is_missing_and_what_mends_it() {
+    let doctor = |credentials: Value| {
+        let host = ScriptedHost::new();
+        host.program("codex").args(&["--version"]).stdout("codex-cli 0.169.0\n");
+        let report = json!({ "checks": { "auth.credentials": credentials } });
+        let report = serde_json::to_string_pretty(&report).unwrap();
+        host.program("codex").args(&["doctor", "--json"]).stdout(report).exit(1);
+        host.health::<Codex>()
+    };
+    let health = doctor(json!({ "status": "ok", "details": { "stored auth mode": "chatgpt" } }));
+    assert_eq!(
+        (health.status, health.version.as_deref()),
+        (HealthStatus::Healthy, Some("0.169.0"))
+    );
+    for credentials in [
+        json!({ "status": "fail", "summary": "no Codex credentials were found" }),
+        json!({ "status": "ok", "details": { "auth env vars present": "OPENAI_API_KEY" } }),
+    ] {
+        let health = doctor(credentials);
+        assert_eq!(
+            (health.status, health.fix.as_deref()),
+            (HealthStatus::Degraded, Some("codex login"))
+        );
+    }
+
+    let host = ScriptedHost::new();
+    host.program("codex").refused(Failure::Unavailable("`codex` is not installed".into()));
+    let health = host.health::<Codex>();
+    assert_eq!(health.status, HealthStatus::Unhealthy);
+    assert_eq!(health.fix.as_deref(), Some("npm install -g @openai/codex"));
+}
+
+#[test]
+fn what_it_starts_is_in_the_manifest() {
+    let host = ScriptedHost::new();
+    codex(&host).stdout(HELLO);
+    host.run::<Codex>("hello").unwrap();
+    let command = host.spawned().remove(0);
+    let form: Vec<String> = command.args.iter().map(|arg| format!("{arg:?}")).collect();
+    let manifest = include_str!("../manifest.toml");
+    let on_one_line = manifest.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(on_one_line.contains(&form.join(", ")), "{form:?}");
+    for (name, _) in &command.env {
+        assert!(manifest.contains(&format!("\"{name}\"")), "{name}");
+    }
+}

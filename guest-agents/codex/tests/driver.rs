@@ -1,0 +1,420 @@
+//! The driver on recorded runs of the CLI (0.169.0, against a model that echoes).
+
+use a2a_hub_sdk::cli::{Action, Decision, Driver as _, End, FileChange, Job, Question, Session};
+use a2a_hub_sdk::cli::{Kind, Permissions};
+use a2a_hub_sdk::{Exit, ExitStatus};
+use codex::driver::Driver;
+use serde_json::{Value, json};
+
+const THREAD: &str = "00000000-0000-4000-8000-000000000001";
+
+fn job() -> Job {
+    Job { prompt: "hello there".into(), directory: Some("/workspace".into()), ..Job::default() }
+}
+
+fn actions_of(job: &Job, transcript: &str) -> Vec<Action> {
+    let mut driver = Driver::new(job, None);
+    transcript.lines().flat_map(|line| driver.line(line)).collect()
+}
+
+fn actions(transcript: &str) -> Vec<Action> {
+    actions_of(&job(), transcript)
+}
+
+/// Those actions that `pick` knows.
+fn picked<'a, T>(actions: &'a [Action], pick: impl Fn(&'a Action) -> Option<T>) -> Vec<T> {
+    actions.iter().filter_map(pick).collect()
+}
+
+fn said(actions: &[Action]) -> Vec<&str> {
+    picked(
+        actions,
+        |action| if let Action::Say(text) = action { Some(text.as_str()) } else { None },
+    )
+}
+
+/// What Codex is told, as JSON.
+fn sent(actions: &[Action]) -> Vec<Value> {
+    let json = |line: &String| serde_json::from_str(line).expect("Codex is told JSON");
+    picked(actions, |action| if let Action::Send(line) = action { Some(json(line)) } else { None })
+}
+
+fn changes(actions: &[Action]) -> Vec<&FileChange> {
+    picked(actions, |action| if let Action::Changed(change) = action { Some(change) } else { None })
+}
+
+fn question(actions: &[Action]) -> &Question {
+    let asked =
+        picked(actions, |action| if let Action::Ask(asked) = action { Some(asked) } else { None });
+    asked.first().expect("a question")
+}
+
+/// The text a listener has at the end.
+fn streamed(actions: &[Action]) -> String {
+    let mut text = String::new();
+    for action in actions {
+        if let Action::Delta(delta) = action {
+            text.push_str(delta);
+        } else if *action == Action::Restart {
+            text.clear();
+        }
+    }
+    text
+}
+
+fn end(actions: &[Action]) -> &End {
+    let Some(Action::End(end)) = actions.last() else { panic!("no end: {actions:?}") };
+    end
+}
+
+fn failure(transcript: &str) -> (&'static str, String) {
+    let actions = actions(transcript);
+    let End::Failed { reason, text, .. } = end(&actions) else { panic!("no failure: {actions:?}") };
+    (reason, text.clone())
+}
+
+fn metadata(actions: &[Action]) -> Value {
+    let End::Completed { metadata, .. } = end(actions) else { panic!("no answer: {actions:?}") };
+    metadata.clone().into()
+}
+
+/// Everything Codex is told before it asks anything.
+fn told(job: &Job) -> Vec<Value> {
+    let mut driver = Driver::new(job, Some("low".into()));
+    let mut actions = driver.begin();
+    let hello = include_str!("transcripts/hello.jsonl");
+    actions.extend(hello.lines().flat_map(|line| driver.line(line)));
+    sent(&actions)
+}
+
+#[test]
+fn a_run_begins_in_order() {
+    let told = told(&job());
+    let methods: Vec<_> = told.iter().map(|line| line["method"].as_str().unwrap()).collect();
+    assert_eq!(
+        methods,
+        ["initialize", "initialized", "account/read", "thread/start", "turn/start"]
+    );
+    assert_eq!(
+        told[3]["params"],
+        json!({
+            "cwd": "/workspace",
+            "sandbox": "read-only",
+            "approvalPolicy": "on-request",
+            "approvalsReviewer": "user",
+        })
+    );
+    assert_eq!(
+        told[4]["params"],
+        json!({
+            "threadId": THREAD,
+            "input": [{ "type": "text", "text": "hello there" }],
+            "approvalPolicy": "on-request",
+            "sandboxPolicy": { "type": "readOnly" },
+            "effort": "low",
+        })
+    );
+}
+
+#[test]
+fn permissions_are_the_turns_sandbox_and_never_the_threads() {
+    for (permissions, policy, sandbox) in [
+        (Permissions::Ask, "on-request", "readOnly"),
+        (Permissions::ReadOnly, "never", "readOnly"),
+        (Permissions::Edit, "on-request", "workspaceWrite"),
+        (Permissions::Full, "never", "dangerFullAccess"),
+    ] {
+        let told = told(&Job { permissions, ..job() });
+        assert_eq!(told[3]["params"]["sandbox"], "read-only", "{permissions:?}");
+        assert_eq!(told[4]["params"]["approvalPolicy"], policy, "{permissions:?}");
+        assert_eq!(told[4]["params"]["sandboxPolicy"]["type"], sandbox, "{permissions:?}");
+    }
+}
+
+#[test]
+fn an_answer_is_streamed_and_then_told_whole() {
+    let actions = actions(include_str!("transcripts/hello.jsonl"));
+    let kept = Session::new(THREAD);
+    assert!(matches!(actions[0], Action::Send(_)));
+    assert_eq!(actions[1], Action::Remember(kept));
+    assert_eq!(actions[2], Action::Restart);
+    assert_eq!(actions[3..6], ["ECHO: ", "hello ", "there"].map(|text| Action::Delta(text.into())));
+    assert!(matches!(end(&actions), End::Completed { text, .. } if text == "ECHO: hello there"));
+    assert_eq!(actions.len(), 8);
+    assert_eq!(
+        metadata(&actions),
+        json!({
+            "model": "mock-model",
+            "usage": {
+                "input_tokens": 10972,
+                "cached_input_tokens": 0,
+                "output_tokens": 4,
+                "reasoning_output_tokens": 0,
+            },
+        })
+    );
+}
+
+#[test]
+fn a_resumed_thread_tells_what_this_run_used() {
+    let first = actions(include_str!("transcripts/hello.jsonl"));
+    let Some(Action::Remember(session)) = first.iter().rev().nth(1) else { panic!("{first:?}") };
+    let job = Job { session: Some(session.clone()), ..job() };
+    let begun = sent(&Driver::new(&job, None).begin());
+    assert_eq!(begun[3]["method"], "thread/resume");
+    assert_eq!(begun[3]["params"]["threadId"], THREAD);
+    let actions = actions_of(&job, include_str!("transcripts/resumed.jsonl"));
+    let usage = &metadata(&actions)["usage"];
+    assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(11057), &json!(2)));
+}
+
+#[test]
+fn a_lost_thread_is_told_apart_from_other_refusals() {
+    let lost = include_str!("transcripts/lost.jsonl");
+    let resuming = Job { session: Some(Session::new("gone")), ..job() };
+    assert_eq!(*end(&actions_of(&resuming, lost)), End::SessionLost);
+    assert_eq!(failure(lost).0, "agent_error");
+}
+
+#[test]
+fn a_command_is_asked_about_and_the_decision_told() {
+    let actions = actions(include_str!("transcripts/permission.jsonl"));
+    assert_eq!(said(&actions), ["running shell: touch made.txt && echo done"]);
+    let question = question(&actions);
+    assert_eq!(
+        question.prompt("Codex").text(),
+        "Codex wants to use shell in /workspace:\ntouch made.txt && echo done\nAllow it? (yes or no)"
+    );
+    assert_eq!(question.input["reason"], "It writes a file.");
+    for (decision, word) in [
+        (Decision::Allow, "accept"),
+        (Decision::AllowForSession, "acceptForSession"),
+        (Decision::Deny("no".into()), "decline"),
+    ] {
+        let told = sent(&Driver::new(&job(), None).decided(question, &decision));
+        assert_eq!(told, [json!({ "id": 0, "result": { "decision": word } })]);
+    }
+}
+
+#[test]
+fn a_patch_is_asked_about_with_its_difference() {
+    let actions = actions(include_str!("transcripts/patch_asked.jsonl"));
+    let question = question(&actions);
+    // Under `edit` it would be one outside of the workspace, which is no edit that the operator allowed.
+    assert_eq!(question.kind, Kind::Run);
+    assert_eq!(question.description.as_deref(), Some("add /workspace/a.txt"));
+    let change = &question.input["changes"][0];
+    assert_eq!(change["path"], "/workspace/a.txt");
+    assert_eq!(
+        change["diff"],
+        "--- /dev/null\n+++ /workspace/a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
+    );
+    assert_eq!(changes(&actions).len(), 1);
+}
+
+#[test]
+fn what_was_changed_is_told_and_what_was_declined_is_not() {
+    let patched = actions(include_str!("transcripts/patches.jsonl"));
+    let told: Vec<_> = changes(&patched)
+        .iter()
+        .map(|change| (change.path.as_str(), change.diff.as_deref().unwrap()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (
+                "/workspace/a.txt",
+                "--- /workspace/a.txt\n+++ /workspace/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"
+            ),
+            (
+                "/workspace/b.txt",
+                "--- /workspace/a.txt\n+++ /workspace/b.txt\n@@ -1,2 +1,2 @@\n one\n-three\n+four\n"
+            ),
+            (
+                "/workspace/b.txt",
+                "--- /workspace/b.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-four\n"
+            ),
+        ]
+    );
+    assert_eq!(said(&patched)[0], "running apply_patch: update /workspace/a.txt");
+    let declined = actions(include_str!("transcripts/patch_declined.jsonl"));
+    assert!(changes(&declined).is_empty());
+}
+
+#[test]
+fn the_models_question_gets_the_clients_words() {
+    let actions = actions(include_str!("transcripts/question.jsonl"));
+    let question = question(&actions);
+    assert_eq!(question.prompt("Codex").text(), "Which colour? (red, blue)");
+    let green = question.decision("green".into());
+    let told = sent(&Driver::new(&job(), None).decided(question, &green));
+    let answers = json!({ "answers": { "colour": { "answers": ["green"] } } });
+    assert_eq!(told, [json!({ "id": 0, "result": answers })]);
+}
+
+#[test]
+fn other_requests_get_an_answer_too() {
+    let mut driver = Driver::new(&job(), None);
+    let told = sent(&driver.line(r#"{"id":7,"method":"item/tool/call","params":{}}"#));
+    assert_eq!((&told[0]["id"], &told[0]["error"]["code"]), (&json!(7), &json!(-32601)));
+
+    let form = json!({ "id": 8, "method": "mcpServer/elicitation/request", "params": {
+        "serverName": "deploy", "message": "Who are you?",
+        "requestedSchema": { "required": ["name"] },
+    }});
+    assert_eq!(sent(&driver.line(&form.to_string()))[0]["result"]["action"], "decline");
+    let plain = json!({ "id": 9, "method": "mcpServer/elicitation/request", "params": {
+        "serverName": "deploy", "message": "Deploy now?", "requestedSchema": { "properties": {} },
+    }});
+    let asked = driver.line(&plain.to_string());
+    let told = sent(&driver.decided(question(&asked), &Decision::Allow));
+    assert_eq!(told[0]["result"]["action"], "accept");
+
+    let wanted = json!({ "network": { "enabled": true } });
+    let more = json!({ "id": 10, "method": "item/permissions/requestApproval", "params": {
+        "cwd": "/workspace", "permissions": wanted, "reason": "to fetch",
+    }});
+    let asked = driver.line(&more.to_string());
+    for (decision, result) in [
+        (Decision::Allow, json!({ "permissions": wanted, "scope": "turn" })),
+        (Decision::Deny("no".into()), json!({ "permissions": {} })),
+    ] {
+        let told = sent(&driver.decided(question(&asked), &decision));
+        assert_eq!(told[0]["result"], result);
+    }
+}
+
+#[test]
+fn a_missing_login_is_seen_before_the_first_try() {
+    let actions = actions(include_str!("transcripts/not_logged_in.jsonl"));
+    assert!(matches!(actions[0], Action::End(End::LoginNeeded(_))), "{actions:?}");
+}
+
+#[test]
+fn a_login_that_is_refused_twice_is_no_login() {
+    let refused = include_str!("transcripts/login_refused.jsonl");
+    let mut driver = Driver::new(&job(), None);
+    let mut retries = 0;
+    for line in refused.lines() {
+        for action in driver.line(line) {
+            if let Action::End(end) = action {
+                assert!(
+                    matches!(&end, End::LoginNeeded(text) if text.contains("401 Unauthorized"))
+                );
+                assert_eq!(retries, 1, "more tries end alike");
+                return;
+            }
+            retries += u32::from(matches!(action, Action::Say(_)));
+        }
+    }
+    panic!("no end");
+}
+
+#[test]
+fn a_key_that_is_not_there_is_a_missing_login() {
+    let actions = actions(include_str!("transcripts/no_key.jsonl"));
+    let End::LoginNeeded(text) = end(&actions) else { panic!("{actions:?}") };
+    assert_eq!(text, "Missing environment variable: `MOCK_KEY`.");
+}
+
+#[test]
+fn failures_have_a_reason_and_the_vendors_words() {
+    let limited = include_str!("transcripts/rate_limited.jsonl");
+    let words = "exceeded retry limit, last status: 429 Too Many Requests";
+    assert_eq!(failure(limited), ("rate_limited", words.into()));
+    let retries = actions(limited);
+    assert_eq!(said(&retries)[0], format!("retrying: Reconnecting... 1/5: {words}"));
+    let (reason, text) = failure(include_str!("transcripts/bad_request.jsonl"));
+    assert_eq!((reason, text.as_str()), ("api_error", "mock error 400"));
+    assert_eq!(failure(include_str!("transcripts/server_error.jsonl")).0, "api_error");
+    let (reason, text) = failure(include_str!("transcripts/broken_stream.jsonl"));
+    assert_eq!(reason, "broken_stream");
+    assert!(text.ends_with("mock mid-stream error"), "{text}");
+}
+
+#[test]
+fn each_kind_of_fault_has_its_reason() {
+    for (info, reason) in [
+        (json!("contextWindowExceeded"), "max_tokens"),
+        (json!("usageLimitExceeded"), "rate_limited"),
+        (json!("serverOverloaded"), "overloaded"),
+        (json!({ "responseTooManyFailedAttempts": { "httpStatusCode": 503 } }), "overloaded"),
+        (json!("cyberPolicy"), "refused"),
+        (json!("a word of tomorrow"), "api_error"),
+        (json!(null), "api_error"),
+    ] {
+        let hello = include_str!("transcripts/hello.jsonl");
+        let failed = json!({ "method": "turn/completed", "params": { "threadId": THREAD, "turn": {
+            "status": "failed", "error": { "message": "no", "codexErrorInfo": info },
+        }}});
+        let begun: Vec<_> = hello.lines().take(5).collect();
+        assert_eq!(failure(&format!("{}\n{failed}", begun.join("\n"))), (reason, "no".into()));
+    }
+}
+
+#[test]
+fn a_message_that_is_sent_again_replaces_what_was_streamed() {
+    let actions = actions(include_str!("transcripts/broken_stream.jsonl"));
+    let restarts = actions.iter().filter(|action| **action == Action::Restart).count();
+    assert!(restarts > 1, "{actions:?}");
+    let retried = actions_of(&job(), include_str!("transcripts/retried.jsonl"));
+    assert_eq!(streamed(&retried), "ECHO: [[error:429:1]] y");
+}
+
+#[test]
+fn what_other_threads_do_is_not_told() {
+    let mut driver = Driver::new(&job(), None);
+    for line in include_str!("transcripts/hello.jsonl").lines().take(5) {
+        driver.line(line);
+    }
+    let delta = json!({ "method": "item/agentMessage/delta", "params": {
+        "threadId": "another", "itemId": "msg_1", "delta": "psst",
+    }});
+    assert!(driver.line(&delta.to_string()).is_empty());
+}
+
+#[test]
+fn only_a_completed_turn_is_a_success() {
+    for (status, reason) in [
+        (json!("interrupted"), "interrupted"),
+        (json!("odd"), "broken_stream"),
+        (json!(null), "broken_stream"),
+    ] {
+        let over = json!({ "method": "turn/completed", "params": {
+            "threadId": THREAD, "turn": { "status": status },
+        }});
+        let transcript = include_str!("transcripts/hello.jsonl");
+        let begun: Vec<_> = transcript.lines().take(5).collect();
+        assert_eq!(failure(&format!("{}\n{over}", begun.join("\n"))).0, reason);
+    }
+    assert_eq!(failure(r#"{"method":"turn/completed","params":{"turn"#).0, "broken_stream");
+    let ended = Exit { status: ExitStatus::Code(0), stderr: String::new() };
+    let End::Failed { reason, text, .. } = Driver::new(&job(), None).ended(&ended) else {
+        panic!("an end without a turn is a failure");
+    };
+    assert_eq!(
+        (reason, text.as_str()),
+        ("agent_error", "codex ended (exit code 0) before it was done")
+    );
+}
+
+#[test]
+fn noise_and_unknown_lines_are_harmless() {
+    let mut driver = Driver::new(&job(), None);
+    for line in [
+        "",
+        "{",
+        "[]",
+        "null",
+        "42",
+        r#"{"method":"new/thing"}"#,
+        r#"{"id":"x","result":1}"#,
+        "\u{fffd}",
+    ] {
+        assert!(driver.line(line).is_empty(), "{line}");
+    }
+    driver.line("Segmentation fault");
+    let ended = Exit { status: ExitStatus::Signal(11), stderr: String::new() };
+    let End::Failed { text, .. } = driver.ended(&ended) else { panic!("no failure") };
+    assert!(text.ends_with("(signal 11) before it was done: Segmentation fault"), "{text}");
+}

@@ -1,0 +1,177 @@
+//! `gemini -o stream-json`: the prompt on standard input, events a line each, and no questions.
+//!
+//! ```text
+//! init ─► message (a delta) | tool_use ─► tool_result | error ─► result: success only by one that says so
+//! ```
+//! What it may do unasked it may do; the rest it refuses by itself. It works in trusted directories only, so that this mode
+//! trusts the workspace: its hooks and servers run.
+
+use a2a_hub_sdk::cli::acp::{Refusal, Speaker as _, plain};
+use a2a_hub_sdk::cli::{
+    Action, Decision, Driver, End, FileChange, Job, Permissions, Question, Session, cut,
+    describe_exit, running,
+};
+use a2a_hub_sdk::serde_json::{self, Map, Value};
+use a2a_hub_sdk::{Command, Exit, ExitStatus};
+
+use crate::Gemini;
+
+/// The command of a run. An id of a session never begins with a dash: it is one that the CLI told.
+pub fn command(command: Command, job: &Job) -> Command {
+    let mode = match job.permissions {
+        // Without somebody to ask, the CLI takes away the tools that would need it.
+        Permissions::Ask | Permissions::ReadOnly => "default",
+        Permissions::Edit => "auto_edit",
+        Permissions::Full => "yolo",
+    };
+    let mut command = command
+        .args(["-o", "stream-json", "--approval-mode", mode])
+        .env("GEMINI_CLI_TRUST_WORKSPACE", "true");
+    if let Some(model) = &job.model {
+        command = command.args(["--model", model]);
+    }
+    if let Some(session) = &job.session {
+        command = command.args(["--resume", &session.id]);
+    }
+    command
+}
+
+/// A prompt and its answer.
+pub struct OneShot {
+    prompt: String,
+    resumed: bool,
+    text: String,
+    /// Whether the next text begins another message.
+    over: bool,
+    /// The file that each tool call under way would write.
+    writing: Map<String, Value>,
+    /// What the CLI complained about, for a result that fails without a word.
+    complaint: Option<String>,
+}
+
+impl OneShot {
+    /// A run for that job.
+    pub fn new(job: &Job) -> Self {
+        Self {
+            prompt: plain(&job.prompt),
+            resumed: job.session.is_some(),
+            text: String::new(),
+            over: true,
+            writing: Map::new(),
+            complaint: None,
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if std::mem::take(&mut self.over) {
+            self.text.clear();
+            actions.push(Action::Restart);
+        }
+        self.text.push_str(text);
+        actions.push(Action::Delta(text.to_owned()));
+        actions
+    }
+
+    fn tool_use(&mut self, event: &Value) -> Vec<Action> {
+        self.over = true;
+        let (tool, input) = (text_of(event, "tool_name"), &event["parameters"]);
+        if matches!(tool, "write_file" | "replace") {
+            self.writing.insert(text_of(event, "tool_id").to_owned(), input["file_path"].clone());
+        }
+        vec![Action::Say(running(tool, input))]
+    }
+
+    fn tool_result(&mut self, event: &Value) -> Vec<Action> {
+        let written = self.writing.remove(text_of(event, "tool_id"));
+        if event["status"] != "success" {
+            let why = text_of(&event["error"], "message");
+            return vec![Action::Say(cut(&format!("failed: {why}")))];
+        }
+        let Some(Value::String(path)) = written else { return Vec::new() };
+        vec![Action::Changed(FileChange { path, diff: None })]
+    }
+
+    fn result(&mut self, event: &Value) -> End {
+        let stats = &event["stats"];
+        let mut usage = Map::new();
+        for counter in ["input_tokens", "output_tokens"] {
+            usage.insert(counter.to_owned(), stats[counter].clone());
+        }
+        let mut metadata = Map::new();
+        metadata.insert("usage".into(), usage.into());
+        // Others only chose this one.
+        let models = stats["models"].as_object().into_iter().flatten();
+        if let Some((model, _)) = models.max_by_key(|(_, of)| of["total_tokens"].as_u64()) {
+            metadata.insert("model".into(), model.as_str().into());
+        }
+        if event["status"] == "success" {
+            return End::Completed { text: std::mem::take(&mut self.text), metadata };
+        }
+        match event["error"]["message"].as_str() {
+            Some(text) => refused(text),
+            None => {
+                let text = self.complaint.take();
+                let text = text.unwrap_or_else(|| "Gemini CLI does not say why it failed".into());
+                End::Failed { reason: "broken_stream", text, metadata }
+            }
+        }
+    }
+}
+
+/// What an API's error means: "[API Error: {"error":{"code":401,"message":"…"}}]", or only words.
+fn refused(text: &str) -> End {
+    let inner = text.strip_prefix("[API Error: ").unwrap_or(text).trim_end_matches(']');
+    let error = serde_json::from_str::<Value>(inner).unwrap_or_default()["error"].take();
+    match (error["code"].as_i64(), error["message"].as_str()) {
+        (Some(code), Some(message)) => Gemini::end(&Refusal { code, text: message.to_owned() }),
+        _ if inner.contains("quota") => End::failed("rate_limited", inner),
+        _ => End::failed("api_error", inner),
+    }
+}
+
+fn text_of<'a>(event: &'a Value, member: &str) -> &'a str {
+    event[member].as_str().unwrap_or_default()
+}
+
+impl Driver for OneShot {
+    fn begin(&mut self) -> Vec<Action> {
+        vec![Action::Send(std::mem::take(&mut self.prompt)), Action::EndInput]
+    }
+
+    fn line(&mut self, line: &str) -> Vec<Action> {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        match text_of(&event, "type") {
+            "init" => vec![Action::Remember(Session::new(text_of(&event, "session_id")))],
+            "message" if event["role"] == "assistant" => self.text(text_of(&event, "content")),
+            "tool_use" => self.tool_use(&event),
+            "tool_result" => self.tool_result(&event),
+            "error" => {
+                let message = text_of(&event, "message");
+                self.complaint = Some(message.to_owned());
+                vec![Action::Say(cut(message))]
+            }
+            "result" => vec![Action::End(self.result(&event))],
+            _ => Vec::new(),
+        }
+    }
+
+    fn decided(&mut self, _: &Question, _: &Decision) -> Vec<Action> {
+        Vec::new()
+    }
+
+    /// The codes are those of its documentation; a status of HTTP comes with a result.
+    fn ended(&self, exit: &Exit) -> End {
+        let why = exit.stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        match exit.status {
+            ExitStatus::Code(41) => End::LoginNeeded(why.to_owned()),
+            ExitStatus::Code(42) if self.resumed => End::SessionLost,
+            ExitStatus::Code(53) => End::failed("max_turns", why),
+            ExitStatus::Code(_) | ExitStatus::Signal(_) => {
+                let end = describe_exit(exit);
+                let text = format!("Gemini CLI ended before its answer ({end}): {why}");
+                End::failed("broken_stream", text)
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The adapter against recorded runs of `gemini --acp` (0.61.0, against a model that echoes).
+
+use a2a_hub_sdk::testing::{Program, ScriptedHost, task};
+use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, TaskState};
+use gemini::Gemini;
+use serde_json::{Value, json};
+
+macro_rules! recording {
+    ($name:literal) => {
+        include_str!(concat!("transcripts/", $name, ".jsonl"))
+    };
+}
+
+/// What the recordings' client asked for, and so must ours.
+const MODEL: &str = "gemini-3.8-flash";
+
+fn hub() -> ScriptedHost {
+    let host = ScriptedHost::new();
+    host.setting("workspace", "/workspace");
+    host.setting("model", MODEL);
+    host
+}
+
+fn gemini(host: &ScriptedHost, recording: &str) -> Program {
+    host.program("gemini").plays(recording)
+}
+
+/// Runs it on what the recording's client asked for, and checks that it says what that client said.
+fn replay(host: &ScriptedHost, recording: &str) -> Outcome {
+    let wanted = recorded(recording);
+    let prompt = wanted.iter().find(|message| message["method"] == "session/prompt");
+    let text = prompt.expect("a prompt")["params"]["prompt"][0]["text"]
+        .as_str()
+        .expect("as it was recorded");
+    let program = gemini(host, recording);
+    let outcome = host.run::<Gemini>(text).expect("as it was recorded");
+    assert_eq!(told(&program), wanted);
+    outcome
+}
+
+fn recorded(recording: &str) -> Vec<Value> {
+    let told = recording.lines().filter_map(|line| line.strip_prefix("> "));
+    let mut told: Vec<Value> =
+        told.map(|line| serde_json::from_str(line).expect("as it was recorded")).collect();
+    told[0]["params"]["clientInfo"]["version"] = env!("CARGO_PKG_VERSION").into();
+    told
+}
+
+fn told(program: &Program) -> Vec<Value> {
+    let strip = |line: &str| {
+        let mut message: Value = serde_json::from_str(line).expect("as it was recorded");
+        assert_eq!(
+            message.as_object_mut().expect("as it was recorded").remove("jsonrpc"),
+            Some(json!("2.0"))
+        );
+        message
+    };
+    program.stdin().lines().map(strip).collect()
+}
+
+fn metadata(outcome: &Outcome) -> Value {
+    let Outcome::Status(status) = outcome else { panic!("no status: {outcome:?}") };
+    serde_json::from_str(status.metadata.as_deref().expect("metadata")).expect("as it was recorded")
+}
+
+/// Why a task failed, for machines and for people.
+fn failure(outcome: &Outcome) -> (Value, String) {
+    assert_eq!(outcome.state(), Some(TaskState::Failed));
+    (metadata(outcome)["reason"].take(), outcome.text())
+}
+
+#[test]
+fn the_answer_is_artifact_and_status() {
+    let host = hub();
+    let program = gemini(&host, recording!("hello"));
+    let mut asked = task("hello there");
+    let picture = b"\x89PNG\r\n\xff";
+    asked.message.parts.push(Part::file("p.png", "image/png", picture.to_vec()));
+    let outcome = Gemini::run(&host.context(), &asked).unwrap();
+    assert_eq!(outcome.state(), Some(TaskState::Completed));
+    assert_eq!(outcome.text(), "ECHO: hello there");
+    assert_eq!(host.artifact("answer").unwrap(), "ECHO: hello there");
+    assert_eq!(
+        metadata(&outcome),
+        json!({ "model": MODEL, "usage": { "input_tokens": 10080, "output_tokens": 4 } })
+    );
+    let told = told(&program);
+    assert_eq!(told[..3], recorded(recording!("hello"))[..3]);
+    let picture = &told[3]["params"]["prompt"][1];
+    assert_eq!(
+        picture,
+        &json!({ "type": "image", "mimeType": "image/png", "data": "iVBORw0K/w==" })
+    );
+    assert_eq!(host.spawned().remove(0).args, ["--acp"], "the prompt is no argument");
+}
+
+#[test]
+fn each_task_is_told_the_conversation_for_no_session_can_be_loaded() {
+    let host = hub();
+    gemini(&host, recording!("hello"));
+    host.run::<Gemini>("hello there").unwrap();
+    let program = gemini(&host, recording!("hello"));
+    let mut again = task("and again");
+    again.history = vec![Message::user(vec![Part::text("hello there")])];
+    Gemini::run(&host.context(), &again).unwrap();
+    let prompt = told(&program)[3]["params"]["prompt"][0]["text"].clone();
+    assert!(prompt.as_str().unwrap().contains("user: hello there"), "{prompt}");
+    assert_eq!(host.said(), Vec::<String>::new());
+}
+
+#[test]
+fn a_session_of_the_other_mode_is_replaced_by_the_history() {
+    let host = hub();
+    let ctx = host.context();
+    ctx.remember("session/context-1", &json!({ "id": "one-shot's" })).unwrap();
+    host.program("gemini");
+    let program = gemini(&host, recording!("hello"));
+    let mut again = task("and again");
+    again.history = vec![Message::user(vec![Part::text("hello there")])];
+    Gemini::run(&ctx, &again).unwrap();
+    assert!(host.said()[0].contains("beginning anew"), "{:?}", host.said());
+    assert!(program.stdin().contains("user: hello there"));
+}
+
+#[test]
+fn the_client_decides_about_a_command() {
+    let host = hub();
+    host.answer("yes");
+    replay(&host, recording!("command"));
+    let (need, question) = host.asked().remove(0);
+    assert_eq!(need, Need::Input);
+    let data = question.data().unwrap();
+    assert_eq!(data["tool"], "execute");
+    assert_eq!(data["input"]["command"], "touch made && echo done");
+    assert_eq!(data["directory"], "/workspace");
+    assert_eq!(data["choices"], json!(["allow", "allow-session", "deny"]));
+    assert_eq!(host.said(), ["execute: touch made && echo done"]);
+}
+
+#[test]
+fn a_changed_file_is_an_artifact_once_it_is_changed() {
+    let host = hub();
+    host.answer(Message::agent(vec![Part::data(&json!({ "decision": "allow-session" }))]));
+    replay(&host, recording!("edit"));
+    let diff =
+        "--- /workspace/a.txt\n+++ /workspace/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
+    let changes = host.artifact("change:/workspace/a.txt").unwrap();
+    assert!(changes.starts_with(diff) && changes.contains("\n-three\n+3\n"), "{changes}");
+    assert_eq!(host.asked().len(), 1, "leave for the session is asked for once");
+    assert!(host.asked()[0].1.text().contains(diff), "the client sees what it allows");
+
+    let host = hub();
+    host.answer("no");
+    replay(&host, recording!("edit_denied"));
+    assert!(host.artifact("change:/workspace/a.txt").is_none(), "a change that did not happen");
+
+    let host = hub();
+    host.answer("yes");
+    replay(&host, recording!("write"));
+    assert!(host.artifact("change:/workspace/b.txt").unwrap().starts_with("--- /dev/null\n"));
+}
+
+#[test]
+fn what_the_operator_allows_needs_no_client() {
+    for permissions in ["edit", "full"] {
+        let host = hub();
+        host.setting("permissions", permissions);
+        replay(&host, recording!("write"));
+        assert!(host.asked().is_empty());
+    }
+    let host = hub();
+    host.setting("permissions", "read-only");
+    replay(&host, recording!("read_only"));
+    assert!(host.asked().is_empty());
+    assert!(host.said()[0].starts_with("edit failed: Access denied"), "{:?}", host.said());
+}
+
+#[test]
+fn an_answer_that_was_cut_is_no_success() {
+    let host = hub();
+    let (reason, text) = failure(&replay(&host, recording!("cut")));
+    assert_eq!(reason, "broken_stream");
+    assert_eq!(text, "Gemini CLI ended in the middle of its answer");
+}
+
+#[test]
+fn a_missing_login_is_asked_for() {
+    let host = hub();
+    gemini(&host, recording!("no_key"));
+    gemini(&host, recording!("login_refused"));
+    gemini(&host, recording!("hello"));
+    host.answer("done");
+    host.answer("done");
+    assert_eq!(host.run::<Gemini>("hello").unwrap().text(), "ECHO: hello there");
+    let said: Vec<_> = host.asked().into_iter().map(|(need, text)| (need, text.text())).collect();
+    assert_eq!(said[0].0, Need::Auth);
+    assert!(said[0].1.starts_with("Gemini API key is missing"), "{said:?}");
+    assert!(said[1].1.starts_with("mock error 401\n"), "{said:?}");
+    assert!(said[1].1.contains("`gemini`"), "{said:?}");
+}
+
+#[test]
+fn failures_are_told_in_the_vendors_words() {
+    let host = hub();
+    let (reason, text) = failure(&replay(&host, recording!("bad_request")));
+    assert_eq!((reason, text.as_str()), (json!("api_error"), "mock error 400"));
+
+    let host = hub();
+    host.setting("model", "gemini-1.5-flash");
+    let (reason, text) = failure(&replay(&host, recording!("rate_limited")));
+    assert_eq!((reason, text.as_str()), (json!("rate_limited"), "mock error 429"));
+
+    host.program("gemini").refused(Failure::Unavailable("`gemini` is not installed".into()));
+    let (reason, text) = failure(&host.run::<Gemini>("hello").unwrap());
+    assert_eq!(reason, "not_installed");
+    assert!(text.contains("npm install -g @google/gemini-cli"), "{text}");
+}
+
+#[test]
+fn a_remark_of_the_programs_is_no_answer() {
+    let host = hub();
+    let remark = r#""content": {"type": "text", "text": "[MODE_UPDATE] autoEdit"}"#;
+    let changed =
+        recording!("hello").replacen(r#""content": {"type": "text", "text": "ECHO: "}"#, remark, 1);
+    gemini(&host, &changed);
+    assert_eq!(host.run::<Gemini>("hello").unwrap().text(), "hello there");
+}
+
+#[test]
+fn a_prompt_is_text_and_nothing_else() {
+    for (prompt, told_as) in [
+        ("/about", "\u{2060}/about"),
+        (" $x", "\u{2060} $x"),
+        ("--help @/etc/hostname", "--help @/etc/hostname"),
+    ] {
+        let host = hub();
+        let program = gemini(&host, recording!("hello"));
+        host.run::<Gemini>(prompt).unwrap();
+        assert_eq!(told(&program)[3]["params"]["prompt"][0]["text"], told_as);
+    }
+}
+
+#[test]
+fn health_names_what_is_missing_and_what_mends_it() {
+    let host = hub();
+    gemini(&host, recording!("no_key"));
+    let health = host.health::<Gemini>();
+    assert_eq!((health.status, health.fix.as_deref()), (HealthStatus::Degraded, Some("gemini")));
+
+    let host = hub();
+    gemini(&host, recording!("hello"));
+    let health = host.health::<Gemini>();
+    assert_eq!((health.status, health.version.as_deref()), (HealthStatus::Healthy, Some("0.61.0")));
+}
+
+#[test]
+fn thoughts_are_told_once() {
+    let host = hub();
+    replay(&host, recording!("thinking"));
+    assert_eq!(host.said(), ["thinking"]);
+}

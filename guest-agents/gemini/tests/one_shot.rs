@@ -1,0 +1,142 @@
+//! The mode that asks nobody, against recorded runs of `gemini -o stream-json` (0.61.0).
+
+use a2a_hub_sdk::testing::{Program, ScriptedHost, task};
+use a2a_hub_sdk::{Agent, Message, Need, Outcome, TaskState};
+use gemini::Gemini;
+use serde_json::{Value, json};
+
+const SESSION: &str = "00000000-0000-4000-8000-000000000001";
+
+macro_rules! recording {
+    ($name:literal) => {
+        include_str!(concat!("transcripts/one_shot_", $name, ".jsonl"))
+    };
+}
+
+fn hub() -> ScriptedHost {
+    let host = ScriptedHost::new();
+    host.setting("mode", "one-shot");
+    host
+}
+
+fn gemini(host: &ScriptedHost, recording: &str) -> Program {
+    host.program("gemini").reads().plays(recording)
+}
+
+fn metadata(outcome: &Outcome) -> Value {
+    let Outcome::Status(status) = outcome else { panic!("no status: {outcome:?}") };
+    serde_json::from_str(status.metadata.as_deref().expect("metadata")).expect("as it was recorded")
+}
+
+#[test]
+fn the_prompt_goes_in_and_the_answer_comes_out() {
+    let host = hub();
+    let program = gemini(&host, recording!("hello"));
+    let outcome = host.run::<Gemini>("/first -turn\nof two").unwrap();
+    assert_eq!(outcome.text(), "ECHO: first turn");
+    assert_eq!(host.artifact("answer").unwrap(), "ECHO: first turn");
+    assert_eq!(program.stdin(), "\u{2060}/first -turn\nof two\n");
+    assert!(program.stdin_closed());
+    assert_eq!(metadata(&outcome)["usage"], json!({ "input_tokens": 9820, "output_tokens": 4 }));
+}
+
+#[test]
+fn the_next_task_of_a_context_goes_on_with_its_session() {
+    let host = hub();
+    gemini(&host, recording!("hello"));
+    host.run::<Gemini>("first turn").unwrap();
+    let program = gemini(&host, recording!("resumed"));
+    let mut again = task("second turn");
+    again.history = vec![Message::from("not told twice")];
+    assert_eq!(Gemini::run(&host.context(), &again).unwrap().text(), "ECHO: second turn");
+    assert_eq!(program.stdin(), "second turn\n");
+    assert!(host.spawned()[1].args.ends_with(&["--resume".into(), SESSION.into()]));
+}
+
+#[test]
+fn a_lost_session_begins_anew_with_the_history() {
+    let host = hub();
+    host.context().remember("session/context-1", &json!({ "id": "gone" })).unwrap();
+    host.program("gemini")
+        .stderr("Error resuming session: Invalid session identifier \"gone\".\n")
+        .exit(42);
+    let program = gemini(&host, recording!("hello"));
+    let mut again = task("and now?");
+    again.history = vec![Message::from("hello Ada")];
+    assert_eq!(Gemini::run(&host.context(), &again).unwrap().state(), Some(TaskState::Completed));
+    assert!(program.stdin().contains("you: hello Ada"));
+    assert!(host.said()[0].contains("beginning anew"));
+}
+
+#[test]
+fn tools_and_changes_are_told() {
+    let host = hub();
+    gemini(&host, recording!("tools"));
+    let outcome = host.run::<Gemini>("use tools").unwrap();
+    assert!(outcome.text().starts_with("ECHO: use "), "{}", outcome.text());
+    assert_eq!(host.said()[0], "running shell: echo from-bash; pwd");
+    assert!(host.said()[1].starts_with("failed: Tool \"shell\" not found"), "{:?}", host.said());
+
+    gemini(&host, recording!("edit"));
+    host.run::<Gemini>("write").unwrap();
+    assert!(host.artifact("change:/workspace/c.txt").is_some());
+}
+
+#[test]
+fn success_is_what_says_so() {
+    for (recording, code, reason, words) in [
+        (recording!("rate_limited"), 173, "rate_limited", "mock error 429"),
+        (recording!("cut"), 0, "broken_stream", "Model stream ended without a finish reason."),
+        ("", 0, "broken_stream", "(exit code 0)"),
+        ("", 53, "max_turns", ""),
+    ] {
+        let host = hub();
+        gemini(&host, recording).exit(code);
+        let outcome = host.run::<Gemini>("hello").unwrap();
+        assert_eq!(outcome.state(), Some(TaskState::Failed), "{reason}");
+        assert_eq!(metadata(&outcome)["reason"], reason);
+        assert!(outcome.text().contains(words), "{}", outcome.text());
+    }
+}
+
+#[test]
+fn a_missing_login_is_asked_for() {
+    let host = hub();
+    gemini(&host, "").stderr("Please set an Auth method in your settings.json\n").exit(41);
+    gemini(&host, recording!("login_refused")).exit(145);
+    gemini(&host, recording!("hello"));
+    host.answer("done");
+    host.answer("done");
+    assert_eq!(host.run::<Gemini>("hello").unwrap().text(), "ECHO: first turn");
+    assert!(host.asked().iter().all(|(need, _)| *need == Need::Auth));
+    assert!(host.asked()[1].1.text().starts_with("mock error 401\n"));
+}
+
+#[test]
+fn the_operators_permissions_are_the_clis_modes() {
+    let manifest = include_str!("../manifest.toml");
+    for (permissions, mode) in
+        [("ask", "default"), ("read-only", "default"), ("edit", "auto_edit"), ("full", "yolo")]
+    {
+        let host = hub();
+        host.setting("permissions", permissions);
+        gemini(&host, recording!("hello"));
+        host.run::<Gemini>("hello").unwrap();
+        let command = host.spawned().remove(0);
+        assert_eq!(command.args, ["-o", "stream-json", "--approval-mode", mode]);
+        assert!(manifest.contains(&format!(
+            "\"--approval-mode\", \"{mode}\", \"[--model {{}}]\", \"[--resume {{}}]\""
+        )));
+        for (name, _) in command.env {
+            assert!(manifest.contains(&format!("\"{name}\"")), "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_mode_is_refused() {
+    let host = hub();
+    host.setting("mode", "telepathy");
+    let why = host.run::<Gemini>("hello").unwrap_err();
+    assert!(why.text().contains("`acp` or `one-shot`"), "{why:?}");
+}

@@ -1,0 +1,137 @@
+//! Mistral Vibe as an agent: one `vibe-acp` process a task, which speaks the Agent Client Protocol.
+
+use std::time::Duration;
+
+use a2a_hub_sdk::cli::acp::{self, Acp, Refusal, Speaker};
+use a2a_hub_sdk::cli::{self, Check, Cli, End, Job, Permissions};
+use a2a_hub_sdk::prelude::*;
+
+/// The CLI's own retries take five minutes; after this many seconds the client may decide.
+const RETRY_SECONDS: &str = "20";
+
+/// The CLI `vibe-acp`, driven on behalf of an A2A client.
+pub struct Vibe;
+
+impl Agent for Vibe {
+    fn card() -> Card {
+        Card::new(
+            "Mistral Vibe",
+            "Mistral's coding agent: reads, explains and changes code, and runs commands, asking before it does",
+            env!("CARGO_PKG_VERSION"),
+        )
+        .skill("code", "Write code", "Writes and changes code in a workspace", &["code", "edit"])
+        .example("Add a --json flag to the list command, with a test")
+        .skill("explain", "Explain code", "Reads a workspace and explains it", &["code", "review"])
+        .example("Why does the login test fail now and then?")
+        .skill("shell", "Run commands", "Builds, tests and uses git, with approval", &["shell"])
+        .example("Run the tests and mend what is broken")
+    }
+
+    fn run(ctx: &Context, task: &Task) -> Run {
+        cli::run::<Self>(ctx, task)
+    }
+
+    fn health(ctx: &Context) -> Health {
+        cli::health::<Self>(ctx)
+    }
+}
+export!(Vibe, manifest = "../manifest.toml");
+
+impl Cli for Vibe {
+    type Driver = Acp<Self>;
+
+    const NAME: &'static str = "Mistral Vibe";
+    const TESTED: &'static str = "3.0.2";
+    const INSTALL: &'static str = "uv tool install mistral-vibe";
+    const LOGIN: &'static str = "vibe --setup";
+    // The CLI takes two seconds to start.
+    const CHECK_EVERY: Duration = Duration::from_secs(30 * 60);
+
+    fn start(_ctx: &Context, job: &Job) -> Result<(Command, Acp<Self>), Failure> {
+        let directory = acp::directory(job)?.to_owned();
+        Ok((command(), Acp::new(job.clone(), directory)))
+    }
+
+    fn check(ctx: &Context) -> Result<Check, Failure> {
+        let directory = ctx.setting("workspace");
+        acp::check::<Self>(ctx, command(), directory.as_deref().unwrap_or("/"))
+    }
+}
+
+/// The command of a run. A directory that nobody trusted brings no hooks, servers or rules of its own.
+fn command() -> Command {
+    Command::new("vibe-acp")
+        .env("VIBE_API_RETRY_MAX_ELAPSED_TIME", RETRY_SECONDS)
+        .env("VIBE_ENABLE_TELEMETRY", "false")
+        .env("VIBE_ENABLE_UPDATE_CHECKS", "false")
+        .env("VIBE_ENABLE_AUTO_UPDATE", "false")
+        .env("VIBE_EXPERIMENTS", r#"{"enable":false}"#)
+}
+
+impl Speaker for Vibe {
+    const NAME: &'static str = "Mistral Vibe";
+    const LOADS: bool = true;
+    const SUMS_UP: bool = true;
+
+    fn mode(permissions: Permissions) -> &'static str {
+        match permissions {
+            // Its own default changes files unasked.
+            Permissions::Ask | Permissions::ReadOnly => "ask",
+            Permissions::Edit => "accept-edits",
+            Permissions::Full => "auto-approve",
+        }
+    }
+
+    /// The numbers are those of `vibe/acp/exceptions.py`.
+    fn end(refusal: &Refusal) -> End {
+        let text = refusal.text.as_str();
+        match (refusal.code, status(text)) {
+            (-32000, _) => End::LoginNeeded(text.into()),
+            (-31002, _) if text.contains("API key") => End::LoginNeeded(text.into()),
+            (-31001, _) => End::failed("rate_limited", text),
+            (-31003 | -31004, _) => End::failed("max_tokens", text),
+            (-31005, _) => End::failed("refused", text),
+            (-32603, Some(status)) => End::of_status(status, text),
+            (-32603, None) if text.contains("finish reason") || text.starts_with("peer closed") => {
+                End::failed("broken_stream", text)
+            }
+            (-32603 | -31002, None) => End::failed("api_error", text),
+            _ => End::failed("agent_error", text),
+        }
+    }
+
+    fn words(prompt: &str) -> String {
+        acp::plain(&without_mentions(prompt))
+    }
+}
+
+/// The status in "Server error '500 Internal Server Error' for url …".
+fn status(text: &str) -> Option<u16> {
+    let (_, rest) = text.split_once(" error '")?;
+    rest.split(' ').next()?.parse().ok()
+}
+
+/// The prompt with a space after each `@` that names a path from somewhere else than the directory of the task: Vibe would
+/// read a picture there without asking. Names like `@scope/package` stay as they are.
+fn without_mentions(prompt: &str) -> String {
+    let mut words = String::with_capacity(prompt.len());
+    let mut before = None;
+    for (at, char) in prompt.char_indices() {
+        words.push(char);
+        let begins = before.is_none_or(|char: char| !char.is_alphanumeric() && char != '_');
+        if char == '@' && begins && names_elsewhere(&prompt[at + 1..]) {
+            words.push(' ');
+        }
+        before = Some(char);
+    }
+    words
+}
+
+/// Whether the text begins with a path, in quotes or not, that could lead out of a directory.
+fn names_elsewhere(text: &str) -> bool {
+    let (path, _) = match text.chars().next() {
+        Some(quote @ ('"' | '\'')) => text[1..].split_once(quote).unwrap_or((&text[1..], "")),
+        _ => text.split_once(char::is_whitespace).unwrap_or((text, "")),
+    };
+    path.starts_with(['/', '~', '\\']) || path.contains("..")
+}

@@ -1,0 +1,379 @@
+//! The whole adapter against recorded runs of `vibe-acp` (3.0.2, against a model that echoes).
+
+use a2a_hub_sdk::testing::{Program, ScriptedHost, task};
+use a2a_hub_sdk::{
+    Agent, Event, Failure, HealthStatus, Message, Need, Outcome, Part, Role, TaskState,
+};
+use serde_json::{Value, json};
+use vibe::Vibe;
+
+const SESSION: &str = "00000000-0000-4000-8000-000000000001";
+
+macro_rules! recording {
+    ($name:literal) => {
+        include_str!(concat!("transcripts/", $name, ".jsonl"))
+    };
+}
+
+fn hub() -> ScriptedHost {
+    let host = ScriptedHost::new();
+    host.setting("workspace", "/workspace");
+    host
+}
+
+fn vibe(host: &ScriptedHost, recording: &str) -> Program {
+    host.program("vibe-acp").plays(recording)
+}
+
+/// Runs it on what the recording's client asked for, and checks that it says what that client said.
+fn replay(host: &ScriptedHost, recording: &str) -> Outcome {
+    let wanted = recorded(recording);
+    let prompt = wanted.iter().find(|message| message["method"] == "session/prompt");
+    let text = prompt.map_or("hello", |prompt| {
+        prompt["params"]["prompt"][0]["text"].as_str().expect("as it was recorded")
+    });
+    let program = vibe(host, recording);
+    let outcome = host.run::<Vibe>(text).expect("as it was recorded");
+    assert_eq!(told(&program), wanted);
+    outcome
+}
+
+fn recorded(recording: &str) -> Vec<Value> {
+    let told = recording.lines().filter_map(|line| line.strip_prefix("> "));
+    let mut told: Vec<Value> =
+        told.map(|line| serde_json::from_str(line).expect("as it was recorded")).collect();
+    told[0]["params"]["clientInfo"]["version"] = env!("CARGO_PKG_VERSION").into();
+    told
+}
+
+fn told(program: &Program) -> Vec<Value> {
+    let strip = |line: &str| {
+        let mut message: Value = serde_json::from_str(line).expect("as it was recorded");
+        assert_eq!(
+            message.as_object_mut().expect("as it was recorded").remove("jsonrpc"),
+            Some(json!("2.0"))
+        );
+        message
+    };
+    program.stdin().lines().map(strip).collect()
+}
+
+fn metadata(outcome: &Outcome) -> Value {
+    let Outcome::Status(status) = outcome else { panic!("no status: {outcome:?}") };
+    serde_json::from_str(status.metadata.as_deref().expect("metadata")).expect("as it was recorded")
+}
+
+/// State, reason and text of a failure.
+fn failure(outcome: &Outcome) -> (Option<TaskState>, Value, String) {
+    (outcome.state(), metadata(outcome)["reason"].take(), outcome.text())
+}
+
+#[test]
+fn the_answer_is_artifact_and_status() {
+    let host = hub();
+    let outcome = replay(&host, recording!("hello"));
+    assert_eq!(outcome.state(), Some(TaskState::Completed));
+    assert_eq!(outcome.text(), "ECHO: hello there");
+    assert_eq!(host.artifact("answer").unwrap(), "ECHO: hello there");
+    assert_eq!(metadata(&outcome)["usage"], json!({ "input_tokens": 9129, "output_tokens": 4 }));
+    let command = host.spawned().remove(0);
+    assert!(command.args.is_empty(), "the prompt is no argument: {:?}", command.args);
+    assert!(command.env.contains(&("VIBE_ENABLE_TELEMETRY".into(), "false".into())));
+}
+
+#[test]
+fn the_next_task_of_a_context_goes_on_with_its_session() {
+    let host = hub();
+    replay(&host, recording!("hello"));
+    let program = vibe(&host, recording!("resumed"));
+    let mut again = task("and again");
+    again.history = vec![Message::from("not told twice")];
+    let outcome = Vibe::run(&host.context(), &again).unwrap();
+    assert_eq!(outcome.text(), "ECHO: and again", "what came before is not told again");
+    let loaded = told(&program).remove(1);
+    assert_eq!(
+        (&loaded["method"], &loaded["params"]["sessionId"]),
+        (&json!("session/load"), &json!(SESSION))
+    );
+    assert_eq!(told(&program).last().unwrap()["params"]["prompt"][0]["text"], "and again");
+    let used = metadata(&outcome)["usage"]["input_tokens"].as_u64().unwrap();
+    assert!(used < 10_000, "only what this run used, not the sum: {used}");
+}
+
+#[test]
+fn a_lost_session_begins_anew_with_the_history() {
+    let host = hub();
+    let ctx = host.context();
+    ctx.remember("session/context-1", &json!({ "id": "gone", "totals": { "input_tokens": 1.0 } }))
+        .unwrap();
+    vibe(&host, recording!("unknown_session"));
+    let program = vibe(&host, recording!("hello"));
+    let mut asked = task("and now?");
+    asked.history = vec![Message::user(vec![Part::text("my name is Ada")])];
+    assert_eq!(Vibe::run(&ctx, &asked).unwrap().state(), Some(TaskState::Completed));
+    let prompt = told(&program).last().unwrap()["params"]["prompt"][0]["text"].clone();
+    assert!(prompt.as_str().unwrap().contains("user: my name is Ada"), "{prompt}");
+    assert!(host.said()[0].contains("beginning anew"), "{:?}", host.said());
+    let kept: Value = ctx.recall("session/context-1").unwrap().unwrap();
+    assert_eq!(kept["id"], SESSION);
+}
+
+#[test]
+fn the_client_decides_about_a_command() {
+    for (answer, recording) in
+        [("yes", recording!("command")), ("no", recording!("command_denied"))]
+    {
+        let host = hub();
+        host.answer(answer);
+        let outcome = replay(&host, recording);
+        assert_eq!(outcome.state(), Some(TaskState::Completed));
+        let (need, question) = host.asked().remove(0);
+        assert_eq!(need, Need::Input);
+        let data = question.data().unwrap();
+        assert_eq!(data["tool"], "bash");
+        assert_eq!(data["directory"], "/workspace");
+        assert_eq!(data["choices"], json!(["allow", "allow-session", "deny"]));
+        assert!(data["input"]["command"].as_str().unwrap().starts_with("touch made"));
+        assert!(host.said()[0].starts_with("execute: bash: touch made"), "{:?}", host.said());
+    }
+}
+
+#[test]
+fn a_changed_file_is_an_artifact_once_it_is_changed() {
+    let host = hub();
+    host.answer(Message::agent(vec![Part::data(&json!({ "decision": "allow-session" }))]));
+    replay(&host, recording!("edit"));
+    assert_eq!(
+        host.artifact("change:/workspace/a.txt").unwrap(),
+        "--- /workspace/a.txt\n+++ /workspace/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
+    );
+    let question = host.asked()[0].1.text();
+    assert!(question.contains("-two") && question.contains("+2"), "what it allows: {question}");
+}
+
+#[test]
+fn what_the_operator_allows_needs_no_client() {
+    let host = hub();
+    host.setting("permissions", "edit");
+    replay(&host, recording!("write_unasked"));
+    assert!(host.artifact("change:/workspace/b.txt").unwrap().contains("+hello\n"));
+    assert!(host.asked().is_empty());
+
+    // Leave to edit ends at the directory of the task.
+    let host = hub();
+    host.setting("permissions", "edit");
+    host.answer("no");
+    replay(&host, recording!("outside"));
+    assert_eq!(host.asked().len(), 1);
+
+    let host = hub();
+    host.setting("permissions", "read-only");
+    replay(&host, recording!("command_denied"));
+    assert!(host.asked().is_empty());
+    assert!(host.said().iter().any(|said| said.starts_with("denied bash:")), "{:?}", host.said());
+}
+
+#[test]
+fn the_models_question_gets_the_clients_answer() {
+    for answer in [
+        Message::from("green"),
+        Message::agent(vec![Part::data(&json!({ "Which colour?": "green" }))]),
+    ] {
+        let host = hub();
+        host.answer(answer);
+        replay(&host, recording!("question"));
+        assert_eq!(host.asked()[0].1.text(), "Which colour? (red, blue)");
+    }
+}
+
+#[test]
+fn a_question_that_nobody_answers_is_a_no() {
+    let host = hub();
+    host.fail_answer(Failure::Timeout);
+    replay(&host, recording!("command_denied"));
+    let host = hub();
+    let program = vibe(&host, recording!("command_denied"));
+    host.fail_answer(Failure::Cancelled);
+    assert_eq!(host.run::<Vibe>("make it"), Err(Failure::Cancelled));
+    assert!(told(&program).last().unwrap()["method"] == "session/prompt", "no answer is made up");
+}
+
+#[test]
+fn a_missing_login_is_asked_for() {
+    let host = hub();
+    vibe(&host, recording!("no_key"));
+    vibe(&host, recording!("login_refused"));
+    vibe(&host, recording!("hello"));
+    host.answer("done");
+    host.answer("done");
+    assert_eq!(host.run::<Vibe>("hello").unwrap().text(), "ECHO: hello there");
+    for (need, question) in host.asked() {
+        assert_eq!(need, Need::Auth);
+        assert!(question.text().contains("`vibe --setup`"), "{}", question.text());
+    }
+    assert_eq!(host.asked().len(), 2);
+}
+
+#[test]
+fn failures_are_told_in_the_vendors_words() {
+    for (recording, reason, words) in [
+        (recording!("rate_limited"), "rate_limited", "Rate limit exceeded"),
+        (recording!("server_error"), "api_error", "mock error 500"),
+        (recording!("cut_and_retried"), "broken_stream", "ended without a finish reason"),
+    ] {
+        let host = hub();
+        let (state, told, text) = failure(&replay(&host, recording));
+        assert_eq!((state, told), (Some(TaskState::Failed), json!(reason)));
+        assert!(text.contains(words), "{text}");
+        assert!(host.said()[0].starts_with("retrying: "), "{:?}", host.said());
+    }
+}
+
+#[test]
+fn a_cut_stream_is_streamed_anew() {
+    let host = hub();
+    replay(&host, recording!("cut_and_retried"));
+    assert_eq!(host.artifact("answer").unwrap(), "w1 w2 w3 ", "not what came before the retry too");
+}
+
+#[test]
+fn a_program_that_ends_or_is_silent_has_failed() {
+    let host = hub();
+    let (begun, _) = recording!("hello").split_once("agent_message_chunk").unwrap();
+    let begun = &begun[..begun.rfind('\n').unwrap()];
+    vibe(&host, begun).stderr("noise\nNo module named vibe\n").exit(0);
+    let (state, reason, text) = failure(&host.run::<Vibe>("hello").unwrap());
+    assert_eq!(
+        (state, reason),
+        (Some(TaskState::Failed), json!("broken_stream")),
+        "code 0 is no success"
+    );
+    assert!(text.ends_with("(exit code 0): No module named vibe"), "{text}");
+
+    vibe(&host, begun).pauses();
+    let (_, reason, text) = failure(&host.run::<Vibe>("hello").unwrap());
+    assert_eq!(reason, "broken_stream");
+    assert!(text.contains("silent"), "{text}");
+
+    vibe(&host, "< not json\n< {\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{}}\n< []").exit(1);
+    assert_eq!(failure(&host.run::<Vibe>("hello").unwrap()).1, "broken_stream");
+
+    host.program("vibe-acp").refused(Failure::Unavailable("`vibe-acp` is not installed".into()));
+    let (_, reason, text) = failure(&host.run::<Vibe>("hello").unwrap());
+    assert_eq!(reason, "not_installed");
+    assert!(text.contains("uv tool install mistral-vibe"), "{text}");
+}
+
+#[test]
+fn model_and_pictures_are_told() {
+    let host = hub();
+    let program = vibe(&host, recording!("model"));
+    let mut asked = task("hello");
+    asked.metadata = Some(r#"{"model":"mistral-medium-3.5"}"#.into());
+    let picture = b"\x89PNG\r\n\xff";
+    asked.message.parts.push(Part::file("p.png", "image/png", picture.to_vec()));
+    let outcome = Vibe::run(&host.context(), &asked).unwrap();
+    assert_eq!(metadata(&outcome)["model"], "mistral-medium-3.5");
+    let told = told(&program);
+    assert_eq!(told[3], recorded(recording!("model"))[3]);
+    let picture = &told[4]["params"]["prompt"][1];
+    assert_eq!(
+        picture,
+        &json!({ "type": "image", "mimeType": "image/png", "data": "iVBORw0K/w==" })
+    );
+}
+
+#[test]
+fn a_prompt_is_text_and_nothing_else() {
+    for (prompt, told_as) in [
+        ("/help me", "\u{2060}/help me"),
+        (" \n/help me", "\u{2060} \n/help me"),
+        ("-x --help", "-x --help"),
+        ("see @/etc/x.png", "see @ /etc/x.png"),
+        ("@~/x.png and @'/a b.png'", "@ ~/x.png and @ '/a b.png'"),
+        ("(@../x.png)", "(@ ../x.png)"),
+        ("@scope/package a@/b.c @", "@scope/package a@/b.c @"),
+    ] {
+        let host = hub();
+        let program = vibe(&host, recording!("hello"));
+        host.run::<Vibe>(prompt).unwrap();
+        assert_eq!(told(&program).last().unwrap()["params"]["prompt"][0]["text"], told_as);
+    }
+    let host = hub();
+    assert!(matches!(host.run::<Vibe>("  "), Err(Failure::Invalid(_))));
+}
+
+#[test]
+fn a_vibe_without_the_mode_that_asks_does_not_run() {
+    let host = hub();
+    let changed = recording!("hello").replace(r#"{"id": "ask","#, r#"{"id": "careful","#);
+    vibe(&host, &changed);
+    let (_, reason, text) = failure(&host.run::<Vibe>("hello").unwrap());
+    assert_eq!(
+        (reason, text.as_str()),
+        (json!("agent_error"), "Mistral Vibe has no mode `ask`, which keeps it in bounds")
+    );
+}
+
+#[test]
+fn it_works_in_a_directory_or_not_at_all() {
+    let host = ScriptedHost::new();
+    let Err(Failure::Invalid(why)) = host.run::<Vibe>("hello") else { panic!("no refusal") };
+    assert!(why.contains("--workspace"), "{why}");
+}
+
+#[test]
+fn thoughts_are_told_once() {
+    let host = hub();
+    replay(&host, recording!("thinking"));
+    assert_eq!(host.said(), ["thinking"]);
+    assert!(!host.artifact("answer").unwrap().contains("thinking about"));
+}
+
+#[test]
+fn health_names_what_is_missing_and_what_mends_it() {
+    let host = hub();
+    vibe(&host, recording!("no_key"));
+    let health = host.health::<Vibe>();
+    assert_eq!(
+        (health.status, health.fix.as_deref()),
+        (HealthStatus::Degraded, Some("vibe --setup"))
+    );
+
+    let host = hub();
+    let program = vibe(&host, recording!("hello"));
+    let health = host.health::<Vibe>();
+    assert_eq!((health.status, health.version.as_deref()), (HealthStatus::Healthy, Some("3.0.2")));
+    assert!(!program.stdin().contains("session/prompt"), "a check costs nothing");
+    // And is not made again at once.
+    assert_eq!(host.health::<Vibe>().status, HealthStatus::Healthy);
+
+    let host = hub();
+    host.program("vibe-acp").refused(Failure::Unavailable("`vibe-acp` is not installed".into()));
+    let health = host.health::<Vibe>();
+    assert_eq!(
+        (health.status, health.fix.as_deref()),
+        (HealthStatus::Unhealthy, Some("uv tool install mistral-vibe"))
+    );
+}
+
+#[test]
+fn what_it_sets_is_in_the_manifest() {
+    let host = hub();
+    replay(&host, recording!("hello"));
+    let manifest = include_str!("../manifest.toml");
+    for (name, _) in host.spawned().remove(0).env {
+        assert!(manifest.contains(&format!("\"{name}\"")), "{name}");
+    }
+}
+
+#[test]
+fn events_are_told_in_order() {
+    let host = hub();
+    host.answer("yes");
+    replay(&host, recording!("command"));
+    let events = host.events();
+    let artifacts = events.iter().filter(|event| matches!(event, Event::Artifact(_))).count();
+    assert!(artifacts >= 2, "provisional chunks and the whole text: {events:?}");
+    assert_eq!(host.asked()[0].1.role, Role::Agent);
+}

@@ -1,0 +1,15 @@
+//! Agents elsewhere that are to appear among the hub's own.
+
+use serde::{Deserialize, Serialize};
+
+/// An agent elsewhere.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Remote {
+    /// Where it is: its card is below.
+    pub url: String,
+    /// The variable of the hub's environment that holds the bearer token to show it.
+    pub token_env: Option<String>,
+    /// The SHA-256 digest that its card must have, in hex; without it, the first card that is seen is trusted.
+    pub sha256: Option<String>,
+}

@@ -1,0 +1,222 @@
+//! A task of ours at work at an agent elsewhere: what that tells becomes ours, and its questions our client's.
+
+use super::{Link, RemoteError};
+use a2a_hub_protocol::{
+    event::Told,
+    id::{ContextId, TaskId},
+    message::{Message, Metadata, Role},
+    operation::SendMessage,
+    task::{Task, TaskState, TaskStatus},
+};
+use a2a_hub_sandbox::{
+    Ended, Failure,
+    capability::tasks::{Emitted, Need, TaskPort},
+    guest::Work,
+};
+use std::{sync::Arc, time::Duration};
+use tokio::{task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+/// How long an agent may take to hear that it is to stop.
+const STOP: Duration = Duration::from_secs(2);
+
+/// An agent elsewhere at work on a task of ours. Dropping it only stops listening.
+#[derive(Debug)]
+pub struct RemoteRun {
+    run: JoinSet<Ended>,
+    cancel: CancellationToken,
+}
+
+impl RemoteRun {
+    pub(super) fn start(link: Link, port: Arc<dyn TaskPort>, work: Work) -> Self {
+        let cancel = CancellationToken::new();
+        let mut run = JoinSet::new();
+        let errand = Errand { link, port, ours: work.task, theirs: None, asking: false };
+        run.spawn(errand.run(work.message, cancel.clone()));
+        Self { run, cancel }
+    }
+
+    /// How it ended. May be dropped and called again; after the end it waits for ever.
+    pub async fn ended(&mut self) -> Ended {
+        match self.run.join_next().await {
+            Some(Ok(ended)) => ended,
+            Some(Err(why)) => Ended::Failed(Failure::Internal(format!("talk to the agent: {why}"))),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Has the agent stop, unless it waits for our client: that outlives the hub, and [`Link::stop`] ends it.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Ends it now, wherever it is.
+    pub async fn end(&mut self) {
+        self.run.shutdown().await;
+    }
+}
+
+struct Errand {
+    link: Link,
+    port: Arc<dyn TaskPort>,
+    ours: Task,
+    /// What the agent calls the task, once it has said so.
+    theirs: Option<TaskId>,
+    /// Whether the agent waits for our client.
+    asking: bool,
+}
+
+/// Where the agent came to rest.
+enum Rest {
+    Ended(Ended),
+    Asks(Need, Message),
+}
+
+impl Errand {
+    async fn run(mut self, message: Message, cancel: CancellationToken) -> Ended {
+        let ended = cancel.run_until_cancelled(self.talk(message)).await;
+        match ended {
+            Some(Ok(ended)) => {
+                self.link.forget(&self.ours.id).await;
+                ended
+            }
+            Some(Err(why)) => {
+                self.stop().await;
+                Ended::Failed(why)
+            }
+            // A question outlives the hub; who cancels the task stops the agent as well.
+            None if self.asking => Ended::Failed(Failure::Cancelled),
+            None => {
+                self.stop().await;
+                Ended::Failed(Failure::Cancelled)
+            }
+        }
+    }
+
+    /// What goes wrong here is the same as never having heard of it.
+    async fn stop(&self) {
+        if let Ok(Err(why)) = timeout(STOP, self.link.stop(&self.ours.id)).await {
+            tracing::debug!(task = %self.ours.id, %why, "an agent elsewhere was not stopped");
+        }
+    }
+
+    /// Says what the client says, until the agent asks no more.
+    async fn talk(&mut self, mut message: Message) -> Result<Ended, Failure> {
+        let context = self.link.context(&self.ours.context_id).await;
+        // It waited for its client when the hub before this one ended.
+        self.theirs = self.link.task(&self.ours.id).await;
+        loop {
+            match self.turn(self.said(message, context.clone())).await? {
+                Rest::Ended(ended) => return Ok(ended),
+                Rest::Asks(need, prompt) => {
+                    self.asking = true;
+                    message = self.port.ask(need, prompt, None).await?;
+                    self.asking = false;
+                }
+            }
+        }
+    }
+
+    /// What the client says, as the agent is to hear it: with its own names for things, and none of ours.
+    fn said(&self, message: Message, context: Option<ContextId>) -> Message {
+        let mut metadata = message.metadata.unwrap_or_default();
+        metadata.retain(|name, _| name != "targetAgent" && name != "workingDirectory");
+        Message {
+            task_id: self.theirs.clone(),
+            // It knows which conversation its task belongs to.
+            context_id: context.filter(|_| self.theirs.is_none()),
+            metadata: Some(metadata).filter(|facts| !facts.is_empty()),
+            reference_task_ids: Vec::new(),
+            ..message
+        }
+    }
+
+    async fn turn(&mut self, message: Message) -> Result<Rest, Failure> {
+        let send = SendMessage::new(message, None);
+        let send = send.map_err(|why| Failure::Invalid(why.to_string()))?;
+        let mut telling = self.link.agent().stream(send).await.map_err(|why| failure(&why))?;
+        while let Some(told) = telling.next().await {
+            if let Some(rest) = self.hear(told.map_err(|why| failure(&why))?).await? {
+                return Ok(rest);
+            }
+        }
+        Err(Failure::Unavailable("it hung up before the task ended".to_owned()))
+    }
+
+    /// Takes in what the agent tells; where it came to rest, if it did.
+    async fn hear(&mut self, told: Told) -> Result<Option<Rest>, Failure> {
+        match told {
+            Told::Message(message) => Ok(Some(Rest::Ended(Ended::Reply(anew(message))))),
+            Told::Task(task) => {
+                self.knows(&task.id, &task.context_id).await;
+                let whole = task.artifacts.into_iter().map(|artifact| Emitted::Artifact {
+                    artifact,
+                    append: false,
+                    last_chunk: true,
+                });
+                self.emit(whole.collect()).await?;
+                self.status(task.status, task.metadata).await
+            }
+            Told::Status { task, context, update } => {
+                self.knows(&task, &context).await;
+                self.status(update.status, update.metadata).await
+            }
+            Told::Artifact { update, .. } => {
+                let (artifact, append) = (update.artifact, update.append);
+                let last_chunk = update.last_chunk;
+                self.emit(vec![Emitted::Artifact { artifact, append, last_chunk }]).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn status(
+        &self,
+        status: TaskStatus,
+        metadata: Option<Metadata>,
+    ) -> Result<Option<Rest>, Failure> {
+        let message = status.message.map(anew);
+        let asks = |need, message: Option<Message>| {
+            Rest::Asks(need, message.unwrap_or_else(|| Message::text(Role::Agent, "")))
+        };
+        Ok(match status.state {
+            TaskState::Submitted | TaskState::Unknown => None,
+            TaskState::Working => {
+                self.emit(vec![Emitted::Working { message, metadata }]).await?;
+                None
+            }
+            TaskState::InputRequired => Some(asks(Need::Input, message)),
+            TaskState::AuthRequired => Some(asks(Need::Auth, message)),
+            TaskState::Completed
+            | TaskState::Failed
+            | TaskState::Canceled
+            | TaskState::Rejected => {
+                Some(Rest::Ended(Ended::Status { state: status.state, message, metadata }))
+            }
+        })
+    }
+
+    async fn knows(&mut self, task: &TaskId, context: &ContextId) {
+        if self.theirs.as_ref() != Some(task) {
+            self.theirs = Some(task.clone());
+            self.link.remember((&self.ours.id, &self.ours.context_id), (task, context)).await;
+        }
+    }
+
+    async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
+        if events.is_empty() { Ok(()) } else { self.port.emit(events).await }
+    }
+}
+
+/// The same without its names for the task and the conversation: the hub puts its own.
+fn anew(message: Message) -> Message {
+    Message { task_id: None, context_id: None, reference_task_ids: Vec::new(), ..message }
+}
+
+fn failure(why: &RemoteError) -> Failure {
+    if why.is_passing() {
+        Failure::Unavailable(why.to_string())
+    } else {
+        Failure::Invalid(why.to_string())
+    }
+}

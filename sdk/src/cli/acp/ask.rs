@@ -1,0 +1,104 @@
+//! What the program asks: leave to use a tool, or the model's own questions as a form.
+
+use serde_json::{Map, Value, json};
+
+use crate::Message;
+use crate::cli::{Decision, Kind, Question};
+
+/// How a question is answered in the program's words.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Asked {
+    /// By the option that says so.
+    Leave {
+        /// What it calls a yes for once, a yes for the session, and a no.
+        once: Option<String>,
+        session: Option<String>,
+        no: Option<String>,
+    },
+    /// By what stands in the fields of a form.
+    Form(Vec<Field>),
+}
+
+/// A field of a form.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Field {
+    name: String,
+    question: String,
+    /// Whether it takes several answers.
+    several: bool,
+}
+
+impl Asked {
+    /// A question for leave. Options are told apart by what they mean: their ids are the vendor's own.
+    pub(super) fn leave(params: &Value, mut question: Question) -> (Self, Question) {
+        let option = |kind: &str| {
+            let mut options = params["options"].as_array().into_iter().flatten();
+            // The first of a kind reaches the least far: this session comes before for ever.
+            let option = options.find(|option| option["kind"] == kind);
+            option.and_then(|option| option["optionId"].as_str()).map(ToOwned::to_owned)
+        };
+        let session = option("allow_always");
+        question.for_session = session.is_some();
+        (Self::Leave { once: option("allow_once"), session, no: option("reject_once") }, question)
+    }
+
+    /// A form, as one question to the client.
+    pub(super) fn form(params: &Value) -> (Self, Question) {
+        let schema = &params["requestedSchema"];
+        let mut fields = Vec::new();
+        let mut lines = Vec::new();
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let question =
+                ["description", "title"].iter().find_map(|member| field[*member].as_str());
+            let question = question.unwrap_or(name).to_owned();
+            let several = field["type"] == "array";
+            let one_of = if several { &field["items"]["anyOf"] } else { &field["oneOf"] };
+            let choices = one_of.as_array().into_iter().flatten();
+            let choices: Vec<&str> =
+                choices.filter_map(|choice| choice["const"].as_str()).collect();
+            lines.push(match choices.as_slice() {
+                [] => question.clone(),
+                choices => format!("{question} ({})", choices.join(", ")),
+            });
+            fields.push(Field { name: name.clone(), question, several });
+        }
+        let question = Question {
+            id: Value::Null,
+            kind: Kind::Open,
+            tool: "question".into(),
+            input: schema.clone(),
+            description: Some(lines.join("\n")),
+            directory: None,
+            for_session: false,
+        };
+        (Self::Form(fields), question)
+    }
+
+    /// The result for the program.
+    pub(super) fn answer(&self, decision: &Decision) -> Value {
+        match (self, decision) {
+            (Self::Leave { once: Some(id), .. }, Decision::Allow)
+            | (Self::Leave { session: Some(id), .. }, Decision::AllowForSession)
+            | (Self::Leave { no: Some(id), .. }, Decision::Deny(_) | Decision::Said(_)) => {
+                json!({ "outcome": { "outcome": "selected", "optionId": id } })
+            }
+            (Self::Leave { .. }, _) => json!({ "outcome": { "outcome": "cancelled" } }),
+            (Self::Form(fields), Decision::Said(message)) => {
+                let content: Map<_, _> = fields.iter().map(|field| field.answer(message)).collect();
+                json!({ "action": "accept", "content": content })
+            }
+            (Self::Form(_), _) => json!({ "action": "decline" }),
+        }
+    }
+}
+
+impl Field {
+    /// Data answers by the field's name or its question; a text answers every field.
+    fn answer(&self, message: &Message) -> (String, Value) {
+        let data = message.data().unwrap_or_default();
+        let told = [&self.name, &self.question].into_iter().find_map(|key| data.get(key));
+        let value = told.cloned().unwrap_or_else(|| message.text().into());
+        let value = if self.several && !value.is_array() { json!([value]) } else { value };
+        (self.name.clone(), value)
+    }
+}

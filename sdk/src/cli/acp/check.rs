@@ -1,0 +1,62 @@
+//! Whether a program that speaks the protocol would work: it is asked for a session, and nothing is said in it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Acp, Speaker, Step};
+use crate::cli::{Action, Check, Driver, End, Job, describe_exit};
+use crate::{Child, Command, Context, Failure};
+
+/// A program that starts says something within seconds, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts the program, and ends it once it has opened a session or said why it will not.
+pub fn check<S: Speaker>(
+    ctx: &Context,
+    command: Command,
+    directory: &str,
+) -> Result<Check, Failure> {
+    let mut child = ctx.spawn(command)?;
+    let mut driver = Acp::<S>::new(Job::default(), directory);
+    let mut version = String::new();
+    let mut actions = driver.begin();
+    loop {
+        for action in actions {
+            match action {
+                Action::Send(line) if driver.step != Step::Prompt => child.write_line(&line)?,
+                Action::End(End::LoginNeeded(why)) => return done(&child, version, Some(why)),
+                Action::End(End::Failed { text, .. }) => return Err(Failure::Internal(text)),
+                // What would be the prompt: all before it went well.
+                Action::Send(_) => return done(&child, version, None),
+                Action::End(_)
+                | Action::EndInput
+                | Action::Remember(_)
+                | Action::Restart
+                | Action::Delta(_)
+                | Action::Say(_)
+                | Action::Ask(_)
+                | Action::Changed(_) => {}
+            }
+        }
+        let Some(line) = child.next_line(Some(PATIENCE))? else {
+            let exit = child.wait()?;
+            let end = describe_exit(&exit);
+            return Err(Failure::Unavailable(format!(
+                "it does not start ({end}): {}",
+                exit.stderr
+            )));
+        };
+        if driver.step == Step::Initialize {
+            let hello: Value = serde_json::from_str(&line).unwrap_or_default();
+            let told = hello["result"]["agentInfo"]["version"].as_str().unwrap_or_default();
+            version = told.to_owned();
+        }
+        actions = driver.line(&line);
+    }
+}
+
+fn done(child: &Child, version: String, login_missing: Option<String>) -> Result<Check, Failure> {
+    child.close_stdin();
+    Ok(Check { version, login_missing })
+}

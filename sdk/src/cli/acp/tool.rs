@@ -1,0 +1,141 @@
+//! A tool call as the updates tell it, bit by bit.
+
+use serde_json::{Value, json};
+
+use crate::cli::{Action, FileChange, Kind, Question, cut, is_below};
+
+/// What is known of a tool call. A later update tells only what is new.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct ToolCall {
+    /// The members of `tool_call` and `tool_call_update`, by their names.
+    known: Value,
+    /// Whether listeners know of it.
+    told: bool,
+    /// Whether it is over.
+    done: bool,
+}
+
+impl ToolCall {
+    /// Takes what an update or a question tells of it.
+    pub(super) fn merge(&mut self, call: &Value) {
+        if self.known.is_null() {
+            self.known = json!({});
+        }
+        for (member, value) in call.as_object().into_iter().flatten() {
+            if !value.is_null() {
+                self.known[member] = value.clone();
+            }
+        }
+    }
+
+    /// Takes an update: tells once what is done, how it went wrong, and the files that it changed.
+    pub(super) fn update(&mut self, update: &Value) -> Vec<Action> {
+        self.merge(update);
+        let mut actions = Vec::new();
+        if !self.told && self.known["title"].is_string() {
+            self.told = true;
+            actions.push(Action::Say(cut(&format!("{}: {}", self.kind(), self.title()))));
+        }
+        match update["status"].as_str() {
+            Some("completed") if !self.done => {
+                self.done = true;
+                actions.extend(self.changes().into_iter().map(Action::Changed));
+            }
+            Some("failed") if !self.done => {
+                self.done = true;
+                actions.push(Action::Say(cut(&format!("{} failed: {}", self.kind(), self.why()))));
+            }
+            _ => {}
+        }
+        actions
+    }
+
+    /// The question whether it may run, but for its id.
+    pub(super) fn question(&self, directory: &str) -> Question {
+        let input = self.known["rawInput"].as_object().cloned();
+        let mut input = Value::Object(input.unwrap_or_default());
+        if self.kind() == "execute" && input.get("command").is_none() {
+            input["command"] = self.title().into();
+        }
+        let paths: Vec<&str> = self.paths().collect();
+        if let ([path], None) = (paths.as_slice(), input.get("path")) {
+            input["path"] = (*path).into();
+        }
+        let diffs: Vec<String> =
+            self.changes().into_iter().filter_map(|change| change.diff).collect();
+        let description = match diffs.concat() {
+            diff if diff.is_empty() => self.title().to_owned(),
+            diff => format!("{}\n{diff}", self.title()),
+        };
+        let inside = !paths.is_empty() && paths.iter().all(|path| is_below(path, directory));
+        let kind = match self.kind() {
+            "read" | "search" => Kind::Read,
+            // Leave to edit is leave for the directory of the task.
+            "edit" | "delete" | "move" if inside => Kind::Edit,
+            _ => Kind::Run,
+        };
+        Question {
+            id: Value::Null,
+            kind,
+            tool: self.known["_meta"]["tool_name"].as_str().unwrap_or(self.kind()).to_owned(),
+            input,
+            description: Some(description),
+            directory: Some(directory.to_owned()),
+            for_session: false,
+        }
+    }
+
+    fn kind(&self) -> &str {
+        self.known["kind"].as_str().unwrap_or("tool")
+    }
+
+    fn title(&self) -> &str {
+        let id = || self.known["toolCallId"].as_str();
+        self.known["title"].as_str().or_else(id).unwrap_or_default()
+    }
+
+    fn why(&self) -> &str {
+        let texts = self.content().filter_map(|block| block["content"]["text"].as_str());
+        texts.last().unwrap_or_else(|| self.title())
+    }
+
+    fn content(&self) -> impl Iterator<Item = &Value> {
+        self.known["content"].as_array().into_iter().flatten()
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        let locations = self.known["locations"].as_array().into_iter().flatten();
+        locations.filter_map(|location| location["path"].as_str())
+    }
+
+    /// The files that it changes, by the differences it tells.
+    fn changes(&self) -> Vec<FileChange> {
+        let diffs: Vec<_> = self.content().filter(|block| block["type"] == "diff").collect();
+        if let Some(change) = self.whole_change(&diffs) {
+            return vec![change];
+        }
+        let change = |diff: &&Value| {
+            let before = diff["oldText"].as_str().filter(|text| !text.is_empty());
+            Some(FileChange::between(diff["path"].as_str()?, before, diff["newText"].as_str()?))
+        };
+        diffs.iter().filter_map(change).collect()
+    }
+
+    /// Vibe tells the pieces that it replaced and, beside them, the file as it was: together a difference with the right
+    /// numbers of lines.
+    fn whole_change(&self, diffs: &[&Value]) -> Option<FileChange> {
+        let before = self.known["rawOutput"]["previousContent"].as_str()?;
+        let path = diffs.first()?["path"].as_str()?;
+        let mut after = String::new();
+        let mut rest = before;
+        for diff in diffs {
+            let (old, new) = (diff["oldText"].as_str()?, diff["newText"].as_str()?);
+            let (kept, behind) = rest.split_once(old)?;
+            after.push_str(kept);
+            after.push_str(new);
+            rest = behind;
+        }
+        after.push_str(rest);
+        Some(FileChange::between(path, Some(before), &after))
+    }
+}

@@ -1,0 +1,249 @@
+//! Programs that are anything but the CLI they stand for: torn, slow, endless, deaf. None of them hangs, crashes or bloats
+//! its adapter or the hub, and each task ends in time with what is true.
+
+use crate::stage::{get, no_program_left, state};
+use a2a_hub_tests::{Client, TestHub, message_to, resident_bytes};
+use anyhow::{Context as _, Result, ensure};
+use futures::future::join_all;
+use serde_json::json;
+use std::{fmt::Write as _, fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// How long a task may take. A busy machine passes 40,000 lines in a fraction of it.
+const TIMEOUT_MS: u64 = 20_000;
+
+/// What comes on top of that until the client hears of the end.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// An agent that says more than this is stopped.
+const MAX_OUTPUT: usize = 1 << 20;
+
+/// The hub with all trials under way. A guest may have 64 MiB, and each of these few needs but a part of it.
+const MAX_RESIDENT: u64 = 1 << 30;
+
+/// How many lines of text there are in a long answer.
+const DELTAS: usize = 40_000;
+
+/// How many events a client may hear of, whatever the program does: text is stored a kibibyte at a time.
+const MAX_EVENTS: usize = (MAX_OUTPUT >> 10) + 200;
+
+/// A vendor's dialect, as far as a fake has to know it.
+struct Vendor {
+    agent: &'static str,
+    /// The program, by the name in the agent's manifest.
+    program: &'static str,
+    /// What it says until the model answers.
+    hello: &'static [&'static str],
+    /// A line with text of the answer, before and after the text.
+    delta: (&'static str, &'static str),
+    /// What it says when the answer is whole.
+    over: &'static [&'static str],
+}
+
+const CODEX: Vendor = Vendor {
+    agent: "codex",
+    program: "codex",
+    hello: &[
+        r#"{"id":1,"result":{}}"#,
+        r#"{"id":3,"result":{"thread":{"id":"t"},"model":"m"}}"#,
+        r#"{"method":"item/started","params":{"threadId":"t","item":{"type":"agentMessage","id":"a","text":""}}}"#,
+    ],
+    delta: (r#"{"method":"item/agentMessage/delta","params":{"threadId":"t","delta":""#, r#""}}"#),
+    over: &[
+        r#"{"method":"item/completed","params":{"threadId":"t","item":{"type":"agentMessage","id":"a","text":"done"}}}"#,
+        r#"{"method":"turn/completed","params":{"threadId":"t","turn":{"status":"completed"}}}"#,
+    ],
+};
+
+const CLAUDE: Vendor = Vendor {
+    agent: "claude-code",
+    program: "claude",
+    hello: &[
+        r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#,
+        r#"{"type":"stream_event","event":{"type":"message_start"},"parent_tool_use_id":null}"#,
+    ],
+    delta: (
+        r#"{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":""#,
+        r#""}},"parent_tool_use_id":null}"#,
+    ),
+    over: &[
+        r#"{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s"}"#,
+    ],
+};
+
+const GEMINI: Vendor = Vendor {
+    agent: "gemini",
+    program: "gemini",
+    hello: &[
+        r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#,
+        r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s","modes":{"currentModeId":"default"}}}"#,
+    ],
+    delta: ACP_DELTA,
+    over: ACP_OVER,
+};
+
+const VIBE: Vendor = Vendor {
+    agent: "vibe",
+    program: "vibe-acp",
+    hello: &[
+        r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#,
+        r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s","modes":{"currentModeId":"ask"}}}"#,
+    ],
+    delta: ACP_DELTA,
+    over: ACP_OVER,
+};
+
+const ACP_DELTA: (&str, &str) = (
+    r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""#,
+    r#""}}}}"#,
+);
+const ACP_OVER: &[&str] = &[r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}"#];
+
+/// What a fake does, as a shell script in a directory with the files `hello`, `over`, `deltas` and `long`.
+struct Trial {
+    name: &'static str,
+    script: &'static str,
+    ends: &'static str,
+    /// The task's reason: one of these, if any.
+    reasons: &'static [&'static str],
+}
+
+const fn completes(name: &'static str, script: &'static str) -> Trial {
+    Trial { name, script, ends: "completed", reasons: &[] }
+}
+
+const fn fails(
+    name: &'static str,
+    script: &'static str,
+    reasons: &'static [&'static str],
+) -> Trial {
+    Trial { name, script, ends: "failed", reasons }
+}
+
+/// What is wrong with the programs, and what is true of their tasks.
+const TRIALS: &[Trial] = &[
+    fails("half a line", "cat hello; head -c 20 over", &["broken_stream"]),
+    fails("an end without a word", "cat hello", &["broken_stream"]),
+    fails("nothing but an exit code", "exit 0", &["broken_stream", "agent_error"]),
+    fails("silence", "exec sleep 300", &["timeout"]),
+    fails("output closed and alive", "cat hello; exec >&-; sleep 300", &["timeout"]),
+    fails("errors without end", "cat hello; exec yes error >&2", &["timeout"]),
+    fails("an answer without end", "cat hello; while :; do cat long; done", &["limit_exceeded"]),
+    fails("a line without end", "cat hello; exec tr '\\0' x </dev/zero", &["limit_exceeded"]),
+    completes(
+        "the last bytes one by one",
+        "cat hello; n=$(wc -c <over); at=$((n - 20)); head -c $at over
+         while [ $at -lt $n ]; do dd if=over bs=1 skip=$at count=1 2>/dev/null; at=$((at + 1)); sleep 0.1; done",
+    ),
+    completes(
+        "a line of 5 MB",
+        r#"cat hello; printf '{"new":"'; head -c 5000000 /dev/zero | tr '\0' x; printf '"}\n'; cat over"#,
+    ),
+    completes("40,000 pieces of text", "cat hello deltas over"),
+    completes("bytes that are no text", r#"cat hello; printf '\377\376\n{"\300":1}\n'; cat over"#),
+    completes("no newline at the end", r#"cat hello; printf %s "$(cat over)""#),
+    completes("a flood of errors", "cat hello; head -c 20000000 /dev/zero >&2; cat over"),
+    completes("deaf to signals", "trap '' TERM INT HUP; cat hello over; while :; do sleep 1; done"),
+    completes("a daemon left behind", "setsid sleep 300 & cat hello over"),
+];
+
+#[tokio::test]
+async fn codex_can_be_anything() -> Result<()> {
+    endures(&CODEX).await
+}
+
+#[tokio::test]
+async fn claude_can_be_anything() -> Result<()> {
+    endures(&CLAUDE).await
+}
+
+#[tokio::test]
+async fn gemini_can_be_anything() -> Result<()> {
+    endures(&GEMINI).await
+}
+
+#[tokio::test]
+async fn vibe_can_be_anything() -> Result<()> {
+    endures(&VIBE).await
+}
+
+/// All trials at once, on a hub whose `program` is a fake. It does what the file `trial` says where it is started.
+async fn endures(vendor: &Vendor) -> Result<()> {
+    let bin = tempfile::tempdir()?;
+    let fake = bin.path().join(vendor.program);
+    fs::write(&fake, "#!/bin/sh\n[ -f trial ] && . ./trial\n")?;
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))?;
+    let Vendor { agent, program, .. } = vendor;
+    let hub = TestHub::builder()
+        .config(format!(
+            "[breaker]\nfailures = 1000\n[agents.{agent}]\ntimeout_ms = {TIMEOUT_MS}\nmax_running = {}\n\
+             programs = {{ {program} = '{}' }}\nlimits = {{ output_bytes = {MAX_OUTPUT} }}",
+            TRIALS.len(),
+            fake.display()
+        ))
+        .start()
+        .await?;
+    let trials = TRIALS.iter().map(|trial| endure(&hub, vendor, trial));
+    let wrong = tokio::select! {
+        ended = join_all(trials) => ended.into_iter().filter_map(Result::err).collect::<Vec<_>>(),
+        bloated = grows_beyond(&hub, MAX_RESIDENT) => bloated.err().into_iter().collect(),
+    };
+    ensure!(wrong.is_empty(), "{wrong:#?}");
+    no_program_left(&hub.data_dir(), Duration::from_secs(2)).await?;
+    Client::http(&hub).call("hub/status", json!({})).await.context("the hub is healthy")?;
+    Ok(())
+}
+
+/// One trial: the task ends in time, in the state that is true, and with few events.
+async fn endure(hub: &TestHub, vendor: &Vendor, trial: &Trial) -> Result<()> {
+    let place = hub.workspace().join(trial.name.replace(' ', "-"));
+    set_up(&place, vendor, trial)?;
+    let client = Client::http(hub);
+    let begun = Instant::now();
+    let mut message = message_to(vendor.agent, "hello");
+    message["message"]["metadata"]["workingDirectory"] = json!(place);
+    let mut updates = client.stream("message/stream", message).await?;
+    let created = updates.next().await.context("the stream is empty")??;
+    let events = updates.rest().await?;
+    let task = get(&client, created["id"].as_str().unwrap_or_default()).await?;
+
+    let told = format!("{}: {}", trial.name, task["status"]);
+    ensure!(state(&task) == trial.ends, "{told}");
+    let reason = task["metadata"]["reason"].as_str().unwrap_or_default();
+    ensure!(trial.reasons.is_empty() || trial.reasons.contains(&reason), "{told} ({reason})");
+    let longest = Duration::from_millis(TIMEOUT_MS) + GRACE;
+    ensure!(begun.elapsed() < longest, "{told}: after {:?}", begun.elapsed());
+    ensure!(events.len() < MAX_EVENTS, "{told}: {} events", events.len());
+    Ok(())
+}
+
+/// What the fake finds where it is started.
+fn set_up(place: &Path, vendor: &Vendor, trial: &Trial) -> Result<()> {
+    fs::create_dir(place)?;
+    let lines = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let (before, after) = vendor.delta;
+    let mut deltas = String::new();
+    for n in 0..DELTAS {
+        writeln!(deltas, "{before}{n} {after}")?;
+    }
+    let long = format!("{before}{}{after}\n", "long ".repeat(200)).repeat(100);
+    for (name, text) in [
+        ("hello", lines(vendor.hello)),
+        ("over", lines(vendor.over)),
+        ("deltas", deltas),
+        ("long", long),
+        ("trial", trial.script.to_owned()),
+    ] {
+        fs::write(place.join(name), text)?;
+    }
+    Ok(())
+}
+
+/// Fails once the hub takes up more memory than that.
+async fn grows_beyond(hub: &TestHub, bytes: u64) -> Result<()> {
+    loop {
+        let resident = resident_bytes(hub.pid()).context("the hub is gone")?;
+        ensure!(resident < bytes, "the hub takes up {resident} bytes");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
