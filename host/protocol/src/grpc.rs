@@ -195,10 +195,10 @@ fn decode(of: MessageDescriptor, sent: &[u8]) -> Result<Map<String, Value>, A2aE
     let value = serde_json::to_value(&message);
     let mut value = value.map_err(|why| wrong(format!("`{name}` has no JSON: {why}")))?;
     make_whole(&mut value);
-    match value {
-        Value::Object(members) => Ok(members),
-        other => Err(wrong(format!("`{name}` is no object but {other}"))),
-    }
+    let Value::Object(members) = value else {
+        return Err(wrong(format!("`{name}` is no object but {value}")));
+    };
+    Ok(members)
 }
 
 fn encode(of: MessageDescriptor, value: Value) -> Result<Vec<u8>, A2aError> {
