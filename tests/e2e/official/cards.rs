@@ -35,7 +35,7 @@ async fn cards_are_found_where_clients_look() -> Result<()> {
         let official = ["JSONRPC 1.0", "HTTP+JSON 1.0", "GRPC 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3"];
         assert_eq!(bindings[..5], official, "{file}");
         let grpc = &both["supportedInterfaces"][2];
-        assert_eq!(grpc["url"], hub.http().to_string());
+        assert_eq!(grpc["url"], hub.http());
         // A client of 0.3 cannot say on gRPC which agent it means.
         let tenant = (endpoint == "/agents/guest").then_some("guest");
         assert_eq!(grpc.get("tenant").and_then(Value::as_str), tenant, "{file}");
