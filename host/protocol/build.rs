@@ -7,6 +7,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true);
     compiler.open_files(["a2a_v1.proto", "a2a_v03.proto", "google_rpc.proto"])?;
-    let to = PathBuf::from(env::var("OUT_DIR")?).join("a2a.descriptors");
-    Ok(fs::write(to, compiler.encode_file_descriptor_set())?)
+    let to = env::var_os("OUT_DIR").map(PathBuf::from).ok_or("cargo says no OUT_DIR")?;
+    Ok(fs::write(to.join("a2a.descriptors"), compiler.encode_file_descriptor_set())?)
 }

@@ -42,11 +42,15 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("sdk", &["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-sandbox", "a2a-hub", "tokio"]),
 ];
 
+/// Where HTTP is spoken: as a server, and as a client.
+const HTTP: &[&str] =
+    &["host/hub/src/transport", "host/hub/src/outbound.rs", "host/hub/src/remote"];
+
 /// Each kind of knowledge, and the places in the host that have it.
 const ONLY: &[(&str, &[&str])] = &[
     ("axum::", &["host/hub/src/transport"]),
-    ("hyper::", &["host/hub/src/transport", "host/hub/src/outbound.rs"]),
-    ("hyper_util::", &["host/hub/src/transport", "host/hub/src/outbound.rs"]),
+    ("hyper::", HTTP),
+    ("hyper_util::", HTTP),
     ("tonic::", &["host/hub/src/transport"]),
     ("prost_reflect::", &["host/protocol/src/grpc.rs"]),
     ("rusqlite::", &["host/hub/src/storage/sqlite.rs", "host/hub/src/storage/sqlite"]),

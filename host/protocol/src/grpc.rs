@@ -195,10 +195,10 @@ fn decode(of: MessageDescriptor, sent: &[u8]) -> Result<Map<String, Value>, A2aE
     let value = serde_json::to_value(&message);
     let mut value = value.map_err(|why| wrong(format!("`{name}` has no JSON: {why}")))?;
     make_whole(&mut value);
-    match value {
-        Value::Object(members) => Ok(members),
-        other => Err(wrong(format!("`{name}` is no object but {other}"))),
-    }
+    let Value::Object(members) = value else {
+        return Err(wrong(format!("`{name}` is no object but {value}")));
+    };
+    Ok(members)
 }
 
 fn encode(of: MessageDescriptor, value: Value) -> Result<Vec<u8>, A2aError> {
@@ -247,7 +247,10 @@ mod tests {
             let of = KNOWN.get_message_by_name(&name).unwrap_or_else(|| panic!("no {name}"));
             let read = decode(of.clone(), &bytes).unwrap();
             assert_eq!(Value::Object(read), json, "{name}");
-            assert_eq!(encode(of, json).unwrap(), bytes, "{name}");
+            // In which order a map is written is nobody's business.
+            let written = encode(of.clone(), json.clone()).unwrap();
+            assert_eq!(written.len(), bytes.len(), "{name}");
+            assert_eq!(Value::Object(decode(of, &written).unwrap()), json, "{name}");
             kinds.insert(name);
         }
         let ours = KNOWN.all_messages().filter(|of| of.package_name().contains("a2a"));

@@ -32,8 +32,14 @@ async fn cards_are_found_where_clients_look() -> Result<()> {
                 format!("{} {}", it["protocolBinding"], it["protocolVersion"]).replace('"', "")
             })
             .collect();
-        let official = ["JSONRPC 1.0", "HTTP+JSON 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3"];
-        assert_eq!(bindings[..4], official, "{file}");
+        let official = ["JSONRPC 1.0", "HTTP+JSON 1.0", "GRPC 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3"];
+        assert_eq!(bindings[..5], official, "{file}");
+        let grpc = &both["supportedInterfaces"][2];
+        assert_eq!(grpc["url"], hub.http());
+        // A client of 0.3 cannot say on gRPC which agent it means.
+        let tenant = (endpoint == "/agents/guest").then_some("guest");
+        assert_eq!(grpc.get("tenant").and_then(Value::as_str), tenant, "{file}");
+        assert_eq!(bindings.iter().any(|it| it == "GRPC 0.3"), tenant.is_none(), "{file}");
         assert_eq!(both["supportedInterfaces"][1]["url"], at(&format!("{endpoint}/rest")));
         assert_eq!(both.get("security"), None, "the hub's own user needs no token");
         let again = client.get(at(&file)).header("If-None-Match", tag);

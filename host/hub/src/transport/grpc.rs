@@ -27,8 +27,7 @@ use axum::{
 use bytes::{Buf as _, BufMut as _};
 use futures::{Stream, StreamExt as _, future::BoxFuture, stream, stream::BoxStream};
 use std::{pin::pin, time::Duration};
-use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
+use tokio::{sync::mpsc, task::JoinSet};
 use tonic::{
     Code, Status,
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
@@ -221,7 +220,9 @@ fn patiently(
     patience: Duration,
 ) -> impl Stream<Item = Told> {
     let (send, heard) = mpsc::channel(1);
-    let pump = tokio::spawn(async move {
+    // Ended with the stream that owns it.
+    let mut pump = JoinSet::new();
+    pump.spawn(async move {
         let mut told = pin!(told);
         while let Some(told) = told.next().await {
             if send.send_timeout(told, patience).await.is_err() {
@@ -231,14 +232,13 @@ fn patiently(
         }
         Ok(())
     });
-    let pump = Some(AbortOnDropHandle::new(pump));
     stream::unfold((heard, pump), async |(mut heard, mut pump)| {
         if let Some(told) = heard.recv().await {
             return Some((told, (heard, pump)));
         }
         let broke = || Err(Status::internal("the stream broke; subscribe again"));
-        let end = pump.take()?.await.unwrap_or_else(|_| broke());
-        end.err().map(|why| (Err(why), (heard, None)))
+        let end = pump.join_next().await?.unwrap_or_else(|_| broke());
+        end.err().map(|why| (Err(why), (heard, pump)))
     })
 }
 
