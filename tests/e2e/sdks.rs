@@ -1,8 +1,8 @@
 //! The official SDKs, each with its own client on each of its bindings, against the real hub: the drivers are in
 //! `tests/sdks`, and every step of theirs must pass. And the other way round: the hub calls agents that they serve.
 
-use crate::stage::{artifact, get, hub_with_guest, said, send, state, stream};
-use a2a_hub_tests::{Client, TestHub, message_to};
+use crate::stage::{GRANT, artifact, get, said, send, state, stream};
+use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::json;
@@ -82,6 +82,14 @@ impl Sdk {
         STEPS.iter().chain(more).copied().collect()
     }
 
+    /// Where it finds the guest. 0.3 has no tenants, by which gRPC tells agents apart: there it asks the hub.
+    fn endpoint(self, binding: &str) -> &'static str {
+        match (self, binding) {
+            (Self::Py0, "GRPC") => "/a2a",
+            (Self::Py1 | Self::Py0 | Self::Js1 | Self::Js0, _) => "/agents/guest",
+        }
+    }
+
     /// Where it is; none, with a word on why, where it need not be installed.
     fn find(self) -> Result<Option<PathBuf>> {
         let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/sdks").join(self.name());
@@ -146,8 +154,9 @@ impl Reference {
 /// Has an SDK's client take all its steps with an agent.
 async fn drive(sdk: Sdk, binding: &str) -> Result<()> {
     let Some(place) = sdk.find()? else { return Ok(()) };
-    let hub = hub_with_guest().await?;
-    let url = format!("http://{}/agents/guest", hub.http());
+    let config = format!("default_agent = \"guest\"\n{GRANT}");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let url = format!("http://{}{}", hub.http(), sdk.endpoint(binding));
     let ran = timeout(WITHIN, sdk.driver(&place, &url, binding).output())
         .await
         .with_context(|| format!("the driver is not done after {WITHIN:?}"))??;
@@ -183,8 +192,10 @@ macro_rules! drive {
 drive! {
     python_1_on_jsonrpc: Py1 on "JSONRPC";
     python_1_on_rest: Py1 on "HTTP+JSON";
+    python_1_on_grpc: Py1 on "GRPC";
     python_0_3_on_jsonrpc: Py0 on "JSONRPC";
     python_0_3_on_rest: Py0 on "HTTP+JSON";
+    python_0_3_on_grpc: Py0 on "GRPC";
     javascript_1_on_jsonrpc: Js1 on "JSONRPC";
     javascript_1_on_rest: Js1 on "HTTP+JSON";
     javascript_0_3_on_jsonrpc: Js0 on "JSONRPC";
