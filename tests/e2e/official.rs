@@ -229,11 +229,13 @@ async fn a_client_waits_as_long_as_it_wants() -> Result<()> {
     at_once["configuration"]["returnImmediately"] = json!(true);
     let begun = Instant::now();
     let task = guest.result("SendMessage", at_once).await?["task"].take();
-    assert_eq!(task["status"]["state"], "TASK_STATE_SUBMITTED");
+    let now = ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"];
+    assert!(now.contains(&task["status"]["state"].as_str().unwrap_or_default()), "{task}");
     let mut not_blocking = v03("tick 100 100");
     not_blocking["configuration"] = json!({"blocking": false});
     let old = guest.result("message/send", not_blocking).await?;
-    assert_eq!(old["status"]["state"], "submitted");
+    let now = ["submitted", "working"];
+    assert!(now.contains(&old["status"]["state"].as_str().unwrap_or_default()), "{old}");
     assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
     let unsaid = guest.result("message/send", v03("tick 100 100")).await?;
     assert_eq!(unsaid["status"]["state"], "working");

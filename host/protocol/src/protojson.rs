@@ -141,7 +141,8 @@ impl Proto {
 
     /// Why something is no state.
     pub(crate) fn states(self) -> String {
-        let names = STATES.map(|state| self.state_name(state)).join(", ");
+        let names: Vec<_> = STATES[1..].iter().map(|state| self.state_name(*state)).collect();
+        let names = names.join(", ");
         format!("must be the name or number of a state: {names}")
     }
 
