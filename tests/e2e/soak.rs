@@ -21,7 +21,9 @@ const SETTLE: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_streams_lose_nothing() -> Result<()> {
-    let config = format!("agents.guest.max_running = {TASKS}");
+    // As many slots for guests as there are tasks, and some to spare: more of them fill up one after the other, and what a slot
+    // once held stays its own.
+    let config = format!("max_tasks = {}\nagents.guest.max_running = {TASKS}", TASKS + 100);
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
     // The first round pays for what all later ones share: slots for guests, connections, the allocator's places.
