@@ -1,6 +1,7 @@
 //! The adapters to the vendors' programs, in their sandbox, against a model server on loopback: a table of vendors, a
 //! function for each promise, and a test for each pair.
 
+use crate::command_line::{command, finish};
 use crate::stage::{eventually, get, no_program_left, said, send, state, stream, until};
 use a2a_hub_tests::{
     Client, ModelServer, TestHub, message_to, processes_of_task, processes_with_marker,
@@ -528,5 +529,26 @@ async fn codex_runs_nothing_that_a_directory_configures() -> Result<()> {
         let config = fs::read_to_string(stage.files.path().join("config.toml"))?;
         assert!(!config.contains("trust_level"), "{config}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn each_program_can_be_tried_without_an_account() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let mut places = Vec::new();
+    for vendor in [CLAUDE, CODEX, GEMINI, VIBE] {
+        let Some(path) = vendor.path()? else { return Ok(()) };
+        places.extend(env::split_paths(&path).collect::<Vec<_>>());
+    }
+    let socket = home.path().join("socket");
+    let mut trial = command(&socket, home.path(), &["--format", "json", "doctor", "--trial"])?;
+    trial.env("PATH", env::join_paths(places)?);
+    let said = finish(trial).await?.stdout;
+    let findings: Value = serde_json::from_str(&said).with_context(|| said.clone())?;
+    let findings = findings.as_array().context("no findings")?;
+    assert_eq!(findings.len(), 4, "{said}");
+    assert!(findings.iter().all(|found| found["verdict"] == "ok"), "{said}");
+    let left: Vec<_> = fs::read_dir(home.path().join(".a2a-hub"))?.collect();
+    assert!(left.is_empty(), "the trial leaves nothing behind: {left:?}");
     Ok(())
 }

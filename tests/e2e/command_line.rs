@@ -20,7 +20,7 @@ pub(crate) struct Ran {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
-fn command(socket: &Path, home: &Path, args: &[&str]) -> Result<Command> {
+pub(crate) fn command(socket: &Path, home: &Path, args: &[&str]) -> Result<Command> {
     let mut command = Command::new(a2a_hub_tests::hub_binary()?);
     command.arg("--socket").arg(socket).args(args);
     command.env_clear().env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
