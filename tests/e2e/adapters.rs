@@ -308,6 +308,7 @@ async fn an_answer_is_streamed_and_told_whole(vendor: &Vendor) -> Result<()> {
     assert_eq!(text, "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12");
     let used = task["metadata"]["usage"]["output_tokens"].as_u64();
     assert!(used.is_some_and(|used| used > 0), "{}", task["metadata"]);
+    assert!(stage.asked_of_the_model().contains("- echo: "), "it is told of the other agents");
     no_program_left(&stage.hub.data_dir(), Duration::from_secs(1)).await
 }
 

@@ -192,7 +192,9 @@ fn verdict(about: &str, version: &str, answer: anyhow::Result<Value>, took: Dura
         .flatten()
         .filter_map(|part| part["text"].as_str())
         .collect();
-    if task["status"]["state"] == "completed" && said == format!("ECHO: {WORDS}") {
+    // Before the words, a program may be told more, such as which other agents there are.
+    let echoed = said.starts_with("ECHO: ") && said.ends_with(WORDS);
+    if task["status"]["state"] == "completed" && echoed {
         return ok(about, format!("{version} answers, in {:.1} s", took.as_secs_f64()));
     }
     let state = text(&task["status"]["state"]);
