@@ -1,7 +1,7 @@
 //! Statuses and outcomes: where a task stands, and how it ended.
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::context;
 use crate::{ArtifactUpdate, Event, Failure, Message, Outcome, TaskState, TaskStatus};
@@ -48,6 +48,15 @@ impl Outcome {
             Self::Message(message) => message.text(),
             Self::Status(status) => status.message.as_ref().map(Message::text).unwrap_or_default(),
         }
+    }
+
+    /// What is merged into the task's metadata; null for a direct answer, and where there is nothing.
+    pub fn metadata(&self) -> Value {
+        let metadata = match self {
+            Self::Message(_) => None,
+            Self::Status(status) => status.metadata.as_deref(),
+        };
+        metadata.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
     }
 
     /// The final state; none for a direct answer.

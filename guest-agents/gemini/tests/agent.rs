@@ -58,15 +58,10 @@ fn told(program: &Program) -> Vec<Value> {
     program.stdin().lines().map(strip).collect()
 }
 
-fn metadata(outcome: &Outcome) -> Value {
-    let Outcome::Status(status) = outcome else { panic!("no status: {outcome:?}") };
-    serde_json::from_str(status.metadata.as_deref().expect("metadata")).expect("as it was recorded")
-}
-
 /// Why a task failed, for machines and for people.
 fn failure(outcome: &Outcome) -> (Value, String) {
     assert_eq!(outcome.state(), Some(TaskState::Failed));
-    (metadata(outcome)["reason"].take(), outcome.text())
+    (outcome.metadata()["reason"].take(), outcome.text())
 }
 
 #[test]
@@ -81,7 +76,7 @@ fn the_answer_is_artifact_and_status() {
     assert_eq!(outcome.text(), "ECHO: hello there");
     assert_eq!(host.artifact("answer").unwrap(), "ECHO: hello there");
     assert_eq!(
-        metadata(&outcome),
+        outcome.metadata(),
         json!({ "model": MODEL, "usage": { "input_tokens": 10080, "output_tokens": 4 } })
     );
     let told = told(&program);

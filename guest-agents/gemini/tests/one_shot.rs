@@ -1,9 +1,9 @@
 //! The mode that asks nobody, against recorded runs of `gemini -o stream-json` (0.61.0).
 
 use a2a_hub_sdk::testing::{Program, ScriptedHost, task};
-use a2a_hub_sdk::{Agent, Message, Need, Outcome, TaskState};
+use a2a_hub_sdk::{Agent, Message, Need, TaskState};
 use gemini::Gemini;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 
@@ -23,11 +23,6 @@ fn gemini(host: &ScriptedHost, recording: &str) -> Program {
     host.program("gemini").reads().plays(recording)
 }
 
-fn metadata(outcome: &Outcome) -> Value {
-    let Outcome::Status(status) = outcome else { panic!("no status: {outcome:?}") };
-    serde_json::from_str(status.metadata.as_deref().expect("metadata")).expect("as it was recorded")
-}
-
 #[test]
 fn the_prompt_goes_in_and_the_answer_comes_out() {
     let host = hub();
@@ -37,7 +32,7 @@ fn the_prompt_goes_in_and_the_answer_comes_out() {
     assert_eq!(host.artifact("answer").unwrap(), "ECHO: first turn");
     assert_eq!(program.stdin(), "\u{2060}/first -turn\nof two\n");
     assert!(program.stdin_closed());
-    assert_eq!(metadata(&outcome)["usage"], json!({ "input_tokens": 9820, "output_tokens": 4 }));
+    assert_eq!(outcome.metadata()["usage"], json!({ "input_tokens": 9820, "output_tokens": 4 }));
 }
 
 #[test]
@@ -94,7 +89,7 @@ fn success_is_what_says_so() {
         gemini(&host, recording).exit(code);
         let outcome = host.run::<Gemini>("hello").unwrap();
         assert_eq!(outcome.state(), Some(TaskState::Failed), "{reason}");
-        assert_eq!(metadata(&outcome)["reason"], reason);
+        assert_eq!(outcome.metadata()["reason"], reason);
         assert!(outcome.text().contains(words), "{}", outcome.text());
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use a2a_hub_sdk::testing::{ScriptedHost, task};
-use a2a_hub_sdk::{Event, Outcome, TaskState, serde_json};
+use a2a_hub_sdk::{Event, Outcome, TaskState};
 use jiff::civil::{Date, date};
 use tempfile::TempDir;
 
@@ -161,10 +161,7 @@ impl Answer {
 
     #[track_caller]
     fn fails(&self, reason: &str, message: &str) {
-        let Outcome::Status(status) = &self.outcome else { panic!("a message") };
-        let metadata = status.metadata.as_deref().unwrap_or("{}");
-        let metadata: serde_json::Value = serde_json::from_str(metadata).unwrap();
-        assert_eq!(metadata["reason"], reason, "{}", self.outcome.text());
+        assert_eq!(self.outcome.metadata()["reason"], reason, "{}", self.outcome.text());
         assert!(self.outcome.text().contains(message), "{}", self.outcome.text());
     }
 }

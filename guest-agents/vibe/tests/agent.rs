@@ -58,14 +58,9 @@ fn told(program: &Program) -> Vec<Value> {
     program.stdin().lines().map(strip).collect()
 }
 
-fn metadata(outcome: &Outcome) -> Value {
-    let Outcome::Status(status) = outcome else { panic!("no status: {outcome:?}") };
-    serde_json::from_str(status.metadata.as_deref().expect("metadata")).expect("as it was recorded")
-}
-
 /// State, reason and text of a failure.
 fn failure(outcome: &Outcome) -> (Option<TaskState>, Value, String) {
-    (outcome.state(), metadata(outcome)["reason"].take(), outcome.text())
+    (outcome.state(), outcome.metadata()["reason"].take(), outcome.text())
 }
 
 #[test]
@@ -75,7 +70,7 @@ fn the_answer_is_artifact_and_status() {
     assert_eq!(outcome.state(), Some(TaskState::Completed));
     assert_eq!(outcome.text(), "ECHO: hello there");
     assert_eq!(host.artifact("answer").unwrap(), "ECHO: hello there");
-    assert_eq!(metadata(&outcome)["usage"], json!({ "input_tokens": 9129, "output_tokens": 4 }));
+    assert_eq!(outcome.metadata()["usage"], json!({ "input_tokens": 9129, "output_tokens": 4 }));
     let command = host.spawned().remove(0);
     assert!(command.args.is_empty(), "the prompt is no argument: {:?}", command.args);
     assert!(command.env.contains(&("VIBE_ENABLE_TELEMETRY".into(), "false".into())));
@@ -96,7 +91,7 @@ fn the_next_task_of_a_context_goes_on_with_its_session() {
         (&json!("session/load"), &json!(SESSION))
     );
     assert_eq!(told(&program).last().unwrap()["params"]["prompt"][0]["text"], "and again");
-    let used = metadata(&outcome)["usage"]["input_tokens"].as_u64().unwrap();
+    let used = outcome.metadata()["usage"]["input_tokens"].as_u64().unwrap();
     assert!(used < 10_000, "only what this run used, not the sum: {used}");
 }
 
@@ -273,7 +268,7 @@ fn model_and_pictures_are_told() {
     let picture = b"\x89PNG\r\n\xff";
     asked.message.parts.push(Part::file("p.png", "image/png", picture.to_vec()));
     let outcome = Vibe::run(&host.context(), &asked).unwrap();
-    assert_eq!(metadata(&outcome)["model"], "mistral-medium-3.5");
+    assert_eq!(outcome.metadata()["model"], "mistral-medium-3.5");
     let told = told(&program);
     assert_eq!(told[3], recorded(recording!("model"))[3]);
     let picture = &told[4]["params"]["prompt"][1];
