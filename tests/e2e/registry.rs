@@ -202,7 +202,7 @@ async fn an_agent_without_its_program_waits_for_it() -> Result<()> {
     }
     let refused = send(&client, "claude-code", "hello").await.expect_err("it is not installed");
     let why = refused.root_cause().to_string();
-    assert!(why.contains("-32004") && why.contains("to mend it: npm install -g"), "{why}");
+    assert!(why.contains("-32004") && why.contains("fix: npm install -g"), "{why}");
 
     let claude = bin.path().join("claude");
     fs::write(&claude, "#!/bin/sh\necho '9.9.9 (Claude Code)'\n")?;

@@ -36,10 +36,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::{
-    task::JoinError,
-    time::{Instant, timeout},
-};
+use tokio::time::{Instant, timeout};
 
 /// How old an agent's last word on its health may be when somebody asks for it.
 const HEALTH_AGE: Duration = Duration::from_secs(5);
@@ -286,16 +283,15 @@ impl Hub {
         heard: impl Future<Output = Result<Subscription, A2aError>> + Send + 'static,
     ) -> Result<Subscription, A2aError> {
         let pushes = self.pushes.clone();
-        let begun = tokio::spawn(async move {
+        let begun = async move {
             let heard = heard.await?;
             if let Some(push) = push {
                 let set = pushes.set(heard.task().clone(), push, heard.after()).await;
                 set.map_err(|why| from_push(&why))?;
             }
             Ok(heard)
-        });
-        let broke = |why: JoinError| Err(A2aError::new(ErrorKind::Internal, why.to_string()));
-        begun.await.unwrap_or_else(broke)
+        };
+        self.tasks.see_through(begun).await
     }
 
     fn agent(&self, id: Option<AgentId>) -> Result<Arc<Agent>, A2aError> {

@@ -105,13 +105,13 @@ struct Unstorable;
 impl TaskActor {
     /// Runs the task to its end.
     pub(super) async fn run(mut self, begin: Begin) {
-        if self.to_its_end(begin).await.is_err() {
+        if self.until_its_end(begin).await.is_err() {
             self.give_up().await;
         }
         self.agent.task_ended(&self.task);
     }
 
-    async fn to_its_end(&mut self, begin: Begin) -> Result<(), Unstorable> {
+    async fn until_its_end(&mut self, begin: Begin) -> Result<(), Unstorable> {
         let start = match begin {
             Begin::Work(start) => Some(*start),
             Begin::Parked => self.parked().await?,
@@ -181,36 +181,28 @@ impl TaskActor {
 
     /// Waits for the client; nothing if the task ends meanwhile, or the hub does.
     async fn parked(&mut self) -> Result<Option<Start>, Unstorable> {
-        let until = Instant::now() + self.agent.config.answer_timeout();
-        loop {
-            let command = tokio::select! {
-                command = self.commands.recv() => command,
-                () = sleep_until(until) => {
-                    let text = "Nobody answered in time.".to_owned();
-                    self.store(vec![self.failure("timeout", text)]).await?;
-                    return Ok(None);
-                }
-            };
-            match command {
-                Some(Command::Input(message, told)) => {
-                    self.store(vec![TaskEvent::Input(message.clone())]).await?;
-                    let _ = told.send(Ok(()));
-                    // It was admitted by the hub that ran it.
-                    let admitted = self.turns.come_back(&self.agent);
-                    let directory = recovery::working_directory(&self.task);
-                    let start =
-                        Start { message, directory, streamed: true, goes_on: true, admitted };
-                    return Ok(Some(start));
-                }
-                Some(Command::Cancel) => {
-                    self.agent.clean_up(&self.task.id).await;
-                    self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
-                    return Ok(None);
-                }
-                // It is left as it is, for the next hub.
-                Some(Command::Shutdown) | None => return Ok(None),
+        match timeout(self.agent.config.answer_timeout(), self.commands.recv()).await {
+            Ok(Some(Command::Input(message, told))) => {
+                self.store(vec![TaskEvent::Input(message.clone())]).await?;
+                let _ = told.send(Ok(()));
+                // It was admitted by the hub that ran it.
+                let admitted = self.turns.come_back(&self.agent);
+                let directory = recovery::working_directory(&self.task);
+                let start = Start { message, directory, streamed: true, goes_on: true, admitted };
+                return Ok(Some(start));
+            }
+            Ok(Some(Command::Cancel)) => {
+                self.agent.clean_up(&self.task.id).await;
+                self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
+            }
+            // It is left as it is, for the next hub.
+            Ok(Some(Command::Shutdown) | None) => {}
+            Err(_) => {
+                let text = "Nobody answered in time.".to_owned();
+                self.store(vec![self.failure("timeout", text)]).await?;
             }
         }
+        Ok(None)
     }
 
     /// Waits for the task's turn; nothing if the task ends meanwhile, or the hub does.

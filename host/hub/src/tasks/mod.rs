@@ -37,6 +37,7 @@ use std::{
 };
 use tokio::{
     sync::{mpsc, oneshot},
+    task::JoinError,
     time::timeout,
 };
 use tokio_util::task::TaskTracker;
@@ -145,6 +146,15 @@ impl Tasks {
         let patience = patience(&agent, timeout_ms);
         let running = self.spawn(task, seq, agent, feed, patience, Begin::Work(Box::new(start)));
         Ok(self.subscribe(&id, &running, 0))
+    }
+
+    /// Does something to its end, although whoever waits for it may go away.
+    pub async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, A2aError>> + Send + 'static,
+    ) -> Result<T, A2aError> {
+        let broke = |why: JoinError| Err(A2aError::new(ErrorKind::Internal, why.to_string()));
+        self.actors.spawn(work).await.unwrap_or_else(broke)
     }
 
     /// Sets an actor to work on a task that is in the log.
