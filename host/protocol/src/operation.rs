@@ -72,7 +72,7 @@ pub enum Operation {
         /// At most so many.
         limit: usize,
     },
-    /// Try again to send the news of a task that were given up.
+    /// Try at once to send the news of a task that fail or were given up.
     RetryDeliveries {
         /// The task.
         task: TaskId,

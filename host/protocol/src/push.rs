@@ -120,12 +120,15 @@ pub struct Delivery {
     pub waiting: u64,
     /// How often the first of them was tried.
     pub attempts: u32,
-    /// When it failed for the first time: RFC 3339 in UTC.
+    /// Since when that comes to nothing: RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<String>,
-    /// How it failed last.
+    /// How it failed last; of one that is held, how others did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// When it is tried next at the soonest: RFC 3339 in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<String>,
 }
 
 /// How the news of a task get to one place.
@@ -136,6 +139,8 @@ pub enum DeliveryState {
     Fine,
     /// They failed, and are tried again.
     Failing,
+    /// Others that went to the same receiver failed in a row, so that it is left alone for a while.
+    Held,
     /// They failed for too long, or are not wanted: nothing is sent until `hub/deliveries/retry`.
     Dead,
 }
