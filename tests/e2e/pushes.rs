@@ -1,6 +1,7 @@
 //! Push notifications: each arrives at least once and in order, whatever becomes of the receiver or the hub, and none
 //! where it must not.
 
+mod proof;
 mod receivers;
 
 use crate::{

@@ -102,6 +102,33 @@ pub struct PushConfig {
     pub form: PushForm,
 }
 
+/// A public key of Ed25519, by which a receiver knows that news are this hub's: a JSON Web Key (RFC 7517, RFC 8037).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PublicKey {
+    kty: &'static str,
+    crv: &'static str,
+    alg: &'static str,
+    #[serde(rename = "use")]
+    used_for: &'static str,
+    /// Its thumbprint (RFC 7638), by which it is called: SHA-256 in base64url.
+    pub kid: String,
+    /// The key's 32 bytes in base64url.
+    pub x: String,
+}
+
+impl PublicKey {
+    /// The key `x`, whose thumbprint is `kid`; both in base64url without padding.
+    pub fn new(x: String, kid: String) -> Self {
+        Self { kty: "OKP", crv: "Ed25519", alg: "EdDSA", used_for: "sig", kid, x }
+    }
+
+    /// What a thumbprint is the hash of: the members that make the key (RFC 8037, section 2), in order and without a
+    /// blank.
+    pub fn to_be_hashed(x: &str) -> String {
+        format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#)
+    }
+}
+
 /// How the news of a task get to one place: an element of the answer to `hub/deliveries/list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -60,14 +60,26 @@ pub fn open_secret(path: PathBuf) -> Result<String, TokenError> {
     }
 }
 
+/// The same, but none if there is no such file.
+pub fn find_secret(path: PathBuf) -> Result<Option<String>, TokenError> {
+    match read(path) {
+        Err(TokenError::Io { why, .. }) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 fn make(path: &Path) -> io::Result<String> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
-    let mut random = [0; BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut random)?;
-    let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = random()?;
     File::from(file).write_all(token.as_bytes())?;
     Ok(token)
+}
+
+fn random() -> io::Result<String> {
+    let mut random = [0; BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn read(path: PathBuf) -> Result<String, TokenError> {

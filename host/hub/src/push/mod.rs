@@ -29,7 +29,7 @@ use crate::{
 use a2a_hub_core::breaker::Settings;
 use a2a_hub_protocol::{
     id::{PushConfigId, TaskId},
-    push::{Delivery, DeliveryState, OfferedPush, PushConfig},
+    push::{Delivery, DeliveryState, OfferedPush, PublicKey, PushConfig},
 };
 use courier::Courier;
 use receivers::Receivers;
@@ -199,6 +199,11 @@ impl Pushes {
             self.start(push);
         }
         Ok(retried)
+    }
+
+    /// The public keys by which a receiver knows that news are this hub's; none if it does not sign them.
+    pub fn keys(&self) -> Vec<PublicKey> {
+        self.0.sender.keys()
     }
 
     async fn stored(&self, task: &TaskId) -> Result<Vec<StoredPush>, StorageError> {

@@ -10,7 +10,7 @@ use a2a_hub_core::{
     delivery::{Verdict, blame, may_ask_for_rest, verdict},
     receiver::{Refusal, Rules},
 };
-use a2a_hub_protocol::push::{PushAuthentication, PushConfig, Secret};
+use a2a_hub_protocol::push::{PublicKey, PushAuthentication, PushConfig, Secret};
 use bytes::Bytes;
 use http::{
     HeaderValue, Request, Response,
@@ -140,6 +140,11 @@ impl Sender {
         Ok(Self { client, rules, seal, all })
     }
 
+    /// The keys by which what it sends is checked, the one that signs first.
+    pub(super) fn keys(&self) -> Vec<PublicKey> {
+        self.seal.as_ref().map(Seal::keys).unwrap_or_default()
+    }
+
     /// Whether news may be sent there, as far as can be told now.
     pub(super) async fn check(&self, url: &str) -> Result<(), ReceiverError> {
         let (url, host) = self.admit(url)?;
@@ -213,6 +218,7 @@ impl Sender {
             request = request
                 .header("webhook-id", &payload.id)
                 .header("webhook-timestamp", now)
+                .header("webhook-key-id", seal.key_id())
                 .header("webhook-signature", seal.sign(&payload.id, now, &payload.body));
         }
         request.body(Full::new(payload.body.clone()))
