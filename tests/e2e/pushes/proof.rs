@@ -1,13 +1,14 @@
-//! How a receiver knows that news are this hub's.
+//! How a receiver knows that news are this hub's, and the hub that a receiver waits for them.
 
-use super::{pushed, told};
-use crate::stage::hub_with_guest;
-use a2a_hub_tests::{Client, Notification, Receiver, TestHub};
+use super::{SOON, hub_with, pushed, set, told};
+use crate::stage::{eventually, hub_with_guest, send};
+use a2a_hub_tests::{Client, Notification, Receiver, TestHub, Told};
 use anyhow::{Context as _, Result, ensure};
 use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
+use reqwest::Method;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, env, path::Path, process::Stdio, time::Duration};
@@ -139,5 +140,40 @@ async fn a_key_is_replaced_without_a_gap() -> Result<()> {
         assert!(is_of(&both[0], &one, &one.bytes)?);
         assert!(is_of(&old, &one, &one.bytes)?, "whoever knows only that one can go on");
     }
+    Ok(())
+}
+
+/// Nothing is sent to who does not answer a challenge, and the challenge tells nothing.
+#[tokio::test]
+async fn a_receiver_that_is_challenged_shows_that_it_waits_for_news() -> Result<()> {
+    let (hub, receiver) = (hub_with("CHALLENGE", "true").await?, Receiver::start()?);
+    let client = Client::http(&hub);
+    let refused = async |url: String| {
+        let refused = client.call("message/send", pushed("flood 1", &url)).await;
+        let refused = refused.expect_err("it is refused");
+        assert_eq!(refused.code(), Some(-32602));
+        Ok::<_, anyhow::Error>(refused.to_string())
+    };
+    assert!(refused(receiver.url("/news")).await?.contains("its answer was not the token"));
+    receiver.tells(Told::NoEnd);
+    assert!(refused(receiver.url("/news")).await?.contains("its answer was not the token"));
+    receiver.tells(Told::Token);
+    receiver.at_path("/moved", 302);
+    assert!(refused(receiver.url("/moved")).await?.contains("HTTP status 302"));
+    assert!(refused("http://127.0.0.1:1/".to_owned()).await?.contains("push.challenge"));
+    let before = receiver.came().len();
+    assert!(refused("https://10.0.0.1/".to_owned()).await?.contains("push.trusted_hosts"));
+    assert_eq!(receiver.came().len(), before);
+
+    client.call("message/send", pushed("flood 1", &receiver.url("/news?a=b"))).await?;
+    told(&receiver, "completed").await?;
+    let asked = send(&client, "guest", "ask").await?;
+    set(&client, &asked, "later", &receiver.url("/later")).await?;
+    let challenges = || receiver.came().into_iter().filter(|it| it.method == Method::GET);
+    eventually(SOON, || challenges().any(|it| it.path == "/later")).await?;
+    for name in ["authorization", "x-a2a-notification-token", "webhook-signature"] {
+        assert!(challenges().all(|it| !it.headers.contains_key(name)), "{name}");
+    }
+    assert!(receiver.came().iter().all(|it| it.path != "/elsewhere"));
     Ok(())
 }

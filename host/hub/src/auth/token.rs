@@ -44,6 +44,16 @@ impl Token {
         Ok(Self(open_secret(dir.join(TOKEN_FILE))?))
     }
 
+    /// A new one that is in no file.
+    pub fn fresh() -> io::Result<Self> {
+        random().map(Self)
+    }
+
+    /// The token itself, for who is to show it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
     /// Whether `offered` is the token. Takes as long for a near miss as for a far one, so that nobody can feel their way.
     pub fn is(&self, offered: &str) -> bool {
         let (own, offered) = (self.0.as_bytes(), offered.as_bytes());

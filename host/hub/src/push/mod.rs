@@ -12,12 +12,14 @@
 //! lies beyond the cursor is still to be sent, also after a crash. It moves on once the receiver has said that it has
 //! the event. So each event arrives at least once and in order, and one receiver never waits for another.
 
+mod challenge;
 mod courier;
 mod payload;
 mod receivers;
 mod seal;
 mod sender;
 
+pub use challenge::ChallengeError;
 pub use seal::{PUBLIC_KEY_FILE, Seal, SealError};
 pub use sender::{ReceiverError, Sender};
 

@@ -1,6 +1,10 @@
 //! One delivery over HTTP: dials what `core::receiver` lets it dial, and nothing else.
 
-use super::{payload::Payload, seal::Seal};
+use super::{
+    challenge::{self, ChallengeError, challenge},
+    payload::Payload,
+    seal::Seal,
+};
 use crate::{
     outbound::{Outbound, OutboundError},
     telemetry,
@@ -39,6 +43,8 @@ pub struct Sender {
     client: Outbound,
     rules: Arc<Rules>,
     seal: Option<Seal>,
+    /// Whether a receiver must show that it waits for news.
+    challenges: bool,
     all: Semaphore,
 }
 
@@ -70,6 +76,12 @@ pub enum ReceiverError {
         /// Why not.
         why: String,
     },
+    /// It has not shown that it waits for news.
+    #[error(
+        "the receiver did not show that it waits for news: {0}; have it answer a GET with 200 and the value of \
+         `validationToken` as the body, as the operator wants it (`push.challenge`)"
+    )]
+    Unproven(#[from] ChallengeError),
 }
 
 /// Why a delivery came to nothing.
@@ -137,7 +149,13 @@ impl Sender {
         let rules = Arc::new(rules);
         let client = Outbound::guarded(Arc::clone(&rules))?;
         let all = Semaphore::new(AT_ONCE);
-        Ok(Self { client, rules, seal, all })
+        Ok(Self { client, rules, seal, challenges: false, all })
+    }
+
+    /// The same, where a receiver must first show that it waits for news, if that is so.
+    #[must_use]
+    pub fn challenging(self, challenges: bool) -> Self {
+        Self { challenges, ..self }
     }
 
     /// The keys by which what it sends is checked, the one that signs first.
@@ -155,6 +173,15 @@ impl Sender {
             let found: Vec<_> =
                 found.map_err(|why| unknown(why.to_string()))?.map(|at| at.ip()).collect();
             self.rules.dial(&host, &found)?;
+        }
+        if self.challenges {
+            let asked = async {
+                // Nobody closes it.
+                let _turn = self.all.acquire().await;
+                challenge(&self.client, &url).await
+            };
+            let limit = 2 * challenge::PATIENCE;
+            timeout(limit, asked).await.map_err(|_| ChallengeError::Late)??;
         }
         Ok(())
     }
