@@ -152,6 +152,7 @@ impl Hub {
                 let retried = self.pushes.retry(&task).await;
                 Answer::Deliveries(retried.map_err(|why| from_storage(&why))?)
             }
+            Operation::ListPushKeys => Answer::PushKeys(self.pushes.keys()),
             Operation::ListTasks(query) => {
                 let artifacts = query.include_artifacts;
                 let tasks = self.tasks.list(query).await.map_err(|why| from_storage(&why))?;
