@@ -374,7 +374,9 @@ impl A2aError {
     pub fn read_rest(http: u16, body: &Value) -> Option<Self> {
         let Some(status) = body.get("error").filter(|error| error.is_object()) else {
             let bare = || {
-                let message = body.get("message")?.as_str()?;
+                // A proxy says so as well, of a server that is not there.
+                let message =
+                    body.get("message").filter(|_| !matches!(http, 502..=504))?.as_str()?;
                 Some(Self::new(ErrorKind::from_http(http), message))
             };
             return Self::read_official(body).or_else(bare);
@@ -482,6 +484,7 @@ mod tests {
             read(501, json!({"error": {"message": "m"}})),
             read(409, json!({"code": -32002, "message": "javascript"})),
             read(404, json!({"message": "python"})),
+            read(503, json!({"message": "a proxy"})),
             read(200, json!({"message": {"messageId": "m"}})),
             read(404, json!({"detail": "Not Found"})),
         ];
@@ -491,6 +494,7 @@ mod tests {
         UnsupportedOperation: m
         TaskNotCancelable: javascript
         TaskNotFound: python
+        none
         none
         none
         ");
