@@ -25,11 +25,13 @@ use tokio::{
 };
 
 /// Each way as the test calls it, and as a card does.
-const WAYS: [(&str, &str, &str); 4] = [
+const WAYS: [(&str, &str, &str); 6] = [
     ("rpc1", "JSONRPC", "1.0"),
     ("rpc0", "JSONRPC", "0.3"),
     ("rest1", "HTTP+JSON", "1.0"),
     ("rest0", "HTTP+JSON", "0.3"),
+    ("grpc1", "GRPC", "1.0"),
+    ("grpc0", "GRPC", "0.3"),
 ];
 
 /// A hub whose guest is reached through a door that can be slammed, and the cards that lead there.

@@ -229,7 +229,7 @@ impl ErrorKind {
             "NOT_FOUND" => Self::TaskNotFound,
             "UNAUTHENTICATED" | "PERMISSION_DENIED" => Self::Authentication,
             "FAILED_PRECONDITION" | "UNIMPLEMENTED" => Self::UnsupportedOperation,
-            "UNAVAILABLE" | "RESOURCE_EXHAUSTED" => Self::AgentUnavailable,
+            "UNAVAILABLE" | "RESOURCE_EXHAUSTED" | "CANCELLED" => Self::AgentUnavailable,
             "DEADLINE_EXCEEDED" => Self::Timeout,
             _ => Self::Internal,
         }

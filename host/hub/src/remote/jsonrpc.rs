@@ -29,17 +29,16 @@ pub(super) fn write(way: &Way, operation: &Operation) -> Option<(Builder, Bytes)
 
 /// The result in a response.
 pub(super) fn read(status: StatusCode, text: &[u8]) -> Result<Value, RemoteError> {
-    let senseless = |why: String| RemoteError::Senseless { status, why };
     let mut answer: Value =
-        serde_json::from_slice(text).map_err(|why| senseless(why.to_string()))?;
+        serde_json::from_slice(text).map_err(|why| RemoteError::senseless(status, &why))?;
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
         let why = A2aError::read_official(error);
-        let mut why = why.ok_or_else(|| senseless("its error has no code".to_owned()))?;
+        let mut why = why.ok_or_else(|| RemoteError::senseless(status, "its error has no code"))?;
         why.message = format!("{} ({})", why.message, error["code"]);
         return Err(RemoteError::Refused(why));
     }
     let result = answer.get_mut("result").map(Value::take);
-    result.ok_or_else(|| senseless("it has neither a result nor an error".to_owned()))
+    result.ok_or_else(|| RemoteError::senseless(status, "it has neither a result nor an error"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Agents elsewhere, spoken to as any client of A2A speaks to one: found by their card, in 1.0 or 0.3, over what they prefer.
 
+mod grpc;
 mod jsonrpc;
 mod link;
 mod rest;
@@ -75,7 +76,7 @@ pub enum RemoteError {
     InvalidCard(#[from] InvalidCard),
     /// It speaks nothing that the hub does.
     #[error(
-        "talk to `{agent}`: its card offers {offered}, and JSON-RPC or REST of 1.0 or 0.3 is needed"
+        "talk to `{agent}`: its card offers {offered}, and JSON-RPC, REST or gRPC of 1.0 or 0.3 is needed"
     )]
     Foreign {
         /// The agent.
@@ -121,6 +122,10 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
+    fn senseless(status: StatusCode, why: &(impl ToString + ?Sized)) -> Self {
+        Self::Senseless { status, why: why.to_string() }
+    }
+
     /// Whether the same may work another time: nothing was refused, it was only not heard.
     pub(super) fn is_passing(&self) -> bool {
         match self {
@@ -207,11 +212,13 @@ impl RemoteAgent {
     }
 
     fn task(&self, task: Value) -> Result<Task, RemoteError> {
-        self.way.version.read_task(task).map_err(RemoteError::Refused)
+        let task = self.way.version.read_task(task);
+        task.map_err(|why| RemoteError::senseless(StatusCode::OK, &why))
     }
 
     fn told(&self, told: Value) -> Result<Told, RemoteError> {
-        self.way.version.read_told(told).map_err(RemoteError::Refused)
+        let told = self.way.version.read_told(told);
+        told.map_err(|why| RemoteError::senseless(StatusCode::OK, &why))
     }
 
     async fn call(&self, operation: &Operation, patience: Duration) -> Result<Value, RemoteError> {
@@ -284,9 +291,11 @@ async fn body(answer: Response<Incoming>, patience: Duration) -> Result<Bytes, R
 
 /// An answer, read to its end.
 async fn whole(answer: Response<Incoming>, patience: Duration) -> Result<Whole, RemoteError> {
-    let status = answer.status();
-    let read = timeout(patience, Limited::new(answer.into_body(), MAX_ANSWER).collect()).await;
+    let (head, body) = answer.into_parts();
+    let read = timeout(patience, Limited::new(body, MAX_ANSWER).collect()).await;
     let read = read.map_err(|_| RemoteError::Lost(OutboundError::Late(patience)))?;
     let read = read.map_err(|why| RemoteError::Broken(why.to_string()))?;
-    Ok(Whole { status, body: read.to_bytes() })
+    // An answer without a body has what they say in its head.
+    let trailers = read.trailers().cloned().unwrap_or(head.headers);
+    Ok(Whole { status: head.status, trailers, body: read.to_bytes() })
 }

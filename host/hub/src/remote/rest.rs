@@ -35,8 +35,8 @@ pub(super) fn write(way: &Way, operation: &Operation) -> Option<(Builder, Bytes)
 
 /// What an answer says, or an event of a stream.
 pub(super) fn read(status: StatusCode, text: &[u8]) -> Result<Value, RemoteError> {
-    let senseless = |why: String| RemoteError::Senseless { status, why };
-    let said: Value = serde_json::from_slice(text).map_err(|why| senseless(why.to_string()))?;
+    let said: Value =
+        serde_json::from_slice(text).map_err(|why| RemoteError::senseless(status, &why))?;
     match A2aError::read_rest(status.as_u16(), &said) {
         Some(why) if status.is_success() => Err(RemoteError::Refused(why)),
         Some(mut why) => {
@@ -44,7 +44,7 @@ pub(super) fn read(status: StatusCode, text: &[u8]) -> Result<Value, RemoteError
             Err(RemoteError::Refused(why))
         }
         None if status.is_success() => Ok(said),
-        None => Err(senseless("it does not say why".to_owned())),
+        None => Err(RemoteError::senseless(status, "it does not say why")),
     }
 }
 

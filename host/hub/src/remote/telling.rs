@@ -1,6 +1,10 @@
 //! What an agent elsewhere tells of a task, to the task's end or to its question, also when the connection breaks.
 
-use super::{QUICK, RemoteAgent, RemoteError, sse::Decoder, way::Reader, whole};
+use super::{
+    QUICK, RemoteAgent, RemoteError,
+    way::{Decoder, Reader},
+    whole,
+};
 use crate::outbound::{Incoming, OutboundError};
 use a2a_hub_protocol::{event::Told, id::TaskId, operation::Operation, task::TaskState};
 use http::Response;
@@ -11,7 +15,8 @@ use tokio::time::{sleep, timeout};
 /// How long a stream may take to begin: some servers send nothing before the first event, which may be all there is.
 const FIRST: Duration = Duration::from_secs(300);
 
-/// How long nothing at all may come, not even a comment. Servers send one every few seconds, some every half minute.
+/// How long nothing at all may come of events, not even a comment. Servers send one every few seconds, some every half
+/// minute. gRPC has none: there the connection itself is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(120);
 
 /// The pauses in seconds before it is asked again what became of the task: two minutes, in which a server is restarted.
@@ -106,15 +111,22 @@ impl Telling {
         let Source::Stream { body, decoder, reader } = &mut self.source else {
             return Err(RemoteError::Broken("it ended before the task did".to_owned()));
         };
-        let frame = timeout(SILENCE, body.frame()).await;
-        let frame = frame.map_err(|_| RemoteError::Lost(OutboundError::Late(SILENCE)))?;
+        let frame = match decoder {
+            Decoder::Events(_) => timeout(SILENCE, body.frame())
+                .await
+                .map_err(|_| RemoteError::Lost(OutboundError::Late(SILENCE)))?,
+            Decoder::Messages(_) => body.frame().await,
+        };
         let Some(frame) = frame else {
             self.source = Source::Read;
             return Ok(());
         };
         let frame = frame.map_err(|why| RemoteError::Broken(why.to_string()))?;
+        if let Some(trailers) = frame.trailers_ref() {
+            return reader.end(trailers);
+        }
         let Some(piece) = frame.data_ref() else { return Ok(()) };
-        let items = decoder.take(piece).map_err(|why| RemoteError::Broken(why.to_string()))?;
+        let items = decoder.take(piece)?;
         let told = items.iter().map(|item| self.agent.told(reader.item(item)?));
         self.ready.extend(told);
         Ok(())

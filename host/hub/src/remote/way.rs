@@ -1,9 +1,10 @@
 //! The way to an agent: which of the interfaces of its card is used, and what is sent there and read.
 
-use super::{RemoteError, jsonrpc, rest, sse};
+use super::{RemoteError, grpc, jsonrpc, rest, sse};
 use a2a_hub_protocol::{
     card::official::{Binding, Interface},
     dialect::Version,
+    grpc::Call,
     operation::Operation,
 };
 use bytes::Bytes;
@@ -27,13 +28,24 @@ pub(super) struct Way {
 pub(super) enum Wire {
     JsonRpc,
     Rest,
+    Grpc,
 }
 
 /// How the answers to one question are read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) enum Reader {
     JsonRpc,
     Rest,
+    Grpc(Call),
+}
+
+/// Takes a stream apart.
+#[derive(Debug)]
+pub(super) enum Decoder {
+    /// Server-sent events.
+    Events(sse::Decoder),
+    /// Messages of gRPC.
+    Messages(grpc::Frames),
 }
 
 impl Way {
@@ -50,8 +62,8 @@ impl Way {
         spoken.sort_by_key(|(_, (_, version))| *version != Version::V1);
         let mut first_problem = None;
         for (interface, (wire, version)) in spoken {
-            let Ok(url) = base.join(&interface.url) else {
-                first_problem.get_or_insert(RemoteError::NotUrl(interface.url.clone()));
+            let Some(url) = place(interface, base) else {
+                first_problem.get_or_insert_with(|| RemoteError::NotUrl(interface.url.clone()));
                 continue;
             };
             let origin = url.origin();
@@ -74,11 +86,14 @@ impl Way {
         &self,
         operation: &Operation,
     ) -> Result<(Builder, Bytes, Reader), RemoteError> {
+        let plain = |(request, body), reader| (request, body, reader);
         let written = match self.wire {
-            Wire::JsonRpc => jsonrpc::write(self, operation).map(|it| (it, Reader::JsonRpc)),
-            Wire::Rest => rest::write(self, operation).map(|it| (it, Reader::Rest)),
+            Wire::JsonRpc => jsonrpc::write(self, operation).map(|it| plain(it, Reader::JsonRpc)),
+            Wire::Rest => rest::write(self, operation).map(|it| plain(it, Reader::Rest)),
+            Wire::Grpc => grpc::write(self, operation)?
+                .map(|(request, body, call)| (request, body, Reader::Grpc(call))),
         };
-        let ((request, body), reader) = written.ok_or(RemoteError::NotOfA2a)?;
+        let (request, body, reader) = written.ok_or(RemoteError::NotOfA2a)?;
         let request = match self.version {
             Version::V1 => request.header("A2A-Version", "1.0"),
             Version::V03 | Version::V03Rest => request,
@@ -91,14 +106,25 @@ impl Way {
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) status: StatusCode,
+    /// What was said after the body, or without one in the head.
+    pub(super) trailers: HeaderMap,
     pub(super) body: Bytes,
 }
 
 impl Reader {
     /// Takes an answer with this head apart, if it is a stream.
-    pub(super) fn decoder(&self, head: &HeaderMap) -> Option<sse::Decoder> {
-        let kind = head.get(CONTENT_TYPE)?.as_bytes();
-        kind.starts_with(b"text/event-stream").then(sse::Decoder::default)
+    pub(super) fn decoder(&self, head: &HeaderMap) -> Option<Decoder> {
+        match self {
+            Self::JsonRpc | Self::Rest => {
+                let kind = head.get(CONTENT_TYPE)?.as_bytes();
+                let is_stream = kind.starts_with(b"text/event-stream");
+                is_stream.then(|| Decoder::Events(sse::Decoder::default()))
+            }
+            Self::Grpc(call) => {
+                let is_stream = call.streams() && grpc::has_messages(head);
+                is_stream.then(|| Decoder::Messages(grpc::Frames::default()))
+            }
+        }
     }
 
     /// What an answer says that is no stream.
@@ -106,6 +132,7 @@ impl Reader {
         match self {
             Self::JsonRpc => jsonrpc::read(answer.status, &answer.body),
             Self::Rest => rest::read(answer.status, &answer.body),
+            Self::Grpc(call) => grpc::read(call, answer),
         }
     }
 
@@ -114,8 +141,41 @@ impl Reader {
         match self {
             Self::JsonRpc => jsonrpc::read(StatusCode::OK, item),
             Self::Rest => rest::read(StatusCode::OK, item),
+            Self::Grpc(call) => grpc::read_message(call, item),
         }
     }
+
+    /// Whether a stream with these trailers ended well.
+    pub(super) fn end(&self, trailers: &HeaderMap) -> Result<(), RemoteError> {
+        match self {
+            Self::JsonRpc | Self::Rest => Ok(()),
+            Self::Grpc(_) => grpc::end(StatusCode::OK, trailers),
+        }
+    }
+}
+
+impl Decoder {
+    /// Takes a piece, and returns the items that are whole by now.
+    pub(super) fn take(&mut self, piece: &[u8]) -> Result<Vec<Bytes>, RemoteError> {
+        match self {
+            Self::Events(decoder) => {
+                let events = decoder.take(piece).map_err(|why| why.to_string());
+                events.map(|events| events.into_iter().map(Bytes::from).collect())
+            }
+            Self::Messages(frames) => frames.take(piece).map_err(|why| why.to_string()),
+        }
+        .map_err(RemoteError::Broken)
+    }
+}
+
+/// Where an interface of a card at `base` is. For gRPC that may be `host:port`, which is what its own clients take for a
+/// URL; whether there is TLS, the card's own URL tells then.
+fn place(interface: &Interface, base: &Url) -> Option<Url> {
+    let url = interface.url.strip_prefix("dns:///").unwrap_or(&interface.url);
+    if interface.binding == Binding::Grpc && !url.contains("://") {
+        return Url::parse(&format!("{}://{url}", base.scheme())).ok();
+    }
+    base.join(url).ok()
 }
 
 /// What travels there and how it is spelled, if the hub speaks that.
@@ -126,6 +186,8 @@ fn spoken(interface: &Interface) -> Option<(Wire, Version)> {
         (Binding::JsonRpc, "0.3" | "0.2") => Some((Wire::JsonRpc, Version::V03)),
         (Binding::Rest, "1.0") => Some((Wire::Rest, Version::V1)),
         (Binding::Rest, "0.3") => Some((Wire::Rest, Version::V03Rest)),
+        (Binding::Grpc, "1.0") => Some((Wire::Grpc, Version::V1)),
+        (Binding::Grpc, "0.3") => Some((Wire::Grpc, Version::V03Rest)),
         (Binding::JsonRpc | Binding::Rest | Binding::Grpc | Binding::Other(_), _) => None,
     }
 }
@@ -174,6 +236,8 @@ mod tests {
                 ["HTTP+JSON", "1.0.1", "/rest"],
                 ["JSONRPC", "1.0", "/rpc"],
             ]),
+            of(&[["JSONRPC", "0.3", "/old"], ["GRPC", "1.0", "https://a/grpc"]]),
+            of(&[["GRPC", "0.3", "https://a"], ["JSONRPC", "0.3", "/old"]]),
             of(&[
                 ["JSONRPC", "2.0", "/future"],
                 ["urn:x", "1.0", "x:"],
@@ -188,7 +252,9 @@ mod tests {
         ];
         insta::assert_snapshot!(told.join("\n"), @r#"
         Rest V1 https://a/rest Some("t")
-        talk to `agent`: its card offers JSON-RPC 2.0, urn:x 1.0, REST 0.2, and JSON-RPC or REST of 1.0 or 0.3 is needed
+        Grpc V1 https://a/grpc Some("t")
+        Grpc V03Rest https://a/ Some("t")
+        talk to `agent`: its card offers JSON-RPC 2.0, urn:x 1.0, REST 0.2, and JSON-RPC, REST or gRPC of 1.0 or 0.3 is needed
         Rest V03Rest https://a/rest None
         JsonRpc V03 https://a/u None
         JsonRpc V03 https://a/u None
@@ -202,12 +268,18 @@ mod tests {
             of(&[["JSONRPC", "1.0", "http://a/"], ["JSONRPC", "1.0", "https://b:443/x"]]),
             of(&[["JSONRPC", "1.0", "https://a:8443/"], ["HTTP+JSON", "1.0", "https://evil/"]]),
             of(&[["JSONRPC", "1.0", "https://["]]),
+            of(&[["GRPC", "1.0", "a:443"]]),
+            of(&[["GRPC", "1.0", "dns:///b"], ["JSONRPC", "1.0", "/rpc"]]),
+            of(&[["GRPC", "1.0", "a:50051"], ["GRPC", "1.0", "http://a"]]),
         ];
         insta::assert_snapshot!(told.join("\n"), @r#"
         Rest V03Rest https://a/rest Some("t")
         JsonRpc V1 https://b/x Some("t")
         talk to `agent`: its card is at https://a, and sends its clients to https://a:8443; if that is right, list it in `origins` of a `[remote.<id>]`
         `https://[` is not a URL of an agent: it must begin with https:// or http://
+        Grpc V1 https://a/ Some("t")
+        Grpc V1 https://b/ Some("t")
+        talk to `agent`: its card is at https://a, and sends its clients to https://a:50051; if that is right, list it in `origins` of a `[remote.<id>]`
         "#);
     }
 }
