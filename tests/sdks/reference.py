@@ -1,5 +1,6 @@
 """What the Python reference agents share: where they listen, and how they tell it."""
 
+import argparse
 import datetime
 import ipaddress
 import pathlib
@@ -11,6 +12,15 @@ import uvicorn
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
+
+def arguments():
+    """What the agent is to be like."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument('binding')
+    parser.add_argument('--no-streaming', dest='streaming', action='store_false')
+    parser.add_argument('--certificate', metavar='FOLDER')
+    return parser.parse_args()
 
 
 def listen():

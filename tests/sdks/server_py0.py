@@ -1,11 +1,11 @@
 """A reference agent of A2A 0.3, by the Python SDK's server: `server_py0.py BINDING` serves it until it is ended.
 
-Its card offers that binding only: JSONRPC, HTTP+JSON or GRPC. It prints the URL of the card, and for gRPC also its origin.
-The agent does what the first word of a message says; see `Agent`.
+Its card offers that binding only: JSONRPC, HTTP+JSON or GRPC; with `--no-streaming` it does not stream, and does not say so.
+It prints the URL of the card, and for gRPC also its origin. The agent does what the first word of a message says; see
+`Agent`.
 """
 
 import asyncio
-import sys
 
 import reference
 
@@ -67,24 +67,24 @@ class Agent(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-async def main(binding):
+async def main(how):
     listening, url = reference.listen()
     card = AgentCard(
         name='reference',
         description='Does as it is told',
         version='1.0.0',
         url=url,
-        preferred_transport=binding,
-        capabilities=AgentCapabilities(streaming=True),
+        preferred_transport=how.binding,
+        capabilities=AgentCapabilities(streaming=how.streaming or None),
         default_input_modes=['text/plain'],
         default_output_modes=['text/plain'],
         skills=[AgentSkill(id='behave', name='Behave', description='Does as it is told', tags=['test'])],
     )
     handler = DefaultRequestHandler(Agent(), InMemoryTaskStore())
     more = []
-    if binding == 'HTTP+JSON':
+    if how.binding == 'HTTP+JSON':
         card.url = f'{url}/rest'
-    elif binding == 'GRPC':
+    elif how.binding == 'GRPC':
         server = reference.Grpc()
         a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(card, handler), server.server)
         await server.server.start()
@@ -95,4 +95,4 @@ async def main(binding):
     await reference.serve(app, listening, url, *more)
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(reference.arguments()))

@@ -1,13 +1,11 @@
-"""A reference agent of A2A 1.0, by the Python SDK's server: `server_py1.py BINDING [FOLDER]` serves it until it is
-ended.
+"""A reference agent of A2A 1.0, by the Python SDK's server: `server_py1.py BINDING` serves it until it is ended.
 
-Its card offers that binding only: JSONRPC, HTTP+JSON or GRPC, which is over TLS if there is a folder to leave the
-certificate in. It prints the URL of the card, and for gRPC also its origin. The agent does what the first word of a
-message says; see `Agent`.
+Its card offers that binding only: JSONRPC, HTTP+JSON or GRPC, which is over TLS with `--certificate FOLDER`, where the
+certificate is left; with `--no-streaming` it says that it does not stream. It prints the URL of the card, and for gRPC also
+its origin. The agent does what the first word of a message says; see `Agent`.
 """
 
 import asyncio
-import sys
 
 import reference
 
@@ -65,14 +63,14 @@ class Agent(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-async def main(binding, folder=None):
+async def main(how):
     listening, url = reference.listen()
-    interface = AgentInterface(url=url, protocol_binding=binding, protocol_version='1.0')
+    interface = AgentInterface(url=url, protocol_binding=how.binding, protocol_version='1.0')
     card = AgentCard(
         name='reference',
         description='Does as it is told',
         version='1.0.0',
-        capabilities=AgentCapabilities(streaming=True),
+        capabilities=AgentCapabilities(streaming=how.streaming),
         default_input_modes=['text/plain'],
         default_output_modes=['text/plain'],
         skills=[AgentSkill(id='behave', name='Behave', description='Does as it is told', tags=['test'])],
@@ -80,14 +78,14 @@ async def main(binding, folder=None):
     )
     handler = DefaultRequestHandlerV2(Agent(), InMemoryTaskStore(), card)
     more = []
-    if binding == 'JSONRPC':
+    if how.binding == 'JSONRPC':
         routes = create_jsonrpc_routes(handler, '/')
-    elif binding == 'HTTP+JSON':
+    elif how.binding == 'HTTP+JSON':
         card.supported_interfaces[0].url = f'{url}/rest'
         routes = create_rest_routes(handler, path_prefix='/rest')
     else:
         routes = []
-        server = reference.Grpc(folder)
+        server = reference.Grpc(how.certificate)
         a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), server.server)
         await server.server.start()
         card.supported_interfaces[0].url = server.url
@@ -97,4 +95,4 @@ async def main(binding, folder=None):
     await reference.serve(app, listening, url, *more)
 
 
-asyncio.run(main(*sys.argv[1:]))
+asyncio.run(main(reference.arguments()))

@@ -56,7 +56,7 @@ pub(super) fn has_messages(head: &HeaderMap) -> bool {
 /// The one message of an answer.
 pub(super) fn read(call: &Call, answer: &Whole) -> Result<Value, RemoteError> {
     end(answer.status, &answer.trailers)?;
-    let message = Frames::default().take(&answer.body).map_err(broken)?.pop();
+    let message = Frames::default().take(&answer.body).map_err(|why| broken(&why))?.pop();
     let message = message.ok_or_else(|| broken("it has no message"))?;
     read_message(call, &message)
 }
@@ -83,13 +83,13 @@ pub(super) fn end(status: StatusCode, trailers: &HeaderMap) -> Result<(), Remote
             if why.details.is_none()
                 && matches!(why.kind, ErrorKind::AgentUnavailable | ErrorKind::Timeout) =>
         {
-            Err(broken(why))
+            Err(broken(&why))
         }
         Some(why) => Err(RemoteError::Refused(why)),
     }
 }
 
-fn broken(why: impl ToString) -> RemoteError {
+fn broken(why: &(impl ToString + ?Sized)) -> RemoteError {
     RemoteError::Broken(why.to_string())
 }
 

@@ -53,6 +53,8 @@ pub struct RemoteAgent {
     way: Way,
     token: Option<Secret>,
     card: AgentCard,
+    /// Whether its clients may listen. It must say so.
+    streams: bool,
     /// The SHA-256 digest of the card as it came, in hex.
     digest: String,
 }
@@ -170,7 +172,8 @@ impl RemoteAgent {
         let way = Way::choose(&agent.name, &interfaces, &base, &trusted)?;
         let digest = digest::digest(&digest::SHA256, card.to_string().as_bytes());
         let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { outbound, way, token, card: agent, digest })
+        let streams = card["capabilities"]["streaming"] == true;
+        Ok(Self { outbound, way, token, card: agent, streams, digest })
     }
 
     /// Its card.
@@ -183,14 +186,14 @@ impl RemoteAgent {
         &self.digest
     }
 
-    /// Has it work on a message, and hears what happens as it happens.
+    /// Has it work on a message, and hears what happens as it happens, or soon after if it does not stream.
     pub async fn stream(&self, send: SendMessage) -> Result<Telling, RemoteError> {
-        Telling::of(self.clone(), &Operation::StreamMessage(send)).await
+        Telling::of_work(self.clone(), send).await
     }
 
     /// Hears what happens to a task: as it stands, and from now on.
     pub async fn subscribe(&self, id: TaskId) -> Result<Telling, RemoteError> {
-        Telling::of(self.clone(), &Operation::Resubscribe { id, after: None }).await
+        Telling::of_task(self.clone(), id).await
     }
 
     /// Has it work on a message, and waits for the end, or for so long.

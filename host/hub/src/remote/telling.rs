@@ -6,8 +6,12 @@ use super::{
     whole,
 };
 use crate::outbound::{Incoming, OutboundError};
-use a2a_hub_protocol::{event::Told, id::TaskId, operation::Operation, task::TaskState};
-use http::Response;
+use a2a_hub_protocol::{
+    event::Told,
+    id::TaskId,
+    operation::{Operation, SendMessage, Wait},
+    task::{Task, TaskState},
+};
 use http_body_util::BodyExt as _;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::{sleep, timeout};
@@ -21,6 +25,9 @@ const SILENCE: Duration = Duration::from_secs(120);
 
 /// The pauses in seconds before it is asked again what became of the task: two minutes, in which a server is restarted.
 const PAUSES: [u64; 7] = [1, 1, 3, 9, 27, 40, 40];
+
+/// The pause before a task is looked at again whose agent does not stream.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// What is told of one task.
 #[derive(Debug)]
@@ -44,23 +51,39 @@ enum Source {
     },
     /// All there is was read.
     Read,
+    /// The agent does not stream: the task is looked at, and was so when it was looked at last.
+    Looks(Option<Box<Task>>),
 }
 
 impl Telling {
-    pub(super) async fn of(agent: RemoteAgent, asks: &Operation) -> Result<Self, RemoteError> {
-        let task =
-            if let Operation::Resubscribe { id, .. } = asks { Some(id.clone()) } else { None };
-        let answer = agent.ask(asks, FIRST).await?;
-        let mut telling = Self {
-            agent,
-            source: Source::Read,
-            ready: VecDeque::new(),
-            task,
-            tries: 0,
-            over: false,
+    /// Has an agent work on a message.
+    pub(super) async fn of_work(
+        agent: RemoteAgent,
+        send: SendMessage,
+    ) -> Result<Self, RemoteError> {
+        let asks = match agent.streams {
+            true => Operation::StreamMessage(send),
+            false => Operation::SendMessage(SendMessage { wait: Wait::No, ..send }),
         };
-        telling.begin(answer).await?;
+        let mut telling = Self::new(agent, None);
+        telling.begin(&asks).await?;
         Ok(telling)
+    }
+
+    /// Listens to what an agent does for a task.
+    pub(super) async fn of_task(agent: RemoteAgent, id: TaskId) -> Result<Self, RemoteError> {
+        let mut telling = Self::new(agent, Some(id.clone()));
+        if telling.agent.streams {
+            telling.begin(&Operation::Resubscribe { id, after: None }).await?;
+        } else {
+            telling.look().await?;
+        }
+        Ok(telling)
+    }
+
+    fn new(agent: RemoteAgent, task: Option<TaskId>) -> Self {
+        let source = if agent.streams { Source::Read } else { Source::Looks(None) };
+        Self { agent, source, ready: VecDeque::new(), task, tries: 0, over: false }
     }
 
     /// The task that is told of, once that is known.
@@ -91,25 +114,34 @@ impl Telling {
         None
     }
 
-    async fn begin(
-        &mut self,
-        (answer, reader): (Response<Incoming>, Reader),
-    ) -> Result<(), RemoteError> {
+    async fn begin(&mut self, asks: &Operation) -> Result<(), RemoteError> {
+        let (answer, reader) = self.agent.ask(asks, FIRST).await?;
         if let Some(decoder) = reader.decoder(answer.headers()) {
             self.source = Source::Stream { body: answer.into_body(), decoder, reader };
             return Ok(());
         }
         // One answer: a refusal, or all there is from a server that does not stream.
         let told = self.agent.told(reader.whole(&whole(answer, QUICK).await?)?)?;
-        self.source = Source::Read;
+        match (&mut self.source, &told) {
+            (Source::Looks(before), Told::Task(task)) => *before = Some(task.clone()),
+            (Source::Looks(_), _) => {}
+            (source, _) => *source = Source::Read,
+        }
         self.ready.push_back(Ok(told));
         Ok(())
     }
 
     /// Reads on; an error once there is nothing more.
     async fn read(&mut self) -> Result<(), RemoteError> {
-        let Source::Stream { body, decoder, reader } = &mut self.source else {
-            return Err(RemoteError::Broken("it ended before the task did".to_owned()));
+        let (body, decoder, reader) = match &mut self.source {
+            Source::Stream { body, decoder, reader } => (body, decoder, reader),
+            Source::Read => {
+                return Err(RemoteError::Broken("it ended before the task did".to_owned()));
+            }
+            Source::Looks(_) => {
+                sleep(LOOK).await;
+                return self.look().await;
+            }
         };
         let frame = match decoder {
             Decoder::Events(_) => timeout(SILENCE, body.frame())
@@ -152,18 +184,32 @@ impl Telling {
 
     /// Subscribes again. A task that is over has no stream any more: some servers say so, and some end it at once.
     async fn find(&mut self, task: &TaskId) -> Result<(), RemoteError> {
+        if let Source::Looks(_) = self.source {
+            return self.look().await;
+        }
         if self.tries > 1 && self.rests(task).await? {
             return Ok(());
         }
-        let asks = Operation::Resubscribe { id: task.clone(), after: None };
-        let begun = match self.agent.ask(&asks, FIRST).await {
-            Ok(answer) => self.begin(answer).await,
-            Err(why) => Err(why),
-        };
-        match begun {
+        match self.begin(&Operation::Resubscribe { id: task.clone(), after: None }).await {
             Err(RemoteError::Refused(_)) if self.rests(task).await? => Ok(()),
             begun => begun,
         }
+    }
+
+    /// Looks at the task, and tells it if it is not as it was.
+    async fn look(&mut self) -> Result<(), RemoteError> {
+        let Some(task) = self.task.clone() else {
+            return Err(RemoteError::Broken("it did not say which task it is".to_owned()));
+        };
+        let now = Box::new(self.agent.get(task).await?);
+        self.tries = 0;
+        if let Source::Looks(before) = &mut self.source
+            && before.as_ref() != Some(&now)
+        {
+            *before = Some(now.clone());
+            self.ready.push_back(Ok(Told::Task(now)));
+        }
+        Ok(())
     }
 
     /// Whether the task is over or waits for its client; then that is told.
