@@ -87,18 +87,18 @@ pub enum State {
     },
     /// No task is let through.
     Open {
-        /// Until then.
+        /// When the pause is over.
         until: Instant,
-        /// How long that was when it began.
+        /// How long the pause is.
         pause: Duration,
         /// What opened it.
         by: Source,
     },
     /// One task was let through, to see how it fares.
     HalfOpen {
-        /// When another is, should nobody hear of that one.
+        /// When another task may try, if nothing is heard of this one.
         until: Instant,
-        /// How long that was when it began.
+        /// How long the pause is.
         pause: Duration,
         /// What opened it.
         by: Source,

@@ -71,11 +71,11 @@ pub(super) async fn check(
         if is_grpc {
             return grpc::refusal(status, why);
         }
-        return match status {
+        let told = match status {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => official::wrong_media(request.uri().path(), why),
             _ => None,
-        }
-        .unwrap_or_else(|| refusal(status, why));
+        };
+        return told.unwrap_or_else(|| refusal(status, why));
     }
     if !guard.knows(&caller, request.headers()).await {
         let why = format!(
