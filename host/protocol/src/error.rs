@@ -179,7 +179,7 @@ impl ErrorKind {
     }
 
     /// The kind that an HTTP status alone tells (A2A 0.3, where REST had no errors of its own).
-    pub fn from_http(status: u16) -> Self {
+    fn from_http(status: u16) -> Self {
         match status {
             400 => Self::InvalidRequest,
             401 | 403 => Self::Authentication,
@@ -198,7 +198,7 @@ impl ErrorKind {
     }
 
     /// The kind that the name of a `google.rpc.Code` alone tells.
-    pub fn from_status(name: &str) -> Self {
+    pub(crate) fn from_status(name: &str) -> Self {
         match name {
             "INVALID_ARGUMENT" | "OUT_OF_RANGE" => Self::InvalidParams,
             "NOT_FOUND" => Self::TaskNotFound,
