@@ -250,7 +250,7 @@ impl Hub {
     }
 
     async fn start(&self, send: SendMessage, live: bool) -> Result<Subscription, A2aError> {
-        let SendMessage { message, agent, working_directory, timeout_ms, push, .. } = send;
+        let SendMessage { message, agent, working_directory, timeout_ms, push, terms, .. } = send;
         if message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`"));
         }
@@ -259,7 +259,7 @@ impl Hub {
             None => None,
         };
         if let Some(task) = message.task_id.clone() {
-            return self.pushing(push, self.tasks.answer(&task, message).await?).await;
+            return self.pushing(push, self.tasks.answer(&task, message, terms).await?).await;
         }
         if self.closed.load(Ordering::Relaxed) {
             let why = "the hub is stopping and takes no new tasks; `a2a-hub start` starts it again";
@@ -268,7 +268,7 @@ impl Hub {
         }
         let agent = self.agent(agent)?;
         agent.admit().map_err(|why| unavailable(&why))?;
-        let new = NewTask { agent, message, working_directory, timeout_ms, live };
+        let new = NewTask { agent, message, working_directory, timeout_ms, live, terms };
         let heard = self.tasks.submit(new).await.map_err(|why| from_submit(&why))?;
         self.pushing(push, heard).await
     }

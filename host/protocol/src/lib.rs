@@ -22,6 +22,7 @@ mod protojson;
 pub mod push;
 pub mod rest;
 pub mod task;
+pub mod terms;
 pub mod v03;
 pub mod v03_rest;
 pub mod v1;

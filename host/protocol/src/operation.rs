@@ -7,6 +7,7 @@ use crate::{
     message::{Message, Metadata},
     push::{Delivery, OfferedPush, PushConfig},
     task::{Task, TaskState},
+    terms::Terms,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -248,6 +249,8 @@ pub struct SendMessage {
     pub push: Option<OfferedPush>,
     /// How long to wait for its end; a stream has no need to.
     pub wait: Wait,
+    /// On what terms it is asked.
+    pub terms: Terms,
 }
 
 impl SendMessage {
@@ -277,6 +280,7 @@ impl SendMessage {
             timeout_ms: None,
             push: None,
             wait: Wait::ToTheEnd,
+            terms: Terms::default(),
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     event::{ArtifactUpdate, StatusUpdate, Told},
     id::{ArtifactId, ContextId, MessageId, TaskId},
     jsonrpc,
-    members::{Members, object},
+    members::{Members, object, some_list},
     message::{Content, Message, Part, Role, base64_bytes},
     operation::{Operation, SendMessage, Wait},
     task::{Artifact, Task, TaskState, TaskStatus},
@@ -99,6 +99,7 @@ fn write_send(send: &SendMessage) -> Value {
     let configuration = object([
         ("historyLength", json!(send.history_length)),
         ("blocking", json!(send.wait != Wait::No)),
+        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
         ("pushNotificationConfig", json!(push)),
     ]);
     json!({ "message": compat::write_message(&send.message), "configuration": configuration })
@@ -232,7 +233,7 @@ fn part_at(value: Value, at: String) -> Result<Part, A2aError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protojson;
+    use crate::{protojson, terms::Terms};
     use proptest::prelude::*;
 
     proptest! {
@@ -264,7 +265,8 @@ mod tests {
     #[test]
     fn what_one_end_asks_the_other_reads() {
         let send = SendMessage::new(Message::text(Role::User, "hi"), None).unwrap();
-        let now = SendMessage { history_length: Some(0), wait: Wait::No, ..send.clone() };
+        let terms = Terms { output_modes: vec!["image/*".to_owned()], ..Terms::default() };
+        let now = SendMessage { history_length: Some(0), wait: Wait::No, terms, ..send.clone() };
         let id = || TaskId::new("t");
         for asks in [
             Operation::SendMessage(send),

@@ -50,7 +50,7 @@ fn read_send(params: Value) -> Result<SendMessage, A2aError> {
             Some(false) => send.wait = Wait::No,
             None => {}
         }
-        how.texts("acceptedOutputModes")?;
+        send.terms.output_modes = how.texts("acceptedOutputModes")?;
         let push = match how.members("pushNotification")? {
             Some(push) => Some(push),
             None => how.members("pushNotificationConfig")?,

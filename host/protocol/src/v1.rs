@@ -5,7 +5,7 @@ use crate::{
     event::{Recorded, Told},
     id::{ContextId, MAX_ID, PushConfigId, TaskId},
     limits,
-    members::{Members, object, only_true},
+    members::{Members, object, only_true, some_list},
     message::Message,
     operation::{Operation, SendMessage, TaskPageQuery, TaskPlace, Wait},
     protojson::Proto,
@@ -173,8 +173,7 @@ fn read_send(mut of: Members) -> Result<SendMessage, A2aError> {
             send.wait = Wait::No;
         }
         send.push = how.members("taskPushNotificationConfig")?.map(read_push).transpose()?;
-        // What the client can show decides nothing here; that it is a list is checked all the same.
-        how.texts("acceptedOutputModes")?;
+        send.terms.output_modes = how.texts("acceptedOutputModes")?;
     }
     Ok(send)
 }
@@ -183,6 +182,7 @@ fn write_send(send: &SendMessage) -> Value {
     let configuration = object([
         ("historyLength", json!(send.history_length)),
         ("returnImmediately", only_true(send.wait == Wait::No)),
+        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
         (
             "taskPushNotificationConfig",
             json!(send.push.as_ref().map(|push| {
@@ -348,6 +348,7 @@ mod tests {
     use crate::{
         message::{Part, Role},
         task::TaskState,
+        terms::Terms,
     };
     use proptest::prelude::*;
 
@@ -374,7 +375,8 @@ mod tests {
             }),
             form: PushForm::V1,
         };
-        let send = SendMessage { push: Some(push(None)), ..send };
+        let terms = Terms { output_modes: vec!["image/*".to_owned()], ..Terms::default() };
+        let send = SendMessage { push: Some(push(None)), terms, ..send };
         let config = || PushConfigId::new("p");
         vec![
             Operation::SendMessage(send),
@@ -415,7 +417,8 @@ mod tests {
     fn a_request_in_another_spelling_is_the_same() {
         let read = |params| Method::SendMessage.read(params).unwrap();
         let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]});
-        let full = json!({"message": message, "tenant": "x", "configuration": {"historyLength": 2, "returnImmediately": true},
+        let full = json!({"message": message, "tenant": "x",
+            "configuration": {"historyLength": 2, "returnImmediately": true, "acceptedOutputModes": ["text/plain"]},
             "metadata": {"targetAgent": "echo"}});
         let snake = json!({"message": {"message_id": "m", "role": 1, "parts": [{"text": "hi"}], "task_id": ""},
             "configuration": {"history_length": 2, "return_immediately": true, "accepted_output_modes": ["text/plain"]},

@@ -3,7 +3,7 @@
 use super::{
     at_work::{AtWork, Next, Waiting},
     feed::Feed,
-    port::{Question, Said, ToActor},
+    port::{LatestTerms, Question, Said, ToActor},
     recovery::{self, QUEUED, REASON, RECOVERY},
     turns::{Admitted, Place, Turn, Turns},
 };
@@ -20,6 +20,7 @@ use a2a_hub_protocol::{
     hub_event::Happened,
     message::{Message, Metadata, Role},
     task::{Task, TaskState, TaskStatus},
+    terms::Terms,
 };
 use a2a_hub_sandbox::{Ended, Failure, capability::tasks::Emitted, guest::Work};
 use serde_json::{Value, json};
@@ -45,10 +46,18 @@ const PROGRAMS_GONE: Duration = Duration::from_secs(8);
 pub(super) enum Command {
     /// Stop, and answer once it has.
     Cancel,
-    /// The client says more; the answer tells whether the task was waiting for it.
-    Input(Message, oneshot::Sender<Result<(), A2aError>>),
+    /// The client says more.
+    Input(Box<Input>),
     /// The hub is going down.
     Shutdown,
+}
+
+/// What the client says to a task that there is.
+pub(super) struct Input {
+    pub(super) message: Message,
+    pub(super) terms: Terms,
+    /// Is told whether the task was waiting for it.
+    pub(super) told: oneshot::Sender<Result<(), A2aError>>,
 }
 
 /// Why a guest's work is cut short.
@@ -84,6 +93,8 @@ pub(super) enum Begin {
 pub(super) struct Start {
     /// What the client said last.
     pub(super) message: Message,
+    /// On what terms.
+    pub(super) terms: Terms,
     /// Where the client would have the work done.
     pub(super) directory: Option<String>,
     /// Whether somebody listens.
@@ -111,7 +122,7 @@ impl TaskActor {
             Begin::Work(start) => Some(*start),
             Begin::Parked => self.parked().await?,
         };
-        let Some(Start { message, directory, live, goes_on, admitted }) = start else {
+        let Some(Start { message, terms, directory, live, goes_on, admitted }) = start else {
             return Ok(());
         };
         let deadline = Instant::now() + self.patience;
@@ -132,8 +143,9 @@ impl TaskActor {
                 return self.store(vec![self.failure("internal", text.to_owned())]).await;
             }
         };
-        let (to_actor, said) = mpsc::channel(SAID);
-        let port = Arc::new(ToActor(to_actor));
+        let (queue, said) = mpsc::channel(SAID);
+        let terms = LatestTerms::new(terms);
+        let port = Arc::new(ToActor { queue, terms: terms.clone() });
         let work = Work { task: self.task.clone(), message, history, live };
         let at_work = AtWork {
             guest: self.agent.start(port, directory, work),
@@ -144,6 +156,7 @@ impl TaskActor {
             waiting: None,
             answer: None,
             place: None,
+            terms,
         };
         self.work(at_work).await
     }
@@ -161,17 +174,10 @@ impl TaskActor {
                 }
             };
             match command {
-                Some(Command::Input(message, told)) => match self.turns.ask(&self.agent) {
-                    Ok(admitted) => {
-                        self.store(vec![TaskEvent::Input(message.clone())]).await?;
-                        let _ = told.send(Ok(()));
-                        let directory = recovery::working_directory(&self.task);
-                        let start =
-                            Start { message, directory, live: true, goes_on: true, admitted };
-                        return Ok(Some(start));
-                    }
+                Some(Command::Input(input)) => match self.turns.ask(&self.agent) {
+                    Ok(admitted) => return Ok(Some(self.taken_up(*input, admitted).await?)),
                     Err(why) => {
-                        let _ = told.send(Err(super::busy(&self.agent.id, why)));
+                        let _ = input.told.send(Err(super::busy(&self.agent.id, why)));
                     }
                 },
                 Some(Command::Cancel) => {
@@ -183,6 +189,15 @@ impl TaskActor {
                 Some(Command::Shutdown) | None => return Ok(None),
             }
         }
+    }
+
+    /// What a fresh run begins with, of a task whose client has answered.
+    async fn taken_up(&mut self, input: Input, admitted: Admitted) -> Result<Start, Unstorable> {
+        let Input { message, terms, told } = input;
+        self.store(vec![TaskEvent::Input(message.clone())]).await?;
+        let _ = told.send(Ok(()));
+        let directory = recovery::working_directory(&self.task);
+        Ok(Start { message, terms, directory, live: true, goes_on: true, admitted })
     }
 
     /// Waits for the task's turn; nothing if the task ends meanwhile, or the hub does.
@@ -206,7 +221,7 @@ impl TaskActor {
                 }
             };
             match command {
-                Some(Command::Input(_, told)) => self.refuse(told),
+                Some(Command::Input(input)) => self.refuse(input.told),
                 Some(Command::Cancel) => {
                     self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
                     return Ok(None);
@@ -242,8 +257,8 @@ impl TaskActor {
                     self.ask(question, &mut at_work).await?;
                 }
                 Next::Ended(ended) => return self.end(ended, at_work).await,
-                Next::Command(Some(Command::Input(message, told))) => {
-                    self.input(message, told, &mut at_work).await?;
+                Next::Command(Some(Command::Input(input))) => {
+                    self.input(*input, &mut at_work).await?;
                 }
                 Next::Command(Some(Command::Cancel)) => {
                     return self.cut(Cut::Cancelled, at_work).await;
@@ -306,16 +321,13 @@ impl TaskActor {
         Ok(())
     }
 
-    async fn input(
-        &mut self,
-        message: Message,
-        told: oneshot::Sender<Result<(), A2aError>>,
-        at_work: &mut AtWork,
-    ) -> Result<(), Unstorable> {
+    async fn input(&mut self, input: Input, at_work: &mut AtWork) -> Result<(), Unstorable> {
+        let Input { message, terms, told } = input;
         if at_work.waiting.is_none() || at_work.answer.is_some() {
             self.refuse(told);
             return Ok(());
         }
+        at_work.terms.set(terms);
         let mut events = vec![TaskEvent::Input(message.clone())];
         events.extend(self.come_back(Ok(message), at_work));
         self.store(events).await?;

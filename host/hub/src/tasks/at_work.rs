@@ -2,7 +2,7 @@
 
 use super::{
     actor::Command,
-    port::Said,
+    port::{LatestTerms, Said},
     turns::{Place, Turn},
 };
 use crate::agents::Worker;
@@ -25,6 +25,8 @@ pub(super) struct AtWork {
     /// What it is to hear once it has its turn.
     pub(super) answer: Option<Result<Message, Failure>>,
     pub(super) place: Option<Place>,
+    /// What the guest is told of what its client takes.
+    pub(super) terms: LatestTerms,
 }
 
 /// The guest waits for the client.
