@@ -2,6 +2,9 @@
 
 mod cards;
 mod rest;
+mod socket;
+mod terms;
+mod ways;
 
 use crate::stage::{GRANT, hub_with_guest};
 use a2a_hub_tests::{TestHub, test_guests};

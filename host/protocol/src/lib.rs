@@ -21,6 +21,7 @@ pub mod operation;
 mod protojson;
 pub mod push;
 pub mod rest;
+pub mod service;
 pub mod task;
 pub mod terms;
 pub mod v03;

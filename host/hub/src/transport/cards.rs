@@ -2,7 +2,7 @@
 
 use super::{
     door::Caller,
-    jsonrpc::{Desk, HUB, answer_json},
+    jsonrpc::{Desk, answer_json},
     official::VERSION,
 };
 use crate::{hub::Reply, telemetry};
@@ -44,8 +44,8 @@ async fn root_card(
     headers: HeaderMap,
 ) -> Response {
     let agent = desk.whereabouts().root_agent.clone();
-    let path = agent.as_ref().map_or_else(|| HUB.to_owned(), |agent| format!("/agents/{agent}"));
-    let reach = desk.reach(&own_url(&desk, &headers), &path, !caller.is_own_user().await);
+    let needs_token = !caller.is_own_user().await;
+    let reach = desk.reach(&own_url(&desk, &headers), agent.as_ref(), needs_token);
     official(&desk, &Method::GET, &file, agent, &reach, &headers).await
 }
 
