@@ -463,7 +463,7 @@ async fn each_binding_refuses_in_its_own_way() -> Result<()> {
     for (below, at) in [("", "/error/code"), ("/rest/message:send", "/error/details/0/reason")] {
         let url = format!("http://{}/agents/guest{below}", hub.http());
         let answer = reqwest::Client::new().post(url).body("text").send().await?;
-        assert_eq!(answer.status(), 415);
+        assert_eq!(answer.status(), if below.is_empty() { 415 } else { 400 });
         let answer: Value = serde_json::from_str(&answer.text().await?)?;
         let told = answer.pointer(at).cloned();
         let wanted =

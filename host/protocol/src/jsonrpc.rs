@@ -134,7 +134,12 @@ fn read_value(request: Value, spelled: Dialect, beside: Beside) -> Request {
     let params = match request.remove("params") {
         None | Some(Value::Null) => Value::Object(serde_json::Map::new()),
         Some(params @ Value::Object(_)) => params,
-        Some(_) => return invalid(id, "`params` is an object: this hub names its parameters"),
+        // As good a request as any to JSON-RPC, but no method here counts its parameters.
+        Some(Value::Array(_)) => {
+            let why = "must be an object: parameters are given by name";
+            return refused(id, A2aError::invalid("params", why));
+        }
+        Some(_) => return invalid(id, "`params` must be an object"),
     };
     let service = match service {
         Ok(service) => service,
@@ -195,6 +200,8 @@ mod tests {
             error(&json!({"jsonrpc": "2.0", "id": "x".repeat(129), "method": "hub/status"})),
             error(&json!({"id": 1, "method": "hub/status"})),
             error(&json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"a": deep}})),
+            error(&call("tasks/get", json!(["t"]))),
+            error(&call("tasks/get", json!("t"))),
             error(&json!({"jsonrpc": "2.0", "id": 1, "method": "hub/stat"})),
             error(&json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {}})),
             error(
@@ -229,6 +236,8 @@ mod tests {
         `id` is at most 128 bytes long
         `jsonrpc` must be "2.0"
         the request is nested deeper than 64 levels
+        `params`: must be an object: parameters are given by name
+        `params` must be an object
         no method is called `hub/stat`; `rpc.discover` lists them
         `params`: missing field `id`
         `historyLength`: invalid value: integer `-1`, expected usize

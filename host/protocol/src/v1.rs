@@ -21,6 +21,9 @@ const PAGE: usize = 50;
 /// How many it holds at most.
 const MAX_PAGE: usize = 100;
 
+/// Why a page token is refused.
+const UNKNOWN_TOKEN: &str = "must be the `nextPageToken` of an earlier answer";
+
 /// What a client may ask. The names are those of the gRPC service, which JSON-RPC shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
@@ -110,6 +113,11 @@ impl Method {
                 id: Some(PushConfigId::new(of.need_text("id")?)),
             },
             Self::ListTaskPushNotificationConfigs => {
+                // All of them fit on one page, so that there is no token to come with.
+                of.count("pageSize")?;
+                if of.some_text("pageToken")?.is_some() {
+                    return Err(of.refuse("pageToken", UNKNOWN_TOKEN));
+                }
                 Operation::ListPushConfigs { task: TaskId::new(of.need_text("taskId")?) }
             }
             Self::DeleteTaskPushNotificationConfig => Operation::DeletePushConfig {
@@ -245,10 +253,9 @@ fn read_page(mut of: Members) -> Result<TaskPageQuery, A2aError> {
     if context.as_ref().is_some_and(|id| id.len() > MAX_ID) {
         return Err(of.refuse("contextId", format!("must be 1 to {MAX_ID} bytes long")));
     }
-    let after = of.some_text("pageToken")?.map(|token| {
-        let why = "must be the `nextPageToken` of an earlier answer";
-        read_token(&token).ok_or_else(|| of.refuse("pageToken", why))
-    });
+    let after = of
+        .some_text("pageToken")?
+        .map(|token| read_token(&token).ok_or_else(|| of.refuse("pageToken", UNKNOWN_TOKEN)));
     let after = after.transpose()?;
     Ok(TaskPageQuery {
         agent: None,
@@ -462,6 +469,8 @@ mod tests {
             list(json!({"pageSize": 101})),
             list(json!({"pageToken": "?"})),
             list(json!({"status": "done"})),
+            read(Method::ListTaskPushNotificationConfigs, json!({"taskId": "t", "pageSize": -1})),
+            read(Method::ListTaskPushNotificationConfigs, json!({"taskId": "t", "pageToken": "x"})),
         ];
         insta::assert_snapshot!(refused.join("\n"), @"
         `params`: must be an object
@@ -478,6 +487,8 @@ mod tests {
         `pageSize`: must be 1 to 100
         `pageToken`: must be the `nextPageToken` of an earlier answer
         `status`: must be the name or number of a state: TASK_STATE_SUBMITTED, TASK_STATE_WORKING, TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_CANCELED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_REJECTED, TASK_STATE_AUTH_REQUIRED
+        `pageSize`: must not be negative
+        `pageToken`: must be the `nextPageToken` of an earlier answer
         ");
         let unknown = operation("message/send", json!({})).unwrap_err();
         assert_eq!(unknown.kind, ErrorKind::MethodNotFound);

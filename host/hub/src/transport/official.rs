@@ -58,13 +58,11 @@ pub(super) fn wrong_media(path: &str, why: &str) -> Option<Response> {
         return None;
     }
     let why = A2aError::new(ErrorKind::ContentTypeNotSupported, why);
-    let is_rest = Place::of(path).is_ok_and(|place| place.below.starts_with("rest/"));
-    let response = if is_rest {
-        json_body(TODAYS.write_rest_error(&why).to_string(), None)
-    } else {
-        let text = jsonrpc::unreadable(TODAYS, &why);
-        answer(RpcResponse::One(text), false)
-    };
+    if Place::of(path).is_ok_and(|place| place.below.starts_with("rest/")) {
+        return Some(refusal(&why, TODAYS, None));
+    }
+    let text = jsonrpc::unreadable(TODAYS, &why);
+    let response = answer(RpcResponse::One(text), false);
     Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, response).into_response())
 }
 
@@ -112,7 +110,8 @@ async fn enter(
     let url = cards::own_url(&desk, &headers);
     let reach = desk.reach(&url, place.agent.as_ref(), !caller.is_own_user().await);
     if let Some(file) = place.below.strip_prefix(".well-known/") {
-        return cards::official(&desk, &method, file, place.agent, &reach, &headers).await;
+        let version = version(&headers, uri.query());
+        return cards::official(&desk, &method, file, place.agent, &reach, &headers, version).await;
     }
     let of = Circumstances {
         url: &url,
@@ -171,7 +170,10 @@ async fn rest_call(
         "GET" | "HEAD" => Verb::Get,
         "POST" => Verb::Post,
         "DELETE" => Verb::Delete,
-        _ => return StatusCode::METHOD_NOT_ALLOWED.into_response(),
+        _ => {
+            let allow = [(header::ALLOW, "GET, HEAD, POST, DELETE")];
+            return (StatusCode::METHOD_NOT_ALLOWED, allow).into_response();
+        }
     };
     let body = match body {
         Ok(body) => body,
