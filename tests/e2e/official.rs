@@ -1,6 +1,7 @@
 //! Official A2A as it is on the wire, at an agent's endpoint and at the hub's: both versions, over JSON-RPC and REST.
 
 mod cards;
+mod client;
 mod rest;
 mod socket;
 mod terms;
