@@ -30,6 +30,7 @@ use a2a_hub_protocol::{
 };
 use serde_json::{Map, json};
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -342,7 +343,10 @@ impl Hub {
                 .to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             skills: skills.collect(),
-            other: Map::new(),
+            other: Map::from_iter(
+                ["defaultInputModes", "defaultOutputModes"]
+                    .map(|member| (member.to_owned(), json!(modes(&agents, member)))),
+            ),
         };
         let latest = agents.iter().map(|agent| &agent.registered_at).max();
         let since = latest.map_or(&self.since, |joined| joined.max(&self.since)).clone();
@@ -360,6 +364,12 @@ impl Hub {
             self.agents.all().iter().map(|agent| agent.info(None)).collect()
         })
     }
+}
+
+/// All media types that the agents' cards name in `member`.
+fn modes(agents: &[Arc<Agent>], member: &str) -> BTreeSet<String> {
+    let named = agents.iter().filter_map(|agent| agent.card.other.get(member)?.as_array());
+    named.flatten().filter_map(|mode| mode.as_str().map(str::to_owned)).collect()
 }
 
 fn card_of(agent: &Agent) -> CardOf {

@@ -59,6 +59,9 @@ async fn cards_are_found_where_clients_look() -> Result<()> {
         let allowed = put.headers()["allow"].to_str()?;
         assert!(allowed.contains("GET") && allowed.contains("HEAD"), "{file}: {allowed}");
     }
+    let whole = Endpoint::of(&hub, "/a2a").result("GetExtendedAgentCard", json!({})).await?;
+    let takes = whole["defaultInputModes"].as_array().context("it takes nothing")?;
+    assert!(takes.contains(&json!("*/*")) && takes.contains(&json!("text/plain")), "{takes:?}");
     let endpoint = Endpoint::of(&hub, "/agents/guest");
     let extended = endpoint.result("GetExtendedAgentCard", json!({})).await?;
     assert_eq!(extended["capabilities"]["extendedAgentCard"], true);
