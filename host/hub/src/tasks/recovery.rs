@@ -80,7 +80,7 @@ impl Tasks {
         let admitted = self.turns.come_back(&agent);
         let directory = working_directory(&task);
         let (timeout_ms, terms) = self.began(&task).await?;
-        let start = Start { message, terms, directory, live: true, goes_on: true, admitted };
+        let start = Start { message, terms, directory, streamed: true, goes_on: true, admitted };
         let patience = super::patience(&agent, timeout_ms);
         self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Work(Box::new(start)));
         Ok(())
