@@ -4,12 +4,12 @@
 use a2a_hub_protocol::{
     dialect::{Dialect, Version},
     id::MAX_ID,
-    jsonrpc::{Frame, read},
+    jsonrpc::{Beside, Frame, read},
 };
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for spelled in [Dialect::Hub, Dialect::Official(Version::V1)] {
-        let requests = match read(bytes, spelled) {
+        let requests = match read(bytes, spelled, Beside::Metadata) {
             Frame::One(request) => vec![*request],
             Frame::Batch(requests) => requests,
         };

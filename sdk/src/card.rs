@@ -1,6 +1,7 @@
 //! The agent card: who an agent is and what it can do.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::context::json;
 
@@ -35,6 +36,8 @@ struct Extension {
     uri: String,
     description: String,
     required: bool,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    params: Value,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -143,7 +146,19 @@ impl Card {
         required: bool,
     ) -> Self {
         let (uri, description) = (uri.into(), description.into());
-        self.capabilities.extensions.push(Extension { uri, description, required });
+        let params = Value::Null;
+        self.capabilities.extensions.push(Extension { uri, description, required, params });
+        self
+    }
+
+    /// Says how the agent uses the extension before it: an object that the extension itself defines. What is none is
+    /// left out.
+    #[must_use]
+    pub fn params(mut self, params: &impl Serialize) -> Self {
+        if let Some(extension) = self.capabilities.extensions.last_mut() {
+            let params = serde_json::to_value(params).unwrap_or_default();
+            extension.params = if params.is_object() { params } else { Value::Null };
+        }
         self
     }
 
@@ -185,11 +200,16 @@ mod tests {
             .icon("https://acme.example/i.png")
             .documentation("https://acme.example/docs")
             .extension("urn:x", "does x", true)
+            .params(&serde_json::json!({ "level": 3 }))
+            .extension("urn:y", "does y", false)
             .skill("echo", "Echo", "Says it back", &["test"])
             .modes(&["text/plain"], &["image/png"]);
-        let json: serde_json::Value = serde_json::from_str(&card.to_json()).unwrap();
+        let json: Value = serde_json::from_str(&card.to_json()).unwrap();
         assert_eq!(json["provider"]["organization"], "Acme");
-        assert_eq!(json["capabilities"]["extensions"][0]["required"], true);
+        let extensions = &json["capabilities"]["extensions"];
+        assert_eq!(extensions[0]["required"], true);
+        assert_eq!(extensions[0]["params"]["level"], 3);
+        assert_eq!(extensions[1].get("params"), None);
         assert_eq!(json["skills"][0]["outputModes"], serde_json::json!(["image/png"]));
         assert_eq!(json["iconUrl"], "https://acme.example/i.png");
     }
@@ -200,7 +220,7 @@ mod tests {
             .output("image/png")
             .skill("echo", "Echo", "Says it back", &["test"])
             .example("hello");
-        let json: serde_json::Value = serde_json::from_str(&card.to_json()).unwrap();
+        let json: Value = serde_json::from_str(&card.to_json()).unwrap();
         assert_eq!(
             json,
             serde_json::json!({

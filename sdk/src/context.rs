@@ -92,6 +92,28 @@ impl Context {
         self.hub.cancelled()
     }
 
+    /// URIs of the A2A extensions that are active: those which the client named with its latest message, and the card
+    /// knows. What it says in their terms stands in the message: [`Message::extension`].
+    pub fn extensions(&self) -> Vec<String> {
+        self.hub.extensions()
+    }
+
+    /// Media types that the client takes in answer to its latest message, as it ranks them; any, if empty.
+    pub fn accepted_output_modes(&self) -> Vec<String> {
+        self.hub.output_modes()
+    }
+
+    /// Whether the client takes this media type, be it by a range such as `image/*`.
+    pub fn accepts(&self, media_type: &str) -> bool {
+        let modes = self.accepted_output_modes();
+        let fits = |mode: &String| match mode.split_once('/') {
+            Some(("*", "*")) => true,
+            Some((kind, "*")) => media_type.split('/').next() == Some(kind),
+            Some(_) | None => mode == media_type,
+        };
+        modes.is_empty() || modes.iter().any(fits)
+    }
+
     /// Tells the operator something.
     pub fn log(&self, level: Level, message: impl AsRef<str>) {
         self.hub.log(level, message.as_ref());
@@ -129,4 +151,29 @@ impl Context {
 /// JSON text of anything serializable; maps with keys that are no strings become null.
 pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_value(value).unwrap_or(Value::Null).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::ScriptedHost;
+
+    #[test]
+    fn a_client_takes_what_it_says_or_else_all() {
+        let host = ScriptedHost::new();
+        assert!(host.context().accepts("image/png"));
+        host.accepts("text/plain");
+        host.accepts("image/*");
+        let ctx = host.context();
+        assert_eq!(ctx.accepted_output_modes(), ["text/plain", "image/*"]);
+        let taken = ["text/plain", "image/png", "text/html"].map(|media| ctx.accepts(media));
+        assert_eq!(taken, [true, true, false]);
+    }
+
+    #[test]
+    fn extensions_are_scripted() {
+        let host = ScriptedHost::new();
+        assert!(host.context().extensions().is_empty());
+        host.extension("urn:x");
+        assert_eq!(host.context().extensions(), ["urn:x"]);
+    }
 }

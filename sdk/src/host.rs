@@ -18,6 +18,8 @@ pub(crate) trait Host {
         timeout: Option<Duration>,
     ) -> Result<Message, Failure>;
     fn cancelled(&self) -> bool;
+    fn extensions(&self) -> Vec<String>;
+    fn output_modes(&self) -> Vec<String>;
     fn spawn(&self, command: &Command) -> Result<Self::Process, Failure>;
     fn fetch(&self, request: &Request) -> Result<Response, Failure>;
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
@@ -94,6 +96,12 @@ pub(crate) mod imports {
         }
         fn cancelled(&self) -> bool {
             tasks::cancelled()
+        }
+        fn extensions(&self) -> Vec<String> {
+            tasks::extensions()
+        }
+        fn output_modes(&self) -> Vec<String> {
+            tasks::accepted_output_modes()
         }
         fn spawn(&self, command: &Command) -> Result<process::Child, Failure> {
             process::Child::spawn(command)

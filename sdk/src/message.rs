@@ -97,6 +97,12 @@ impl Message {
         })
     }
 
+    /// What it says in terms of an extension: the member of its metadata that is named by the extension's URI.
+    pub fn extension(&self, uri: &str) -> Option<Value> {
+        let metadata: Value = serde_json::from_str(self.metadata.as_deref()?).ok()?;
+        metadata.get(uri).cloned()
+    }
+
     /// Adds a part.
     #[must_use]
     pub fn with(mut self, part: Part) -> Self {
@@ -156,4 +162,18 @@ pub(crate) fn joined_text(parts: &[Part]) -> String {
         })
         .collect();
     texts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_extension_has_its_place_in_the_metadata() {
+        let message = Message::from("hi").with_metadata(&json!({ "urn:x": { "level": 3 } }));
+        assert_eq!(message.extension("urn:x"), Some(json!({ "level": 3 })));
+        assert_eq!(message.extension("urn:y"), None);
+        assert_eq!(Message::from("hi").extension("urn:x"), None);
+    }
 }

@@ -90,7 +90,11 @@ async fn what_waited_starts_after_a_crash() -> Result<()> {
     let mut hub = narrow_hub("").await?;
     let client = Client::unix(&hub);
     let (first, _) = occupy(&client).await?;
-    let (second, _) = stream(&client, "guest", "sh echo hello").await?;
+    let mut terms = message_to("guest", "terms");
+    terms["configuration"] = json!({ "acceptedOutputModes": ["image/*"] });
+    let second =
+        client.stream("message/stream", terms).await?.next().await.context("no task")??;
+    let second = second["id"].as_str().context("no id")?.to_owned();
     let mut hurried = message_to("guest", "tick 1000 100");
     hurried["configuration"] = json!({ "timeoutMs": 1500 });
     let third =
@@ -104,6 +108,11 @@ async fn what_waited_starts_after_a_crash() -> Result<()> {
         heard.rest().await?;
         assert_eq!(state(&get(&client, id).await?), end);
     }
+    assert_eq!(
+        said(&get(&client, &second).await?),
+        "; image/*",
+        "its client takes no more than that"
+    );
     let hurried = get(&client, &third).await?;
     assert_eq!(hurried["metadata"]["reason"], "timeout", "its client gave it that long");
     let cut_off = get(&client, &first).await?;

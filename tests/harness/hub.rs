@@ -296,10 +296,23 @@ pub fn hub_binary() -> Result<PathBuf> {
 
 /// The component of the test guests that `A2A_TEST_GUESTS` names, or else the one that `cargo xtask guests` built.
 pub fn test_guests() -> Result<PathBuf> {
-    let component = match env::var_os("A2A_TEST_GUESTS") {
-        Some(component) => PathBuf::from(component),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components/test-guests.wasm"),
-    };
+    match env::var_os("A2A_TEST_GUESTS") {
+        Some(component) => built(component.into()),
+        None => built(component("test-guests")),
+    }
+}
+
+/// The component of the guest that insists on an extension, as `cargo xtask guests` built it.
+pub fn picky_guest() -> Result<PathBuf> {
+    built(component("picky-guest"))
+}
+
+fn component(name: &str) -> PathBuf {
+    let components = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components");
+    components.join(name).with_extension("wasm")
+}
+
+fn built(component: PathBuf) -> Result<PathBuf> {
     if !component.is_file() {
         bail!("there is no {}; run `cargo xtask guests`", component.display());
     }

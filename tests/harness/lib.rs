@@ -9,6 +9,6 @@ mod receiver;
 pub use a2a_hub_model_server::{ModelServer, Seen};
 pub use client::{Client, RpcError, Updates, message_to};
 pub use grpc::GrpcClient;
-pub use hub::{HubBuilder, TestHub, hub_binary, test_guests};
+pub use hub::{HubBuilder, TestHub, hub_binary, picky_guest, test_guests};
 pub use processes::{descendants, processes_of_task, processes_with_marker, resident_bytes};
 pub use receiver::{Notification, Receiver, Told};

@@ -21,8 +21,8 @@ const TARGET: &str = "wasm32-wasip2";
 /// The profile in the root manifest: small, for components travel inside the hub's binary.
 const PROFILE: &str = "guest";
 
-/// The bad and good guests of the end-to-end tests, which are no agent of anybody's.
-const TEST_GUESTS: &str = "test-guests";
+/// The guests of the end-to-end tests, good and bad, which are no agent of anybody's.
+const TEST_GUESTS: [&str; 2] = ["test-guests", "picky-guest"];
 
 /// What Debian calls the pieces. The `web` line of packages is the one that follows the current Rust.
 const DEBIAN_PACKAGES: &[&str] =
@@ -57,7 +57,7 @@ const FOREIGN_TOOLCHAIN: &[&str] = &[
 /// `target/components/<package>.wasm`.
 pub(crate) fn build(root: &Path) -> Result<Vec<PathBuf>> {
     let mut packages = agents(root)?;
-    packages.push(TEST_GUESTS.to_owned());
+    packages.extend(TEST_GUESTS.map(str::to_owned));
 
     // A directory of its own, for another compiler than the workspace's may work in it.
     let target_dir = root.join("target/guests");

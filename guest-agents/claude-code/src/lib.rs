@@ -25,7 +25,7 @@ impl Agent for ClaudeCode {
             "Anthropic's coding agent: reads, explains and changes code, and runs commands, asking before it does",
             env!("CARGO_PKG_VERSION"),
         )
-        .input("image/*")
+        .input("*/*")
         .output("text/x-diff")
         .skill("code", "Write code", "Writes and changes code in a workspace", &["code", "edit"])
         .example("Add a --json flag to the list command, with a test")

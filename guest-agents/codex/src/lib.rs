@@ -24,6 +24,7 @@ impl Agent for Codex {
             "OpenAI's coding agent: reads, explains and changes code, and runs commands in a sandbox, asking to leave it",
             env!("CARGO_PKG_VERSION"),
         )
+        .input("*/*")
         .skill("code", "Write code", "Writes and changes code in a workspace", &["code", "edit"])
         .example("Add a --json flag to the list command, with a test")
         .skill("explain", "Explain code", "Reads a workspace and explains it", &["code", "review"])

@@ -30,6 +30,7 @@ use a2a_hub_protocol::{
 };
 use serde_json::{Map, json};
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -251,7 +252,7 @@ impl Hub {
     }
 
     async fn start(&self, send: SendMessage, streamed: bool) -> Result<Subscription, A2aError> {
-        let SendMessage { message, agent, working_directory, timeout_ms, push, .. } = send;
+        let SendMessage { message, agent, working_directory, timeout_ms, push, terms, .. } = send;
         if message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`"));
         }
@@ -261,7 +262,9 @@ impl Hub {
         };
         if let Some(task) = message.task_id.clone() {
             let tasks = self.tasks.clone();
-            return self.begin(push, async move { tasks.answer(&task, message).await }).await;
+            return self
+                .begin(push, async move { tasks.answer(&task, message, terms).await })
+                .await;
         }
         if self.closed.load(Ordering::Relaxed) {
             let why = "the hub is stopping and takes no new tasks; `a2a-hub start` starts it again";
@@ -270,7 +273,7 @@ impl Hub {
         }
         let agent = self.agent(agent)?;
         agent.admit().map_err(|why| unavailable(&why))?;
-        let new = NewTask { agent, message, working_directory, timeout_ms, streamed };
+        let new = NewTask { agent, message, working_directory, timeout_ms, streamed, terms };
         let tasks = self.tasks.clone();
         self.begin(push, async move { tasks.submit(new).await.map_err(|why| from_submit(&why)) })
             .await
@@ -351,7 +354,10 @@ impl Hub {
                 .to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             skills: skills.collect(),
-            other: Map::new(),
+            other: Map::from_iter(
+                ["defaultInputModes", "defaultOutputModes"]
+                    .map(|member| (member.to_owned(), json!(modes(&agents, member)))),
+            ),
         };
         let latest = agents.iter().map(|agent| &agent.registered_at).max();
         let since = latest.map_or(&self.since, |joined| joined.max(&self.since)).clone();
@@ -369,6 +375,12 @@ impl Hub {
             self.agents.all().iter().map(|agent| agent.info(None)).collect()
         })
     }
+}
+
+/// All media types that the agents' cards name in `member`.
+fn modes(agents: &[Arc<Agent>], member: &str) -> BTreeSet<String> {
+    let named = agents.iter().filter_map(|agent| agent.card.other.get(member)?.as_array());
+    named.flatten().filter_map(|mode| mode.as_str().map(str::to_owned)).collect()
 }
 
 fn card_of(agent: &Agent) -> CardOf {

@@ -104,6 +104,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn times_are_written_in_utc_with_milliseconds() {
+        for time in [
+            "2026-01-31T10:30:00Z",
+            "2026-01-31T12:30:00.000000+02:00",
+            "2026-01-31T10:30:00.0004Z",
+        ] {
+            assert_eq!(canonical(time).as_deref(), Some("2026-01-31T10:30:00.000Z"), "{time}");
+        }
+        for none in ["", "now", "2026-01-31", "2026-01-31T10:30:00"] {
+            assert_eq!(canonical(none), None, "{none}");
+        }
+        assert_eq!(canonical(&timestamp()).unwrap().len(), "2026-01-31T10:30:00.000Z".len());
+        assert_eq!(
+            http_date("2026-01-31T10:30:00Z").as_deref(),
+            Some("Sat, 31 Jan 2026 10:30:00 GMT")
+        );
+    }
+
+    #[test]
     fn retry_after_is_seconds_or_a_date() {
         let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(60);
         let date = http_date(&soon.to_string()).unwrap();

@@ -4,6 +4,7 @@ use crate::{
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
     task::{Artifact, Task, TaskStatus},
+    terms::Terms,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,9 @@ pub struct Created {
     /// How long it may take, in milliseconds, if its client said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// On what terms its client asked.
+    #[serde(default, skip_serializing_if = "Terms::is_empty")]
+    pub terms: Terms,
 }
 
 /// A task's new status.

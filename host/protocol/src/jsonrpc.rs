@@ -7,12 +7,13 @@ pub use discover::discover;
 pub use methods::{METHODS, Method, operation};
 
 use crate::{
-    dialect::Dialect,
+    dialect::{Dialect, Version},
     error::{A2aError, ErrorKind},
     id::MAX_ID,
     limits::{self, MAX_BATCH},
     message,
     operation::Operation,
+    service::Service,
 };
 use serde_json::Value;
 
@@ -45,8 +46,10 @@ pub struct Request {
     pub id: Option<RequestId>,
     /// How it is spelled, and its answer is to be.
     pub dialect: Dialect,
-    /// The tenant that it names, as 1.0 lets it: opaque to the hub.
+    /// The tenant that it names, as 1.0 lets it: opaque to the hub where there are paths.
     pub tenant: Option<String>,
+    /// The service parameters in its metadata, where they are read from there.
+    pub service: Option<Service>,
     /// What it asks for, or why that cannot be told.
     pub operation: Result<Operation, A2aError>,
 }
@@ -60,9 +63,18 @@ pub enum Frame {
     Batch(Vec<Request>),
 }
 
+/// Where a client says what goes with its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// In headers.
+    Headers,
+    /// In each request's metadata, for there are no headers. Who names a version there is spoken to as official A2A has it.
+    Metadata,
+}
+
 /// Reads what a client sent, spelled as `spelled` unless its method says otherwise. Whatever is wrong with it, there is an
 /// answer.
-pub fn read(text: &[u8], spelled: Dialect) -> Frame {
+pub fn read(text: &[u8], spelled: Dialect, beside: Beside) -> Frame {
     let one = |request| Frame::One(Box::new(request));
     let refused = |why| one(refused(None, spelled, why));
     let invalid = |why| refused(A2aError::new(ErrorKind::InvalidRequest, why));
@@ -75,14 +87,20 @@ pub fn read(text: &[u8], spelled: Dialect) -> Frame {
             batch.len()
         )),
         Ok(Value::Array(batch)) => {
-            Frame::Batch(batch.into_iter().map(|one| read_value(one, spelled)).collect())
+            Frame::Batch(batch.into_iter().map(|one| read_value(one, spelled, beside)).collect())
         }
-        Ok(value) => one(read_value(value, spelled)),
+        Ok(value) => one(read_value(value, spelled, beside)),
         Err(why) => refused(why),
     }
 }
 
-fn read_value(request: Value, spelled: Dialect) -> Request {
+fn read_value(request: Value, spelled: Dialect, beside: Beside) -> Request {
+    let service = match (beside, request.get("params")) {
+        (Beside::Metadata, Some(params)) => Service::of_metadata(params),
+        (Beside::Metadata, None) | (Beside::Headers, _) => Ok(None),
+    };
+    let names_version = matches!(&service, Ok(Some(Service { version: Some(_), .. })));
+    let spelled = if names_version { Dialect::Official(Version::V1) } else { spelled };
     let method = request.get("method").and_then(Value::as_str);
     let dialect = method.map_or(spelled, |name| Dialect::of_method(name, spelled));
     let refused = |id, why| refused(id, dialect, why);
@@ -116,28 +134,42 @@ fn read_value(request: Value, spelled: Dialect) -> Request {
     let params = match request.remove("params") {
         None | Some(Value::Null) => Value::Object(serde_json::Map::new()),
         Some(params @ Value::Object(_)) => params,
-        Some(_) => return invalid(id, "`params` is an object: this hub names its parameters"),
+        // As good a request as any to JSON-RPC, but no method here counts its parameters.
+        Some(Value::Array(_)) => {
+            let why = "must be an object: parameters are given by name";
+            return refused(id, A2aError::invalid("params", why));
+        }
+        Some(_) => return invalid(id, "`params` must be an object"),
+    };
+    let service = match service {
+        Ok(service) => service,
+        Err(why) => return refused(id, why),
     };
     let tenant = params.get("tenant").and_then(Value::as_str).map(str::to_owned);
-    Request { id, dialect, tenant, operation: dialect.operation(&method, params) }
+    Request { id, dialect, tenant, service, operation: dialect.operation(&method, params) }
 }
 
 /// What is no request is answered all the same, under no name.
 fn refused(id: Option<RequestId>, dialect: Dialect, error: A2aError) -> Request {
     let id = id.or(Some(RequestId::Null));
-    Request { id, dialect, tenant: None, operation: Err(error) }
+    Request { id, dialect, tenant: None, service: None, operation: Err(error) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{dialect::Version, id::TaskId, operation::Page, task::TaskState};
+    use crate::{id::TaskId, operation::Page, task::TaskState};
     use proptest::prelude::*;
     use serde_json::json;
 
     /// Reads one request.
     fn read(text: &[u8]) -> Request {
-        let Frame::One(request) = super::read(text, Dialect::Hub) else { panic!("a batch") };
+        read_beside(text, Beside::Headers)
+    }
+
+    fn read_beside(text: &[u8], beside: Beside) -> Request {
+        let read = super::read(text, Dialect::Hub, beside);
+        let Frame::One(request) = read else { panic!("a batch") };
         *request
     }
 
@@ -168,6 +200,8 @@ mod tests {
             error(&json!({"jsonrpc": "2.0", "id": "x".repeat(129), "method": "hub/status"})),
             error(&json!({"id": 1, "method": "hub/status"})),
             error(&json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"a": deep}})),
+            error(&call("tasks/get", json!(["t"]))),
+            error(&call("tasks/get", json!("t"))),
             error(&json!({"jsonrpc": "2.0", "id": 1, "method": "hub/stat"})),
             error(&json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {}})),
             error(
@@ -202,6 +236,8 @@ mod tests {
         `id` is at most 128 bytes long
         `jsonrpc` must be "2.0"
         the request is nested deeper than 64 levels
+        `params`: must be an object: parameters are given by name
+        `params` must be an object
         no method is called `hub/stat`; `rpc.discover` lists them
         `params`: missing field `id`
         `historyLength`: invalid value: integer `-1`, expected usize
@@ -237,21 +273,46 @@ mod tests {
     #[test]
     fn each_request_of_a_batch_is_read_by_itself() {
         let text = br#"[{"jsonrpc":"2.0","id":1,"method":"hub/status"}, {"jsonrpc":"2.0","method":"hub/status"}, 7]"#;
-        let Frame::Batch(batch) = super::read(text, Dialect::Hub) else { panic!("not a batch") };
+        let batch = super::read(text, Dialect::Hub, Beside::Headers);
+        let Frame::Batch(batch) = batch else { panic!("not a batch") };
         let ids: Vec<_> = batch.iter().map(|request| request.id.clone()).collect();
         assert_eq!(ids, [Some(RequestId::Number(1.into())), None, Some(RequestId::Null)]);
         let readable: Vec<_> = batch.iter().map(|request| request.operation.is_ok()).collect();
         assert_eq!(readable, [true, true, false]);
     }
 
+    #[test]
+    fn who_names_a_version_beside_is_answered_in_it() {
+        let dialect = |method: &str, metadata: Value, beside: Beside| {
+            let params = json!({"id": "t", "tenant": "echo", "metadata": metadata});
+            let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+            let read = read_beside(request.to_string().as_bytes(), beside);
+            assert_eq!(read.tenant.as_deref(), Some("echo"));
+            (read.dialect, read.service.map(|service| service.extensions))
+        };
+        let old =
+            json!({"a2a-service-parameters": {"A2A-Version": "0.3", "A2A-Extensions": "urn:x"}});
+        let (new, v03) = (Dialect::Official(Version::V1), Dialect::Official(Version::V03));
+        let said = Some(vec!["urn:x".to_owned()]);
+        assert_eq!(dialect("tasks/get", old.clone(), Beside::Metadata), (v03, said.clone()));
+        assert_eq!(dialect("GetTask", old.clone(), Beside::Metadata), (new, said));
+        assert_eq!(dialect("tasks/get", old, Beside::Headers), (Dialect::Hub, None));
+        assert_eq!(dialect("tasks/get", json!({}), Beside::Metadata), (Dialect::Hub, None));
+        assert_eq!(dialect("GetTask", json!(null), Beside::Metadata), (new, None));
+        let wrong = br#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t","metadata":{"a2a-service-parameters":1}}}"#;
+        let wrong = read_beside(wrong, Beside::Metadata);
+        assert_eq!(wrong.operation.unwrap_err().kind, ErrorKind::InvalidParams);
+        assert_eq!(wrong.id, Some(RequestId::Number(1.into())));
+    }
+
     proptest! {
         #[test]
         fn whatever_comes_has_an_answer(bytes: Vec<u8>, method in proptest::sample::select(METHODS.iter().map(|method| method.name).collect::<Vec<_>>()), params in r#"[{}\[\]":,a-z0-9 ]{0,40}"#) {
             for spelled in [Dialect::Hub, Dialect::Official(Version::V1)] {
-                super::read(&bytes, spelled);
+                super::read(&bytes, spelled, Beside::Metadata);
             }
             let almost = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-            super::read(almost.as_bytes(), Dialect::Hub);
+            super::read(almost.as_bytes(), Dialect::Hub, Beside::Metadata);
         }
     }
 

@@ -7,6 +7,7 @@ use crate::{
     message::{Message, Metadata},
     push::{Delivery, OfferedPush, PublicKey, PushConfig},
     task::{Task, TaskState},
+    terms::Terms,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -250,6 +251,8 @@ pub struct SendMessage {
     pub push: Option<OfferedPush>,
     /// How long to wait for its end; a stream has no need to.
     pub wait: Wait,
+    /// On what terms it is asked.
+    pub terms: Terms,
 }
 
 impl SendMessage {
@@ -279,6 +282,7 @@ impl SendMessage {
             timeout_ms: None,
             push: None,
             wait: Wait::ToTheEnd,
+            terms: Terms::default(),
         })
     }
 }

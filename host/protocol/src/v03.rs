@@ -7,7 +7,7 @@ use crate::{
     event::{ArtifactUpdate, StatusUpdate, Told},
     id::{ArtifactId, ContextId, MessageId, TaskId},
     jsonrpc,
-    members::{Members, object},
+    members::{Members, object, some_list},
     message::{Content, Message, Part, Role, base64_bytes},
     operation::{Operation, SendMessage, Wait},
     task::{Artifact, Task, TaskState, TaskStatus},
@@ -93,6 +93,7 @@ fn write_send(send: &SendMessage) -> Value {
     let configuration = object([
         ("historyLength", json!(send.history_length)),
         ("blocking", json!(send.wait != Wait::No)),
+        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
         ("pushNotificationConfig", json!(send.push.as_ref().map(push::write_offered))),
     ]);
     json!({ "message": compat::write_message(&send.message), "configuration": configuration })

@@ -7,7 +7,7 @@ use crate::{
     event::{Recorded, Told},
     id::{PushConfigId, TaskId},
     limits,
-    members::{Members, object},
+    members::{Members, object, some_list},
     message::Message,
     operation::{Operation, SendMessage, Wait},
     protojson::Proto,
@@ -61,6 +61,7 @@ fn write_send(send: &SendMessage) -> Value {
     let configuration = object([
         ("historyLength", json!(send.history_length)),
         ("blocking", json!(send.wait != Wait::No)),
+        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
         ("pushNotification", json!(send.push.as_ref().map(compat::push::write_offered))),
     ]);
     json!({ "message": write_message(&send.message), "configuration": configuration })
@@ -99,7 +100,7 @@ fn read_send(params: Value) -> Result<SendMessage, A2aError> {
             Some(false) => send.wait = Wait::No,
             None => {}
         }
-        how.texts("acceptedOutputModes")?;
+        send.terms.output_modes = how.texts("acceptedOutputModes")?;
         let push = match how.members("pushNotification")? {
             Some(push) => Some(push),
             None => how.members("pushNotificationConfig")?,

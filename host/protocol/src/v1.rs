@@ -5,7 +5,7 @@ use crate::{
     event::{Recorded, Told},
     id::{ContextId, MAX_ID, PushConfigId, TaskId},
     limits,
-    members::{Members, object, only_true},
+    members::{Members, object, only_true, some_list},
     message::Message,
     operation::{Operation, SendMessage, TaskPageQuery, TaskPlace, Wait},
     protojson::Proto,
@@ -20,6 +20,9 @@ const PAGE: usize = 50;
 
 /// How many it holds at most.
 const MAX_PAGE: usize = 100;
+
+/// Why a page token is refused.
+const UNKNOWN_TOKEN: &str = "must be the `nextPageToken` of an earlier answer";
 
 /// What a client may ask. The names are those of the gRPC service, which JSON-RPC shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,6 +113,11 @@ impl Method {
                 id: Some(PushConfigId::new(of.need_text("id")?)),
             },
             Self::ListTaskPushNotificationConfigs => {
+                // All of them fit on one page, so that there is no token to come with.
+                of.count("pageSize")?;
+                if of.some_text("pageToken")?.is_some() {
+                    return Err(of.refuse("pageToken", UNKNOWN_TOKEN));
+                }
                 Operation::ListPushConfigs { task: TaskId::new(of.need_text("taskId")?) }
             }
             Self::DeleteTaskPushNotificationConfig => Operation::DeletePushConfig {
@@ -173,8 +181,7 @@ fn read_send(mut of: Members) -> Result<SendMessage, A2aError> {
             send.wait = Wait::No;
         }
         send.push = how.members("taskPushNotificationConfig")?.map(read_push).transpose()?;
-        // What the client can show decides nothing here; that it is a list is checked all the same.
-        how.texts("acceptedOutputModes")?;
+        send.terms.output_modes = how.texts("acceptedOutputModes")?;
     }
     Ok(send)
 }
@@ -183,6 +190,7 @@ fn write_send(send: &SendMessage) -> Value {
     let configuration = object([
         ("historyLength", json!(send.history_length)),
         ("returnImmediately", only_true(send.wait == Wait::No)),
+        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
         (
             "taskPushNotificationConfig",
             json!(send.push.as_ref().map(|push| {
@@ -245,10 +253,9 @@ fn read_page(mut of: Members) -> Result<TaskPageQuery, A2aError> {
     if context.as_ref().is_some_and(|id| id.len() > MAX_ID) {
         return Err(of.refuse("contextId", format!("must be 1 to {MAX_ID} bytes long")));
     }
-    let after = of.some_text("pageToken")?.map(|token| {
-        let why = "must be the `nextPageToken` of an earlier answer";
-        read_token(&token).ok_or_else(|| of.refuse("pageToken", why))
-    });
+    let after = of
+        .some_text("pageToken")?
+        .map(|token| read_token(&token).ok_or_else(|| of.refuse("pageToken", UNKNOWN_TOKEN)));
     let after = after.transpose()?;
     Ok(TaskPageQuery {
         agent: None,
@@ -351,7 +358,8 @@ mod tests {
     fn a_request_in_another_spelling_is_the_same() {
         let read = |params| Method::SendMessage.read(params).unwrap();
         let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]});
-        let full = json!({"message": message, "tenant": "x", "configuration": {"historyLength": 2, "returnImmediately": true},
+        let full = json!({"message": message, "tenant": "x",
+            "configuration": {"historyLength": 2, "returnImmediately": true, "acceptedOutputModes": ["text/plain"]},
             "metadata": {"targetAgent": "echo"}});
         let snake = json!({"message": {"message_id": "m", "role": 1, "parts": [{"text": "hi"}], "task_id": ""},
             "configuration": {"history_length": 2, "return_immediately": true, "accepted_output_modes": ["text/plain"]},
@@ -395,6 +403,8 @@ mod tests {
             list(json!({"pageSize": 101})),
             list(json!({"pageToken": "?"})),
             list(json!({"status": "done"})),
+            read(Method::ListTaskPushNotificationConfigs, json!({"taskId": "t", "pageSize": -1})),
+            read(Method::ListTaskPushNotificationConfigs, json!({"taskId": "t", "pageToken": "x"})),
         ];
         insta::assert_snapshot!(refused.join("\n"), @"
         `params`: must be an object
@@ -411,6 +421,8 @@ mod tests {
         `pageSize`: must be 1 to 100
         `pageToken`: must be the `nextPageToken` of an earlier answer
         `status`: must be the name or number of a state: TASK_STATE_SUBMITTED, TASK_STATE_WORKING, TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_CANCELED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_REJECTED, TASK_STATE_AUTH_REQUIRED
+        `pageSize`: must not be negative
+        `pageToken`: must be the `nextPageToken` of an earlier answer
         ");
         let unknown = operation("message/send", json!({})).unwrap_err();
         assert_eq!(unknown.kind, ErrorKind::MethodNotFound);

@@ -7,6 +7,8 @@ wasmtime::component::bindgen!({
         "a2a:hub/log": trappable,
         "a2a:hub/settings": trappable,
         "a2a:hub/tasks.cancelled": trappable,
+        "a2a:hub/tasks.extensions": trappable,
+        "a2a:hub/tasks.accepted-output-modes": trappable,
         default: async | trappable,
     },
     exports: { default: async },

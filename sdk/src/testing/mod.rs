@@ -38,6 +38,8 @@ struct State {
     requests: Vec<Request>,
     calls: VecDeque<(String, Vec<Update>)>,
     cancel_after: Option<usize>,
+    extensions: Vec<String>,
+    output_modes: Vec<String>,
 }
 
 /// A call to another agent that follows a script.
@@ -104,6 +106,16 @@ impl ScriptedHost {
     /// Cancels the task once so many events were emitted.
     pub fn cancel_after(&self, events: usize) {
         self.0.borrow_mut().cancel_after = Some(events);
+    }
+
+    /// Activates an extension, as a client would that names it.
+    pub fn extension(&self, uri: &str) {
+        self.0.borrow_mut().extensions.push(uri.into());
+    }
+
+    /// Says that the client takes this media type, beside others that were said. Unless any is, it takes all.
+    pub fn accepts(&self, media_type: &str) {
+        self.0.borrow_mut().output_modes.push(media_type.into());
     }
 
     /// What was emitted.
@@ -207,6 +219,14 @@ impl Host for ScriptedHost {
 
     fn cancelled(&self) -> bool {
         self.is_cancelled()
+    }
+
+    fn extensions(&self) -> Vec<String> {
+        self.0.borrow().extensions.clone()
+    }
+
+    fn output_modes(&self) -> Vec<String> {
+        self.0.borrow().output_modes.clone()
     }
 
     fn spawn(&self, command: &Command) -> Result<ScriptedProcess, Failure> {

@@ -1,11 +1,13 @@
 //! Cards where official clients look for them, and the extensions they tell of.
 
-use super::{Endpoint, v1};
+use super::{Endpoint, v1, v03};
 use crate::stage::hub_with_guest;
 use a2a_hub_tests::TestHub;
 use anyhow::{Context as _, Result};
+use axum::{Json, Router, routing::get};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::JoinSet};
 
 #[tokio::test]
 async fn cards_are_found_where_clients_look() -> Result<()> {
@@ -48,7 +50,18 @@ async fn cards_are_found_where_clients_look() -> Result<()> {
         let new = client.get(at(&file)).header("A2A-Version", "1.0").send().await?;
         let new: Value = serde_json::from_str(&new.text().await?)?;
         assert_eq!((new.get("url"), &new["name"]), (None, &both["name"]), "{file}");
+        let asked = client.get(at(&format!("{file}?A2A-Version=1.0"))).send().await?;
+        assert_eq!(serde_json::from_str::<Value>(&asked.text().await?)?, new, "{file}");
+        let head = client.head(at(&file)).send().await?;
+        assert_eq!((head.status().as_u16(), head.headers().contains_key("etag")), (200, true));
+        let put = client.put(at(&file)).send().await?;
+        assert_eq!(put.status(), 405, "{file}");
+        let allowed = put.headers()["allow"].to_str()?;
+        assert!(allowed.contains("GET") && allowed.contains("HEAD"), "{file}: {allowed}");
     }
+    let whole = Endpoint::of(&hub, "/a2a").result("GetExtendedAgentCard", json!({})).await?;
+    let takes = whole["defaultInputModes"].as_array().context("it takes nothing")?;
+    assert!(takes.contains(&json!("*/*")) && takes.contains(&json!("text/plain")), "{takes:?}");
     let endpoint = Endpoint::of(&hub, "/agents/guest");
     let extended = endpoint.result("GetExtendedAgentCard", json!({})).await?;
     assert_eq!(extended["capabilities"]["extendedAgentCard"], true);
@@ -66,6 +79,31 @@ async fn cards_are_found_where_clients_look() -> Result<()> {
     Ok(())
 }
 
+/// Agents of the SDK stream unless their author says otherwise; this one is elsewhere, and its card says so.
+#[tokio::test]
+async fn who_does_not_stream_is_not_listened_to() -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let card = json!({"name": "mute", "description": "does not stream", "version": "1",
+        "capabilities": {"streaming": false}, "skills": [],
+        "supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]});
+    let router = Router::new().route("/.well-known/agent-card.json", get(async || Json(card)));
+    let mut serving = JoinSet::new();
+    serving.spawn(async move { axum::serve(listener, router).await });
+    let hub = TestHub::builder().config(format!("[remote.mute]\nurl = '{url}'\n")).start().await?;
+    let mute = Endpoint::of(&hub, "/agents/mute");
+    let shown = mute.result("GetExtendedAgentCard", json!({})).await?;
+    assert_eq!(shown["capabilities"]["streaming"], false);
+    for (method, params) in [("SendStreamingMessage", v1("hi")), ("message/stream", v03("hi"))] {
+        let refused = mute.refusal(method, params).await?;
+        assert_eq!(refused, (-32004, "UNSUPPORTED_OPERATION".to_owned()), "{method}");
+    }
+    let (status, refused) = mute.rest(Method::POST, "message:stream", Some(v1("hi"))).await?;
+    let reason = &refused["error"]["details"][0]["reason"];
+    assert_eq!((status, reason), (400, &json!("UNSUPPORTED_OPERATION")));
+    Ok(())
+}
+
 #[tokio::test]
 async fn extensions_are_activated_by_name() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -75,6 +113,18 @@ async fn extensions_are_activated_by_name() -> Result<()> {
             json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": v1("reply hi")});
         let answer = guest.ask(Method::POST, "", Some(request)).await?;
         assert_eq!(answer.headers()[name], "urn:a2a-hub:test");
+    }
+    // What the hub passes on is done by the agent that is meant, also where the hub's own dialect is spoken.
+    for path in ["/a2a", "/"] {
+        let whole = Endpoint::of(&hub, path).with("A2A-Extensions", "urn:a2a-hub:test");
+        let mut params = v1("terms");
+        params["metadata"] = json!({ "targetAgent": "guest" });
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params});
+        let answer = whole.ask(Method::POST, "", Some(request)).await?;
+        assert_eq!(answer.headers()["a2a-extensions"], "urn:a2a-hub:test", "{path}");
+        let answer: Value = serde_json::from_str(&answer.text().await?)?;
+        let told = &answer["result"]["task"]["status"]["message"]["parts"][0]["text"];
+        assert_eq!(told, "urn:a2a-hub:test; ", "{path}");
     }
     Ok(())
 }

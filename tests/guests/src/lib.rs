@@ -39,6 +39,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("tick", talk::tick),
     ("spell", talk::spell),
     ("leak", talk::leak),
+    ("terms", talk::terms),
     ("final-by-emit", talk::final_by_emit),
     ("open-outcome", talk::open_outcome),
     ("bad-json", talk::bad_json),

@@ -116,6 +116,12 @@ pub(crate) fn leak(ctx: &Context, task: &Task) -> Run {
     Ok(TaskStatus::new(TaskState::Failed, &text).with_metadata(&facts).into())
 }
 
+/// Answers with the terms on which the client asked: the extensions that are active, and the media types that it takes.
+pub(crate) fn terms(ctx: &Context, _: &Task) -> Run {
+    let terms = [ctx.extensions(), ctx.accepted_output_modes()];
+    ctx.done(terms.map(|all| all.join(", ")).join("; "))
+}
+
 /// Tries to end the task by an event instead of by returning.
 pub(crate) fn final_by_emit(ctx: &Context, _: &Task) -> Run {
     let emitted = ctx.emit([TaskStatus::new(TaskState::Completed, "done before the end")]);

@@ -45,6 +45,15 @@ fn a_question_is_answered_with_its_answer() {
 }
 
 #[test]
+fn terms_are_scripted() {
+    let host = ScriptedHost::new();
+    assert_eq!(says(&host, "terms"), "; ");
+    host.extension("urn:x");
+    host.accepts("image/*");
+    assert_eq!(says(&host, "terms"), "urn:x; image/*");
+}
+
+#[test]
 fn a_shell_runs_what_it_is_told() {
     let host = ScriptedHost::new();
     host.program("sh").args(&["-c", "echo a; exit 3"]).stdout("a\n").stderr("oh").exit(3);

@@ -104,14 +104,15 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let hub =
         Hub::new(agents.clone(), plugins, contexts, tasks.clone(), pushes.clone(), events.clone());
     let hub = hub.with_default(config.default_agent.clone());
+    let at = http.as_ref().map(Http::address);
     let whereabouts = Whereabouts {
         public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
+        http: at,
         socket: config.socket.enabled.then(|| config.socket.path.clone()),
         root_agent: config.root_agent.clone(),
     };
     let (streams, patience) = (config.max_streams(), config.clients.timeout());
     let desk = Desk::new(hub.clone(), whereabouts, streams, patience);
-    let at = http.as_ref().map(Http::address);
     if let Some(http) = http {
         let token = Token::open(&dir)?;
         running.spawn(http.serve(desk.clone(), token, stop.clone()));

@@ -7,6 +7,7 @@ use a2a_hub_protocol::{
     dialect::Version,
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
+    message::Message,
     operation::{Answer, Operation, SendMessage, TaskPageQuery},
 };
 use serde_json::json;
@@ -75,14 +76,19 @@ impl Hub {
         }
     }
 
-    /// Those of the extensions which a visitor asks for that are activated.
-    pub fn activated(&self, visit: &Visit) -> Vec<String> {
-        let agent = visit.agent.as_ref().or(self.default_agent.as_ref());
-        let Some(agent) = agent.and_then(|agent| self.agents.find(agent)) else {
+    /// Those of the extensions which a visitor asks for that are active in this operation: what the agent knows that
+    /// carries it out.
+    pub async fn activated(&self, visit: &Visit, operation: &Operation) -> Vec<String> {
+        if visit.extensions.is_empty() {
             return Vec::new();
+        }
+        let named = visit.agent.as_ref().or_else(|| named_agent(operation));
+        let agent = match (task_of(operation), named) {
+            (Some(task), _) => self.tasks.head(task).await.ok().map(|head| head.agent),
+            (None, named) => named.or(self.default_agent.as_ref()).cloned(),
         };
-        let known = |uri: &&String| agent.card.extensions().any(|(known, _)| known == uri.as_str());
-        visit.extensions.iter().filter(known).cloned().collect()
+        let agent = agent.and_then(|agent| self.agents.find(&agent));
+        agent.map(|agent| known_extensions(&agent, &visit.extensions)).unwrap_or_default()
     }
 
     /// Whether there is an agent of that name.
@@ -106,6 +112,8 @@ impl Hub {
         };
         if let Some(agent) = &agent {
             must_know_extensions(agent, &visit.extensions)?;
+            must_be_taken(agent, &send.message)?;
+            send.terms.extensions = known_extensions(agent, &visit.extensions);
         }
         Ok((agent, send))
     }
@@ -118,19 +126,46 @@ impl Hub {
     }
 }
 
+fn known_extensions(agent: &Agent, asked: &[String]) -> Vec<String> {
+    let known = |uri: &&String| agent.card.extensions().any(|(known, _)| known == uri.as_str());
+    asked.iter().filter(known).cloned().collect()
+}
+
 fn must_know_extensions(agent: &Agent, asked: &[String]) -> Result<(), A2aError> {
     let Some(uri) = agent.card.missing_extension(asked) else { return Ok(()) };
     let why = format!(
-        "agent `{}` needs the extension {uri}; name it in the header `A2A-Extensions`",
+        "agent `{}` needs the extension {uri}; name it in the service parameter `A2A-Extensions`",
         agent.id
     );
     Err(A2aError::new(ErrorKind::ExtensionRequired, why).with(json!({ "extension": uri })))
+}
+
+/// A media type that a part names must be one that the card does (A2A 1.0, section 3.1.1).
+fn must_be_taken(agent: &Agent, message: &Message) -> Result<(), A2aError> {
+    let Some((n, media)) = agent.card.part_not_taken(message) else { return Ok(()) };
+    let modes = agent.card.input_modes().join(", ");
+    let why = format!(
+        "`message.parts[{n}]` is of type {media}, and agent `{}` takes {modes}; send what it takes, or name no type",
+        agent.id
+    );
+    let field = format!("message.parts[{n}]");
+    let details = json!({ "field": field, "inputModes": agent.card.input_modes() });
+    Err(A2aError::new(ErrorKind::ContentTypeNotSupported, why).with(details))
 }
 
 fn must_stream(agent: Option<&Agent>) -> Result<(), A2aError> {
     let Some(agent) = agent.filter(|agent| !agent.card.streams()) else { return Ok(()) };
     let why = format!("agent `{}` does not stream, as its card says; send the message", agent.id);
     Err(A2aError::new(ErrorKind::UnsupportedOperation, why))
+}
+
+/// The agent that a message names itself.
+fn named_agent(operation: &Operation) -> Option<&AgentId> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are no messages")]
+    match operation {
+        Operation::SendMessage(send) | Operation::StreamMessage(send) => send.agent.as_ref(),
+        _ => None,
+    }
 }
 
 /// The task that an operation is about.

@@ -11,6 +11,7 @@ use a2a_hub_protocol::{
     operation::{TaskPageQuery, TaskPlace},
     push::{PushAuthentication, PushConfig, PushForm, Secret},
     task::{Artifact, Task, TaskState, TaskStatus},
+    terms::Terms,
 };
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -52,7 +53,12 @@ pub(crate) fn created(task: &TaskId, context: &str) -> Arc<TaskEvent> {
         history: vec![Message::text(Role::User, format!("do {task}"))],
         metadata: None,
     };
-    Arc::new(TaskEvent::Created(Box::new(Created { agent: agent("echo"), task, timeout_ms: None })))
+    Arc::new(TaskEvent::Created(Box::new(Created {
+        agent: agent("echo"),
+        task,
+        timeout_ms: None,
+        terms: Terms::default(),
+    })))
 }
 
 pub(crate) fn status(state: TaskState, ms: u64, text: Option<&str>) -> Arc<TaskEvent> {

@@ -3,7 +3,7 @@
 use super::{
     at_work::{Answer, AtWork, Next},
     feed::Feed,
-    port::{Question, Said, ToActor},
+    port::{LatestTerms, Question, Said, ToActor},
     recovery::{self, QUEUED, REASON, RECOVERY},
     turns::{Admitted, Place, Turn, Turns},
 };
@@ -20,6 +20,7 @@ use a2a_hub_protocol::{
     hub_event::Happened,
     message::{Message, Metadata, Role},
     task::{Task, TaskState, TaskStatus},
+    terms::Terms,
 };
 use a2a_hub_sandbox::{Ended, Failure, capability::tasks::Emitted, guest::Work};
 use serde_json::{Value, json};
@@ -51,10 +52,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) enum Command {
     /// Stop, and answer once it has.
     Cancel,
-    /// The client says more; the answer tells whether the task was waiting for it.
-    Input(Message, oneshot::Sender<Result<(), A2aError>>),
+    /// The client says more.
+    Input(Box<Input>),
     /// The hub is going down.
     Shutdown,
+}
+
+/// What the client says to a task that there is.
+pub(super) struct Input {
+    pub(super) message: Message,
+    pub(super) terms: Terms,
+    /// Is told whether the task was waiting for it.
+    pub(super) told: oneshot::Sender<Result<(), A2aError>>,
 }
 
 /// Why a guest's work is cut short.
@@ -90,6 +99,8 @@ pub(super) enum Begin {
 pub(super) struct Start {
     /// What the client said last.
     pub(super) message: Message,
+    /// On what terms.
+    pub(super) terms: Terms,
     /// Where the client would have the work done.
     pub(super) directory: Option<String>,
     /// Whether somebody listens while it works.
@@ -116,7 +127,7 @@ impl TaskActor {
             Begin::Work(start) => Some(*start),
             Begin::Parked => self.parked().await?,
         };
-        let Some(Start { message, directory, streamed, goes_on, admitted }) = start else {
+        let Some(Start { message, terms, directory, streamed, goes_on, admitted }) = start else {
             return Ok(());
         };
         let deadline = Instant::now() + self.patience;
@@ -137,11 +148,13 @@ impl TaskActor {
                 return self.store(vec![self.failure("internal", text.to_owned())]).await;
             }
         };
-        let (to_actor, said) = mpsc::channel(SAID);
-        let port = Arc::new(ToActor(to_actor));
+        let (queue, said) = mpsc::channel(SAID);
+        let terms = LatestTerms::new(terms);
+        let port = Arc::new(ToActor { queue, terms: terms.clone() });
         let work = Work { task: self.task.clone(), message, history, live: streamed };
         let guest = self.agent.start(port, directory, work);
-        self.work(AtWork::new(guest, said, turn, deadline, Instant::now() + QUIET)).await
+        let quiet_until = Instant::now() + QUIET;
+        self.work(AtWork::new(guest, said, terms, turn, deadline, quiet_until)).await
     }
 
     /// The store did not take what happened, and nobody may hear what is not stored: the task fails, as soon as the store
@@ -153,7 +166,7 @@ impl TaskActor {
             match timeout(pause, self.commands.recv()).await {
                 // The next hub reads what there is, and decides.
                 Ok(Some(Command::Shutdown) | None) => return,
-                Ok(Some(Command::Input(_, told))) => self.refuse(told),
+                Ok(Some(Command::Input(input))) => self.refuse(input.told),
                 Ok(Some(Command::Cancel)) | Err(_) => {}
             }
             if self.fail_after_all().await.is_ok() {
@@ -182,13 +195,15 @@ impl TaskActor {
     /// Waits for the client; nothing if the task ends meanwhile, or the hub does.
     async fn parked(&mut self) -> Result<Option<Start>, Unstorable> {
         match timeout(self.agent.config.answer_timeout(), self.commands.recv()).await {
-            Ok(Some(Command::Input(message, told))) => {
+            Ok(Some(Command::Input(input))) => {
+                let Input { message, terms, told } = *input;
                 self.store(vec![TaskEvent::Input(message.clone())]).await?;
                 let _ = told.send(Ok(()));
                 // It was admitted by the hub that ran it.
                 let admitted = self.turns.come_back(&self.agent);
                 let directory = recovery::working_directory(&self.task);
-                let start = Start { message, directory, streamed: true, goes_on: true, admitted };
+                let (streamed, goes_on) = (true, true);
+                let start = Start { message, terms, directory, streamed, goes_on, admitted };
                 return Ok(Some(start));
             }
             Ok(Some(Command::Cancel)) => {
@@ -226,7 +241,7 @@ impl TaskActor {
                 }
             };
             match command {
-                Some(Command::Input(_, told)) => self.refuse(told),
+                Some(Command::Input(input)) => self.refuse(input.told),
                 Some(Command::Cancel) => {
                     self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
                     return Ok(None);
@@ -259,8 +274,8 @@ impl TaskActor {
                 }
                 Next::Said(Said::Ask(question)) => self.ask(question, &mut at_work).await?,
                 Next::Ended(ended) => return self.end(ended, at_work).await,
-                Next::Command(Some(Command::Input(message, told))) => {
-                    self.input(message, told, &mut at_work).await?;
+                Next::Command(Some(Command::Input(input))) => {
+                    self.input(*input, &mut at_work).await?;
                 }
                 Next::Command(Some(Command::Cancel)) => {
                     return self.cut(Cut::Cancelled, at_work).await;
@@ -317,16 +332,13 @@ impl TaskActor {
         Ok(())
     }
 
-    async fn input(
-        &mut self,
-        message: Message,
-        told: oneshot::Sender<Result<(), A2aError>>,
-        at_work: &mut AtWork,
-    ) -> Result<(), Unstorable> {
+    async fn input(&mut self, input: Input, at_work: &mut AtWork) -> Result<(), Unstorable> {
+        let Input { message, terms, told } = input;
         if !at_work.asks() {
             self.refuse(told);
             return Ok(());
         }
+        at_work.terms.set(terms);
         let said = vec![TaskEvent::Input(message.clone())];
         self.come_back(Ok(message), said, at_work).await?;
         let _ = told.send(Ok(()));

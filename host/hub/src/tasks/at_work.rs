@@ -2,7 +2,7 @@
 
 use super::{
     actor::Command,
-    port::Said,
+    port::{LatestTerms, Said},
     turns::{Place, Turn},
 };
 use crate::agents::Worker;
@@ -26,6 +26,8 @@ pub(super) struct AtWork {
     phase: Phase,
     /// Where the guest waits for its answer, if it does.
     asked: Option<oneshot::Sender<Answer>>,
+    /// What it is told of the terms on which its client asks.
+    pub(super) terms: LatestTerms,
 }
 
 enum Phase {
@@ -56,12 +58,13 @@ impl AtWork {
     pub(super) fn new(
         guest: Worker,
         said: mpsc::Receiver<Said>,
+        terms: LatestTerms,
         turn: Turn,
         deadline: Instant,
         quiet_until: Instant,
     ) -> Self {
         let phase = Phase::Working { _turn: turn, quiet_until: Some(quiet_until) };
-        Self { guest, said, deadline, phase, asked: None }
+        Self { guest, said, deadline, phase, asked: None, terms }
     }
 
     pub(super) async fn next(&mut self, commands: &mut mpsc::Receiver<Command>) -> Next {

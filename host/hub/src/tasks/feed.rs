@@ -200,6 +200,7 @@ mod tests {
         id::AgentId,
         message::{Message, Role},
         task::{Task, TaskStatus},
+        terms::Terms,
     };
 
     fn status(state: TaskState) -> TaskStatus {
@@ -222,7 +223,8 @@ mod tests {
         };
         let agent = AgentId::parse("echo").unwrap();
         let created =
-            TaskEvent::Created(Box::new(Created { agent, task: task.clone(), timeout_ms: None }));
+            Created { agent, task: task.clone(), timeout_ms: None, terms: Terms::default() };
+        let created = TaskEvent::Created(Box::new(created));
         let feed = Feed::new(0);
         let middle = (2..events).map(|_| update(TaskState::Working));
         for (seq, event) in (1..).zip([created].into_iter().chain(middle).chain([update(last)])) {

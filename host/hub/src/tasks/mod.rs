@@ -25,8 +25,9 @@ use a2a_hub_protocol::{
     message::{Message, Metadata},
     operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
     task::{Task, TaskState, TaskStatus},
+    terms::Terms,
 };
-use actor::{Begin, Command, Start, TaskActor};
+use actor::{Begin, Command, Input, Start, TaskActor};
 use feed::{Feed, Listener};
 use recovery::QUEUED;
 use serde_json::json;
@@ -99,6 +100,8 @@ pub struct NewTask {
     pub timeout_ms: Option<u64>,
     /// Whether somebody listens while it is done.
     pub streamed: bool,
+    /// On what terms the client asks.
+    pub terms: Terms,
 }
 
 impl Tasks {
@@ -110,7 +113,7 @@ impl Tasks {
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
     pub async fn submit(&self, new: NewTask) -> Result<Subscription, SubmitError> {
-        let NewTask { agent, mut message, working_directory, timeout_ms, streamed } = new;
+        let NewTask { agent, mut message, working_directory, timeout_ms, streamed, terms } = new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
         let admitted = self.turns.ask(&agent).map_err(busy)?;
         let (id, goes_on) = (TaskId::fresh(), message.context_id.is_some());
@@ -131,7 +134,8 @@ impl Tasks {
             history: vec![message.clone()],
             metadata: matches!(admitted, Admitted::Later(_)).then(queued),
         };
-        let created = Created { agent: agent.id.clone(), task: task.clone(), timeout_ms };
+        let (by, told, asked) = (agent.id.clone(), task.clone(), terms.clone());
+        let created = Created { agent: by, task: told, timeout_ms, terms: asked };
         let created = TaskEvent::Created(Box::new(created));
         let seq = self.storage.append(&id, 0, vec![Arc::new(created.clone())]).await?;
 
@@ -142,7 +146,8 @@ impl Tasks {
         });
         let feed = Feed::new(0);
         feed.publish([Arc::new(Recorded { task: id.clone(), context, seq, event: created })]);
-        let start = Start { message, directory: working_directory, streamed, goes_on, admitted };
+        let directory = working_directory;
+        let start = Start { message, terms, directory, streamed, goes_on, admitted };
         let patience = patience(&agent, timeout_ms);
         let running = self.spawn(task, seq, agent, feed, patience, Begin::Work(Box::new(start)));
         Ok(self.subscribe(&id, &running, 0))
@@ -206,7 +211,7 @@ impl Tasks {
         Ok(match after {
             Some(after) => heard(after),
             None => {
-                let event = Created { agent, task, timeout_ms: None };
+                let event = Created { agent, task, timeout_ms: None, terms: Terms::default() };
                 let event = TaskEvent::Created(Box::new(event));
                 let now = Recorded { task: id.clone(), context: context.clone(), seq, event };
                 heard(seq).opening(now)
@@ -279,7 +284,12 @@ impl Tasks {
     }
 
     /// Says more to a task that waits for it; the subscription hears what follows.
-    pub async fn answer(&self, id: &TaskId, message: Message) -> Result<Subscription, A2aError> {
+    pub async fn answer(
+        &self,
+        id: &TaskId,
+        message: Message,
+        terms: Terms,
+    ) -> Result<Subscription, A2aError> {
         let Some(running) = self.find(id) else {
             let stored = self.get(id).await?;
             return Err(not_waiting(id, stored.task.status.state));
@@ -291,7 +301,8 @@ impl Tasks {
         let heard = running.listener.seq();
         let (told, answer) = oneshot::channel();
         let over = || not_waiting(id, TaskState::Completed);
-        running.commands.send(Command::Input(message, told)).await.map_err(|_| over())?;
+        let input = Command::Input(Box::new(Input { message, terms, told }));
+        running.commands.send(input).await.map_err(|_| over())?;
         answer.await.map_err(|_| over())??;
         Ok(self.subscribe(id, &running, heard))
     }

@@ -1,11 +1,14 @@
 //! A running guest's way to its task's actor: everything it says goes through one bounded queue, in order.
 
-use a2a_hub_protocol::message::Message;
+use a2a_hub_protocol::{message::Message, terms::Terms};
 use a2a_hub_sandbox::{
     Failure,
     capability::tasks::{Emitted, Need, TaskPort},
 };
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::sync::{mpsc, oneshot};
 
 /// What a guest says to its task's actor.
@@ -25,13 +28,34 @@ pub(super) struct Question {
     pub(super) answer: oneshot::Sender<Result<Message, Failure>>,
 }
 
+/// The terms of what the client said last: written by the actor, read by the guest.
+#[derive(Clone)]
+pub(super) struct LatestTerms(Arc<Mutex<Terms>>);
+
+impl LatestTerms {
+    pub(super) fn new(terms: Terms) -> Self {
+        Self(Arc::new(Mutex::new(terms)))
+    }
+
+    pub(super) fn set(&self, terms: Terms) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = terms;
+    }
+
+    fn get(&self) -> Terms {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// The speaking end.
-pub(super) struct ToActor(pub(super) mpsc::Sender<Said>);
+pub(super) struct ToActor {
+    pub(super) queue: mpsc::Sender<Said>,
+    pub(super) terms: LatestTerms,
+}
 
 #[async_trait::async_trait]
 impl TaskPort for ToActor {
     async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
-        self.0.send(Said::Emit(events)).await.map_err(|_| Failure::Cancelled)
+        self.queue.send(Said::Emit(events)).await.map_err(|_| Failure::Cancelled)
     }
 
     async fn ask(
@@ -42,7 +66,11 @@ impl TaskPort for ToActor {
     ) -> Result<Message, Failure> {
         let (answer, answered) = oneshot::channel();
         let question = Question { need, prompt, patience, answer };
-        self.0.send(Said::Ask(question)).await.map_err(|_| Failure::Cancelled)?;
+        self.queue.send(Said::Ask(question)).await.map_err(|_| Failure::Cancelled)?;
         answered.await.unwrap_or(Err(Failure::Cancelled))
+    }
+
+    fn terms(&self) -> Terms {
+        self.terms.get()
     }
 }

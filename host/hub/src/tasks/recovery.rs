@@ -15,9 +15,10 @@ use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
     message::{Message, Metadata, Role},
     task::{Task, TaskState, TaskStatus},
+    terms::Terms,
 };
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// The fact that tells a task still waits for its turn.
 pub(super) const QUEUED: &str = "queued";
@@ -78,23 +79,24 @@ impl Tasks {
         let Some(message) = task.history.first().cloned() else { return Ok(()) };
         let admitted = self.turns.come_back(&agent);
         let directory = working_directory(&task);
-        let start = Start { message, directory, streamed: true, goes_on: true, admitted };
-        let patience = self.patience_again(&task, &agent).await?;
+        let (timeout_ms, terms) = self.began(&task).await?;
+        let start = Start { message, terms, directory, streamed: true, goes_on: true, admitted };
+        let patience = super::patience(&agent, timeout_ms);
         self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Work(Box::new(start)));
         Ok(())
     }
 
-    /// As long as the task was given when it began.
-    async fn patience_again(&self, task: &Task, agent: &Agent) -> Result<Duration, StorageError> {
+    /// How long the task was given when it began, in milliseconds, and on what terms it was asked for.
+    async fn began(&self, task: &Task) -> Result<(Option<u64>, Terms), StorageError> {
         let first = self.storage.events(&task.id, 0, 1).await?.pop();
         let said = first.and_then(|first| match first.event {
-            TaskEvent::Created(created) => created.timeout_ms,
+            TaskEvent::Created(created) => Some((created.timeout_ms, created.terms)),
             TaskEvent::Status(_)
             | TaskEvent::Artifact(_)
             | TaskEvent::Input(_)
             | TaskEvent::Reply(_) => None,
         });
-        Ok(super::patience(agent, said))
+        Ok(said.unwrap_or_default())
     }
 
     async fn ask_again(
@@ -112,7 +114,8 @@ impl Tasks {
             seq = self.storage.append(&task.id, seq, vec![Arc::new(event.clone())]).await?;
             a2a_hub_core::task::apply(&mut task, &event)?;
         }
-        let patience = self.patience_again(&task, &agent).await?;
+        let (timeout_ms, _) = self.began(&task).await?;
+        let patience = super::patience(&agent, timeout_ms);
         self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Parked);
         Ok(())
     }

@@ -2,8 +2,8 @@
 
 use super::{
     door::Caller,
-    jsonrpc::{Desk, HUB, answer_json},
-    official::VERSION,
+    jsonrpc::{Desk, answer_json},
+    official,
 };
 use crate::{hub::Reply, telemetry};
 use a2a_hub_protocol::{
@@ -15,7 +15,7 @@ use a2a_hub_protocol::{
 use axum::{
     Json, Router,
     extract::{ConnectInfo, Path, State},
-    http::{HeaderMap, Method, StatusCode, header},
+    http::{HeaderMap, Method, StatusCode, Uri, header},
     response::{AppendHeaders, IntoResponse, Response},
     routing::get,
 };
@@ -41,12 +41,14 @@ async fn root_card(
     State(desk): State<Desk>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     Path(file): Path<String>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Response {
     let agent = desk.whereabouts().root_agent.clone();
-    let path = agent.as_ref().map_or_else(|| HUB.to_owned(), |agent| format!("/agents/{agent}"));
-    let reach = desk.reach(&own_url(&desk, &headers), &path, !caller.is_own_user().await);
-    official(&desk, &Method::GET, &file, agent, &reach, &headers).await
+    let needs_token = !caller.is_own_user().await;
+    let reach = desk.reach(&own_url(&desk, &headers), agent.as_ref(), needs_token);
+    let version = official::version(&headers, uri.query());
+    official(&desk, &Method::GET, &file, agent, &reach, &headers, version).await
 }
 
 /// A card as official A2A has it: of 1.0 for those who ask for that, or else of both versions at once.
@@ -57,15 +59,15 @@ pub(super) async fn official(
     agent: Option<AgentId>,
     reach: &Reach,
     headers: &HeaderMap,
+    version: Option<&str>,
 ) -> Response {
     if !FILES.contains(&file) {
         let why = format!("there is nothing called `{file}` here; there are {}", FILES.join(", "));
         return refusal(&A2aError::new(ErrorKind::AgentNotFound, why));
     }
     if method != Method::GET && method != Method::HEAD {
-        return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET")]).into_response();
+        return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, HEAD")]).into_response();
     }
-    let version = headers.get(&VERSION).and_then(|version| version.to_str().ok());
     let is_hub = agent.is_none();
     match desk.hub().handle(Operation::GetCard { agent }).await {
         Ok(Reply::One(Answer::Card(of))) => {

@@ -5,15 +5,16 @@ use super::{
     MAX_REQUEST, cards,
     door::Caller,
     http::{last_event, read_body},
-    jsonrpc::{Circumstances, Desk, Done, HUB},
+    jsonrpc::{Active, Circumstances, Desk, Done},
     official,
     telling::{Item, Telling},
 };
 use a2a_hub_protocol::{
     dialect::{self, Dialect},
-    error::{A2aError, ErrorKind},
+    error::A2aError,
     grpc::{self, Call},
     id::AgentId,
+    jsonrpc::Beside,
     operation::Operation,
 };
 use axum::{
@@ -114,7 +115,7 @@ type Answered = (Done, Option<(HeaderName, HeaderValue)>);
 impl Visit {
     async fn carry_out(&self, sent: &[u8]) -> Answered {
         let grpc::Request { tenant, operation } = self.call.read(sent);
-        match (operation, self.meant(tenant.as_deref())) {
+        match (operation, self.desk.of_tenant(tenant.as_deref())) {
             (Ok(operation), Ok(agent)) => self.ask(operation, agent, tenant.as_deref()).await,
             (Err(why), _) | (_, Err(why)) => (Done::Refused(why), None),
         }
@@ -128,35 +129,23 @@ impl Visit {
     ) -> Answered {
         let Self { desk, call, caller, headers } = self;
         let url = cards::own_url(desk, headers);
-        let path = agent.as_ref().map_or_else(|| HUB.to_owned(), |id| format!("/agents/{id}"));
         let dialect = Dialect::Official(call.version());
         let of = Circumstances {
             url: &url,
             heard: last_event(headers),
             spelled: dialect,
-            reach: desk.reach(&url, &path, !caller.is_own_user().await),
+            reach: desk.reach(&url, agent.as_ref(), !caller.is_own_user().await),
             agent,
             extensions: official::extensions(headers),
+            active: Active::default(),
             version: dialect::check_version(official::version(headers, None)),
+            beside: Beside::Headers,
         };
         let mut done = desk.carry_out(dialect, operation, &of).await;
         if let Done::One(answer) = &mut done {
             call.version().echo_tenant(answer, tenant);
         }
-        (done, official::activated(desk, &of, headers))
-    }
-
-    /// The agent that a tenant names. There is none to guess: what is for one agent must not go to another.
-    fn meant(&self, tenant: Option<&str>) -> Result<Option<AgentId>, A2aError> {
-        let Some(tenant) = tenant.filter(|tenant| !tenant.is_empty()) else { return Ok(None) };
-        let agent = AgentId::parse(tenant).ok().filter(|agent| self.desk.hub().has(agent));
-        let unknown = || {
-            let why = format!(
-                "the tenant `{tenant}` is no agent; leave it out to speak to the hub, or take it from an agent's card"
-            );
-            A2aError::new(ErrorKind::AgentNotFound, why)
-        };
-        agent.map(Some).ok_or_else(unknown)
+        (done, official::activated(&of.active, headers))
     }
 }
 

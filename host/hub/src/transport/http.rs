@@ -5,9 +5,7 @@ use super::{
     door::Door,
     grpc,
     guard::{self, Guard},
-    jsonrpc::{
-        self, COME_AGAIN, Circumstances, Desk, HUB, Response as RpcResponse, Stream, Update,
-    },
+    jsonrpc::{self, COME_AGAIN, Circumstances, Desk, Response as RpcResponse, Stream, Update},
     keys, official,
 };
 use crate::auth::Token;
@@ -85,10 +83,15 @@ async fn call_streaming(State(desk): State<Desk>, request: Request) -> Response 
 
 /// Streams are what `POST /stream` is for; there, an answer that is not a stream is one event.
 async fn respond(desk: &Desk, request: Request, sse: bool) -> Response {
-    let (url, heard) = (cards::own_url(desk, request.headers()), last_event(request.headers()));
-    let of = Circumstances::of_hub(&url, heard, desk.reach(&url, HUB, false));
+    let headers = request.headers().clone();
+    let url = cards::own_url(desk, &headers);
+    let of = Circumstances::of_hub(&url, last_event(&headers), desk.reach(&url, None, false));
+    let of = official::said_in_headers(of, &headers, request.uri().query());
     match read_body(desk, request).await {
-        Ok(body) => answer(desk.respond(&body, &of).await, sse),
+        Ok(body) => {
+            let response = answer(desk.respond(&body, &of).await, sse);
+            official::with_extensions(response, &of.active, &headers)
+        }
         Err(unread) => unread.answer(json_body(jsonrpc::unreadable(Dialect::Hub, &unread.why))),
     }
 }

@@ -3,21 +3,32 @@
 use super::telling::{Item, Telling};
 use crate::hub::{Hub, Listening, Reply, Visit};
 use a2a_hub_protocol::{
-    card::official::{Grpc, Reach},
+    card::official::Reach,
     compat,
-    dialect::{Dialect, Version},
+    dialect::{self, Dialect, Version},
     error::{A2aError, ErrorKind},
     id::AgentId,
-    jsonrpc::{self, Frame, Request, RequestId},
+    jsonrpc::{self, Beside, Frame, Request, RequestId},
     operation::{Answer, CardOf, Operation},
+    service::{self, Service},
 };
 use futures::{StreamExt as _, stream};
-use serde_json::{Value, json};
-use std::{future::ready, path::PathBuf, sync::Arc, time::Duration};
+use serde_json::{Map, Value, json};
+use std::{
+    future::ready,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use url::Url;
 
 /// Where the hub itself is reached as official A2A has it.
 pub(super) const HUB: &str = "/a2a";
+
+/// Where the agents are.
+pub(super) const AGENTS: &str = "/agents/";
 
 /// Requests of one batch that are carried out at once.
 const BATCH_AT_ONCE: usize = 16;
@@ -40,6 +51,8 @@ pub struct Desk {
 pub struct Whereabouts {
     /// The URL that others reach it by, without a slash at the end; where they reached it if none is set.
     pub public_url: Option<String>,
+    /// Where it serves HTTP, if it does.
+    pub http: Option<SocketAddr>,
     /// Its unix socket.
     pub socket: Option<PathBuf>,
     /// Whose card is at its root; its own if none is named.
@@ -60,15 +73,44 @@ pub(super) struct Circumstances<'a> {
     pub(super) agent: Option<AgentId>,
     /// URIs of the extensions that the client asks for.
     pub(super) extensions: Vec<String>,
+    /// Those that turned out to be active.
+    pub(super) active: Active,
     /// Whether the version is spoken that the client names.
     pub(super) version: Result<(), A2aError>,
+    /// Where the client says what goes with its requests, of the three above.
+    pub(super) beside: Beside,
+}
+
+/// The extensions that are active in what a client asked, as far as that was carried out.
+#[derive(Default)]
+pub(super) struct Active(Mutex<Vec<String>>);
+
+impl Active {
+    fn add(&self, active: Vec<String>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let new: Vec<_> = active.into_iter().filter(|uri| !all.contains(uri)).collect();
+        all.extend(new);
+    }
+
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl<'a> Circumstances<'a> {
     /// Those of a request in the Local Hub's dialect.
     pub(super) fn of_hub(url: &'a str, heard: Option<u64>, reach: Reach) -> Self {
-        let (agent, extensions) = (None, Vec::new());
-        Self { url, heard, spelled: Dialect::Hub, reach, agent, extensions, version: Ok(()) }
+        Self {
+            url,
+            heard,
+            spelled: Dialect::Hub,
+            reach,
+            agent: None,
+            extensions: Vec::new(),
+            active: Active::default(),
+            version: Ok(()),
+            beside: Beside::Headers,
+        }
     }
 
     /// The client, as one that speaks a version of official A2A.
@@ -125,52 +167,112 @@ impl Desk {
         &self.whereabouts
     }
 
-    /// How what is at `path` is reached, by a client that reached the hub at `url`.
-    pub(super) fn reach(&self, url: &str, path: &str, needs_token: bool) -> Reach {
-        let base = format!("{}{path}", url.trim_end_matches('/'));
-        let socket = self.whereabouts.socket.as_ref().filter(|_| path == HUB);
-        let socket = socket.map(|socket| format!("unix:{}", socket.display()));
-        // gRPC has no path: its clients say by a tenant which agent they mean.
-        let host = url.split_once("://").and_then(|(scheme, rest)| {
-            let host = rest.strip_suffix('/').unwrap_or(rest);
-            let port = if scheme == "https" { ":443" } else { ":80" };
-            let port = if has_port(host) { "" } else { port };
-            (!host.contains('/')).then(|| format!("{host}{port}"))
-        });
-        let tenant = path.strip_prefix("/agents/").map(str::to_owned);
-        let grpc = host.map(|host| Grpc { host, tenant });
-        Reach { base, socket, grpc, needs_token }
+    /// How an agent is reached, or the hub itself, by a client that reached the hub at `url` over HTTP. The socket is for
+    /// the hub's own user, who needs no token.
+    pub(super) fn reach(&self, url: &str, agent: Option<&AgentId>, needs_token: bool) -> Reach {
+        let socket = if needs_token { None } else { self.socket_url() };
+        Reach { socket, ..over_http(url, agent, needs_token) }
+    }
+
+    /// The same by one on the socket, who learns there where HTTP is.
+    pub(super) fn reach_from_socket(&self, agent: Option<&AgentId>) -> Reach {
+        let whereabouts = self.whereabouts();
+        let http = whereabouts.http.map(|address| format!("http://{address}"));
+        let socket = self.socket_url();
+        match http.map(|http| whereabouts.public_url.clone().unwrap_or(http)) {
+            Some(url) => Reach { socket, ..over_http(&url, agent, false) },
+            None => {
+                let tenant = agent.map(AgentId::to_string);
+                Reach { base: None, grpc: None, socket, tenant, needs_token: false }
+            }
+        }
+    }
+
+    /// The socket's URL, if there is one.
+    pub(super) fn socket_url(&self) -> Option<String> {
+        let path = std::path::absolute(self.whereabouts.socket.as_ref()?).ok()?;
+        let url = Url::from_file_path(path).ok()?;
+        Some(format!("unix://{}", url.path()))
+    }
+
+    /// The agent that a tenant names, where there are no paths. There is none to guess: what is for one agent must not go
+    /// to another.
+    pub(super) fn of_tenant(&self, tenant: Option<&str>) -> Result<Option<AgentId>, A2aError> {
+        let Some(tenant) = tenant.filter(|tenant| !tenant.is_empty()) else { return Ok(None) };
+        let agent = AgentId::parse(tenant).ok().filter(|agent| self.hub.has(agent));
+        let unknown = || {
+            let why = format!(
+                "the tenant `{tenant}` is no agent; leave it out to speak to the hub, or take it from an agent's card"
+            );
+            A2aError::new(ErrorKind::AgentNotFound, why)
+        };
+        agent.map(Some).ok_or_else(unknown)
     }
 
     /// Reads what a client sent, has the hub carry it out, and writes the answer.
     pub(super) async fn respond(&self, sent: &[u8], of: &Circumstances<'_>) -> Response {
-        match jsonrpc::read(sent, of.spelled) {
+        match jsonrpc::read(sent, of.spelled, of.beside) {
             Frame::One(request) => self.one(*request, of).await,
             Frame::Batch(requests) => self.batch(requests, of).await,
         }
     }
 
     async fn one(&self, request: Request, of: &Circumstances<'_>) -> Response {
-        let Request { id, dialect, tenant, operation } = request;
-        let done = match operation {
-            Ok(operation) => self.carry_out(dialect, operation, of).await,
-            Err(why) => Done::Refused(why),
+        let Request { id, dialect, tenant, service, operation } = request;
+        let own = match (of.beside, dialect) {
+            (Beside::Metadata, Dialect::Official(_)) => {
+                Some(self.in_metadata(of, service.unwrap_or_default(), tenant.as_deref()))
+            }
+            (Beside::Metadata, Dialect::Hub) | (Beside::Headers, _) => None,
+        };
+        let of = match own.as_ref() {
+            Some(Ok(own)) => own,
+            Some(Err(_)) | None => of,
+        };
+        let done = match (operation, &own) {
+            (Err(why), _) => Done::Refused(why),
+            (Ok(_), Some(Err(why))) => Done::Refused(why.clone()),
+            (Ok(operation), Some(Ok(_)) | None) => self.carry_out(dialect, operation, of).await,
         };
         let Some(id) = id else { return Response::None };
+        let activated = match of.beside {
+            Beside::Metadata => service::activated(&of.active.all()),
+            Beside::Headers => None,
+        };
+        let under = Under { id, activated };
         match done {
             Done::One(mut answer) => {
                 if let Dialect::Official(version) = dialect {
                     version.echo_tenant(&mut answer, tenant.as_deref());
                 }
-                Response::One(result(&id, &answer))
+                Response::One(under.result(&answer))
             }
             Done::Stream(telling) => {
-                let envelope = Envelope::Response(id);
-                Response::Stream(Box::new(Stream { envelope, dialect, telling }))
+                let envelope = Envelope::Response(under);
+                Response::Stream(Box::new(Stream { envelope, dialect, telling, failed: false }))
             }
-            Done::Refused(why) => Response::One(error(&id, dialect, &why)),
-            Done::Busy(why) => Response::Busy(error(&id, dialect, &why)),
+            Done::Refused(why) => Response::One(under.error(dialect, &why)),
+            Done::Busy(why) => Response::Busy(under.error(dialect, &why)),
         }
+    }
+
+    /// The circumstances of a request that says in its own metadata what others say in headers, and by its tenant which
+    /// agent is meant.
+    fn in_metadata<'a>(
+        &self,
+        of: &Circumstances<'a>,
+        service: Service,
+        tenant: Option<&str>,
+    ) -> Result<Circumstances<'a>, A2aError> {
+        let agent = self.of_tenant(tenant)?;
+        let reach = self.reach_from_socket(agent.as_ref());
+        Ok(Circumstances {
+            agent,
+            extensions: service.extensions,
+            version: dialect::check_version(service.version.as_deref()),
+            beside: of.beside,
+            ..Circumstances::of_hub(of.url, of.heard, reach)
+        })
     }
 
     /// Has the hub carry out an operation that was asked in this dialect.
@@ -180,7 +282,7 @@ impl Desk {
         mut operation: Operation,
         of: &Circumstances<'_>,
     ) -> Done {
-        if let Err(why) = &of.version {
+        if let (Err(why), Dialect::Official(_)) = (&of.version, dialect) {
             return Done::Refused(why.clone());
         }
         let permit = match operation.streams().then(|| self.admit()).transpose() {
@@ -194,7 +296,11 @@ impl Desk {
         let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
         let reply = match dialect {
             Dialect::Hub => self.hub.handle(operation).await,
-            Dialect::Official(version) => self.hub.receive(&of.visit(version), operation).await,
+            Dialect::Official(version) => {
+                let visit = of.visit(version);
+                of.active.add(self.hub.activated(&visit, &operation).await);
+                self.hub.receive(&visit, operation).await
+            }
         };
         match (reply, dialect) {
             (Ok(Reply::One(answer)), Dialect::Hub) => Done::One(answer_json(answer, of.url)),
@@ -251,6 +357,20 @@ impl Response {
     }
 }
 
+/// How an agent is reached over HTTP, or the hub itself, where the hub is at `url`.
+fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Reach {
+    let path = agent.map_or_else(|| HUB.to_owned(), |agent| format!("{AGENTS}{agent}"));
+    let base = Some(format!("{}{path}", url.trim_end_matches('/')));
+    // gRPC has no path: its clients say by a tenant which agent they mean.
+    let grpc = url.split_once("://").and_then(|(scheme, rest)| {
+        let host = rest.strip_suffix('/').unwrap_or(rest);
+        let port = if scheme == "https" { ":443" } else { ":80" };
+        let port = if has_port(host) { "" } else { port };
+        (!host.contains('/')).then(|| format!("{host}{port}"))
+    });
+    Reach { base, grpc, socket: None, tenant: agent.map(AgentId::to_string), needs_token }
+}
+
 /// Whether a URL's host is followed by a port. An IPv6 address has colons of its own, in brackets.
 fn has_port(host: &str) -> bool {
     host.rsplit(']').next().is_some_and(|rest| rest.contains(':'))
@@ -278,7 +398,7 @@ pub(super) fn dawdled(what: &str, patience: Duration) -> A2aError {
 
 /// The answer to bytes that are no request at all.
 pub(super) fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
-    error(&RequestId::Null, dialect, why)
+    Under { id: RequestId::Null, activated: None }.error(dialect, why)
 }
 
 /// A stream of answers, each in the same envelope.
@@ -286,12 +406,14 @@ pub(super) struct Stream {
     envelope: Envelope,
     dialect: Dialect,
     telling: Box<Telling>,
+    /// Whether it has told why there is no more.
+    failed: bool,
 }
 
 /// What an answer travels in.
 enum Envelope {
     /// A JSON-RPC response.
-    Response(RequestId),
+    Response(Under),
     /// Nothing: it stands by itself, as REST has it.
     None,
 }
@@ -309,33 +431,62 @@ pub(super) struct Update {
 impl Stream {
     /// What is told, as REST has it.
     pub(super) fn bare(dialect: Dialect, telling: Box<Telling>) -> Self {
-        Self { envelope: Envelope::None, dialect, telling }
+        Self { envelope: Envelope::None, dialect, telling, failed: false }
     }
 
     /// The next answer; none at the end.
     pub(super) async fn next(&mut self) -> Option<Update> {
         let Item { number, told } = self.telling.next().await?;
-        let is_error = told.is_err() && matches!(self.envelope, Envelope::None);
+        self.failed = told.is_err();
+        let is_error = self.failed && matches!(self.envelope, Envelope::None);
         let text = match (told, &self.envelope) {
-            (Ok(told), Envelope::Response(id)) => result(id, &told),
+            (Ok(told), Envelope::Response(under)) => under.result(&told),
             (Ok(told), Envelope::None) => line(&told),
-            (Err(why), Envelope::Response(id)) => error(id, self.dialect, &why),
+            (Err(why), Envelope::Response(under)) => under.error(self.dialect, &why),
             (Err(why), Envelope::None) => line(&self.dialect.write_rest_error(&why)),
         };
         Some(Update { number, text, is_error })
     }
 
     /// The answer that tells the end of the stream, where the transport has no end of its own and the last answer did
-    /// not tell.
+    /// not tell, as an error does.
     pub(super) fn end(&self) -> Option<Vec<u8>> {
-        let (Listening::Task(heard), Envelope::Response(id)) =
-            (self.telling.heard(), &self.envelope)
+        let (Listening::Task(heard), Envelope::Response(under), false) =
+            (self.telling.heard(), &self.envelope, self.failed)
         else {
             return None;
         };
         let (task, context) = (heard.task(), heard.context());
         let end = json!({ "kind": "stream-end", "taskId": task, "contextId": context });
-        Some(result(id, &end))
+        Some(under.result(&end))
+    }
+}
+
+/// What a request is answered under.
+struct Under {
+    id: RequestId,
+    /// What is said of active extensions, where that is not said in a header.
+    activated: Option<Value>,
+}
+
+impl Under {
+    fn result(&self, result: &Value) -> Vec<u8> {
+        self.response("result", result.clone())
+    }
+
+    fn error(&self, dialect: Dialect, why: &A2aError) -> Vec<u8> {
+        self.response("error", dialect.write_error(why))
+    }
+
+    fn response(&self, name: &str, value: Value) -> Vec<u8> {
+        let mut response = Map::new();
+        response.insert("jsonrpc".to_owned(), json!("2.0"));
+        response.insert("id".to_owned(), self.id.to_json());
+        response.insert(name.to_owned(), value);
+        if let Some(activated) = &self.activated {
+            response.insert(service::MEMBER.to_owned(), activated.clone());
+        }
+        line(&Value::Object(response))
     }
 }
 
@@ -385,14 +536,6 @@ fn published(of: &CardOf, url: &str) -> Value {
     let mut card = of.card.published(of.agent.as_ref());
     card["url"] = json!(url);
     card
-}
-
-fn result(id: &RequestId, result: &Value) -> Vec<u8> {
-    line(&json!({ "jsonrpc": "2.0", "id": id.to_json(), "result": result }))
-}
-
-fn error(id: &RequestId, dialect: Dialect, why: &A2aError) -> Vec<u8> {
-    line(&json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": dialect.write_error(why) }))
 }
 
 /// JSON text in one line: serde_json writes no line breaks.

@@ -5,13 +5,18 @@ use super::{
     cards,
     door::Caller,
     http::{Unread, answer, event_stream, frames, last_event, read_body},
-    jsonrpc::{self, COME_AGAIN, Circumstances, Desk, Done, HUB, Response as RpcResponse, Stream},
+    jsonrpc::{
+        self, AGENTS, Active, COME_AGAIN, Circumstances, Desk, Done, HUB, Response as RpcResponse,
+        Stream,
+    },
 };
 use a2a_hub_protocol::{
     dialect::{self, Dialect, Version},
     error::{A2aError, ErrorKind},
     id::AgentId,
+    jsonrpc::Beside,
     rest::{self, Verb},
+    service,
 };
 use axum::{
     Router,
@@ -23,15 +28,14 @@ use axum::{
 };
 use serde_json::Value;
 
-/// Where the agents are.
-const AGENTS: &str = "/agents/";
-
 /// What a client of 1.0 names its version in, as a header or in the query.
-pub(super) const VERSION: HeaderName = HeaderName::from_static("a2a-version");
+pub(super) const VERSION: HeaderName = HeaderName::from_static(service::VERSION);
 
 /// What a client names extensions in: of 1.0, and of 0.3.
-const EXTENSIONS: [HeaderName; 2] =
-    [HeaderName::from_static("a2a-extensions"), HeaderName::from_static("x-a2a-extensions")];
+const EXTENSIONS: [HeaderName; 2] = [
+    HeaderName::from_static(service::EXTENSIONS[0]),
+    HeaderName::from_static(service::EXTENSIONS[1]),
+];
 
 /// How an answer is spelled whose request does not tell its version.
 const TODAYS: Dialect = Dialect::Official(Version::V1);
@@ -54,13 +58,11 @@ pub(super) fn wrong_media(path: &str, why: &str) -> Option<Response> {
         return None;
     }
     let why = A2aError::new(ErrorKind::ContentTypeNotSupported, why);
-    let is_rest = Place::of(path).is_ok_and(|place| place.below.starts_with("rest/"));
-    let response = if is_rest {
-        json_body(TODAYS.write_rest_error(&why).to_string(), None)
-    } else {
-        let text = jsonrpc::unreadable(TODAYS, &why);
-        answer(RpcResponse::One(text), false)
-    };
+    if Place::of(path).is_ok_and(|place| place.below.starts_with("rest/")) {
+        return Some(refusal(&why, TODAYS, None));
+    }
+    let text = jsonrpc::unreadable(TODAYS, &why);
+    let response = answer(RpcResponse::One(text), false);
     Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, response).into_response())
 }
 
@@ -69,27 +71,24 @@ pub(super) fn wrong_media(path: &str, why: &str) -> Option<Response> {
 struct Place<'a> {
     /// The agent whose endpoint it is; none if it is the hub's.
     agent: Option<AgentId>,
-    /// The endpoint's own path, without a slash at the end.
-    endpoint: &'a str,
     /// What is left of the path, without a slash at the beginning.
     below: &'a str,
 }
 
 impl<'a> Place<'a> {
     fn of(path: &'a str) -> Result<Self, A2aError> {
-        let split = |endpoint: usize| {
-            let (endpoint, below) = path.split_at(endpoint);
-            (endpoint, below.strip_prefix('/').unwrap_or(below))
+        let below = |endpoint: usize| {
+            let below = &path[endpoint..];
+            below.strip_prefix('/').unwrap_or(below)
         };
         if let Some(rest) = path.strip_prefix(AGENTS) {
             let id = rest.split('/').next().unwrap_or_default();
-            let (endpoint, below) = split(AGENTS.len() + id.len());
+            let below = below(AGENTS.len() + id.len());
             let agent = AgentId::parse(id)
                 .map_err(|why| A2aError::new(ErrorKind::AgentNotFound, why.to_string()))?;
-            return Ok(Self { agent: Some(agent), endpoint, below });
+            return Ok(Self { agent: Some(agent), below });
         }
-        let (endpoint, below) = split(HUB.len());
-        Ok(Self { agent: None, endpoint, below })
+        Ok(Self { agent: None, below: below(HUB.len()) })
     }
 }
 
@@ -109,9 +108,10 @@ async fn enter(
         return refusal(&A2aError::new(ErrorKind::AgentNotFound, why), TODAYS, None);
     }
     let url = cards::own_url(&desk, &headers);
-    let reach = desk.reach(&url, place.endpoint, !caller.is_own_user().await);
+    let reach = desk.reach(&url, place.agent.as_ref(), !caller.is_own_user().await);
     if let Some(file) = place.below.strip_prefix(".well-known/") {
-        return cards::official(&desk, &method, file, place.agent, &reach, &headers).await;
+        let version = version(&headers, uri.query());
+        return cards::official(&desk, &method, file, place.agent, &reach, &headers, version).await;
     }
     let of = Circumstances {
         url: &url,
@@ -120,7 +120,9 @@ async fn enter(
         reach,
         agent: place.agent,
         extensions: extensions(&headers),
+        active: Active::default(),
         version: dialect::check_version(version(&headers, uri.query())),
+        beside: Beside::Headers,
     };
     let body = read_body(&desk, request).await;
     let response = if place.below.is_empty() {
@@ -131,7 +133,7 @@ async fn enter(
         let why = format!("there is nothing at `{}`", uri.path());
         refusal(&A2aError::new(ErrorKind::MethodNotFound, why), TODAYS, None)
     };
-    with_extensions(response, &desk, &of, &headers)
+    with_extensions(response, &of.active, &headers)
 }
 
 /// JSON-RPC.
@@ -168,7 +170,10 @@ async fn rest_call(
         "GET" | "HEAD" => Verb::Get,
         "POST" => Verb::Post,
         "DELETE" => Verb::Delete,
-        _ => return StatusCode::METHOD_NOT_ALLOWED.into_response(),
+        _ => {
+            let allow = [(header::ALLOW, "GET, HEAD, POST, DELETE")];
+            return (StatusCode::METHOD_NOT_ALLOWED, allow).into_response();
+        }
     };
     let body = match body {
         Ok(body) => body,
@@ -196,6 +201,16 @@ async fn rest_call(
     }
 }
 
+/// The same circumstances with what a client says beside its request: where the hub's own dialect is spoken, 1.0 may be.
+pub(super) fn said_in_headers<'a>(
+    of: Circumstances<'a>,
+    headers: &HeaderMap,
+    query: Option<&str>,
+) -> Circumstances<'a> {
+    let version = dialect::check_version(version(headers, query));
+    Circumstances { extensions: extensions(headers), version, ..of }
+}
+
 /// The version that a client names.
 pub(super) fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Option<&'a str> {
     let named = |pair: &'a str| {
@@ -209,29 +224,23 @@ pub(super) fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Opt
 /// The extensions that a client asks for.
 pub(super) fn extensions(headers: &HeaderMap) -> Vec<String> {
     let named = EXTENSIONS.into_iter().flat_map(|name| headers.get_all(name));
-    let uris = named.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    uris.map(|uri| uri.trim().to_owned()).filter(|uri| !uri.is_empty()).collect()
+    named.filter_map(|value| value.to_str().ok()).flat_map(service::listed).collect()
 }
 
 /// Tells which extensions were activated, in the header that the client named them in.
-fn with_extensions(
+pub(super) fn with_extensions(
     mut response: Response,
-    desk: &Desk,
-    of: &Circumstances<'_>,
+    active: &Active,
     headers: &HeaderMap,
 ) -> Response {
-    response.headers_mut().extend(activated(desk, of, headers));
+    response.headers_mut().extend(activated(active, headers));
     response
 }
 
 /// The header that tells which extensions were activated, if any were.
-pub(super) fn activated(
-    desk: &Desk,
-    of: &Circumstances<'_>,
-    headers: &HeaderMap,
-) -> Option<(HeaderName, HeaderValue)> {
+pub(super) fn activated(active: &Active, headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
     let name = EXTENSIONS.into_iter().find(|name| headers.contains_key(name))?;
-    let active = desk.hub().activated(&of.visit(Version::V1)).join(", ");
+    let active = active.all().join(", ");
     let active = HeaderValue::from_str(&active).ok().filter(|active| !active.is_empty())?;
     Some((name, active))
 }
@@ -260,15 +269,15 @@ mod tests {
     #[test]
     fn a_path_leads_to_an_endpoint() {
         let echo = AgentId::parse("echo").unwrap();
-        for (path, agent, endpoint, below) in [
-            ("/a2a", None, "/a2a", ""),
-            ("/a2a/", None, "/a2a", ""),
-            ("/a2a/rest/v1/card", None, "/a2a", "rest/v1/card"),
-            ("/agents/echo", Some(echo.clone()), "/agents/echo", ""),
-            ("/agents/echo/", Some(echo.clone()), "/agents/echo", ""),
-            ("/agents/echo/rest/tasks", Some(echo), "/agents/echo", "rest/tasks"),
+        for (path, agent, below) in [
+            ("/a2a", None, ""),
+            ("/a2a/", None, ""),
+            ("/a2a/rest/v1/card", None, "rest/v1/card"),
+            ("/agents/echo", Some(echo.clone()), ""),
+            ("/agents/echo/", Some(echo.clone()), ""),
+            ("/agents/echo/rest/tasks", Some(echo), "rest/tasks"),
         ] {
-            assert_eq!(Place::of(path).unwrap(), Place { agent, endpoint, below }, "{path}");
+            assert_eq!(Place::of(path).unwrap(), Place { agent, below }, "{path}");
         }
         assert_eq!(Place::of("/agents/..%2Fx").unwrap_err().kind, ErrorKind::AgentNotFound);
     }

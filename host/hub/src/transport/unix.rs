@@ -2,12 +2,13 @@
 
 use super::{
     MAX_REQUEST,
-    jsonrpc::{self, Circumstances, Desk, HUB, Response},
+    jsonrpc::{self, Circumstances, Desk, Response},
     patience::Patient,
 };
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
+    jsonrpc::Beside,
     ndjson::Lines,
 };
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -97,7 +98,7 @@ impl Unix {
 
     /// Serves until `stop`, then lets the requests that are under way come to their end.
     pub async fn serve(self, desk: Desk, stop: CancellationToken) {
-        let url: Arc<str> = format!("unix:{}", self.path.display()).into();
+        let url: Arc<str> = desk.socket_url().unwrap_or_default().into();
         let connections = TaskTracker::new();
         let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
@@ -268,8 +269,8 @@ impl Reader {
 }
 
 async fn answer(desk: Desk, url: Arc<str>, line: Vec<u8>, outbox: mpsc::Sender<Vec<u8>>) {
-    let reach = desk.reach(&url, HUB, false);
-    match desk.respond(&line, &Circumstances::of_hub(&url, None, reach)).await {
+    let of = Circumstances::of_hub(&url, None, desk.reach_from_socket(None));
+    match desk.respond(&line, &Circumstances { beside: Beside::Metadata, ..of }).await {
         Response::None => {}
         Response::One(answer) | Response::Busy(answer) => {
             let _ = outbox.send(answer).await;

@@ -4,11 +4,14 @@ use super::{AgentCard, Skill};
 use crate::{
     error::A2aError,
     members::{Members, object, some_list},
+    message::Message,
+    terms::is_in_range,
 };
 use serde_json::{Value, json};
 
-/// The binding of the unix socket: JSON-RPC, one value a line (A2A 1.0, section 5.8).
-const NDJSON: &str = "urn:a2a-hub:jsonrpc-ndjson";
+/// The binding of the unix socket: JSON-RPC, one value a line. `docs/UNIX-SOCKET.md` specifies it; a change that breaks its
+/// clients needs another name (A2A 1.0, section 5.8).
+pub const NDJSON: &str = "urn:a2a-hub:unix-ndjson:v1";
 
 /// What the scheme is called by which the hub's token is shown.
 const TOKEN: &str = "hubToken";
@@ -16,23 +19,25 @@ const TOKEN: &str = "hubToken";
 /// Where and how an agent is reached, or the hub itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// Its endpoint as an absolute URL without a slash at the end: JSON-RPC is there, REST below it.
-    pub base: String,
-    /// The hub's unix socket as a URL, where a client may name the agent in each message.
+    /// Its endpoint as an absolute URL without a slash at the end: JSON-RPC is there, REST below it. None if the hub serves
+    /// no HTTP.
+    pub base: Option<String>,
+    /// Where gRPC is, if it can be reached: host and port, which is all that gRPC's own clients take for a URL.
+    pub grpc: Option<String>,
+    /// The hub's unix socket as a URL, if who asks may connect to it.
     pub socket: Option<String>,
-    /// Where gRPC is, if it can be reached.
-    pub grpc: Option<Grpc>,
+    /// What a client of 1.0 says to be brought to the agent where there are no paths, which is on gRPC and on the socket.
+    /// The hub itself needs none.
+    pub tenant: Option<String>,
     /// Whether who asks must show the hub's token.
     pub needs_token: bool,
 }
 
-/// Where and how gRPC is spoken. It has no paths: one place serves all agents.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grpc {
-    /// Host and port, which is all that gRPC's own clients take for a URL.
-    pub host: String,
-    /// What a client of 1.0 says to be brought to the agent; 0.3 has no word for it. The hub itself needs none.
-    pub tenant: Option<String>,
+impl Reach {
+    /// The URL that stands for all others.
+    fn main(&self) -> &str {
+        self.base.as_deref().or(self.socket.as_deref()).unwrap_or_default()
+    }
 }
 
 impl AgentCard {
@@ -44,7 +49,7 @@ impl AgentCard {
             ("name", json!(self.name)),
             ("description", json!(self.description)),
             ("version", json!(self.version)),
-            ("supportedInterfaces", interfaces(reach)),
+            ("supportedInterfaces", Value::Array(interfaces(reach))),
             ("provider", self.official_provider(reach)),
             ("documentationUrl", self.said("documentationUrl")),
             ("iconUrl", self.said("iconUrl")),
@@ -65,14 +70,14 @@ impl AgentCard {
         card["provider"]["name"] = provider["organization"].clone();
         card["capabilities"]["stateTransitionHistory"] = json!(true);
         card["protocolVersion"] = json!("0.3.0");
-        card["url"] = json!(reach.base);
-        card["preferredTransport"] = json!("JSONRPC");
-        let mut more = vec![
-            json!({ "url": reach.base, "transport": "JSONRPC" }),
-            json!({ "url": rest(reach), "transport": "HTTP+JSON" }),
-        ];
-        more.extend(old_grpc(reach).map(|host| json!({ "url": host, "transport": "GRPC" })));
-        card["additionalInterfaces"] = Value::Array(more);
+        card["url"] = json!(reach.main());
+        let all = interfaces(reach).into_iter();
+        let old = all.filter(|one| one["protocolVersion"] == "0.3");
+        let old = old.map(|one| json!({ "url": one["url"], "transport": one["protocolBinding"] }));
+        let old: Vec<_> = old.collect();
+        let preferred = old.first().map_or_else(|| json!(NDJSON), |one| one["transport"].clone());
+        card["preferredTransport"] = preferred;
+        card["additionalInterfaces"] = Value::Array(old);
         card["supportsAuthenticatedExtendedCard"] = json!(true);
         if reach.needs_token {
             // Merged, for a client of 0.3 takes one without `type` for something else.
@@ -102,6 +107,25 @@ impl AgentCard {
         missing.map(|(uri, _)| uri)
     }
 
+    /// The first part of a message whose media type its agent does not take, by its place and that type. An agent takes
+    /// what its card or one of its skills says; one that says nothing takes whatever comes, and a part of no type is
+    /// nobody's business but its agent's.
+    pub fn part_not_taken<'a>(&self, message: &'a Message) -> Option<(usize, &'a str)> {
+        let modes = self.input_modes();
+        let taken =
+            |media: &str| modes.is_empty() || modes.iter().any(|mode| is_in_range(media, mode));
+        let typed = message.parts.iter().enumerate();
+        let mut typed = typed.filter_map(|(n, part)| Some((n, part.media_type.as_deref()?)));
+        typed.find(|(_, media)| !taken(media))
+    }
+
+    /// Every media type that its agent says it takes.
+    pub fn input_modes(&self) -> Vec<&str> {
+        let skills = self.skills.iter().map(|skill| skill.other.get("inputModes"));
+        let all = std::iter::once(self.other.get("defaultInputModes")).chain(skills);
+        all.flatten().filter_map(Value::as_array).flatten().filter_map(Value::as_str).collect()
+    }
+
     /// Whether it lets its clients listen.
     pub fn streams(&self) -> bool {
         let streaming = self.other.get("capabilities").and_then(|can| can.get("streaming"));
@@ -122,7 +146,7 @@ impl AgentCard {
     /// Both versions want a URL with the name: without one, the hub's own stands in for it.
     fn official_provider(&self, reach: &Reach) -> Value {
         let mut provider = super::provider(self.other.get("provider"));
-        let url = provider.get_mut("url").map_or_else(|| json!(reach.base), Value::take);
+        let url = provider.get_mut("url").map_or_else(|| json!(reach.main()), Value::take);
         json!({ "organization": provider["organization"], "url": url })
     }
 
@@ -170,10 +194,6 @@ impl AgentCard {
             self.skills.iter().map(written).collect()
         }
     }
-}
-
-fn rest(reach: &Reach) -> String {
-    format!("{}/rest", reach.base)
 }
 
 /// One way to reach the agent of a card.
@@ -246,28 +266,35 @@ pub fn read_interfaces(card: &Value) -> Result<Vec<Interface>, A2aError> {
 }
 
 /// The best first. What official clients do not know comes last.
-fn interfaces(reach: &Reach) -> Value {
-    let interface = |url: &str, binding: &str, version: &str| json!({ "url": url, "protocolBinding": binding, "protocolVersion": version });
-    let rest = rest(reach);
-    let mut all =
-        vec![interface(&reach.base, "JSONRPC", "1.0"), interface(&rest, "HTTP+JSON", "1.0")];
-    all.extend(reach.grpc.as_ref().map(|Grpc { host, tenant }| {
-        let mut grpc = interface(host, "GRPC", "1.0");
-        if let Some(tenant) = tenant {
-            grpc["tenant"] = json!(tenant);
-        }
-        grpc
-    }));
-    all.push(interface(&reach.base, "JSONRPC", "0.3"));
-    all.push(interface(&rest, "HTTP+JSON", "0.3"));
-    all.extend(old_grpc(reach).map(|host| interface(host, "GRPC", "0.3")));
-    all.extend(reach.socket.as_ref().map(|socket| interface(socket, NDJSON, "1.0")));
-    Value::Array(all)
-}
-
-/// Where gRPC is for a client of 0.3, which can only be brought to the hub.
-fn old_grpc(reach: &Reach) -> Option<&str> {
-    reach.grpc.as_ref().filter(|grpc| grpc.tenant.is_none()).map(|grpc| grpc.host.as_str())
+fn interfaces(reach: &Reach) -> Vec<Value> {
+    let Reach { base, grpc, socket, tenant, .. } = reach;
+    let rest = base.as_ref().map(|base| format!("{base}/rest"));
+    let interface =
+        |url: &Option<String>, binding: &str, version: &str, tenant: Option<&String>| {
+            let one = object([
+                ("url", json!(url.as_ref()?)),
+                ("protocolBinding", json!(binding)),
+                ("protocolVersion", json!(version)),
+                ("tenant", json!(tenant)),
+            ]);
+            Some(one)
+        };
+    // Where there are no paths, a client of 0.3 can only be brought to the hub: it has no word for a tenant.
+    let old = |url: &Option<String>, binding: &str| match tenant {
+        Some(_) => None,
+        None => interface(url, binding, "0.3", None),
+    };
+    let all = [
+        interface(base, "JSONRPC", "1.0", None),
+        interface(&rest, "HTTP+JSON", "1.0", None),
+        interface(grpc, "GRPC", "1.0", tenant.as_ref()),
+        interface(base, "JSONRPC", "0.3", None),
+        interface(&rest, "HTTP+JSON", "0.3", None),
+        old(grpc, "GRPC"),
+        interface(socket, NDJSON, "1.0", tenant.as_ref()),
+        old(socket, NDJSON),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 fn http_scheme() -> Value {
@@ -282,10 +309,16 @@ fn requirements() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{Part, Role};
 
     fn reach(needs_token: bool) -> Reach {
-        let grpc = Some(Grpc { host: "hub:80".to_owned(), tenant: Some("n".to_owned()) });
-        Reach { base: "http://hub/agents/n".to_owned(), socket: None, grpc, needs_token }
+        Reach {
+            base: Some("http://hub/agents/n".to_owned()),
+            grpc: Some("hub:80".to_owned()),
+            socket: None,
+            tenant: Some("n".to_owned()),
+            needs_token,
+        }
     }
 
     const GIVEN: &str = r#"{"name":"n","description":"d","version":"1","url":"http://evil.example","iconUrl":"http://x/i",
@@ -432,7 +465,7 @@ mod tests {
         assert_eq!(ways(&hybrid), old);
         assert_eq!(ways(&card.v1(&reach(false)))[3], old[0]);
         let mut hub = reach(false);
-        hub.grpc = Some(Grpc { host: "hub:80".to_owned(), tenant: None });
+        hub.tenant = None;
         let ways_to_hub = ways(&card.hybrid(&hub));
         assert!(ways_to_hub.contains(&"Grpc 1.0 hub:80".to_owned()));
         assert_eq!(ways_to_hub[5], "Grpc 0.3 hub:80", "the hub is reached by 0.3, too");
@@ -445,7 +478,52 @@ mod tests {
     fn a_card_of_1_0_has_nothing_else() {
         let given = r#"{"name":"n","description":"d","version":"1"}"#;
         let card = AgentCard::parse(given).unwrap();
-        let reach = Reach { socket: Some("unix:/run/hub.sock".to_owned()), ..reach(false) };
-        insta::assert_snapshot!(card.v1(&reach), @r#"{"capabilities":{"extendedAgentCard":true,"pushNotifications":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","provider":{"organization":"a2a-hub","url":"http://hub/agents/n"},"skills":[{"description":"d","id":"default","name":"n","tags":["default"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"1.0","url":"http://hub/agents/n/rest"},{"protocolBinding":"GRPC","protocolVersion":"1.0","tenant":"n","url":"hub:80"},{"protocolBinding":"JSONRPC","protocolVersion":"0.3","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"0.3","url":"http://hub/agents/n/rest"},{"protocolBinding":"urn:a2a-hub:jsonrpc-ndjson","protocolVersion":"1.0","url":"unix:/run/hub.sock"}],"version":"1"}"#);
+        let reach = Reach { socket: Some("unix:///run/hub.sock".to_owned()), ..reach(false) };
+        insta::assert_snapshot!(card.v1(&reach), @r#"{"capabilities":{"extendedAgentCard":true,"pushNotifications":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","provider":{"organization":"a2a-hub","url":"http://hub/agents/n"},"skills":[{"description":"d","id":"default","name":"n","tags":["default"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"1.0","url":"http://hub/agents/n/rest"},{"protocolBinding":"GRPC","protocolVersion":"1.0","tenant":"n","url":"hub:80"},{"protocolBinding":"JSONRPC","protocolVersion":"0.3","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"0.3","url":"http://hub/agents/n/rest"},{"protocolBinding":"urn:a2a-hub:unix-ndjson:v1","protocolVersion":"1.0","tenant":"n","url":"unix:///run/hub.sock"}],"version":"1"}"#);
+    }
+
+    #[test]
+    fn a_hub_without_http_is_reached_by_its_socket() {
+        let card = AgentCard::parse(GIVEN).unwrap();
+        let socket = Some("unix:///run/hub.sock".to_owned());
+        let only = Reach { base: None, grpc: None, socket, tenant: None, needs_token: false };
+        let hybrid = card.hybrid(&only);
+        let ways = read_interfaces(&hybrid).unwrap();
+        let ways: Vec<_> = ways.iter().map(|it| (it.url.as_str(), it.version.as_str())).collect();
+        assert_eq!(ways, [("unix:///run/hub.sock", "1.0"), ("unix:///run/hub.sock", "0.3")]);
+        assert_eq!(
+            (&hybrid["url"], &hybrid["preferredTransport"]),
+            (&json!(ways[0].0), &json!(NDJSON))
+        );
+    }
+
+    #[test]
+    fn an_agent_takes_what_its_card_says() {
+        let card = |modes: Value| {
+            let mut given: Value = serde_json::from_str(GIVEN).unwrap();
+            given["defaultInputModes"] = modes;
+            given["skills"][0]["inputModes"] = json!(["text/csv"]);
+            AgentCard::parse(&given.to_string()).unwrap()
+        };
+        let message = |types: &[Option<&str>]| {
+            let parts = types
+                .iter()
+                .map(|media| Part { media_type: media.map(str::to_owned), ..Part::text("x") });
+            Message::new(Role::User, parts.collect())
+        };
+        let picky = card(json!(["text/plain", "image/*"]));
+        assert_eq!(picky.input_modes(), ["text/plain", "image/*", "text/csv"]);
+        let taken = message(&[
+            None,
+            Some("text/plain; charset=utf-8"),
+            Some("image/png"),
+            Some("text/csv"),
+        ]);
+        assert_eq!(picky.part_not_taken(&taken), None);
+        let not_taken = message(&[None, Some("video/mp4")]);
+        assert_eq!(picky.part_not_taken(&not_taken), Some((1, "video/mp4")));
+        assert_eq!(card(json!(["*/*"])).part_not_taken(&not_taken), None);
+        let silent = AgentCard::parse(r#"{"name":"n","description":"d","version":"1"}"#).unwrap();
+        assert_eq!(silent.part_not_taken(&not_taken), None);
     }
 }

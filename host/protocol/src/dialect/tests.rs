@@ -9,6 +9,7 @@ use crate::{
     push::{OfferedPush, PushAuthentication, PushForm, Secret},
     rest,
     task::TaskState,
+    terms::Terms,
     v03::UNSAID_WAIT,
 };
 
@@ -31,8 +32,9 @@ fn asked(form: PushForm) -> Vec<Operation> {
         }),
         form,
     };
+    let terms = || Terms { output_modes: vec!["image/*".to_owned()], ..Terms::default() };
     vec![
-        Operation::SendMessage(SendMessage { push: Some(push(None)), ..send() }),
+        Operation::SendMessage(SendMessage { push: Some(push(None)), terms: terms(), ..send() }),
         Operation::StreamMessage(SendMessage { history_length: Some(2), wait: Wait::No, ..send() }),
         Operation::GetTask { id: id(), history_length: Some(3) },
         Operation::PageTasks(TaskPageQuery {

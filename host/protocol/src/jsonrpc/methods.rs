@@ -17,6 +17,7 @@ use crate::{
     },
     push::Delivery,
     task::TaskState,
+    terms::Terms,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -432,6 +433,8 @@ struct Configuration {
     timeout_ms: Option<u64>,
     /// Where the task's news are to be sent.
     push_notification_config: Option<OfferedConfig>,
+    /// Media types that the client takes; any, if left out or empty.
+    accepted_output_modes: Option<Vec<String>>,
 }
 
 fn one_agent(params: Value) -> Result<AgentId, A2aError> {
@@ -519,7 +522,9 @@ fn send_message(params: Value) -> Result<SendMessage, A2aError> {
     // The specification shows that a client which does not say hears of the end.
     let wait = if how.blocking == Some(false) { Wait::No } else { send.wait };
     let (history_length, timeout_ms) = (how.history_length, how.timeout_ms);
-    Ok(SendMessage { history_length, timeout_ms, push, wait, ..send })
+    let output_modes = how.accepted_output_modes.unwrap_or_default();
+    let terms = Terms { output_modes, ..send.terms };
+    Ok(SendMessage { history_length, timeout_ms, push, wait, terms, ..send })
 }
 
 fn task_id(id: String) -> Result<TaskId, A2aError> {

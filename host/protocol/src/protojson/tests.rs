@@ -5,6 +5,7 @@ use crate::{
     event::Created,
     id::AgentId,
     message::{MAX_DEPTH, Metadata, is_shallow},
+    terms::Terms,
 };
 use proptest::{collection::vec, option, prelude::*};
 
@@ -97,7 +98,12 @@ fn any_event_in(proto: Proto) -> impl Strategy<Value = Recorded> {
     let agent = AgentId::parse("echo").unwrap();
     let event = prop_oneof![
         any_task(proto).prop_map(move |task| {
-            TaskEvent::Created(Box::new(Created { agent: agent.clone(), task, timeout_ms: None }))
+            TaskEvent::Created(Box::new(Created {
+                agent: agent.clone(),
+                task,
+                timeout_ms: None,
+                terms: Terms::default(),
+            }))
         }),
         (any_status(proto), any_facts())
             .prop_map(|(status, metadata)| TaskEvent::Status(StatusUpdate { status, metadata })),

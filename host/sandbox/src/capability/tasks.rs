@@ -1,5 +1,5 @@
 //! What an agent tells about its task: statuses, pieces of artifacts, questions. Counted, in order, and waiting while
-//! too many are on their way.
+//! too many are on their way. And what it is told of its client.
 
 use crate::{
     bindings::a2a::hub::{
@@ -15,6 +15,7 @@ use crate::{
 use a2a_hub_protocol::{
     message::{Message, Metadata},
     task::{Artifact, TaskState},
+    terms::Terms,
 };
 use std::time::Duration;
 
@@ -70,6 +71,8 @@ pub trait TaskPort: Send + Sync {
         prompt: Message,
         timeout: Option<Duration>,
     ) -> Result<Message, Failure>;
+    /// On what terms the client said what it said last.
+    fn terms(&self) -> Terms;
 }
 
 /// What a task may still emit.
@@ -120,6 +123,11 @@ impl State {
 }
 
 impl State {
+    /// None where there is no task.
+    fn terms(&self) -> Terms {
+        self.ports.tasks.as_ref().map(|port| port.terms()).unwrap_or_default()
+    }
+
     /// Tells what of its artifacts was held back so far.
     pub(crate) async fn tell_rest(&mut self) {
         let rest = self.redaction.rest();
@@ -201,5 +209,13 @@ impl Host for State {
 
     fn cancelled(&mut self) -> wasmtime::Result<bool> {
         Ok(self.cancel.is_cancelled())
+    }
+
+    fn extensions(&mut self) -> wasmtime::Result<Vec<String>> {
+        Ok(self.terms().extensions)
+    }
+
+    fn accepted_output_modes(&mut self) -> wasmtime::Result<Vec<String>> {
+        Ok(self.terms().output_modes)
     }
 }

@@ -124,6 +124,11 @@ async fn asking_the_client() {
 }
 
 #[tokio::test]
+async fn the_terms_of_the_client_are_told() {
+    assert_eq!(Stage::default().said("terms").await, "urn:x; image/*");
+}
+
+#[tokio::test]
 async fn delegate_granted() {
     assert_eq!(Stage::granting().said("agents").await, "parrot");
 }

@@ -8,6 +8,7 @@ use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
     message::{Message, Role, joined_text},
     task::{Task, TaskState, TaskStatus},
+    terms::Terms,
 };
 use a2a_hub_sandbox::{
     Call, Ended, Engine, EngineSettings, Failure, Guest, Limits, Plugin,
@@ -184,6 +185,11 @@ impl TaskPort for Listener {
         let question = joined_text(&prompt.parts);
         self.0.lock().unwrap().asked.push((need, question.clone()));
         Ok(Message::text(Role::User, format!("you asked: {question}")))
+    }
+
+    fn terms(&self) -> Terms {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        Terms { extensions: texts(&["urn:x"]), output_modes: texts(&["image/*"]) }
     }
 }
 
