@@ -20,7 +20,7 @@ pub struct Limits {
     pub events: u64,
     /// Bytes of the events it emits, in all.
     pub output_bytes: u64,
-    /// Bytes it logs, in all.
+    /// Bytes it logs, in all, with a little for each line.
     pub log_bytes: u64,
 }
 

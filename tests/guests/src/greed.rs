@@ -88,3 +88,11 @@ pub(crate) fn log_flood(ctx: &Context, task: &Task) -> Run {
     }
     ctx.done(format!("{lines} lines"))
 }
+
+/// As many lines without a word.
+pub(crate) fn log_nothing(ctx: &Context, _: &Task) -> Run {
+    for _ in 0..LOG_LINES {
+        ctx.log(Level::Info, "");
+    }
+    ctx.done("said nothing")
+}
