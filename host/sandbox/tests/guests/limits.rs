@@ -63,9 +63,32 @@ async fn a_flood_ends_at_the_output_limit() {
     assert!(why.contains("output limit") && why.contains("`events`"), "{why}");
     assert_eq!(stage.seen().events.len(), 500);
 
-    let stage = Stage::limited(Limits { output_bytes: 100_000, ..Limits::default() });
-    assert!(matches!(stage.failure("flood-forever").await, Failure::Exhausted(_)));
-    assert!(stage.seen().events.len() < 100, "a kilobyte each");
+    let stage = Stage::limited(Limits { events: 500, ..Limits::default() });
+    assert!(matches!(stage.failure("flood-forever question").await, Failure::Exhausted(_)));
+    assert_eq!(stage.seen().asked.len(), 250, "the task waits, and goes on");
+}
+
+#[tokio::test]
+async fn output_counts_wherever_it_stands() {
+    for place in [
+        "text",
+        "artifact",
+        "name",
+        "description",
+        "extension",
+        "filename",
+        "media-type",
+        "message",
+        "reference",
+        "question",
+    ] {
+        let stage = Stage::limited(Limits { output_bytes: 100_000, ..Limits::default() });
+        let failure = stage.failure(&format!("flood-forever {place}")).await;
+        assert!(matches!(failure, Failure::Exhausted(_)), "{place}: {failure}");
+        let seen = stage.seen();
+        let told = seen.events.len() + seen.asked.len();
+        assert!((50..100).contains(&told), "{place}: {told} of a kilobyte each");
+    }
 }
 
 #[tokio::test]
