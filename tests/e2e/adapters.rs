@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::{
     env, fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -166,6 +167,7 @@ conformance! {
         a_prompt_is_text_and_nothing_else
         a_tool_asks_before_it_acts
         the_operators_permissions_count
+        leave_to_edit_ends_at_a_link_that_leads_away
         a_refusal_of_the_model_is_told_in_its_words
         a_cut_answer_is_made_whole_or_is_no_success
         a_missing_login_is_asked_for
@@ -368,6 +370,24 @@ async fn the_operators_permissions_count(vendor: &Vendor) -> Result<()> {
         let task = stage.send(&prompt).await?;
         assert_eq!(state(&task), "completed", "the model is told, not the client: {task}");
         assert!(!file.exists());
+    }
+    Ok(())
+}
+
+/// A repository may bring links, to a directory or to a file: its program asks, or refuses.
+async fn leave_to_edit_ends_at_a_link_that_leads_away(vendor: &Vendor) -> Result<()> {
+    let stage = or_skip!(vendor.stage_with(Some(KEY), "permissions = 'edit'"));
+    let (work, outside) = (stage.hub.workspace(), tempfile::tempdir()?);
+    let file = outside.path().join("file.txt");
+    fs::write(&file, "old\n")?;
+    symlink(outside.path(), work.join("directory"))?;
+    symlink(&file, work.join("link.txt"))?;
+    for path in ["directory/new.txt", "link.txt"] {
+        let path = work.join(path);
+        let task = stage.send(&(vendor.write)(&path.display().to_string())).await?;
+        assert!(["input-required", "completed"].contains(&state(&task)), "{task}");
+        assert_eq!(fs::read_to_string(&file)?, "old\n", "{task}");
+        assert_eq!(fs::read_dir(outside.path())?.count(), 1, "{task}");
     }
     Ok(())
 }

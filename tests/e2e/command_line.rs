@@ -348,6 +348,25 @@ async fn logs_and_doctor_tell_of_a_hub_in_the_background() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_log_is_begun_anew_while_the_hub_runs() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
+    let data = dir.path().join(".a2a-hub");
+    std::fs::create_dir_all(&data)?;
+    // A line short of too long.
+    std::fs::write(data.join("hub.log"), vec![b'\n'; 10 << 20])?;
+    assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
+    let logs = run(&["logs"]).await?.stdout;
+    assert!(logs.contains("the hub is up"), "{logs}");
+    assert_eq!(run(&["stop"]).await?.code, Some(0));
+    let size = |name: &str| std::fs::metadata(data.join(name)).map(|log| log.len());
+    assert!(size("hub.log.old")? >= 10 << 20, "what there was is kept");
+    assert!(size("hub.log")? < 1 << 20, "{} bytes", size("hub.log")?);
+    Ok(())
+}
+
+#[tokio::test]
 async fn what_programs_are_passed_is_never_logged() -> Result<()> {
     let path = std::env::var_os("PATH").context("no PATH")?;
     let path = format!("{}:/hush-hush", path.to_str().context("PATH is not text")?);

@@ -32,13 +32,16 @@ pub fn question(
     if kind == Kind::Edit {
         let file = input["file_path"].as_str().or_else(|| input["notebook_path"].as_str());
         let is_ours = directory.as_deref().zip(file).is_some_and(|(dir, file)| is_below(file, dir));
-        // Leave to edit is leave for the directory of the task.
-        kind = if is_ours { Kind::Edit } else { Kind::Run };
+        // Leave to edit is leave for the directory of the task, and a link may lead out of it, which the CLI finds.
+        kind = if is_ours && request["blocked_path"].is_null() { Kind::Edit } else { Kind::Run };
     }
     let description = match kind {
         Kind::Open => Some(questions(&input)),
         Kind::Read | Kind::Edit | Kind::Run => {
-            request["description"].as_str().map(ToOwned::to_owned)
+            let blocked = !request["blocked_path"].is_null();
+            let why = blocked.then(|| request["decision_reason"].as_str()).flatten();
+            let said: Vec<_> = request["description"].as_str().into_iter().chain(why).collect();
+            (!said.is_empty()).then(|| said.join("\n"))
         }
     };
     let for_session = !suggestions.is_empty();
@@ -113,4 +116,32 @@ fn answered(input: &Value, answer: &Message) -> Value {
 fn each_question(input: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let questions = input["questions"].as_array().into_iter().flatten();
     questions.filter_map(|asked| Some((asked["question"].as_str()?, asked)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leave_to_edit_ends_where_a_link_leads_away() {
+        let write = |file: &str, more: Value| {
+            let mut request = json!({
+                "subtype": "can_use_tool", "tool_name": "Write", "input": { "file_path": file },
+                "description": "a",
+            });
+            for (member, value) in more.as_object().into_iter().flatten() {
+                request[member] = value.clone();
+            }
+            question("1", request, Some("/w".into())).expect("it is a question")
+        };
+        let why = "/w/link/a resolves through a symlink to /elsewhere/a";
+        let blocked = json!({ "blocked_path": "/elsewhere/a", "decision_reason": why });
+        for (asked, kind, description) in [
+            (write("/w/a", json!({})), Kind::Edit, "a"),
+            (write("/elsewhere/a", json!({})), Kind::Run, "a"),
+            (write("/w/link/a", blocked), Kind::Run, &*format!("a\n{why}")),
+        ] {
+            assert_eq!((asked.kind, asked.description.as_deref()), (kind, Some(description)));
+        }
+    }
 }

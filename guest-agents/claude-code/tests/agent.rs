@@ -69,6 +69,23 @@ fn the_next_task_of_a_context_resumes_its_session() {
 }
 
 #[test]
+fn a_full_memory_fails_no_task() {
+    let host = ScriptedHost::new();
+    let ctx = host.context();
+    let session = |used| json!({ "id": "x".repeat(400), "used": used });
+    ctx.remember("session/old", &session(2)).unwrap();
+    ctx.remember("session/older", &session(1)).unwrap();
+    for (bytes, kept) in [(800, &["session/context-1", "session/old"][..]), (0, &[])] {
+        host.memory_bytes(bytes);
+        claude(&host).stdout(HELLO);
+        let outcome = host.run::<ClaudeCode>("hello there").unwrap();
+        assert_eq!(outcome.text(), "ECHO: hello there", "with {bytes} bytes");
+        assert_eq!(ctx.remembered("").unwrap(), kept, "with {bytes} bytes");
+        ctx.forget("session/context-1").unwrap();
+    }
+}
+
+#[test]
 fn a_lost_session_begins_anew_with_the_history() {
     let host = ScriptedHost::new();
     let ctx = host.context();

@@ -4,6 +4,7 @@ pub mod address;
 pub mod breaker;
 pub mod delivery;
 pub mod file_name;
+pub mod forms;
 pub mod grant;
 pub mod health;
 pub mod quota;

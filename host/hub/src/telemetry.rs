@@ -3,32 +3,62 @@
 use crate::config::{Level, Logging};
 use std::{
     fs::{self, File, OpenOptions},
-    io,
+    io::{self, Write},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
+    sync::Mutex,
     time::Duration,
 };
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::{EnvFilter, fmt};
+use tracing_subscriber::{EnvFilter, fmt::writer::BoxMakeWriter};
 
 /// The log of a hub in the background, in its data directory.
 pub const LOG_FILE: &str = "hub.log";
 
-/// A log that is larger gives way to a new one when a hub starts; the one before it is kept.
+/// What was logged before the log was last begun anew, beside it.
+pub const OLD_LOG_FILE: &str = "hub.log.old";
+
+/// A log that is larger is begun anew, in bytes.
 const MAX_LOG: u64 = 10 << 20;
 
 /// Opens the log of a hub in the background, for this user only.
 pub fn open_log(data_dir: &Path) -> io::Result<(PathBuf, File)> {
     let path = data_dir.join(LOG_FILE);
-    if fs::metadata(&path).is_ok_and(|log| log.len() > MAX_LOG) {
-        fs::rename(&path, data_dir.join("hub.log.old"))?;
-    }
     let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
     Ok((path, log))
 }
 
-/// Starts logging.
-pub fn start(logging: Logging) {
+/// A log that is begun anew when it is too large. `to` is the file at `path`, opened to append.
+struct Bounded<W> {
+    path: PathBuf,
+    to: W,
+}
+
+impl<W: Write> Write for Bounded<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if fs::metadata(&self.path).is_ok_and(|log| log.len() > MAX_LOG) {
+            // Where that fails, a long log is better than none.
+            let _ = begin_anew(&self.path);
+        }
+        self.to.write(line)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Copies the log and empties it. It stays the same file, for it is also what the hub's process has as its standard error,
+/// where a crash has its last words.
+fn begin_anew(log: &Path) -> io::Result<()> {
+    let kept = fs::copy(log, log.with_file_name(OLD_LOG_FILE));
+    // On a full disk it is emptied all the more.
+    OpenOptions::new().write(true).open(log)?.set_len(0)?;
+    kept.map(drop)
+}
+
+/// Starts logging, on standard error; `file` is where that leads, if it is the hub's own log.
+pub fn start(logging: Logging, file: Option<PathBuf>) {
     let level = match logging.level {
         Level::Debug => LevelFilter::DEBUG,
         Level::Info => LevelFilter::INFO,
@@ -37,7 +67,12 @@ pub fn start(logging: Logging) {
     };
     // Libraries speak up from warnings on, however much of ours is shown.
     let filter = EnvFilter::new(format!("warn,a2a_hub={level},a2a_hub_sandbox={level}"));
-    let lines = fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false);
+    let to = match file {
+        Some(path) => BoxMakeWriter::new(Mutex::new(Bounded { path, to: io::stderr() })),
+        None => BoxMakeWriter::new(io::stderr),
+    };
+    let lines =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(to).with_target(false);
     // A second start in one process, as in tests, keeps the first.
     let _ =
         if logging.pretty { lines.try_init() } else { lines.json().flatten_event(true).try_init() };
@@ -144,16 +179,23 @@ mod tests {
     }
 
     #[test]
-    fn a_large_log_gives_way() {
+    fn a_large_log_is_begun_anew() {
         let dir = tempfile::tempdir().unwrap();
-        let size = || fs::metadata(dir.path().join(LOG_FILE)).unwrap().len();
-        let (_, log) = open_log(dir.path()).unwrap();
-        log.set_len(MAX_LOG).unwrap();
-        open_log(dir.path()).unwrap();
-        assert_eq!(size(), MAX_LOG, "it is large enough, and not too large");
-        log.set_len(MAX_LOG + 1).unwrap();
-        open_log(dir.path()).unwrap();
-        assert_eq!(size(), 0);
-        assert!(dir.path().join("hub.log.old").exists());
+        let (path, file) = open_log(dir.path()).unwrap();
+        let mut log = Bounded { path: path.clone(), to: file.try_clone().unwrap() };
+        let sizes = || {
+            let old = fs::metadata(path.with_file_name(OLD_LOG_FILE));
+            (fs::metadata(&path).unwrap().len(), old.ok().map(|old| old.len()))
+        };
+        file.set_len(MAX_LOG - 2).unwrap();
+        log.write_all(b"a\n").unwrap();
+        assert_eq!(sizes(), (MAX_LOG, None), "it is large enough, and not too large");
+        log.write_all(b"b\n").unwrap();
+        assert_eq!(sizes(), (MAX_LOG + 2, None));
+        log.write_all(b"c\n").unwrap();
+        assert_eq!(sizes(), (2, Some(MAX_LOG + 2)));
+        assert_eq!(fs::read(&path).unwrap(), b"c\n");
+        (&file).write_all(b"d\n").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"c\nd\n", "whoever has it open goes on at its end");
     }
 }

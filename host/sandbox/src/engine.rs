@@ -1,5 +1,6 @@
 //! The one wasmtime engine of the hub, and its settings.
 
+use crate::limits::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLES};
 use std::{
     path::PathBuf,
     sync::{Arc, mpsc},
@@ -67,11 +68,14 @@ impl Engine {
 
 fn config(settings: &EngineSettings, max: u32) -> wasmtime::Result<Config> {
     let mut pool = PoolingAllocationConfig::new();
-    // A component is several core instances: its module, adapters and shims.
+    // As much for each slot as a component may have, so that none takes what is another's.
     pool.total_component_instances(max)
-        .total_core_instances(max.saturating_mul(6))
-        .total_memories(max.saturating_mul(2))
-        .total_tables(max.saturating_mul(4))
+        .max_core_instances_per_component(MAX_CORE_INSTANCES)
+        .total_core_instances(max.saturating_mul(MAX_CORE_INSTANCES))
+        .max_memories_per_component(MAX_MEMORIES)
+        .total_memories(max.saturating_mul(MAX_MEMORIES))
+        .max_tables_per_component(MAX_TABLES)
+        .total_tables(max.saturating_mul(MAX_TABLES))
         .total_stacks(max)
         .max_memory_size(MAX_MEMORY)
         .linear_memory_keep_resident(KEEP_RESIDENT);

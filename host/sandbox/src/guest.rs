@@ -4,6 +4,7 @@ use crate::{
     bindings::Plugin as Instance,
     capability::{Ports, process::Processes},
     convert::{ended_from_guest, failure_from_guest, report_from_guest, task_to_guest},
+    engine::Engine,
     failure::Failure,
     limits::{self, CpuExhausted, Limits},
     plugin::Plugin,
@@ -20,7 +21,7 @@ use a2a_hub_protocol::{
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use wasmtime::{Store, Trap};
+use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 /// What a call into a guest comes with: whose it is, and what it may do.
 #[derive(Clone)]
@@ -187,11 +188,8 @@ async fn call_with<T>(
     let Some(_slot) = plugin.engine.slot() else {
         return Err(Failure::HubFull);
     };
-    let Call { agent, limits, held, ports, secrets, working_directory: home } = call;
-    let (processes, redaction) = (Processes { held, home }, Redaction::new(secrets));
-    let state = State::new(agent, &limits, ports, processes, redaction, cancel);
-    let mut store = Store::new(&plugin.engine.inner, state);
-    limits::put_on(&mut store, &limits, |state| &mut state.limiter);
+    let limits = call.limits;
+    let mut store = store_for(&plugin.engine, call, cancel);
     let called = async {
         let instance = plugin.pre.instantiate_async(&mut store).await?;
         function(&instance, &mut store).await
@@ -200,8 +198,20 @@ async fn call_with<T>(
     called.map_err(|why| why_it_broke(&why, &store, &limits))
 }
 
+fn store_for(engine: &Engine, call: Call, cancel: CancellationToken) -> Store<State> {
+    let Call { agent, limits, held, ports, secrets, working_directory: home } = call;
+    let (processes, redaction) = (Processes { held, home }, Redaction::new(secrets));
+    let state = State::new(agent, &limits, ports, processes, redaction, cancel);
+    let mut store = Store::new(&engine.inner, state);
+    limits::put_on(&mut store, &limits, |state| &mut state.limiter);
+    store
+}
+
 /// A trap says what the processor saw; people want to know what the guest did.
 fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) -> Failure {
+    if why.is::<PoolConcurrencyLimitError>() {
+        return Failure::HubFull;
+    }
     if let Some(exhausted) = why.downcast_ref::<CpuExhausted>() {
         return Failure::Exhausted(format!(
             "{exhausted}; the operator raises it with `cpu_ms` in the agent's `limits`"
@@ -224,5 +234,32 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
     match trap {
         Some(trap) => Failure::Trapped(trap.to_string()),
         None => Failure::Trapped(format!("{:#}", why.root_cause())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::EngineSettings;
+    use wasmtime::{Instance, Module};
+
+    #[tokio::test]
+    async fn a_full_pool_is_no_fault_of_the_guests() {
+        let engine =
+            Engine::new(&EngineSettings { max_instances: 1, ..Default::default() }).unwrap();
+        let module = wat::parse_str("(module (memory 1))").unwrap();
+        let module = Module::new(&engine.inner, module).unwrap();
+        let limits = Limits::default();
+        let store = || {
+            let call = Call::bare(AgentId::parse("a").unwrap(), limits);
+            store_for(&engine, call, CancellationToken::new())
+        };
+        let mut first = store();
+        for _ in 0..limits::MAX_MEMORIES {
+            Instance::new_async(&mut first, &module, &[]).await.unwrap();
+        }
+        let mut second = store();
+        let why = Instance::new_async(&mut second, &module, &[]).await.unwrap_err();
+        assert_eq!(why_it_broke(&why, &second, &limits), Failure::HubFull);
     }
 }

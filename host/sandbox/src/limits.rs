@@ -20,7 +20,7 @@ pub struct Limits {
     pub events: u64,
     /// Bytes of the events it emits, in all.
     pub output_bytes: u64,
-    /// Bytes it logs, in all.
+    /// Bytes it logs, in all, with a little for each line.
     pub log_bytes: u64,
 }
 
@@ -40,8 +40,14 @@ impl Default for Limits {
 /// Elements a guest's tables may hold in all; a table element costs the host 8 bytes.
 const MAX_TABLE_ELEMENTS: usize = 100_000;
 
-/// Core instances, tables and memories of one component: what componentize-py and its like need, doubled.
-const MAX_PARTS: usize = 64;
+/// Core instances of one component, its modules, adapters and shims: what componentize-py and its like need, doubled.
+pub(crate) const MAX_CORE_INSTANCES: u32 = 64;
+
+/// Linear memories of one component: a module's, and one more.
+pub(crate) const MAX_MEMORIES: u32 = 2;
+
+/// Tables of one component: a module's, an adapter's, and as many again.
+pub(crate) const MAX_TABLES: u32 = 4;
 
 /// Bytes that one call may make the host copy. No event is larger.
 const MAX_HOSTCALL_BYTES: usize = 8 << 20;
@@ -95,15 +101,15 @@ impl ResourceLimiter for MemoryLimiter {
     }
 
     fn instances(&self) -> usize {
-        MAX_PARTS
+        MAX_CORE_INSTANCES as usize
     }
 
     fn tables(&self) -> usize {
-        MAX_PARTS
+        MAX_TABLES as usize
     }
 
     fn memories(&self) -> usize {
-        MAX_PARTS
+        MAX_MEMORIES as usize
     }
 }
 

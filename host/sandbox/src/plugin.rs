@@ -52,6 +52,9 @@ pub enum LoadError {
     /// It is damaged, or half written.
     #[error("it is not a valid component: {0}")]
     Invalid(String),
+    /// It has more parts than a guest's place has room for.
+    #[error("it needs more than one agent may have: {0}")]
+    Greedy(String),
     /// It is made for another contract.
     #[error("it does not fit the contract a2a:hub@0.1.0: {0}")]
     Contract(String),
@@ -81,8 +84,10 @@ impl Plugin {
             | ManifestError::Encoding
             | ManifestError::Toml(_)) => LoadError::Manifest(why),
         })?;
-        let component = Component::from_binary(&engine.inner, bytes)
-            .map_err(|why| LoadError::Invalid(format!("{why:#}")))?;
+        let component = Component::from_binary(&engine.inner, bytes).map_err(|why| {
+            let valid = wasmparser::validate(bytes).is_ok();
+            (if valid { LoadError::Greedy } else { LoadError::Invalid })(format!("{why:#}"))
+        })?;
         let contract = |why: wasmtime::Error| LoadError::Contract(format!("{why:#}"));
         let linked = linker(engine).and_then(|linker| linker.instantiate_pre(&component));
         let pre = PluginPre::new(linked.map_err(contract)?).map_err(contract)?;

@@ -7,7 +7,7 @@ use crate::{
 };
 use a2a_hub_core::redact::{Growing, Secrets};
 use a2a_hub_protocol::{
-    id::ArtifactId,
+    id::{ArtifactId, MessageId, TaskId},
     message::{Content, Message, Metadata, Part},
     task::Artifact,
 };
@@ -41,16 +41,20 @@ impl Redaction {
 
     fn artifact(&mut self, artifact: &mut Artifact, append: bool, last_chunk: bool) {
         let secrets = &self.secrets;
-        artifact.name.hide(secrets);
-        artifact.description.hide(secrets);
-        artifact.metadata.hide(secrets);
-        let before = self.growing.remove(&artifact.artifact_id).filter(|_| append);
+        // By its members, all of them: a new one will not be forgotten here.
+        let Artifact { artifact_id, name, description, parts, metadata, extensions } = artifact;
+        artifact_id.hide(secrets);
+        name.hide(secrets);
+        description.hide(secrets);
+        metadata.hide(secrets);
+        extensions.hide(secrets);
+        let before = self.growing.remove(artifact_id).filter(|_| append);
         let mut growing = before.unwrap_or_default();
-        hide_parts(&mut artifact.parts, &mut growing, secrets);
+        hide_parts(parts, &mut growing, secrets);
         if last_chunk {
-            settle(&mut artifact.parts, growing.rest());
+            settle(parts, growing.rest());
         } else if !growing.is_told() {
-            self.growing.insert(artifact.artifact_id.clone(), growing);
+            self.growing.insert(artifact_id.clone(), growing);
         }
     }
 
@@ -75,8 +79,8 @@ impl Redaction {
 
 /// All text among the parts is one text, for that is what clients make of it.
 fn hide_parts(parts: &mut [Part], growing: &mut Growing, secrets: &Secrets) {
-    for part in parts {
-        match &mut part.content {
+    for Part { content, filename, media_type, metadata } in parts {
+        match content {
             Content::Text(text) => *text = growing.push(secrets, text),
             Content::Url(url) => url.hide(secrets),
             Content::Data(data) => data.hide(secrets),
@@ -86,8 +90,9 @@ fn hide_parts(parts: &mut [Part], growing: &mut Growing, secrets: &Secrets) {
                 }
             }
         }
-        part.filename.hide(secrets);
-        part.metadata.hide(secrets);
+        filename.hide(secrets);
+        media_type.hide(secrets);
+        metadata.hide(secrets);
     }
 }
 
@@ -120,6 +125,25 @@ impl Hide for String {
     }
 }
 
+macro_rules! hide_names {
+    ($($name:ty),*) => {$(
+        impl Hide for $name {
+            fn hide(&mut self, secrets: &Secrets) {
+                if let Cow::Owned(hidden) = secrets.hide(self.as_str()) {
+                    *self = Self::new(hidden);
+                }
+            }
+        }
+    )*};
+}
+hide_names!(ArtifactId, MessageId, TaskId);
+
+impl<T: Hide> Hide for Vec<T> {
+    fn hide(&mut self, secrets: &Secrets) {
+        self.iter_mut().for_each(|told| told.hide(secrets));
+    }
+}
+
 impl<T: Hide> Hide for Option<T> {
     fn hide(&mut self, secrets: &Secrets) {
         if let Some(told) = self {
@@ -133,7 +157,7 @@ impl Hide for Value {
         match self {
             Self::Null | Self::Bool(_) | Self::Number(_) => {}
             Self::String(text) => text.hide(secrets),
-            Self::Array(items) => items.iter_mut().for_each(|item| item.hide(secrets)),
+            Self::Array(items) => items.hide(secrets),
             Self::Object(members) => members.hide(secrets),
         }
     }
@@ -159,10 +183,23 @@ impl Hide for Metadata {
 
 impl Hide for Message {
     fn hide(&mut self, secrets: &Secrets) {
+        let Self {
+            message_id,
+            context_id: _, // the hub's words
+            task_id: _,
+            role: _,
+            parts,
+            metadata,
+            extensions,
+            reference_task_ids,
+        } = self;
         let mut growing = Growing::default();
-        hide_parts(&mut self.parts, &mut growing, secrets);
-        settle(&mut self.parts, growing.rest());
-        self.metadata.hide(secrets);
+        hide_parts(parts, &mut growing, secrets);
+        settle(parts, growing.rest());
+        message_id.hide(secrets);
+        metadata.hide(secrets);
+        extensions.hide(secrets);
+        reference_task_ids.hide(secrets);
     }
 }
 

@@ -31,7 +31,8 @@ pub(crate) struct State {
     pub(crate) output: Output,
     pub(crate) redaction: Redaction,
     pub(crate) written: Written,
-    pub(crate) log_bytes_left: u64,
+    /// None once it was told that there is no more.
+    pub(crate) log_bytes_left: Option<u64>,
     pub(crate) stderr: MemoryOutputPipe,
 }
 
@@ -62,7 +63,7 @@ impl State {
             processes,
             output: Output::new(limits),
             redaction,
-            log_bytes_left: limits.log_bytes,
+            log_bytes_left: Some(limits.log_bytes),
             stderr,
         }
     }

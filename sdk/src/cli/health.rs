@@ -75,7 +75,8 @@ pub fn program_version(ctx: &Context, command: Command) -> Result<String, Failur
     }
 }
 
+/// The time, in seconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "a guest has no other clock")]
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

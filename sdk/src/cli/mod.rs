@@ -19,6 +19,7 @@ mod health;
 mod permission;
 mod prompt;
 mod run;
+mod sessions;
 mod words;
 
 use std::collections::BTreeMap;
@@ -83,7 +84,7 @@ pub enum Action {
     Send(String),
     /// Tell the program that there is no more to be told.
     EndInput,
-    /// Keep this for the next task of the context.
+    /// Keep this for the next task of the context, as long as the agent's memory has room for it.
     Remember(Session),
     /// A message begins: its text replaces what was streamed before.
     Restart,

@@ -90,7 +90,8 @@ impl Permissions {
 }
 
 /// Whether `path` lies below `directory`, as both are written: leave to edit is leave for the directory of the task. A path
-/// that climbs does not.
+/// that climbs does not. Where links lead an agent cannot see: its program must have followed them, or tell that one leads
+/// away.
 pub fn is_below(path: &str, directory: &str) -> bool {
     let below = path.strip_prefix(directory.trim_end_matches('/'));
     below.is_some_and(|rest| rest.starts_with('/')) && !path.split('/').any(|step| step == "..")

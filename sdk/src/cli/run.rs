@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::prompt::Request;
-use super::{Action, Cli, Decision, Driver, End, FileChange, Job, Kind, Question, Session};
+use super::sessions::Sessions;
+use super::{Action, Cli, Decision, Driver, End, FileChange, Job, Kind, Question};
 use crate::{Child, Context, Failure, Need, Run, Task, TaskState, TaskStatus, TextStream};
 
 /// The client who reads along sees text at most this late.
@@ -27,13 +28,13 @@ const LOGIN_TRIES: usize = 3;
 /// The context's session goes on, and one that is gone is replaced by its history; a missing login is asked for; what the
 /// program asks is decided by the operator's permissions or by the client.
 pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
-    let key = format!("session/{}", task.context_id);
+    let sessions = Sessions::of(ctx, &task.context_id);
     let request = Request::new(ctx, task)?;
-    let mut session = ctx.recall::<Session>(&key)?;
+    let mut session = sessions.last()?;
     let mut logins = 1;
     loop {
         let job = request.job(ctx, task, session.as_ref());
-        match converse::<C>(ctx, &key, &job)? {
+        match converse::<C>(ctx, &sessions, &job)? {
             End::Completed { text, metadata } => {
                 let status = TaskStatus::new(TaskState::Completed, text);
                 return Ok(status.with_metadata(&metadata).into());
@@ -52,7 +53,7 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
                     C::LOGIN
                 ))?;
                 logins += 1;
-                session = ctx.recall(&key)?;
+                session = sessions.last()?;
             }
             End::SessionLost if session.is_none() => {
                 let text = format!("{} looks for a session that nobody named", C::NAME);
@@ -63,7 +64,7 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
                     "{} no longer has this conversation: beginning anew with its history",
                     C::NAME
                 ))?;
-                ctx.forget(&key)?;
+                sessions.forget()?;
                 session = None;
             }
         }
@@ -71,7 +72,7 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
 }
 
 /// One run of the program, from the prompt to its last word.
-fn converse<C: Cli>(ctx: &Context, key: &str, job: &Job) -> Result<End, Failure> {
+fn converse<C: Cli>(ctx: &Context, sessions: &Sessions<'_>, job: &Job) -> Result<End, Failure> {
     let (command, mut driver) = C::start(ctx, job)?;
     let child = match ctx.spawn(command) {
         Err(Failure::Unavailable(why)) => {
@@ -81,7 +82,8 @@ fn converse<C: Cli>(ctx: &Context, key: &str, job: &Job) -> Result<End, Failure>
         child => child?,
     };
     let stream = ctx.text_stream("answer");
-    let mut talk = Talk { ctx, key, job, name: C::NAME, child, stream, changed: BTreeSet::new() };
+    let mut talk =
+        Talk { ctx, sessions, job, name: C::NAME, child, stream, changed: BTreeSet::new() };
     let mut actions = driver.begin();
     let mut patience = FIRST_WORD;
     loop {
@@ -111,7 +113,7 @@ fn converse<C: Cli>(ctx: &Context, key: &str, job: &Job) -> Result<End, Failure>
 /// A run in the middle.
 struct Talk<'a> {
     ctx: &'a Context,
-    key: &'a str,
+    sessions: &'a Sessions<'a>,
     job: &'a Job,
     name: &'static str,
     child: Child,
@@ -136,7 +138,7 @@ impl Talk<'_> {
                     }
                 }
                 Action::EndInput => self.child.close_stdin(),
-                Action::Remember(session) => self.ctx.remember(self.key, &session)?,
+                Action::Remember(session) => self.sessions.keep(&session)?,
                 Action::Restart => self.stream.restart(),
                 Action::Delta(text) => self.stream.push(&text)?,
                 Action::Say(text) => {

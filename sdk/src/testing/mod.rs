@@ -30,6 +30,7 @@ struct State {
     asked: Vec<(Need, Message)>,
     answers: VecDeque<Result<Message, Failure>>,
     memory: BTreeMap<String, Vec<u8>>,
+    memory_bytes: Option<usize>,
     settings: BTreeMap<String, String>,
     files: Vec<(String, Vec<u8>)>,
     scripts: Vec<Rc<RefCell<Script>>>,
@@ -91,6 +92,11 @@ impl ScriptedHost {
     /// Sets something, as the operator would. Unless set, `permissions` is `ask`, and `approval_timeout` an hour.
     pub fn setting(&self, name: &str, value: &str) {
         self.0.borrow_mut().settings.insert(name.into(), value.into());
+    }
+
+    /// Grants so many bytes of memory, keys and values together; without end unless said.
+    pub fn memory_bytes(&self, max: usize) {
+        self.0.borrow_mut().memory_bytes = Some(max);
     }
 
     /// Answers the next HTTP request.
@@ -254,7 +260,15 @@ impl Host for ScriptedHost {
     }
 
     fn set(&self, key: &str, value: &[u8]) -> Result<(), Failure> {
-        self.0.borrow_mut().memory.insert(key.into(), value.into());
+        let mut state = self.0.borrow_mut();
+        let others = state.memory.iter().filter(|(name, _)| *name != key);
+        let held: usize = others.map(|(key, value)| key.len() + value.len()).sum();
+        let would_hold = held + key.len() + value.len();
+        if state.memory_bytes.is_some_and(|max| would_hold > max) {
+            let why = format!("remember more: it would hold {would_hold} bytes");
+            return Err(Failure::Exhausted(why));
+        }
+        state.memory.insert(key.into(), value.into());
         Ok(())
     }
 

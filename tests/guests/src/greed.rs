@@ -1,8 +1,8 @@
 //! Behaviours that take too much, or break.
 
 use crate::{argument, number, tell};
-use a2a_hub_sdk::prelude::*;
-use std::hint::black_box;
+use a2a_hub_sdk::{Need, Part, TaskState, TaskStatus, prelude::*, serde_json::json};
+use std::{hint::black_box, time::Duration};
 
 /// Memory is taken, and touched, in pieces of this size.
 const PIECE: usize = 1 << 20;
@@ -66,10 +66,33 @@ pub(crate) fn flood(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{count} pieces"))
 }
 
-/// Pieces of an artifact until the hub takes no more.
-pub(crate) fn flood_forever(ctx: &Context, _: &Task) -> Run {
+/// `flood-forever [WHERE]`: pieces of an artifact until the hub takes no more, with a kilobyte each as their text or
+/// elsewhere.
+pub(crate) fn flood_forever(ctx: &Context, task: &Task) -> Run {
+    let (place, much) = (argument(task), "x".repeat(1024));
+    let empty = || Artifact::text("flood", "");
+    let message = || Message::from("");
+    let status = |message| [TaskStatus::saying(TaskState::Working, message)];
     loop {
-        ctx.append(Artifact::text("flood", "x".repeat(1024)), false)?;
+        let told = match place.as_str() {
+            "artifact" => ctx.append(Artifact::text(&much, ""), false),
+            "name" => ctx.append(empty().named(&much), false),
+            "description" => ctx.append(empty().described(&much), false),
+            "extension" => ctx.append(empty().with_extension(&much), false),
+            "filename" => ctx.append(empty().with(Part::text("").named(&much)), false),
+            "media-type" => ctx.append(empty().with(Part::text("").of_type(&much)), false),
+            "message" => ctx.emit(status(Message { id: much.clone(), ..message() })),
+            "reference" => ctx.emit(status(message().about(&much))),
+            "question" => {
+                let question = message().with_metadata(&json!({ "much": much }));
+                ctx.ask_within(Need::Input, question, Some(Duration::ZERO)).map(drop)
+            }
+            _ => ctx.append(Artifact::text("flood", &much), false),
+        };
+        match told {
+            Ok(()) | Err(Failure::Timeout) => {}
+            Err(failure) => return Err(failure),
+        }
     }
 }
 
@@ -87,4 +110,12 @@ pub(crate) fn log_flood(ctx: &Context, task: &Task) -> Run {
         ctx.log(Level::Info, format!("line {n}"));
     }
     ctx.done(format!("{lines} lines"))
+}
+
+/// As many lines without a word.
+pub(crate) fn log_nothing(ctx: &Context, _: &Task) -> Run {
+    for _ in 0..LOG_LINES {
+        ctx.log(Level::Info, "");
+    }
+    ctx.done("said nothing")
 }

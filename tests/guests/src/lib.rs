@@ -25,6 +25,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("flood-forever", greed::flood_forever),
     ("big", greed::big),
     ("log-flood", greed::log_flood),
+    ("log-nothing", greed::log_nothing),
     // What an agent may say, and how it may end.
     ("ask", talk::ask),
     ("auth", talk::auth),

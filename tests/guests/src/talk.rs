@@ -108,10 +108,13 @@ pub(crate) fn leak(ctx: &Context, task: &Task) -> Run {
     ctx.say(&text)?;
     let (one, other) = text.split_at(text.len() / 2);
     let facts = json!({ &text: [&text] });
-    let message = Message::agent(vec![Part::text(one), Part::text(other), Part::data(&facts)]);
+    let parts = vec![Part::text(one), Part::text(other), Part::data(&facts)];
+    let message = Message { id: text.clone(), ..Message::agent(parts) };
+    let message = message.with_metadata(&facts).with_extension(&text).about(&text);
     ctx.emit([TaskStatus { message: Some(message), ..TaskStatus::new(TaskState::Working, "") }])?;
-    let file = Part::file("leak.txt", "text/plain", text.clone().into_bytes());
-    ctx.artifact(Artifact::text("leak", &text).named(&text).with(file))?;
+    let file = Part::file(&text, &text, text.clone().into_bytes()).with_metadata(&facts);
+    let artifact = Artifact::text(&text, &text).named(&text).described(&text).with(file);
+    ctx.artifact(artifact.with_metadata(&facts).with_extension(&text))?;
     ctx.ask(text.as_str())?;
     Ok(TaskStatus::new(TaskState::Failed, &text).with_metadata(&facts).into())
 }

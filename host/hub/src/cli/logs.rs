@@ -1,15 +1,14 @@
 //! `logs`: what the hub in the background said.
 
 use super::{Exit, Format, Global, block_on, print, render::Paint, terminal::paint};
-use crate::telemetry::LOG_FILE;
+use crate::telemetry::{LOG_FILE, OLD_LOG_FILE};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::Value;
 use std::{
     fs::File,
     io::{Read as _, Seek as _, SeekFrom},
-    os::unix::fs::MetadataExt as _,
-    path::Path,
+    path::PathBuf,
     time::Duration,
 };
 use tokio::time::sleep;
@@ -32,10 +31,8 @@ pub(super) struct Logs {
 
 pub(super) fn logs(global: &Global, logs: &Logs) -> anyhow::Result<Exit> {
     let path = global.settings(Vec::new())?.config.data_dir()?.join(LOG_FILE);
-    let mut log = open(&path)?;
-    let size = log.metadata()?.len();
-    log.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
-    let mut text = read(&mut log)?;
+    let mut log = Log::open(path)?;
+    let mut text = log.more()?;
     show(global, last_lines(&text, logs.lines))?;
     if !logs.follow {
         return Ok(Exit::Done);
@@ -45,33 +42,54 @@ pub(super) fn logs(global: &Global, logs: &Logs) -> anyhow::Result<Exit> {
     block_on(async {
         loop {
             sleep(LOOK).await;
-            text.push_str(&read(&mut log)?);
+            text.push_str(&log.more()?);
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             show(global, &text[..whole])?;
             text.drain(..whole);
-            // A hub that starts may have begun a new log.
-            if std::fs::metadata(&path)
-                .is_ok_and(|now| log.metadata().is_ok_and(|log| log.ino() != now.ino()))
-            {
-                log = open(&path)?;
-            }
         }
     })
 }
 
-fn open(path: &Path) -> anyhow::Result<File> {
-    File::open(path).with_context(|| {
-        format!(
-            "read {}; a hub in the foreground logs to its standard error (under systemd: `journalctl --user -u a2a-hub`)",
-            path.display()
-        )
-    })
+/// A log that is read while it grows.
+struct Log {
+    path: PathBuf,
+    file: File,
+    /// How far it was read, in bytes.
+    at: u64,
 }
 
-fn read(log: &mut File) -> anyhow::Result<String> {
-    let mut bytes = Vec::new();
-    log.take(TAIL).read_to_end(&mut bytes).context("read the log")?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+impl Log {
+    /// Opens a log, to be read from where its last lines begin.
+    fn open(path: PathBuf) -> anyhow::Result<Self> {
+        let file = File::open(&path).with_context(|| {
+            format!(
+                "read {}; a hub in the foreground logs to its standard error (under systemd: `journalctl --user -u a2a-hub`)",
+                path.display()
+            )
+        })?;
+        let at = file.metadata()?.len().saturating_sub(TAIL);
+        Ok(Self { path, file, at })
+    }
+
+    /// What was logged since it was last asked. A log that is shorter than it was has been begun anew: what is unread of
+    /// the one before stands at the same place of its copy.
+    fn more(&mut self) -> anyhow::Result<String> {
+        let mut bytes = Vec::new();
+        if self.file.metadata()?.len() < self.at {
+            if let Ok(mut old) = File::open(self.path.with_file_name(OLD_LOG_FILE)) {
+                read_from(&mut old, self.at, &mut bytes)?;
+            }
+            self.at = 0;
+        }
+        self.at += read_from(&mut self.file, self.at, &mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Reads some of a log, and returns how much that is.
+fn read_from(log: &mut File, at: u64, into: &mut Vec<u8>) -> anyhow::Result<u64> {
+    log.seek(SeekFrom::Start(at))?;
+    Ok(log.take(TAIL).read_to_end(into).context("read the log")? as u64)
 }
 
 fn show(global: &Global, lines: &str) -> anyhow::Result<()> {
@@ -113,6 +131,7 @@ fn line_text(line: &str, paint: Paint) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn lines_as_people_see_them() {
@@ -127,6 +146,21 @@ mod tests {
         2026-01-31 12:00:01 WARN  tasks were cut off tasks=2
         thread 'main' panicked
         ");
+    }
+
+    #[test]
+    fn a_log_that_is_begun_anew_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(LOG_FILE);
+        fs::write(&path, "one\n").unwrap();
+        let mut log = Log::open(path.clone()).unwrap();
+        assert_eq!(log.more().unwrap(), "one\n");
+        assert_eq!(log.more().unwrap(), "");
+        fs::write(path.with_file_name(OLD_LOG_FILE), "one\ntwo\n").unwrap();
+        fs::write(&path, "3\n").unwrap();
+        assert_eq!(log.more().unwrap(), "two\n3\n", "the same file, emptied");
+        fs::write(&path, "3\nfour\n").unwrap();
+        assert_eq!(log.more().unwrap(), "four\n");
     }
 
     #[test]

@@ -53,7 +53,8 @@ pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     if start.detached {
         daemon::leave_terminal();
     }
-    telemetry::start(settings.config.logging);
+    let log = settings.config.data_dir()?.join(telemetry::LOG_FILE);
+    telemetry::start(settings.config.logging, start.detached.then_some(log));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run::run(settings.config))?;
     // What was cut off must not hold up the end.
@@ -182,9 +183,10 @@ fn announced(dir: &Path, pid: u32) -> Option<Value> {
     (run["pid"] == json!(pid)).then_some(run)
 }
 
-/// What was added to the log since it was `from` bytes long.
+/// What was added to the log since it was `from` bytes long: all of it, if it was begun anew since.
 fn tail(log: &Path, from: u64) -> anyhow::Result<String> {
     let mut log = File::open(log)?;
+    let from = if log.metadata()?.len() < from { 0 } else { from };
     log.seek(SeekFrom::Start(from))?;
     let mut text = String::new();
     log.take(16 << 10).read_to_string(&mut text)?;

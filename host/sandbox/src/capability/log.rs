@@ -5,31 +5,25 @@ use crate::{
     state::State,
 };
 
+/// What a line costs besides its text, in bytes: about what the hub writes around it, its time, level, agent and task.
+const FRAME: u64 = 128;
+
 impl Host for State {
     fn log(&mut self, level: Level, message: String) -> wasmtime::Result<()> {
-        let size = u64::try_from(message.len()).unwrap_or(u64::MAX);
-        let Some(log) = &self.ports.log else { return Ok(()) };
-        if self.log_bytes_left == 0 {
-            return Ok(());
-        }
+        let size = u64::try_from(message.len()).unwrap_or(u64::MAX).saturating_add(FRAME);
+        let (Some(log), Some(left)) = (&self.ports.log, self.log_bytes_left) else { return Ok(()) };
         let level = match level {
             Level::Debug => tracing::Level::DEBUG,
             Level::Info => tracing::Level::INFO,
             Level::Warn => tracing::Level::WARN,
             Level::Error => tracing::Level::ERROR,
         };
-        match self.log_bytes_left.checked_sub(size) {
-            Some(left) => {
-                self.log_bytes_left = left;
-                log(level, &self.redaction.secrets.hide(&message));
-            }
-            None => {
-                self.log_bytes_left = 0;
-                log(
-                    tracing::Level::WARN,
-                    "log limit reached: the rest of this task's lines is left out",
-                );
-            }
+        self.log_bytes_left = left.checked_sub(size);
+        if self.log_bytes_left.is_some() {
+            log(level, &self.redaction.secrets.hide(&message));
+        } else {
+            let why = "log limit reached: the rest of this task's lines is left out";
+            log(tracing::Level::WARN, why);
         }
         Ok(())
     }

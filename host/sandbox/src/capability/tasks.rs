@@ -17,7 +17,11 @@ use a2a_hub_protocol::{
     task::{Artifact, TaskState},
     terms::Terms,
 };
-use std::time::Duration;
+use serde::Serialize;
+use std::{io, time::Duration};
+
+/// What an event costs besides its contents, in bytes: its place in the log, and the time.
+const FRAME: u64 = 64;
 
 /// What an agent needs from its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +43,7 @@ impl Need {
 }
 
 /// Something an agent emits. The hub stamps the time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Emitted {
     /// It is at work, and has this to say.
     Working {
@@ -87,10 +91,9 @@ impl Output {
         Self { events_left: limits.events, bytes_left: limits.output_bytes }
     }
 
-    fn take(&mut self, events: usize, bytes: usize) -> Result<(), Failure> {
-        let left = |left: u64, taken: usize| left.checked_sub(u64::try_from(taken).ok()?);
+    fn take(&mut self, events: u64, bytes: u64) -> Result<(), Failure> {
         let (Some(events_left), Some(bytes_left)) =
-            (left(self.events_left, events), left(self.bytes_left, bytes))
+            (self.events_left.checked_sub(events), self.bytes_left.checked_sub(bytes))
         else {
             return Err(Failure::Exhausted(
                 "emit more: this task's output limit is used up; the operator raises it with `events` or `output_bytes` \
@@ -111,9 +114,10 @@ impl State {
         if self.cancel.is_cancelled() {
             return Err(Failure::Cancelled);
         }
-        let bytes = events.iter().map(event_size).sum();
-        self.output.take(events.len(), bytes)?;
         let mut events = events.into_iter().map(event_from_guest).collect::<Result<Vec<_>, _>>()?;
+        for event in &events {
+            self.output.take(1, weight(event))?;
+        }
         events.iter_mut().for_each(|event| self.redaction.emitted(event));
         tokio::select! {
             emitted = port.emit(events) => emitted,
@@ -138,33 +142,26 @@ impl State {
     }
 }
 
-/// About what an event weighs, in bytes: its contents and a little for its frame.
-fn event_size(event: &types::Event) -> usize {
-    let message =
-        |message: &types::Message| parts_size(&message.parts) + text_size(&message.metadata);
-    64 + match event {
-        types::Event::Status(status) => {
-            status.message.as_ref().map_or(0, message) + text_size(&status.metadata)
-        }
-        types::Event::Artifact(update) => {
-            parts_size(&update.artifact.parts) + text_size(&update.artifact.metadata)
-        }
-        types::Event::Other(json) => json.len(),
+/// What something told weighs, in bytes: all that the log will hold of it, and its frame.
+fn weight(told: &impl Serialize) -> u64 {
+    let mut bytes = Counted(FRAME);
+    // It could fail by its writer, or by a key that is no text: there is neither.
+    let _ = serde_json::to_writer(&mut bytes, told);
+    bytes.0
+}
+
+/// Counts what is written.
+struct Counted(u64);
+
+impl io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        Ok(bytes.len())
     }
-}
 
-fn parts_size(parts: &[types::Part]) -> usize {
-    let content = |part: &types::Part| match &part.content {
-        types::PartContent::Text(text)
-        | types::PartContent::Url(text)
-        | types::PartContent::Data(text) => text.len(),
-        types::PartContent::Raw(bytes) => bytes.len(),
-    };
-    parts.iter().map(|part| 32 + content(part) + text_size(&part.metadata)).sum()
-}
-
-fn text_size(text: &Option<String>) -> usize {
-    text.as_ref().map_or(0, String::len)
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 // The nouns of the contract have no functions.
@@ -192,12 +189,16 @@ impl Host for State {
             let Some(port) = self.ports.tasks.clone() else {
                 return Err(Failure::Unsupported("ask: there is no task in this call".to_owned()));
             };
-            self.output.take(1, parts_size(&prompt.parts))?;
+            if self.cancel.is_cancelled() {
+                return Err(Failure::Cancelled);
+            }
             let need = match need {
                 tasks::Need::Input => Need::Input,
                 tasks::Need::Auth => Need::Auth,
             };
             let mut prompt = message_from_guest(prompt)?;
+            // Two events: that the task waits, and, answered or not, that it goes on.
+            self.output.take(2, weight(&prompt) + FRAME)?;
             prompt.hide(&self.redaction.secrets);
             tokio::select! {
                 answer = port.ask(need, prompt, timeout_ms.map(Duration::from_millis)) => answer,

@@ -72,9 +72,10 @@ async fn secrets_are_not_told() {
     let all = format!("{ended:?} {:?}", stage.seen());
     let bytes = format!("{:?}", secret.as_bytes());
     assert!(!all.contains(secret) && !all.contains(bytes.trim_matches(['[', ']'])), "{all}");
-    // A log line, a status, a message's text and its data's key and value, an artifact's name and text, a question, and
-    // the last status with its facts' key and value.
-    assert_eq!(all.matches("[redacted AN_API_KEY]").count(), 11, "{all}");
+    // A log line and a status; of a message its id, text, extension and reference, and key and value of its data and facts;
+    // of an artifact its id, name, description, extension, text and facts, and of its file the name, type and facts; a
+    // question; and the last status with its facts. The file's contents are bytes.
+    assert_eq!(all.matches("[redacted AN_API_KEY]").count(), 2 + 8 + 7 + 4 + 1 + 3, "{all}");
     let Failure::Trapped(why) = stage.failure(&format!("panic {secret}")).await else { panic!() };
     assert!(why.contains("as told: [redacted AN_API_KEY]"), "{why}");
 }

@@ -63,9 +63,32 @@ async fn a_flood_ends_at_the_output_limit() {
     assert!(why.contains("output limit") && why.contains("`events`"), "{why}");
     assert_eq!(stage.seen().events.len(), 500);
 
-    let stage = Stage::limited(Limits { output_bytes: 100_000, ..Limits::default() });
-    assert!(matches!(stage.failure("flood-forever").await, Failure::Exhausted(_)));
-    assert!(stage.seen().events.len() < 100, "a kilobyte each");
+    let stage = Stage::limited(Limits { events: 500, ..Limits::default() });
+    assert!(matches!(stage.failure("flood-forever question").await, Failure::Exhausted(_)));
+    assert_eq!(stage.seen().asked.len(), 250, "the task waits, and goes on");
+}
+
+#[tokio::test]
+async fn output_counts_wherever_it_stands() {
+    for place in [
+        "text",
+        "artifact",
+        "name",
+        "description",
+        "extension",
+        "filename",
+        "media-type",
+        "message",
+        "reference",
+        "question",
+    ] {
+        let stage = Stage::limited(Limits { output_bytes: 100_000, ..Limits::default() });
+        let failure = stage.failure(&format!("flood-forever {place}")).await;
+        assert!(matches!(failure, Failure::Exhausted(_)), "{place}: {failure}");
+        let seen = stage.seen();
+        let told = seen.events.len() + seen.asked.len();
+        assert!((50..100).contains(&told), "{place}: {told} of a kilobyte each");
+    }
 }
 
 #[tokio::test]
@@ -78,11 +101,13 @@ async fn one_huge_event_is_refused() {
 
 #[tokio::test]
 async fn a_chatty_log_is_cut() {
-    let stage = Stage::limited(Limits { log_bytes: 1_000, ..Limits::default() });
-    assert_eq!(stage.said("log-flood 10000").await, "10000 lines");
-    let seen = stage.seen();
-    assert!(seen.logged.len() < 200);
-    assert!(seen.logged.last().unwrap().starts_with("log limit reached"));
+    for (text, said) in [("log-flood 10000", "10000 lines"), ("log-nothing", "said nothing")] {
+        let stage = Stage::limited(Limits { log_bytes: 1_024, ..Limits::default() });
+        assert_eq!(stage.said(text).await, said);
+        let seen = stage.seen();
+        assert!(seen.logged.len() <= 1 + 1_024 / 128, "an empty line is one as well");
+        assert!(seen.logged.last().unwrap().starts_with("log limit reached"), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,25 @@ fn what_is_no_component_is_refused() {
 }
 
 #[test]
+fn what_takes_more_than_its_place_is_refused() {
+    let parts = |part: &str, count| {
+        let one = "(core instance (instantiate $m))".repeat(count);
+        refused(&wat(&format!("(component (core module $m {part}) {one})")))
+    };
+    for (part, fit, what) in [
+        ("(memory 1)", 2, "linear memories"),
+        ("(table 1 funcref)", 4, "tables"),
+        ("", 64, "core module instances"),
+    ] {
+        let why = parts(part, fit);
+        assert!(why.starts_with("it does not fit the contract"), "{fit} {what}: {why}");
+        let why = parts(part, fit + 1);
+        assert!(why.starts_with("it needs more than one agent may have"), "{why}");
+        assert!(why.contains(&format!("{} ", fit + 1)) && why.contains(what), "{why}");
+    }
+}
+
+#[test]
 fn half_a_file_is_refused() {
     let whole = component("echo");
     for part in [8, 9, 100, whole.len() / 2, whole.len() - 1] {
