@@ -1,6 +1,7 @@
 //! What a user lives through, end to end: the real hub, real components, real programs.
 
 mod adapters;
+mod bindings;
 mod command_line;
 mod contexts;
 mod crash;

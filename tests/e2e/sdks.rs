@@ -13,6 +13,7 @@ use std::{
     process::Stdio,
     time::Duration,
 };
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
@@ -137,17 +138,24 @@ impl Sdk {
 
 /// An agent that an SDK serves, until this is dropped.
 struct Reference {
+    /// Where its card is.
     url: String,
+    /// Where else it is.
+    origins: Vec<String>,
     _server: Child,
 }
 
 impl Reference {
-    async fn start(sdk: Sdk, place: &Path) -> Result<Self> {
-        let mut server = sdk.run(place, "server").stdout(Stdio::piped()).spawn()?;
+    /// Serves one with these arguments of its script, of which the first is the only binding.
+    async fn start(sdk: Sdk, place: &Path, arguments: &[&str]) -> Result<Self> {
+        let mut server = sdk.run(place, "server");
+        let mut server = server.args(arguments).stdout(Stdio::piped()).spawn()?;
         let said = server.stdout.take().context("the server has no output")?;
         let first = timeout(SERVES_WITHIN, BufReader::new(said).lines().next_line()).await??;
-        let url = first.context("the server ended before it served")?;
-        Ok(Self { url, _server: server })
+        let first = first.context("the server ended before it served")?;
+        let mut told = first.split(' ').map(str::to_owned);
+        let url = told.next().context("it does not say where it is")?;
+        Ok(Self { url, origins: told.collect(), _server: server })
     }
 }
 
@@ -202,28 +210,51 @@ drive! {
     javascript_0_3_on_rest: Js0 on "HTTP+JSON";
 }
 
-#[tokio::test]
-async fn the_hub_calls_an_agent_of_python_1() -> Result<()> {
-    call(Sdk::Py1).await
+/// One test an SDK and a binding: the hub calls an agent that the SDK serves.
+macro_rules! call {
+    ($($name:ident: $sdk:ident on $($argument:literal)+;)*) => {$(
+        #[tokio::test]
+        async fn $name() -> Result<()> {
+            call(Sdk::$sdk, &[$($argument),+], None).await
+        }
+    )*};
+}
+
+call! {
+    the_hub_calls_python_1_on_jsonrpc: Py1 on "JSONRPC";
+    the_hub_calls_python_1_on_rest: Py1 on "HTTP+JSON";
+    the_hub_calls_python_1_on_grpc: Py1 on "GRPC";
+    the_hub_calls_python_1_that_does_not_stream: Py1 on "HTTP+JSON" "--no-streaming";
+    the_hub_calls_python_0_3_on_jsonrpc: Py0 on "JSONRPC";
+    the_hub_calls_python_0_3_on_rest: Py0 on "HTTP+JSON";
+    the_hub_calls_python_0_3_on_grpc: Py0 on "GRPC";
+    the_hub_calls_python_0_3_that_does_not_stream: Py0 on "JSONRPC" "--no-streaming";
 }
 
 #[tokio::test]
-async fn the_hub_calls_an_agent_of_python_0_3() -> Result<()> {
-    call(Sdk::Py0).await
+async fn the_hub_calls_python_1_on_grpc_over_tls() -> Result<()> {
+    let folder = TempDir::new()?;
+    let path = folder.path().to_str().context("a folder with a strange name")?;
+    call(Sdk::Py1, &["GRPC", "--certificate", path], Some(folder.path())).await
 }
 
-/// An agent that an SDK serves does for the hub's clients what it is told.
-async fn call(sdk: Sdk) -> Result<()> {
+/// An agent that an SDK serves does for the hub's clients what it is told. The hub trusts the certificate in the folder.
+async fn call(sdk: Sdk, arguments: &[&str], certificate: Option<&Path>) -> Result<()> {
     let Some(place) = sdk.find()? else { return Ok(()) };
-    let there = Reference::start(sdk, &place).await?;
-    let remote = format!("[remote.reference]\nurl = '{}'\n", there.url);
-    let hub = TestHub::builder().config(remote).start().await?;
+    let there = Reference::start(sdk, &place, arguments).await?;
+    let (url, origins) = (&there.url, &there.origins);
+    let mut hub = TestHub::builder()
+        .config(format!("[remote.reference]\nurl = '{url}'\norigins = {origins:?}\n"));
+    if let Some(folder) = certificate {
+        hub = hub.env("SSL_CERT_FILE", folder.join("certificate.pem"));
+    }
+    let hub = hub.start().await?;
     let client = Client::http(&hub);
 
     let (id, updates) = stream(&client, "reference", "tick 3 50").await?;
     let told = updates.rest().await?;
     let pieces = told.iter().filter(|event| event["kind"] == "artifact-update").count();
-    assert_eq!(pieces, 3, "{told:?}");
+    assert!(pieces == 3 || arguments.contains(&"--no-streaming"), "{told:?}");
     let done = get(&client, &id).await?;
     assert_eq!((state(&done), artifact(&done).as_str()), ("completed", "1\n2\n3\n"));
     let answer = send(&client, "reference", "reply hi").await?;

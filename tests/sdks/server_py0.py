@@ -1,18 +1,22 @@
-"""A reference agent of A2A 0.3, by the Python SDK's server: `server_py0.py` prints its URL and serves until it is ended.
+"""A reference agent of A2A 0.3, by the Python SDK's server: `server_py0.py BINDING` serves it until it is ended.
 
-It speaks JSON-RPC at its URL and REST below `/rest/v1`, and does what the first word of a message says; see `Agent`.
+Its card offers that binding only: JSONRPC, HTTP+JSON or GRPC; with `--no-streaming` it does not stream, and does not say so.
+It prints the URL of the card, and for gRPC also its origin. The agent does what the first word of a message says; see
+`Agent`.
 """
 
 import asyncio
-import socket
 
-import uvicorn
+import reference
+
+from a2a.grpc import a2a_pb2_grpc
 
 from a2a.server.agent_execution import AgentExecutor
 from a2a.server.apps import A2ARESTFastAPIApplication, A2AStarletteApplication
 from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.request_handlers.grpc_handler import GrpcHandler
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TextPart
+from a2a.types import AgentCapabilities, AgentCard, AgentSkill, Part, TextPart
 from a2a.utils import new_agent_text_message, new_task
 from starlette.routing import Mount
 
@@ -63,26 +67,32 @@ class Agent(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-def main():
-    listening = socket.create_server(('127.0.0.1', 0))
-    url = f'http://127.0.0.1:{listening.getsockname()[1]}'
+async def main(how):
+    listening, url = reference.listen()
     card = AgentCard(
         name='reference',
         description='Does as it is told',
         version='1.0.0',
         url=url,
-        preferred_transport='JSONRPC',
-        additional_interfaces=[AgentInterface(url=f'{url}/rest', transport='HTTP+JSON')],
-        capabilities=AgentCapabilities(streaming=True),
+        preferred_transport=how.binding,
+        capabilities=AgentCapabilities(streaming=how.streaming or None),
         default_input_modes=['text/plain'],
         default_output_modes=['text/plain'],
         skills=[AgentSkill(id='behave', name='Behave', description='Does as it is told', tags=['test'])],
     )
     handler = DefaultRequestHandler(Agent(), InMemoryTaskStore())
+    more = []
+    if how.binding == 'HTTP+JSON':
+        card.url = f'{url}/rest'
+    elif how.binding == 'GRPC':
+        server = reference.Grpc()
+        a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(card, handler), server.server)
+        await server.server.start()
+        card.url = server.url
+        more = [server.origin]
     app = A2AStarletteApplication(card, handler).build()
     app.routes.append(Mount('/rest', A2ARESTFastAPIApplication(card, handler).build()))
-    print(url, flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_level='warning')).run([listening])
+    await reference.serve(app, listening, url, *more)
 
 
-main()
+asyncio.run(main(reference.arguments()))

@@ -1,16 +1,20 @@
-"""A reference agent of A2A 1.0, by the Python SDK's server: `server_py1.py` prints its URL and serves until it is ended.
+"""A reference agent of A2A 1.0, by the Python SDK's server: `server_py1.py BINDING` serves it until it is ended.
 
-It speaks JSON-RPC at its URL and REST below `/rest`, and does what the first word of a message says; see `Agent`.
+Its card offers that binding only: JSONRPC, HTTP+JSON or GRPC, which is over TLS with `--certificate FOLDER`, where the
+certificate is left; with `--no-streaming` it says that it does not stream. It prints the URL of the card, and for gRPC also
+its origin. The agent does what the first word of a message says; see `Agent`.
 """
 
 import asyncio
-import socket
 
-import uvicorn
+import reference
+
+from a2a.types import a2a_pb2_grpc
 
 from a2a.helpers.proto_helpers import new_task_from_user_message, new_text_message
 from a2a.server.agent_execution import AgentExecutor
 from a2a.server.request_handlers import DefaultRequestHandlerV2
+from a2a.server.request_handlers.grpc_handler import GrpcHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, Role
@@ -59,28 +63,36 @@ class Agent(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-def main():
-    listening = socket.create_server(('127.0.0.1', 0))
-    url = f'http://127.0.0.1:{listening.getsockname()[1]}'
+async def main(how):
+    listening, url = reference.listen()
+    interface = AgentInterface(url=url, protocol_binding=how.binding, protocol_version='1.0')
     card = AgentCard(
         name='reference',
         description='Does as it is told',
         version='1.0.0',
-        capabilities=AgentCapabilities(streaming=True),
+        capabilities=AgentCapabilities(streaming=how.streaming),
         default_input_modes=['text/plain'],
         default_output_modes=['text/plain'],
         skills=[AgentSkill(id='behave', name='Behave', description='Does as it is told', tags=['test'])],
-        supported_interfaces=[
-            AgentInterface(url=url, protocol_binding='JSONRPC', protocol_version='1.0'),
-            AgentInterface(url=f'{url}/rest', protocol_binding='HTTP+JSON', protocol_version='1.0'),
-        ],
+        supported_interfaces=[interface],
     )
     handler = DefaultRequestHandlerV2(Agent(), InMemoryTaskStore(), card)
-    routes = create_agent_card_routes(card)
-    routes += create_jsonrpc_routes(handler, '/')
-    routes += create_rest_routes(handler, path_prefix='/rest')
-    print(url, flush=True)
-    uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_level='warning')).run([listening])
+    more = []
+    if how.binding == 'JSONRPC':
+        routes = create_jsonrpc_routes(handler, '/')
+    elif how.binding == 'HTTP+JSON':
+        card.supported_interfaces[0].url = f'{url}/rest'
+        routes = create_rest_routes(handler, path_prefix='/rest')
+    else:
+        routes = []
+        server = reference.Grpc(how.certificate)
+        a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), server.server)
+        await server.server.start()
+        card.supported_interfaces[0].url = server.url
+        more = [server.origin]
+    # Last, for a copy of the card is served.
+    app = Starlette(routes=create_agent_card_routes(card) + routes)
+    await reference.serve(app, listening, url, *more)
 
 
-main()
+asyncio.run(main(reference.arguments()))

@@ -3,7 +3,7 @@
 use a2a_hub_core::receiver::Rules;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{Request, Response, Version};
 use http_body_util::Full;
 /// The body of an answer, as it comes.
 pub use hyper::body::Incoming;
@@ -34,9 +34,22 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long a connection is kept for the next request.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// A client that follows no redirects, heeds no proxy, and speaks HTTP/1.1. Cheap to clone.
+/// How long nothing may come on a connection of HTTP/2 that is in use, before it is asked whether it is still there.
+/// Servers of gRPC hang up on who asks more often than every five minutes.
+const PING: Duration = Duration::from_secs(330);
+
+/// How long it may take to say so.
+const PONG: Duration = Duration::from_secs(20);
+
+/// A client that follows no redirects and heeds no proxy. It speaks HTTP/1.1, and HTTP/2 if a request is of that version,
+/// without TLS as well. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Outbound(Client<HttpsConnector<HttpConnector<Lookup>>, Full<Bytes>>);
+pub struct Outbound {
+    http1: Wire,
+    http2: Wire,
+}
+
+type Wire = Client<HttpsConnector<HttpConnector<Lookup>>, Full<Bytes>>;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -67,11 +80,15 @@ impl Outbound {
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(CONNECT));
         tcp.set_nodelay(true);
-        let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls()?);
-        let https = https.https_or_http().enable_http1().wrap_connector(tcp);
+        let tls1 = tls()?;
+        let mut tls2 = tls1.clone();
+        tls2.alpn_protocols = vec![b"h2".to_vec()];
         let mut client = Client::builder(TokioExecutor::new());
         client.pool_idle_timeout(IDLE).pool_timer(TokioTimer::new());
-        Ok(Self(client.build(https)))
+        let http1 = client.build(HttpsConnector::from((tcp.clone(), tls1)));
+        client.http2_only(true).timer(TokioTimer::new());
+        client.http2_keep_alive_interval(PING).http2_keep_alive_timeout(PONG);
+        Ok(Self { http1, http2: client.build(HttpsConnector::from((tcp, tls2))) })
     }
 
     /// Asks, and waits so long for the head of the answer. Its body is still to come.
@@ -80,7 +97,8 @@ impl Outbound {
         request: Request<Full<Bytes>>,
         patience: Duration,
     ) -> Result<Response<Incoming>, OutboundError> {
-        let answer = timeout(patience, self.0.request(request)).await;
+        let client = if request.version() == Version::HTTP_2 { &self.http2 } else { &self.http1 };
+        let answer = timeout(patience, client.request(request)).await;
         Ok(answer.map_err(|_| OutboundError::Late(patience))??)
     }
 }

@@ -4,9 +4,10 @@ use crate::{
     card::official::Reach,
     compat,
     error::A2aError,
-    event::Recorded,
+    event::{Recorded, Told},
     jsonrpc,
     operation::{Answer, Operation},
+    task::Task,
     v1, v03, v03_rest,
 };
 use serde_json::{Value, json};
@@ -125,6 +126,24 @@ impl Version {
         })
     }
 
+    /// A task, as a client is answered.
+    pub fn read_task(self, value: Value) -> Result<Task, A2aError> {
+        match self {
+            Self::V1 => v1::read_task(value),
+            Self::V03 => v03::read_task(value),
+            Self::V03Rest => v03_rest::read_task(value),
+        }
+    }
+
+    /// What a client is told: an item of a stream, or the answer to a message.
+    pub fn read_told(self, value: Value) -> Result<Told, A2aError> {
+        match self {
+            Self::V1 => v1::read_told(value),
+            Self::V03 => v03::read_told(value),
+            Self::V03Rest => v03_rest::read_told(value),
+        }
+    }
+
     /// Says for which tenant a client asked, where 1.0 says it: of what it has told the hub itself.
     pub fn echo_tenant(self, answer: &mut Value, tenant: Option<&str>) {
         let (Self::V1, Some(tenant)) = (self, tenant) else { return };
@@ -159,25 +178,4 @@ pub fn check_version(named: Option<&str>) -> Result<(), A2aError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_method_tells_its_dialect() {
-        let official = Dialect::Official(Version::V1);
-        assert_eq!(Dialect::of_method("SendMessage", Dialect::Hub), official);
-        assert_eq!(Dialect::of_method("message/send", Dialect::Hub), Dialect::Hub);
-        assert_eq!(Dialect::of_method("message/send", official), Dialect::Official(Version::V03));
-        assert_eq!(Dialect::of_method("no such", official), official);
-    }
-
-    #[test]
-    fn versions_are_checked() {
-        for good in [None, Some(""), Some("1.0"), Some("0.3"), Some("1.0.1"), Some(" 0.3.0")] {
-            assert_eq!(check_version(good), Ok(()), "{good:?}");
-        }
-        for bad in ["99.0", "1", "0.2", "x", "1.1"] {
-            assert!(check_version(Some(bad)).is_err(), "{bad}");
-        }
-    }
-}
+mod tests;

@@ -156,10 +156,58 @@ impl ErrorKind {
 
     /// The kind that an official server means by a JSON-RPC code and, if it gave one, a reason.
     pub fn from_official(code: i64, reason: Option<&str>) -> Option<Self> {
-        let by_reason = Self::ALL.into_iter().find(|kind| Some(kind.reason()) == reason);
         // The first of its code is A2A's own meaning of it.
-        by_reason
+        reason
+            .and_then(Self::from_reason)
             .or_else(|| Self::ALL.into_iter().find(|kind| i64::from(kind.official().code) == code))
+    }
+
+    fn from_reason(reason: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.reason() == reason)
+    }
+
+    /// The kind that the official server of 0.3 in Python means by the class of an error, such as `TaskNotFoundError`:
+    /// the reason in another spelling.
+    pub(crate) fn from_class(class: &str) -> Option<Self> {
+        let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+        let class = plain(class);
+        let name = class.strip_suffix("error")?;
+        Self::ALL.into_iter().find(|kind| {
+            let reason = plain(kind.reason());
+            reason.strip_suffix("error").unwrap_or(&reason) == name
+        })
+    }
+
+    /// The kind that an HTTP status alone tells (A2A 0.3, where REST had no errors of its own).
+    fn from_http(status: u16) -> Self {
+        match status {
+            400 => Self::InvalidRequest,
+            401 | 403 => Self::Authentication,
+            // Of what has a path, only tasks come and go.
+            404 => Self::TaskNotFound,
+            405 => Self::MethodNotFound,
+            409 => Self::TaskNotCancelable,
+            415 => Self::ContentTypeNotSupported,
+            422 => Self::InvalidParams,
+            429 | 503 => Self::AgentUnavailable,
+            501 => Self::UnsupportedOperation,
+            502 => Self::InvalidAgentResponse,
+            504 => Self::Timeout,
+            _ => Self::Internal,
+        }
+    }
+
+    /// The kind that the name of a `google.rpc.Code` alone tells.
+    pub(crate) fn from_status(name: &str) -> Self {
+        match name {
+            "INVALID_ARGUMENT" | "OUT_OF_RANGE" => Self::InvalidParams,
+            "NOT_FOUND" => Self::TaskNotFound,
+            "UNAUTHENTICATED" | "PERMISSION_DENIED" => Self::Authentication,
+            "FAILED_PRECONDITION" | "UNIMPLEMENTED" => Self::UnsupportedOperation,
+            "UNAVAILABLE" | "RESOURCE_EXHAUSTED" | "CANCELLED" => Self::AgentUnavailable,
+            "DEADLINE_EXCEEDED" => Self::Timeout,
+            _ => Self::Internal,
+        }
     }
 }
 
@@ -265,12 +313,44 @@ impl A2aError {
     pub fn read_official(error: &Value) -> Option<Self> {
         let code = error.get("code")?.as_i64()?;
         let data = error.get("data");
-        let info = data.and_then(|data| data.as_array().map_or(Some(data), |all| all.first()));
-        let reason = info.and_then(|info| info.get("reason")?.as_str());
-        let kind = ErrorKind::from_official(code, reason).unwrap_or(ErrorKind::Internal);
+        let kind =
+            ErrorKind::from_official(code, data.and_then(reason)).unwrap_or(ErrorKind::Internal);
         let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
         Some(Self { kind, message: message.to_owned(), details: data.cloned() })
     }
+
+    /// The refusal in an answer of REST with this HTTP status, or in its stream, as an official server writes it: the
+    /// `google.rpc.Status` of 1.0, or what servers of 0.3 have: the error of JSON-RPC, or a bare `message`. `None` if it is
+    /// none of them.
+    pub fn read_rest(http: u16, body: &Value) -> Option<Self> {
+        let Some(status) = body.get("error").filter(|error| error.is_object()) else {
+            let bare = || {
+                // A proxy says so as well, of a server that is not there.
+                let message =
+                    body.get("message").filter(|_| !matches!(http, 502..=504))?.as_str()?;
+                Some(Self::new(ErrorKind::from_http(http), message))
+            };
+            return Self::read_official(body).or_else(bare);
+        };
+        let details = status.get("details");
+        let kind = details.and_then(reason).and_then(ErrorKind::from_reason);
+        let kind = kind.unwrap_or_else(|| match status.get("status").and_then(Value::as_str) {
+            Some(name) => ErrorKind::from_status(name),
+            None => ErrorKind::from_http(http),
+        });
+        let message = status.get("message").and_then(Value::as_str).unwrap_or_default();
+        Some(Self { kind, message: message.to_owned(), details: details.cloned() })
+    }
+}
+
+/// The reason in the details of a refusal: in `google.rpc.ErrorInfo`, which 1.0 has in a list, or in an object.
+pub(crate) fn reason(details: &Value) -> Option<&str> {
+    let named = |info: &'_ Value| info.get("reason").is_some_and(Value::is_string);
+    let info = match details.as_array() {
+        Some(all) => all.iter().find(|info| named(info))?,
+        None => details,
+    };
+    info.get("reason")?.as_str()
 }
 
 #[cfg(test)]
@@ -288,6 +368,10 @@ mod tests {
             let error = A2aError::new(kind, "no");
             assert_eq!(read(error.to_v1_json()), Some(kind));
             assert_eq!(read(error.to_v03_json()), Some(kind));
+            let http = kind.official().http;
+            let read = |json: Value| A2aError::read_rest(http, &json).map(|error| error.kind);
+            assert_eq!(read(error.to_rest_json()), Some(kind));
+            assert_eq!(read(error.to_v03_rest_json()), Some(kind));
             assert_eq!(ErrorKind::from_hub_code(kind.hub_code().into()), Some(kind));
         }
     }
@@ -333,6 +417,42 @@ mod tests {
         insta::assert_snapshot!(error.to_v1_json(), @r#"{"code":-32602,"data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{"field":"message.parts"},"reason":"INVALID_PARAMS"},{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"description":"`message.parts`: must not be empty","field":"message.parts"}]}],"message":"`message.parts`: must not be empty"}"#);
         insta::assert_snapshot!(A2aError::no_task("t").to_rest_json(), @r#"{"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"TASK_NOT_FOUND"}],"message":"no task is called `t`","status":"NOT_FOUND"}}"#);
         insta::assert_snapshot!(A2aError::no_task("t").to_v03_rest_json(), @r#"{"code":-32001,"data":{"reason":"TASK_NOT_FOUND"},"error":{"code":404,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","metadata":{},"reason":"TASK_NOT_FOUND"}],"message":"no task is called `t`","status":"NOT_FOUND"},"message":"no task is called `t`"}"#);
+    }
+
+    #[test]
+    fn a_refusal_over_rest_comes_in_the_form_of_either_version() {
+        let read = |http: u16, body: Value| match A2aError::read_rest(http, &body) {
+            Some(why) => format!("{:?}: {why}", why.kind),
+            None => "none".to_owned(),
+        };
+        let info = |reason: &str| json!([{ "fieldViolations": [] }, { "reason": reason }]);
+        let told = [
+            read(400, json!({"error": {"message": "m", "details": info("TASK_NOT_CANCELABLE")}})),
+            read(
+                404,
+                json!({"error": {"message": "m", "status": "UNAVAILABLE", "details": info("X")}}),
+            ),
+            read(501, json!({"error": {"message": "m"}})),
+            read(409, json!({"code": -32002, "message": "javascript"})),
+            read(404, json!({"message": "python"})),
+            read(503, json!({"message": "a proxy"})),
+            read(200, json!({"message": {"messageId": "m"}})),
+            read(404, json!({"detail": "Not Found"})),
+        ];
+        insta::assert_snapshot!(told.join("\n"), @"
+        TaskNotCancelable: m
+        AgentUnavailable: m
+        UnsupportedOperation: m
+        TaskNotCancelable: javascript
+        TaskNotFound: python
+        none
+        none
+        none
+        ");
+        let class = |name: &str| ErrorKind::from_class(name);
+        assert_eq!(class("TaskNotFoundError"), Some(ErrorKind::TaskNotFound));
+        assert_eq!(class("InternalError"), Some(ErrorKind::Internal));
+        assert_eq!((class("TaskNotFound"), class("ValueError")), (None, None));
     }
 
     #[test]

@@ -1,14 +1,19 @@
-//! A2A over gRPC: which method is meant by the name of one, and what its messages say. They are read and written by way
-//! of ProtoJSON, so that what holds on REST holds here: 0.3 on gRPC and on REST are one package.
+//! A2A over gRPC, from both ends: which method is meant by the name of one, and what its messages say. They are read and
+//! written by way of ProtoJSON, so that what holds on REST holds here: 0.3 on gRPC and on REST are one package.
 
 use crate::{
     dialect::Version,
-    error::{A2aError, ErrorKind},
+    error::{self, A2aError, ErrorKind},
     limits,
     message::{self, is_shallow},
     operation::Operation,
-    v1::Method,
+    v1::{self, Method},
     v03_rest,
+};
+use base64::{
+    Engine as _,
+    alphabet::STANDARD,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 use prost_reflect::{
     DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor, MethodDescriptor,
@@ -47,8 +52,21 @@ const CODES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
+/// How trailers hold bytes: some servers pad, and gRPC says that they need not.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
 /// The services, by their full names: that of 1.0 and that of 0.3.
 pub const SERVICES: [&str; 2] = ["lf.a2a.v1.A2AService", "a2a.v1.A2AService"];
+
+/// What 0.3 called otherwise.
+const OLD_NAMES: [(&str, Method); 3] = [
+    ("TaskSubscription", Method::SubscribeToTask),
+    ("ListTaskPushNotificationConfig", Method::ListTaskPushNotificationConfigs),
+    ("GetAgentCard", Method::GetExtendedAgentCard),
+];
 
 /// A method of one of the services.
 #[derive(Clone, Debug)]
@@ -79,18 +97,43 @@ impl Call {
             found.ok_or_else(|| unknown(&format!("the services are {}", SERVICES.join(", "))))?;
         let version = if service == SERVICES[0] { Version::V1 } else { Version::V03Rest };
         let descriptor = found.methods().find(|known| known.name() == method);
-        // What 0.3 called otherwise.
-        let name = match method {
-            "TaskSubscription" => "SubscribeToTask",
-            "ListTaskPushNotificationConfig" => "ListTaskPushNotificationConfigs",
-            "GetAgentCard" => "GetExtendedAgentCard",
-            name => name,
-        };
-        let (Some(descriptor), Some(method)) = (descriptor, Method::named(name)) else {
+        let old = OLD_NAMES.iter().find_map(|(name, of)| (*name == method).then_some(*of));
+        let method = old.or_else(|| Method::named(method));
+        let (Some(descriptor), Some(method)) = (descriptor, method) else {
             let names: Vec<_> = found.methods().map(|known| known.name().to_owned()).collect();
             return Err(unknown(&format!("its methods are {}", names.join(", "))));
         };
         Ok(Self { version, method, descriptor })
+    }
+
+    /// The call that asks for this, and what it sends, of the agent that `tenant` names; none if the version has no such
+    /// operation.
+    pub fn asking(
+        version: Version,
+        tenant: Option<&str>,
+        operation: &Operation,
+    ) -> Result<Option<(Self, Vec<u8>)>, A2aError> {
+        let is_new = version == Version::V1;
+        let written = match version {
+            Version::V1 => v1::write_request(operation),
+            Version::V03 | Version::V03Rest => v03_rest::write_request(operation),
+        };
+        let Some((method, mut params)) = written else { return Ok(None) };
+        let old = OLD_NAMES.iter().find_map(|(name, of)| (*of == method).then_some(*name));
+        let name = old.filter(|_| !is_new).unwrap_or_else(|| method.name());
+        let call = Self::named(SERVICES[usize::from(!is_new)], name)?;
+        if !is_new {
+            write_names(method, &mut params);
+        } else if let Some(tenant) = tenant {
+            params["tenant"] = json!(tenant);
+        }
+        let sent = call.write_request(params)?;
+        Ok(Some((call, sent)))
+    }
+
+    /// Where it is called, below the place of the service.
+    pub fn path(&self) -> String {
+        format!("/{}/{}", self.descriptor.parent_service().full_name(), self.descriptor.name())
     }
 
     /// How its answers are spelled.
@@ -167,6 +210,44 @@ pub fn write_status(why: &A2aError) -> (i32, Vec<u8>) {
 /// What more was said of a refusal: the `details` of a `google.rpc.Status`, as JSON-RPC has them in its `data`.
 pub fn read_details(status: &[u8]) -> Option<Value> {
     decode(KNOWN.get_message_by_name(STATUS)?, status).ok()?.remove("details")
+}
+
+/// The refusal that a call ended with, by what its trailers say: the number of a `google.rpc.Code`, a message that is
+/// percent-encoded, and the `google.rpc.Status` in base64. `None` if it went well. What does not make sense in them is as
+/// good as not said.
+pub fn read_refusal(code: &[u8], message: &[u8], details: &[u8]) -> Option<A2aError> {
+    let code = std::str::from_utf8(code).ok().and_then(|code| code.parse::<usize>().ok());
+    let name = code.and_then(|code| CODES.get(code).copied()).unwrap_or("UNKNOWN");
+    if name == CODES[0] {
+        return None;
+    }
+    let message = percent_encoding::percent_decode(message).decode_utf8_lossy().into_owned();
+    let details = BASE64.decode(details).ok().and_then(|status| read_details(&status));
+    // 0.3 has no details, but its official server says of which class the error is.
+    let kind = match details.as_ref().and_then(error::reason) {
+        Some(reason) => ErrorKind::from_official(0, Some(reason)),
+        None => message.split_once(':').and_then(|(class, _)| ErrorKind::from_class(class)),
+    };
+    let kind = kind.unwrap_or_else(|| ErrorKind::from_status(name));
+    let message = if message.is_empty() { "it does not say why".to_owned() } else { message };
+    Some(A2aError { kind, message: format!("{message} ({name})"), details })
+}
+
+/// Names what is asked about as 0.3 does: a task or a config by its path, and of both only what has no path of its own.
+fn write_names(method: Method, params: &mut Value) {
+    let text = |name: &str| params.get(name).and_then(Value::as_str);
+    let of_task = |task: &str| format!("tasks/{task}");
+    let (field, path) = match (method, text("taskId"), text("id")) {
+        (Method::GetTask | Method::CancelTask | Method::SubscribeToTask, _, Some(task)) => {
+            ("name", of_task(task))
+        }
+        (Method::ListTaskPushNotificationConfigs, Some(task), _) => ("parent", of_task(task)),
+        (_, Some(task), Some(config)) => {
+            ("name", format!("tasks/{task}/pushNotificationConfigs/{config}"))
+        }
+        _ => return,
+    };
+    params[field] = json!(path);
 }
 
 /// 0.3 names a task as `tasks/{id}`, and a config as `tasks/{id}/pushNotificationConfigs/{id}`.
@@ -346,9 +427,38 @@ mod tests {
         assert_eq!(code, 3);
         assert_eq!(read_details(&status), Some(why.official_details()));
         for kind in ErrorKind::ALL {
-            let (code, _) = write_status(&A2aError::new(kind, "no"));
+            let (code, status) = write_status(&A2aError::new(kind, "no: it is"));
             assert_eq!(CODES[usize::try_from(code).unwrap()], kind.official().status);
+            let code = code.to_string();
+            for details in [BASE64.encode(&status), base64_bytes::encode(&status)] {
+                let read = read_refusal(code.as_bytes(), b"no%3A it is", details.as_bytes());
+                assert_eq!(read.unwrap().kind, kind);
+            }
         }
+    }
+
+    #[test]
+    fn a_refusal_without_details_is_told_by_what_there_is() {
+        let read = |code: &str, message: &str, details: &[u8]| {
+            let why = read_refusal(code.as_bytes(), message.as_bytes(), details);
+            why.map_or("none".to_owned(), |why| format!("{:?}: {why}", why.kind))
+        };
+        let told = [
+            read("0", "", b""),
+            read("12", "TaskNotCancelableError: it is over", b""),
+            read("5", "nothing%20here", b"not base64!"),
+            read("14", "", &[0xff]),
+            read("99", "%ff", b"AAAA"),
+            read("x", "", b""),
+        ];
+        insta::assert_snapshot!(told.join("\n"), @"
+        none
+        TaskNotCancelable: TaskNotCancelableError: it is over (UNIMPLEMENTED)
+        TaskNotFound: nothing here (NOT_FOUND)
+        AgentUnavailable: it does not say why (UNAVAILABLE)
+        Internal: � (UNKNOWN)
+        Internal: it does not say why (UNKNOWN)
+        ");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! A2A over REST: which method is meant by a verb and a path (A2A 1.0, section 11.3), and what it asks for. 0.3 has the
-//! same paths, below `v1/`, for nouns of another spelling.
+//! A2A over REST, from both ends: which method is meant by a verb and a path (A2A 1.0, section 11.3), and what it asks for.
+//! 0.3 has the same paths, below `v1/`, for nouns of another spelling.
 
 use crate::{
     dialect::Version,
@@ -7,9 +7,10 @@ use crate::{
     limits,
     message::{self, is_shallow},
     operation::Operation,
-    v1::Method,
+    v1::{self, Method},
     v03_rest,
 };
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 /// What is done to what is at a path.
@@ -24,7 +25,8 @@ pub enum Verb {
 }
 
 impl Verb {
-    fn name(self) -> &'static str {
+    /// The method of HTTP.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
@@ -82,6 +84,42 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
     Request { version, tenant, operation }
 }
 
+/// Which method is meant by a verb and a path, in whose segments a name in braces stands for itself. A client of 1.0 takes
+/// the first of a method, and one of 0.3 the last.
+const ROUTES: [(Method, Verb, &str); 13] = [
+    (Method::SendMessage, Verb::Post, "message:send"),
+    (Method::SendStreamingMessage, Verb::Post, "message:stream"),
+    (Method::ListTasks, Verb::Get, "tasks"),
+    (Method::CancelTask, Verb::Post, "tasks/{id}:cancel"),
+    (Method::SubscribeToTask, Verb::Post, "tasks/{id}:subscribe"),
+    (Method::SubscribeToTask, Verb::Get, "tasks/{id}:subscribe"),
+    // After what is got of a task otherwise.
+    (Method::GetTask, Verb::Get, "tasks/{id}"),
+    (
+        Method::CreateTaskPushNotificationConfig,
+        Verb::Post,
+        "tasks/{taskId}/pushNotificationConfigs",
+    ),
+    (Method::ListTaskPushNotificationConfigs, Verb::Get, "tasks/{taskId}/pushNotificationConfigs"),
+    (
+        Method::GetTaskPushNotificationConfig,
+        Verb::Get,
+        "tasks/{taskId}/pushNotificationConfigs/{id}",
+    ),
+    (
+        Method::DeleteTaskPushNotificationConfig,
+        Verb::Delete,
+        "tasks/{taskId}/pushNotificationConfigs/{id}",
+    ),
+    (Method::GetExtendedAgentCard, Verb::Get, "extendedAgentCard"),
+    (Method::GetExtendedAgentCard, Verb::Get, "card"),
+];
+
+/// The parameter that a segment of a route stands for, and what follows it there.
+fn blank(segment: &'static str) -> Option<(&'static str, &'static str)> {
+    segment.strip_prefix('{')?.split_once('}')
+}
+
 /// A method, and what its path names.
 struct Route<'a> {
     method: Method,
@@ -89,35 +127,74 @@ struct Route<'a> {
 }
 
 fn route<'a>(verb: Verb, path: &[&'a str]) -> Option<Route<'a>> {
-    let found = |method, names| Some(Route { method, names });
-    let (pushes, id) = ("pushNotificationConfigs", "id");
-    match (verb, path) {
-        (Verb::Post, ["message:send"]) => found(Method::SendMessage, vec![]),
-        (Verb::Post, ["message:stream"]) => found(Method::SendStreamingMessage, vec![]),
-        (Verb::Get, ["tasks"]) => found(Method::ListTasks, vec![]),
-        (Verb::Get, ["extendedAgentCard" | "card"]) => found(Method::GetExtendedAgentCard, vec![]),
-        (_, ["tasks", task]) => match (verb, task.rsplit_once(':')) {
-            (Verb::Post, Some((task, "cancel"))) => found(Method::CancelTask, vec![(id, task)]),
-            (Verb::Get | Verb::Post, Some((task, "subscribe"))) => {
-                found(Method::SubscribeToTask, vec![(id, task)])
+    let fits = |route: &'static str| {
+        let mut names = Vec::new();
+        let mut said = path.iter();
+        for segment in route.split('/') {
+            let said = *said.next()?;
+            match blank(segment) {
+                Some((name, rest)) => names.push((name, said.strip_suffix(rest)?)),
+                None if segment == said => {}
+                None => return None,
             }
-            (Verb::Get, _) => found(Method::GetTask, vec![(id, *task)]),
-            (Verb::Post | Verb::Delete, _) => None,
-        },
-        (Verb::Post, ["tasks", task, last]) if *last == pushes => {
-            found(Method::CreateTaskPushNotificationConfig, vec![("taskId", *task)])
         }
-        (Verb::Get, ["tasks", task, last]) if *last == pushes => {
-            found(Method::ListTaskPushNotificationConfigs, vec![("taskId", *task)])
+        said.next().is_none().then_some(names)
+    };
+    let mut routes = ROUTES.iter().filter(|(_, of, _)| *of == verb);
+    routes.find_map(|(method, _, route)| Some(Route { method: *method, names: fits(route)? }))
+}
+
+/// A request as a client sends it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// What is done.
+    pub verb: Verb,
+    /// What follows the interface's URL and a slash: a path and a query, escaped.
+    pub target: String,
+    /// What is sent, if anything is.
+    pub body: Option<Value>,
+}
+
+/// Writes what asks for this, of the agent that `tenant` names; none if the version has no such operation.
+pub fn write(version: Version, tenant: Option<&str>, operation: &Operation) -> Option<Written> {
+    let (method, params) = match version {
+        Version::V1 => v1::write_request(operation)?,
+        Version::V03 | Version::V03Rest => v03_rest::write_request(operation)?,
+    };
+    let Value::Object(mut params) = params else { return None };
+    let mut routes = ROUTES.iter().filter(|(of, ..)| *of == method);
+    let (_, verb, route) = match version {
+        Version::V1 => routes.next(),
+        Version::V03 | Version::V03Rest => routes.next_back(),
+    }?;
+    let mut target = match (version, tenant) {
+        (Version::V1, None) => String::new(),
+        (Version::V1, Some(tenant)) => format!("{}/", escaped(tenant)),
+        (Version::V03 | Version::V03Rest, _) => "v1/".to_owned(),
+    };
+    for (n, segment) in route.split('/').enumerate() {
+        if n > 0 {
+            target.push('/');
         }
-        (Verb::Get, ["tasks", task, middle, config]) if *middle == pushes => {
-            found(Method::GetTaskPushNotificationConfig, vec![("taskId", *task), (id, *config)])
+        match blank(segment) {
+            None => target.push_str(segment),
+            Some((name, rest)) => {
+                target.push_str(&escaped(params.remove(name)?.as_str()?));
+                target.push_str(rest);
+            }
         }
-        (Verb::Delete, ["tasks", task, middle, config]) if *middle == pushes => {
-            found(Method::DeleteTaskPushNotificationConfig, vec![("taskId", *task), (id, *config)])
-        }
-        _ => None,
     }
+    if *verb == Verb::Post {
+        return Some(Written { verb: *verb, target, body: Some(Value::Object(params)) });
+    }
+    let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(params.into_iter().map(|(name, value)| (name, text(value))));
+    let query = query.finish();
+    if !query.is_empty() {
+        target = format!("{target}?{query}");
+    }
+    Some(Written { verb: *verb, target, body: None })
 }
 
 /// What body and query say; where both do, the body counts.
@@ -137,6 +214,13 @@ fn params(query: Option<&str>, body: &[u8]) -> Result<Map<String, Value>, A2aErr
     }
     limits::check(&params)?;
     Ok(params)
+}
+
+/// What means itself in a path (RFC 3986, section 2.3).
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+fn escaped(segment: &str) -> String {
+    utf8_percent_encode(segment, UNRESERVED).to_string()
 }
 
 fn unescaped(segment: &str) -> String {

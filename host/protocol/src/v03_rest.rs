@@ -7,7 +7,7 @@ use crate::{
     event::{Recorded, Told},
     id::{PushConfigId, TaskId},
     limits,
-    members::{Members, object},
+    members::{Members, object, some_list},
     message::Message,
     operation::{Operation, SendMessage, Wait},
     protojson::Proto,
@@ -33,6 +33,56 @@ pub fn operation(method: v1::Method, params: Value) -> Result<Operation, A2aErro
         | v1::Method::DeleteTaskPushNotificationConfig
         | v1::Method::GetExtendedAgentCard => method.read(params),
     }
+}
+
+/// The method and the parameters that ask for this; none if A2A 0.3 has no such operation. What is asked about is named as
+/// in 1.0: REST says it in its path, and gRPC in a name of its own.
+pub fn write_request(operation: &Operation) -> Option<(v1::Method, Value)> {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "all others hold no noun, or are the hub's own"
+    )]
+    match operation {
+        Operation::SendMessage(send) => Some((v1::Method::SendMessage, write_send(send))),
+        Operation::StreamMessage(send) => {
+            Some((v1::Method::SendStreamingMessage, write_send(send)))
+        }
+        Operation::SetPushConfig { task, push } => {
+            let params = write_push_request(task, push);
+            Some((v1::Method::CreateTaskPushNotificationConfig, params))
+        }
+        // 0.3 lists none.
+        Operation::PageTasks(_) => None,
+        other => v1::write_request(other),
+    }
+}
+
+fn write_send(send: &SendMessage) -> Value {
+    let configuration = object([
+        ("historyLength", json!(send.history_length)),
+        ("blocking", json!(send.wait != Wait::No)),
+        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
+        ("pushNotification", json!(send.push.as_ref().map(compat::push::write_offered))),
+    ]);
+    json!({ "message": write_message(&send.message), "configuration": configuration })
+}
+
+fn write_push_request(task: &TaskId, push: &OfferedPush) -> Value {
+    let name = push.id.as_ref().map(|id| config_name(task, id));
+    let config = object([
+        ("name", json!(name)),
+        ("pushNotificationConfig", compat::push::write_offered(push)),
+    ]);
+    object([
+        ("taskId", json!(task)),
+        ("parent", json!(format!("tasks/{task}"))),
+        ("configId", json!(push.id)),
+        ("config", config),
+    ])
+}
+
+fn config_name(task: &TaskId, id: &PushConfigId) -> String {
+    format!("tasks/{task}/pushNotificationConfigs/{id}")
 }
 
 fn read_send(params: Value) -> Result<SendMessage, A2aError> {
@@ -100,9 +150,8 @@ fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
 /// A `TaskPushNotificationConfig`.
 pub fn write_push_config(config: &PushConfig) -> Value {
     let mut written = compat::push::write(config);
-    let name = format!("tasks/{}/pushNotificationConfigs/{}", config.task, config.id);
     object([
-        ("name", json!(name)),
+        ("name", json!(config_name(&config.task, &config.id))),
         ("pushNotificationConfig", written["pushNotificationConfig"].take()),
     ])
 }

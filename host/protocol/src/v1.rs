@@ -352,73 +352,7 @@ pub fn read_told(value: Value) -> Result<Told, A2aError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        message::{Part, Role},
-        task::TaskState,
-        terms::Terms,
-    };
     use proptest::prelude::*;
-
-    fn say(text: &str) -> Message {
-        Message::new(Role::User, vec![Part::text(text)])
-    }
-
-    /// Every operation that A2A has, with all that can be said of it.
-    fn asked() -> Vec<Operation> {
-        let id = || TaskId::new("t");
-        let send = SendMessage::new(say("hi"), None).unwrap();
-        let at_once = SendMessage {
-            history_length: Some(0),
-            wait: Wait::No,
-            ..SendMessage::new(say("hi"), None).unwrap()
-        };
-        let push = |id: Option<&str>| OfferedPush {
-            id: id.map(PushConfigId::new),
-            url: "https://example.com/news".to_owned(),
-            token: Some(Secret::new("t")),
-            authentication: Some(PushAuthentication {
-                scheme: "Bearer".to_owned(),
-                credentials: Some(Secret::new("s")),
-            }),
-            form: PushForm::V1,
-        };
-        let terms = Terms { output_modes: vec!["image/*".to_owned()], ..Terms::default() };
-        let send = SendMessage { push: Some(push(None)), terms, ..send };
-        let config = || PushConfigId::new("p");
-        vec![
-            Operation::SendMessage(send),
-            Operation::StreamMessage(at_once),
-            Operation::GetTask { id: id(), history_length: Some(3) },
-            Operation::PageTasks(TaskPageQuery {
-                agent: None,
-                context: Some(ContextId::new("c")),
-                state: Some(TaskState::AuthRequired),
-                since: Some("2026-01-01T00:00:00.000Z".to_owned()),
-                after: Some(TaskPlace { updated: "2026-01-01T00:00:00.000Z".to_owned(), id: id() }),
-                size: 7,
-                history_length: Some(0),
-                include_artifacts: true,
-            }),
-            Operation::CancelTask { id: id() },
-            Operation::Resubscribe { id: id(), after: None },
-            Operation::SetPushConfig { task: id(), push: push(Some("p")) },
-            Operation::GetPushConfig { task: id(), id: Some(config()) },
-            Operation::ListPushConfigs { task: id() },
-            Operation::DeletePushConfig { task: id(), id: config() },
-            Operation::GetCard { agent: None },
-        ]
-    }
-
-    #[test]
-    fn what_one_end_asks_the_other_reads() {
-        let mut methods = Vec::new();
-        for asks in asked() {
-            let (method, params) = write_request(&asks).unwrap();
-            assert_eq!(operation(method.name(), params).unwrap(), asks);
-            methods.push(method);
-        }
-        assert_eq!(methods, Method::ALL);
-    }
 
     #[test]
     fn a_request_in_another_spelling_is_the_same() {

@@ -53,7 +53,8 @@ impl Agents {
         {
             tracing::warn!(agent = %id, variable, "the token of an agent elsewhere is not set");
         }
-        let place = Place { url: remote.url.clone(), token, sha256: remote.sha256.clone() };
+        let Remote { url, sha256, origins, .. } = remote.clone();
+        let place = Place { url, token, sha256, origins };
         let storage = self.shared.storage.clone();
         match Link::find(id.clone(), place, outbound.clone(), storage).await {
             Ok(link) => {

@@ -12,4 +12,6 @@ pub struct Remote {
     pub token_env: Option<String>,
     /// The SHA-256 digest that its card must have, in hex; without it, the first card that is seen is trusted.
     pub sha256: Option<String>,
+    /// Origins that its card may send the hub to beside its own, such as `https://example.com:50051`.
+    pub origins: Vec<String>,
 }

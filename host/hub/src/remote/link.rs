@@ -25,6 +25,7 @@ pub struct Link {
     storage: Arc<dyn Storage>,
     url: String,
     token: Option<Secret>,
+    origins: Vec<String>,
     /// The digest of the card that is trusted.
     pinned: String,
 }
@@ -37,6 +38,8 @@ pub struct Place {
     pub token: Option<Secret>,
     /// The digest of its card, if the operator pins it; otherwise the first that was seen is.
     pub sha256: Option<String>,
+    /// Origins that its card may send us to beside its own.
+    pub origins: Vec<String>,
 }
 
 impl Link {
@@ -47,14 +50,14 @@ impl Link {
         outbound: Outbound,
         storage: Arc<dyn Storage>,
     ) -> Result<Self, RemoteError> {
-        let Place { url, token, sha256 } = place;
-        let agent = RemoteAgent::find(outbound, &url, token.clone()).await?;
+        let Place { url, token, sha256, origins } = place;
+        let agent = RemoteAgent::find_trusting(outbound, &url, token.clone(), &origins).await?;
         let known = storage.recall(&id, PIN).await.ok().flatten();
         let known = known.and_then(|digest| String::from_utf8(digest).ok());
         let pinned = sha256.map(|digest| digest.to_ascii_lowercase()).or(known);
         let is_new = pinned.is_none();
         let pinned = pinned.unwrap_or_else(|| agent.digest().to_owned());
-        let link = Self { id, agent, storage, url, token, pinned };
+        let link = Self { id, agent, storage, url, token, origins, pinned };
         if is_new {
             link.keep(PIN, &link.pinned).await;
         }
@@ -80,7 +83,8 @@ impl Link {
     pub async fn check(&self) -> Report {
         let outbound = self.agent.outbound.clone();
         let report = |status, detail, fix| Report { status, version: None, detail, fix };
-        match RemoteAgent::find(outbound, &self.url, self.token.clone()).await {
+        let Self { url, token, origins, .. } = self;
+        match RemoteAgent::find_trusting(outbound, url, token.clone(), origins).await {
             Err(why) => report(HealthStatus::Unhealthy, Some(why.to_string()), None),
             Ok(now) if now.digest() != self.pinned => {
                 let id = &self.id;

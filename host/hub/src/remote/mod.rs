@@ -1,9 +1,13 @@
-//! Agents elsewhere, spoken to as any client of A2A speaks to one: found by their card, over JSON-RPC, in 1.0 or 0.3.
+//! Agents elsewhere, spoken to as any client of A2A speaks to one: found by their card, in 1.0 or 0.3, over what they prefer.
 
+mod grpc;
+mod jsonrpc;
 mod link;
+mod rest;
 mod run;
 mod sse;
 mod telling;
+mod way;
 
 pub use link::{Link, Place};
 pub use run::RemoteRun;
@@ -12,29 +16,26 @@ pub use telling::Telling;
 
 use crate::outbound::{Incoming, Outbound, OutboundError};
 use a2a_hub_protocol::{
-    card::{
-        AgentCard, InvalidCard,
-        official::{Binding, Interface, read_interfaces},
-    },
-    error::{A2aError, ErrorKind},
+    card::{AgentCard, InvalidCard, official::read_interfaces},
+    error::A2aError,
     event::Told,
     id::TaskId,
     operation::{Operation, SendMessage},
     push::Secret,
     task::Task,
-    v1, v03,
 };
 use bytes::Bytes;
 use http::{
     HeaderValue, Request, Response, StatusCode,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT},
+    header::{ACCEPT, AUTHORIZATION, USER_AGENT},
 };
 use http_body_util::{BodyExt as _, Full, Limited};
 use ring::digest;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
+use way::{Reader, Way, Whole};
 
 /// How long a card, or any answer that needs no work, may take.
 const QUICK: Duration = Duration::from_secs(15);
@@ -49,20 +50,13 @@ const CARD_PATHS: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent
 #[derive(Clone, Debug)]
 pub struct RemoteAgent {
     outbound: Outbound,
-    /// Where JSON-RPC is spoken.
-    endpoint: Url,
-    version: Version,
+    way: Way,
     token: Option<Secret>,
     card: AgentCard,
+    /// Whether its clients may listen. It must say so.
+    streams: bool,
     /// The SHA-256 digest of the card as it came, in hex.
     digest: String,
-}
-
-/// A version of A2A that is spoken with others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
-    V1,
-    V03,
 }
 
 /// Why an agent elsewhere is of no help.
@@ -83,7 +77,9 @@ pub enum RemoteError {
     #[error(transparent)]
     InvalidCard(#[from] InvalidCard),
     /// It speaks nothing that the hub does.
-    #[error("talk to `{agent}`: its card offers {offered}, and JSON-RPC of 1.0 or 0.3 is needed")]
+    #[error(
+        "talk to `{agent}`: its card offers {offered}, and JSON-RPC, REST or gRPC of 1.0 or 0.3 is needed"
+    )]
     Foreign {
         /// The agent.
         agent: String,
@@ -91,7 +87,9 @@ pub enum RemoteError {
         offered: String,
     },
     /// Whoever wrote the card would have the client's words, and its token, sent to somebody else.
-    #[error("talk to `{agent}`: its card is at {card}, and sends its clients to {elsewhere}")]
+    #[error(
+        "talk to `{agent}`: its card is at {card}, and sends its clients to {elsewhere}; if that is right, list it in `origins` of a `[remote.<id>]`"
+    )]
     Elsewhere {
         /// The agent.
         agent: String,
@@ -109,7 +107,7 @@ pub enum RemoteError {
     /// The answer broke off, or was too long.
     #[error("read the answer: {0}")]
     Broken(String),
-    /// The answer was no JSON-RPC.
+    /// The answer was none of A2A's.
     #[error("read the answer, which came with HTTP status {status}: {why}")]
     Senseless {
         /// Its status.
@@ -126,6 +124,10 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
+    fn senseless(status: StatusCode, why: &(impl ToString + ?Sized)) -> Self {
+        Self::Senseless { status, why: why.to_string() }
+    }
+
     /// Whether the same may work another time: nothing was refused, it was only not heard.
     pub(super) fn is_passing(&self) -> bool {
         match self {
@@ -150,27 +152,28 @@ impl RemoteAgent {
         url: &str,
         token: Option<Secret>,
     ) -> Result<Self, RemoteError> {
-        let base = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let base = base.ok_or_else(|| RemoteError::NotUrl(url.to_owned()))?;
+        Self::find_trusting(outbound, url, token, &[]).await
+    }
+
+    /// The same for one whose card may send its clients, with their token, to these origins as well, such as
+    /// `https://example.com:50051`.
+    pub async fn find_trusting(
+        outbound: Outbound,
+        url: &str,
+        token: Option<Secret>,
+        origins: &[String],
+    ) -> Result<Self, RemoteError> {
+        let base = http_url(url)?;
+        let trusted = origins.iter().map(|url| Ok(http_url(url)?.origin()));
+        let trusted = trusted.collect::<Result<Vec<_>, RemoteError>>()?;
         let card = card(&outbound, &base, token.as_ref()).await?;
         let agent = AgentCard::parse(&card.to_string())?;
         let interfaces = read_interfaces(&card).map_err(RemoteError::Refused)?;
-        let (interface, version) = choose(&interfaces).ok_or_else(|| RemoteError::Foreign {
-            agent: agent.name.clone(),
-            offered: offered(&interfaces),
-        })?;
-        let endpoint = base.join(&interface.url);
-        let endpoint = endpoint.map_err(|_| RemoteError::NotUrl(interface.url.clone()))?;
-        if endpoint.origin() != base.origin() {
-            return Err(RemoteError::Elsewhere {
-                agent: agent.name,
-                card: base.origin().ascii_serialization(),
-                elsewhere: endpoint.origin().ascii_serialization(),
-            });
-        }
+        let way = Way::choose(&agent.name, &interfaces, &base, &trusted)?;
         let digest = digest::digest(&digest::SHA256, card.to_string().as_bytes());
         let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { outbound, endpoint, version, token, card: agent, digest })
+        let streams = card["capabilities"]["streaming"] == true;
+        Ok(Self { outbound, way, token, card: agent, streams, digest })
     }
 
     /// Its card.
@@ -183,14 +186,14 @@ impl RemoteAgent {
         &self.digest
     }
 
-    /// Has it work on a message, and hears what happens as it happens.
+    /// Has it work on a message, and hears what happens as it happens, or soon after if it does not stream.
     pub async fn stream(&self, send: SendMessage) -> Result<Telling, RemoteError> {
-        Telling::of(self.clone(), &Operation::StreamMessage(send)).await
+        Telling::of_work(self.clone(), send).await
     }
 
     /// Hears what happens to a task: as it stands, and from now on.
     pub async fn subscribe(&self, id: TaskId) -> Result<Telling, RemoteError> {
-        Telling::of(self.clone(), &Operation::Resubscribe { id, after: None }).await
+        Telling::of_task(self.clone(), id).await
     }
 
     /// Has it work on a message, and waits for the end, or for so long.
@@ -212,72 +215,35 @@ impl RemoteAgent {
     }
 
     fn task(&self, task: Value) -> Result<Task, RemoteError> {
-        let task = match self.version {
-            Version::V1 => v1::read_task(task),
-            Version::V03 => v03::read_task(task),
-        };
-        task.map_err(RemoteError::Refused)
+        let task = self.way.version.read_task(task);
+        task.map_err(|why| RemoteError::senseless(StatusCode::OK, &why))
     }
 
     fn told(&self, told: Value) -> Result<Told, RemoteError> {
-        let told = match self.version {
-            Version::V1 => v1::read_told(told),
-            Version::V03 => v03::read_told(told),
-        };
-        told.map_err(RemoteError::Refused)
+        let told = self.way.version.read_told(told);
+        told.map_err(|why| RemoteError::senseless(StatusCode::OK, &why))
     }
 
     async fn call(&self, operation: &Operation, patience: Duration) -> Result<Value, RemoteError> {
-        let answer = self.ask(operation, "application/json", patience).await?;
-        let status = answer.status();
-        result(status, &body(answer, patience).await?)
+        let (answer, reader) = self.ask(operation, patience).await?;
+        reader.whole(&whole(answer, patience).await?)
     }
 
-    /// Sends a request, and returns the answer's head once that is there.
+    /// Sends a request, and returns the answer's head once that is there, and how the answer is read.
     async fn ask(
         &self,
         operation: &Operation,
-        accept: &'static str,
         patience: Duration,
-    ) -> Result<Response<Incoming>, RemoteError> {
-        let written = match self.version {
-            Version::V1 => v1::write_request(operation).map(|(method, it)| (method.name(), it)),
-            Version::V03 => v03::write_request(operation),
-        };
-        let (method, params) = written.ok_or(RemoteError::NotOfA2a)?;
-        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let mut asked = Request::post(self.endpoint.as_str())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, accept);
-        if self.version == Version::V1 {
-            asked = asked.header("A2A-Version", "1.0");
-        }
-        let asked = signed(asked, self.token.as_ref())?;
-        let asked = asked.body(Full::new(Bytes::from(request.to_string())))?;
-        Ok(self.outbound.ask(asked, patience).await?)
+    ) -> Result<(Response<Incoming>, Reader), RemoteError> {
+        let (request, body, reader) = self.way.ask(operation)?;
+        let asked = signed(request, self.token.as_ref())?.body(Full::new(body))?;
+        Ok((self.outbound.ask(asked, patience).await?, reader))
     }
 }
 
-/// The best of these that the hub speaks.
-fn choose(interfaces: &[Interface]) -> Option<(&Interface, Version)> {
-    let json_rpc = || interfaces.iter().filter(|it| it.binding == Binding::JsonRpc);
-    let of = |version: &str| json_rpc().find(|it| it.version == version);
-    let new = of("1.0").map(|it| (it, Version::V1));
-    // 0.2 says the same things with the same words.
-    new.or_else(|| of("0.3").or_else(|| of("0.2")).map(|it| (it, Version::V03)))
-}
-
-fn offered(interfaces: &[Interface]) -> String {
-    let names = interfaces.iter().map(|it| {
-        let binding = match &it.binding {
-            Binding::JsonRpc => "JSON-RPC",
-            Binding::Rest => "REST",
-            Binding::Grpc => "gRPC",
-            Binding::Other(name) => name,
-        };
-        format!("{binding} {}", it.version)
-    });
-    names.collect::<Vec<_>>().join(", ")
+fn http_url(url: &str) -> Result<Url, RemoteError> {
+    let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    parsed.ok_or_else(|| RemoteError::NotUrl(url.to_owned()))
 }
 
 /// The card of the agent at `base`, which may also be the URL of the card itself.
@@ -323,75 +289,16 @@ fn signed(
 
 /// The whole body of an answer.
 async fn body(answer: Response<Incoming>, patience: Duration) -> Result<Bytes, RemoteError> {
-    let read = timeout(patience, Limited::new(answer.into_body(), MAX_ANSWER).collect()).await;
+    Ok(whole(answer, patience).await?.body)
+}
+
+/// An answer, read to its end.
+async fn whole(answer: Response<Incoming>, patience: Duration) -> Result<Whole, RemoteError> {
+    let (head, body) = answer.into_parts();
+    let read = timeout(patience, Limited::new(body, MAX_ANSWER).collect()).await;
     let read = read.map_err(|_| RemoteError::Lost(OutboundError::Late(patience)))?;
-    Ok(read.map_err(|why| RemoteError::Broken(why.to_string()))?.to_bytes())
-}
-
-/// The result in a JSON-RPC response.
-fn result(status: StatusCode, text: &[u8]) -> Result<Value, RemoteError> {
-    let senseless = |why: String| RemoteError::Senseless { status, why };
-    let mut answer: Value =
-        serde_json::from_slice(text).map_err(|why| senseless(why.to_string()))?;
-    if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
-        return Err(RemoteError::Refused(refusal(error)));
-    }
-    let result = answer.get_mut("result").map(Value::take);
-    result.ok_or_else(|| senseless("it has neither a result nor an error".to_owned()))
-}
-
-/// A refusal as another server tells it.
-fn refusal(error: &Value) -> A2aError {
-    let code = error["code"].as_i64().unwrap_or_default();
-    let data = &error["data"];
-    let reason = data.get(0).unwrap_or(data)["reason"].as_str();
-    let kind = ErrorKind::from_official(code, reason).unwrap_or(ErrorKind::Internal);
-    let message = error["message"].as_str().unwrap_or("it does not say why");
-    A2aError::new(kind, format!("{message} ({code})"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn chosen(card: &Value) -> String {
-        let interfaces = read_interfaces(card).unwrap();
-        let chosen = choose(&interfaces);
-        chosen
-            .map_or_else(|| offered(&interfaces), |(it, version)| format!("{version:?} {}", it.url))
-    }
-
-    #[test]
-    fn the_newest_version_over_json_rpc_is_chosen() {
-        let one = |binding: &str, version: &str, url: &str| json!({ "protocolBinding": binding, "protocolVersion": version, "url": url });
-        let many = json!({ "supportedInterfaces": [one("GRPC", "1.0", "g"), one("JSONRPC", "0.3", "old"),
-            one("JSONRPC", "1.0.1", "new"), one("HTTP+JSON", "1.0", "rest")] });
-        let none = json!({ "supportedInterfaces": [one("GRPC", "1.0", "g"), one("JSONRPC", "2.0", "future")] });
-        let old = json!({ "url": "rest", "preferredTransport": "HTTP+JSON", "protocolVersion": "0.3.0",
-            "additionalInterfaces": [{ "url": "rpc", "transport": "JSONRPC" }] });
-        let cases = [many, none, old, json!({ "url": "u" })].each_ref().map(chosen);
-        assert_eq!(cases, ["V1 new", "gRPC 1.0, JSON-RPC 2.0", "V03 rpc", "V03 u"]);
-    }
-
-    #[test]
-    fn a_refusal_is_told_in_either_form() {
-        let error =
-            |data: Value| json!({ "code": -32001, "message": "Task not found", "data": data });
-        for data in [Value::Null, json!([{ "reason": "TASK_NOT_FOUND" }]), json!({ "x": 1 })] {
-            let text = json!({ "jsonrpc": "2.0", "id": 1, "error": error(data) }).to_string();
-            let Err(RemoteError::Refused(why)) = result(StatusCode::OK, text.as_bytes()) else {
-                panic!("it was refused")
-            };
-            assert_eq!(
-                (why.kind, why.message.as_str()),
-                (ErrorKind::TaskNotFound, "Task not found (-32001)")
-            );
-        }
-        for text in ["", "<html>", "{}"] {
-            assert!(
-                result(StatusCode::BAD_GATEWAY, text.as_bytes()).unwrap_err().is_passing(),
-                "{text}"
-            );
-        }
-    }
+    let read = read.map_err(|why| RemoteError::Broken(why.to_string()))?;
+    // An answer without a body has what they say in its head.
+    let trailers = read.trailers().cloned().unwrap_or(head.headers);
+    Ok(Whole { status: head.status, trailers, body: read.to_bytes() })
 }

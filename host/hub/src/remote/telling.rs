@@ -1,23 +1,33 @@
 //! What an agent elsewhere tells of a task, to the task's end or to its question, also when the connection breaks.
 
-use super::{QUICK, RemoteAgent, RemoteError, body, result, sse::Decoder};
+use super::{
+    QUICK, RemoteAgent, RemoteError,
+    way::{Decoder, Reader},
+    whole,
+};
 use crate::outbound::{Incoming, OutboundError};
 use a2a_hub_protocol::{
-    error::ErrorKind, event::Told, id::TaskId, operation::Operation, task::TaskState,
+    event::Told,
+    id::TaskId,
+    operation::{Operation, SendMessage, Wait},
+    task::{Task, TaskState},
 };
-use http::{Response, header::CONTENT_TYPE};
 use http_body_util::BodyExt as _;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::{sleep, timeout};
 
-/// How long a stream may begin: an agent elsewhere may have to be started first.
-const FIRST: Duration = Duration::from_secs(60);
+/// How long a stream may take to begin: some servers send nothing before the first event, which may be all there is.
+const FIRST: Duration = Duration::from_secs(300);
 
-/// How long nothing at all may come, not even a comment. Servers send one every few seconds, some every half minute.
+/// How long nothing at all may come of events, not even a comment. Servers send one every few seconds, some every half
+/// minute. gRPC has none: there the connection itself is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// The pauses before it is asked again what became of the task: two minutes, in which a server is restarted.
-const PAUSES: [u64; 7] = [0, 1, 3, 9, 27, 40, 40];
+/// The pauses in seconds before it is asked again what became of the task: two minutes, in which a server is restarted.
+const PAUSES: [u64; 7] = [1, 1, 3, 9, 27, 40, 40];
+
+/// The pause before a task is looked at again whose agent does not stream.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// What is told of one task.
 #[derive(Debug)]
@@ -25,8 +35,10 @@ pub struct Telling {
     agent: RemoteAgent,
     source: Source,
     /// What was read and not yet taken.
-    ready: VecDeque<Told>,
+    ready: VecDeque<Result<Told, RemoteError>>,
     task: Option<TaskId>,
+    /// How often it was looked for since something was told.
+    tries: usize,
     over: bool,
 }
 
@@ -35,20 +47,43 @@ enum Source {
     Stream {
         body: Incoming,
         decoder: Decoder,
+        reader: Reader,
     },
     /// All there is was read.
     Read,
+    /// The agent does not stream: the task is looked at, and was so when it was looked at last.
+    Looks(Option<Box<Task>>),
 }
 
 impl Telling {
-    pub(super) async fn of(agent: RemoteAgent, asks: &Operation) -> Result<Self, RemoteError> {
-        let task =
-            if let Operation::Resubscribe { id, .. } = asks { Some(id.clone()) } else { None };
-        let answer = agent.ask(asks, "text/event-stream", FIRST).await?;
-        let mut telling =
-            Self { agent, source: Source::Read, ready: VecDeque::new(), task, over: false };
-        telling.begin(answer).await?;
+    /// Has an agent work on a message.
+    pub(super) async fn of_work(
+        agent: RemoteAgent,
+        send: SendMessage,
+    ) -> Result<Self, RemoteError> {
+        let asks = match agent.streams {
+            true => Operation::StreamMessage(send),
+            false => Operation::SendMessage(SendMessage { wait: Wait::No, ..send }),
+        };
+        let mut telling = Self::new(agent, None);
+        telling.begin(&asks).await?;
         Ok(telling)
+    }
+
+    /// Listens to what an agent does for a task.
+    pub(super) async fn of_task(agent: RemoteAgent, id: TaskId) -> Result<Self, RemoteError> {
+        let mut telling = Self::new(agent, Some(id.clone()));
+        if telling.agent.streams {
+            telling.begin(&Operation::Resubscribe { id, after: None }).await?;
+        } else {
+            telling.look().await?;
+        }
+        Ok(telling)
+    }
+
+    fn new(agent: RemoteAgent, task: Option<TaskId>) -> Self {
+        let source = if agent.streams { Source::Read } else { Source::Looks(None) };
+        Self { agent, source, ready: VecDeque::new(), task, tries: 0, over: false }
     }
 
     /// The task that is told of, once that is known.
@@ -60,13 +95,16 @@ impl Telling {
     /// for again, and then told as it stands.
     pub async fn next(&mut self) -> Option<Result<Told, RemoteError>> {
         while !self.over {
-            if let Some(told) = self.ready.pop_front() {
-                self.note(&told);
-                return Some(Ok(told));
-            }
-            let broken = match self.read().await {
-                Ok(()) => continue,
-                Err(why) => why,
+            let broken = match self.ready.pop_front() {
+                Some(Ok(told)) => {
+                    self.note(&told);
+                    return Some(Ok(told));
+                }
+                Some(Err(why)) => why,
+                None => match self.read().await {
+                    Ok(()) => continue,
+                    Err(why) => why,
+                },
             };
             if let Err(why) = self.come_back(broken).await {
                 self.over = true;
@@ -76,37 +114,53 @@ impl Telling {
         None
     }
 
-    async fn begin(&mut self, answer: Response<Incoming>) -> Result<(), RemoteError> {
-        let kind = answer.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes().to_vec());
-        if kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
-            self.source = Source::Stream { body: answer.into_body(), decoder: Decoder::default() };
+    async fn begin(&mut self, asks: &Operation) -> Result<(), RemoteError> {
+        let (answer, reader) = self.agent.ask(asks, FIRST).await?;
+        if let Some(decoder) = reader.decoder(answer.headers()) {
+            self.source = Source::Stream { body: answer.into_body(), decoder, reader };
             return Ok(());
         }
         // One answer: a refusal, or all there is from a server that does not stream.
-        let status = answer.status();
-        let told = self.agent.told(result(status, &body(answer, QUICK).await?)?)?;
-        self.source = Source::Read;
-        self.ready.push_back(told);
+        let told = self.agent.told(reader.whole(&whole(answer, QUICK).await?)?)?;
+        match (&mut self.source, &told) {
+            (Source::Looks(before), Told::Task(task)) => *before = Some(task.clone()),
+            (Source::Looks(_), _) => {}
+            (source, _) => *source = Source::Read,
+        }
+        self.ready.push_back(Ok(told));
         Ok(())
     }
 
     /// Reads on; an error once there is nothing more.
     async fn read(&mut self) -> Result<(), RemoteError> {
-        let Source::Stream { body, decoder } = &mut self.source else {
-            return Err(RemoteError::Broken("it ended before the task did".to_owned()));
+        let (body, decoder, reader) = match &mut self.source {
+            Source::Stream { body, decoder, reader } => (body, decoder, reader),
+            Source::Read => {
+                return Err(RemoteError::Broken("it ended before the task did".to_owned()));
+            }
+            Source::Looks(_) => {
+                sleep(LOOK).await;
+                return self.look().await;
+            }
         };
-        let frame = timeout(SILENCE, body.frame()).await;
-        let frame = frame.map_err(|_| RemoteError::Lost(OutboundError::Late(SILENCE)))?;
+        let frame = match decoder {
+            Decoder::Events(_) => timeout(SILENCE, body.frame())
+                .await
+                .map_err(|_| RemoteError::Lost(OutboundError::Late(SILENCE)))?,
+            Decoder::Messages(_) => body.frame().await,
+        };
         let Some(frame) = frame else {
             self.source = Source::Read;
             return Ok(());
         };
         let frame = frame.map_err(|why| RemoteError::Broken(why.to_string()))?;
-        let Some(piece) = frame.data_ref() else { return Ok(()) };
-        let events = decoder.take(piece).map_err(|why| RemoteError::Broken(why.to_string()))?;
-        for event in events {
-            self.ready.push_back(self.agent.told(result(http::StatusCode::OK, &event)?)?);
+        if let Some(trailers) = frame.trailers_ref() {
+            return reader.end(trailers);
         }
+        let Some(piece) = frame.data_ref() else { return Ok(()) };
+        let items = decoder.take(piece)?;
+        let told = items.iter().map(|item| self.agent.told(reader.item(item)?));
+        self.ready.extend(told);
         Ok(())
     }
 
@@ -116,24 +170,11 @@ impl Telling {
             return Err(broken);
         };
         let mut last = broken;
-        for pause in PAUSES {
-            sleep(Duration::from_secs(pause)).await;
-            let asks = Operation::Resubscribe { id: task.clone(), after: None };
-            let found = match self.agent.ask(&asks, "text/event-stream", FIRST).await {
-                Ok(answer) => self.begin(answer).await,
-                Err(why) => Err(why),
-            };
-            match found {
+        while let Some(pause) = PAUSES.get(self.tries) {
+            self.tries += 1;
+            sleep(Duration::from_secs(*pause)).await;
+            match self.find(&task).await {
                 Ok(()) => return Ok(()),
-                // A task that is over has no stream any more, and some servers have none at all.
-                Err(RemoteError::Refused(why)) if why.kind != ErrorKind::TaskNotFound => {
-                    let now = self.agent.get(task).await?;
-                    if !now.status.state.is_final() && !now.status.state.is_interrupted() {
-                        return Err(RemoteError::Refused(why));
-                    }
-                    self.ready.push_back(Told::Task(Box::new(now)));
-                    return Ok(());
-                }
                 Err(why) if why.is_passing() => last = why,
                 Err(why) => return Err(why),
             }
@@ -141,8 +182,48 @@ impl Telling {
         Err(last)
     }
 
+    /// Subscribes again. A task that is over has no stream any more: some servers say so, and some end it at once.
+    async fn find(&mut self, task: &TaskId) -> Result<(), RemoteError> {
+        if let Source::Looks(_) = self.source {
+            return self.look().await;
+        }
+        if self.tries > 1 && self.rests(task).await? {
+            return Ok(());
+        }
+        match self.begin(&Operation::Resubscribe { id: task.clone(), after: None }).await {
+            Err(RemoteError::Refused(_)) if self.rests(task).await? => Ok(()),
+            begun => begun,
+        }
+    }
+
+    /// Looks at the task, and tells it if it is not as it was.
+    async fn look(&mut self) -> Result<(), RemoteError> {
+        let Some(task) = self.task.clone() else {
+            return Err(RemoteError::Broken("it did not say which task it is".to_owned()));
+        };
+        let now = Box::new(self.agent.get(task).await?);
+        self.tries = 0;
+        if let Source::Looks(before) = &mut self.source
+            && before.as_ref() != Some(&now)
+        {
+            *before = Some(now.clone());
+            self.ready.push_back(Ok(Told::Task(now)));
+        }
+        Ok(())
+    }
+
+    /// Whether the task is over or waits for its client; then that is told.
+    async fn rests(&mut self, task: &TaskId) -> Result<bool, RemoteError> {
+        let now = self.agent.get(task.clone()).await?;
+        let rests = rests(now.status.state);
+        if rests {
+            self.ready.push_back(Ok(Told::Task(Box::new(now))));
+        }
+        Ok(rests)
+    }
+
     fn note(&mut self, told: &Told) {
-        let rests = |state: TaskState| state.is_final() || state.is_interrupted();
+        self.tries = 0;
         match told {
             Told::Task(task) => {
                 self.task = Some(task.id.clone());
@@ -156,4 +237,8 @@ impl Telling {
             Told::Artifact { task, .. } => self.task = Some(task.clone()),
         }
     }
+}
+
+fn rests(state: TaskState) -> bool {
+    state.is_final() || state.is_interrupted()
 }

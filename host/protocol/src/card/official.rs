@@ -205,6 +205,8 @@ pub struct Interface {
     pub binding: Binding,
     /// The version of A2A that is spoken there, such as `1.0`: major and minor.
     pub version: String,
+    /// What a client says there to be brought to the agent. 0.3 has no word for it.
+    pub tenant: Option<String>,
 }
 
 /// What A2A travels on.
@@ -242,6 +244,7 @@ pub fn read_interfaces(card: &Value) -> Result<Vec<Interface>, A2aError> {
             url: of.need_text("url")?,
             binding: Binding::named(of.need_text("protocolBinding")?),
             version: minor(&of.need_text("protocolVersion")?),
+            tenant: of.some_text("tenant")?,
         })
     })?;
     if all.is_empty() {
@@ -249,11 +252,12 @@ pub fn read_interfaces(card: &Value) -> Result<Vec<Interface>, A2aError> {
         let version = minor(of.some_text("protocolVersion")?.as_deref().unwrap_or("0.3"));
         let first = of.some_text("preferredTransport")?.unwrap_or_else(|| "JSONRPC".to_owned());
         let (url, binding) = (of.need_text("url")?, Binding::named(first));
-        all.push(Interface { url, binding, version: version.clone() });
+        all.push(Interface { url, binding, version: version.clone(), tenant: None });
         let more = of.list("additionalInterfaces", |interface, at| {
             let mut of = Members::of(interface, at)?;
             let binding = Binding::named(of.need_text("transport")?);
-            Ok(Interface { url: of.need_text("url")?, binding, version: version.clone() })
+            let url = of.need_text("url")?;
+            Ok(Interface { url, binding, version: version.clone(), tenant: None })
         })?;
         let new: Vec<_> = more.into_iter().filter(|one| !all.contains(one)).collect();
         all.extend(new);

@@ -46,19 +46,25 @@ pub fn read(offered: OfferedConfig) -> OfferedPush {
 
 /// A `TaskPushNotificationConfig`. It goes to who may see the task, and holds what they gave.
 pub fn write(config: &PushConfig) -> Value {
-    let PushConfig { id, task, url, token, authentication, form: _ } = config;
+    let PushConfig { id, task, url, token, authentication, form } = config.clone();
+    let offered = OfferedPush { id: Some(id), url, token, authentication, form };
+    json!({ "taskId": task, "pushNotificationConfig": write_offered(&offered) })
+}
+
+/// A `PushNotificationConfig`, as a client offers it.
+pub fn write_offered(push: &OfferedPush) -> Value {
+    let OfferedPush { id, url, token, authentication, form: _ } = push;
     let secret = |secret: &Option<Secret>| json!(secret.as_ref().map(Secret::expose));
     let authentication =
         authentication.as_ref().map(|PushAuthentication { scheme, credentials }| {
             object([("schemes", json!([scheme])), ("credentials", secret(credentials))])
         });
-    let written = object([
+    object([
         ("id", json!(id)),
         ("url", json!(url)),
         ("token", secret(token)),
         ("authentication", json!(authentication)),
-    ]);
-    json!({ "taskId": task, "pushNotificationConfig": written })
+    ])
 }
 
 #[cfg(test)]
