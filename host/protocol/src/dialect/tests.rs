@@ -20,7 +20,9 @@ fn asked(form: PushForm) -> Vec<Operation> {
     let config = || PushConfigId::new("p q");
     let send = || {
         let message = Message::new(Role::User, vec![Part::text("hi")]);
-        SendMessage::new(message, None).unwrap()
+        let output_modes = vec!["image/*".to_owned(), "text/plain".to_owned()];
+        let terms = Terms { output_modes, ..Terms::default() };
+        SendMessage { terms, ..SendMessage::new(message, None).unwrap() }
     };
     let push = |id: Option<PushConfigId>| OfferedPush {
         id,
