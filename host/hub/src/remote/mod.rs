@@ -1,5 +1,6 @@
 //! Agents elsewhere, spoken to as any client of A2A speaks to one: found by their card, over JSON-RPC, in 1.0 or 0.3.
 
+mod card;
 mod link;
 mod run;
 mod sse;
@@ -41,9 +42,6 @@ const QUICK: Duration = Duration::from_secs(15);
 
 /// The largest answer that is read, in bytes: twice what the hub takes in one request.
 const MAX_ANSWER: usize = 16 << 20;
-
-/// Where a card is, below the URL of its agent: today, and before 0.3.
-const CARD_PATHS: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent.json"];
 
 /// An agent elsewhere. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -152,7 +150,7 @@ impl RemoteAgent {
     ) -> Result<Self, RemoteError> {
         let base = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let base = base.ok_or_else(|| RemoteError::NotUrl(url.to_owned()))?;
-        let card = card(&outbound, &base, token.as_ref()).await?;
+        let card = card::fetch(&outbound, &base, token.as_ref()).await?;
         let agent = AgentCard::parse(&card.to_string())?;
         let interfaces = read_interfaces(&card).map_err(RemoteError::Refused)?;
         let (interface, version) = choose(&interfaces).ok_or_else(|| RemoteError::Foreign {
@@ -278,36 +276,6 @@ fn offered(interfaces: &[Interface]) -> String {
         format!("{binding} {}", it.version)
     });
     names.collect::<Vec<_>>().join(", ")
-}
-
-/// The card of the agent at `base`, which may also be the URL of the card itself.
-async fn card(
-    outbound: &Outbound,
-    base: &Url,
-    token: Option<&Secret>,
-) -> Result<Value, RemoteError> {
-    let below = base.as_str().trim_end_matches('/');
-    let places = match below.ends_with(".json") {
-        true => vec![below.to_owned()],
-        false => CARD_PATHS.iter().map(|path| format!("{below}/{path}")).collect(),
-    };
-    let mut why = String::new();
-    for place in places {
-        let asked =
-            Request::get(&place).header("A2A-Version", "1.0").header(ACCEPT, "application/json");
-        let asked = signed(asked, token)?.body(Full::default())?;
-        let answer = outbound.ask(asked, QUICK).await?;
-        let status = answer.status();
-        if status.is_success() {
-            let card = serde_json::from_slice(&body(answer, QUICK).await?);
-            return card.map_err(|why| RemoteError::NoCard { url: place, why: why.to_string() });
-        }
-        why = format!("{place} answers with HTTP status {status}");
-        if status != StatusCode::NOT_FOUND {
-            break;
-        }
-    }
-    Err(RemoteError::NoCard { url: base.to_string(), why })
 }
 
 fn signed(
