@@ -1,10 +1,99 @@
 //! Agents elsewhere as this hub's own: one hub's guest is another's.
 
-use crate::stage::{GRANT, get, hub_with_guest, said, send, state, stream, until};
-use a2a_hub_tests::{Client, TestHub, message_to};
+use crate::stage::{GRANT, artifact, get, hub_with_guest, said, send, state, stream, until};
+use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+/// A door with an address that stays, before a hub that has another one each time it starts.
+struct Door {
+    at: SocketAddr,
+    behind: Arc<Mutex<String>>,
+    _open: JoinSet<io::Result<()>>,
+}
+
+impl Door {
+    async fn new() -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (at, behind) = (listener.local_addr()?, Arc::new(Mutex::new(String::new())));
+        let (mut open, to) = (JoinSet::new(), Arc::clone(&behind));
+        open.spawn(async move {
+            let mut inside = JoinSet::new();
+            loop {
+                let (mut visitor, _) = listener.accept().await?;
+                let to = to.lock().map(|to| to.clone()).unwrap_or_default();
+                inside.spawn(async move {
+                    let mut hub = TcpStream::connect(to).await?;
+                    tokio::io::copy_bidirectional(&mut visitor, &mut hub).await
+                });
+            }
+        });
+        Ok(Self { at, behind, _open: open })
+    }
+
+    /// A hub with the test guests, which cards and clients find behind this door.
+    async fn hub(&self) -> Result<TestHub> {
+        let config = format!("public_url = 'http://{}'\n{GRANT}", self.at);
+        let hub = TestHub::builder().config(config).plugin("guest", test_guests()?);
+        let hub = hub.start().await?;
+        self.leads_to(&hub);
+        Ok(hub)
+    }
+
+    fn leads_to(&self, hub: &TestHub) {
+        if let Ok(mut behind) = self.behind.lock() {
+            hub.http().clone_into(&mut behind);
+        }
+    }
+
+    /// A hub whose agent `far` is the guest of the one behind this door.
+    async fn visitor(&self) -> Result<TestHub> {
+        let remote = format!("[remote.far]\nurl = 'http://{}/agents/guest'\n", self.at);
+        TestHub::builder().config(remote).start().await
+    }
+}
+
+/// Waits until a task is over.
+async fn over(client: &Client, id: &str) -> Result<Value> {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let task = get(client, id).await?;
+        if matches!(state(&task), "completed" | "failed" | "canceled" | "rejected") {
+            return Ok(task);
+        }
+        anyhow::ensure!(Instant::now() < until, "it is not over: {task}");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// The tasks of the hub's guest, the newest first.
+async fn tasks(hub: &TestHub) -> Result<Vec<Value>> {
+    let tasks = Client::http(hub).call("hub/tasks/list", json!({})).await?;
+    Ok(tasks.as_array().cloned().unwrap_or_default())
+}
+
+/// What the stream of a task tells of its artifacts, from its first event on.
+async fn pieces(client: &Client, id: &str) -> Result<Vec<String>> {
+    let mut told = Vec::new();
+    let params = json!({ "id": id, "lastEventId": "1" });
+    let events = client.stream("tasks/resubscribe", params).await?.rest().await?;
+    for event in events.iter().filter(|event| event["kind"] == "artifact-update") {
+        let text = event["artifact"]["parts"][0]["text"].as_str().unwrap_or_default();
+        told.extend(text.lines().map(str::to_owned));
+    }
+    Ok(told)
+}
 
 /// A hub whose agent `far` is the guest of another.
 async fn hub_before(there: &TestHub) -> Result<TestHub> {
@@ -67,7 +156,7 @@ async fn cancel_is_passed_on() -> Result<()> {
         if state(theirs) == "canceled" {
             return Ok(());
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        sleep(Duration::from_millis(100)).await;
     }
     anyhow::bail!("it goes on there")
 }
@@ -105,5 +194,86 @@ async fn a_question_outlives_the_hub_that_passed_it_on() -> Result<()> {
     answer["message"]["taskId"] = asked["id"].clone();
     let done: Value = client.call("message/send", answer).await?;
     assert_eq!((state(&done), said(&done)), ("completed", "late"));
+    Ok(())
+}
+
+/// What the agent did while nobody listened is told by the next hub, and nothing twice.
+#[tokio::test]
+async fn a_task_at_work_outlives_the_hub_that_passed_it_on() -> Result<()> {
+    for graceful in [false, true] {
+        let there = hub_with_guest().await?;
+        let mut here = hub_before(&there).await?;
+        let (id, mut updates) = stream(&Client::http(&here), "far", "tick 40 100").await?;
+        until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+        if graceful {
+            here.stop().await?;
+        } else {
+            here.kill9().await?;
+        }
+        here.restart().await?;
+        let client = Client::http(&here);
+        let task = get(&client, &id).await?;
+        assert_eq!(state(&task), "working", "{task}");
+        let done = over(&client, &id).await?;
+        assert_eq!((state(&done), said(&done)), ("completed", "ticked 40 times"));
+        let all: Vec<_> = (1..=40).map(|n| n.to_string()).collect();
+        assert_eq!(artifact(&done).lines().collect::<Vec<_>>(), all);
+        assert_eq!(pieces(&client, &id).await?, all);
+        assert_eq!(tasks(&there).await?.len(), 1, "it was given to the agent once");
+    }
+    Ok(())
+}
+
+/// One that is cancelled after the restart is cancelled there, too.
+#[tokio::test]
+async fn a_task_that_was_taken_up_can_be_cancelled() -> Result<()> {
+    let there = hub_with_guest().await?;
+    let mut here = hub_before(&there).await?;
+    let (id, mut updates) = stream(&Client::http(&here), "far", "tick 1000 100").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    here.kill9().await?;
+    here.restart().await?;
+    let cancelled = Client::http(&here).call("tasks/cancel", json!({ "id": id })).await?;
+    assert_eq!(state(&cancelled), "canceled");
+    assert_eq!(state(&tasks(&there).await?[0]), "canceled");
+    Ok(())
+}
+
+/// It ends here as it ended there: the agent's own hub was killed, and says so when it is back.
+#[tokio::test]
+async fn the_end_of_the_other_hub_is_told_as_it_was() -> Result<()> {
+    let door = Door::new().await?;
+    let mut there = door.hub().await?;
+    let here = door.visitor().await?;
+    let client = Client::http(&here);
+    let (id, mut updates) = stream(&client, "far", "tick 1000 100").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    there.kill9().await?;
+    there.restart().await?;
+    door.leads_to(&there);
+    let end = over(&client, &id).await?;
+    let theirs = &tasks(&there).await?[0];
+    assert_eq!((state(&end), state(theirs)), ("failed", "failed"));
+    assert_eq!(said(&end), said(theirs));
+    assert_eq!(end["metadata"]["reason"], "hub_restarted");
+    Ok(())
+}
+
+/// An agent that lost the task is not asked for ever.
+#[tokio::test]
+async fn a_task_that_the_agent_forgot_fails() -> Result<()> {
+    let door = Door::new().await?;
+    let mut there = door.hub().await?;
+    let mut here = door.visitor().await?;
+    let (id, mut updates) = stream(&Client::http(&here), "far", "tick 1000 100").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    here.kill9().await?;
+    there.kill9().await?;
+    let another = door.hub().await?;
+    here.restart().await?;
+    let end = over(&Client::http(&here), &id).await?;
+    assert_eq!((state(&end), &end["metadata"]["reason"]), ("failed", &json!("unavailable")));
+    assert!(said(&end).contains("does not know the task any more"), "{}", said(&end));
+    assert!(tasks(&another).await?.is_empty());
     Ok(())
 }

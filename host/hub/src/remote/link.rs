@@ -7,9 +7,10 @@ use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
     operation::HealthStatus,
     push::Secret,
+    task::Task,
 };
 use a2a_hub_sandbox::{Report, capability::tasks::TaskPort, guest::Work};
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 /// How many bytes of names are remembered of one agent: those of ten thousand conversations.
 const MAX_NAMES: u64 = 1 << 20;
@@ -27,6 +28,12 @@ pub struct Link {
     token: Option<Secret>,
     /// The digest of the card that is trusted.
     pinned: String,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("id", &self.id).field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 /// Where an agent elsewhere is found.
@@ -74,6 +81,16 @@ impl Link {
     /// Sets it to work on a task of ours, of which `port` hears.
     pub fn start(&self, port: Arc<dyn TaskPort>, work: Work) -> RemoteRun {
         RemoteRun::start(self.clone(), port, work)
+    }
+
+    /// Listens again to what it does for a task of ours, which it was given before this hub started.
+    pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> RemoteRun {
+        RemoteRun::follow(self.clone(), port, task)
+    }
+
+    /// Whether it was given a task of ours, and has said what it calls it.
+    pub async fn has(&self, task: &TaskId) -> bool {
+        self.task(task).await.is_some()
     }
 
     /// How it is: whether its card is there, and the one that is trusted.
@@ -130,7 +147,8 @@ impl Link {
         }
     }
 
-    pub(super) async fn forget(&self, ours: &TaskId) {
+    /// A task of ours is over: what it is called there is of no use any more.
+    pub async fn forget(&self, ours: &TaskId) {
         if let Err(why) = self.storage.forget(&self.id, &task_key(ours)).await {
             tracing::warn!(agent = %self.id, %why, "cannot forget the name of a task");
         }

@@ -186,9 +186,9 @@ impl RemoteAgent {
         Telling::of(self.clone(), &Operation::StreamMessage(send)).await
     }
 
-    /// Hears what happens to a task: as it stands, and from now on.
-    pub async fn subscribe(&self, id: TaskId) -> Result<Telling, RemoteError> {
-        Telling::of(self.clone(), &Operation::Resubscribe { id, after: None }).await
+    /// Hears what happens to a task: as it stands, and from now on. It is looked for when it is first listened to.
+    pub fn subscribe(&self, id: TaskId) -> Telling {
+        Telling::again(self.clone(), id)
     }
 
     /// Has it work on a message, and waits for the end, or for so long.

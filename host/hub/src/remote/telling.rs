@@ -51,6 +51,12 @@ impl Telling {
         Ok(telling)
     }
 
+    /// Of a task that was told of before: as of one whose stream has just broken.
+    pub(super) fn again(agent: RemoteAgent, task: TaskId) -> Self {
+        let (source, ready) = (Source::Read, VecDeque::new());
+        Self { agent, source, ready, task: Some(task), over: false }
+    }
+
     /// The task that is told of, once that is known.
     pub fn task(&self) -> Option<&TaskId> {
         self.task.as_ref()

@@ -13,7 +13,7 @@ use crate::{
     storage::{Storage, StorageError},
     telemetry,
 };
-use a2a_hub_core::task;
+use a2a_hub_core::{recovery::Hold, task};
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
@@ -78,6 +78,8 @@ pub(super) enum Begin {
     Work(Box<Start>),
     /// Waiting for the client, without an agent at work: the hub that had one is gone.
     Parked,
+    /// Listening to the agent, which is elsewhere and has been at work all the time.
+    Follow(Admitted),
 }
 
 /// What the agent is to be given, once it is the task's turn.
@@ -103,23 +105,20 @@ impl TaskActor {
         if self.live(begin).await.is_err() {
             tracing::error!(task = %self.task.id, "a task was given up because the store failed");
         }
-        self.agent.task_ended(&self.task);
+        self.agent.task_ended(&self.task).await;
     }
 
     async fn live(&mut self, begin: Begin) -> Result<(), Unstorable> {
         let start = match begin {
             Begin::Work(start) => Some(*start),
             Begin::Parked => self.parked().await?,
+            Begin::Follow(admitted) => return self.follow(admitted).await,
         };
         let Some(Start { message, directory, live, goes_on, admitted }) = start else {
             return Ok(());
         };
         let deadline = Instant::now() + self.patience;
-        let turn = match admitted {
-            Admitted::Now(turn) => Some(turn),
-            Admitted::Later(place) => self.queued(place, deadline).await?,
-        };
-        let Some(turn) = turn else { return Ok(()) };
+        let Some(turn) = self.turn(admitted, deadline).await? else { return Ok(()) };
         // From here on the agent may have done something: one that waited until now must not be started twice.
         if recovery::has_fact(&self.task, QUEUED) || self.task.status.state.is_interrupted() {
             self.store(vec![self.working()]).await?;
@@ -135,17 +134,35 @@ impl TaskActor {
         let (to_actor, said) = mpsc::channel(SAID);
         let port = Arc::new(ToActor(to_actor));
         let work = Work { task: self.task.clone(), message, history, live };
-        let at_work = AtWork {
-            guest: self.agent.start(port, directory, work),
-            said,
-            deadline,
-            quiet_until: Some(Instant::now() + QUIET),
-            turn: Some(turn),
-            waiting: None,
-            answer: None,
-            place: None,
-        };
+        let guest = self.agent.start(port, directory, work);
+        let mut at_work = AtWork::new(guest, said, deadline, turn);
+        at_work.quiet_until = Some(Instant::now() + QUIET);
         self.work(at_work).await
+    }
+
+    /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
+    async fn follow(&mut self, admitted: Admitted) -> Result<(), Unstorable> {
+        let deadline = Instant::now() + self.patience;
+        let Some(turn) = self.turn(admitted, deadline).await? else { return Ok(()) };
+        let (to_actor, said) = mpsc::channel(SAID);
+        let port = Arc::new(ToActor(to_actor));
+        let Some(guest) = self.agent.follow(port, self.task.clone()) else {
+            let text = "The agent that had this task is another one now.".to_owned();
+            return self.store(vec![self.failure("hub_restarted", text)]).await;
+        };
+        self.work(AtWork::new(guest, said, deadline, turn)).await
+    }
+
+    /// The task's turn; nothing if the task ends before it comes, or the hub does.
+    async fn turn(
+        &mut self,
+        admitted: Admitted,
+        deadline: Instant,
+    ) -> Result<Option<Turn>, Unstorable> {
+        match admitted {
+            Admitted::Now(turn) => Ok(Some(turn)),
+            Admitted::Later(place) => self.queued(place, deadline).await,
+        }
     }
 
     /// Waits for the client; nothing if the task ends meanwhile, or the hub does.
@@ -208,6 +225,10 @@ impl TaskActor {
             match command {
                 Some(Command::Input(_, told)) => self.refuse(told),
                 Some(Command::Cancel) => {
+                    // One that is elsewhere may be at work on it.
+                    if !recovery::has_fact(&self.task, QUEUED) {
+                        self.agent.clean_up(&self.task.id).await;
+                    }
                     self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
                     return Ok(None);
                 }
@@ -370,6 +391,10 @@ impl TaskActor {
 
     /// The guest is stopped: asked first, then ended; its programs with it.
     async fn cut(&mut self, why: Cut, mut at_work: AtWork) -> Result<(), Unstorable> {
+        // What goes on elsewhere is for the next hub to hear.
+        if why == Cut::Shutdown && at_work.guest.leave().await {
+            return Ok(());
+        }
         at_work.guest.cancel();
         let stopped = timeout(GRACE, async {
             loop {
@@ -392,7 +417,10 @@ impl TaskActor {
         let event = match why {
             // What waits for its client goes on waiting, for the next hub.
             Cut::Shutdown if state.is_interrupted() => return Ok(()),
-            Cut::Shutdown if state == TaskState::Working && self.agent.resumes() => {
+            Cut::Shutdown
+                if state == TaskState::Working
+                    && self.agent.hold(&self.task.id).await == Hold::Session =>
+            {
                 recovery::interrupted(&self.task, TaskState::InputRequired)
             }
             Cut::Cancelled => self.status(TaskState::Canceled, None, None),

@@ -45,6 +45,17 @@ pub(super) enum Next {
 }
 
 impl AtWork {
+    pub(super) fn new(
+        guest: Worker,
+        said: mpsc::Receiver<Said>,
+        deadline: Instant,
+        turn: Turn,
+    ) -> Self {
+        let (turn, quiet_until) = (Some(turn), None);
+        let (waiting, answer, place) = (None, None, None);
+        Self { guest, said, deadline, quiet_until, turn, waiting, answer, place }
+    }
+
     pub(super) async fn next(&mut self, commands: &mut mpsc::Receiver<Command>) -> Next {
         let asks = self.waiting.as_ref().filter(|_| self.answer.is_none());
         let answer_until = asks.map(|waiting| waiting.until);

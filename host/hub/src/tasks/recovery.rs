@@ -35,6 +35,8 @@ pub struct Recovered {
     pub started: usize,
     /// They wait for their client.
     pub waiting: usize,
+    /// Their agents, which are elsewhere, went on, and are listened to again.
+    pub followed: usize,
     /// They were cut off.
     pub failed: usize,
 }
@@ -51,7 +53,10 @@ impl Tasks {
             let left = Left {
                 state: head.state,
                 queued: has_fact(&stored.task, QUEUED),
-                resumes: agent.as_ref().map(|agent| agent.resumes()),
+                hold: match &agent {
+                    Some(agent) => Some(agent.hold(&head.task).await),
+                    None => None,
+                },
             };
             match (left.recovery(), agent) {
                 (Recovery::Leave, _) => {}
@@ -63,7 +68,12 @@ impl Tasks {
                     recovered.waiting += 1;
                     self.ask_again(stored, agent, state).await?;
                 }
-                (Recovery::Fail, _) | (Recovery::Start | Recovery::Ask(_), None) => {
+                (Recovery::Follow, Some(agent)) => {
+                    recovered.followed += 1;
+                    self.follow_again(stored, agent).await?;
+                }
+                (Recovery::Fail, _)
+                | (Recovery::Start | Recovery::Ask(_) | Recovery::Follow, None) => {
                     recovered.failed += 1;
                     self.end(&head, &stored.task).await?;
                 }
@@ -81,6 +91,18 @@ impl Tasks {
         let start = Start { message, directory, live: true, goes_on: true, admitted };
         let patience = self.patience_again(&task, &agent).await?;
         self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Work(Box::new(start)));
+        Ok(())
+    }
+
+    async fn follow_again(
+        &self,
+        stored: StoredTask,
+        agent: Arc<Agent>,
+    ) -> Result<(), StorageError> {
+        let StoredTask { seq, task, .. } = stored;
+        let patience = self.patience_again(&task, &agent).await?;
+        let admitted = self.turns.come_back(&agent);
+        self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Follow(admitted));
         Ok(())
     }
 
