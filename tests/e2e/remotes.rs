@@ -1,8 +1,12 @@
 //! Agents elsewhere as this hub's own: one hub's guest is another's.
 
+use crate::command_line::run;
+use crate::elsewhere::Front;
 use crate::stage::{GRANT, artifact, get, hub_with_guest, said, send, state, stream, until};
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use std::{
     io,
@@ -172,10 +176,14 @@ async fn another_card_than_the_pinned_is_told() -> Result<()> {
     );
     let here = TestHub::builder().config(remote).start().await?;
     let client = Client::http(&here);
-    let health = client.call("hub/agents/health", json!({ "agentId": "far" })).await?;
-    assert_eq!(health["status"], "degraded");
-    let fix = health["fix"].as_str().unwrap_or_default();
-    assert!(fix.contains("remote.far.sha256"), "{health}");
+    let status = client.call("hub/status", json!({})).await?;
+    let rejected = &status["rejectedPlugins"][0];
+    assert_eq!(rejected["file"], "remote.far");
+    let why = rejected["error"].as_str().unwrap_or_default();
+    assert!(why.contains("set `remote.far.sha256` to"), "{status}");
+    let refused = send(&client, "far", "flood 1").await.expect_err("it is not trusted");
+    assert!(format!("{refused:#}").contains("-32003"), "there is no such agent: {refused:#}");
+    assert!(tasks(&there).await?.is_empty(), "it never heard of it");
     Ok(())
 }
 
@@ -259,6 +267,26 @@ async fn the_end_of_the_other_hub_is_told_as_it_was() -> Result<()> {
     Ok(())
 }
 
+/// A hub that starts before the agents that it knows does not give their tasks up.
+#[tokio::test]
+async fn an_agent_that_comes_late_is_waited_for() -> Result<()> {
+    let door = Door::new().await?;
+    let mut there = door.hub().await?;
+    let mut here = door.visitor().await?;
+    let (id, mut updates) = stream(&Client::http(&here), "far", "tick 1000 100").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    here.kill9().await?;
+    there.kill9().await?;
+    here.restart().await?;
+    let client = Client::http(&here);
+    assert_eq!(state(&get(&client, &id).await?), "working");
+    there.restart().await?;
+    door.leads_to(&there);
+    let end = over(&client, &id).await?;
+    assert_eq!(end["metadata"]["reason"], "hub_restarted", "{end}");
+    Ok(())
+}
+
 /// An agent that lost the task is not asked for ever.
 #[tokio::test]
 async fn a_task_that_the_agent_forgot_fails() -> Result<()> {
@@ -275,5 +303,110 @@ async fn a_task_that_the_agent_forgot_fails() -> Result<()> {
     assert_eq!((state(&end), &end["metadata"]["reason"]), ("failed", &json!("unavailable")));
     assert!(said(&end).contains("does not know the task any more"), "{}", said(&end));
     assert!(tasks(&another).await?.is_empty());
+    Ok(())
+}
+
+/// A hub whose agent `far` is behind the front; `more` is said of it in the configuration.
+async fn hub_before_front(front: &Front, more: &str) -> Result<TestHub> {
+    let remote = format!("[remote.far]\nurl = '{}'\n{more}", front.url);
+    TestHub::builder().config(remote).start().await
+}
+
+async fn health(client: &Client) -> Result<Value> {
+    Ok(client.call("hub/agents/health", json!({ "agentId": "far" })).await?)
+}
+
+/// What the agent says of itself is followed once the operator approves it, and not before.
+#[tokio::test]
+async fn a_card_that_changed_is_used_once_it_is_approved() -> Result<()> {
+    let there = hub_with_guest().await?;
+    let front = Front::start(&there, 0, None).await?;
+    let mut here = hub_before_front(&front, "").await?;
+    let client = Client::http(&here);
+    assert_eq!(health(&client).await?["status"], "healthy");
+    front.says(|card| {
+        card["url"] = json!(format!("{}/elsewhere", front.url));
+        card["skills"] = json!([{ "id": "more", "name": "More", "description": "does more" }]);
+    });
+    let told = health(&client).await?;
+    assert_eq!(told["status"], "degraded");
+    let why = told["errorMessage"].as_str().unwrap_or_default();
+    assert!(why.contains("skills: +\"more\"; url was"), "{why}");
+    assert_eq!(state(&send(&client, "far", "flood 1").await?), "completed", "as it was approved");
+    assert_eq!(health(&client).await?["status"], "degraded");
+
+    let reload = |params: Value| client.call("hub/agents/reload", params);
+    let refused = reload(json!({ "agentId": "far" })).await.expect_err("nobody approved it");
+    assert!(refused.to_string().contains("a2a-hub agent reload far --accept"), "{refused}");
+    let other = json!({ "agentId": "far", "accept": "0".repeat(64) });
+    let refused = reload(other).await.expect_err("another was approved");
+    assert!(refused.to_string().contains("look again"), "{refused}");
+    let refused =
+        reload(json!({ "agentId": "echo", "accept": "0" })).await.expect_err("a component");
+    assert_eq!(refused.code(), Some(-32602), "{refused}");
+
+    // As it is told to the operator, word for word.
+    front.says(|card| card["url"] = json!(front.url));
+    let fix = health(&client).await?["fix"].take();
+    let fix = fix.as_str().and_then(|fix| fix.strip_prefix("a2a-hub ")).context("no command")?;
+    let ran = run(&here, &fix.split(' ').collect::<Vec<_>>()).await?;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(health(&client).await?["status"], "healthy");
+    here.restart().await?;
+    let client = Client::http(&here);
+    let shown = client.call("hub/agents/get", json!({ "agentId": "far" })).await?;
+    assert_eq!(shown["card"]["skills"][0]["id"], "more");
+    assert_eq!(health(&client).await?["status"], "healthy");
+    Ok(())
+}
+
+/// Signs a card of 0.3 as it is.
+fn sign(card: &mut Value, key: &Ed25519KeyPair) {
+    let header = BASE64.encode(json!({ "alg": "EdDSA", "kid": "k" }).to_string());
+    if let Some(card) = card.as_object_mut() {
+        card.remove("signatures");
+    }
+    // Its members are in order, and its texts are plain: it is canonical.
+    let signed = format!("{header}.{}", BASE64.encode(card.to_string()));
+    let signature = BASE64.encode(key.sign(signed.as_bytes()));
+    card["signatures"] = json!([{ "protected": header, "signature": signature }]);
+}
+
+/// Where keys are named, their signature is what counts: none is no card, and a new one needs no approval.
+#[tokio::test]
+async fn a_signed_card_may_change_and_an_unsigned_one_is_none() -> Result<()> {
+    let key = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).map_err(|why| anyhow!("{why}"))?;
+    let x = BASE64.encode(key.public_key());
+    let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "kid": "k", "x": x });
+    let there = hub_with_guest().await?;
+    let front = Front::start(&there, 0, None).await?;
+    let config = format!("keys = ['{jwk}']\n[health]\ninterval_ms = 500\n");
+    let here = hub_before_front(&front, &config).await?;
+    let client = Client::http(&here);
+    let status = client.call("hub/status", json!({})).await?;
+    let why = status["rejectedPlugins"][0]["error"].as_str().unwrap_or_default();
+    assert!(why.contains("it is not signed"), "{status}");
+    assert!(front.seen().is_empty());
+
+    front.says(|card| sign(card, &key));
+    client.call("hub/agents/reload", json!({ "agentId": "far" })).await?;
+    assert_eq!(state(&send(&client, "far", "flood 1").await?), "completed");
+    front.says(|card| {
+        card["description"] = json!("signed anew");
+        sign(card, &key);
+    });
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        let shown = client.call("hub/agents/get", json!({ "agentId": "far" })).await?;
+        if shown["card"]["description"] == "signed anew" {
+            break;
+        }
+        anyhow::ensure!(Instant::now() < until, "it is not taken: {shown}");
+        sleep(Duration::from_millis(100)).await;
+    }
+    front.says(|card| card["description"] = json!("forged"));
+    let told = health(&client).await?;
+    assert_eq!(told["status"], "degraded", "{told}");
+    assert_eq!(state(&send(&client, "far", "flood 1").await?), "completed", "by the card it had");
     Ok(())
 }

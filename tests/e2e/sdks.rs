@@ -143,7 +143,12 @@ struct Reference {
 
 impl Reference {
     async fn start(sdk: Sdk, place: &Path) -> Result<Self> {
-        let mut server = sdk.run(place, "server").stdout(Stdio::piped()).spawn()?;
+        Self::start_with(sdk, place, &[]).await
+    }
+
+    async fn start_with(sdk: Sdk, place: &Path, args: &[&str]) -> Result<Self> {
+        let mut server = sdk.run(place, "server");
+        let mut server = server.args(args).stdout(Stdio::piped()).spawn()?;
         let said = server.stdout.take().context("the server has no output")?;
         let first = timeout(SERVES_WITHIN, BufReader::new(said).lines().next_line()).await??;
         let url = first.context("the server ended before it served")?;
@@ -210,6 +215,28 @@ async fn the_hub_calls_an_agent_of_python_1() -> Result<()> {
 #[tokio::test]
 async fn the_hub_calls_an_agent_of_python_0_3() -> Result<()> {
     call(Sdk::Py0).await
+}
+
+/// A card that an SDK signed is trusted by its key, and by no other.
+#[tokio::test]
+async fn a_card_that_python_1_signed_is_checked() -> Result<()> {
+    let Some(place) = Sdk::Py1.find()? else { return Ok(()) };
+    let dir = tempfile::tempdir()?;
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    let (own, other) = (file("own"), file("other"));
+    let there = Reference::start_with(Sdk::Py1, &place, &[&own]).await?;
+    let _another = Reference::start_with(Sdk::Py1, &place, &[&other]).await?;
+    let remote =
+        |id: &str, key: &str| format!("[remote.{id}]\nurl = '{}'\nkeys = ['{key}']\n", there.url);
+    let config = remote("right", &own) + &remote("wrong", &other);
+    let hub = TestHub::builder().config(config).start().await?;
+    let client = Client::http(&hub);
+    assert_eq!(send(&client, "right", "reply hi").await?["parts"][0]["text"], "hi");
+    let status = client.call("hub/status", json!({})).await?;
+    assert_eq!(status["rejectedPlugins"][0]["file"], "remote.wrong", "{status}");
+    let why = status["rejectedPlugins"][0]["error"].as_str().unwrap_or_default();
+    assert!(why.contains("the card is not what was signed"), "{why}");
+    Ok(())
 }
 
 /// An agent that an SDK serves does for the hub's clients what it is told.

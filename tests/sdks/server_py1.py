@@ -1,10 +1,14 @@
 """A reference agent of A2A 1.0, by the Python SDK's server: `server_py1.py` prints its URL and serves until it is ended.
 
+With `server_py1.py KEY_FILE`, its card is signed with a key that is made for that, whose public half goes to the file.
+
 It speaks JSON-RPC at its URL and REST below `/rest`, and does what the first word of a message says; see `Agent`.
 """
 
 import asyncio
+import json
 import socket
+import sys
 
 import uvicorn
 
@@ -59,6 +63,19 @@ class Agent(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
+def signed(card, key_file):
+    """The card, signed by the SDK; the file gets the key that says so, as a JWK set."""
+    from a2a.utils.signing import create_agent_card_signer
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from jwt.algorithms import ECAlgorithm
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    jwk = ECAlgorithm.to_jwk(key.public_key(), as_dict=True) | {'kid': 'test'}
+    with open(key_file, 'w') as file:
+        json.dump({'keys': [jwk]}, file)
+    return create_agent_card_signer(key, {'alg': 'ES256', 'kid': 'test', 'typ': 'JOSE'})(card)
+
+
 def main():
     listening = socket.create_server(('127.0.0.1', 0))
     url = f'http://127.0.0.1:{listening.getsockname()[1]}'
@@ -75,6 +92,8 @@ def main():
             AgentInterface(url=f'{url}/rest', protocol_binding='HTTP+JSON', protocol_version='1.0'),
         ],
     )
+    if len(sys.argv) > 1:
+        card = signed(card, sys.argv[1])
     handler = DefaultRequestHandlerV2(Agent(), InMemoryTaskStore(), card)
     routes = create_agent_card_routes(card)
     routes += create_jsonrpc_routes(handler, '/')

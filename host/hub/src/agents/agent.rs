@@ -221,6 +221,14 @@ impl Agent {
         }
     }
 
+    /// Whether it is elsewhere and has another card by now, which is trusted as well.
+    pub(super) fn is_renewed(&self) -> bool {
+        match &self.body {
+            Body::Component(_) => false,
+            Body::Remote(link) => link.is_renewed(),
+        }
+    }
+
     /// What it still has of a task whose hub is gone.
     pub async fn hold(&self, task: &TaskId) -> Hold {
         match &self.body {

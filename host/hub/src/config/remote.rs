@@ -12,4 +12,7 @@ pub struct Remote {
     pub token_env: Option<String>,
     /// The SHA-256 digest that its card must have, in hex; without it, the first card that is seen is trusted.
     pub sha256: Option<String>,
+    /// The keys of which one must have signed its card: JWK sets, JWKs or PEM, each in a file, at an `https://` URL, or as
+    /// it stands. With them, a card that changed and is signed is taken without asking.
+    pub keys: Vec<String>,
 }

@@ -1,20 +1,23 @@
 //! Agents elsewhere, spoken to as any client of A2A speaks to one: found by their card, over JSON-RPC, in 1.0 or 0.3.
 
 mod card;
+mod keys;
 mod link;
 mod run;
 mod sse;
 mod telling;
+mod trust;
 
 pub use link::{Link, Place};
 pub use run::RemoteRun;
 pub use sse::TooLong;
 pub use telling::Telling;
+pub use trust::TrustError;
 
 use crate::outbound::{Incoming, Outbound, OutboundError};
 use a2a_hub_protocol::{
     card::{
-        AgentCard, InvalidCard,
+        AgentCard,
         official::{Binding, Interface, read_interfaces},
     },
     error::{A2aError, ErrorKind},
@@ -31,7 +34,6 @@ use http::{
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT},
 };
 use http_body_util::{BodyExt as _, Full, Limited};
-use ring::digest;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -52,8 +54,6 @@ pub struct RemoteAgent {
     version: Version,
     token: Option<Secret>,
     card: AgentCard,
-    /// The SHA-256 digest of the card as it came, in hex.
-    digest: String,
 }
 
 /// A version of A2A that is spoken with others.
@@ -77,9 +77,9 @@ pub enum RemoteError {
         /// What was there.
         why: String,
     },
-    /// Its card is none.
-    #[error(transparent)]
-    InvalidCard(#[from] InvalidCard),
+    /// Its card is none, for this reason.
+    #[error("{0}")]
+    InvalidCard(String),
     /// It speaks nothing that the hub does.
     #[error("talk to `{agent}`: its card offers {offered}, and JSON-RPC of 1.0 or 0.3 is needed")]
     Foreign {
@@ -107,6 +107,12 @@ pub enum RemoteError {
     /// The answer broke off, or was too long.
     #[error("read the answer: {0}")]
     Broken(String),
+    /// It wants to know who asks, or does not let them.
+    #[error(
+        "ask the agent: it answers with HTTP status {0}, and wants a token that it knows; `--token-env VARIABLE` shows what \
+         that variable holds, and for `[remote.<id>]` so does `token_env`"
+    )]
+    Unknown(StatusCode),
     /// The answer was no JSON-RPC.
     #[error("read the answer, which came with HTTP status {status}: {why}")]
     Senseless {
@@ -135,6 +141,7 @@ impl RemoteError {
             | Self::Foreign { .. }
             | Self::Elsewhere { .. }
             | Self::Token(_)
+            | Self::Unknown(_)
             | Self::Refused(_)
             | Self::NotOfA2a => false,
         }
@@ -148,11 +155,22 @@ impl RemoteAgent {
         url: &str,
         token: Option<Secret>,
     ) -> Result<Self, RemoteError> {
-        let base = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let base = base.ok_or_else(|| RemoteError::NotUrl(url.to_owned()))?;
+        let base = card::base(url)?;
         let card = card::fetch(&outbound, &base, token.as_ref()).await?;
-        let agent = AgentCard::parse(&card.to_string())?;
-        let interfaces = read_interfaces(&card).map_err(RemoteError::Refused)?;
+        Self::of_card(outbound, &base, token, &card)
+    }
+
+    /// The agent with this card, which was found at `base`.
+    fn of_card(
+        outbound: Outbound,
+        base: &Url,
+        token: Option<Secret>,
+        card: &Value,
+    ) -> Result<Self, RemoteError> {
+        let agent = AgentCard::parse(&card.to_string());
+        // In words: whoever prints the causes of an error would say it twice.
+        let agent = agent.map_err(|why| RemoteError::InvalidCard(why.to_string()))?;
+        let interfaces = read_interfaces(card).map_err(RemoteError::Refused)?;
         let (interface, version) = choose(&interfaces).ok_or_else(|| RemoteError::Foreign {
             agent: agent.name.clone(),
             offered: offered(&interfaces),
@@ -166,19 +184,12 @@ impl RemoteAgent {
                 elsewhere: endpoint.origin().ascii_serialization(),
             });
         }
-        let digest = digest::digest(&digest::SHA256, card.to_string().as_bytes());
-        let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { outbound, endpoint, version, token, card: agent, digest })
+        Ok(Self { outbound, endpoint, version, token, card: agent })
     }
 
     /// Its card.
     pub fn card(&self) -> &AgentCard {
         &self.card
-    }
-
-    /// The SHA-256 digest of its card, in hex. What the card says in another order is the same.
-    pub fn digest(&self) -> &str {
-        &self.digest
     }
 
     /// Has it work on a message, and hears what happens as it happens.
@@ -252,7 +263,13 @@ impl RemoteAgent {
         }
         let asked = signed(asked, self.token.as_ref())?;
         let asked = asked.body(Full::new(Bytes::from(request.to_string())))?;
-        Ok(self.outbound.ask(asked, patience).await?)
+        let answer = self.outbound.ask(asked, patience).await?;
+        match answer.status() {
+            status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                Err(RemoteError::Unknown(status))
+            }
+            _ => Ok(answer),
+        }
     }
 }
 
