@@ -74,10 +74,10 @@ fn read(text: &[u8], place: &str) -> Result<Value, String> {
     }
     let card: Value = serde_json::from_slice(text)
         .map_err(|why| format!("what is at {place} is no JSON: {why}"))?;
-    match card {
-        Value::Object(_) => Ok(card),
-        _ => Err(format!("what is at {place} is JSON, but no object, as a card is")),
+    if card.is_object() {
+        return Ok(card);
     }
+    Err(format!("what is at {place} is JSON, but no object, as a card is"))
 }
 
 /// Why no card was given, and what would have it given.

@@ -29,8 +29,7 @@ pub(super) const MAX_NAMES: u64 = 1 << 20;
 #[derive(Clone)]
 pub struct Link {
     id: AgentId,
-    agent: RemoteAgent,
-    outbound: Outbound,
+    agent: Arc<RemoteAgent>,
     storage: Arc<dyn Storage>,
     place: Arc<Place>,
     used: Arc<Trusted>,
@@ -96,9 +95,10 @@ impl Link {
     ) -> Result<Self, TrustError> {
         let base = card::base(&place.url)?;
         let token = place.token.clone();
-        let agent = RemoteAgent::of_card(outbound.clone(), &base, token, used.card())?;
-        let (place, used, renewed) = (Arc::new(place), Arc::new(used), Arc::default());
-        Ok(Self { id, agent, outbound, storage, place, used, renewed })
+        let agent = RemoteAgent::of_card(outbound, &base, token, used.card())?;
+        let (agent, place, used, renewed) =
+            (Arc::new(agent), Arc::new(place), Arc::new(used), Arc::default());
+        Ok(Self { id, agent, storage, place, used, renewed })
     }
 
     /// The card of the agent elsewhere.
@@ -129,7 +129,8 @@ impl Link {
     /// How it is: whether its card is there, and still the one in use, or another that is trusted as well.
     pub async fn check(&self) -> Report {
         let now =
-            Trusted::look(&self.id, &self.place, &self.outbound, Some(&self.used), None).await;
+            Trusted::look(&self.id, &self.place, &self.agent.outbound, Some(&self.used), None)
+                .await;
         let report = |status, why: &TrustError| {
             let (detail, fix) = (Some(why.to_string()), why.fix());
             Report { status, version: None, detail, fix }
