@@ -320,7 +320,7 @@ async fn logs_and_doctor_tell_of_a_hub_in_the_background() -> Result<()> {
     let socket = dir.path().join("hub.sock");
     let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
     let before = run(&["doctor"]).await?;
-    assert!(before.stdout.contains("to mend it: a2a-hub start"), "{}", before.stdout);
+    assert!(before.stdout.contains("fix: a2a-hub start"), "{}", before.stdout);
     assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
     let doctor = run(&["--format", "json", "doctor"]).await?;
     assert_eq!(doctor.code, Some(0), "{}", doctor.stdout);

@@ -100,6 +100,18 @@ async fn a_task_has_so_long_and_no_longer() -> Result<()> {
     Ok(())
 }
 
+/// One that always has more to say does not put its deadline off.
+#[tokio::test]
+async fn a_task_that_never_stops_talking_has_so_long_too() -> Result<()> {
+    let config = GRANT.replace("events = 5000", "events = 100000");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let mut flood = message_to("guest", "flood-forever");
+    flood["configuration"] = json!({ "timeoutMs": 100 });
+    let task = Client::unix(&hub).call("message/send", flood).await?;
+    assert_eq!(task["metadata"]["reason"], "timeout", "{}", said(&task));
+    Ok(())
+}
+
 /// A question that nobody answers does not wait for ever.
 #[tokio::test]
 async fn a_question_has_a_deadline() -> Result<()> {

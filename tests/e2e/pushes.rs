@@ -1,6 +1,9 @@
 //! Push notifications: each arrives at least once and in order, whatever becomes of the receiver or the hub, and none
 //! where it must not.
 
+mod proof;
+mod receivers;
+
 use crate::{
     command_line::run,
     stage::{GRANT, eventually, hub_with_guest, send, state},

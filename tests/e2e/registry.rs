@@ -1,6 +1,6 @@
 //! Agents are shown, asked, taken in, let go and read again; whoever listens hears of it.
 
-use crate::stage::{said, send, state, stream};
+use crate::stage::{said, send, state, stream, until};
 use a2a_hub_tests::{Client, RpcError, TestHub, Updates, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -34,7 +34,11 @@ async fn listen(client: &Client) -> Result<Updates> {
 /// Waits for the event of this type about that agent.
 async fn hear(events: &mut Updates, kind: &str, agent: &str) -> Result<Value> {
     let wanted = |event: &Value| event["type"] == kind && event["agentId"] == agent;
-    crate::stage::until(events, wanted).await.with_context(|| format!("{kind} of {agent}"))
+    until(events, wanted).await.with_context(|| format!("{kind} of {agent}"))
+}
+
+fn is_arrival(event: &Value) -> bool {
+    event["type"] == "agent-joined" || event["type"] == "agent-replaced"
 }
 
 #[tokio::test]
@@ -76,8 +80,11 @@ async fn an_agent_is_taken_in_and_let_go() -> Result<()> {
         assert_eq!(refused.code(), Some(-32602), "{refused}");
         assert!(refused.to_string().contains("is there already"), "{refused}");
     }
-    // The folder's own look finds nothing new: no second of it joined.
+    // The folder's own look finds nothing new: no second of it joins before the next one that is heard of.
     tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
+    register(&client, "lori", &echo()?).await?;
+    let next = until(&mut events, is_arrival).await?;
+    assert_eq!((&next["type"], &next["agentId"]), (&json!("agent-joined"), &json!("lori")));
     hub.restart().await?;
     let client = Client::unix(&hub);
     assert_eq!(said(&send(&client, "parrot", "for good").await?), "for good");
@@ -195,7 +202,7 @@ async fn an_agent_without_its_program_waits_for_it() -> Result<()> {
     }
     let refused = send(&client, "claude-code", "hello").await.expect_err("it is not installed");
     let why = refused.root_cause().to_string();
-    assert!(why.contains("-32004") && why.contains("to mend it: npm install -g"), "{why}");
+    assert!(why.contains("-32004") && why.contains("fix: npm install -g"), "{why}");
 
     let claude = bin.path().join("claude");
     fs::write(&claude, "#!/bin/sh\necho '9.9.9 (Claude Code)'\n")?;

@@ -138,9 +138,10 @@ async fn another_user_needs_the_token() -> Result<()> {
     let hub = TestHub::start().await?;
     let token = std::fs::read_to_string(hub.data_dir().join("http-token"))?;
     let Some(stranger) = Stranger::new(&hub) else { return Ok(()) };
-    assert_eq!(stranger.get(None).await?, "401");
-    assert_eq!(stranger.get(Some("wrong")).await?, "401");
-    assert_eq!(stranger.get(Some(&token)).await?, "200");
+    assert_eq!(stranger.get("/health", None).await?, "401");
+    assert_eq!(stranger.get("/health", Some("wrong")).await?, "401");
+    assert_eq!(stranger.get("/health", Some(&token)).await?, "200");
+    assert_eq!(stranger.get("/.well-known/jwks.json", None).await?, "200", "public keys are");
     let own = reqwest::get(format!("http://{}/health", hub.http())).await?;
     assert_eq!(own.status(), 200, "the hub's own user needs none");
     Ok(())
@@ -158,15 +159,16 @@ impl Stranger {
         if !able {
             eprintln!("skipped: to try it as another user needs root, setpriv and curl");
         }
-        able.then(|| Self(format!("http://{}/health", hub.http())))
+        able.then(|| Self(format!("http://{}", hub.http())))
     }
 
     /// The status it gets.
     #[expect(clippy::disallowed_methods, reason = "another user is another process")]
-    async fn get(&self, token: Option<&str>) -> Result<String> {
+    async fn get(&self, path: &str, token: Option<&str>) -> Result<String> {
         let mut curl = tokio::process::Command::new("/usr/bin/setpriv");
         curl.args(["--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/curl", "-s"]);
-        curl.args(["--max-time", "20", "-o", "/dev/null", "-w", "%{http_code}", &self.0]);
+        curl.args(["--max-time", "20", "-o", "/dev/null", "-w", "%{http_code}"]);
+        curl.arg(format!("{}{path}", self.0));
         if let Some(token) = token {
             curl.args(["-H", &format!("Authorization: Bearer {token}")]);
         }

@@ -255,6 +255,7 @@ async fn hub_in_process() -> Result<(Hub, TempDir)> {
     let supervisor = Supervisor::new("/nonexistent".into(), dir.path().into(), Duration::ZERO);
     let engine = Engine::new(&EngineSettings { max_instances: 16, ..EngineSettings::default() })?;
     let (events, push) = (Events::default(), config.push.clone());
+    let (breaker, give_up) = (config.breaker.settings(), push.give_up());
     let contexts = Contexts::new(Arc::clone(&storage) as _, &config);
     let home = dir.path().to_owned();
     let kept = Arc::clone(&storage) as _;
@@ -263,6 +264,6 @@ async fn hub_in_process() -> Result<(Hub, TempDir)> {
     plugins.load().await;
     let tasks = Tasks::new(Arc::clone(&storage) as _, events.clone());
     let sender = Sender::new(push.rules(), None)?;
-    let pushes = Pushes::new(storage, tasks.clone(), sender, push.give_up());
+    let pushes = Pushes::new(storage, tasks.clone(), sender, breaker, give_up);
     Ok((Hub::new(agents, plugins, contexts, tasks, pushes, events), dir))
 }

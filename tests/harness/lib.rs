@@ -11,4 +11,4 @@ pub use client::{Client, RpcError, Updates, message_to};
 pub use grpc::GrpcClient;
 pub use hub::{HubBuilder, TestHub, hub_binary, test_guests};
 pub use processes::{descendants, processes_of_task, processes_with_marker, resident_bytes};
-pub use receiver::{Notification, Receiver};
+pub use receiver::{Notification, Receiver, Told};

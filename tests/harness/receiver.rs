@@ -3,19 +3,28 @@
 use anyhow::{Context as _, Result};
 use axum::{
     Router,
-    body::Bytes,
+    body::{Body, Bytes},
     extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, Uri, header::LOCATION},
+    http::{
+        HeaderMap, HeaderValue, Method, StatusCode, Uri,
+        header::{LOCATION, RETRY_AFTER},
+    },
+    response::{IntoResponse as _, Response},
 };
+use futures::stream;
 use serde_json::Value;
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
+    convert::Infallible,
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 
 /// Long enough for no hub to wait for it.
 const FOR_EVER: Duration = Duration::from_secs(3600);
@@ -32,6 +41,10 @@ pub struct Receiver {
 /// A notification, as it came.
 #[derive(Clone, Debug)]
 pub struct Notification {
+    /// When it came.
+    pub at: Instant,
+    /// How: a POST, or the GET of a challenge.
+    pub method: Method,
     /// Where it was sent, such as `/news`.
     pub path: String,
     /// Its headers.
@@ -50,6 +63,23 @@ struct Shared {
     /// The statuses of the next answers; those after them are 200.
     answers: Mutex<VecDeque<u16>>,
     always: Mutex<Option<u16>>,
+    /// The statuses of answers at these paths, whatever is answered elsewhere.
+    paths: Mutex<HashMap<String, u16>>,
+    /// What `Retry-After` says.
+    rest: Mutex<Option<String>>,
+    body: Mutex<Told>,
+}
+
+/// What a receiver's answers have as a body.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Told {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The value of `validationToken`, as a receiver that is challenged should.
+    Token,
+    /// More and more.
+    NoEnd,
 }
 
 impl Receiver {
@@ -83,6 +113,21 @@ impl Receiver {
         *lock(&self.shared.always) = status;
     }
 
+    /// Answers what comes to `path` with this status from now on.
+    pub fn at_path(&self, path: &str, status: u16) {
+        lock(&self.shared.paths).insert(path.to_owned(), status);
+    }
+
+    /// Says with each failure when it wants to be asked again, in seconds or as a date, or does not.
+    pub fn rests(&self, retry_after: Option<&str>) {
+        *lock(&self.shared.rest) = retry_after.map(str::to_owned);
+    }
+
+    /// Has such bodies in its answers from now on.
+    pub fn tells(&self, body: Told) {
+        *lock(&self.shared.body) = body;
+    }
+
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -106,22 +151,44 @@ impl Receiver {
 
 async fn take(
     State(shared): State<Arc<Shared>>,
+    method: Method,
     uri: Uri,
     headers: HeaderMap,
     bytes: Bytes,
-) -> (StatusCode, HeaderMap) {
-    let always = *lock(&shared.always);
-    let status = always.or_else(|| lock(&shared.answers).pop_front()).unwrap_or(200);
-    let body = serde_json::from_slice(&bytes).unwrap_or_default();
+) -> Response {
     let path = uri.path().to_owned();
-    lock(&shared.came).push(Notification { path, headers, bytes, body, status });
+    let here = lock(&shared.paths).get(&path).copied().or(*lock(&shared.always));
+    let status = here.or_else(|| lock(&shared.answers).pop_front()).unwrap_or(200);
+    let body = serde_json::from_slice(&bytes).unwrap_or_default();
+    let at = Instant::now();
+    lock(&shared.came).push(Notification { at, method, path, headers, bytes, body, status });
     if status == 0 {
         sleep(FOR_EVER).await;
     }
-    let location = (LOCATION, HeaderValue::from_static("/elsewhere"));
-    let head = (300..400).contains(&status).then_some(location);
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
-    (status, head.into_iter().collect())
+    let mut head = HeaderMap::new();
+    if (300..400).contains(&status) {
+        head.insert(LOCATION, HeaderValue::from_static("/elsewhere"));
+    }
+    let rest = lock(&shared.rest).as_deref().and_then(|rest| rest.parse().ok());
+    if let Some(rest) = rest.filter(|_| status >= 400) {
+        head.insert(RETRY_AFTER, rest);
+    }
+    let told = *lock(&shared.body);
+    let body = match told {
+        Told::Nothing => Body::empty(),
+        Told::Token => {
+            let mut query = uri.query().unwrap_or_default().split('&');
+            query
+                .find_map(|it| it.strip_prefix("validationToken="))
+                .unwrap_or_default()
+                .to_owned()
+                .into()
+        }
+        Told::NoEnd => Body::from_stream(stream::repeat(Ok::<_, Infallible>(Bytes::from_static(
+            &[b'x'; 4096],
+        )))),
+    };
+    (StatusCode::from_u16(status).unwrap_or(StatusCode::OK), head, body).into_response()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

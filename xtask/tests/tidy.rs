@@ -249,9 +249,9 @@ fn these_rules_read_what_they_should() {
     assert!(says_path(&format!("see {home}notes"), home));
     assert!(!says_path(&format!("see ~{home}notes and x{home}"), home));
 
-    let doc = "# Map\n1. not this\n## Invariants\n1. One\n   line. (test: `a::b`)\n2. Two. (tests: `c`, `d`)\n3. None.\n## Next\n1. no\n";
+    let doc = "# Map\n1. not this\n## Invariants\n1. One\n   line. (test: `a::b`) More.\n   (tests: `e`)\n2. Two. (tests: `c`, `d`)\n3. None.\n## Next\n1. no\n";
     let tests: Vec<Vec<String>> = invariants(doc).into_iter().map(|(_, tests)| tests).collect();
-    assert_eq!(tests, [vec!["a::b"], vec!["c", "d"], vec![]]);
+    assert_eq!(tests, [vec!["a::b", "e"], vec!["c", "d"], vec![]]);
 
     let doc = "| section | must | tests |\n| --: | --- | --- |\n| 3.1 | do (`x`) | `a::b`, `e2e::sdks` (push, cancel) |\n| 3.2 | be | |\n";
     let told = rules(doc).into_iter().map(|Rule { tests, steps, .. }| (tests, steps));
@@ -326,10 +326,11 @@ fn invariants(doc: &str) -> Vec<(String, Vec<String>)> {
             item.push_str(line.trim());
         }
     }
-    let tests = |item: &str| match item.rfind("(test") {
-        Some(start) => item[start..].split('`').skip(1).step_by(2).map(str::to_owned).collect(),
-        None => Vec::new(),
+    let group = |said: &str| -> Vec<String> {
+        let names = said.split_once(')').map_or(said, |(names, _)| names);
+        names.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     };
+    let tests = |item: &str| item.split("(test").skip(1).flat_map(group).collect();
     items.into_iter().map(|item| (item.clone(), tests(&item))).collect()
 }
 

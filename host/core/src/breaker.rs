@@ -10,6 +10,8 @@
 //! ```
 //!
 //! A good health check mends what bad ones broke, at once; it says nothing of an agent that is well and fails its tasks.
+//!
+//! Receivers of notifications are judged by the same machine, by how deliveries to them went.
 
 use a2a_hub_protocol::{operation::HealthStatus, task::TaskState};
 use std::time::{Duration, Instant};
@@ -30,7 +32,7 @@ pub enum Outcome {
 /// What it was learned from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A task that is over.
+    /// A task that is over; of a receiver, a delivery.
     Task,
     /// A health check.
     Check,
@@ -87,18 +89,18 @@ pub enum State {
     },
     /// No task is let through.
     Open {
-        /// Until then.
+        /// When the pause is over.
         until: Instant,
-        /// How long that was when it began.
+        /// How long the pause is.
         pause: Duration,
         /// What opened it.
         by: Source,
     },
     /// One task was let through, to see how it fares.
     HalfOpen {
-        /// When another is, should nobody hear of that one.
+        /// When another task may try, if nothing is heard of this one.
         until: Instant,
-        /// How long that was when it began.
+        /// How long the pause is.
         pause: Duration,
         /// What opened it.
         by: Source,

@@ -34,7 +34,7 @@ pub enum Turn {
     Later,
 }
 
-/// As many run and wait as may.
+/// The agent's limits are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{running} of its tasks run and {queued} wait; try again later, or raise `max_running` or `max_queued`"

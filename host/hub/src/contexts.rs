@@ -2,7 +2,7 @@
 
 use crate::{
     config::Config,
-    storage::{ContextFilter, HeadFilter, Storage, StorageError},
+    storage::{ContextFilter, Head, HeadFilter, Storage, StorageError},
     telemetry,
 };
 use a2a_hub_protocol::{
@@ -102,15 +102,24 @@ impl Contexts {
 
     /// Forgets a conversation and its tasks, and returns how many there were.
     pub async fn forget(&self, id: &ContextId) -> Result<usize, ForgetError> {
+        self.forget_unless(id, |head| !head.state.is_final()).await
+    }
+
+    /// The same, unless one of its tasks is in use.
+    async fn forget_unless(
+        &self,
+        id: &ContextId,
+        in_use: impl Fn(&Head) -> bool,
+    ) -> Result<usize, ForgetError> {
         let its = HeadFilter { context: Some(id.clone()), ..HeadFilter::default() };
         let heads = self.storage.heads(its).await?;
         if heads.is_empty() {
             return Err(ForgetError::Unknown(id.clone()));
         }
-        if let Some(live) = heads.iter().find(|head| !head.state.is_final()) {
-            return Err(ForgetError::Live(id.clone(), live.task.clone()));
+        if let Some(head) = heads.iter().find(|head| in_use(head)) {
+            return Err(ForgetError::Live(id.clone(), head.task.clone()));
         }
-        // A task that joins meanwhile is live, and stays.
+        // A task that joins meanwhile is not among them, and stays.
         let tasks = heads.into_iter().map(|head| head.task).collect();
         Ok(self.storage.forget_tasks(tasks).await?)
     }
@@ -139,10 +148,13 @@ impl Contexts {
     async fn tidy(&self) -> Result<usize, StorageError> {
         let mut forgotten = 0;
         if let Some(age) = self.keeps.idle_contexts {
-            let idle_since = Some(telemetry::timestamp_before(age));
-            let idle = ContextFilter { idle_since, ..ContextFilter::default() };
+            let since = telemetry::timestamp_before(age);
+            let idle =
+                ContextFilter { idle_since: Some(since.clone()), ..ContextFilter::default() };
+            // Meanwhile, somebody may have gone on with one of them, and be done already.
+            let in_use = |head: &Head| !head.state.is_final() || head.updated >= since;
             for context in self.storage.contexts(idle).await? {
-                match self.forget(&context.id).await {
+                match self.forget_unless(&context.id, in_use).await {
                     Ok(tasks) => forgotten += tasks,
                     // Somebody went on with it, or forgot it.
                     Err(ForgetError::Live(..) | ForgetError::Unknown(_)) => {}

@@ -19,14 +19,13 @@ pub fn from_storage(why: &StorageError) -> A2aError {
     )
 }
 
-/// What a client is told of an agent that is not tried: why, until when, and what would mend it.
+/// What a client is told of an agent that is not tried: why, until when, and how to fix it.
 pub fn unavailable(why: &Unavailable) -> A2aError {
     let Unavailable { agent, breaker, retry_in, fix } = why;
     let cause = breaker.cause.as_deref().unwrap_or("it did not say why");
     let at = breaker.retry_at.as_deref().unwrap_or_default();
-    let mend = fix.as_ref().map(|fix| format!("; to mend it: {fix}")).unwrap_or_default();
-    let text =
-        format!("`{agent}` failed again and again, and is not tried before {at}: {cause}{mend}");
+    let mend = fix.as_ref().map(|fix| format!("; fix: {fix}")).unwrap_or_default();
+    let text = format!("`{agent}` failed repeatedly, and is not tried before {at}: {cause}{mend}");
     A2aError::new(ErrorKind::AgentUnavailable, text).with(json!({
         "agentId": agent,
         "breaker": breaker,

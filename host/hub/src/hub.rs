@@ -152,6 +152,7 @@ impl Hub {
                 let retried = self.pushes.retry(&task).await;
                 Answer::Deliveries(retried.map_err(|why| from_storage(&why))?)
             }
+            Operation::ListPushKeys => Answer::PushKeys(self.pushes.keys()),
             Operation::ListTasks(query) => {
                 let artifacts = query.include_artifacts;
                 let tasks = self.tasks.list(query).await.map_err(|why| from_storage(&why))?;
@@ -250,7 +251,7 @@ impl Hub {
         Ok(Answer::Task(Box::new(task)))
     }
 
-    async fn start(&self, send: SendMessage, live: bool) -> Result<Subscription, A2aError> {
+    async fn start(&self, send: SendMessage, streamed: bool) -> Result<Subscription, A2aError> {
         let SendMessage { message, agent, working_directory, timeout_ms, push, .. } = send;
         if message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`"));
@@ -260,7 +261,8 @@ impl Hub {
             None => None,
         };
         if let Some(task) = message.task_id.clone() {
-            return self.pushing(push, self.tasks.answer(&task, message).await?).await;
+            let tasks = self.tasks.clone();
+            return self.begin(push, async move { tasks.answer(&task, message).await }).await;
         }
         if self.closed.load(Ordering::Relaxed) {
             let why = "the hub is stopping and takes no new tasks; `a2a-hub start` starts it again";
@@ -269,22 +271,29 @@ impl Hub {
         }
         let agent = self.agent(agent)?;
         agent.admit().map_err(|why| unavailable(&why))?;
-        let new = NewTask { agent, message, working_directory, timeout_ms, live };
-        let heard = self.tasks.submit(new).await.map_err(|why| from_submit(&why))?;
-        self.pushing(push, heard).await
+        let new = NewTask { agent, message, working_directory, timeout_ms, streamed };
+        let tasks = self.tasks.clone();
+        self.begin(push, async move { tasks.submit(new).await.map_err(|why| from_submit(&why)) })
+            .await
     }
 
-    /// Has what is heard sent somewhere too, if the client said so with its message.
-    async fn pushing(
+    /// Has a task begin or go on, and what is heard of it sent somewhere too, if the client said so with its message. A client
+    /// that goes away in the middle leaves nothing half done.
+    async fn begin(
         &self,
         push: Option<Admitted>,
-        heard: Subscription,
+        heard: impl Future<Output = Result<Subscription, A2aError>> + Send + 'static,
     ) -> Result<Subscription, A2aError> {
-        if let Some(push) = push {
-            let set = self.pushes.set(heard.task().clone(), push, heard.after()).await;
-            set.map_err(|why| from_push(&why))?;
-        }
-        Ok(heard)
+        let pushes = self.pushes.clone();
+        let begun = async move {
+            let heard = heard.await?;
+            if let Some(push) = push {
+                let set = pushes.set(heard.task().clone(), push, heard.after()).await;
+                set.map_err(|why| from_push(&why))?;
+            }
+            Ok(heard)
+        };
+        self.tasks.see_through(begun).await
     }
 
     fn agent(&self, id: Option<AgentId>) -> Result<Arc<Agent>, A2aError> {

@@ -54,6 +54,26 @@ pub fn http_date(time: &str) -> Option<String> {
     jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time).ok()
 }
 
+/// How long until HTTP's `Retry-After` is over (RFC 9110, section 10.2.3): it says seconds or a date.
+pub fn retry_after(said: &str) -> Option<Duration> {
+    let said = said.trim();
+    if !said.is_empty() && said.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than a number has are a long time, too.
+        return Some(Duration::from_secs(said.parse().unwrap_or(u64::MAX)));
+    }
+    let then = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(said).ok()?;
+    Some(until_time(then))
+}
+
+/// How long until a time that is written like [`timestamp`]; nothing if it is over, or is none.
+pub fn until(time: &str) -> Duration {
+    time.parse().map(until_time).unwrap_or_default()
+}
+
+fn until_time(then: jiff::Timestamp) -> Duration {
+    jiff::Timestamp::now().duration_until(then).try_into().unwrap_or_default()
+}
+
 /// The time now as A2A writes it: RFC 3339 in UTC with milliseconds.
 pub fn timestamp() -> String {
     format!("{:.3}", jiff::Timestamp::now())
@@ -82,6 +102,27 @@ pub fn age(time: &str) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(60);
+        let date = http_date(&soon.to_string()).unwrap();
+        let told = retry_after(&date).unwrap();
+        assert!((57..=60).contains(&told.as_secs()), "{date}: {told:?}");
+        let seconds = |said: &str| retry_after(said).map(|it| it.as_secs());
+        assert_eq!([" 120 ", "0"].map(seconds), [Some(120), Some(0)]);
+        assert_eq!(seconds(&"9".repeat(30)), Some(u64::MAX));
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:49:37 GMT"), Some(0), "it is over");
+        assert_eq!(["", "-1", "1.5", "soon", "1h"].map(seconds), [None; 5]);
+    }
+
+    #[test]
+    fn how_long_until_then() {
+        let told = until(&timestamp_in(Duration::from_secs(60)));
+        assert!((57..=60).contains(&told.as_secs()), "{told:?}");
+        let over = timestamp_before(Duration::from_secs(60));
+        assert_eq!([over.as_str(), "soon"].map(until), [Duration::ZERO; 2]);
+    }
 
     #[test]
     fn a_large_log_gives_way() {

@@ -69,10 +69,18 @@ pub struct Codes {
 }
 
 /// Whose reasons those are that A2A knows.
-const A2A_DOMAIN: &str = "a2a-protocol.org";
+const A2A: &str = "a2a-protocol.org";
 
 /// Whose reasons the others are.
-const HUB_DOMAIN: &str = "a2a-hub";
+const HUB: &str = "a2a-hub";
+
+/// What the table holds of one kind.
+struct Row {
+    hub_code: i32,
+    reason: &'static str,
+    domain: &'static str,
+    official: Codes,
+}
 
 impl ErrorKind {
     /// Every kind.
@@ -98,29 +106,37 @@ impl ErrorKind {
         Self::VersionNotSupported,
     ];
 
+    /// The one table of them all: the hub's own code; the reason, and whose word it is; official A2A's code, gRPC status and
+    /// HTTP status. What only this hub knows is told there in the words of JSON-RPC, gRPC and HTTP themselves.
+    #[rustfmt::skip]
+    fn row(self) -> Row {
+        let (hub_code, reason, domain, code, status, http) = match self {
+            Self::Parse                     => (-32700, "PARSE_ERROR",                        A2A, -32700, "INVALID_ARGUMENT",    400),
+            Self::InvalidRequest            => (-32600, "INVALID_REQUEST",                    A2A, -32600, "INVALID_ARGUMENT",    400),
+            Self::MethodNotFound            => (-32601, "METHOD_NOT_FOUND",                   A2A, -32601, "UNIMPLEMENTED",       404),
+            Self::InvalidParams             => (-32602, "INVALID_PARAMS",                     A2A, -32602, "INVALID_ARGUMENT",    400),
+            Self::Internal                  => (-32603, "INTERNAL_ERROR",                     A2A, -32603, "INTERNAL",            500),
+            Self::TaskNotFound              => (-32001, "TASK_NOT_FOUND",                     A2A, -32001, "NOT_FOUND",           404),
+            Self::TaskNotCancelable         => (-32002, "TASK_NOT_CANCELABLE",                A2A, -32002, "FAILED_PRECONDITION", 400),
+            Self::AgentNotFound             => (-32003, "AGENT_NOT_FOUND",                    HUB, -32602, "NOT_FOUND",           404),
+            Self::AgentUnavailable          => (-32004, "AGENT_UNAVAILABLE",                  HUB, -32603, "UNAVAILABLE",         503),
+            Self::UnsupportedOperation      => (-32005, "UNSUPPORTED_OPERATION",              A2A, -32004, "FAILED_PRECONDITION", 400),
+            Self::Authentication            => (-32006, "AUTHENTICATION_ERROR",               HUB, -32600, "UNAUTHENTICATED",     401),
+            Self::Timeout                   => (-32007, "TIMEOUT_ERROR",                      HUB, -32603, "DEADLINE_EXCEEDED",   504),
+            Self::ContextNotFound           => (-32008, "CONTEXT_NOT_FOUND",                  HUB, -32602, "NOT_FOUND",           404),
+            Self::PushNotSupported          => (-32009, "PUSH_NOTIFICATION_NOT_SUPPORTED",    A2A, -32003, "FAILED_PRECONDITION", 400),
+            Self::ContentTypeNotSupported   => (-32010, "CONTENT_TYPE_NOT_SUPPORTED",         A2A, -32005, "INVALID_ARGUMENT",    400),
+            Self::InvalidAgentResponse      => (-32011, "INVALID_AGENT_RESPONSE",             A2A, -32006, "INTERNAL",            500),
+            Self::ExtendedCardNotConfigured => (-32012, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", A2A, -32007, "FAILED_PRECONDITION", 400),
+            Self::ExtensionRequired         => (-32013, "EXTENSION_SUPPORT_REQUIRED",         A2A, -32008, "FAILED_PRECONDITION", 400),
+            Self::VersionNotSupported       => (-32014, "VERSION_NOT_SUPPORTED",              A2A, -32009, "FAILED_PRECONDITION", 400),
+        };
+        Row { hub_code, reason, domain, official: Codes { code, status, http } }
+    }
+
     /// Its JSON-RPC code in the hub's own dialect.
     pub fn hub_code(self) -> i32 {
-        match self {
-            Self::Parse => -32700,
-            Self::InvalidRequest => -32600,
-            Self::MethodNotFound => -32601,
-            Self::InvalidParams => -32602,
-            Self::Internal => -32603,
-            Self::TaskNotFound => -32001,
-            Self::TaskNotCancelable => -32002,
-            Self::AgentNotFound => -32003,
-            Self::AgentUnavailable => -32004,
-            Self::UnsupportedOperation => -32005,
-            Self::Authentication => -32006,
-            Self::Timeout => -32007,
-            Self::ContextNotFound => -32008,
-            Self::PushNotSupported => -32009,
-            Self::ContentTypeNotSupported => -32010,
-            Self::InvalidAgentResponse => -32011,
-            Self::ExtendedCardNotConfigured => -32012,
-            Self::ExtensionRequired => -32013,
-            Self::VersionNotSupported => -32014,
-        }
+        self.row().hub_code
     }
 
     /// The kind that [`ErrorKind::hub_code`] numbers `code`.
@@ -130,53 +146,12 @@ impl ErrorKind {
 
     /// A stable word for machines.
     pub fn reason(self) -> &'static str {
-        match self {
-            Self::Parse => "PARSE_ERROR",
-            Self::InvalidRequest => "INVALID_REQUEST",
-            Self::MethodNotFound => "METHOD_NOT_FOUND",
-            Self::InvalidParams => "INVALID_PARAMS",
-            Self::Internal => "INTERNAL_ERROR",
-            Self::TaskNotFound => "TASK_NOT_FOUND",
-            Self::TaskNotCancelable => "TASK_NOT_CANCELABLE",
-            Self::AgentNotFound => "AGENT_NOT_FOUND",
-            Self::AgentUnavailable => "AGENT_UNAVAILABLE",
-            Self::UnsupportedOperation => "UNSUPPORTED_OPERATION",
-            Self::Authentication => "AUTHENTICATION_ERROR",
-            Self::Timeout => "TIMEOUT_ERROR",
-            Self::ContextNotFound => "CONTEXT_NOT_FOUND",
-            Self::PushNotSupported => "PUSH_NOTIFICATION_NOT_SUPPORTED",
-            Self::ContentTypeNotSupported => "CONTENT_TYPE_NOT_SUPPORTED",
-            Self::InvalidAgentResponse => "INVALID_AGENT_RESPONSE",
-            Self::ExtendedCardNotConfigured => "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
-            Self::ExtensionRequired => "EXTENSION_SUPPORT_REQUIRED",
-            Self::VersionNotSupported => "VERSION_NOT_SUPPORTED",
-        }
+        self.row().reason
     }
 
-    /// How official A2A tells it. What only this hub knows is told in the words of JSON-RPC, gRPC and HTTP themselves.
+    /// How official A2A tells it.
     pub fn official(self) -> Codes {
-        let (code, status, http) = match self {
-            Self::Parse => (-32700, "INVALID_ARGUMENT", 400),
-            Self::InvalidRequest => (-32600, "INVALID_ARGUMENT", 400),
-            Self::MethodNotFound => (-32601, "UNIMPLEMENTED", 404),
-            Self::InvalidParams => (-32602, "INVALID_ARGUMENT", 400),
-            Self::Internal => (-32603, "INTERNAL", 500),
-            Self::TaskNotFound => (-32001, "NOT_FOUND", 404),
-            Self::TaskNotCancelable => (-32002, "FAILED_PRECONDITION", 400),
-            Self::PushNotSupported => (-32003, "FAILED_PRECONDITION", 400),
-            Self::UnsupportedOperation => (-32004, "FAILED_PRECONDITION", 400),
-            Self::ContentTypeNotSupported => (-32005, "INVALID_ARGUMENT", 400),
-            Self::InvalidAgentResponse => (-32006, "INTERNAL", 500),
-            Self::ExtendedCardNotConfigured => (-32007, "FAILED_PRECONDITION", 400),
-            Self::ExtensionRequired => (-32008, "FAILED_PRECONDITION", 400),
-            Self::VersionNotSupported => (-32009, "FAILED_PRECONDITION", 400),
-            // The parameter that names it is at fault.
-            Self::AgentNotFound | Self::ContextNotFound => (-32602, "NOT_FOUND", 404),
-            Self::AgentUnavailable => (-32603, "UNAVAILABLE", 503),
-            Self::Timeout => (-32603, "DEADLINE_EXCEEDED", 504),
-            Self::Authentication => (-32600, "UNAUTHENTICATED", 401),
-        };
-        Codes { code, status, http }
+        self.row().official
     }
 
     /// The kind that an official server means by a JSON-RPC code and, if it gave one, a reason.
@@ -185,30 +160,6 @@ impl ErrorKind {
         // The first of its code is A2A's own meaning of it.
         by_reason
             .or_else(|| Self::ALL.into_iter().find(|kind| i64::from(kind.official().code) == code))
-    }
-
-    fn domain(self) -> &'static str {
-        match self {
-            Self::AgentNotFound
-            | Self::AgentUnavailable
-            | Self::Authentication
-            | Self::Timeout
-            | Self::ContextNotFound => HUB_DOMAIN,
-            Self::Parse
-            | Self::InvalidRequest
-            | Self::MethodNotFound
-            | Self::InvalidParams
-            | Self::Internal
-            | Self::TaskNotFound
-            | Self::TaskNotCancelable
-            | Self::UnsupportedOperation
-            | Self::PushNotSupported
-            | Self::ContentTypeNotSupported
-            | Self::InvalidAgentResponse
-            | Self::ExtendedCardNotConfigured
-            | Self::ExtensionRequired
-            | Self::VersionNotSupported => A2A_DOMAIN,
-        }
     }
 }
 
@@ -297,7 +248,7 @@ impl A2aError {
         let mut details = vec![json!({
             "@type": "type.googleapis.com/google.rpc.ErrorInfo",
             "reason": self.kind.reason(),
-            "domain": self.kind.domain(),
+            "domain": self.kind.row().domain,
             "metadata": facts,
         })];
         if let (ErrorKind::InvalidParams, Some(field)) = (self.kind, facts.get("field")) {

@@ -33,7 +33,7 @@ pub enum Happened {
         /// Where it came from: `built-in` or the file's name.
         source: String,
     },
-    /// An agent took the place of an older one of its name; tasks of that one go on with it.
+    /// An agent took the place of an older one of its name; its running tasks end on the old version.
     AgentReplaced {
         /// Which.
         agent_id: AgentId,

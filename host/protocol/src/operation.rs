@@ -5,7 +5,7 @@ use crate::{
     error::A2aError,
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::{Message, Metadata},
-    push::{Delivery, OfferedPush, PushConfig},
+    push::{Delivery, OfferedPush, PublicKey, PushConfig},
     task::{Task, TaskState},
 };
 use schemars::JsonSchema;
@@ -72,11 +72,13 @@ pub enum Operation {
         /// At most so many.
         limit: usize,
     },
-    /// Try again to send the news of a task that were given up.
+    /// Try at once to send the news of a task that fail or were given up.
     RetryDeliveries {
         /// The task.
         task: TaskId,
     },
+    /// Show the keys by which receivers know that news are this hub's.
+    ListPushKeys,
     /// Show the tasks that match, newest first.
     ListTasks(TaskQuery),
     /// Show the tasks that match, the one whose status changed last first, a page at a time.
@@ -314,6 +316,8 @@ pub enum Answer {
     PushConfigDeleted,
     /// How news get to where they are sent.
     Deliveries(Vec<Delivery>),
+    /// The keys by which news are known, the one that signs first.
+    PushKeys(Vec<PublicKey>),
     /// A page of tasks.
     TaskPage {
         /// Each of them.

@@ -102,6 +102,33 @@ pub struct PushConfig {
     pub form: PushForm,
 }
 
+/// A public key of Ed25519, by which a receiver knows that news are this hub's: a JSON Web Key (RFC 7517, RFC 8037).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PublicKey {
+    kty: &'static str,
+    crv: &'static str,
+    alg: &'static str,
+    #[serde(rename = "use")]
+    used_for: &'static str,
+    /// Its thumbprint (RFC 7638), by which it is called: SHA-256 in base64url.
+    pub kid: String,
+    /// The key's 32 bytes in base64url.
+    pub x: String,
+}
+
+impl PublicKey {
+    /// The key `x`, whose thumbprint is `kid`; both in base64url without padding.
+    pub fn new(x: String, kid: String) -> Self {
+        Self { kty: "OKP", crv: "Ed25519", alg: "EdDSA", used_for: "sig", kid, x }
+    }
+
+    /// What a thumbprint is the hash of: the members that make the key (RFC 8037, section 2), in order and without a
+    /// blank.
+    pub fn to_be_hashed(x: &str) -> String {
+        format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#)
+    }
+}
+
 /// How the news of a task get to one place: an element of the answer to `hub/deliveries/list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -120,12 +147,15 @@ pub struct Delivery {
     pub waiting: u64,
     /// How often the first of them was tried.
     pub attempts: u32,
-    /// When it failed for the first time: RFC 3339 in UTC.
+    /// Since when that comes to nothing: RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<String>,
-    /// How it failed last.
+    /// How it failed last; of one that is held, how others did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// When it is tried next at the soonest: RFC 3339 in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<String>,
 }
 
 /// How the news of a task get to one place.
@@ -136,6 +166,8 @@ pub enum DeliveryState {
     Fine,
     /// They failed, and are tried again.
     Failing,
+    /// Others that went to the same receiver failed in a row, so that it is left alone for a while.
+    Held,
     /// They failed for too long, or are not wanted: nothing is sent until `hub/deliveries/retry`.
     Dead,
 }

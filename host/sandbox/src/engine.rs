@@ -85,7 +85,7 @@ fn config(settings: &EngineSettings, max: u32) -> wasmtime::Result<Config> {
     Ok(config)
 }
 
-/// Moves the engine's epoch on; nobody else does, or one guest's watchdog would be another's death.
+/// The only thread that moves the epoch, so that every guest is interrupted at the same rate.
 #[derive(Debug)]
 struct Ticker {
     stop: Option<mpsc::Sender<()>>,

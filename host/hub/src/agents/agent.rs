@@ -54,6 +54,9 @@ const HEALTH_DEADLINE: Duration = Duration::from_secs(15);
 /// How long an agent may take to clean up after a cancelled task.
 const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(2);
 
+/// How long the programs of a call that is over may take to be gone, before that is reported and left.
+const PROGRAMS_GONE: Duration = Duration::from_secs(8);
+
 /// Where an agent came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
@@ -121,7 +124,7 @@ pub struct Agent {
     held: Arc<Held>,
     programs: Arc<Programs>,
     values: Option<Arc<Values>>,
-    files: Option<Files>,
+    files: Files,
     others: Option<Arc<Others>>,
     settings: Arc<BTreeMap<String, String>>,
     secrets: Arc<Secrets>,
@@ -166,7 +169,6 @@ impl Agent {
         let settings = config.told(programs.first_directory());
         let known = passed.into_iter().chain(settings.clone());
         let secrets = Arc::new(Secrets::among(known));
-        let files = held.files_bytes.map(|_| files);
         let held = Arc::new(held);
         let delegates = !held.agents.is_empty();
         let others = delegates.then(|| Arc::new(Others::new(id.clone(), Arc::clone(&held), all)));
@@ -247,11 +249,12 @@ impl Agent {
     ) -> Call {
         let (id, told_of) = (self.id.clone(), owner.to_owned());
         let log = move |level, line: &str| log_line(&id, &told_of, level, line);
+        let files = Arc::new(self.files.of(owner));
         let ports = Ports {
             tasks,
-            process: Some(Arc::new(Programs::of(&self.programs, owner))),
+            process: Some(Arc::new(Programs::of(&self.programs, owner, Arc::clone(&files)))),
             memory: self.values.clone().map(|values| values as _),
-            files: self.files.as_ref().map(|files| Arc::new(files.of(owner)) as _),
+            files: self.held.files_bytes.map(|_| files as _),
             delegate: self.others.clone().map(|others| others as _),
             settings: Arc::clone(&self.settings),
             log: Some(Arc::new(log)),
@@ -266,17 +269,20 @@ impl Agent {
         }
     }
 
-    /// Waits until no program of `owner` is left.
-    pub async fn programs_ended(&self, owner: &str) {
-        self.programs.ended(owner).await;
+    /// Waits until no program of `owner` is left, but not for ever.
+    pub async fn programs_gone(&self, owner: &str) {
+        if timeout(PROGRAMS_GONE, self.programs.ended(owner)).await.is_err() {
+            tracing::error!(agent = %self.id, owner, "programs are still there after what they ran for ended");
+        }
     }
 
     /// Lets it clean up after a cancelled task; what it fails at is logged and left.
     pub async fn clean_up(&self, task: &TaskId) {
+        let owner = format!("{task}/cancel");
         let clean_up = async {
             match &self.body {
                 Body::Component(plugin) => {
-                    let call = self.call(&format!("{task}/cancel"), None, None);
+                    let call = self.call(&owner, None, None);
                     guest::clean_up(plugin, call, task).await
                 }
                 Body::Remote(link) => {
@@ -288,6 +294,7 @@ impl Agent {
         if let Err(why) = cleaned.unwrap_or(Err(Failure::Timeout)) {
             tracing::warn!(agent = %self.id, %task, %why, "clean-up after cancel failed");
         }
+        self.programs_gone(&owner).await;
     }
 
     /// How it is, as far as is known.

@@ -1,5 +1,5 @@
-//! The files that agents hand to their programs: a directory for each instance, made when the first is written, and gone
-//! soon after the instance.
+//! The files that agents hand to their programs, and those that the programs need for a while: a directory for each
+//! instance, made when the first is written, and gone soon after the instance.
 
 use crate::process::Supervisor;
 use a2a_hub_sandbox::{Failure, capability::files::FilesPort};
@@ -19,6 +19,12 @@ use tokio_util::task::TaskTracker;
 
 /// The folder of the data directory that holds the instances' directories.
 const FOLDER: &str = "files";
+
+/// The folder of an instance's directory that holds what the agent wrote.
+const GIVEN: &str = "given";
+
+/// The one for the temporary files of its programs.
+const TEMPORARY: &str = "tmp";
 
 /// How long a directory waits for the programs that may still write into it; then it is removed all the same.
 const PROGRAMS_GONE: Duration = Duration::from_secs(8);
@@ -57,7 +63,7 @@ impl Files {
         let number = self.0.made.fetch_add(1, Relaxed);
         let path = self.0.folder.join(format!("{}-{number}", std::process::id()));
         InstanceFiles {
-            directory: Arc::new(Directory { path, life: Mutex::default() }),
+            directory: Arc::new(Directory { path, is_removed: Mutex::default() }),
             is_used: AtomicBool::new(false),
             owner: owner.to_owned(),
             shared: Arc::clone(&self.0),
@@ -81,38 +87,43 @@ pub(super) struct InstanceFiles {
 
 struct Directory {
     path: PathBuf,
-    life: Mutex<Life>,
-}
-
-/// Where a directory stands between its first file and its end.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Life {
-    #[default]
-    Unmade,
-    Made,
-    /// A file that comes after this must not bring it back.
-    Removed,
+    /// What comes after this must not bring it back.
+    is_removed: Mutex<bool>,
 }
 
 impl Directory {
-    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
-        match *life {
-            Life::Unmade => fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?,
-            Life::Made => {}
-            Life::Removed => return Err(io::Error::other("the task is over")),
+    /// Makes a folder in it if need be, and does something there; it is not removed meanwhile.
+    fn with<T>(&self, folder: &str, act: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
+        let is_removed = self.is_removed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *is_removed {
+            return Err(io::Error::other("the task is over"));
         }
-        *life = Life::Made;
-        let file = self.path.join(name);
-        // `create_new` follows no link, whatever a program may have put there.
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600).open(&file)?.write_all(bytes)?;
-        Ok(file)
+        let folder = self.path.join(folder);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        act(folder)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        self.with(GIVEN, |folder| {
+            let file = folder.join(name);
+            // `create_new` follows no link, whatever a program may have put there.
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create_new(true).mode(0o600).open(&file)?.write_all(bytes)?;
+            Ok(file)
+        })
     }
 
     fn remove(&self) -> io::Result<()> {
-        *self.life.lock().unwrap_or_else(PoisonError::into_inner) = Life::Removed;
+        *self.is_removed.lock().unwrap_or_else(PoisonError::into_inner) = true;
         gone(fs::remove_dir_all(&self.path))
+    }
+}
+
+impl InstanceFiles {
+    /// The directory for the temporary files of its programs, made if need be. Waits for the disk.
+    pub(super) fn temporary(&self) -> io::Result<PathBuf> {
+        self.is_used.store(true, Relaxed);
+        self.directory.with(TEMPORARY, Ok)
     }
 }
 
@@ -173,13 +184,15 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"hello");
         let directory = path.parent().unwrap();
         assert_eq!((mode(&path), mode(directory)), (0o600, 0o700));
+        let temporary = one.temporary().unwrap();
+        assert_eq!((one.temporary().unwrap(), mode(&temporary)), (temporary.clone(), 0o700));
         assert_eq!(mode(&data.path().join(FOLDER)), 0o700);
         let other = PathBuf::from(two.put("a.txt", Vec::new()).await.unwrap());
         assert_ne!(other.parent(), path.parent(), "each has its own");
 
         drop(one);
         files.shutdown().await;
-        assert!(!directory.exists() && other.exists());
+        assert!(!directory.exists() && !temporary.exists() && other.exists());
     }
 
     #[tokio::test]
@@ -200,7 +213,7 @@ mod tests {
         let one = files(data.path()).of("t");
         one.put("a", Vec::new()).await.unwrap();
         one.directory.remove().unwrap();
-        assert!(one.put("b", Vec::new()).await.is_err());
+        assert!(one.put("b", Vec::new()).await.is_err() && one.temporary().is_err());
         assert!(!one.directory.path.exists());
     }
 

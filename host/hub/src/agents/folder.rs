@@ -16,7 +16,10 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    task::spawn_blocking,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How often the folder is looked at; a file must stand still for that long.
@@ -112,7 +115,9 @@ impl PluginFolder {
 
     async fn look(&self) {
         let mut seen = self.seen().await;
-        let there = match stamps(&self.dir) {
+        let folder = Arc::clone(&self.dir);
+        let there = spawn_blocking(move || stamps(&folder)).await;
+        let there = match there.map_err(io::Error::other).flatten() {
             Ok(there) => there,
             Err(why) => {
                 tracing::warn!(folder = %self.dir.display(), %why, "cannot look into the plugins folder");
@@ -177,7 +182,7 @@ impl PluginFolder {
             return Ok(None);
         }
         let file = self.dir.join(name);
-        let bytes = tokio::task::spawn_blocking(move || read_trusted(&file)).await;
+        let bytes = spawn_blocking(move || read_trusted(&file)).await;
         let bytes = bytes.map_err(io::Error::other)??;
         let agent = self.agents.prepare(&id, bytes, Source::File(name.to_owned())).await?;
         self.agents.seat(agent);

@@ -1,5 +1,6 @@
 //! The programs one agent holds: where they are, what they inherit, where they may work, how many run at once.
 
+use super::files::InstanceFiles;
 use crate::{
     config,
     process::{Child, Exit, Output, SpawnError, Supervisor},
@@ -17,7 +18,10 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
+};
 
 /// Where programs look for others, after the directory they stand in, unless the grant passes on the hub's own `PATH`.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -51,16 +55,20 @@ impl Programs {
                 Some(path) => Some(PathBuf::from(path)),
                 None => config::find_program(name),
             };
-            let running = Arc::new(Semaphore::new(held.max_running));
+            let running = Arc::new(Semaphore::new(held.max_running.min(Semaphore::MAX_PERMITS)));
             (name.clone(), Program { path, running })
         });
         let programs = programs.collect();
         Self { agent: agent.clone(), programs, workspaces, home, supervisor }
     }
 
-    /// The same, run on behalf of `owner`.
-    pub(super) fn of(programs: &Arc<Self>, owner: &str) -> OwnedPrograms {
-        OwnedPrograms { programs: Arc::clone(programs), owner: owner.to_owned() }
+    /// The same, run on behalf of `owner`, whose temporary files go with `files`.
+    pub(super) fn of(
+        programs: &Arc<Self>,
+        owner: &str,
+        files: Arc<InstanceFiles>,
+    ) -> OwnedPrograms {
+        OwnedPrograms { programs: Arc::clone(programs), owner: owner.to_owned(), files }
     }
 
     /// Waits until no program of `owner` is left.
@@ -123,12 +131,17 @@ impl Programs {
     }
 
     /// A clean environment: what every program needs, what the grant passes on, what the guest sets.
-    fn environment(&self, launch: &Launch, program: &Path) -> Vec<(String, String)> {
+    fn environment(
+        &self,
+        launch: &Launch,
+        program: &Path,
+        temporary: &Path,
+    ) -> Vec<(String, String)> {
         let beside = program.parent().unwrap_or(Path::new("/")).display();
         let fixed = [
             ("PATH", format!("{beside}:{PATH}")),
             ("HOME", self.home.display().to_string()),
-            ("TMPDIR", self.home.display().to_string()),
+            ("TMPDIR", temporary.display().to_string()),
             ("LANG", "C.UTF-8".to_owned()),
         ];
         let fixed = fixed.map(|(name, value)| (name.to_owned(), value));
@@ -143,29 +156,43 @@ impl Programs {
     fn make_home(&self) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.home)
     }
+
+    /// What is to be started, where and with what around it. Waits for the disk, which may be a network's.
+    fn prepare(
+        &self,
+        launch: Launch,
+        owner: String,
+        files: &InstanceFiles,
+    ) -> Result<crate::process::Launch, Failure> {
+        let program = self.path(&launch.program)?;
+        let cwd = self.directory(launch.cwd.as_deref())?;
+        let unmade =
+            |what: &str, why: io::Error| Failure::Unavailable(format!("make {what}: {why}"));
+        self.make_home().map_err(|why| unmade("the agent's home", why))?;
+        let temporary = files.temporary();
+        let temporary = temporary.map_err(|why| unmade("a directory for temporary files", why))?;
+        let env = self.environment(&launch, &program, &temporary);
+        Ok(crate::process::Launch { owner, program, args: launch.args, env, cwd })
+    }
 }
 
 /// One agent's programs, run for one task.
 pub(super) struct OwnedPrograms {
     programs: Arc<Programs>,
     owner: String,
+    files: Arc<InstanceFiles>,
 }
 
 #[async_trait::async_trait]
 impl ProcessPort for OwnedPrograms {
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
-        let programs = &self.programs;
-        let path = programs.path(&launch.program)?;
-        let cwd = programs.directory(launch.cwd.as_deref())?;
-        let permit = programs.permit(&launch.program, launch.max_running)?;
-        programs
-            .make_home()
-            .map_err(|why| Failure::Unavailable(format!("make the agent's home: {why}")))?;
-        let env = programs.environment(&launch, &path);
+        let permit = self.programs.permit(&launch.program, launch.max_running)?;
+        let (programs, files) = (Arc::clone(&self.programs), Arc::clone(&self.files));
         let owner = self.owner.clone();
-        let launch = crate::process::Launch { owner, program: path, args: launch.args, env, cwd };
+        let prepared = spawn_blocking(move || programs.prepare(launch, owner, &files)).await;
+        let launch = prepared.map_err(|why| Failure::Internal(why.to_string()))??;
         // It counts until all of it is gone, whatever became of the guest's handle.
-        let child = programs.supervisor.spawn_holding(launch, permit).await;
+        let child = self.programs.supervisor.spawn_holding(launch, permit).await;
         Ok(Box::new(Running(child.map_err(|why| not_started(&why))?)))
     }
 }

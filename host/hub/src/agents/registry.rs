@@ -164,12 +164,14 @@ fn place(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?);
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    let moved = rustix::fs::renameat_with(CWD, &draft, CWD, dir.join(name), RenameFlags::NOREPLACE);
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let moved = written.and_then(|()| {
+        let place = dir.join(name);
+        Ok(rustix::fs::renameat_with(CWD, &draft, CWD, place, RenameFlags::NOREPLACE)?)
+    });
     if let Err(why) = moved {
         std::fs::remove_file(&draft)?;
-        return Err(why.into());
+        return Err(why);
     }
     File::open(dir)?.sync_all()
 }

@@ -114,8 +114,9 @@ impl Standing {
         match health.status {
             HealthStatus::Unhealthy => tracing::warn!(%agent, why, "agent is unhealthy"),
             HealthStatus::Degraded => tracing::info!(%agent, why, "agent is degraded"),
-            HealthStatus::Healthy | HealthStatus::Unknown => {
-                tracing::info!(%agent, "agent is well");
+            HealthStatus::Healthy => tracing::info!(%agent, "agent is healthy"),
+            HealthStatus::Unknown => {
+                tracing::info!(%agent, why, "agent could not be asked how it is");
             }
         }
         self.events.publish(Happened::AgentHealth { agent_id: self.agent.clone(), health });

@@ -4,4 +4,4 @@ mod peer;
 mod token;
 
 pub use peer::is_own_user;
-pub use token::{TOKEN_FILE, Token, TokenError, open_secret};
+pub use token::{TOKEN_FILE, Token, TokenError, find_secret, open_secret};

@@ -44,6 +44,16 @@ impl Token {
         Ok(Self(open_secret(dir.join(TOKEN_FILE))?))
     }
 
+    /// A new one that is in no file.
+    pub fn fresh() -> io::Result<Self> {
+        random().map(Self)
+    }
+
+    /// The token itself, for who is to show it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
     /// Whether `offered` is the token. Takes as long for a near miss as for a far one, so that nobody can feel their way.
     pub fn is(&self, offered: &str) -> bool {
         let (own, offered) = (self.0.as_bytes(), offered.as_bytes());
@@ -60,14 +70,26 @@ pub fn open_secret(path: PathBuf) -> Result<String, TokenError> {
     }
 }
 
+/// The same, but none if there is no such file.
+pub fn find_secret(path: PathBuf) -> Result<Option<String>, TokenError> {
+    match read(path) {
+        Err(TokenError::Io { why, .. }) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 fn make(path: &Path) -> io::Result<String> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
-    let mut random = [0; BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut random)?;
-    let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = random()?;
     File::from(file).write_all(token.as_bytes())?;
     Ok(token)
+}
+
+fn random() -> io::Result<String> {
+    let mut random = [0; BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn read(path: PathBuf) -> Result<String, TokenError> {

@@ -1,6 +1,6 @@
 //! `agent`: one agent of the hub, shown, let in, let go, loaded anew.
 
-use super::{Exit, Format, Global, ask, print, show::agents_text, terminal::paint};
+use super::{Exit, Global, ask, show::agents_text, terminal::paint};
 use anyhow::Context as _;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -8,24 +8,24 @@ use std::{fs, path::PathBuf};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Agent {
-    /// Show an agent: what it says of itself and how it is
+    /// Show an agent: its card and its health
     Show {
         /// The agent, as `a2a-hub agents` lists it
         id: String,
     },
-    /// Let a component join
+    /// Add an agent: copies the component into the plugins folder
     Register {
-        /// What the agent is to be called
+        /// The name it is to have
         id: String,
         /// The component
         path: PathBuf,
     },
-    /// Let an agent go
+    /// Remove an agent: deletes its file from the plugins folder
     Deregister {
         /// The agent, as `a2a-hub agents` lists it
         id: String,
     },
-    /// Load an agent's component anew, or look at the card of one that is elsewhere
+    /// Reload an agent from its component, or from its card if it is elsewhere
     Reload {
         /// The agent, as `a2a-hub agents` lists it
         id: String,
@@ -57,9 +57,6 @@ pub(super) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
             (ask(global, "hub/agents/reload", params)?, format!("agent {id} is loaded anew\n"))
         }
     };
-    match global.format {
-        Format::Json => print(&format!("{answer}\n"))?,
-        Format::Pretty => print(&said)?,
-    }
+    global.show(&answer, || Ok(said))?;
     Ok(Exit::Done)
 }

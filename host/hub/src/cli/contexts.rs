@@ -1,7 +1,7 @@
 //! `contexts`: the conversations the hub remembers.
 
 use super::{
-    Exit, Format, Global, ask, print,
+    Exit, Global, ask,
     render::{ago, list, text},
     tasks::tasks_text,
     terminal::paint,
@@ -16,7 +16,7 @@ use std::fmt::{self, Write as _};
 pub(super) struct Contexts {
     #[command(subcommand)]
     command: Option<Command>,
-    /// At most so many, the newest first
+    /// Show at most so many, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: u32,
 }
@@ -54,10 +54,7 @@ pub(super) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<E
             (answer, format!("context {id} is forgotten\n"))
         }
     };
-    match global.format {
-        Format::Json => print(&format!("{answer}\n"))?,
-        Format::Pretty => print(&shown)?,
-    }
+    global.show(&answer, || Ok(shown))?;
     Ok(Exit::Done)
 }
 

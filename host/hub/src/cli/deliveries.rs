@@ -2,7 +2,7 @@
 
 use super::{
     Exit, Format, Global, ask, print,
-    render::{ago, list, text},
+    render::{ago, ahead, list, text},
 };
 use clap::Args;
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ pub(super) struct Deliveries {
     /// Only what was given up
     #[arg(long)]
     dead: bool,
-    /// Try again to send what was given up of this task
+    /// Try at once to send what fails or was given up of this task
     #[arg(long, value_name = "TASK", conflicts_with = "dead")]
     retry: Option<String>,
     /// At most so many, the oldest tasks first
@@ -47,9 +47,17 @@ fn deliveries_text(deliveries: &[Value], now: Timestamp) -> Result<String, fmt::
         let [task, receiver, state] =
             ["taskId", "receiver", "state"].map(|name| text(&delivery[name]));
         writeln!(out, "{task}  {state:<7}  {} waiting  {receiver}", delivery["waiting"])?;
-        if let Some(error) = delivery["error"].as_str() {
-            let since = ago(&delivery["failingSince"], now);
-            writeln!(out, "    failed {} time(s) since {since}: {error}", delivery["attempts"])?;
+        let (error, attempts) = (text(&delivery["error"]), &delivery["attempts"]);
+        let (since, next) = (&delivery["failingSince"], &delivery["retryAt"]);
+        match state {
+            "held" => writeln!(out, "    left alone, for others failed in a row there: {error}")?,
+            "failing" | "dead" => {
+                writeln!(out, "    failed {attempts} time(s) since {}: {error}", ago(since, now))?;
+            }
+            _ => {}
+        }
+        if !next.is_null() {
+            writeln!(out, "    next try: {}", ahead(next, now))?;
         }
         if state == "dead" {
             writeln!(out, "    try again: a2a-hub deliveries --retry {task}")?;
@@ -70,15 +78,24 @@ mod tests {
         let failing = |state| {
             json!({ "taskId": "t2", "configId": "c", "receiver": "https://example.com:8443", "state": state,
                 "version": "0.3", "waiting": 3, "attempts": 5, "failingSince": "2026-01-31T11:58:00Z",
-                "error": "no answer: connection refused" })
+                "error": "connection refused" })
         };
-        let shown = deliveries_text(&[fine, failing("failing"), failing("dead")], now).unwrap();
+        let mut again = failing("failing");
+        again["retryAt"] = json!("2026-01-31T12:00:40Z");
+        let held = json!({ "taskId": "t3", "configId": "c", "receiver": "https://example.com:8443", "state": "held",
+            "version": "1.0", "waiting": 2, "attempts": 0, "error": "connection refused",
+            "retryAt": "2026-01-31T12:00:25Z" });
+        let shown = deliveries_text(&[fine, again, held, failing("dead")], now).unwrap();
         insta::assert_snapshot!(shown, @"
         t1  fine     0 waiting  https://example.com
         t2  failing  3 waiting  https://example.com:8443
-            failed 5 time(s) since 2 min ago: no answer: connection refused
+            failed 5 time(s) since 2 min ago: connection refused
+            next try: in 40 s
+        t3  held     2 waiting  https://example.com:8443
+            left alone, for others failed in a row there: connection refused
+            next try: in 25 s
         t2  dead     3 waiting  https://example.com:8443
-            failed 5 time(s) since 2 min ago: no answer: connection refused
+            failed 5 time(s) since 2 min ago: connection refused
             try again: a2a-hub deliveries --retry t2
         ");
         insta::assert_snapshot!(deliveries_text(&[], now).unwrap(), @"nothing is to be sent");

@@ -1,9 +1,8 @@
 //! `doctor`: looks at everything the hub needs, and says what would mend what is wrong.
 
 use super::{
-    Exit, Format, Global, block_on,
+    Exit, Global, block_on,
     client::Client,
-    print,
     render::{Paint, list, text},
     terminal::paint,
     trial,
@@ -36,7 +35,7 @@ const CLIS: &[(&str, &str)] = &[
     ("claude", "npm install -g @anthropic-ai/claude-code"),
     ("gemini", "npm install -g @google/gemini-cli"),
     ("codex", "npm install -g @openai/codex"),
-    ("vibe", "uv tool install mistral-vibe"),
+    ("vibe-acp", "uv tool install mistral-vibe"),
     ("git", "install git with your system's packages"),
 ];
 
@@ -97,10 +96,7 @@ pub(super) fn doctor(global: &Global, doctor: &Doctor) -> anyhow::Result<Exit> {
             None => Ok(examine(global).await),
         }
     })?;
-    match global.format {
-        Format::Json => print(&format!("{}\n", json!(findings)))?,
-        Format::Pretty => print(&findings_text(&findings, paint())?)?,
-    }
+    global.show(&json!(findings), || Ok(findings_text(&findings, paint())?))?;
     let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
     Ok(if failed { Exit::Fault } else { Exit::Done })
 }
@@ -321,7 +317,7 @@ fn findings_text(findings: &[Finding], paint: Paint) -> Result<String, std::fmt:
         let verdict = paint.state(&format!("{:<5}", verdict.word()));
         writeln!(out, "{verdict} {about:<20} {found}")?;
         if let Some(fix) = fix {
-            writeln!(out, "      {:<20} to mend it: {fix}", "")?;
+            writeln!(out, "      {:<20} fix: {fix}", "")?;
         }
     }
     Ok(out)
@@ -351,17 +347,17 @@ mod tests {
         insta::assert_snapshot!(findings_text(&findings, Paint(false)).unwrap(), @r"
         ok    hub                  0.1.0, running
         warn  hub                  0.1.0 is running, and this is 0.2.0
-                                   to mend it: a2a-hub stop && a2a-hub start
+                                   fix: a2a-hub stop && a2a-hub start
         ok    disk                 2048 MiB free
         warn  disk                 900 MiB free
-                                   to mend it: make room, or set `data_dir` to another disk
+                                   fix: make room, or set `data_dir` to another disk
         fail  disk                 1 MiB free
-                                   to mend it: make room, or set `data_dir` to another disk
+                                   fix: make room, or set `data_dir` to another disk
         ok    agent echo           healthy
         warn  agent claude-code    not logged in (2.1)
-                                   to mend it: claude /login
+                                   fix: claude /login
         warn  agent odd            it does not say what is wrong
-                                   to mend it: a2a-hub agent show odd
+                                   fix: a2a-hub agent show odd
         ");
     }
 

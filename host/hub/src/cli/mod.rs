@@ -76,10 +76,10 @@ struct Global {
     /// Where the hub keeps its data [default: ~/.a2a-hub]
     #[arg(long, global = true, value_name = "PATH")]
     data_dir: Option<String>,
-    /// How to print
+    /// Output for people, or for programs
     #[arg(long, global = true, value_enum, default_value_t = Format::Pretty)]
     format: Format,
-    /// Log everything
+    /// Log at level debug
     #[arg(long, global = true)]
     verbose: bool,
 }
@@ -98,15 +98,15 @@ enum Command {
     Start(start::Start),
     /// Stop the hub: tasks at work get some time, and no new ones are taken
     Stop(stop::Stop),
-    /// Tell how the hub is
+    /// Show whether the hub is up, its tasks and its agents
     Status,
     /// List the agents
     Agents {
-        /// Ask each how it is
+        /// Ask each for its health first
         #[arg(long)]
         health: bool,
     },
-    /// Show one agent, let one in or go, or load it anew
+    /// Show, add, remove or reload an agent
     #[command(subcommand)]
     Agent(agent::Agent),
     /// Send a message to an agent and print the answer
@@ -118,16 +118,16 @@ enum Command {
     Task(tasks::Task),
     /// List the conversations, show one, or forget one
     Contexts(contexts::Contexts),
-    /// Tell how push notifications get to their receivers, and try again what was given up
+    /// List push notifications that are on their way, and retry those that were given up
     Deliveries(deliveries::Deliveries),
     /// Print what the hub in the background logged
     Logs(logs::Logs),
-    /// Print the settings and where they come from, or check them
+    /// Print the effective settings and where each comes from, or check them
     #[command(subcommand)]
     Config(settings::Command),
-    /// Find out what is wrong, and say what would mend it
+    /// Find out what is wrong and how to fix it
     Doctor(doctor::Doctor),
-    /// Print a script that has a shell complete this command line
+    /// Print a completion script for your shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -188,6 +188,19 @@ impl Global {
         flag("--data-dir", &["data_dir"], self.data_dir.as_deref());
         flag("--verbose", &["logging", "level"], self.verbose.then_some("debug"));
         Settings::load(self.config.clone(), &flags)
+    }
+
+    /// Prints an answer as it is, or as `text` has it for people.
+    fn show(
+        &self,
+        answer: &Value,
+        text: impl FnOnce() -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
+        match self.format {
+            Format::Json => print(&format!("{answer}\n"))?,
+            Format::Pretty => print(&text()?)?,
+        }
+        Ok(())
     }
 
     /// Where the hub listens.

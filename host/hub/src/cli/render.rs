@@ -96,6 +96,15 @@ pub(super) fn ago(timestamp: &Value, now: Timestamp) -> String {
     }
 }
 
+/// How long after `now` a timestamp lies: `in 40 s`; `now` if it is over.
+pub(super) fn ahead(timestamp: &Value, now: Timestamp) -> String {
+    let then = text(timestamp).parse::<Timestamp>().unwrap_or(now);
+    match u64::try_from(then.duration_since(now).as_secs()) {
+        Ok(seconds @ 1..) => format!("in {}", duration(seconds)),
+        _ => "now".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +123,14 @@ mod tests {
         ];
         let told = told.map(|then| ago(&json!(then), now)).join(", ");
         insta::assert_snapshot!(told, @"now, 10 s ago, 59 min ago, 25 h ago, 30 days ago,");
+    }
+
+    #[test]
+    fn times_to_come_are_told_as_people_do() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let told = ["2026-01-31T12:00:09.5Z", "2026-01-31T13:05:00Z", "2026-01-31T11:59:50Z", ""];
+        let told = told.map(|then| ahead(&json!(then), now)).join(", ");
+        insta::assert_snapshot!(told, @"in 9 s, in 1 h 5 min, now, now");
     }
 
     #[test]

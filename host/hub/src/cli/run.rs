@@ -72,7 +72,9 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let seal = config.push.sign.then(|| Seal::open(&dir)).transpose()?;
     let sender =
         Sender::new(config.push.rules(), seal).context("set up what sends notifications")?;
-    let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, config.push.give_up());
+    let sender = sender.challenging(config.push.challenge);
+    let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
+    let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
     let supervisor_too = supervisor.clone();
     let agents =
         Agents::new(config.clone(), dir.clone(), engine, supervisor_too, storage, events.clone());

@@ -1,7 +1,7 @@
 //! `status` and `agents`: what the hub tells of itself.
 
 use super::{
-    Exit, Format, Global, ask, print,
+    Exit, Global, ask,
     render::{Paint, duration, list, text},
     terminal::paint,
 };
@@ -10,25 +10,19 @@ use std::fmt::Write as _;
 
 pub(super) fn status(global: &Global) -> anyhow::Result<Exit> {
     let status = ask(global, "hub/status", json!({}))?;
-    match global.format {
-        Format::Json => print(&format!("{status}\n"))?,
-        Format::Pretty => {
-            let socket = global.socket_path()?.display().to_string();
-            print(&status_text(&status, &socket, paint())?)?;
-        }
-    }
+    global.show(&status, || {
+        let socket = global.socket_path()?.display().to_string();
+        Ok(status_text(&status, &socket, paint())?)
+    })?;
     Ok(Exit::Done)
 }
 
 pub(super) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
     let agents = ask(global, "hub/agents/list", json!({ "includeHealth": health }))?;
-    match global.format {
-        Format::Json => print(&format!("{agents}\n"))?,
-        Format::Pretty => {
-            let status = ask(global, "hub/status", json!({}))?;
-            print(&agents_text(&agents, &status["rejectedPlugins"], paint())?)?;
-        }
-    }
+    global.show(&agents, || {
+        let status = ask(global, "hub/status", json!({}))?;
+        Ok(agents_text(&agents, &status["rejectedPlugins"], paint())?)
+    })?;
     Ok(Exit::Done)
 }
 
@@ -77,7 +71,7 @@ pub(super) fn agents_text(
             writeln!(out, "    {why}")?;
         }
         if let Some(fix) = health["fix"].as_str() {
-            writeln!(out, "    to mend it: {fix}")?;
+            writeln!(out, "    fix: {fix}")?;
         }
         breaker_text(&mut out, &agent["breaker"])?;
         for program in list(&agent["notGranted"]) {
@@ -95,7 +89,7 @@ pub(super) fn agents_text(
 
 fn breaker_text(out: &mut String, breaker: &Value) -> std::fmt::Result {
     let Some(at) = breaker["retryAt"].as_str() else { return Ok(()) };
-    writeln!(out, "    failed again and again; tried again at {at}")?;
+    writeln!(out, "    failed repeatedly; next try at {at}")?;
     breaker["cause"].as_str().map_or(Ok(()), |cause| writeln!(out, "    the last time: {cause}"))
 }
 
@@ -122,7 +116,7 @@ mod tests {
         claude-code        degraded (2.1.329)       built-in
             Anthropic's coding agent.
             not logged in
-            to mend it: claude /login
+            fix: claude /login
         parrot                                      parrot.wasm
             Says it again.
             asks to run `git`, which is not granted; `[agents.parrot.grant.process.git]` in the configuration allows it
@@ -140,7 +134,7 @@ mod tests {
         tasks   1 active, 5 in all
         agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet
           echo                 healthy    Echo
-            failed again and again; tried again at 2026-01-01T00:00:00.000Z
+            failed repeatedly; next try at 2026-01-01T00:00:00.000Z
             the last time: the agent's code broke
         ");
     }

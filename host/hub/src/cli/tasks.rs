@@ -1,11 +1,10 @@
 //! `tasks` and `task`: what the hub has done and is doing.
 
 use super::{
-    Exit, Format, Global, ask, block_on,
+    Exit, Global, ask, block_on,
     client::Client,
     elsewhere,
     follow::{OnInterrupt, Shown, follow},
-    print,
     render::{Paint, ago, first_line, list, parts_text, text},
     terminal::{Progress, paint},
 };
@@ -24,14 +23,14 @@ pub(super) struct Tasks {
     /// Only those in this state
     #[arg(long, value_parser = PossibleValuesParser::new(TaskState::ALL.map(TaskState::name)))]
     state: Option<String>,
-    /// At most so many, the newest first
+    /// Show at most so many, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: u32,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Task {
-    /// Show what was said and made
+    /// Show a task: what was said and made
     Show(One),
     /// Stop a task
     Cancel(One),
@@ -77,10 +76,7 @@ impl One {
 pub(super) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
     let params = json!({ "contextId": tasks.context, "state": tasks.state, "limit": tasks.limit });
     let tasks = ask(global, "hub/tasks/list", params)?;
-    match global.format {
-        Format::Json => print(&format!("{tasks}\n"))?,
-        Format::Pretty => print(&tasks_text(&tasks, Timestamp::now(), paint())?)?,
-    }
+    global.show(&tasks, || Ok(tasks_text(&tasks, Timestamp::now(), paint())?))?;
     Ok(Exit::Done)
 }
 
@@ -88,17 +84,11 @@ pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
     match task {
         Task::Show(one) => {
             let task = one.ask(global, "tasks/get")?;
-            match global.format {
-                Format::Json => print(&format!("{task}\n"))?,
-                Format::Pretty => print(&task_text(&task, Timestamp::now(), paint())?)?,
-            }
+            global.show(&task, || Ok(task_text(&task, Timestamp::now(), paint())?))?;
         }
         Task::Cancel(one) => {
             let (task, id) = (one.ask(global, "tasks/cancel")?, &one.id);
-            match global.format {
-                Format::Json => print(&format!("{task}\n"))?,
-                Format::Pretty => print(&format!("task {id} is cancelled\n"))?,
-            }
+            global.show(&task, || Ok(format!("task {id} is cancelled\n")))?;
         }
         Task::Watch(one) => match one.url()? {
             Some(url) => {

@@ -14,12 +14,16 @@ pub struct Push {
     pub give_up_ms: u64,
     /// Whether to sign what is sent.
     pub sign: bool,
+    /// Whether a receiver must answer a challenge before it is sent anything.
+    pub challenge: bool,
 }
 
 impl Default for Push {
-    /// Nobody is trusted; a receiver may be down for a day.
+    /// Nobody is trusted; a receiver may be down for a day. It is not challenged, for those that the official SDKs help to
+    /// write do not know how to answer.
     fn default() -> Self {
-        Self { trusted_hosts: Vec::new(), give_up_ms: 24 * 60 * 60 * 1000, sign: true }
+        let give_up_ms = 24 * 60 * 60 * 1000;
+        Self { trusted_hosts: Vec::new(), give_up_ms, sign: true, challenge: false }
     }
 }
 

@@ -178,8 +178,13 @@ impl Tree {
                     Order::End(grace)
                 }
             };
-            // A minder that does not listen is gone, and its last report may be there to read.
-            let _ = self.orders.write_all(format!("{order}\n").as_bytes()).await;
+            let line = format!("{order}\n");
+            match timeout(LATE_WAIT, self.orders.write_all(line.as_bytes())).await {
+                // One whose socket is closed is gone, and its last report may be there to read.
+                Ok(Ok(()) | Err(_)) => {}
+                // One that was stopped has more orders than a socket holds, and will not hear this one either.
+                Err(_) => return None,
+            }
         }
     }
 

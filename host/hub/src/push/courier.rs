@@ -3,30 +3,39 @@
 use super::{
     Inner,
     payload::{self, Payload},
+    receivers::Receiver,
     sender::{SendError, origin},
 };
 use crate::{
-    storage::{Progress, StorageError, StoredPush, Trouble},
+    storage::{Progress, PushFilter, StorageError, StoredPush, Trouble},
     tasks::Subscription,
     telemetry,
 };
-use a2a_hub_core::delivery::{self, Next};
+use a2a_hub_core::{
+    breaker::{Outcome, Source},
+    delivery::{self, Next},
+};
 use a2a_hub_protocol::push::{PushConfig, PushForm};
 use std::{
     hash::{BuildHasher as _, RandomState},
     sync::Arc,
+    time::Duration,
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
+
+/// What a delivery that was taken tells of its receiver.
+const TAKEN: Outcome = Outcome::Success(Source::Task);
 
 pub(super) struct Courier {
     inner: Arc<Inner>,
     config: PushConfig,
     progress: Progress,
+    receiver: Arc<Receiver>,
 }
 
 /// There is nothing more for it to do.
 enum Done {
-    /// The task is over and all was sent, or the hub stops.
+    /// The task is over and all was sent, nobody wants the rest, or the hub stops.
     Sent,
     /// It was given up.
     Dead,
@@ -42,7 +51,8 @@ impl From<StorageError> for Done {
 
 impl Courier {
     pub(super) fn new(inner: Arc<Inner>, push: StoredPush) -> Self {
-        Self { inner, config: push.config, progress: push.progress }
+        let receiver = inner.receivers.at(origin(&push.config.url));
+        Self { inner, config: push.config, progress: push.progress, receiver }
     }
 
     /// Delivers what there is and what will be, until the task is over.
@@ -65,6 +75,10 @@ impl Courier {
         else {
             return Done::Sent;
         };
+        // What an earlier hub said about the next try counts for this one.
+        let again = self.progress.trouble.as_ref().and_then(|trouble| trouble.again.as_ref());
+        let pause = again.map(|again| telemetry::until(again)).unwrap_or_default();
+        sleep(delivery::rest_of(pause)).await;
         loop {
             let payload = match self.next(&mut heard).await {
                 Ok(Some(payload)) => payload,
@@ -105,11 +119,12 @@ impl Courier {
     /// Takes a payload there, however often it needs.
     async fn take(&mut self, payload: &Payload) -> Result<(), Done> {
         loop {
-            let Err(why) = self.inner.sender.send(&self.config, payload).await else {
+            let began = telemetry::timestamp();
+            let Err(why) = self.try_once(payload).await? else {
                 self.progress = Progress { sent: payload.seq, trouble: None };
                 return Ok(self.keep().await?);
             };
-            let next = self.failed(&why);
+            let next = self.failed(&why, began);
             tracing::debug!(task = %self.config.task, receiver = origin(&self.config.url), %why, ?next, "a delivery failed");
             self.keep().await?;
             match next {
@@ -119,20 +134,56 @@ impl Courier {
         }
     }
 
-    /// Takes a failure down, and decides what to do about it.
-    fn failed(&mut self, why: &SendError) -> Next {
+    /// Takes it there once it is its turn.
+    async fn try_once(&self, payload: &Payload) -> Result<Result<(), SendError>, Done> {
+        let Self { inner, config, receiver, .. } = self;
+        let wait = delivery::wait(self.failing(), inner.patience);
+        let turn = timeout(wait, receiver.turn()).await;
+        // Meanwhile the task may have been forgotten, and what it said with it.
+        if !self.is_wanted().await? {
+            return Err(Done::Sent);
+        }
+        let Ok(Ok(_turn)) = turn else { return Ok(Err(SendError::NoTurn(receiver.held_up()))) };
+        let went = inner.sender.send(config, payload).await;
+        let told = went.as_ref().map_or_else(SendError::blame, |()| Some(TAKEN));
+        if let Some(outcome) = told {
+            receiver.went(outcome, went.as_ref().err().map(ToString::to_string));
+        }
+        Ok(went)
+    }
+
+    /// Whether anybody still wants to know: a config is forgotten with its task.
+    async fn is_wanted(&self) -> Result<bool, StorageError> {
+        let its = PushFilter { task: Some(self.config.task.clone()), ..PushFilter::default() };
+        let known = self.inner.storage.pushes(its).await?;
+        Ok(known.iter().any(|known| known.config.id == self.config.id))
+    }
+
+    /// For how long the next event has failed.
+    fn failing(&self) -> Duration {
+        let trouble = self.progress.trouble.as_ref();
+        trouble.map(|trouble| telemetry::age(&trouble.since)).unwrap_or_default()
+    }
+
+    /// Takes down how a try failed that began at some time, and decides what to do about it.
+    fn failed(&mut self, why: &SendError, began: String) -> Next {
         let known = self.progress.trouble.take();
-        let attempts = known.as_ref().map_or(0, |trouble| trouble.attempts) + 1;
-        let since = known.map_or_else(telemetry::timestamp, |trouble| trouble.since);
+        let attempts = known.as_ref().map_or(0, |trouble| trouble.attempts);
+        let attempts = attempts + u32::from(why.was_tried());
+        let since = known.map_or(began, |trouble| trouble.since);
         let chance = RandomState::new().hash_one(attempts);
-        let failing = telemetry::age(&since);
         let next = if why.is_final() {
             Next::GiveUp
         } else {
-            delivery::next(attempts, failing, self.inner.patience, chance)
+            let failing = telemetry::age(&since);
+            delivery::next(attempts, failing, self.inner.patience, why.asked(), chance)
         };
-        let dead = next == Next::GiveUp;
-        self.progress.trouble = Some(Trouble { attempts, since, error: why.to_string(), dead });
+        let (again, dead) = match next {
+            Next::Retry(pause) => (Some(telemetry::timestamp_in(pause)), false),
+            Next::GiveUp => (None, true),
+        };
+        self.progress.trouble =
+            Some(Trouble { attempts, since, error: why.to_string(), again, dead });
         next
     }
 

@@ -1,33 +1,40 @@
 //! Push notifications: where the news of tasks are sent, and how they get there.
 //!
 //! ```text
-//!  events table ──► Tasks::follow ──► Courier ──► Sender ──► the receiver
-//!   (the outbox)                       │   ▲        checks every address, signs
+//!  events table ──► Tasks::follow ──► Courier ──► Receiver ──► Sender ──► who wants to know
+//!   (the outbox)                       │   ▲      one at a time     checks every address, signs
+//!                                      │   │      where they fail: core::breaker
 //!                                      ▼   │ core::delivery: pause, give up
-//!                              pushes.sent, attempts, dead
+//!                        pushes.sent, attempts, again, dead
 //! ```
 //!
 //! A config is a cursor into its task's log, so that there is no second copy of an event to be lost or to diverge: what
 //! lies beyond the cursor is still to be sent, also after a crash. It moves on once the receiver has said that it has
 //! the event. So each event arrives at least once and in order, and one receiver never waits for another.
 
+mod challenge;
 mod courier;
 mod payload;
+mod receivers;
 mod seal;
 mod sender;
 
+pub use challenge::ChallengeError;
 pub use seal::{PUBLIC_KEY_FILE, Seal, SealError};
 pub use sender::{ReceiverError, Sender};
 
 use crate::{
     storage::{Progress, PushFilter, Storage, StorageError, StoredPush},
     tasks::Tasks,
+    telemetry,
 };
+use a2a_hub_core::breaker::Settings;
 use a2a_hub_protocol::{
     id::{PushConfigId, TaskId},
-    push::{Delivery, DeliveryState, OfferedPush, PushConfig},
+    push::{Delivery, DeliveryState, OfferedPush, PublicKey, PushConfig},
 };
 use courier::Courier;
+use receivers::Receivers;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -47,6 +54,7 @@ struct Inner {
     storage: Arc<dyn Storage>,
     tasks: Tasks,
     sender: Sender,
+    receivers: Receivers,
     /// How long one event is tried.
     patience: Duration,
     couriers: Mutex<HashMap<(TaskId, PushConfigId), CancellationToken>>,
@@ -83,16 +91,20 @@ pub enum PushError {
 }
 
 impl Pushes {
-    /// Those that are in the store, of these tasks. One event is tried for as long as `patience`.
+    /// Those that are in the store, of these tasks. A receiver to which several deliveries fail in a row is left alone by
+    /// `breaker`; one event is tried for as long as `patience`.
     pub fn new(
         storage: Arc<dyn Storage>,
         tasks: Tasks,
         sender: Sender,
+        breaker: Settings,
         patience: Duration,
     ) -> Self {
+        let receivers = Receivers::new(breaker);
         let (running, stop, couriers) =
             (TaskTracker::new(), CancellationToken::new(), Mutex::default());
-        Self(Arc::new(Inner { storage, tasks, sender, patience, couriers, running, stop }))
+        let inner = Inner { storage, tasks, sender, receivers, patience, couriers, running, stop };
+        Self(Arc::new(inner))
     }
 
     /// Goes on with what an earlier hub did not send, and returns how many configs that are.
@@ -174,20 +186,26 @@ impl Pushes {
         limit: usize,
     ) -> Result<Vec<Delivery>, StorageError> {
         let open = PushFilter { open_only: true, dead_only, limit, ..PushFilter::default() };
-        Ok(self.0.storage.pushes(open).await?.into_iter().map(delivery).collect())
+        let found = self.0.storage.pushes(open).await?;
+        Ok(found.into_iter().map(|push| self.delivery(push)).collect())
     }
 
-    /// Tries again to send what was given up of a task, and tells what that is.
+    /// Tries at once to send what fails or was given up of a task, and tells what that is.
     pub async fn retry(&self, task: &TaskId) -> Result<Vec<Delivery>, StorageError> {
         let mut retried = Vec::new();
-        for mut push in self.stored(task).await?.into_iter().filter(|push| push.progress.is_dead())
-        {
+        let stored = self.stored(task).await?;
+        for mut push in stored.into_iter().filter(|push| push.progress.trouble.is_some()) {
             push.progress = Progress { trouble: None, ..push.progress };
             self.0.storage.push_went(task, &push.config.id, push.progress.clone()).await?;
-            retried.push(delivery(push.clone()));
+            retried.push(self.delivery(push.clone()));
             self.start(push);
         }
         Ok(retried)
+    }
+
+    /// The public keys by which a receiver knows that news are this hub's; none if it does not sign them.
+    pub fn keys(&self) -> Vec<PublicKey> {
+        self.0.sender.keys()
     }
 
     async fn stored(&self, task: &TaskId) -> Result<Vec<StoredPush>, StorageError> {
@@ -220,25 +238,32 @@ impl Pushes {
     fn couriers(&self) -> MutexGuard<'_, HashMap<(TaskId, PushConfigId), CancellationToken>> {
         self.0.couriers.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-fn delivery(push: StoredPush) -> Delivery {
-    let StoredPush { config, progress, last } = push;
-    let state = match &progress.trouble {
-        None => DeliveryState::Fine,
-        Some(trouble) if trouble.dead => DeliveryState::Dead,
-        Some(_) => DeliveryState::Failing,
-    };
-    let trouble = progress.trouble;
-    Delivery {
-        task_id: config.task,
-        config_id: config.id,
-        receiver: sender::origin(&config.url),
-        version: config.form,
-        state,
-        waiting: last.saturating_sub(progress.sent),
-        attempts: trouble.as_ref().map_or(0, |trouble| trouble.attempts),
-        failing_since: trouble.as_ref().map(|trouble| trouble.since.clone()),
-        error: trouble.map(|trouble| trouble.error),
+    fn delivery(&self, push: StoredPush) -> Delivery {
+        let StoredPush { config, progress: Progress { sent, trouble }, last } = push;
+        let (receiver, waiting) = (sender::origin(&config.url), last.saturating_sub(sent));
+        let is_dead = trouble.as_ref().is_some_and(|trouble| trouble.dead);
+        let left_alone = self.0.receivers.left_alone(&receiver);
+        let left_alone = left_alone.filter(|_| waiting > 0 && !is_dead);
+        let state = match &trouble {
+            Some(trouble) if trouble.dead => DeliveryState::Dead,
+            Some(_) => DeliveryState::Failing,
+            None if left_alone.is_some() => DeliveryState::Held,
+            None => DeliveryState::Fine,
+        };
+        let held_until = left_alone.as_ref().map(|left| telemetry::timestamp_in(left.for_now));
+        Delivery {
+            task_id: config.task,
+            config_id: config.id,
+            receiver,
+            version: config.form,
+            state,
+            waiting,
+            attempts: trouble.as_ref().map_or(0, |trouble| trouble.attempts),
+            failing_since: trouble.as_ref().map(|trouble| trouble.since.clone()),
+            // The later of the two: their order is that of their times.
+            retry_at: held_until.max(trouble.as_ref().and_then(|trouble| trouble.again.clone())),
+            error: trouble.map(|trouble| trouble.error).or(left_alone.map(|left| left.cause)),
+        }
     }
 }

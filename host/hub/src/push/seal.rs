@@ -1,19 +1,40 @@
 //! Signatures, by which a receiver knows that news are this hub's and new: Standard Webhooks, with the asymmetric scheme
 //! `v1a` (standardwebhooks.com, "Signature scheme"). Whoever can check one cannot make one.
+//!
+//! A key that is to go is moved aside, to `push-key.old`: the next hub makes a new one and signs with both, so that who
+//! knows only the old one can go on. Once that file is gone, so is the key.
 
-use crate::auth::{TokenError, open_secret};
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use crate::auth::{TokenError, find_secret, open_secret};
+use a2a_hub_protocol::push::PublicKey;
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
+use ring::{
+    digest::{SHA256, digest},
+    signature::{Ed25519KeyPair, KeyPair as _},
+};
 use std::{fs, io, path::Path};
 
 /// The file in the data directory that holds the private key, for this user only: the seed of an Ed25519 key in hex.
 const KEY_FILE: &str = "push-key";
 
+/// The file beside it with the key before that, if receivers are to know it for a while still.
+const OLD_KEY_FILE: &str = "push-key.old";
+
 /// The file beside it that holds the public key, for whoever is to check signatures.
 pub const PUBLIC_KEY_FILE: &str = "push-key.pub";
 
-/// The hub's key.
-pub struct Seal(Ed25519KeyPair);
+/// The hub's keys.
+pub struct Seal {
+    new: Key,
+    old: Option<Key>,
+}
+
+struct Key {
+    pair: Ed25519KeyPair,
+    public: PublicKey,
+}
 
 /// Why nothing can be signed.
 #[derive(Debug, thiserror::Error)]
@@ -22,34 +43,56 @@ pub enum SealError {
     #[error(transparent)]
     Secret(#[from] TokenError),
     /// It is no key. 32 bytes always are one.
-    #[error("use the key in {KEY_FILE}: it is none; remove it, and the hub makes a new one")]
-    NoKey,
+    #[error("use the key in {0}: it is none; remove it, and the hub makes a new one")]
+    NoKey(&'static str),
     /// The public key cannot be written.
     #[error("write the public key: {0}")]
     Public(#[from] io::Error),
 }
 
 impl Seal {
-    /// The key of the hub with this data directory, which stays the same over restarts; a new one if there is none.
+    /// The keys of the hub with this data directory, which stay the same over restarts; a new one if there is none.
     pub fn open(dir: &Path) -> Result<Self, SealError> {
-        let secret = open_secret(dir.join(KEY_FILE))?;
-        let byte = |at| secret.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        let seed: Option<Vec<u8>> = (0..secret.len()).step_by(2).map(byte).collect();
-        let key = Ed25519KeyPair::from_seed_unchecked(&seed.ok_or(SealError::NoKey)?);
-        let seal = Self(key.map_err(|_| SealError::NoKey)?);
-        fs::write(dir.join(PUBLIC_KEY_FILE), format!("{}\n", seal.public_key()))?;
-        Ok(seal)
+        let new = Key::read(&open_secret(dir.join(KEY_FILE))?, KEY_FILE)?;
+        let old = find_secret(dir.join(OLD_KEY_FILE))?;
+        let old = old.map(|old| Key::read(&old, OLD_KEY_FILE)).transpose()?;
+        // As the libraries of Standard Webhooks take it.
+        let public = format!("whpk_{}\n", STANDARD.encode(new.pair.public_key()));
+        fs::write(dir.join(PUBLIC_KEY_FILE), public)?;
+        Ok(Self { new, old })
     }
 
-    /// The public key, as the libraries of Standard Webhooks take it.
-    fn public_key(&self) -> String {
-        format!("whpk_{}", STANDARD.encode(self.0.public_key()))
-    }
-
-    /// The header `webhook-signature` of a body sent under this id at this time, in seconds since 1970.
+    /// The header `webhook-signature` of a body sent under this id at this time, in seconds since 1970: one of each key.
     pub(super) fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
         let signed = [format!("{id}.{timestamp}.").as_bytes(), body].concat();
-        format!("v1a,{}", STANDARD.encode(self.0.sign(&signed)))
+        let sign = |key: &Key| format!("v1a,{}", STANDARD.encode(key.pair.sign(&signed)));
+        self.both().map(sign).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The header `webhook-key-id`: the name of the key that the first signature is of.
+    pub(super) fn key_id(&self) -> &str {
+        &self.new.public.kid
+    }
+
+    /// The public keys, in the order of the signatures.
+    pub(super) fn keys(&self) -> Vec<PublicKey> {
+        self.both().map(|key| key.public.clone()).collect()
+    }
+
+    fn both(&self) -> impl Iterator<Item = &Key> {
+        [&self.new].into_iter().chain(&self.old)
+    }
+}
+
+impl Key {
+    fn read(secret: &str, file: &'static str) -> Result<Self, SealError> {
+        let byte = |at| secret.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let seed: Option<Vec<u8>> = (0..secret.len()).step_by(2).map(byte).collect();
+        let pair = seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
+        let pair = pair.ok_or(SealError::NoKey(file))?;
+        let x = URL_SAFE_NO_PAD.encode(pair.public_key());
+        let kid = URL_SAFE_NO_PAD.encode(digest(&SHA256, PublicKey::to_be_hashed(&x).as_bytes()));
+        Ok(Self { pair, public: PublicKey::new(x, kid) })
     }
 }
 
@@ -58,23 +101,57 @@ mod tests {
     use super::*;
     use ring::signature::{ED25519, UnparsedPublicKey};
 
+    /// Whether a signature is that of `public` for what was signed.
+    fn is_of(public: &PublicKey, signature: &str, signed: &[u8]) -> bool {
+        let key = UnparsedPublicKey::new(&ED25519, URL_SAFE_NO_PAD.decode(&public.x).unwrap());
+        let signature = STANDARD.decode(signature.strip_prefix("v1a,").unwrap()).unwrap();
+        key.verify(signed, &signature).is_ok()
+    }
+
     #[test]
     fn whoever_has_the_public_key_can_check() {
         let dir = tempfile::tempdir().unwrap();
-        let signature = Seal::open(dir.path()).unwrap().sign("task-1", 1_700_000_000, b"{}");
-        let public = fs::read_to_string(dir.path().join(PUBLIC_KEY_FILE)).unwrap();
-        assert_eq!(
-            format!("{}\n", Seal::open(dir.path()).unwrap().public_key()),
-            public,
-            "it stays"
-        );
+        let seal = Seal::open(dir.path()).unwrap();
+        let signature = seal.sign("task-1", 1_700_000_000, b"{}");
+        let keys = Seal::open(dir.path()).unwrap().keys();
+        assert_eq!(keys, seal.keys(), "it stays");
+        assert_eq!((keys.len(), keys[0].kid.as_str()), (1, seal.key_id()));
+        assert!(is_of(&keys[0], &signature, b"task-1.1700000000.{}"));
+        assert!(!is_of(&keys[0], &signature, b"task-1.1700000001.{}"));
+        assert!(!is_of(&keys[0], &signature, b"task-1.1700000000.{ }"));
+        let file = fs::read_to_string(dir.path().join(PUBLIC_KEY_FILE)).unwrap();
+        let written = STANDARD.decode(file.trim_end().strip_prefix("whpk_").unwrap()).unwrap();
+        assert_eq!(URL_SAFE_NO_PAD.encode(written), keys[0].x);
+    }
 
-        let bytes =
-            |text: &str, prefix| STANDARD.decode(text.strip_prefix(prefix).unwrap()).unwrap();
-        let key = UnparsedPublicKey::new(&ED25519, bytes(public.trim_end(), "whpk_"));
-        let signature = bytes(&signature, "v1a,");
-        assert!(key.verify(b"task-1.1700000000.{}", &signature).is_ok());
-        assert!(key.verify(b"task-1.1700000001.{}", &signature).is_err());
-        assert!(key.verify(b"task-1.1700000000.{ }", &signature).is_err());
+    #[test]
+    fn a_key_that_is_to_go_signs_until_its_file_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, old_file] = [KEY_FILE, OLD_KEY_FILE].map(|name| dir.path().join(name));
+        let old = Seal::open(dir.path()).unwrap().keys().remove(0);
+        fs::rename(&file, &old_file).unwrap();
+        let seal = Seal::open(dir.path()).unwrap();
+        let [new, still] = &seal.keys()[..] else { panic!("there must be two") };
+        assert_eq!((still, seal.key_id()), (&old, new.kid.as_str()));
+        assert_ne!(new, &old);
+        let signatures = seal.sign("id", 1, b"{}");
+        let of = |key| signatures.split(' ').map(move |it| is_of(key, it, b"id.1.{}"));
+        assert_eq!(of(new).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(of(&old).collect::<Vec<_>>(), [false, true]);
+
+        fs::remove_file(&old_file).unwrap();
+        assert_eq!(Seal::open(dir.path()).unwrap().keys(), std::slice::from_ref(new));
+        fs::write(&old_file, "not a key").unwrap();
+        let refused = Seal::open(dir.path()).err().unwrap().to_string();
+        assert!(refused.contains(OLD_KEY_FILE), "{refused}");
+    }
+
+    /// RFC 8037, appendix A.
+    #[test]
+    fn a_key_is_called_by_its_thumbprint() {
+        let seed = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+        let key = Key::read(seed, KEY_FILE).unwrap().public;
+        assert_eq!(key.x, "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo");
+        assert_eq!(key.kid, "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
     }
 }

@@ -1,27 +1,30 @@
 //! One delivery over HTTP: dials what `core::receiver` lets it dial, and nothing else.
 
-use super::{payload::Payload, seal::Seal};
-use crate::outbound::{Outbound, OutboundError};
+use super::{
+    challenge::{self, ChallengeError, challenge},
+    payload::Payload,
+    seal::Seal,
+};
+use crate::{
+    outbound::{Outbound, OutboundError},
+    telemetry,
+};
 use a2a_hub_core::{
-    delivery::{Verdict, verdict},
+    breaker::{Outcome, Source},
+    delivery::{Verdict, blame, may_ask_for_rest, verdict},
     receiver::{Refusal, Rules},
 };
-use a2a_hub_protocol::push::{PushAuthentication, PushConfig, Secret};
+use a2a_hub_protocol::push::{PublicKey, PushAuthentication, PushConfig, Secret};
 use bytes::Bytes;
 use http::{
-    HeaderValue, Request,
-    header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT},
+    HeaderValue, Request, Response,
+    header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT},
 };
 use http_body_util::Full;
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 use tokio::{
     net::lookup_host,
-    sync::{AcquireError, Semaphore, SemaphorePermit},
+    sync::{AcquireError, Semaphore},
     time::timeout,
 };
 use url::Url;
@@ -35,17 +38,14 @@ const LOOKUP: Duration = Duration::from_secs(5);
 /// How many deliveries are under way at once.
 const AT_ONCE: usize = 64;
 
-/// How many of them to one receiver, so that one that is slow holds up its own only.
-const AT_ONCE_EACH: usize = 4;
-
 /// Sends what is to be sent.
 pub struct Sender {
     client: Outbound,
     rules: Arc<Rules>,
     seal: Option<Seal>,
+    /// Whether a receiver must show that it waits for news.
+    challenges: bool,
     all: Semaphore,
-    /// By host and port.
-    lines: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
 /// Why news cannot be sent somewhere.
@@ -76,6 +76,12 @@ pub enum ReceiverError {
         /// Why not.
         why: String,
     },
+    /// It has not shown that it waits for news.
+    #[error(
+        "the receiver did not show that it waits for news: {0}; have it answer a GET with 200 and the value of \
+         `validationToken` as the body, as the operator wants it (`push.challenge`)"
+    )]
+    Unproven(#[from] ChallengeError),
 }
 
 /// Why a delivery came to nothing.
@@ -91,11 +97,19 @@ pub(super) enum SendError {
     #[error(transparent)]
     Lost(#[from] OutboundError),
     /// The answer was not that it has it.
-    #[error("it answered with HTTP status {0}{hint}", hint = if (300..400).contains(.0) { ", and redirects are not followed" } else { "" })]
-    Status(u16),
+    #[error("it answered with HTTP status {status}{hint}", hint = if (300..400).contains(.status) { ", and redirects are not followed" } else { "" })]
+    Status {
+        /// The answer's status.
+        status: u16,
+        /// For how long it wants to be left in peace, if it says so.
+        asked: Option<Duration>,
+    },
     /// It wants no more.
     #[error("it answered with HTTP status 410: it wants no more")]
     Gone,
+    /// It was never its turn.
+    #[error("not tried for too long: {0}")]
+    NoTurn(String),
     /// The hub stops.
     #[error("the hub stops")]
     Stopped(#[from] AcquireError),
@@ -104,7 +118,28 @@ pub(super) enum SendError {
 impl SendError {
     /// Whether there is no use in trying again.
     pub(super) fn is_final(&self) -> bool {
-        matches!(self, Self::Gone)
+        matches!(self, Self::Gone | Self::NoTurn(_))
+    }
+
+    /// Whether the receiver was asked.
+    pub(super) fn was_tried(&self) -> bool {
+        !matches!(self, Self::NoTurn(_))
+    }
+
+    /// What it tells of all that is at the same scheme, host and port, if it does.
+    pub(super) fn blame(&self) -> Option<Outcome> {
+        match self {
+            Self::Status { status, .. } => Some(blame(*status)),
+            Self::Gone => Some(Outcome::Success(Source::Task)),
+            // Rules are about a scheme, a host and a port, too.
+            Self::Receiver(_) | Self::Lost(_) => Some(Outcome::Failure(Source::Task)),
+            Self::Unspeakable(_) | Self::NoTurn(_) | Self::Stopped(_) => None,
+        }
+    }
+
+    /// For how long the receiver wants to be left in peace, if it says so.
+    pub(super) fn asked(&self) -> Option<Duration> {
+        if let Self::Status { asked, .. } = self { *asked } else { None }
     }
 }
 
@@ -113,8 +148,19 @@ impl Sender {
     pub fn new(rules: Rules, seal: Option<Seal>) -> Result<Self, rustls::Error> {
         let rules = Arc::new(rules);
         let client = Outbound::guarded(Arc::clone(&rules))?;
-        let (all, lines) = (Semaphore::new(AT_ONCE), Mutex::default());
-        Ok(Self { client, rules, seal, all, lines })
+        let all = Semaphore::new(AT_ONCE);
+        Ok(Self { client, rules, seal, challenges: false, all })
+    }
+
+    /// The same, where a receiver must first show that it waits for news, if that is so.
+    #[must_use]
+    pub fn challenging(self, challenges: bool) -> Self {
+        Self { challenges, ..self }
+    }
+
+    /// The keys by which what it sends is checked, the one that signs first.
+    pub(super) fn keys(&self) -> Vec<PublicKey> {
+        self.seal.as_ref().map(Seal::keys).unwrap_or_default()
     }
 
     /// Whether news may be sent there, as far as can be told now.
@@ -127,6 +173,15 @@ impl Sender {
             let found: Vec<_> =
                 found.map_err(|why| unknown(why.to_string()))?.map(|at| at.ip()).collect();
             self.rules.dial(&host, &found)?;
+        }
+        if self.challenges {
+            let asked = async {
+                // Nobody closes it.
+                let _turn = self.all.acquire().await;
+                challenge(&self.client, &url).await
+            };
+            let limit = 2 * challenge::PATIENCE;
+            timeout(limit, asked).await.map_err(|_| ChallengeError::Late)??;
         }
         Ok(())
     }
@@ -156,16 +211,16 @@ impl Sender {
         payload: &Payload,
     ) -> Result<(), SendError> {
         let (url, _) = self.admit(&config.url)?;
-        let line = self.line_to(url.authority());
-        let _turn = line.acquire().await?;
-        let _turn_of_all: SemaphorePermit<'_> = self.all.acquire().await?;
+        let _turn = self.all.acquire().await?;
+        // Signed anew for each try, whose time it tells.
+        let request = self.request(&url, config, payload)?;
         // The body of the answer says nothing to the hub, and is not read.
-        let answer = self.client.ask(self.request(&url, config, payload)?, PATIENCE).await?;
-        let status = answer.status();
-        match verdict(status.as_u16()) {
+        let answer = self.client.ask(request, PATIENCE).await?;
+        let status = answer.status().as_u16();
+        match verdict(status) {
             Verdict::Taken => Ok(()),
             Verdict::Gone => Err(SendError::Gone),
-            Verdict::Later => Err(SendError::Status(status.as_u16())),
+            Verdict::Later => Err(SendError::Status { status, asked: rest(&answer) }),
         }
     }
 
@@ -190,22 +245,18 @@ impl Sender {
             request = request
                 .header("webhook-id", &payload.id)
                 .header("webhook-timestamp", now)
+                .header("webhook-key-id", seal.key_id())
                 .header("webhook-signature", seal.sign(&payload.id, now, &payload.body));
         }
         request.body(Full::new(payload.body.clone()))
     }
+}
 
-    /// Where those wait who send to the same host and port.
-    fn line_to(&self, authority: &str) -> Arc<Semaphore> {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = lines.get(authority).and_then(Weak::upgrade) {
-            return line;
-        }
-        lines.retain(|_, line| line.strong_count() > 0);
-        let line = Arc::new(Semaphore::new(AT_ONCE_EACH));
-        lines.insert(authority.to_owned(), Arc::downgrade(&line));
-        line
-    }
+/// For how long a receiver wants to be left in peace, if it says so.
+fn rest<B>(answer: &Response<B>) -> Option<Duration> {
+    let said = answer.headers().get(RETRY_AFTER);
+    let said = said.filter(|_| may_ask_for_rest(answer.status().as_u16()))?;
+    telemetry::retry_after(said.to_str().ok()?)
 }
 
 /// The URL's scheme, host and port: the part of it that is no secret.

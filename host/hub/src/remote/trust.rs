@@ -123,9 +123,9 @@ impl TrustError {
 }
 
 impl TrustError {
-    /// The same with what would mend it.
+    /// The same with its fix, if there is one.
     pub fn with_way_out(&self) -> String {
-        let fix = self.fix().map(|fix| format!("; to mend it: {fix}"));
+        let fix = self.fix().map(|fix| format!("; fix: {fix}"));
         format!("{self}{}", fix.unwrap_or_default())
     }
 }

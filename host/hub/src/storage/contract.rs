@@ -459,7 +459,10 @@ async fn how_far_news_went_is_never_taken_back(storage: &impl Storage) {
     storage.append(&task, 0, vec![created(&task, "c"), working()]).await.unwrap();
     storage.set_push(push(&task, "a"), 0).await.unwrap();
     let went = |sent, trouble| storage.push_went(&task, &id, Progress { sent, trouble });
-    let trouble = |dead| Some(Trouble { attempts: 3, since: at(1), error: "refused".into(), dead });
+    let trouble = |dead: bool| {
+        let again = (!dead).then(|| at(2));
+        Some(Trouble { attempts: 3, since: at(1), error: "refused".into(), again, dead })
+    };
     went(2, None).await.unwrap();
     went(1, trouble(false)).await.unwrap();
     let known = async || storage.pushes(PushFilter::default()).await.unwrap().remove(0).progress;

@@ -31,6 +31,8 @@ pub struct Trouble {
     pub since: String,
     /// How it failed last.
     pub error: String,
+    /// When it is tried again at the soonest: RFC 3339 in UTC.
+    pub again: Option<String>,
     /// Whether it was given up: nothing is sent until somebody says so.
     pub dead: bool,
 }

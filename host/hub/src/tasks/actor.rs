@@ -1,7 +1,7 @@
 //! One task, from its first event to its last: waits here, decides in `core`, tells what was stored.
 
 use super::{
-    at_work::{AtWork, Next, Waiting},
+    at_work::{Answer, AtWork, Next},
     feed::Feed,
     port::{Question, Said, ToActor},
     recovery::{self, QUEUED, REASON, RECOVERY},
@@ -10,7 +10,7 @@ use super::{
 use crate::{
     agents::Agent,
     events::Events,
-    storage::{Storage, StorageError},
+    storage::{Storage, StorageError, StoredTask},
     telemetry,
 };
 use a2a_hub_core::{recovery::Hold, task};
@@ -38,8 +38,14 @@ const QUIET: Duration = Duration::from_millis(100);
 /// How long a cancelled guest may take to come to an end by itself.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long the programs of a task that is over may take to be gone, before that is reported and left.
-const PROGRAMS_GONE: Duration = Duration::from_secs(8);
+/// How soon a task that the store failed is tried to be brought to its end, then twice as long each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// At the most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// From then on, whoever listens to it meanwhile waits in vain.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What somebody asks of a task.
 pub(super) enum Command {
@@ -88,33 +94,32 @@ pub(super) struct Start {
     pub(super) message: Message,
     /// Where the client would have the work done.
     pub(super) directory: Option<String>,
-    /// Whether somebody listens.
-    pub(super) live: bool,
+    /// Whether somebody listens while it works.
+    pub(super) streamed: bool,
     /// Whether something may have been said before.
     pub(super) goes_on: bool,
     pub(super) admitted: Admitted,
 }
 
-/// The store refused: nothing more can be told of the task.
+/// The store refused, and its reason is logged.
 struct Unstorable;
 
 impl TaskActor {
     /// Runs the task to its end.
     pub(super) async fn run(mut self, begin: Begin) {
-        // A store that fails ends the feed early: listeners never hear what may be lost.
-        if self.live(begin).await.is_err() {
-            tracing::error!(task = %self.task.id, "a task was given up because the store failed");
+        if self.until_its_end(begin).await.is_err() {
+            self.give_up().await;
         }
         self.agent.task_ended(&self.task).await;
     }
 
-    async fn live(&mut self, begin: Begin) -> Result<(), Unstorable> {
+    async fn until_its_end(&mut self, begin: Begin) -> Result<(), Unstorable> {
         let start = match begin {
             Begin::Work(start) => Some(*start),
             Begin::Parked => self.parked().await?,
             Begin::Follow(admitted) => return self.follow(admitted).await,
         };
-        let Some(Start { message, directory, live, goes_on, admitted }) = start else {
+        let Some(Start { message, directory, streamed, goes_on, admitted }) = start else {
             return Ok(());
         };
         let deadline = Instant::now() + self.patience;
@@ -133,11 +138,44 @@ impl TaskActor {
         };
         let (to_actor, said) = mpsc::channel(SAID);
         let port = Arc::new(ToActor(to_actor));
-        let work = Work { task: self.task.clone(), message, history, live };
+        let work = Work { task: self.task.clone(), message, history, live: streamed };
         let guest = self.agent.start(port, directory, work);
-        let mut at_work = AtWork::new(guest, said, deadline, turn);
-        at_work.quiet_until = Some(Instant::now() + QUIET);
-        self.work(at_work).await
+        self.work(AtWork::new(guest, said, turn, deadline, Some(Instant::now() + QUIET))).await
+    }
+
+    /// The store did not take what happened, and nobody may hear what is not stored: the task fails, as soon as the store
+    /// takes that.
+    async fn give_up(&mut self) {
+        tracing::error!(task = %self.task.id, "the store failed; the task is given up");
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match timeout(pause, self.commands.recv()).await {
+                // The next hub reads what there is, and decides.
+                Ok(Some(Command::Shutdown) | None) => return,
+                Ok(Some(Command::Input(_, told))) => self.refuse(told),
+                Ok(Some(Command::Cancel)) | Err(_) => {}
+            }
+            if self.fail_after_all().await.is_ok() {
+                return;
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            if pause > PATIENCE {
+                // Whoever listens is let go, and may ask again.
+                self.feed = Feed::new(self.seq);
+            }
+        }
+    }
+
+    async fn fail_after_all(&mut self) -> Result<(), Unstorable> {
+        let stored = self.storage.task(&self.task.id).await.map_err(|_| Unstorable)?;
+        let Some(StoredTask { seq, task, .. }) = stored else { return Ok(()) };
+        // What was not stored never happened.
+        (self.seq, self.task) = (seq, task);
+        if self.task.status.state.is_final() {
+            return Ok(());
+        }
+        let text = "The hub could not store what the agent did; its log says why.".to_owned();
+        self.store(vec![self.failure("storage", text)]).await
     }
 
     /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
@@ -150,7 +188,7 @@ impl TaskActor {
             let text = "The agent that had this task is another one now.".to_owned();
             return self.store(vec![self.failure("hub_restarted", text)]).await;
         };
-        self.work(AtWork::new(guest, said, deadline, turn)).await
+        self.work(AtWork::new(guest, said, turn, deadline, None)).await
     }
 
     /// The task's turn; nothing if the task ends before it comes, or the hub does.
@@ -167,39 +205,28 @@ impl TaskActor {
 
     /// Waits for the client; nothing if the task ends meanwhile, or the hub does.
     async fn parked(&mut self) -> Result<Option<Start>, Unstorable> {
-        let until = Instant::now() + self.agent.config.answer_timeout();
-        loop {
-            let command = tokio::select! {
-                command = self.commands.recv() => command,
-                () = sleep_until(until) => {
-                    let text = "Nobody answered in time.".to_owned();
-                    self.store(vec![self.failure("timeout", text)]).await?;
-                    return Ok(None);
-                }
-            };
-            match command {
-                Some(Command::Input(message, told)) => match self.turns.ask(&self.agent) {
-                    Ok(admitted) => {
-                        self.store(vec![TaskEvent::Input(message.clone())]).await?;
-                        let _ = told.send(Ok(()));
-                        let directory = recovery::working_directory(&self.task);
-                        let start =
-                            Start { message, directory, live: true, goes_on: true, admitted };
-                        return Ok(Some(start));
-                    }
-                    Err(why) => {
-                        let _ = told.send(Err(super::busy(&self.agent.id, why)));
-                    }
-                },
-                Some(Command::Cancel) => {
-                    self.agent.clean_up(&self.task.id).await;
-                    self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
-                    return Ok(None);
-                }
-                // It is left as it is, for the next hub.
-                Some(Command::Shutdown) | None => return Ok(None),
+        match timeout(self.agent.config.answer_timeout(), self.commands.recv()).await {
+            Ok(Some(Command::Input(message, told))) => {
+                self.store(vec![TaskEvent::Input(message.clone())]).await?;
+                let _ = told.send(Ok(()));
+                // It was admitted by the hub that ran it.
+                let admitted = self.turns.come_back(&self.agent);
+                let directory = recovery::working_directory(&self.task);
+                let start = Start { message, directory, streamed: true, goes_on: true, admitted };
+                return Ok(Some(start));
+            }
+            Ok(Some(Command::Cancel)) => {
+                self.agent.clean_up(&self.task.id).await;
+                self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
+            }
+            // It is left as it is, for the next hub.
+            Ok(Some(Command::Shutdown) | None) => {}
+            Err(_) => {
+                let text = "Nobody answered in time.".to_owned();
+                self.store(vec![self.failure("timeout", text)]).await?;
             }
         }
+        Ok(None)
     }
 
     /// Waits for the task's turn; nothing if the task ends meanwhile, or the hub does.
@@ -255,13 +282,10 @@ impl TaskActor {
         loop {
             match at_work.next(&mut self.commands).await {
                 Next::Said(Said::Emit(emitted)) => {
-                    at_work.quiet_until = None;
+                    at_work.heard_of();
                     self.take(emitted, &mut at_work).await?;
                 }
-                Next::Said(Said::Ask(question)) => {
-                    at_work.quiet_until = None;
-                    self.ask(question, &mut at_work).await?;
-                }
+                Next::Said(Said::Ask(question)) => self.ask(question, &mut at_work).await?,
                 Next::Ended(ended) => return self.end(ended, at_work).await,
                 Next::Command(Some(Command::Input(message, told))) => {
                     self.input(message, told, &mut at_work).await?;
@@ -273,19 +297,16 @@ impl TaskActor {
                     return self.cut(Cut::Shutdown, at_work).await;
                 }
                 Next::Quiet => {
-                    at_work.quiet_until = None;
+                    at_work.heard_of();
                     self.store(vec![self.working()]).await?;
                 }
                 Next::Deadline => return self.cut(Cut::Timeout, at_work).await,
                 Next::NoAnswer => {
-                    let events = self.come_back(Err(Failure::Timeout), &mut at_work);
-                    self.store(events).await?;
-                    at_work.go_on();
+                    self.come_back(Err(Failure::Timeout), Vec::new(), &mut at_work).await?;
                 }
                 Next::Turn(turn) => {
-                    at_work.turn = Some(turn);
                     self.store(vec![self.working()]).await?;
-                    at_work.go_on();
+                    at_work.called(turn);
                 }
             }
         }
@@ -318,12 +339,9 @@ impl TaskActor {
         let mut events = self.started();
         events.push(self.status(need.state(), Some(prompt), None));
         self.store(events).await?;
-        let now = Instant::now();
         let longest = self.agent.config.answer_timeout();
-        let until = now + patience.map_or(longest, |patience| patience.min(longest));
-        at_work.waiting = Some(Waiting { answer, until, since: now });
-        // It runs nothing meanwhile, and may wait for a day.
-        at_work.turn = None;
+        let patience = patience.map_or(longest, |patience| patience.min(longest));
+        at_work.ask(answer, Instant::now() + patience);
         Ok(())
     }
 
@@ -333,31 +351,35 @@ impl TaskActor {
         told: oneshot::Sender<Result<(), A2aError>>,
         at_work: &mut AtWork,
     ) -> Result<(), Unstorable> {
-        if at_work.waiting.is_none() || at_work.answer.is_some() {
+        if !at_work.asks() {
             self.refuse(told);
             return Ok(());
         }
-        let mut events = vec![TaskEvent::Input(message.clone())];
-        events.extend(self.come_back(Ok(message), at_work));
-        self.store(events).await?;
+        let said = vec![TaskEvent::Input(message.clone())];
+        self.come_back(Ok(message), said, at_work).await?;
         let _ = told.send(Ok(()));
-        at_work.go_on();
         Ok(())
     }
 
-    /// The guest is to go on with an answer, now or when it is its turn: the events that tell so.
-    fn come_back(&self, answer: Result<Message, Failure>, at_work: &mut AtWork) -> Vec<TaskEvent> {
-        at_work.answer = Some(answer);
+    /// Has the guest go on with an answer once `events` are stored, now or when it is its turn.
+    async fn come_back(
+        &mut self,
+        answer: Answer,
+        mut events: Vec<TaskEvent>,
+        at_work: &mut AtWork,
+    ) -> Result<(), Unstorable> {
         match self.turns.come_back(&self.agent) {
             Admitted::Now(turn) => {
-                at_work.turn = Some(turn);
-                vec![self.working()]
+                events.push(self.working());
+                self.store(events).await?;
+                at_work.go_on(answer, turn);
             }
             Admitted::Later(place) => {
-                at_work.place = Some(place);
-                Vec::new()
+                self.store(events).await?;
+                at_work.queue(answer, place);
             }
         }
+        Ok(())
     }
 
     fn refuse(&self, told: oneshot::Sender<Result<(), A2aError>>) {
@@ -370,7 +392,7 @@ impl TaskActor {
         while let Ok(Said::Emit(emitted)) = at_work.said.try_recv() {
             self.take(emitted, &mut at_work).await?;
         }
-        self.programs_gone().await;
+        self.agent.programs_gone(self.task.id.as_str()).await;
         let mut events = Vec::new();
         let last = match ended {
             Ended::Reply(message) => TaskEvent::Reply(self.addressed(message)),
@@ -409,7 +431,7 @@ impl TaskActor {
             tracing::warn!(task = %self.task.id, agent = %self.agent.id, "the agent did not heed cancel and was ended");
         }
         at_work.guest.end().await;
-        self.programs_gone().await;
+        self.agent.programs_gone(self.task.id.as_str()).await;
         if why == Cut::Cancelled {
             self.agent.clean_up(&self.task.id).await;
         }
@@ -435,14 +457,6 @@ impl TaskActor {
             }
         };
         self.store(vec![event]).await
-    }
-
-    /// No program outlives its task: the last event waits until they are gone.
-    async fn programs_gone(&self) {
-        let gone = self.agent.programs_ended(self.task.id.as_str());
-        if timeout(PROGRAMS_GONE, gone).await.is_err() {
-            tracing::error!(task = %self.task.id, "programs of a task are still there after it ended");
-        }
     }
 
     /// Applies, stores, then publishes. What `core` does not allow is left out and logged: a guest cannot cause it.

@@ -1,4 +1,4 @@
-//! A guest at work on a task: what may happen next, and the answer it waits for.
+//! A guest at work on a task: where it stands with its client and its turn, and what may happen next.
 
 use super::{
     actor::Command,
@@ -8,30 +8,37 @@ use super::{
 use crate::agents::Worker;
 use a2a_hub_protocol::message::Message;
 use a2a_hub_sandbox::{Ended, Failure};
+use std::mem;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep_until},
 };
 
-/// The state of a task whose guest is at work.
+/// What a guest hears that asked its client.
+pub(super) type Answer = Result<Message, Failure>;
+
+/// A guest at work on a task.
 pub(super) struct AtWork {
     pub(super) guest: Worker,
     pub(super) said: mpsc::Receiver<Said>,
-    pub(super) deadline: Instant,
-    pub(super) quiet_until: Option<Instant>,
-    /// Given back while the guest waits for the client.
-    pub(super) turn: Option<Turn>,
-    pub(super) waiting: Option<Waiting>,
-    /// What it is to hear once it has its turn.
-    pub(super) answer: Option<Result<Message, Failure>>,
-    pub(super) place: Option<Place>,
+    /// When the task has taken too long; moved on by the time that its client took to answer.
+    deadline: Instant,
+    phase: Phase,
+    /// Where the guest waits for its answer, if it does.
+    asked: Option<oneshot::Sender<Answer>>,
 }
 
-/// The guest waits for the client.
-pub(super) struct Waiting {
-    pub(super) answer: oneshot::Sender<Result<Message, Failure>>,
-    pub(super) until: Instant,
-    pub(super) since: Instant,
+enum Phase {
+    /// It works, or is about to.
+    Working {
+        _turn: Turn,
+        /// When it is told to be at work although it has said nothing so far.
+        quiet_until: Option<Instant>,
+    },
+    /// It waits for the client, and runs nothing meanwhile.
+    Asking { since: Instant, until: Instant },
+    /// Its answer is there, and it waits for its turn to hear it.
+    Returning { place: Place, answer: Answer },
 }
 
 pub(super) enum Next {
@@ -45,58 +52,104 @@ pub(super) enum Next {
 }
 
 impl AtWork {
+    /// A guest that has its task. If it says nothing until `quiet_until`, [`Next::Quiet`] tells.
     pub(super) fn new(
         guest: Worker,
         said: mpsc::Receiver<Said>,
-        deadline: Instant,
         turn: Turn,
+        deadline: Instant,
+        quiet_until: Option<Instant>,
     ) -> Self {
-        let (turn, quiet_until) = (Some(turn), None);
-        let (waiting, answer, place) = (None, None, None);
-        Self { guest, said, deadline, quiet_until, turn, waiting, answer, place }
+        let phase = Phase::Working { _turn: turn, quiet_until };
+        Self { guest, said, deadline, phase, asked: None }
     }
 
     pub(super) async fn next(&mut self, commands: &mut mpsc::Receiver<Command>) -> Next {
-        let asks = self.waiting.as_ref().filter(|_| self.answer.is_none());
-        let answer_until = asks.map(|waiting| waiting.until);
-        let deadline = self.waiting.is_none().then_some(self.deadline);
         tokio::select! {
-            // Orders first; then what was said, which must all be heard before the end.
+            // Orders and time first, lest a guest that never stops talking put them off; then what was said, which must
+            // all be heard before the end.
             biased;
             command = commands.recv() => Next::Command(command),
+            next = self.phase.next(self.deadline) => next,
             Some(said) = self.said.recv() => Next::Said(said),
             ended = self.guest.ended() => Next::Ended(ended),
-            turn = turn(&mut self.place) => Next::Turn(turn),
-            () = at(self.quiet_until) => Next::Quiet,
-            () = at(answer_until) => Next::NoAnswer,
-            () = at(deadline) => Next::Deadline,
         }
     }
 
-    /// Lets the guest go on, if it has its answer and its turn; the time it waited is not counted.
-    pub(super) fn go_on(&mut self) {
-        if self.turn.is_none() {
-            return;
+    /// It is known to be at work.
+    pub(super) fn heard_of(&mut self) {
+        if let Phase::Working { quiet_until, .. } = &mut self.phase {
+            *quiet_until = None;
         }
-        self.place = None;
-        if let (Some(waiting), Some(answer)) = (self.waiting.take(), self.answer.take()) {
-            self.deadline += waiting.since.elapsed();
+    }
+
+    /// It waits for the client from now on, and gives its turn back.
+    pub(super) fn ask(&mut self, asked: oneshot::Sender<Answer>, until: Instant) {
+        self.asked = Some(asked);
+        self.phase = Phase::Asking { since: Instant::now(), until };
+    }
+
+    /// Whether a word of the client's is what it waits for.
+    pub(super) fn asks(&self) -> bool {
+        matches!(self.phase, Phase::Asking { .. })
+    }
+
+    /// Its answer is there, and it will hear it when it is its turn.
+    pub(super) fn queue(&mut self, answer: Answer, place: Place) {
+        self.answered();
+        self.phase = Phase::Returning { place, answer };
+    }
+
+    /// Its answer is there, and it hears it now.
+    pub(super) fn go_on(&mut self, answer: Answer, turn: Turn) {
+        self.answered();
+        self.phase = Phase::Working { _turn: turn, quiet_until: None };
+        self.hear(answer);
+    }
+
+    /// It is its turn to hear its answer.
+    pub(super) fn called(&mut self, turn: Turn) {
+        let working = Phase::Working { _turn: turn, quiet_until: None };
+        if let Phase::Returning { answer, .. } = mem::replace(&mut self.phase, working) {
+            self.hear(answer);
+        }
+    }
+
+    /// The time that the client took is not the task's.
+    fn answered(&mut self) {
+        if let Phase::Asking { since, .. } = self.phase {
+            self.deadline += since.elapsed();
+        }
+    }
+
+    fn hear(&mut self, answer: Answer) {
+        if let Some(asked) = self.asked.take() {
             // A guest that was ended meanwhile needs no answer.
-            let _ = waiting.answer.send(answer);
+            let _ = asked.send(answer);
         }
     }
 }
 
-async fn turn(place: &mut Option<Place>) -> Turn {
-    match place {
-        Some(place) => place.turn().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn at(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => sleep_until(instant).await,
-        None => std::future::pending().await,
+impl Phase {
+    /// What the clock brings about, or another task that gives its turn back.
+    async fn next(&mut self, deadline: Instant) -> Next {
+        match self {
+            Self::Working { quiet_until: Some(quiet), .. } if *quiet < deadline => {
+                sleep_until(*quiet).await;
+                Next::Quiet
+            }
+            Self::Working { .. } => {
+                sleep_until(deadline).await;
+                Next::Deadline
+            }
+            Self::Asking { until, .. } => {
+                sleep_until(*until).await;
+                Next::NoAnswer
+            }
+            Self::Returning { place, .. } => tokio::select! {
+                turn = place.turn() => Next::Turn(turn),
+                () = sleep_until(deadline) => Next::Deadline,
+            },
+        }
     }
 }

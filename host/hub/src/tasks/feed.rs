@@ -35,6 +35,9 @@ impl Feed {
     pub(super) fn publish(&self, events: impl IntoIterator<Item = Arc<Recorded>>) {
         self.0.send_modify(|heard| {
             for event in events {
+                if event.seq != heard.seq + 1 {
+                    heard.recent.clear();
+                }
                 heard.seq = event.seq;
                 heard.recent.push_back(event);
             }

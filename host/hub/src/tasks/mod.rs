@@ -35,12 +35,20 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinError,
+    time::timeout,
+};
 use tokio_util::task::TaskTracker;
 use turns::{Admitted, Turns};
 
 /// Orders a task takes before those who give them must wait.
 const COMMANDS: usize = 8;
+
+/// How long whoever cancels a task waits for its end. An agent, its programs and its clean-up have deadlines of their own,
+/// which come to less.
+const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
 
 /// How often it is looked whether tasks are still at work, when the hub waits for that.
 const LOOK: Duration = Duration::from_millis(25);
@@ -51,13 +59,13 @@ pub struct Tasks {
     storage: Arc<dyn Storage>,
     events: Events,
     actors: TaskTracker,
-    live: Arc<Mutex<HashMap<TaskId, Live>>>,
+    running: Arc<Mutex<HashMap<TaskId, Running>>>,
     turns: Turns,
 }
 
 /// A task whose actor runs.
 #[derive(Clone)]
-struct Live {
+struct Running {
     context: ContextId,
     commands: mpsc::Sender<Command>,
     listener: Listener,
@@ -89,20 +97,20 @@ pub struct NewTask {
     pub working_directory: Option<String>,
     /// How long it may take, in milliseconds, if the client says; the agent's own limit counts all the same.
     pub timeout_ms: Option<u64>,
-    /// Whether somebody listens.
-    pub live: bool,
+    /// Whether somebody listens while it is done.
+    pub streamed: bool,
 }
 
 impl Tasks {
     /// No tasks but those in the log. What becomes of them is told in `events`.
     pub fn new(storage: Arc<dyn Storage>, events: Events) -> Self {
-        let (actors, live) = (TaskTracker::new(), Arc::default());
-        Self { storage, events, actors, live, turns: Turns::default() }
+        let (actors, running) = (TaskTracker::new(), Arc::default());
+        Self { storage, events, actors, running, turns: Turns::default() }
     }
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
     pub async fn submit(&self, new: NewTask) -> Result<Subscription, SubmitError> {
-        let NewTask { agent, mut message, working_directory, timeout_ms, live } = new;
+        let NewTask { agent, mut message, working_directory, timeout_ms, streamed } = new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
         let admitted = self.turns.ask(&agent).map_err(busy)?;
         let (id, goes_on) = (TaskId::fresh(), message.context_id.is_some());
@@ -134,10 +142,19 @@ impl Tasks {
         });
         let feed = Feed::new(0);
         feed.publish([Arc::new(Recorded { task: id.clone(), context, seq, event: created })]);
-        let start = Start { message, directory: working_directory, live, goes_on, admitted };
+        let start = Start { message, directory: working_directory, streamed, goes_on, admitted };
         let patience = patience(&agent, timeout_ms);
-        let live = self.spawn(task, seq, agent, feed, patience, Begin::Work(Box::new(start)));
-        Ok(self.subscribe(&id, &live, 0))
+        let running = self.spawn(task, seq, agent, feed, patience, Begin::Work(Box::new(start)));
+        Ok(self.subscribe(&id, &running, 0))
+    }
+
+    /// Does something to its end, although whoever waits for it may go away.
+    pub async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, A2aError>> + Send + 'static,
+    ) -> Result<T, A2aError> {
+        let broke = |why: JoinError| Err(A2aError::new(ErrorKind::Internal, why.to_string()));
+        self.actors.spawn(work).await.unwrap_or_else(broke)
     }
 
     /// Sets an actor to work on a task that is in the log.
@@ -149,11 +166,11 @@ impl Tasks {
         feed: Feed,
         patience: Duration,
         begin: Begin,
-    ) -> Live {
+    ) -> Running {
         let (commands, orders) = mpsc::channel(COMMANDS);
         let (id, context) = (task.id.clone(), task.context_id.clone());
-        let live = Live { context, commands, listener: feed.listener() };
-        self.live().insert(id.clone(), live.clone());
+        let running = Running { context, commands, listener: feed.listener() };
+        self.running().insert(id.clone(), running.clone());
         let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
         let (turns, commands) = (self.turns.clone(), orders);
         let actor =
@@ -161,9 +178,9 @@ impl Tasks {
         let tasks = self.clone();
         self.actors.spawn(async move {
             actor.run(begin).await;
-            tasks.live().remove(&id);
+            tasks.running().remove(&id);
         });
-        live
+        running
     }
 
     /// Hears what happens to a task after event `after`; without that, the task as it stands and what happens from now on.
@@ -173,13 +190,14 @@ impl Tasks {
         after: Option<u64>,
     ) -> Result<Subscription, A2aError> {
         // Looked up before it is read: what is heard later is newer than what is read now.
-        let live = self.find(id);
+        let running = self.find(id);
         let StoredTask { agent, seq, task } = self.get(id).await?;
         if after.is_some_and(|after| after > seq) {
             let why = format!("the task has had {seq} events so far");
             return Err(A2aError::invalid("lastEventId", why));
         }
-        let listener = live.map_or_else(|| Feed::new(seq).listener(), |live| live.listener);
+        let listener =
+            running.map_or_else(|| Feed::new(seq).listener(), |running| running.listener);
         let context = task.context_id.clone();
         let heard = |after| {
             let storage = Arc::clone(&self.storage);
@@ -262,31 +280,37 @@ impl Tasks {
 
     /// Says more to a task that waits for it; the subscription hears what follows.
     pub async fn answer(&self, id: &TaskId, message: Message) -> Result<Subscription, A2aError> {
-        let Some(live) = self.find(id) else {
+        let Some(running) = self.find(id) else {
             let stored = self.get(id).await?;
             return Err(not_waiting(id, stored.task.status.state));
         };
-        if message.context_id.as_ref().is_some_and(|context| *context != live.context) {
-            let why = format!("task `{id}` belongs to the context `{}`", live.context);
+        if message.context_id.as_ref().is_some_and(|context| *context != running.context) {
+            let why = format!("task `{id}` belongs to the context `{}`", running.context);
             return Err(A2aError::invalid("message.contextId", why));
         }
-        let heard = live.listener.seq();
+        let heard = running.listener.seq();
         let (told, answer) = oneshot::channel();
         let over = || not_waiting(id, TaskState::Completed);
-        live.commands.send(Command::Input(message, told)).await.map_err(|_| over())?;
+        running.commands.send(Command::Input(message, told)).await.map_err(|_| over())?;
         answer.await.map_err(|_| over())??;
-        Ok(self.subscribe(id, &live, heard))
+        Ok(self.subscribe(id, &running, heard))
     }
 
     /// Stops a task and returns it as it ended. One that came to another end meanwhile cannot be cancelled.
     pub async fn cancel(&self, id: &TaskId) -> Result<Task, A2aError> {
-        if let Some(live) = self.find(id) {
+        let Some(running) = self.find(id) else {
+            return Err(not_cancelable(id, self.get(id).await?.task.status.state));
+        };
+        let cancelled = async {
             // Whether it hears the order or has just ended is told by how it ends.
-            let _ = live.commands.send(Command::Cancel).await;
-            live.commands.closed().await;
-        } else {
-            let stored = self.get(id).await?;
-            return Err(not_cancelable(id, stored.task.status.state));
+            let _ = running.commands.send(Command::Cancel).await;
+            running.commands.closed().await;
+        };
+        if timeout(CANCEL_DEADLINE, cancelled).await.is_err() {
+            let why = format!(
+                "task `{id}` was told to stop and has not ended yet; ask for it with `tasks/get`"
+            );
+            return Err(A2aError::new(ErrorKind::Internal, why));
         }
         let task = self.get(id).await?.task;
         let state = task.status.state;
@@ -321,10 +345,10 @@ impl Tasks {
 
     /// Stops all tasks, waits until they are in the log, and tells which they were.
     pub async fn shutdown(&self) -> Vec<TaskId> {
-        let live: Vec<_> =
-            self.live().iter().map(|(id, task)| (id.clone(), task.clone())).collect();
+        let running: Vec<_> =
+            self.running().iter().map(|(id, task)| (id.clone(), task.clone())).collect();
         let mut cut = Vec::new();
-        for (id, task) in live {
+        for (id, task) in running {
             // One that has just ended needs no order.
             if task.commands.send(Command::Shutdown).await.is_ok() {
                 cut.push(id);
@@ -335,17 +359,17 @@ impl Tasks {
         cut
     }
 
-    fn find(&self, id: &TaskId) -> Option<Live> {
-        self.live().get(id).cloned()
+    fn find(&self, id: &TaskId) -> Option<Running> {
+        self.running().get(id).cloned()
     }
 
-    fn subscribe(&self, id: &TaskId, live: &Live, after: u64) -> Subscription {
+    fn subscribe(&self, id: &TaskId, running: &Running, after: u64) -> Subscription {
         let storage = Arc::clone(&self.storage);
-        live.listener.subscribe(id.clone(), live.context.clone(), storage, after)
+        running.listener.subscribe(id.clone(), running.context.clone(), storage, after)
     }
 
-    fn live(&self) -> std::sync::MutexGuard<'_, HashMap<TaskId, Live>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<TaskId, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -88,7 +88,7 @@ impl Tasks {
         let Some(message) = task.history.first().cloned() else { return Ok(()) };
         let admitted = self.turns.come_back(&agent);
         let directory = working_directory(&task);
-        let start = Start { message, directory, live: true, goes_on: true, admitted };
+        let start = Start { message, directory, streamed: true, goes_on: true, admitted };
         let patience = self.patience_again(&task, &agent).await?;
         self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Work(Box::new(start)));
         Ok(())

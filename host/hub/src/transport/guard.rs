@@ -4,9 +4,10 @@
 //! this server itself as its `Host` (or the page's own name was bound to 127.0.0.1), and must come from no other
 //! `Origin`. A body must be JSON or gRPC's, which a page cannot send elsewhere without asking first.
 //!
-//! Then its sender must be a program of the hub's own user, or hold the hub's token: loopback is shared by all users.
+//! Then its sender must be a program of the hub's own user, or hold the hub's token: loopback is shared by all users. Only
+//! the public keys are for everybody.
 
-use super::{door::Caller, grpc, official};
+use super::{door::Caller, grpc, keys, official};
 use crate::auth::{TOKEN_FILE, Token};
 use axum::{
     Json,
@@ -71,13 +72,14 @@ pub(super) async fn check(
         if is_grpc {
             return grpc::refusal(status, why);
         }
-        return match status {
+        let told = match status {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => official::wrong_media(request.uri().path(), why),
             _ => None,
-        }
-        .unwrap_or_else(|| refusal(status, why));
+        };
+        return told.unwrap_or_else(|| refusal(status, why));
     }
-    if !guard.knows(&caller, request.headers()).await {
+    let is_public = request.uri().path() == keys::PATH;
+    if !is_public && !guard.knows(&caller, request.headers()).await {
         let why = format!(
             "this hub serves its own user; others send `Authorization: Bearer` and what the file \
              `{TOKEN_FILE}` in the hub's data directory holds"

@@ -1,4 +1,4 @@
-//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`, cards, and gRPC.
+//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`, cards, keys, and gRPC.
 
 use super::{
     MAX_REQUEST, cards,
@@ -8,7 +8,7 @@ use super::{
     jsonrpc::{
         self, COME_AGAIN, Circumstances, Desk, HUB, Response as RpcResponse, Stream, Update,
     },
-    official,
+    keys, official,
 };
 use crate::auth::Token;
 use a2a_hub_protocol::{
@@ -61,6 +61,7 @@ impl Http {
             .route("/stream", post(call_streaming))
             .route("/health", get(health))
             .merge(cards::routes())
+            .merge(keys::routes())
             .merge(official::routes())
             .merge(grpc::routes())
             .layer(DefaultBodyLimit::max(MAX_REQUEST))

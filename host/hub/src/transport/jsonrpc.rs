@@ -351,6 +351,7 @@ pub(super) fn answer_json(answer: Answer, url: &str) -> Value {
         Answer::PushConfig(config) => compat::push::write(&config),
         Answer::PushConfigs(configs) => configs.iter().map(compat::push::write).collect(),
         Answer::Deliveries(deliveries) => json!(deliveries),
+        Answer::PushKeys(keys) => json!({ "keys": keys }),
         Answer::PushConfigDeleted => Value::Null,
         Answer::Contexts(contexts) => json!(contexts),
         Answer::Context(info, said) => {

@@ -6,6 +6,7 @@ mod grpc;
 mod guard;
 mod http;
 mod jsonrpc;
+mod keys;
 mod official;
 mod patience;
 mod telling;

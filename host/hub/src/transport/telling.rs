@@ -68,8 +68,10 @@ impl Telling {
 
     /// The next item; none at the end.
     pub(super) async fn next(&mut self) -> Option<Item> {
+        if self.over {
+            return None;
+        }
         match &mut self.heard {
-            _ if self.over => return None,
             Listening::Task(_) => {}
             Listening::Hub(heard) => {
                 let told = match heard.next().await {

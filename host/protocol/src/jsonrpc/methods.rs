@@ -197,7 +197,7 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "hub/deliveries/retry",
-        summary: "Try again to send the news of a task that were given up",
+        summary: "Try at once to send the news of a task that fail or were given up",
         example: r#"{"taskId": "task-456"}"#,
         params: pushes::RetryDeliveries::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<Delivery>>,

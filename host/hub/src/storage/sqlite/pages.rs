@@ -52,7 +52,10 @@ fn condition(query: &TaskPageQuery) -> (String, Vec<Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_protocol::{id::TaskId, operation::TaskPlace};
+    use a2a_hub_protocol::{
+        id::{AgentId, TaskId},
+        operation::TaskPlace,
+    };
 
     /// A page that sorts every task would grow slow unnoticed.
     #[test]
@@ -60,25 +63,27 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let db = crate::storage::sqlite::schema::open(&dir.path().join("hub.db")).unwrap();
         let after = TaskPlace { updated: "2026".to_owned(), id: TaskId::new("t") };
-        let query = TaskPageQuery {
-            agent: None,
+        let of = |agent: Option<&str>| TaskPageQuery {
+            agent: agent.map(|agent| AgentId::parse(agent).unwrap()),
             context: None,
             state: None,
             since: Some("2025".to_owned()),
-            after: Some(after),
+            after: Some(after.clone()),
             size: 3,
             history_length: None,
             include_artifacts: false,
         };
-        let (condition, _) = condition(&query);
-        let sql = format!(
-            "EXPLAIN QUERY PLAN SELECT id FROM tasks WHERE {condition} AND (updated, id) < ('x', 'y')
-             ORDER BY updated DESC, id DESC LIMIT 3"
-        );
-        let mut plan = db.prepare(&sql).unwrap();
-        let mut rows = plan.query(["2025"]).unwrap();
-        let detail: String = rows.next().unwrap().unwrap().get("detail").unwrap();
-        assert!(detail.contains("INDEX tasks_by_status"), "{detail}");
-        assert!(rows.next().unwrap().is_none(), "there is nothing to sort");
+        for (agent, index) in [(None, "tasks_by_status"), (Some("echo"), "tasks_of_agent")] {
+            let (condition, values) = condition(&of(agent));
+            let sql = format!(
+                "EXPLAIN QUERY PLAN SELECT id FROM tasks WHERE {condition} AND (updated, id) < ('x', 'y')
+                 ORDER BY updated DESC, id DESC LIMIT 3"
+            );
+            let mut plan = db.prepare(&sql).unwrap();
+            let mut rows = plan.query(params_from_iter(values)).unwrap();
+            let detail: String = rows.next().unwrap().unwrap().get("detail").unwrap();
+            assert!(detail.contains(&format!("INDEX {index}")), "{detail}");
+            assert!(rows.next().unwrap().is_none(), "there is nothing to sort");
+        }
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn set(db: &Connection, config: &PushConfig, sent: u64) -> Result<boo
     let sql = "INSERT INTO pushes (task, id, url, token, scheme, credentials, form, sent)
         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1)
         ON CONFLICT (task, id) DO UPDATE SET url = ?3, token = ?4, scheme = ?5, credentials = ?6, form = ?7,
-        attempts = 0, since = NULL, error = NULL, dead = 0";
+        attempts = 0, since = NULL, error = NULL, again = NULL, dead = 0";
     let secret = |secret: Option<&Secret>| secret.map(|secret| secret.expose().to_owned());
     let authentication = config.authentication.as_ref();
     let written = db.prepare_cached(sql)?.execute(params![
@@ -33,7 +33,7 @@ pub(super) fn set(db: &Connection, config: &PushConfig, sent: u64) -> Result<boo
 
 pub(super) fn list(db: &Connection, filter: &PushFilter) -> Result<Vec<StoredPush>, Failure> {
     let mut sql = "SELECT pushes.id, task, url, token, scheme, credentials, form, sent, attempts, since, error, dead,
-        tasks.seq FROM pushes JOIN tasks ON tasks.id = task WHERE true"
+        again, tasks.seq FROM pushes JOIN tasks ON tasks.id = task WHERE true"
         .to_owned();
     if filter.task.is_some() {
         sql += " AND task = ?1";
@@ -75,11 +75,11 @@ fn push_of(row: &Row<'_>) -> Result<StoredPush, Failure> {
         form,
     };
     let (since, error) = (row.get::<_, Option<String>>(9)?, row.get::<_, Option<String>>(10)?);
-    let (attempts, dead) = (row.get(8)?, row.get(11)?);
-    let trouble =
-        since.map(|since| Trouble { attempts, since, error: error.unwrap_or_default(), dead });
+    let (attempts, dead, again) = (row.get(8)?, row.get(11)?, row.get(12)?);
+    let error = error.unwrap_or_default();
+    let trouble = since.map(|since| Trouble { attempts, since, error, again, dead });
     let progress = Progress { sent: row.get::<_, i64>(7)?.unsigned_abs(), trouble };
-    Ok(StoredPush { config, progress, last: row.get::<_, i64>(12)?.unsigned_abs() })
+    Ok(StoredPush { config, progress, last: row.get::<_, i64>(13)?.unsigned_abs() })
 }
 
 pub(super) fn went(
@@ -89,8 +89,8 @@ pub(super) fn went(
     progress: &Progress,
 ) -> Result<(), Failure> {
     let sql =
-        "UPDATE pushes SET sent = max(sent, ?3), attempts = ?4, since = ?5, error = ?6, dead = ?7
-        WHERE task = ?1 AND id = ?2";
+        "UPDATE pushes SET sent = max(sent, ?3), attempts = ?4, since = ?5, error = ?6, dead = ?7,
+        again = ?8 WHERE task = ?1 AND id = ?2";
     let Progress { sent, trouble } = progress;
     db.prepare_cached(sql)?.execute(params![
         task.as_str(),
@@ -100,6 +100,7 @@ pub(super) fn went(
         trouble.as_ref().map(|it| &it.since),
         trouble.as_ref().map(|it| &it.error),
         progress.is_dead(),
+        trouble.as_ref().and_then(|it| it.again.as_ref()),
     ])?;
     Ok(())
 }

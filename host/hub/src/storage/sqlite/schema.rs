@@ -15,7 +15,7 @@ use std::{
 const APPLICATION_ID: i32 = 0x6132_6168;
 
 /// What leads from each format to the next. The first makes the tables; a line here never changes once it was released.
-const MIGRATIONS: [&str; 3] = ["
+const MIGRATIONS: [&str; 5] = ["
     CREATE TABLE tasks (
         id      TEXT PRIMARY KEY,
         context TEXT NOT NULL,
@@ -77,6 +77,12 @@ const MIGRATIONS: [&str; 3] = ["
 ", "
     -- For those who page through the tasks by when their status changed.
     CREATE INDEX tasks_by_status ON tasks (updated, id);
+", "
+    -- The same for those who may see the tasks of one agent only.
+    CREATE INDEX tasks_of_agent ON tasks (agent, updated, id);
+", "
+    -- When what failed is tried again: a receiver that asked for rest has it from the next hub, too.
+    ALTER TABLE pushes ADD COLUMN again TEXT;
 "];
 
 /// What SQLite calls the way of giving free pages back when told to.
