@@ -142,6 +142,27 @@ async fn stopping_cuts_tasks_off_and_says_so() -> Result<()> {
     Ok(())
 }
 
+/// A disk may lose a page. What is on it of one task does not keep the hub from starting.
+#[tokio::test]
+async fn a_damaged_task_keeps_no_hub_from_starting() -> Result<()> {
+    let mut hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let damaged = send(&client, "guest", "ask").await?;
+    let whole = send(&client, "guest", "ask").await?;
+    hub.kill9().await?;
+    let db = rusqlite::Connection::open(hub.data_dir().join("hub.db"))?;
+    let id = damaged["id"].as_str().context("no id")?;
+    db.execute("UPDATE events SET event = '{' WHERE task = ?1 AND seq = 1", [id])?;
+    drop(db);
+    hub.restart().await?;
+    let client = Client::http(&hub);
+    assert!(hub.log().contains("a task cannot be taken up"), "{}", hub.log());
+    let mut answer = message_to("guest", "history");
+    answer["message"]["taskId"] = whole["id"].clone();
+    assert_eq!(state(&client.call("message/send", answer).await?), "completed");
+    Ok(())
+}
+
 /// Holds the store's lock, as a backup or a tool of the operator's may: nothing can be written until it is dropped.
 fn hold_the_store(hub: &TestHub) -> Result<rusqlite::Connection> {
     let db = rusqlite::Connection::open(hub.data_dir().join("hub.db"))?;

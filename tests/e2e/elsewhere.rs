@@ -1,13 +1,16 @@
 //! `send` to an agent elsewhere, which here is another hub's: as it is, and behind a front that makes it old or unreliable.
 
-use crate::{command_line::run, stage::hub_with_guest};
-use a2a_hub_tests::TestHub;
+use crate::{
+    command_line::run,
+    stage::{hub_with_guest, state, stream},
+};
+use a2a_hub_tests::{Client, TestHub};
 use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
     body::{Body, Bytes},
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, StatusCode, Uri, header},
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
@@ -23,9 +26,9 @@ use std::{
 use tokio::{net::TcpListener, task::JoinSet};
 
 /// A server that speaks 0.3 only, by passing everything on to a hub's guest.
-struct Front {
+pub(crate) struct Front {
     /// Where it is.
-    url: String,
+    pub(crate) url: String,
     shared: Arc<Shared>,
     /// Ends with it.
     _serving: JoinSet<io::Result<()>>,
@@ -34,8 +37,7 @@ struct Front {
 struct Shared {
     /// Where the guest is.
     behind: String,
-    /// What its card says of where it is.
-    card_url: String,
+    card: Mutex<Value>,
     /// How many answers are cut after a few pieces.
     cuts: AtomicUsize,
     /// What it was shown, and asked.
@@ -43,12 +45,16 @@ struct Shared {
 }
 
 impl Front {
-    async fn start(hub: &TestHub, cuts: usize, elsewhere: Option<&str>) -> Result<Self> {
+    pub(crate) async fn start(hub: &TestHub, cuts: usize, elsewhere: Option<&str>) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/old", listener.local_addr()?);
         let shared = Arc::new(Shared {
             behind: format!("http://{}/agents/guest", hub.http()),
-            card_url: elsewhere.unwrap_or(&url).to_owned(),
+            card: Mutex::new(json!({
+                "name": "old", "description": "speaks 0.3", "version": "1", "protocolVersion": "0.3.0",
+                "url": elsewhere.unwrap_or(&url), "preferredTransport": "JSONRPC", "skills": [],
+                "capabilities": { "streaming": true },
+            })),
             cuts: AtomicUsize::new(cuts),
             seen: Mutex::default(),
         });
@@ -62,17 +68,20 @@ impl Front {
         Ok(Self { url, shared, _serving: serving })
     }
 
-    fn seen(&self) -> Vec<(Option<String>, String)> {
+    /// Has its card say something else.
+    pub(crate) fn says(&self, change: impl FnOnce(&mut Value)) {
+        if let Ok(mut card) = self.shared.card.lock() {
+            change(&mut card);
+        }
+    }
+
+    pub(crate) fn seen(&self) -> Vec<(Option<String>, String)> {
         self.shared.seen.lock().map(|seen| seen.clone()).unwrap_or_default()
     }
 }
 
 async fn card(State(shared): State<Arc<Shared>>) -> Json<Value> {
-    Json(json!({
-        "name": "old", "description": "speaks 0.3", "version": "1", "protocolVersion": "0.3.0",
-        "url": shared.card_url, "preferredTransport": "JSONRPC", "skills": [],
-        "capabilities": { "streaming": true },
-    }))
+    Json(shared.card.lock().map(|card| card.clone()).unwrap_or_default())
 }
 
 async fn pass_on(State(shared): State<Arc<Shared>>, headers: HeaderMap, asked: Bytes) -> Response {
@@ -145,10 +154,100 @@ async fn what_cannot_be_talked_to_is_said() -> Result<()> {
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("and sends its clients to"), "{}", ran.stderr);
     assert!(front.seen().is_empty());
-    let ran = run(&hub, &["send", &format!("{there}/nobody"), "hi"]).await?;
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("find the card of"), "{}", ran.stderr);
     let ran = run(&hub, &["send", &there, "hi", "--token-env", "A2A_NO_SUCH_TOKEN"]).await?;
     assert!(ran.stderr.contains("A2A_NO_SUCH_TOKEN is not set"), "{}", ran.stderr);
+    Ok(())
+}
+
+/// What is at a place where no card is.
+async fn odd(path: &str) -> Response {
+    match path {
+        "/page/.well-known/agent-card.json" => "<!doctype html>".into_response(),
+        "/text/.well-known/agent-card.json" => "hello".into_response(),
+        "/half/.well-known/agent-card.json" => "{}".into_response(),
+        "/shut/.well-known/agent-card.json" => StatusCode::UNAUTHORIZED.into_response(),
+        "/moved/.well-known/agent-card.json" => {
+            (StatusCode::FOUND, [(header::LOCATION, "http://x/")]).into_response()
+        }
+        "/late/.well-known/agent-card.json" => Json(json!({
+            "name": "late", "description": "wants a token for work only", "version": "1", "url": "/late", "skills": [],
+        }))
+        .into_response(),
+        "/late" => StatusCode::UNAUTHORIZED.into_response(),
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_agent_is_said_with_a_way_out() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let there = format!("http://{}", listener.local_addr()?);
+    let router = Router::new().fallback(|uri: Uri| async move { odd(uri.path()).await });
+    let mut serving = JoinSet::new();
+    serving.spawn(async move { axum::serve(listener, router).await });
+    let mut told = String::new();
+    for place in ["page", "text", "half", "shut", "moved", "late", "none"] {
+        let ran = run(&hub, &["send", &format!("{there}/{place}"), "hi"]).await?;
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        told.push_str(&ran.stderr.replace(&there, "THERE"));
+    }
+    let ran = run(&hub, &["send", "http://127.0.0.1:1", "hi"]).await?;
+    told.push_str(&ran.stderr);
+    let ran = run(&hub, &["send", &format!("{there}/shut"), "hi", "--token-env", "HOME"]).await?;
+    told.push_str(&ran.stderr.replace(&there, "THERE"));
+    for args in [
+        vec!["send", "http://x", "hi", "--cwd", "/"],
+        vec!["send", "echo", "hi", "--token-env", "HOME"],
+        vec!["task", "show", "1", "--agent", "echo"],
+    ] {
+        let ran = run(&hub, &args).await?;
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        told.push_str(&ran.stderr);
+    }
+    insta::assert_snapshot!(told, @r#"
+        a2a-hub: find the card of THERE/page: a web page is at THERE/page/.well-known/agent-card.json, and no card; give the URL of the agent itself, or that of its card
+        a2a-hub: find the card of THERE/text: what is at THERE/text/.well-known/agent-card.json is no JSON: expected value at line 1 column 1
+        a2a-hub: read the agent's card: missing field `name`; a card is a JSON object with at least `name`, `description` and `version`
+        a2a-hub: find the card of THERE/shut: THERE/shut/.well-known/agent-card.json answers with HTTP status 401 Unauthorized: it wants a token; `--token-env VARIABLE` shows what that variable holds, and for `[remote.<id>]` so does `token_env`
+        a2a-hub: find the card of THERE/moved: THERE/moved/.well-known/agent-card.json answers with HTTP status 302 Found: it points elsewhere to "http://x/", and nobody is followed unseen; give that URL if it is the right one
+        a2a-hub: ask the agent: it answers with HTTP status 401 Unauthorized, and wants a token that it knows; `--token-env VARIABLE` shows what that variable holds, and for `[remote.<id>]` so does `token_env`
+        a2a-hub: find the card of THERE/none: there is none at THERE/none/.well-known/agent-card.json or THERE/none/.well-known/agent.json; give the URL of the agent itself, or that of its card
+        a2a-hub: find the card of http://127.0.0.1:1/: nobody answers there (Connection refused (os error 111)); look at host and port, and whether the agent runs
+        a2a-hub: find the card of THERE/shut: THERE/shut/.well-known/agent-card.json answers with HTTP status 401 Unauthorized: it does not take the token it was shown
+        a2a-hub: send to http://x: `--cwd` names a directory of this machine, which an agent elsewhere does not see; give it files with `--file`
+        a2a-hub: send to `echo`: `--token-env` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, `token_env` of its `[remote.<id>]` says the same
+        a2a-hub: look for the task at `echo`: `--agent` takes the URL of an agent elsewhere; a task of the hub is found by its id alone
+        "#);
+    Ok(())
+}
+
+/// What takes too long there is stopped there, as it is here; and what goes on there can be looked at.
+#[tokio::test]
+async fn a_task_elsewhere_is_limited_watched_and_cancelled() -> Result<()> {
+    let (here, there) = (hub_with_guest().await?, hub_with_guest().await?);
+    let url = format!("http://{}/agents/guest", there.http());
+    let far = Client::http(&there);
+    for agent in ["guest", &url] {
+        let ran = run(&here, &["send", agent, "tick 1000 100", "--timeout", "700"]).await?;
+        assert_eq!(
+            (ran.code, ran.stdout.as_str(), ran.stderr.trim_end()),
+            (Some(1), "", "The task took longer than the 700ms it was given.")
+        );
+    }
+    let tasks = far.call("hub/tasks/list", json!({})).await?;
+    assert_eq!(state(&tasks[0]), "canceled");
+    let args = ["send", &url, "tick 1000 100", "--timeout", "700", "--format", "json"];
+    let told: Value = serde_json::from_str(&run(&here, &args).await?.stdout)?;
+    assert_eq!(told["exit"], 1, "{told}");
+
+    let (id, _updates) = stream(&far, "guest", "tick 20 100").await?;
+    let ran = run(&here, &["task", "watch", &id, "--agent", &url]).await?;
+    assert_eq!((ran.code, ran.stdout.lines().count()), (Some(0), 20), "{}", ran.stderr);
+    let ran = run(&here, &["task", "show", &id, "--agent", &url]).await?;
+    assert!(ran.stdout.contains("state    completed"), "{}{}", ran.stdout, ran.stderr);
+    let (id, _updates) = stream(&far, "guest", "tick 1000 100").await?;
+    let ran = run(&here, &["task", "cancel", &id, "--agent", &url]).await?;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), &*format!("task {id} is cancelled\n")));
     Ok(())
 }

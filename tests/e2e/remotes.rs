@@ -1,10 +1,103 @@
 //! Agents elsewhere as this hub's own: one hub's guest is another's.
 
-use crate::stage::{GRANT, get, hub_with_guest, said, send, state, stream, until};
-use a2a_hub_tests::{Client, TestHub, message_to};
-use anyhow::{Context as _, Result};
+use crate::command_line::run;
+use crate::elsewhere::Front;
+use crate::stage::{GRANT, artifact, get, hub_with_guest, said, send, state, stream, until};
+use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use anyhow::{Context as _, Result, anyhow};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+/// A door with an address that stays, before a hub that has another one each time it starts.
+struct Door {
+    at: SocketAddr,
+    behind: Arc<Mutex<String>>,
+    _open: JoinSet<io::Result<()>>,
+}
+
+impl Door {
+    async fn new() -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (at, behind) = (listener.local_addr()?, Arc::new(Mutex::new(String::new())));
+        let (mut open, to) = (JoinSet::new(), Arc::clone(&behind));
+        open.spawn(async move {
+            let mut inside = JoinSet::new();
+            loop {
+                let (mut visitor, _) = listener.accept().await?;
+                let to = to.lock().map(|to| to.clone()).unwrap_or_default();
+                inside.spawn(async move {
+                    let mut hub = TcpStream::connect(to).await?;
+                    tokio::io::copy_bidirectional(&mut visitor, &mut hub).await
+                });
+            }
+        });
+        Ok(Self { at, behind, _open: open })
+    }
+
+    /// A hub with the test guests, which cards and clients find behind this door.
+    async fn hub(&self) -> Result<TestHub> {
+        let config = format!("public_url = 'http://{}'\n{GRANT}", self.at);
+        let hub = TestHub::builder().config(config).plugin("guest", test_guests()?);
+        let hub = hub.start().await?;
+        self.leads_to(&hub);
+        Ok(hub)
+    }
+
+    fn leads_to(&self, hub: &TestHub) {
+        if let Ok(mut behind) = self.behind.lock() {
+            hub.http().clone_into(&mut behind);
+        }
+    }
+
+    /// A hub whose agent `far` is the guest of the one behind this door.
+    async fn visitor(&self) -> Result<TestHub> {
+        let remote = format!("[remote.far]\nurl = 'http://{}/agents/guest'\n", self.at);
+        TestHub::builder().config(remote).start().await
+    }
+}
+
+/// Waits until a task is over.
+async fn over(client: &Client, id: &str) -> Result<Value> {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let task = get(client, id).await?;
+        if matches!(state(&task), "completed" | "failed" | "canceled" | "rejected") {
+            return Ok(task);
+        }
+        anyhow::ensure!(Instant::now() < until, "it is not over: {task}");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// The tasks of the hub's guest, the newest first.
+async fn tasks(hub: &TestHub) -> Result<Vec<Value>> {
+    let tasks = Client::http(hub).call("hub/tasks/list", json!({})).await?;
+    Ok(tasks.as_array().cloned().unwrap_or_default())
+}
+
+/// What the stream of a task tells of its artifacts, from its first event on.
+async fn pieces(client: &Client, id: &str) -> Result<Vec<String>> {
+    let mut told = Vec::new();
+    let params = json!({ "id": id, "lastEventId": "1" });
+    let events = client.stream("tasks/resubscribe", params).await?.rest().await?;
+    for event in events.iter().filter(|event| event["kind"] == "artifact-update") {
+        let text = event["artifact"]["parts"][0]["text"].as_str().unwrap_or_default();
+        told.extend(text.lines().map(str::to_owned));
+    }
+    Ok(told)
+}
 
 /// A hub whose agent `far` is the guest of another.
 async fn hub_before(there: &TestHub) -> Result<TestHub> {
@@ -67,7 +160,7 @@ async fn cancel_is_passed_on() -> Result<()> {
         if state(theirs) == "canceled" {
             return Ok(());
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        sleep(Duration::from_millis(100)).await;
     }
     anyhow::bail!("it goes on there")
 }
@@ -83,10 +176,14 @@ async fn another_card_than_the_pinned_is_told() -> Result<()> {
     );
     let here = TestHub::builder().config(remote).start().await?;
     let client = Client::http(&here);
-    let health = client.call("hub/agents/health", json!({ "agentId": "far" })).await?;
-    assert_eq!(health["status"], "degraded");
-    let fix = health["fix"].as_str().unwrap_or_default();
-    assert!(fix.contains("remote.far.sha256"), "{health}");
+    let status = client.call("hub/status", json!({})).await?;
+    let rejected = &status["rejectedPlugins"][0];
+    assert_eq!(rejected["file"], "remote.far");
+    let why = rejected["error"].as_str().unwrap_or_default();
+    assert!(why.contains("set `remote.far.sha256` to"), "{status}");
+    let refused = send(&client, "far", "flood 1").await.expect_err("it is not trusted");
+    assert!(format!("{refused:#}").contains("-32003"), "there is no such agent: {refused:#}");
+    assert!(tasks(&there).await?.is_empty(), "it never heard of it");
     Ok(())
 }
 
@@ -105,5 +202,211 @@ async fn a_question_outlives_the_hub_that_passed_it_on() -> Result<()> {
     answer["message"]["taskId"] = asked["id"].clone();
     let done: Value = client.call("message/send", answer).await?;
     assert_eq!((state(&done), said(&done)), ("completed", "late"));
+    Ok(())
+}
+
+/// What the agent did while nobody listened is told by the next hub, and nothing twice.
+#[tokio::test]
+async fn a_task_at_work_outlives_the_hub_that_passed_it_on() -> Result<()> {
+    for graceful in [false, true] {
+        let there = hub_with_guest().await?;
+        let mut here = hub_before(&there).await?;
+        let (id, mut updates) = stream(&Client::http(&here), "far", "tick 40 100").await?;
+        until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+        if graceful {
+            here.stop().await?;
+        } else {
+            here.kill9().await?;
+        }
+        here.restart().await?;
+        let client = Client::http(&here);
+        let task = get(&client, &id).await?;
+        assert_eq!(state(&task), "working", "{task}");
+        let done = over(&client, &id).await?;
+        assert_eq!((state(&done), said(&done)), ("completed", "ticked 40 times"));
+        let all: Vec<_> = (1..=40).map(|n| n.to_string()).collect();
+        assert_eq!(artifact(&done).lines().collect::<Vec<_>>(), all);
+        assert_eq!(pieces(&client, &id).await?, all);
+        assert_eq!(tasks(&there).await?.len(), 1, "it was given to the agent once");
+    }
+    Ok(())
+}
+
+/// One that is cancelled after the restart is cancelled there, too.
+#[tokio::test]
+async fn a_task_that_was_taken_up_can_be_cancelled() -> Result<()> {
+    let there = hub_with_guest().await?;
+    let mut here = hub_before(&there).await?;
+    let (id, mut updates) = stream(&Client::http(&here), "far", "tick 1000 100").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    here.kill9().await?;
+    here.restart().await?;
+    let cancelled = Client::http(&here).call("tasks/cancel", json!({ "id": id })).await?;
+    assert_eq!(state(&cancelled), "canceled");
+    assert_eq!(state(&tasks(&there).await?[0]), "canceled");
+    Ok(())
+}
+
+/// It ends here as it ended there: the agent's own hub was killed, and says so when it is back.
+#[tokio::test]
+async fn the_end_of_the_other_hub_is_told_as_it_was() -> Result<()> {
+    let door = Door::new().await?;
+    let mut there = door.hub().await?;
+    let here = door.visitor().await?;
+    let client = Client::http(&here);
+    let (id, mut updates) = stream(&client, "far", "tick 1000 100").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    there.kill9().await?;
+    there.restart().await?;
+    door.leads_to(&there);
+    let end = over(&client, &id).await?;
+    let theirs = &tasks(&there).await?[0];
+    assert_eq!((state(&end), state(theirs)), ("failed", "failed"));
+    assert_eq!(said(&end), said(theirs));
+    assert_eq!(end["metadata"]["reason"], "hub_restarted");
+    Ok(())
+}
+
+/// A hub that starts before the agents that it knows does not give their tasks up.
+#[tokio::test]
+async fn an_agent_that_comes_late_is_waited_for() -> Result<()> {
+    let door = Door::new().await?;
+    let mut there = door.hub().await?;
+    let mut here = door.visitor().await?;
+    let (id, mut updates) = stream(&Client::http(&here), "far", "tick 1000 100").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    here.kill9().await?;
+    there.kill9().await?;
+    here.restart().await?;
+    let client = Client::http(&here);
+    assert_eq!(state(&get(&client, &id).await?), "working");
+    there.restart().await?;
+    door.leads_to(&there);
+    let end = over(&client, &id).await?;
+    assert_eq!(end["metadata"]["reason"], "hub_restarted", "{end}");
+    Ok(())
+}
+
+/// An agent that lost the task is not asked for ever.
+#[tokio::test]
+async fn a_task_that_the_agent_forgot_fails() -> Result<()> {
+    let door = Door::new().await?;
+    let mut there = door.hub().await?;
+    let mut here = door.visitor().await?;
+    let (id, mut updates) = stream(&Client::http(&here), "far", "tick 1000 100").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    here.kill9().await?;
+    there.kill9().await?;
+    let another = door.hub().await?;
+    here.restart().await?;
+    let end = over(&Client::http(&here), &id).await?;
+    assert_eq!((state(&end), &end["metadata"]["reason"]), ("failed", &json!("unavailable")));
+    assert!(said(&end).contains("does not know the task any more"), "{}", said(&end));
+    assert!(tasks(&another).await?.is_empty());
+    Ok(())
+}
+
+/// A hub whose agent `far` is behind the front; `more` is said of it in the configuration.
+async fn hub_before_front(front: &Front, more: &str) -> Result<TestHub> {
+    let remote = format!("[remote.far]\nurl = '{}'\n{more}", front.url);
+    TestHub::builder().config(remote).start().await
+}
+
+async fn health(client: &Client) -> Result<Value> {
+    Ok(client.call("hub/agents/health", json!({ "agentId": "far" })).await?)
+}
+
+/// What the agent says of itself is followed once the operator approves it, and not before.
+#[tokio::test]
+async fn a_card_that_changed_is_used_once_it_is_approved() -> Result<()> {
+    let there = hub_with_guest().await?;
+    let front = Front::start(&there, 0, None).await?;
+    let mut here = hub_before_front(&front, "").await?;
+    let client = Client::http(&here);
+    assert_eq!(health(&client).await?["status"], "healthy");
+    front.says(|card| {
+        card["url"] = json!(format!("{}/elsewhere", front.url));
+        card["skills"] = json!([{ "id": "more", "name": "More", "description": "does more" }]);
+    });
+    let told = health(&client).await?;
+    assert_eq!(told["status"], "degraded");
+    let why = told["errorMessage"].as_str().unwrap_or_default();
+    assert!(why.contains("skills: +\"more\"; url was"), "{why}");
+    assert_eq!(state(&send(&client, "far", "flood 1").await?), "completed", "as it was approved");
+    assert_eq!(health(&client).await?["status"], "degraded");
+
+    let reload = |params: Value| client.call("hub/agents/reload", params);
+    let refused = reload(json!({ "agentId": "far" })).await.expect_err("nobody approved it");
+    assert!(refused.to_string().contains("a2a-hub agent reload far --accept"), "{refused}");
+    let other = json!({ "agentId": "far", "accept": "0".repeat(64) });
+    let refused = reload(other).await.expect_err("another was approved");
+    assert!(refused.to_string().contains("look again"), "{refused}");
+    let refused =
+        reload(json!({ "agentId": "echo", "accept": "0" })).await.expect_err("a component");
+    assert_eq!(refused.code(), Some(-32602), "{refused}");
+
+    // As it is told to the operator, word for word.
+    front.says(|card| card["url"] = json!(front.url));
+    let fix = health(&client).await?["fix"].take();
+    let fix = fix.as_str().and_then(|fix| fix.strip_prefix("a2a-hub ")).context("no command")?;
+    let ran = run(&here, &fix.split(' ').collect::<Vec<_>>()).await?;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(health(&client).await?["status"], "healthy");
+    here.restart().await?;
+    let client = Client::http(&here);
+    let shown = client.call("hub/agents/get", json!({ "agentId": "far" })).await?;
+    assert_eq!(shown["card"]["skills"][0]["id"], "more");
+    assert_eq!(health(&client).await?["status"], "healthy");
+    Ok(())
+}
+
+/// Signs a card of 0.3 as it is.
+fn sign(card: &mut Value, key: &Ed25519KeyPair) {
+    let header = BASE64.encode(json!({ "alg": "EdDSA", "kid": "k" }).to_string());
+    if let Some(card) = card.as_object_mut() {
+        card.remove("signatures");
+    }
+    // Its members are in order, and its texts are plain: it is canonical.
+    let signed = format!("{header}.{}", BASE64.encode(card.to_string()));
+    let signature = BASE64.encode(key.sign(signed.as_bytes()));
+    card["signatures"] = json!([{ "protected": header, "signature": signature }]);
+}
+
+/// Where keys are named, their signature is what counts: none is no card, and a new one needs no approval.
+#[tokio::test]
+async fn a_signed_card_may_change_and_an_unsigned_one_is_none() -> Result<()> {
+    let key = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).map_err(|why| anyhow!("{why}"))?;
+    let x = BASE64.encode(key.public_key());
+    let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "kid": "k", "x": x });
+    let there = hub_with_guest().await?;
+    let front = Front::start(&there, 0, None).await?;
+    let config = format!("keys = ['{jwk}']\n[health]\ninterval_ms = 500\n");
+    let here = hub_before_front(&front, &config).await?;
+    let client = Client::http(&here);
+    let status = client.call("hub/status", json!({})).await?;
+    let why = status["rejectedPlugins"][0]["error"].as_str().unwrap_or_default();
+    assert!(why.contains("it is not signed"), "{status}");
+    assert!(front.seen().is_empty());
+
+    front.says(|card| sign(card, &key));
+    client.call("hub/agents/reload", json!({ "agentId": "far" })).await?;
+    assert_eq!(state(&send(&client, "far", "flood 1").await?), "completed");
+    front.says(|card| {
+        card["description"] = json!("signed anew");
+        sign(card, &key);
+    });
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        let shown = client.call("hub/agents/get", json!({ "agentId": "far" })).await?;
+        if shown["card"]["description"] == "signed anew" {
+            break;
+        }
+        anyhow::ensure!(Instant::now() < until, "it is not taken: {shown}");
+        sleep(Duration::from_millis(100)).await;
+    }
+    front.says(|card| card["description"] = json!("forged"));
+    let told = health(&client).await?;
+    assert_eq!(told["status"], "degraded", "{told}");
+    assert_eq!(state(&send(&client, "far", "flood 1").await?), "completed", "by the card it had");
     Ok(())
 }

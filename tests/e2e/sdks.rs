@@ -238,6 +238,28 @@ async fn the_hub_calls_python_1_on_grpc_over_tls() -> Result<()> {
     call(Sdk::Py1, &["GRPC", "--certificate", path], Some(folder.path())).await
 }
 
+/// A card that an SDK signed is trusted by its key, and by no other.
+#[tokio::test]
+async fn a_card_that_python_1_signed_is_checked() -> Result<()> {
+    let Some(place) = Sdk::Py1.find()? else { return Ok(()) };
+    let dir = tempfile::tempdir()?;
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    let (own, other) = (file("own"), file("other"));
+    let there = Reference::start(Sdk::Py1, &place, &["JSONRPC", "--key", &own]).await?;
+    let _another = Reference::start(Sdk::Py1, &place, &["JSONRPC", "--key", &other]).await?;
+    let remote =
+        |id: &str, key: &str| format!("[remote.{id}]\nurl = '{}'\nkeys = ['{key}']\n", there.url);
+    let config = remote("right", &own) + &remote("wrong", &other);
+    let hub = TestHub::builder().config(config).start().await?;
+    let client = Client::http(&hub);
+    assert_eq!(send(&client, "right", "reply hi").await?["parts"][0]["text"], "hi");
+    let status = client.call("hub/status", json!({})).await?;
+    assert_eq!(status["rejectedPlugins"][0]["file"], "remote.wrong", "{status}");
+    let why = status["rejectedPlugins"][0]["error"].as_str().unwrap_or_default();
+    assert!(why.contains("the card is not what was signed"), "{why}");
+    Ok(())
+}
+
 /// An agent that an SDK serves does for the hub's clients what it is told. The hub trusts the certificate in the folder.
 async fn call(sdk: Sdk, arguments: &[&str], certificate: Option<&Path>) -> Result<()> {
     let Some(place) = sdk.find()? else { return Ok(()) };

@@ -20,6 +20,7 @@ def arguments():
     parser.add_argument('binding')
     parser.add_argument('--no-streaming', dest='streaming', action='store_false')
     parser.add_argument('--certificate', metavar='FOLDER')
+    parser.add_argument('--key', metavar='FILE')
     return parser.parse_args()
 
 

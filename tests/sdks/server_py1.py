@@ -1,11 +1,13 @@
 """A reference agent of A2A 1.0, by the Python SDK's server: `server_py1.py BINDING` serves it until it is ended.
 
 Its card offers that binding only: JSONRPC, HTTP+JSON or GRPC, which is over TLS with `--certificate FOLDER`, where the
-certificate is left; with `--no-streaming` it says that it does not stream. It prints the URL of the card, and for gRPC also
-its origin. The agent does what the first word of a message says; see `Agent`.
+certificate is left; with `--no-streaming` it says that it does not stream; with `--key FILE` it is signed with a key that is
+made for that, whose public half is left in the file. It prints the URL of the card, and for gRPC also its origin. The agent
+does what the first word of a message says; see `Agent`.
 """
 
 import asyncio
+import json
 
 import reference
 
@@ -63,6 +65,19 @@ class Agent(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
+def signed(card, key_file):
+    """The card, signed by the SDK; the file gets the key that says so, as a JWK set."""
+    from a2a.utils.signing import create_agent_card_signer
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from jwt.algorithms import ECAlgorithm
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    jwk = ECAlgorithm.to_jwk(key.public_key(), as_dict=True) | {'kid': 'test'}
+    with open(key_file, 'w') as file:
+        json.dump({'keys': [jwk]}, file)
+    return create_agent_card_signer(key, {'alg': 'ES256', 'kid': 'test', 'typ': 'JOSE'})(card)
+
+
 async def main(how):
     listening, url = reference.listen()
     interface = AgentInterface(url=url, protocol_binding=how.binding, protocol_version='1.0')
@@ -90,6 +105,8 @@ async def main(how):
         await server.server.start()
         card.supported_interfaces[0].url = server.url
         more = [server.origin]
+    if how.key:
+        card = signed(card, how.key)
     # Last, for a copy of the card is served.
     app = Starlette(routes=create_agent_card_routes(card) + routes)
     await reference.serve(app, listening, url, *more)

@@ -12,3 +12,4 @@ pub mod receiver;
 pub mod recovery;
 pub mod redact;
 pub mod task;
+pub mod trust;

@@ -9,8 +9,19 @@ pub struct Left {
     pub state: TaskState,
     /// Whether it still waited for its turn: its agent has not seen it.
     pub queued: bool,
-    /// Whether its agent takes a task up again; none if there is no such agent any more.
-    pub resumes: Option<bool>,
+    /// What its agent still has of it; none if there is no such agent any more.
+    pub hold: Option<Hold>,
+}
+
+/// What an agent still has of a task whose hub is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Nothing: its work ended with the hub.
+    Nothing,
+    /// Enough to go on once its client says so.
+    Session,
+    /// All of it: it is elsewhere, where the hub's end was not noticed, and is known by a name.
+    Work,
 }
 
 /// What to do with a task whose hub is gone.
@@ -22,6 +33,8 @@ pub enum Recovery {
     Start,
     /// Ask its client to go on: a fresh run of the agent hears what was said so far.
     Ask(TaskState),
+    /// Listen to its agent again, which is still at work.
+    Follow,
     /// Tell that it was cut off. What its agent has done to the world is not known, so it is not done twice.
     Fail,
 }
@@ -29,13 +42,14 @@ pub enum Recovery {
 impl Left {
     /// What to do with it.
     pub fn recovery(self) -> Recovery {
-        match (self.state, self.resumes) {
+        match (self.state, self.hold) {
             (state, _) if state.is_final() => Recovery::Leave,
             (_, None) => Recovery::Fail,
             // It waited and did nothing, so nothing is done twice.
             (state, Some(_)) if state.is_interrupted() => Recovery::Ask(state),
+            (TaskState::Submitted | TaskState::Working, Some(Hold::Work)) => Recovery::Follow,
             (TaskState::Submitted, Some(_)) if self.queued => Recovery::Start,
-            (TaskState::Working, Some(true)) => Recovery::Ask(TaskState::InputRequired),
+            (TaskState::Working, Some(Hold::Session)) => Recovery::Ask(TaskState::InputRequired),
             // One that was submitted and not queued may have begun, untold.
             (_, Some(_)) => Recovery::Fail,
         }
@@ -52,30 +66,31 @@ mod tests {
         let mut table = String::new();
         for state in TaskState::ALL.into_iter().filter(|state| !state.is_final()) {
             for queued in [true, false] {
-                let told = [Some(true), Some(false), None]
-                    .map(|resumes| format!("{:?}", Left { state, queued, resumes }.recovery()));
+                let holds = [Some(Hold::Work), Some(Hold::Session), Some(Hold::Nothing), None];
+                let told =
+                    holds.map(|hold| format!("{:?}", Left { state, queued, hold }.recovery()));
                 let place = if queued { " queued" } else { "" };
                 writeln!(table, "{}{place}: {}", state.name(), told.join(" | ")).unwrap();
             }
         }
         insta::assert_snapshot!(table, @r"
-        submitted queued: Start | Start | Fail
-        submitted: Fail | Fail | Fail
-        working queued: Ask(InputRequired) | Fail | Fail
-        working: Ask(InputRequired) | Fail | Fail
-        input-required queued: Ask(InputRequired) | Ask(InputRequired) | Fail
-        input-required: Ask(InputRequired) | Ask(InputRequired) | Fail
-        auth-required queued: Ask(AuthRequired) | Ask(AuthRequired) | Fail
-        auth-required: Ask(AuthRequired) | Ask(AuthRequired) | Fail
-        unknown queued: Fail | Fail | Fail
-        unknown: Fail | Fail | Fail
+        submitted queued: Follow | Start | Start | Fail
+        submitted: Follow | Fail | Fail | Fail
+        working queued: Follow | Ask(InputRequired) | Fail | Fail
+        working: Follow | Ask(InputRequired) | Fail | Fail
+        input-required queued: Ask(InputRequired) | Ask(InputRequired) | Ask(InputRequired) | Fail
+        input-required: Ask(InputRequired) | Ask(InputRequired) | Ask(InputRequired) | Fail
+        auth-required queued: Ask(AuthRequired) | Ask(AuthRequired) | Ask(AuthRequired) | Fail
+        auth-required: Ask(AuthRequired) | Ask(AuthRequired) | Ask(AuthRequired) | Fail
+        unknown queued: Fail | Fail | Fail | Fail
+        unknown: Fail | Fail | Fail | Fail
         ");
     }
 
     #[test]
     fn what_is_over_stays_over() {
         for state in TaskState::ALL.into_iter().filter(|state| state.is_final()) {
-            let left = Left { state, queued: false, resumes: Some(true) };
+            let left = Left { state, queued: false, hold: Some(Hold::Work) };
             assert_eq!(left.recovery(), Recovery::Leave);
         }
     }

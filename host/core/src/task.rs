@@ -139,6 +139,41 @@ fn append_parts(parts: &mut Vec<Part>, more: &[Part]) {
     }
 }
 
+/// What is to be told of an artifact as it is `now` to those who know what came before: nothing, what was added, or all
+/// of it where it is another one. `last_chunk` says that nothing more is to come.
+pub fn catch_up(known: &[Artifact], now: Artifact, last_chunk: bool) -> Option<ArtifactUpdate> {
+    let before = known.iter().find(|known| known.artifact_id == now.artifact_id);
+    let added = before.map(|before| added(&before.parts, &now.parts));
+    let (append, parts) = match added {
+        Some(Some(parts)) if parts.is_empty() => return None,
+        Some(Some(parts)) => (true, parts),
+        Some(None) | None => (false, now.parts),
+    };
+    Some(ArtifactUpdate { artifact: Artifact { parts, ..now }, append, last_chunk })
+}
+
+/// What was added to the parts of an artifact, however text was cut into them; none if they did not only grow.
+fn added(before: &[Part], now: &[Part]) -> Option<Vec<Part>> {
+    let joined = |parts| {
+        let mut joined = Vec::new();
+        append_parts(&mut joined, parts);
+        joined
+    };
+    let (before, now) = (joined(before), joined(now));
+    let Some((last, begin)) = before.split_last() else { return Some(now) };
+    let mut rest = now.strip_prefix(begin)?.to_vec();
+    let first = rest.first_mut()?;
+    if first == last {
+        rest.remove(0);
+        return Some(rest);
+    }
+    let (Content::Text(long), Content::Text(short)) = (&first.content, &last.content) else {
+        return None;
+    };
+    *first = Part { content: Content::Text(long.strip_prefix(short)?.to_owned()), ..first.clone() };
+    Some(rest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,7 +318,74 @@ mod tests {
         assert_eq!(task.artifacts[0].parts, [Part::text("all")]);
     }
 
+    #[test]
+    fn what_was_told_is_not_told_twice() {
+        let artifact = |parts: &[Part]| {
+            let TaskEvent::Artifact(update) = chunk("", false) else { panic!("it is one") };
+            Artifact { parts: parts.to_vec(), ..update.artifact }
+        };
+        let data = Part { content: Content::Data(1.into()), ..Part::text("") };
+        let text = Part::text;
+        let cases = [
+            (vec![text("ab")], vec![text("ab")]),
+            (vec![text("ab")], vec![text("a"), text("b"), text("c")]),
+            (vec![text("ab")], vec![text("ab"), data.clone(), text("c")]),
+            (vec![text("a"), data.clone()], vec![text("a"), data.clone(), text("c")]),
+            (vec![], vec![text("a")]),
+            (vec![text("ab")], vec![text("b")]),
+            (vec![text("ab")], vec![]),
+            (vec![data], vec![text("a")]),
+        ];
+        let mut table = String::new();
+        for (known, now) in cases {
+            let told = catch_up(&[artifact(&known)], artifact(&now), false);
+            let told = told.map_or_else(
+                || "nothing".to_owned(),
+                |told| {
+                    let parts = told.artifact.parts.iter().map(|part| match &part.content {
+                        Content::Text(text) => text,
+                        Content::Raw(_) | Content::Url(_) | Content::Data(_) => "data",
+                    });
+                    let how = if told.append { "more" } else { "anew" };
+                    format!("{how} {:?}", parts.collect::<Vec<_>>())
+                },
+            );
+            writeln!(table, "{told}").unwrap();
+        }
+        insta::assert_snapshot!(table, @r#"
+        nothing
+        more ["c"]
+        more ["data", "c"]
+        more ["c"]
+        more ["a"]
+        anew ["b"]
+        anew []
+        anew ["a"]
+        "#);
+        let first = catch_up(&[], artifact(&[text("a")]), true).unwrap();
+        assert!(!first.append && first.last_chunk);
+    }
+
     proptest! {
+        /// However an artifact is cut into pieces, who catches up in the middle has it whole in the end.
+        #[test]
+        fn who_catches_up_has_it_whole(pieces in proptest::collection::vec("[ab]{0,3}", 1..8), at in 0_usize..8) {
+            let grown = |pieces: &[String]| {
+                let mut grown = task(TaskState::Working);
+                for piece in pieces {
+                    apply(&mut grown, &chunk(piece, true)).unwrap();
+                }
+                grown
+            };
+            let (mut behind, whole) = (grown(&pieces[..at.min(pieces.len())]), grown(&pieces));
+            for now in whole.artifacts.clone() {
+                if let Some(told) = catch_up(&behind.artifacts, now, false) {
+                    apply(&mut behind, &TaskEvent::Artifact(told)).unwrap();
+                }
+            }
+            prop_assert_eq!(behind.artifacts, whole.artifacts);
+        }
+
         /// However events come, a final state is never left, and replaying what was taken gives the same task.
         #[test]
         fn replay_gives_the_same_task(steps in proptest::collection::vec(0_usize..11, 0..40)) {

@@ -39,9 +39,10 @@ pub fn from_registry(why: &RegistryError) -> A2aError {
     let (kind, agent) = match why {
         RegistryError::Unknown(agent) => (ErrorKind::AgentNotFound, Some(agent)),
         RegistryError::Refused { agent, .. } => (ErrorKind::InvalidParams, Some(agent)),
-        RegistryError::Disabled(agent) | RegistryError::Kept { agent, .. } => {
-            (ErrorKind::UnsupportedOperation, Some(agent))
-        }
+        RegistryError::NotElsewhere(agent) => (ErrorKind::InvalidParams, Some(agent)),
+        RegistryError::Disabled(agent)
+        | RegistryError::Kept { agent, .. }
+        | RegistryError::Elsewhere { agent, .. } => (ErrorKind::UnsupportedOperation, Some(agent)),
         RegistryError::Folder(_) => (ErrorKind::Internal, None),
     };
     A2aError::new(kind, why.to_string()).with(json!({ "agentId": agent }))

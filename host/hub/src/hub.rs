@@ -186,8 +186,9 @@ impl Hub {
             Operation::DeregisterAgent { id } => Answer::Deregistered(
                 self.plugins.deregister(&id).await.map_err(|why| from_registry(&why))?,
             ),
-            Operation::ReloadAgent { id } => {
-                told(&*self.plugins.reload(&id).await.map_err(|why| from_registry(&why))?)
+            Operation::ReloadAgent { id, accept } => {
+                let reloaded = self.plugins.reload(&id, accept.as_deref()).await;
+                told(&*reloaded.map_err(|why| from_registry(&why))?)
             }
             Operation::WatchHub => {
                 return Ok(Reply::Stream(Listening::Hub(self.events.subscribe())));

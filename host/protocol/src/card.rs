@@ -1,6 +1,8 @@
 //! What an agent says of itself (A2A 1.0, section 4.4): the parts the hub reads, and the rest kept as it came.
 
+pub mod changes;
 pub mod official;
+pub mod signed;
 
 use crate::{error::A2aError, id::AgentId, members::Members, message::Metadata};
 use serde::{Deserialize, Serialize};

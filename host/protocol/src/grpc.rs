@@ -31,6 +31,9 @@ static KNOWN: LazyLock<DescriptorPool> = LazyLock::new(|| {
 /// How a refusal is told.
 const STATUS: &str = "google.rpc.Status";
 
+/// A card of 1.0.
+const CARD: &str = "lf.a2a.v1.AgentCard";
+
 /// The names of `google.rpc.Code`, each at its number.
 const CODES: [&str; 17] = [
     "OK",
@@ -266,6 +269,15 @@ fn name_ids(params: &mut Map<String, Value>) -> Result<(), A2aError> {
         params.extend(["taskId", "id"].map(str::to_owned).into_iter().zip(ids.map(Value::from)));
     }
     Ok(())
+}
+
+/// A card of 1.0 without what its messages do not know, and without what is as good as left out (ProtoJSON); none if it is
+/// no such card.
+pub(crate) fn normal_card(card: &Value) -> Option<Value> {
+    let of = KNOWN.get_message_by_name(CARD)?;
+    let lenient = DeserializeOptions::new().deny_unknown_fields(false);
+    let message = DynamicMessage::deserialize_with_options(of, card, &lenient).ok()?;
+    serde_json::to_value(&message).ok()
 }
 
 fn decode(of: MessageDescriptor, sent: &[u8]) -> Result<Map<String, Value>, A2aError> {

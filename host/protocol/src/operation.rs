@@ -127,10 +127,12 @@ pub enum Operation {
         /// Which.
         id: AgentId,
     },
-    /// Read an agent's component again. For administrators only.
+    /// Read an agent's component again, or the card of one that is elsewhere. For administrators only.
     ReloadAgent {
         /// Which.
         id: AgentId,
+        /// The SHA-256 digest of the card that the operator approves, in hex.
+        accept: Option<String>,
     },
     /// Tell everything that happens, as it happens.
     WatchHub,

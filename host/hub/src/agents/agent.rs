@@ -21,6 +21,7 @@ use a2a_hub_core::{
     breaker,
     grant::{Ask, Grant, Held, overlap},
     quota,
+    recovery::Hold,
     redact::Secrets,
 };
 use a2a_hub_protocol::{
@@ -214,11 +215,28 @@ impl Agent {
         self.config.quota(!self.held.programs.is_empty())
     }
 
-    /// Whether it takes a task up again that was cut off at work.
-    pub fn resumes(&self) -> bool {
+    /// Listens again to what it does for a task that it was given before this hub started; none if it is not elsewhere.
+    pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Worker> {
         match &self.body {
-            Body::Component(plugin) => plugin.ask().resume,
-            Body::Remote(_) => false,
+            Body::Component(_) => None,
+            Body::Remote(link) => Some(Worker::Remote(link.follow(port, task))),
+        }
+    }
+
+    /// Whether it is elsewhere and has another card by now, which is trusted as well.
+    pub(super) fn is_renewed(&self) -> bool {
+        match &self.body {
+            Body::Component(_) => false,
+            Body::Remote(link) => link.is_renewed(),
+        }
+    }
+
+    /// What it still has of a task whose hub is gone.
+    pub async fn hold(&self, task: &TaskId) -> Hold {
+        match &self.body {
+            Body::Component(plugin) if plugin.ask().resume => Hold::Session,
+            Body::Remote(link) if link.has(task).await => Hold::Work,
+            Body::Component(_) | Body::Remote(_) => Hold::Nothing,
         }
     }
 
@@ -295,8 +313,13 @@ impl Agent {
     }
 
     /// Learns from how a task of its ended.
-    pub fn task_ended(&self, task: &Task) {
+    pub async fn task_ended(&self, task: &Task) {
         self.standing.task_ended(task);
+        if let Body::Remote(link) = &self.body
+            && task.status.state.is_final()
+        {
+            link.forget(&task.id).await;
+        }
     }
 
     /// How it is; it is asked unless it was since then. Those who ask at once share the answer.

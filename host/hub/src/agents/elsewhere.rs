@@ -1,10 +1,10 @@
 //! Agents that the configuration names and that are elsewhere: each joins once its card is found.
 
-use super::{Agent, Agents, agent::Body};
+use super::{Agent, Agents, Source, agent::Body};
 use crate::{
     config::{self, Remote},
     outbound::Outbound,
-    remote::{Link, Place},
+    remote::{Link, Place, TrustError},
 };
 use a2a_hub_protocol::{id::AgentId, push::Secret};
 use futures::future;
@@ -15,60 +15,86 @@ use tokio::time::{sleep, timeout};
 const AT_THE_START: Duration = Duration::from_secs(3);
 
 impl Agents {
-    /// Has those join that are elsewhere. Those that are not found now are looked for until they are.
+    /// Has those join that are elsewhere. Those that were never found are looked for until they are.
     pub async fn join_remote(&self, outbound: Outbound) {
-        let all = self.shared.config.remote.iter().map(|(id, remote)| {
-            let (agents, outbound, id, remote) =
-                (self.clone(), outbound.clone(), id.clone(), remote.clone());
-            async move {
-                let first =
-                    timeout(AT_THE_START, agents.find_remote(&id, &remote, &outbound)).await;
-                if first.is_ok_and(|joined| joined) {
-                    return;
-                }
-                let again = agents.clone();
-                agents.shared.asks.spawn(async move {
-                    let interval = again.shared.config.health.interval();
-                    let looking = async {
-                        while !again.find_remote(&id, &remote, &outbound).await {
-                            sleep(interval).await;
-                        }
-                    };
-                    again.shared.stop.run_until_cancelled(looking).await;
-                });
+        let outbound = self.shared.outbound.get_or_init(|| outbound);
+        let all = self.shared.config.remote.keys().map(|id| async move {
+            if timeout(AT_THE_START, self.join_one_remote(id, outbound)).await == Ok(true) {
+                return;
             }
+            let (agents, id, outbound) = (self.clone(), id.clone(), outbound.clone());
+            self.shared.asks.spawn(async move {
+                let interval = agents.shared.config.health.interval();
+                let looking = async {
+                    while agents.find(&id).is_none()
+                        && !agents.join_one_remote(&id, &outbound).await
+                    {
+                        sleep(interval).await;
+                    }
+                };
+                agents.shared.stop.run_until_cancelled(looking).await;
+            });
         });
         future::join_all(all).await;
     }
 
-    /// Whether it was found, and joined.
-    async fn find_remote(&self, id: &AgentId, remote: &Remote, outbound: &Outbound) -> bool {
-        let token = remote.token_env.as_ref().and_then(|name| {
-            config::environment(&BTreeSet::from([name.clone()]))
-                .pop()
-                .map(|(_, it)| Secret::new(it))
-        });
-        if token.is_none()
-            && let Some(variable) = &remote.token_env
-        {
-            tracing::warn!(agent = %id, variable, "the token of an agent elsewhere is not set");
-        }
-        let Remote { url, sha256, origins, .. } = remote.clone();
-        let place = Place { url, token, sha256, origins };
+    /// Has the agent elsewhere that is called `id` here join by the card that it has now, which the operator may approve
+    /// by its digest; none if the configuration names no such agent. If it cannot, what was there stays.
+    pub(super) async fn reload_remote(
+        &self,
+        id: &AgentId,
+        accepted: Option<&str>,
+    ) -> Option<Result<(), TrustError>> {
+        let (place, outbound) = (self.place(id)?, self.shared.outbound.get()?.clone());
+        let storage = self.shared.storage.clone();
+        let found = Link::find_anew(id.clone(), place, outbound, storage, accepted).await;
+        Some(found.map(|link| self.seat_remote(id, link)))
+    }
+
+    /// Whether it was found, and joined. Why not is told where plugins are that cannot join.
+    async fn join_one_remote(&self, id: &AgentId, outbound: &Outbound) -> bool {
+        let Some(place) = self.place(id) else { return false };
         let storage = self.shared.storage.clone();
         match Link::find(id.clone(), place, outbound.clone(), storage).await {
             Ok(link) => {
-                let card = link.card().clone();
-                let source = link.url().to_owned();
-                let seat = self.a_seat(id);
-                let body = Body::Remote(Box::new(link));
-                self.seat(Agent::new(id.clone(), body, card, super::Source::Remote(source), seat));
+                self.seat_remote(id, link);
                 true
             }
             Err(why) => {
-                tracing::warn!(agent = %id, %why, "an agent elsewhere is not there; it is looked for again");
+                tracing::warn!(agent = %id, %why, "an agent elsewhere cannot join; it is looked for again");
+                let (table, why) = (table(id), why.with_way_out());
+                let told = self.rejected().iter().any(|it| it.file == table && it.error == why);
+                if !told {
+                    self.set_rejected(&table, Some(why));
+                }
                 false
             }
         }
     }
+
+    fn seat_remote(&self, id: &AgentId, link: Link) {
+        let (card, source) = (link.card().clone(), Source::Remote(link.url().to_owned()));
+        let (seat, body) = (self.a_seat(id), Body::Remote(Box::new(link)));
+        self.set_rejected(&table(id), None);
+        self.seat(Agent::new(id.clone(), body, card, source, seat));
+    }
+
+    /// Where the configuration says that it is.
+    fn place(&self, id: &AgentId) -> Option<Place> {
+        let remote = self.shared.config.remote.get(id)?.clone();
+        let Remote { url, token_env, sha256, origins, keys } = remote;
+        let token = token_env.as_ref().and_then(|name| {
+            let found = config::environment(&BTreeSet::from([name.clone()])).pop();
+            found.map(|(_, token)| Secret::new(token))
+        });
+        if let (None, Some(variable)) = (&token, &token_env) {
+            tracing::warn!(agent = %id, variable, "the token of an agent elsewhere is not set");
+        }
+        Some(Place { url, token, sha256, origins, keys })
+    }
+}
+
+/// Its place in the configuration.
+fn table(id: &AgentId) -> String {
+    format!("remote.{id}")
 }

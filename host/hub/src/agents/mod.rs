@@ -22,7 +22,9 @@ pub use registry::RegistryError;
 pub use standing::Unavailable;
 pub use worker::Worker;
 
-use crate::{config::Config, events::Events, process::Supervisor, storage::Storage};
+use crate::{
+    config::Config, events::Events, outbound::Outbound, process::Supervisor, storage::Storage,
+};
 use a2a_hub_core::health;
 use a2a_hub_protocol::{
     hub_event::Happened,
@@ -36,8 +38,7 @@ use std::{
     collections::BTreeMap,
     hash::{BuildHasher as _, RandomState},
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 use tokio::{
     sync::Semaphore,
@@ -68,6 +69,8 @@ struct Shared {
     stop: CancellationToken,
     known: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
     rejected: Mutex<BTreeMap<String, String>>,
+    /// Dials the agents that are elsewhere, once they are to join.
+    outbound: OnceLock<Outbound>,
 }
 
 /// Why an agent could not join.
@@ -117,6 +120,7 @@ impl Agents {
             stop: CancellationToken::new(),
             known: Mutex::default(),
             rejected: Mutex::default(),
+            outbound: OnceLock::new(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -201,7 +205,7 @@ impl Agents {
         let (agent_id, source) = (agent.id.clone(), agent.source.to_string());
         tracing::info!(agent = %agent_id, %source, "agent joined");
         let before = self.known().insert(agent_id.clone(), Arc::clone(&agent));
-        self.shared.asks.spawn(ask(agent, self.shared.config.health.interval()));
+        self.shared.asks.spawn(ask(self.clone(), agent));
         self.shared.events.publish(match before {
             Some(before) => {
                 before.left.cancel();
@@ -271,12 +275,17 @@ impl Agents {
 }
 
 /// Asks an agent how it is when it joins, and again and again until it leaves.
-async fn ask(agent: Arc<Agent>, interval: Duration) {
-    let chance = RandomState::new();
+async fn ask(agents: Agents, agent: Arc<Agent>) {
+    let (chance, interval) = (RandomState::new(), agents.shared.config.health.interval());
     for round in 0_u64.. {
         let pause = health::pause(interval, chance.hash_one(round));
         let asked = async {
             agent.check(Instant::now()).await;
+            if agent.is_renewed()
+                && let Some(Err(why)) = agents.reload_remote(&agent.id, None).await
+            {
+                tracing::warn!(agent = %agent.id, %why, "its new card cannot be used");
+            }
             sleep(pause).await;
         };
         tokio::select! {

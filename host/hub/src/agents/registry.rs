@@ -6,6 +6,7 @@ use super::{
     agent::Source,
     folder::{Seen, read_offered},
 };
+use crate::remote::TrustError;
 use a2a_hub_protocol::{
     id::AgentId,
     operation::{Component, Deregistered},
@@ -44,6 +45,17 @@ pub enum RegistryError {
         /// Why not.
         why: FileError,
     },
+    /// The agent is elsewhere, and its card is not used.
+    #[error("load `{agent}` again: {}", .why.with_way_out())]
+    Elsewhere {
+        /// Which; if it was there, it still is.
+        agent: AgentId,
+        /// Why not.
+        why: TrustError,
+    },
+    /// A card cannot be approved of an agent that has none elsewhere.
+    #[error("approve a card of `{0}`: it is a component; `agents.{0}.sha256` pins one")]
+    NotElsewhere(AgentId),
     /// The plugins folder cannot be written to.
     #[error("change the plugins folder: {0}")]
     Folder(#[from] io::Error),
@@ -104,9 +116,21 @@ impl PluginFolder {
         Ok(Deregistered { agent_id: id.clone(), source, returns_on_restart })
     }
 
-    /// Reads an agent's component again. If it cannot be loaded, the agent stays as it was.
-    pub async fn reload(&self, id: &AgentId) -> Result<Arc<Agent>, RegistryError> {
+    /// Reads an agent's component again, or the card of one that is elsewhere, which the operator may approve by its digest.
+    /// If it cannot be loaded, the agent stays as it was.
+    pub async fn reload(
+        &self,
+        id: &AgentId,
+        accept: Option<&str>,
+    ) -> Result<Arc<Agent>, RegistryError> {
         self.enabled(id)?;
+        if let Some(joined) = self.agents.reload_remote(id, accept).await {
+            joined.map_err(|why| RegistryError::Elsewhere { agent: id.clone(), why })?;
+            return self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()));
+        }
+        if accept.is_some() && self.agents.find(id).is_some() {
+            return Err(RegistryError::NotElsewhere(id.clone()));
+        }
         let kept = |why| RegistryError::Kept { agent: id.clone(), why };
         let mut seen = self.seen().await;
         if let Some(joining) = self.agents.join_one_built_in(id) {

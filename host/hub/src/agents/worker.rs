@@ -29,6 +29,14 @@ impl Worker {
         }
     }
 
+    /// Stops listening to it, and tells whether it goes on all the same, so that the next hub can listen again.
+    pub async fn leave(&mut self) -> bool {
+        match self {
+            Self::Guest(_) => false,
+            Self::Remote(run) => run.leave().await,
+        }
+    }
+
     /// Ends it now, wherever it is.
     pub async fn end(&mut self) {
         match self {

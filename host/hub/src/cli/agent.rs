@@ -25,10 +25,13 @@ pub(super) enum Agent {
         /// The agent, as `a2a-hub agents` lists it
         id: String,
     },
-    /// Reload an agent from its component
+    /// Reload an agent from its component, or from its card if it is elsewhere
     Reload {
         /// The agent, as `a2a-hub agents` lists it
         id: String,
+        /// Use the card of an agent elsewhere from now on that has this SHA-256 digest
+        #[arg(long, value_name = "DIGEST")]
+        accept: Option<String>,
     },
 }
 
@@ -49,8 +52,9 @@ pub(super) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
         Agent::Deregister { id } => {
             (ask(global, "hub/agents/deregister", of(id))?, format!("agent {id} left\n"))
         }
-        Agent::Reload { id } => {
-            (ask(global, "hub/agents/reload", of(id))?, format!("agent {id} is loaded anew\n"))
+        Agent::Reload { id, accept } => {
+            let params = json!({ "agentId": id, "accept": accept });
+            (ask(global, "hub/agents/reload", params)?, format!("agent {id} is loaded anew\n"))
         }
     };
     global.show(&answer, || Ok(said))?;

@@ -216,13 +216,7 @@ async fn running(mut client: Client) -> Vec<Finding> {
         Ok((status, agents)) => {
             let hub = hub_verdict(text(&status["version"]), env!("CARGO_PKG_VERSION"));
             let agents = list(&agents).iter().map(agent_verdict);
-            let rejected = list(&status["rejectedPlugins"]).iter().map(|plugin| {
-                warn(
-                    "plugin",
-                    format!("{}: {}", text(&plugin["file"]), text(&plugin["error"])),
-                    "replace or remove it",
-                )
-            });
+            let rejected = list(&status["rejectedPlugins"]).iter().map(rejected_verdict);
             std::iter::once(hub).chain(agents).chain(rejected).collect()
         }
     }
@@ -249,6 +243,19 @@ fn agent_verdict(agent: &Value) -> Finding {
         "healthy" => ok(&about, format!("healthy{version}")),
         // One agent that cannot work leaves the hub and the others as they are.
         _ => warn(&about, format!("{why}{version}"), fix),
+    }
+}
+
+fn rejected_verdict(rejected: &Value) -> Finding {
+    let (file, why) = (text(&rejected["file"]), text(&rejected["error"]));
+    match file.strip_prefix("remote.") {
+        // A file's name has another end.
+        Some(id) if !id.contains('.') => warn(
+            &format!("agent {id}"),
+            why,
+            format!("see to that; then `a2a-hub agent reload {id}` looks at once"),
+        ),
+        _ => warn("plugin", format!("{file}: {why}"), "replace or remove it"),
     }
 }
 

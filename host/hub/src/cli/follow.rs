@@ -79,7 +79,7 @@ pub(super) struct Shown {
     /// How much of each was printed.
     printed: HashMap<String, String>,
     /// Whether the line on standard output is not ended.
-    in_line: bool,
+    pub(super) in_line: bool,
     /// What the agent said last.
     last_word: Option<String>,
     exit: Exit,
@@ -104,6 +104,12 @@ impl Shown {
     /// What became of the task, as far as it was told.
     pub(super) fn exit(&self) -> Exit {
         self.exit
+    }
+
+    /// The task is given up, for this reason.
+    pub(super) fn give_up(&mut self, why: String) {
+        self.last_word = Some(why);
+        self.exit = Exit::TaskFailed;
     }
 
     /// Takes in what the hub says.

@@ -85,11 +85,13 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     agents.join_remote(Outbound::unguarded().context("set up TLS")?).await;
     let recovered = tasks.recover(&agents).await.context("take up the tasks of an earlier run")?;
     if recovered != Recovered::default() {
-        let Recovered { started, waiting, failed } = recovered;
+        let Recovered { started, waiting, followed, failed, unreadable } = recovered;
         tracing::warn!(
             started,
             waiting,
+            followed,
             failed,
+            unreadable,
             "took up tasks that an earlier run left unfinished"
         );
     }

@@ -24,7 +24,7 @@ const MAX_MESSAGE: usize = 7 << 20;
 #[derive(Debug, Args)]
 pub(super) struct Send {
     /// The agent, as `a2a-hub agents` lists it, or the URL of one elsewhere
-    agent: String,
+    pub(super) agent: String,
     /// What to say; `-` reads it from standard input
     message: String,
     /// Send this file with it; may be given several times
@@ -32,7 +32,7 @@ pub(super) struct Send {
     files: Vec<PathBuf>,
     /// Where the agent is to work [default: the current directory]
     #[arg(long, value_name = "DIR")]
-    cwd: Option<PathBuf>,
+    pub(super) cwd: Option<PathBuf>,
     /// Continue this conversation
     #[arg(long, value_name = "ID")]
     context: Option<String>,
@@ -41,13 +41,13 @@ pub(super) struct Send {
     task: Option<String>,
     /// Give up after so many milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
-    timeout: Option<u64>,
+    pub(super) timeout: Option<u64>,
     /// Show an agent elsewhere what this variable holds, as a bearer token
     #[arg(long, value_name = "VARIABLE")]
-    token_env: Option<String>,
+    pub(super) token_env: Option<String>,
     /// Print the answer as it comes
     #[arg(long)]
-    stream: bool,
+    pub(super) stream: bool,
 }
 
 pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
@@ -58,9 +58,14 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         read.context("read the message from standard input")?;
     }
     if elsewhere::is_url(&send.agent) {
-        let mut shown = Shown::new(global.format, send.stream);
-        let message = message(&send)?;
-        return elsewhere::send(&send.agent, message, send.token_env.as_deref(), &mut shown);
+        return elsewhere::send(global, send);
+    }
+    if send.token_env.is_some() {
+        bail!(
+            "send to `{}`: `--token-env` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, \
+             `token_env` of its `[remote.<id>]` says the same",
+            send.agent
+        );
     }
     block_on(async {
         let mut client = Client::connect(global).await?;
@@ -73,35 +78,64 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             drop(progress);
             shown.finish()?;
             let exit = followed?;
-            let Some(task) = shown.task.filter(|_| exit == Exit::NeedsInput) else {
-                return Ok(exit);
-            };
-            if global.format == Format::Json {
-                return Ok(exit);
-            }
-            if shown.state == "input-required" && terminal::is_attended() {
-                match terminal::ask().await? {
-                    Answer::Text(answer) => {
-                        send =
-                            Send { message: answer, task: Some(task), files: Vec::new(), ..send };
-                        continue;
-                    }
-                    Answer::Interrupted => {
-                        note("cancelling");
-                        client.call("tasks/cancel", json!({ "id": task })).await?;
-                        return Ok(Exit::Interrupted);
-                    }
-                    Answer::Nothing => {}
+            match question(&shown, exit, global.format, &send.agent).await? {
+                Asked::Nothing => return Ok(exit),
+                Asked::Answered(task, answer) => send = send.answering(task, answer),
+                Asked::Interrupted(task) => {
+                    client.call("tasks/cancel", json!({ "id": task })).await?;
+                    return Ok(Exit::Interrupted);
                 }
             }
-            note(&format!("answer with: a2a-hub send {} --task {task} \"...\"", send.agent));
-            return Ok(exit);
         }
     })
 }
 
+/// What comes of a question that a task ended with.
+pub(super) enum Asked {
+    /// There is none, or nobody who could be asked; whoever sent the message is told how to answer.
+    Nothing,
+    /// An answer, to this task.
+    Answered(String, String),
+    /// This task is to be called off.
+    Interrupted(String),
+}
+
+/// Asks whoever sits at the terminal what the task waits for; `agent` is how they name it.
+pub(super) async fn question(
+    shown: &Shown,
+    exit: Exit,
+    format: Format,
+    agent: &str,
+) -> anyhow::Result<Asked> {
+    let Some(task) = shown.task.clone().filter(|_| exit == Exit::NeedsInput) else {
+        return Ok(Asked::Nothing);
+    };
+    if format == Format::Json {
+        return Ok(Asked::Nothing);
+    }
+    if shown.state == "input-required" && terminal::is_attended() {
+        match terminal::ask().await? {
+            Answer::Text(answer) => return Ok(Asked::Answered(task, answer)),
+            Answer::Interrupted => {
+                note("cancelling");
+                return Ok(Asked::Interrupted(task));
+            }
+            Answer::Nothing => {}
+        }
+    }
+    note(&format!("answer with: a2a-hub send {agent} --task {task} \"...\""));
+    Ok(Asked::Nothing)
+}
+
+impl Send {
+    /// The same with the answer to a task's question.
+    pub(super) fn answering(self, task: String, answer: String) -> Self {
+        Self { message: answer, task: Some(task), files: Vec::new(), ..self }
+    }
+}
+
 /// The message for an agent elsewhere, which has nothing to do with directories here.
-fn message(send: &Send) -> anyhow::Result<Message> {
+pub(super) fn message(send: &Send) -> anyhow::Result<Message> {
     let offered = serde_json::from_value(params(send)?["message"].take())?;
     Ok(Message { metadata: None, ..compat::message(offered, "message")? })
 }

@@ -3,11 +3,13 @@
 use super::{
     Exit, Global, ask, block_on,
     client::Client,
+    elsewhere,
     follow::{OnInterrupt, Shown, follow},
     render::{Paint, ago, first_line, list, parts_text, text},
     terminal::{Progress, paint},
 };
 use a2a_hub_protocol::task::TaskState;
+use anyhow::bail;
 use clap::{Args, Subcommand, builder::PossibleValuesParser};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -29,20 +31,46 @@ pub(super) struct Tasks {
 #[derive(Debug, Subcommand)]
 pub(super) enum Task {
     /// Show a task: what was said and made
-    Show {
-        /// The task, as `a2a-hub tasks` lists it
-        id: String,
-    },
+    Show(One),
     /// Stop a task
-    Cancel {
-        /// The task, as `a2a-hub tasks` lists it
-        id: String,
-    },
+    Cancel(One),
     /// Print what goes on in a task until it ends; Ctrl-C leaves it alone
-    Watch {
-        /// The task, as `a2a-hub tasks` lists it
-        id: String,
-    },
+    Watch(One),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct One {
+    /// The task, as `a2a-hub tasks` lists it
+    id: String,
+    /// It is a task of the agent at this URL, and not of the hub
+    #[arg(long, value_name = "URL")]
+    agent: Option<String>,
+    /// Show that agent what this variable holds, as a bearer token
+    #[arg(long, value_name = "VARIABLE", requires = "agent")]
+    token_env: Option<String>,
+}
+
+impl One {
+    /// The URL of its agent, if that is elsewhere.
+    fn url(&self) -> anyhow::Result<Option<&str>> {
+        match self.agent.as_deref() {
+            Some(agent) if !elsewhere::is_url(agent) => bail!(
+                "look for the task at `{agent}`: `--agent` takes the URL of an agent elsewhere; a task of the hub is found by \
+                 its id alone"
+            ),
+            url => Ok(url),
+        }
+    }
+
+    fn ask(&self, global: &Global, method: &str) -> anyhow::Result<Value> {
+        match self.url()? {
+            Some(url) => {
+                let (token, stop) = (self.token_env.as_deref(), method == "tasks/cancel");
+                elsewhere::task(url, token, &self.id, stop)
+            }
+            None => ask(global, method, json!({ "id": self.id })),
+        }
+    }
 }
 
 pub(super) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
@@ -54,15 +82,20 @@ pub(super) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
 
 pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
     match task {
-        Task::Show { id } => {
-            let task = ask(global, "tasks/get", json!({ "id": id }))?;
+        Task::Show(one) => {
+            let task = one.ask(global, "tasks/get")?;
             global.show(&task, || Ok(task_text(&task, Timestamp::now(), paint())?))?;
         }
-        Task::Cancel { id } => {
-            let task = ask(global, "tasks/cancel", json!({ "id": id }))?;
+        Task::Cancel(one) => {
+            let (task, id) = (one.ask(global, "tasks/cancel")?, &one.id);
             global.show(&task, || Ok(format!("task {id} is cancelled\n")))?;
         }
-        Task::Watch { id } => return watch(global, id),
+        Task::Watch(one) => match one.url()? {
+            Some(url) => {
+                return elsewhere::watch(global, url, one.token_env.as_deref(), &one.id);
+            }
+            None => return watch(global, &one.id),
+        },
     }
     Ok(Exit::Done)
 }

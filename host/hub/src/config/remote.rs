@@ -14,4 +14,7 @@ pub struct Remote {
     pub sha256: Option<String>,
     /// Origins that its card may send the hub to beside its own, such as `https://example.com:50051`.
     pub origins: Vec<String>,
+    /// The keys of which one must have signed its card: JWK sets, JWKs or PEM, each in a file, at an `https://` URL, or as
+    /// it stands. With them, a card that changed and is signed is taken without asking.
+    pub keys: Vec<String>,
 }

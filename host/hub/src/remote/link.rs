@@ -1,36 +1,49 @@
 //! An agent elsewhere as one of this hub's own: its pinned card, how it is, and what it calls our conversations and tasks.
 
-use super::{RemoteAgent, RemoteError, run::RemoteRun};
+use super::{
+    RemoteAgent, RemoteError, card,
+    run::RemoteRun,
+    trust::{TrustError, Trusted},
+};
 use crate::{outbound::Outbound, storage::Storage};
 use a2a_hub_protocol::{
     card::AgentCard,
     id::{AgentId, ContextId, TaskId},
     operation::HealthStatus,
     push::Secret,
+    task::Task,
 };
 use a2a_hub_sandbox::{Report, capability::tasks::TaskPort, guest::Work};
-use std::sync::Arc;
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// How many bytes of names are remembered of one agent: those of ten thousand conversations.
-const MAX_NAMES: u64 = 1 << 20;
-
-/// Where the digest of the card is kept that the operator trusts.
-const PIN: &str = "remote/card";
+pub(super) const MAX_NAMES: u64 = 1 << 20;
 
 /// The tie between an agent of ours and the one elsewhere that does its work. Cheap to clone.
 #[derive(Clone)]
 pub struct Link {
     id: AgentId,
-    agent: RemoteAgent,
+    agent: Arc<RemoteAgent>,
     storage: Arc<dyn Storage>,
-    url: String,
-    token: Option<Secret>,
-    origins: Vec<String>,
-    /// The digest of the card that is trusted.
-    pinned: String,
+    place: Arc<Place>,
+    used: Arc<Trusted>,
+    /// Whether its card is another one by now, which is trusted as well.
+    renewed: Arc<AtomicBool>,
 }
 
-/// Where an agent elsewhere is found.
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// Where an agent elsewhere is found, and what makes its card trusted.
 pub struct Place {
     /// Its URL.
     pub url: String,
@@ -40,28 +53,54 @@ pub struct Place {
     pub sha256: Option<String>,
     /// Origins that its card may send us to beside its own.
     pub origins: Vec<String>,
+    /// Where the keys are of which one must have signed its card; none if it need not be signed.
+    pub keys: Vec<String>,
 }
 
 impl Link {
-    /// Finds the agent that is to be called `id` here.
+    /// The agent that is to be called `id` here, by the card that is in use, without asking it; the first time, by the
+    /// card that it has.
     pub async fn find(
         id: AgentId,
         place: Place,
         outbound: Outbound,
         storage: Arc<dyn Storage>,
-    ) -> Result<Self, RemoteError> {
-        let Place { url, token, sha256, origins } = place;
-        let agent = RemoteAgent::find_trusting(outbound, &url, token.clone(), &origins).await?;
-        let known = storage.recall(&id, PIN).await.ok().flatten();
-        let known = known.and_then(|digest| String::from_utf8(digest).ok());
-        let pinned = sha256.map(|digest| digest.to_ascii_lowercase()).or(known);
-        let is_new = pinned.is_none();
-        let pinned = pinned.unwrap_or_else(|| agent.digest().to_owned());
-        let link = Self { id, agent, storage, url, token, origins, pinned };
-        if is_new {
-            link.keep(PIN, &link.pinned).await;
+    ) -> Result<Self, TrustError> {
+        match Trusted::recall(&id, &place, &outbound, &*storage).await? {
+            Some(used) => Self::tie(id, place, outbound, storage, used),
+            None => Self::find_anew(id, place, outbound, storage, None).await,
         }
+    }
+
+    /// The same by the card that it has now, if that is trusted: from now on it is the one in use. The operator approves
+    /// it by its digest, in hex.
+    pub async fn find_anew(
+        id: AgentId,
+        place: Place,
+        outbound: Outbound,
+        storage: Arc<dyn Storage>,
+        accepted: Option<&str>,
+    ) -> Result<Self, TrustError> {
+        let used = Trusted::recall(&id, &place, &outbound, &*storage).await?;
+        let now = Trusted::look(&id, &place, &outbound, used.as_ref(), accepted).await?;
+        let link = Self::tie(id, place, outbound, storage, now)?;
+        link.used.keep(&link.id, &*link.storage).await?;
         Ok(link)
+    }
+
+    fn tie(
+        id: AgentId,
+        place: Place,
+        outbound: Outbound,
+        storage: Arc<dyn Storage>,
+        used: Trusted,
+    ) -> Result<Self, TrustError> {
+        let base = card::base(&place.url)?;
+        let token = place.token.clone();
+        let agent = RemoteAgent::of_card(outbound, &base, token, &place.origins, used.card())?;
+        let (agent, place, used, renewed) =
+            (Arc::new(agent), Arc::new(place), Arc::new(used), Arc::default());
+        Ok(Self { id, agent, storage, place, used, renewed })
     }
 
     /// The card of the agent elsewhere.
@@ -71,7 +110,7 @@ impl Link {
 
     /// Where it is.
     pub fn url(&self) -> &str {
-        &self.url
+        &self.place.url
     }
 
     /// Sets it to work on a task of ours, of which `port` hears.
@@ -79,26 +118,39 @@ impl Link {
         RemoteRun::start(self.clone(), port, work)
     }
 
-    /// How it is: whether its card is there, and the one that is trusted.
+    /// Listens again to what it does for a task of ours, which it was given before this hub started.
+    pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> RemoteRun {
+        RemoteRun::follow(self.clone(), port, task)
+    }
+
+    /// Whether it was given a task of ours, and has said what it calls it.
+    pub async fn has(&self, task: &TaskId) -> bool {
+        self.task(task).await.is_some()
+    }
+
+    /// How it is: whether its card is there, and still the one in use, or another that is trusted as well.
     pub async fn check(&self) -> Report {
-        let outbound = self.agent.outbound.clone();
-        let report = |status, detail, fix| Report { status, version: None, detail, fix };
-        let Self { url, token, origins, .. } = self;
-        match RemoteAgent::find_trusting(outbound, url, token.clone(), origins).await {
-            Err(why) => report(HealthStatus::Unhealthy, Some(why.to_string()), None),
-            Ok(now) if now.digest() != self.pinned => {
-                let id = &self.id;
-                let detail =
-                    format!("its card is not the one that was trusted: {} is pinned", self.pinned);
-                let fix =
-                    format!("look at the card, then set `remote.{id}.sha256` to {}", now.digest());
-                report(HealthStatus::Degraded, Some(detail), Some(fix))
-            }
+        let now =
+            Trusted::look(&self.id, &self.place, &self.agent.outbound, Some(&self.used), None)
+                .await;
+        let report = |status, why: &TrustError| {
+            let (detail, fix) = (Some(why.to_string()), why.fix());
+            Report { status, version: None, detail, fix }
+        };
+        match now {
             Ok(now) => {
-                let version = Some(now.card().version.clone());
-                Report { version, ..report(HealthStatus::Healthy, None, None) }
+                self.renewed.store(now.digest() != self.used.digest(), Ordering::Relaxed);
+                let version = Some(self.card().version.clone());
+                Report { status: HealthStatus::Healthy, version, detail: None, fix: None }
             }
+            Err(why) if why.is_distrust() => report(HealthStatus::Degraded, &why),
+            Err(why) => report(HealthStatus::Unhealthy, &why),
         }
+    }
+
+    /// Whether its card was another one when it was last asked, which is trusted as well.
+    pub fn is_renewed(&self) -> bool {
+        self.renewed.load(Ordering::Relaxed)
     }
 
     /// Has it stop what it does for a task of ours, if it still does.
@@ -134,7 +186,8 @@ impl Link {
         }
     }
 
-    pub(super) async fn forget(&self, ours: &TaskId) {
+    /// A task of ours is over: what it is called there is of no use any more.
+    pub async fn forget(&self, ours: &TaskId) {
         if let Err(why) = self.storage.forget(&self.id, &task_key(ours)).await {
             tracing::warn!(agent = %self.id, %why, "cannot forget the name of a task");
         }

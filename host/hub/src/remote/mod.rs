@@ -1,22 +1,26 @@
 //! Agents elsewhere, spoken to as any client of A2A speaks to one: found by their card, in 1.0 or 0.3, over what they prefer.
 
+mod card;
 mod grpc;
 mod jsonrpc;
+mod keys;
 mod link;
 mod rest;
 mod run;
 mod sse;
 mod telling;
+mod trust;
 mod way;
 
 pub use link::{Link, Place};
 pub use run::RemoteRun;
 pub use sse::TooLong;
 pub use telling::Telling;
+pub use trust::TrustError;
 
 use crate::outbound::{Incoming, Outbound, OutboundError};
 use a2a_hub_protocol::{
-    card::{AgentCard, InvalidCard, official::read_interfaces},
+    card::{AgentCard, official::read_interfaces},
     error::A2aError,
     event::Told,
     id::TaskId,
@@ -26,11 +30,10 @@ use a2a_hub_protocol::{
 };
 use bytes::Bytes;
 use http::{
-    HeaderValue, Request, Response, StatusCode,
-    header::{ACCEPT, AUTHORIZATION, USER_AGENT},
+    HeaderValue, Response, StatusCode,
+    header::{AUTHORIZATION, USER_AGENT},
 };
 use http_body_util::{BodyExt as _, Full, Limited};
-use ring::digest;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -43,9 +46,6 @@ const QUICK: Duration = Duration::from_secs(15);
 /// The largest answer that is read, in bytes: twice what the hub takes in one request.
 const MAX_ANSWER: usize = 16 << 20;
 
-/// Where a card is, below the URL of its agent: today, and before 0.3.
-const CARD_PATHS: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent.json"];
-
 /// An agent elsewhere. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct RemoteAgent {
@@ -55,8 +55,6 @@ pub struct RemoteAgent {
     card: AgentCard,
     /// Whether its clients may listen. It must say so.
     streams: bool,
-    /// The SHA-256 digest of the card as it came, in hex.
-    digest: String,
 }
 
 /// Why an agent elsewhere is of no help.
@@ -73,9 +71,9 @@ pub enum RemoteError {
         /// What was there.
         why: String,
     },
-    /// Its card is none.
-    #[error(transparent)]
-    InvalidCard(#[from] InvalidCard),
+    /// Its card is none, for this reason.
+    #[error("{0}")]
+    InvalidCard(String),
     /// It speaks nothing that the hub does.
     #[error(
         "talk to `{agent}`: its card offers {offered}, and JSON-RPC, REST or gRPC of 1.0 or 0.3 is needed"
@@ -107,6 +105,12 @@ pub enum RemoteError {
     /// The answer broke off, or was too long.
     #[error("read the answer: {0}")]
     Broken(String),
+    /// It wants to know who asks, or does not let them.
+    #[error(
+        "ask the agent: it answers with HTTP status {0}, and wants a token that it knows; `--token-env VARIABLE` shows what \
+         that variable holds, and for `[remote.<id>]` so does `token_env`"
+    )]
+    Unknown(StatusCode),
     /// The answer was none of A2A's.
     #[error("read the answer, which came with HTTP status {status}: {why}")]
     Senseless {
@@ -139,6 +143,7 @@ impl RemoteError {
             | Self::Foreign { .. }
             | Self::Elsewhere { .. }
             | Self::Token(_)
+            | Self::Unknown(_)
             | Self::Refused(_)
             | Self::NotOfA2a => false,
         }
@@ -163,17 +168,28 @@ impl RemoteAgent {
         token: Option<Secret>,
         origins: &[String],
     ) -> Result<Self, RemoteError> {
-        let base = http_url(url)?;
-        let trusted = origins.iter().map(|url| Ok(http_url(url)?.origin()));
+        let base = card::base(url)?;
+        let card = card::fetch(&outbound, &base, token.as_ref()).await?;
+        Self::of_card(outbound, &base, token, origins, &card)
+    }
+
+    /// The agent with this card, which was found at `base`.
+    fn of_card(
+        outbound: Outbound,
+        base: &Url,
+        token: Option<Secret>,
+        origins: &[String],
+        card: &Value,
+    ) -> Result<Self, RemoteError> {
+        let trusted = origins.iter().map(|url| Ok(card::base(url)?.origin()));
         let trusted = trusted.collect::<Result<Vec<_>, RemoteError>>()?;
-        let card = card(&outbound, &base, token.as_ref()).await?;
-        let agent = AgentCard::parse(&card.to_string())?;
-        let interfaces = read_interfaces(&card).map_err(RemoteError::Refused)?;
-        let way = Way::choose(&agent.name, &interfaces, &base, &trusted)?;
-        let digest = digest::digest(&digest::SHA256, card.to_string().as_bytes());
-        let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let agent = AgentCard::parse(&card.to_string());
+        // In words: whoever prints the causes of an error would say it twice.
+        let agent = agent.map_err(|why| RemoteError::InvalidCard(why.to_string()))?;
+        let interfaces = read_interfaces(card).map_err(RemoteError::Refused)?;
+        let way = Way::choose(&agent.name, &interfaces, base, &trusted)?;
         let streams = card["capabilities"]["streaming"] == true;
-        Ok(Self { outbound, way, token, card: agent, streams, digest })
+        Ok(Self { outbound, way, token, card: agent, streams })
     }
 
     /// Its card.
@@ -181,19 +197,14 @@ impl RemoteAgent {
         &self.card
     }
 
-    /// The SHA-256 digest of its card, in hex. What the card says in another order is the same.
-    pub fn digest(&self) -> &str {
-        &self.digest
-    }
-
     /// Has it work on a message, and hears what happens as it happens, or soon after if it does not stream.
     pub async fn stream(&self, send: SendMessage) -> Result<Telling, RemoteError> {
         Telling::of_work(self.clone(), send).await
     }
 
-    /// Hears what happens to a task: as it stands, and from now on.
-    pub async fn subscribe(&self, id: TaskId) -> Result<Telling, RemoteError> {
-        Telling::of_task(self.clone(), id).await
+    /// Hears what happens to a task: as it stands, and from now on. It is looked for when it is first listened to.
+    pub fn subscribe(&self, id: TaskId) -> Telling {
+        Telling::again(self.clone(), id)
     }
 
     /// Has it work on a message, and waits for the end, or for so long.
@@ -237,43 +248,14 @@ impl RemoteAgent {
     ) -> Result<(Response<Incoming>, Reader), RemoteError> {
         let (request, body, reader) = self.way.ask(operation)?;
         let asked = signed(request, self.token.as_ref())?.body(Full::new(body))?;
-        Ok((self.outbound.ask(asked, patience).await?, reader))
-    }
-}
-
-fn http_url(url: &str) -> Result<Url, RemoteError> {
-    let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    parsed.ok_or_else(|| RemoteError::NotUrl(url.to_owned()))
-}
-
-/// The card of the agent at `base`, which may also be the URL of the card itself.
-async fn card(
-    outbound: &Outbound,
-    base: &Url,
-    token: Option<&Secret>,
-) -> Result<Value, RemoteError> {
-    let below = base.as_str().trim_end_matches('/');
-    let places = match below.ends_with(".json") {
-        true => vec![below.to_owned()],
-        false => CARD_PATHS.iter().map(|path| format!("{below}/{path}")).collect(),
-    };
-    let mut why = String::new();
-    for place in places {
-        let asked =
-            Request::get(&place).header("A2A-Version", "1.0").header(ACCEPT, "application/json");
-        let asked = signed(asked, token)?.body(Full::default())?;
-        let answer = outbound.ask(asked, QUICK).await?;
-        let status = answer.status();
-        if status.is_success() {
-            let card = serde_json::from_slice(&body(answer, QUICK).await?);
-            return card.map_err(|why| RemoteError::NoCard { url: place, why: why.to_string() });
-        }
-        why = format!("{place} answers with HTTP status {status}");
-        if status != StatusCode::NOT_FOUND {
-            break;
+        let answer = self.outbound.ask(asked, patience).await?;
+        match answer.status() {
+            status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                Err(RemoteError::Unknown(status))
+            }
+            _ => Ok((answer, reader)),
         }
     }
-    Err(RemoteError::NoCard { url: base.to_string(), why })
 }
 
 fn signed(

@@ -1,8 +1,10 @@
 //! A task of ours at work at an agent elsewhere: what that tells becomes ours, and its questions our client's.
 
-use super::{Link, RemoteError};
+use super::{Link, RemoteError, Telling};
+use a2a_hub_core::task;
 use a2a_hub_protocol::{
-    event::Told,
+    error::ErrorKind,
+    event::{ArtifactUpdate, TaskEvent, Told},
     id::{ContextId, TaskId},
     message::{Message, Metadata, Role},
     operation::SendMessage,
@@ -20,20 +22,35 @@ use tokio_util::sync::CancellationToken;
 /// How long an agent may take to hear that it is to stop.
 const STOP: Duration = Duration::from_secs(2);
 
+/// What is told of a task that the agent has forgotten.
+const LOST: &str = "the agent elsewhere does not know the task any more; send its message anew";
+
 /// An agent elsewhere at work on a task of ours. Dropping it only stops listening.
 #[derive(Debug)]
 pub struct RemoteRun {
     run: JoinSet<Ended>,
     cancel: CancellationToken,
+    link: Link,
+    /// Our name for the task.
+    task: TaskId,
 }
 
 impl RemoteRun {
     pub(super) fn start(link: Link, port: Arc<dyn TaskPort>, work: Work) -> Self {
-        let cancel = CancellationToken::new();
+        Self::new(link, port, work.task, Some(work.message))
+    }
+
+    /// Listens again to what goes on since the hub before this one ended.
+    pub(super) fn follow(link: Link, port: Arc<dyn TaskPort>, task: Task) -> Self {
+        Self::new(link, port, task, None)
+    }
+
+    fn new(link: Link, port: Arc<dyn TaskPort>, ours: Task, message: Option<Message>) -> Self {
+        let (cancel, task) = (CancellationToken::new(), ours.id.clone());
         let mut run = JoinSet::new();
-        let errand = Errand { link, port, ours: work.task, theirs: None, asking: false };
-        run.spawn(errand.run(work.message, cancel.clone()));
-        Self { run, cancel }
+        let errand = Errand { link: link.clone(), port, ours, theirs: None, asking: false };
+        run.spawn(errand.run(message, cancel.clone()));
+        Self { run, cancel, link, task }
     }
 
     /// How it ended. May be dropped and called again; after the end it waits for ever.
@@ -50,6 +67,12 @@ impl RemoteRun {
         self.cancel.cancel();
     }
 
+    /// Stops listening, and tells whether the agent has the task by a name that the next hub can ask for.
+    pub async fn leave(&mut self) -> bool {
+        self.run.shutdown().await;
+        self.link.has(&self.task).await
+    }
+
     /// Ends it now, wherever it is.
     pub async fn end(&mut self) {
         self.run.shutdown().await;
@@ -59,6 +82,7 @@ impl RemoteRun {
 struct Errand {
     link: Link,
     port: Arc<dyn TaskPort>,
+    /// Our task, as far as it was told.
     ours: Task,
     /// What the agent calls the task, once it has said so.
     theirs: Option<TaskId>,
@@ -73,13 +97,11 @@ enum Rest {
 }
 
 impl Errand {
-    async fn run(mut self, message: Message, cancel: CancellationToken) -> Ended {
+    /// `message` is what the client says; without one, the agent has the task already.
+    async fn run(mut self, message: Option<Message>, cancel: CancellationToken) -> Ended {
         let ended = cancel.run_until_cancelled(self.talk(message)).await;
         match ended {
-            Some(Ok(ended)) => {
-                self.link.forget(&self.ours.id).await;
-                ended
-            }
+            Some(Ok(ended)) => ended,
             Some(Err(why)) => {
                 self.stop().await;
                 Ended::Failed(why)
@@ -101,16 +123,20 @@ impl Errand {
     }
 
     /// Says what the client says, until the agent asks no more.
-    async fn talk(&mut self, mut message: Message) -> Result<Ended, Failure> {
+    async fn talk(&mut self, mut message: Option<Message>) -> Result<Ended, Failure> {
         let context = self.link.context(&self.ours.context_id).await;
-        // It waited for its client when the hub before this one ended.
+        // It was at work, or waited for its client, when the hub before this one ended.
         self.theirs = self.link.task(&self.ours.id).await;
         loop {
-            match self.turn(self.said(message, context.clone())).await? {
+            let telling = match message {
+                Some(message) => self.say(self.said(message, context.clone())).await?,
+                None => self.listen()?,
+            };
+            match self.follow(telling).await? {
                 Rest::Ended(ended) => return Ok(ended),
                 Rest::Asks(need, prompt) => {
                     self.asking = true;
-                    message = self.port.ask(need, prompt, None).await?;
+                    message = Some(self.port.ask(need, prompt, None).await?);
                     self.asking = false;
                 }
             }
@@ -131,10 +157,18 @@ impl Errand {
         }
     }
 
-    async fn turn(&mut self, message: Message) -> Result<Rest, Failure> {
+    async fn say(&self, message: Message) -> Result<Telling, Failure> {
         let send = SendMessage::new(message, None);
         let send = send.map_err(|why| Failure::Invalid(why.to_string()))?;
-        let mut telling = self.link.agent().stream(send).await.map_err(|why| failure(&why))?;
+        self.link.agent().stream(send).await.map_err(|why| failure(&why))
+    }
+
+    fn listen(&self) -> Result<Telling, Failure> {
+        let theirs = self.theirs.clone().ok_or_else(|| Failure::Unavailable(LOST.to_owned()))?;
+        Ok(self.link.agent().subscribe(theirs))
+    }
+
+    async fn follow(&mut self, mut telling: Telling) -> Result<Rest, Failure> {
         while let Some(told) = telling.next().await {
             if let Some(rest) = self.hear(told.map_err(|why| failure(&why))?).await? {
                 return Ok(rest);
@@ -149,12 +183,16 @@ impl Errand {
             Told::Message(message) => Ok(Some(Rest::Ended(Ended::Reply(anew(message))))),
             Told::Task(task) => {
                 self.knows(&task.id, &task.context_id).await;
-                let whole = task.artifacts.into_iter().map(|artifact| Emitted::Artifact {
-                    artifact,
-                    append: false,
-                    last_chunk: true,
-                });
-                self.emit(whole.collect()).await?;
+                let is_last = task.status.state.is_final();
+                let new: Vec<_> = task
+                    .artifacts
+                    .into_iter()
+                    .filter_map(|now| task::catch_up(&self.ours.artifacts, now, is_last))
+                    .collect();
+                self.make(new).await?;
+                if self.has_said(&task.status) {
+                    return Ok(None);
+                }
                 self.status(task.status, task.metadata).await
             }
             Told::Status { task, context, update } => {
@@ -162,16 +200,22 @@ impl Errand {
                 self.status(update.status, update.metadata).await
             }
             Told::Artifact { update, .. } => {
-                let (artifact, append) = (update.artifact, update.append);
-                let last_chunk = update.last_chunk;
-                self.emit(vec![Emitted::Artifact { artifact, append, last_chunk }]).await?;
+                self.make(vec![update]).await?;
                 Ok(None)
             }
         }
     }
 
+    /// Whether nothing is new about its work.
+    fn has_said(&self, now: &TaskStatus) -> bool {
+        let before = &self.ours.status;
+        let id = |status: &TaskStatus| status.message.as_ref().map(|it| it.message_id.clone());
+        let silent = now.message.is_none() || id(now) == id(before);
+        now.state == TaskState::Working && before.state == TaskState::Working && silent
+    }
+
     async fn status(
-        &self,
+        &mut self,
         status: TaskStatus,
         metadata: Option<Metadata>,
     ) -> Result<Option<Rest>, Failure> {
@@ -182,6 +226,8 @@ impl Errand {
         Ok(match status.state {
             TaskState::Submitted | TaskState::Unknown => None,
             TaskState::Working => {
+                (self.ours.status.state, self.ours.status.message) =
+                    (TaskState::Working, message.clone());
                 self.emit(vec![Emitted::Working { message, metadata }]).await?;
                 None
             }
@@ -203,6 +249,20 @@ impl Errand {
         }
     }
 
+    async fn make(&mut self, updates: Vec<ArtifactUpdate>) -> Result<(), Failure> {
+        let mut made = Vec::with_capacity(updates.len());
+        for update in updates {
+            let mut event = TaskEvent::Artifact(update);
+            task::begin_artifact(&self.ours, &mut event);
+            // A task that lives takes any artifact.
+            let _ = task::apply(&mut self.ours, &event);
+            if let TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk }) = event {
+                made.push(Emitted::Artifact { artifact, append, last_chunk });
+            }
+        }
+        self.emit(made).await
+    }
+
     async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
         if events.is_empty() { Ok(()) } else { self.port.emit(events).await }
     }
@@ -216,6 +276,8 @@ fn anew(message: Message) -> Message {
 fn failure(why: &RemoteError) -> Failure {
     if why.is_passing() {
         Failure::Unavailable(why.to_string())
+    } else if matches!(why, RemoteError::Refused(why) if why.kind == ErrorKind::TaskNotFound) {
+        Failure::Unavailable(LOST.to_owned())
     } else {
         Failure::Invalid(why.to_string())
     }

@@ -70,15 +70,9 @@ impl Telling {
         Ok(telling)
     }
 
-    /// Listens to what an agent does for a task.
-    pub(super) async fn of_task(agent: RemoteAgent, id: TaskId) -> Result<Self, RemoteError> {
-        let mut telling = Self::new(agent, Some(id.clone()));
-        if telling.agent.streams {
-            telling.begin(&Operation::Resubscribe { id, after: None }).await?;
-        } else {
-            telling.look().await?;
-        }
-        Ok(telling)
+    /// Of a task that was told of before: as of one whose stream has just broken.
+    pub(super) fn again(agent: RemoteAgent, task: TaskId) -> Self {
+        Self::new(agent, Some(task))
     }
 
     fn new(agent: RemoteAgent, task: Option<TaskId>) -> Self {

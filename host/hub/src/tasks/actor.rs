@@ -13,7 +13,7 @@ use crate::{
     storage::{Storage, StorageError, StoredTask},
     telemetry,
 };
-use a2a_hub_core::task;
+use a2a_hub_core::{recovery::Hold, task};
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
@@ -93,6 +93,8 @@ pub(super) enum Begin {
     Work(Box<Start>),
     /// Waiting for the client, without an agent at work: the hub that had one is gone.
     Parked,
+    /// Listening to the agent, which is elsewhere and has been at work all the time.
+    Follow(Admitted, Terms),
 }
 
 /// What the agent is to be given, once it is the task's turn.
@@ -119,23 +121,20 @@ impl TaskActor {
         if self.until_its_end(begin).await.is_err() {
             self.give_up().await;
         }
-        self.agent.task_ended(&self.task);
+        self.agent.task_ended(&self.task).await;
     }
 
     async fn until_its_end(&mut self, begin: Begin) -> Result<(), Unstorable> {
         let start = match begin {
             Begin::Work(start) => Some(*start),
             Begin::Parked => self.parked().await?,
+            Begin::Follow(admitted, terms) => return self.follow(admitted, terms).await,
         };
         let Some(Start { message, terms, directory, streamed, goes_on, admitted }) = start else {
             return Ok(());
         };
         let deadline = Instant::now() + self.patience;
-        let turn = match admitted {
-            Admitted::Now(turn) => Some(turn),
-            Admitted::Later(place) => self.queued(place, deadline).await?,
-        };
-        let Some(turn) = turn else { return Ok(()) };
+        let Some(turn) = self.turn(admitted, deadline).await? else { return Ok(()) };
         // From here on the agent may have done something: one that waited until now must not be started twice.
         if recovery::has_fact(&self.task, QUEUED) || self.task.status.state.is_interrupted() {
             self.store(vec![self.working()]).await?;
@@ -153,7 +152,7 @@ impl TaskActor {
         let port = Arc::new(ToActor { queue, terms: terms.clone() });
         let work = Work { task: self.task.clone(), message, history, live: streamed };
         let guest = self.agent.start(port, directory, work);
-        let quiet_until = Instant::now() + QUIET;
+        let quiet_until = Some(Instant::now() + QUIET);
         self.work(AtWork::new(guest, said, terms, turn, deadline, quiet_until)).await
     }
 
@@ -190,6 +189,32 @@ impl TaskActor {
         }
         let text = "The hub could not store what the agent did; its log says why.".to_owned();
         self.store(vec![self.failure("storage", text)]).await
+    }
+
+    /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
+    async fn follow(&mut self, admitted: Admitted, terms: Terms) -> Result<(), Unstorable> {
+        let deadline = Instant::now() + self.patience;
+        let Some(turn) = self.turn(admitted, deadline).await? else { return Ok(()) };
+        let (queue, said) = mpsc::channel(SAID);
+        let terms = LatestTerms::new(terms);
+        let port = Arc::new(ToActor { queue, terms: terms.clone() });
+        let Some(guest) = self.agent.follow(port, self.task.clone()) else {
+            let text = "The agent that had this task is another one now.".to_owned();
+            return self.store(vec![self.failure("hub_restarted", text)]).await;
+        };
+        self.work(AtWork::new(guest, said, terms, turn, deadline, None)).await
+    }
+
+    /// The task's turn; nothing if the task ends before it comes, or the hub does.
+    async fn turn(
+        &mut self,
+        admitted: Admitted,
+        deadline: Instant,
+    ) -> Result<Option<Turn>, Unstorable> {
+        match admitted {
+            Admitted::Now(turn) => Ok(Some(turn)),
+            Admitted::Later(place) => self.queued(place, deadline).await,
+        }
     }
 
     /// Waits for the client; nothing if the task ends meanwhile, or the hub does.
@@ -243,6 +268,10 @@ impl TaskActor {
             match command {
                 Some(Command::Input(input)) => self.refuse(input.told),
                 Some(Command::Cancel) => {
+                    // One that is elsewhere may be at work on it.
+                    if !recovery::has_fact(&self.task, QUEUED) {
+                        self.agent.clean_up(&self.task.id).await;
+                    }
                     self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
                     return Ok(None);
                 }
@@ -397,6 +426,10 @@ impl TaskActor {
 
     /// The guest is stopped: asked first, then ended; its programs with it.
     async fn cut(&mut self, why: Cut, mut at_work: AtWork) -> Result<(), Unstorable> {
+        // What goes on elsewhere is for the next hub to hear.
+        if why == Cut::Shutdown && at_work.guest.leave().await {
+            return Ok(());
+        }
         at_work.guest.cancel();
         let stopped = timeout(GRACE, async {
             loop {
@@ -419,7 +452,10 @@ impl TaskActor {
         let event = match why {
             // What waits for its client goes on waiting, for the next hub.
             Cut::Shutdown if state.is_interrupted() => return Ok(()),
-            Cut::Shutdown if state == TaskState::Working && self.agent.resumes() => {
+            Cut::Shutdown
+                if state == TaskState::Working
+                    && self.agent.hold(&self.task.id).await == Hold::Session =>
+            {
                 recovery::interrupted(&self.task, TaskState::InputRequired)
             }
             Cut::Cancelled => self.status(TaskState::Canceled, None, None),

@@ -54,16 +54,16 @@ pub(super) enum Next {
 }
 
 impl AtWork {
-    /// A guest that was just given its task. If it says nothing until `quiet_until`, [`Next::Quiet`] tells.
+    /// A guest that has its task. If it says nothing until `quiet_until`, [`Next::Quiet`] tells.
     pub(super) fn new(
         guest: Worker,
         said: mpsc::Receiver<Said>,
         terms: LatestTerms,
         turn: Turn,
         deadline: Instant,
-        quiet_until: Instant,
+        quiet_until: Option<Instant>,
     ) -> Self {
-        let phase = Phase::Working { _turn: turn, quiet_until: Some(quiet_until) };
+        let phase = Phase::Working { _turn: turn, quiet_until };
         Self { guest, said, deadline, phase, asked: None, terms }
     }
 

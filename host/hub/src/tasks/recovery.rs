@@ -36,8 +36,12 @@ pub struct Recovered {
     pub started: usize,
     /// They wait for their client.
     pub waiting: usize,
+    /// Their agents, which are elsewhere, went on, and are listened to again.
+    pub followed: usize,
     /// They were cut off.
     pub failed: usize,
+    /// What is stored of them makes no sense.
+    pub unreadable: usize,
 }
 
 impl Tasks {
@@ -47,30 +51,55 @@ impl Tasks {
         let mut recovered = Recovered::default();
         // Oldest first: those who waited keep their order.
         for head in self.storage.heads(left).await?.into_iter().rev() {
-            let Some(stored) = self.storage.task(&head.task).await? else { continue };
-            let agent = agents.find(&head.agent);
-            let left = Left {
-                state: head.state,
-                queued: has_fact(&stored.task, QUEUED),
-                resumes: agent.as_ref().map(|agent| agent.resumes()),
-            };
-            match (left.recovery(), agent) {
-                (Recovery::Leave, _) => {}
-                (Recovery::Start, Some(agent)) => {
-                    recovered.started += 1;
-                    self.start_again(stored, agent).await?;
+            match self.take_up(&head, agents, &mut recovered).await {
+                Err(why @ StorageError::Unavailable(_)) => return Err(why),
+                // One that is damaged must not keep the others waiting.
+                Err(why) => {
+                    tracing::error!(task = %head.task, %why, "a task cannot be taken up, and is left as it is");
+                    recovered.unreadable += 1;
                 }
-                (Recovery::Ask(state), Some(agent)) => {
-                    recovered.waiting += 1;
-                    self.ask_again(stored, agent, state).await?;
-                }
-                (Recovery::Fail, _) | (Recovery::Start | Recovery::Ask(_), None) => {
-                    recovered.failed += 1;
-                    self.end(&head, &stored.task).await?;
-                }
+                Ok(()) => {}
             }
         }
         Ok(recovered)
+    }
+
+    async fn take_up(
+        &self,
+        head: &Head,
+        agents: &Agents,
+        recovered: &mut Recovered,
+    ) -> Result<(), StorageError> {
+        let Some(stored) = self.storage.task(&head.task).await? else { return Ok(()) };
+        let agent = agents.find(&head.agent);
+        let left = Left {
+            state: head.state,
+            queued: has_fact(&stored.task, QUEUED),
+            hold: match &agent {
+                Some(agent) => Some(agent.hold(&head.task).await),
+                None => None,
+            },
+        };
+        match (left.recovery(), agent) {
+            (Recovery::Leave, _) => {}
+            (Recovery::Start, Some(agent)) => {
+                self.start_again(stored, agent).await?;
+                recovered.started += 1;
+            }
+            (Recovery::Ask(state), Some(agent)) => {
+                self.ask_again(stored, agent, state).await?;
+                recovered.waiting += 1;
+            }
+            (Recovery::Follow, Some(agent)) => {
+                self.follow_again(stored, agent).await?;
+                recovered.followed += 1;
+            }
+            (Recovery::Fail, _) | (Recovery::Start | Recovery::Ask(_) | Recovery::Follow, None) => {
+                self.end(head, &stored.task).await?;
+                recovered.failed += 1;
+            }
+        }
+        Ok(())
     }
 
     async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
@@ -83,6 +112,19 @@ impl Tasks {
         let start = Start { message, terms, directory, streamed: true, goes_on: true, admitted };
         let patience = super::patience(&agent, timeout_ms);
         self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Work(Box::new(start)));
+        Ok(())
+    }
+
+    async fn follow_again(
+        &self,
+        stored: StoredTask,
+        agent: Arc<Agent>,
+    ) -> Result<(), StorageError> {
+        let StoredTask { seq, task, .. } = stored;
+        let (timeout_ms, terms) = self.began(&task).await?;
+        let patience = super::patience(&agent, timeout_ms);
+        let admitted = self.turns.come_back(&agent);
+        self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Follow(admitted, terms));
         Ok(())
     }
 

@@ -132,12 +132,16 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "hub/agents/reload",
-        summary: "Read an agent's component again; if that fails, the agent stays as it was",
+        summary: "Read an agent's component again, or the card of one that is elsewhere; if that fails, the agent stays as \
+                  it was",
         example: r#"{"agentId": "parrot"}"#,
         admin: true,
-        params: OneAgent::json_schema,
+        params: ReloadAgent::json_schema,
         result: SchemaGenerator::subschema_for::<AgentInfo>,
-        read: |params| Ok(Operation::ReloadAgent { id: one_agent(params)? }),
+        read: |params| {
+            let ReloadAgent { agent_id: id, accept } = read(params)?;
+            Ok(Operation::ReloadAgent { id, accept })
+        },
         ..PLAIN
     },
     Method {
@@ -328,6 +332,15 @@ struct ListAgents {
 struct OneAgent {
     /// Its name on this hub.
     agent_id: AgentId,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ReloadAgent {
+    /// Its name on this hub.
+    agent_id: AgentId,
+    /// For one that is elsewhere: the SHA-256 digest, in hex, of its new card, which is approved by this.
+    accept: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,0 +1,294 @@
+//! What the signatures of a card cover, and how each was made (A2A 1.0, section 8.4): JWS of RFC 7515 over canonical JSON of
+//! RFC 8785. Whether a key made one is for who has keys to say.
+
+use crate::grpc;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// How signatures are made that are checked. None of them has a secret that who checks could sign with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// ECDSA on P-256 with SHA-256.
+    Es256,
+    /// Ed25519.
+    EdDsa,
+    /// RSA, PKCS #1 v1.5, with SHA-256.
+    Rs256,
+}
+
+impl Algorithm {
+    /// As it stands in a JWS (RFC 7518, RFC 8037).
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Es256 => "ES256",
+            Self::EdDsa => "EdDSA",
+            Self::Rs256 => "RS256",
+        }
+    }
+}
+
+/// One signature of a card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// How it was made.
+    pub algorithm: Algorithm,
+    /// The name of the key that made it.
+    pub key: Option<String>,
+    /// Where it says that the key is found. It says so itself, so nobody should go there.
+    pub key_url: Option<String>,
+    /// Its header as it stands in the card: what is signed begins with it.
+    protected: String,
+    /// The signature itself.
+    pub bytes: Vec<u8>,
+}
+
+/// Why a signature is not looked at.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnreadableSignature {
+    /// It is not what A2A has there.
+    #[error(
+        "it is no JWS: `protected` must be a JSON object and `signature` bytes, both in base64url without padding"
+    )]
+    Malformed,
+    /// It can be forged, or is not known.
+    #[error("its `alg` is {0:?}; ES256, EdDSA and RS256 are taken")]
+    Algorithm(String),
+    /// It means something that is not known.
+    #[error("its `crit` demands what nobody here knows: {}", .0.join(", "))]
+    Critical(Vec<String>),
+}
+
+/// A card, and the bytes that a signature over it covers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignedCard {
+    /// The bytes.
+    pub payload: Vec<u8>,
+    /// What they say. What the card says beside that is not signed, and not to be believed.
+    pub card: Value,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    kid: Option<String>,
+    jku: Option<String>,
+    crit: Option<Vec<String>>,
+}
+
+impl Signature {
+    fn read(signature: &Value) -> Result<Self, UnreadableSignature> {
+        let text = |member: &str| signature.get(member).and_then(Value::as_str);
+        let bytes = |member: &str| text(member).and_then(|text| BASE64.decode(text).ok());
+        let header: Option<Header> =
+            bytes("protected").and_then(|header| serde_json::from_slice(&header).ok());
+        let (Some(header), Some(protected), Some(bytes)) =
+            (header, text("protected"), bytes("signature"))
+        else {
+            return Err(UnreadableSignature::Malformed);
+        };
+        // What is named there must be known (RFC 7515, section 4.1.11), and nothing is.
+        if let Some(demands) = header.crit {
+            return Err(UnreadableSignature::Critical(demands));
+        }
+        let algorithm = match header.alg.as_str() {
+            "ES256" => Algorithm::Es256,
+            "EdDSA" | "Ed25519" => Algorithm::EdDsa,
+            "RS256" => Algorithm::Rs256,
+            _ => return Err(UnreadableSignature::Algorithm(header.alg)),
+        };
+        let (key, key_url) = (header.kid, header.jku);
+        Ok(Self { algorithm, key, key_url, protected: protected.to_owned(), bytes })
+    }
+
+    /// The bytes that were signed, if they were signed over these.
+    pub fn message(&self, payload: &[u8]) -> Vec<u8> {
+        format!("{}.{}", self.protected, BASE64.encode(payload)).into_bytes()
+    }
+}
+
+/// The signatures of a card, each as far as it can be read.
+pub fn signatures(card: &Value) -> Vec<Result<Signature, UnreadableSignature>> {
+    let all = card.get("signatures").and_then(Value::as_array);
+    all.into_iter().flatten().map(Signature::read).collect()
+}
+
+/// What a signature of the card may cover. Signers agree on canonical JSON, and not on what of a card goes into it:
+///
+/// 1. the card as the specification has it, without what is as good as left out (section 8.4.1);
+/// 2. the same without all that is empty, as the official SDKs for Python and JavaScript sign;
+/// 3. the card as it came, as who knows no protobuf signs, and the cards of 0.3;
+/// 4. in 0.3, without what is empty or the default, in ASCII, as the official SDK for Python signs.
+///
+/// That there are several opens no door: who checks one reads nothing but what it says.
+pub fn signed_cards(card: &Value) -> Vec<SignedCard> {
+    let unsigned = without_signatures(card);
+    let mut forms = Vec::new();
+    if card.get("supportedInterfaces").is_some() {
+        if let Some(normal) = grpc::normal_card(&unsigned) {
+            forms.push(canonical(normal.clone()));
+            forms.push(canonical(without_empty(normal).unwrap_or_default()));
+        }
+    } else {
+        forms.push(canonical(without_defaults(unsigned.clone())).map(in_ascii));
+    }
+    forms.push(canonical(unsigned));
+    let mut known: Vec<SignedCard> = Vec::with_capacity(forms.len());
+    for form in forms.into_iter().flatten() {
+        if !known.iter().any(|known| known.payload == form.payload) {
+            known.push(form);
+        }
+    }
+    known
+}
+
+/// The card without its signatures.
+pub fn without_signatures(card: &Value) -> Value {
+    let mut card = card.clone();
+    card.as_object_mut().map(|members| members.remove("signatures"));
+    card
+}
+
+fn canonical(card: Value) -> Option<SignedCard> {
+    let payload = serde_json_canonicalizer::to_vec(&card).ok()?;
+    Some(SignedCard { payload, card })
+}
+
+/// Without empty texts, lists and objects, and without what is then empty.
+fn without_empty(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(members) => {
+            let kept =
+                members.into_iter().filter_map(|(name, it)| Some((name, without_empty(it)?)));
+            Some(kept.collect::<Map<_, _>>()).filter(|kept| !kept.is_empty()).map(Value::Object)
+        }
+        Value::Array(items) => {
+            let kept: Vec<_> = items.into_iter().filter_map(without_empty).collect();
+            Some(kept).filter(|kept| !kept.is_empty()).map(Value::Array)
+        }
+        Value::String(text) if text.is_empty() => None,
+        Value::Null => None,
+        Value::String(_) | Value::Number(_) | Value::Bool(_) => Some(value),
+    }
+}
+
+fn without_defaults(mut card: Value) -> Value {
+    if let Some(members) = card.as_object_mut() {
+        let defaults = [("protocolVersion", "0.3.0"), ("preferredTransport", "JSONRPC")];
+        members.retain(|name, value| !defaults.iter().any(|(it, of)| it == name && *value == *of));
+        let schemes = members.get_mut("securitySchemes").and_then(Value::as_object_mut);
+        for scheme in schemes.into_iter().flat_map(|schemes| schemes.values_mut()) {
+            scheme.as_object_mut().map(|scheme| scheme.remove("type"));
+        }
+    }
+    without_empty(card).unwrap_or_default()
+}
+
+fn in_ascii(form: SignedCard) -> SignedCard {
+    let mut payload = Vec::with_capacity(form.payload.len());
+    for letter in String::from_utf8_lossy(&form.payload).chars() {
+        let mut units = [0; 2];
+        for unit in letter.encode_utf16(&mut units) {
+            match u8::try_from(*unit) {
+                Ok(byte) if byte.is_ascii() => payload.push(byte),
+                Ok(_) | Err(_) => payload.extend(format!("\\u{unit:04x}").bytes()),
+            }
+        }
+    }
+    SignedCard { payload, ..form }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn forms(card: &Value) -> String {
+        let forms = signed_cards(card).into_iter();
+        forms.map(|form| String::from_utf8(form.payload).unwrap()).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn what_is_signed_of_a_card() {
+        let card = json!({
+            "version": "1", "name": "Z\u{fc}rich", "description": "", "documentationUrl": "", "x": {"unknown": true},
+            "capabilities": {"streaming": false, "extensions": [{"uri": "urn:x", "required": false, "params": {"n": 1.0, "e": {}}}]},
+            "supportedInterfaces": [{"url": "http://x/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+            "skills": [{"id": "s", "name": "S", "description": "d", "tags": []}],
+            "signatures": [{"protected": "e30", "signature": ""}],
+        });
+        insta::assert_snapshot!(forms(&card), @r#"
+        {"capabilities":{"extensions":[{"params":{"e":{},"n":1},"uri":"urn:x"}],"streaming":false},"documentationUrl":"","name":"Zürich","skills":[{"description":"d","id":"s","name":"S"}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://x/"}],"version":"1"}
+        {"capabilities":{"extensions":[{"params":{"n":1},"uri":"urn:x"}],"streaming":false},"name":"Zürich","skills":[{"description":"d","id":"s","name":"S"}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://x/"}],"version":"1"}
+        {"capabilities":{"extensions":[{"params":{"e":{},"n":1},"required":false,"uri":"urn:x"}],"streaming":false},"description":"","documentationUrl":"","name":"Zürich","skills":[{"description":"d","id":"s","name":"S","tags":[]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://x/"}],"version":"1","x":{"unknown":true}}
+        "#);
+        let old = json!({
+            "protocolVersion": "0.3.0", "name": "Z\u{fc}rich \u{1f600}", "url": "http://x/", "preferredTransport": "JSONRPC",
+            "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "k"}}, "skills": [], "capabilities": {},
+        });
+        insta::assert_snapshot!(forms(&old), @r#"
+        {"name":"Z\u00fcrich \ud83d\ude00","securitySchemes":{"key":{"in":"header","name":"k"}},"url":"http://x/"}
+        {"capabilities":{},"name":"Zürich 😀","preferredTransport":"JSONRPC","protocolVersion":"0.3.0","securitySchemes":{"key":{"in":"header","name":"k","type":"apiKey"}},"skills":[],"url":"http://x/"}
+        "#);
+    }
+
+    /// The vectors of RFC 8785: its appendix B, and the order of its section 3.2.3.
+    #[test]
+    fn canonical_json_is_that_of_the_rfc() {
+        let text = |value: Value| String::from_utf8(canonical(value).unwrap().payload).unwrap();
+        for (bits, written) in [
+            (0x0000_0000_0000_0000_u64, "0"),
+            (0x8000_0000_0000_0000, "0"),
+            (0x0000_0000_0000_0001, "5e-324"),
+            (0x7fef_ffff_ffff_ffff, "1.7976931348623157e+308"),
+            (0x4340_0000_0000_0000, "9007199254740992"),
+            (0x4430_0000_0000_0000, "295147905179352830000"),
+            (0x44b5_2d02_c7e1_4af6, "1e+23"),
+            (0x444b_1ae4_d6e2_ef4f, "999999999999999900000"),
+            (0x3eb0_c6f7_a0b5_ed8d, "0.000001"),
+            (0x41b3_de43_5555_5553, "333333333.3333332"),
+        ] {
+            assert_eq!(text(json!(f64::from_bits(bits))), written);
+        }
+        let members = json!({"\u{20ac}": 1, "\r": 2, "\u{fb33}": 3, "1": 4, "\u{1f600}": 5, "\u{80}": 6, "\u{f6}": 7});
+        assert_eq!(
+            text(members),
+            "{\"\\r\":2,\"1\":4,\"\u{80}\":6,\"\u{f6}\":7,\"\u{20ac}\":1,\"\u{1f600}\":5,\"\u{fb33}\":3}"
+        );
+        assert_eq!(text(json!("\u{0}\u{1f}\"\\\u{7f}/")), "\"\\u0000\\u001f\\\"\\\\\u{7f}/\"");
+    }
+
+    #[test]
+    fn what_could_be_forged_is_not_looked_at() {
+        let signature = |header: Value| json!({"protected": BASE64.encode(header.to_string()), "signature": "AA"});
+        let read = |signature| match &signatures(&json!({ "signatures": [signature] }))[..] {
+            [Ok(it)] => format!("{:?} by {:?}, at {:?}", it.algorithm, it.key, it.key_url),
+            [Err(why)] => why.to_string(),
+            _ => panic!("it is one"),
+        };
+        let told = [
+            signature(json!({"alg": "ES256", "kid": "k", "jku": "https://x/"})),
+            signature(json!({"alg": "EdDSA", "typ": "JOSE"})),
+            signature(json!({"alg": "none", "kid": "k"})),
+            signature(json!({"alg": "HS256"})),
+            signature(json!({"alg": "ES256", "crit": ["b64"], "b64": false})),
+            signature(json!({"kid": "k"})),
+            json!({"protected": "e30=", "signature": "AA"}),
+            json!({"protected": "e30", "signature": "?"}),
+            json!("x"),
+        ]
+        .map(read);
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        Es256 by Some("k"), at Some("https://x/")
+        EdDsa by None, at None
+        its `alg` is "none"; ES256, EdDSA and RS256 are taken
+        its `alg` is "HS256"; ES256, EdDSA and RS256 are taken
+        its `crit` demands what nobody here knows: b64
+        it is no JWS: `protected` must be a JSON object and `signature` bytes, both in base64url without padding
+        it is no JWS: `protected` must be a JSON object and `signature` bytes, both in base64url without padding
+        it is no JWS: `protected` must be a JSON object and `signature` bytes, both in base64url without padding
+        it is no JWS: `protected` must be a JSON object and `signature` bytes, both in base64url without padding
+        "#);
+        assert!(signatures(&json!({})).is_empty());
+    }
+}
