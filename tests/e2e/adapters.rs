@@ -167,7 +167,7 @@ conformance! {
         a_prompt_is_text_and_nothing_else
         a_tool_asks_before_it_acts
         the_operators_permissions_count
-        leave_to_edit_ends_at_a_link_that_leads_away
+        permission_to_edit_ends_at_a_link_that_leads_away
         a_refusal_of_the_model_is_told_in_its_words
         a_cut_answer_is_made_whole_or_is_no_success
         a_missing_login_is_asked_for
@@ -355,7 +355,7 @@ async fn the_operators_permissions_count(vendor: &Vendor) -> Result<()> {
     let change = artifacts.iter().find(|artifact| artifact["artifactId"] == json!(id));
     let change = change.with_context(|| format!("no artifact {id}: {task}"))?;
     assert!(change.to_string().contains("+new"), "{change}");
-    // Leave to edit ends at the workspace.
+    // Permission to edit ends at the workspace.
     let elsewhere = stage.hub.home().join("new.txt");
     let task = stage.send(&(vendor.write)(&elsewhere.display().to_string())).await?;
     if state(&task) == "input-required" {
@@ -375,7 +375,7 @@ async fn the_operators_permissions_count(vendor: &Vendor) -> Result<()> {
 }
 
 /// A repository may bring links, to a directory or to a file: its program asks, or refuses.
-async fn leave_to_edit_ends_at_a_link_that_leads_away(vendor: &Vendor) -> Result<()> {
+async fn permission_to_edit_ends_at_a_link_that_leads_away(vendor: &Vendor) -> Result<()> {
     let stage = or_skip!(vendor.stage_with(Some(KEY), "permissions = 'edit'"));
     let (work, outside) = (stage.hub.workspace(), tempfile::tempdir()?);
     let file = outside.path().join("file.txt");

@@ -22,7 +22,7 @@ async fn hub_with(setting: &str, value: &str) -> Result<TestHub> {
     hub.env(format!("A2A_HUB_PUSH_{setting}"), value).start().await
 }
 
-/// A message to the guest whose news go to a receiver.
+/// A message to the guest whose notifications go to a receiver.
 fn pushed(text: &str, url: &str) -> Value {
     let mut params = message_to("guest", text);
     params["configuration"] = json!({ "pushNotificationConfig": {
@@ -44,7 +44,7 @@ async fn told(receiver: &Receiver, wanted: &str) -> Result<()> {
         .with_context(|| format!("{wanted} never came, but {:?}", receiver.came()))
 }
 
-/// Sets where the news of a task go, and returns the config.
+/// Sets where a task's notifications go, and returns the config.
 async fn set(client: &Client, task: &Value, id: &str, url: &str) -> Result<Value> {
     let config = json!({ "id": id, "url": url });
     let params = json!({ "taskId": task["id"], "pushNotificationConfig": config });

@@ -154,7 +154,7 @@ fn cases() -> Vec<(&'static str, Value, bool)> {
     ]
 }
 
-/// A message whose news are to be sent somewhere.
+/// A message whose notifications are to be sent somewhere.
 fn pushed(url: &str) -> Value {
     let mut params = message_to("guest", "flood 2");
     params["configuration"] = json!({ "pushNotificationConfig": { "url": url } });

@@ -32,7 +32,7 @@ pub fn question(
     if kind == Kind::Edit {
         let file = input["file_path"].as_str().or_else(|| input["notebook_path"].as_str());
         let is_ours = directory.as_deref().zip(file).is_some_and(|(dir, file)| is_below(file, dir));
-        // Leave to edit is leave for the directory of the task, and a link may lead out of it, which the CLI finds.
+        // Permission to edit ends at the task's directory, and a link may lead out of it, which the CLI finds.
         kind = if is_ours && request["blocked_path"].is_null() { Kind::Edit } else { Kind::Run };
     }
     let description = match kind {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leave_to_edit_ends_where_a_link_leads_away() {
+    fn permission_to_edit_ends_where_a_link_leads_away() {
         let write = |file: &str, more: Value| {
             let mut request = json!({
                 "subtype": "can_use_tool", "tool_name": "Write", "input": { "file_path": file },

@@ -1,4 +1,4 @@
-//! Requests of Codex: what it asks leave for, and how it is answered.
+//! Requests of Codex: what it asks approval for, and how it is answered.
 
 use std::collections::BTreeMap;
 

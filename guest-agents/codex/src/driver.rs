@@ -120,7 +120,7 @@ impl Driver {
         }
     }
 
-    /// What Codex may do without asking. Leave to edit ends at the directory: places for temporary files are others' too.
+    /// What Codex may do without asking. Permission to edit ends at the directory: places for temporary files are others' too.
     fn sandbox(&self) -> Value {
         match self.job.permissions {
             Permissions::Ask | Permissions::ReadOnly => json!({ "type": "readOnly" }),

@@ -1,7 +1,7 @@
 //! OpenAI Codex as an agent: one `codex app-server` process a task, told and heard in its JSON-RPC lines.
 //!
 //! - [`driver`] knows the course of a run: a state machine without a world.
-//! - [`item`] knows what Codex says it does; [`approval`], what it asks leave for; [`end`], how a turn ends.
+//! - [`item`] knows what Codex says it does; [`approval`], what it asks approval for; [`end`], how a turn ends.
 //! - [`launch`] knows how the CLI is started safely, and how healthy it is.
 //!
 //! What all such agents have in common is in [`a2a_hub_sdk::cli`].

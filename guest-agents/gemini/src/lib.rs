@@ -115,8 +115,8 @@ impl Speaker for Gemini {
         }
     }
 
-    /// Its leave to edit is a mode, which it has in trusted directories only.
-    fn keeps_leave(kind: Kind) -> bool {
+    /// Its permission to edit is a mode, which it has in trusted directories only.
+    fn keeps_approval(kind: Kind) -> bool {
         kind != Kind::Edit
     }
 
@@ -126,7 +126,7 @@ impl Speaker for Gemini {
         usage.is_none_or(|models| !models.is_empty())
     }
 
-    /// What it writes into the answer when leave for the session changes its mode.
+    /// What it writes into the answer when an approval for the session changes its mode.
     fn is_remark(text: &str) -> bool {
         text.starts_with("[MODE_UPDATE] ")
     }

@@ -141,7 +141,7 @@ fn a_changed_file_is_an_artifact_once_it_is_changed() {
         "--- /workspace/a.txt\n+++ /workspace/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
     let changes = host.artifact("change:/workspace/a.txt").unwrap();
     assert!(changes.starts_with(diff) && changes.contains("\n-three\n+3\n"), "{changes}");
-    assert_eq!(host.asked().len(), 1, "leave for the session is asked for once");
+    assert_eq!(host.asked().len(), 1, "approval for the session is asked for once");
     assert!(host.asked()[0].1.text().contains(diff), "the client sees what it allows");
 
     let host = hub();

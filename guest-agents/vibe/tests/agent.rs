@@ -154,7 +154,7 @@ fn what_the_operator_allows_needs_no_client() {
     assert!(host.artifact("change:/workspace/b.txt").unwrap().contains("+hello\n"));
     assert!(host.asked().is_empty());
 
-    // Leave to edit ends at the directory of the task.
+    // Permission to edit ends at the directory of the task.
     let host = hub();
     host.setting("permissions", "edit");
     host.answer("no");

@@ -54,7 +54,7 @@ pub fn may_ask_for_rest(status: u16) -> bool {
 }
 
 /// What an answer with this HTTP status tells of all that is at the same scheme, host and port. Whoever refuses one URL,
-/// or one client's token, is well: else a URL that is wrong would keep news from those that are right.
+/// or one client's token, is well: else a URL that is wrong would keep notifications from those that are right.
 pub fn blame(status: u16) -> Outcome {
     match status {
         429 | 500..=599 => Outcome::Failure(Source::Task),

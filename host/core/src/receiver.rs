@@ -1,4 +1,4 @@
-//! Where news may be sent: the URL was chosen by a client, who must not make the hub knock at its operator's own doors.
+//! Where notifications may be sent: the URL was chosen by a client, who must not make the hub knock at its operator's own doors.
 //!
 //! Asked twice: what the URL says, and then which addresses its name has, all of them, each time one is to be dialled.
 

@@ -78,7 +78,7 @@ pub struct Config {
     pub contexts: Contexts,
     /// How long tasks are kept.
     pub retention: Retention,
-    /// How the news of tasks are sent to where their clients want them.
+    /// How notifications are sent to where their clients want them.
     pub push: Push,
     /// Agents elsewhere, by the names they are to have here.
     pub remote: BTreeMap<AgentId, Remote>,
@@ -287,7 +287,7 @@ pub struct AgentConfig {
     pub workspaces: Option<Vec<PathBuf>>,
     /// What the program behind it may do without asking.
     pub permissions: Permissions,
-    /// How long its question for leave waits before it counts as denied, in milliseconds. An hour unless said: then a
+    /// How long its question for permission waits before it counts as denied, in milliseconds. An hour unless said: then a
     /// person who is there has seen it, and what waits holds a program.
     pub approval_timeout_ms: u64,
     /// What only the agent itself understands.

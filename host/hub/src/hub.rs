@@ -7,10 +7,6 @@ pub use official::Visit;
 use crate::{
     agents::{Agent, Agents, PluginFolder},
     contexts::Contexts,
-    error::{
-        from_forget, from_push, from_receiver, from_registry, from_storage, from_submit,
-        unavailable,
-    },
     events::{self, Events},
     push::{Admitted, Pushes},
     tasks::{NewTask, Subscription, Tasks},
@@ -125,53 +121,43 @@ impl Hub {
             }
             Operation::SetPushConfig { task, push } => {
                 let sent = self.tasks.get(&task).await?.seq;
-                let push = self.pushes.admit(push).await.map_err(|why| from_receiver(&why))?;
-                let set = self.pushes.set(task, push, sent).await;
-                Answer::PushConfig(Box::new(set.map_err(|why| from_push(&why))?))
+                let push = self.pushes.admit(push).await?;
+                Answer::PushConfig(Box::new(self.pushes.set(task, push, sent).await?))
             }
             Operation::GetPushConfig { task, id } => {
                 self.tasks.get(&task).await?;
-                let found = self.pushes.get(&task, id.as_ref()).await;
-                Answer::PushConfig(Box::new(found.map_err(|why| from_push(&why))?))
+                Answer::PushConfig(Box::new(self.pushes.get(&task, id.as_ref()).await?))
             }
             Operation::ListPushConfigs { task } => {
                 self.tasks.get(&task).await?;
-                let found = self.pushes.of_task(&task).await;
-                Answer::PushConfigs(found.map_err(|why| from_storage(&why))?)
+                Answer::PushConfigs(self.pushes.of_task(&task).await?)
             }
             Operation::DeletePushConfig { task, id } => {
                 self.tasks.get(&task).await?;
-                self.pushes.delete(&task, &id).await.map_err(|why| from_storage(&why))?;
+                self.pushes.delete(&task, &id).await?;
                 Answer::PushConfigDeleted
             }
             Operation::ListDeliveries { dead_only, limit } => {
-                let found = self.pushes.deliveries(dead_only, limit).await;
-                Answer::Deliveries(found.map_err(|why| from_storage(&why))?)
+                Answer::Deliveries(self.pushes.deliveries(dead_only, limit).await?)
             }
             Operation::RetryDeliveries { task } => {
                 self.tasks.get(&task).await?;
-                let retried = self.pushes.retry(&task).await;
-                Answer::Deliveries(retried.map_err(|why| from_storage(&why))?)
+                Answer::Deliveries(self.pushes.retry(&task).await?)
             }
             Operation::ListPushKeys => Answer::PushKeys(self.pushes.keys()),
             Operation::ListTasks(query) => {
                 let artifacts = query.include_artifacts;
-                let tasks = self.tasks.list(query).await.map_err(|why| from_storage(&why))?;
+                let tasks = self.tasks.list(query).await?;
                 Answer::Tasks { tasks, artifacts }
             }
-            Operation::ListContexts(page) => {
-                let listed = self.contexts.list(page).await;
-                Answer::Contexts(listed.map_err(|why| from_storage(&why))?)
-            }
+            Operation::ListContexts(page) => Answer::Contexts(self.contexts.list(page).await?),
             Operation::GetContext { id, history_length } => {
-                let found = self.contexts.get(&id, history_length).await;
-                let found = found.map_err(|why| from_storage(&why))?;
+                let found = self.contexts.get(&id, history_length).await?;
                 let (info, said) = found.ok_or_else(|| A2aError::no_context(&id))?;
                 Answer::Context(info, said)
             }
             Operation::DeleteContext { id: context } => {
-                let forgotten = self.contexts.forget(&context).await;
-                let tasks = forgotten.map_err(|why| from_forget(&why))?;
+                let tasks = self.contexts.forget(&context).await?;
                 Answer::Forgotten { context, tasks }
             }
             Operation::Status => Answer::Status(self.status().await?),
@@ -180,15 +166,14 @@ impl Hub {
             Operation::CheckAgent { id } => {
                 Answer::Health(self.agent(Some(id))?.check(Instant::now()).await)
             }
-            Operation::RegisterAgent { id, component } => told(
-                &*self.plugins.register(&id, component).await.map_err(|why| from_registry(&why))?,
-            ),
-            Operation::DeregisterAgent { id } => Answer::Deregistered(
-                self.plugins.deregister(&id).await.map_err(|why| from_registry(&why))?,
-            ),
+            Operation::RegisterAgent { id, component } => {
+                told(&*self.plugins.register(&id, component).await?)
+            }
+            Operation::DeregisterAgent { id } => {
+                Answer::Deregistered(self.plugins.deregister(&id).await?)
+            }
             Operation::ReloadAgent { id, accept } => {
-                let reloaded = self.plugins.reload(&id, accept.as_deref()).await;
-                told(&*reloaded.map_err(|why| from_registry(&why))?)
+                told(&*self.plugins.reload(&id, accept.as_deref()).await?)
             }
             Operation::WatchHub => {
                 return Ok(Reply::Stream(Listening::Hub(self.events.subscribe())));
@@ -231,7 +216,7 @@ impl Hub {
         // Put together from what is heard, if that begins with the beginning: it saves reading the log again.
         let mut whole: Option<Task> = None;
         while let Some(recorded) = heard.next().await {
-            match &recorded.map_err(|why| from_storage(&why))?.event {
+            match &recorded?.event {
                 TaskEvent::Reply(message) => return Ok(Answer::Message(message.clone())),
                 TaskEvent::Created(created) => whole = Some(created.task.clone()),
                 event @ (TaskEvent::Status(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_)) => {
@@ -258,14 +243,13 @@ impl Hub {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`"));
         }
         let push = match push {
-            Some(push) => Some(self.pushes.admit(push).await.map_err(|why| from_receiver(&why))?),
+            Some(push) => Some(self.pushes.admit(push).await?),
             None => None,
         };
         if let Some(task) = message.task_id.clone() {
             let tasks = self.tasks.clone();
-            return self
-                .begin(push, async move { tasks.answer(&task, message, terms).await })
-                .await;
+            let answered = async move { tasks.answer(&task, message, terms).await };
+            return self.begin(push, answered).await;
         }
         if self.closed.load(Ordering::Relaxed) {
             let why = "the hub is stopping and takes no new tasks; `a2a-hub start` starts it again";
@@ -273,11 +257,10 @@ impl Hub {
                 .with(json!({ "reason": "stopping" })));
         }
         let agent = self.agent(agent)?;
-        agent.admit().map_err(|why| unavailable(&why))?;
+        agent.admit()?;
         let new = NewTask { agent, message, working_directory, timeout_ms, streamed, terms };
         let tasks = self.tasks.clone();
-        self.begin(push, async move { tasks.submit(new).await.map_err(|why| from_submit(&why)) })
-            .await
+        self.begin(push, async move { Ok(tasks.submit(new).await?) }).await
     }
 
     /// Has a task begin or go on, and what is heard of it sent somewhere too, if the client said so with its message. A client
@@ -291,8 +274,7 @@ impl Hub {
         let begun = async move {
             let heard = heard.await?;
             if let Some(push) = push {
-                let set = pushes.set(heard.task().clone(), push, heard.after()).await;
-                set.map_err(|why| from_push(&why))?;
+                pushes.set(heard.task().clone(), push, heard.after()).await?;
             }
             Ok(heard)
         };
@@ -315,7 +297,7 @@ impl Hub {
     }
 
     async fn status(&self) -> Result<HubStatus, A2aError> {
-        let counts = self.tasks.counts().await.map_err(|why| from_storage(&why))?;
+        let counts = self.tasks.counts().await?;
         let brief = |agent: &Arc<Agent>| AgentBrief {
             id: agent.id.clone(),
             name: agent.card.name.clone(),
@@ -400,7 +382,7 @@ fn told(agent: &Agent) -> Answer {
 /// The task with its latest `length` messages only.
 fn latest(mut task: Task, length: Option<usize>) -> Task {
     if let Some(length) = length {
-        task.history.drain(..task.history.len().saturating_sub(length));
+        task.keep_latest(length);
     }
     task
 }

@@ -57,7 +57,7 @@ id!(
     ArtifactId
 );
 id!(
-    /// Names a place where the news of a task are sent, within that task.
+    /// Names a place where a task's notifications are sent, within that task.
     PushConfigId
 );
 

@@ -40,45 +40,45 @@ pub enum Operation {
         /// The number of the last event heard; without it, the task as it stands comes first.
         after: Option<u64>,
     },
-    /// Have the news of a task sent somewhere, instead of where a config of that name has them sent.
+    /// Have a task's notifications sent somewhere, instead of where a config of that name has them sent.
     SetPushConfig {
         /// The task.
         task: TaskId,
         /// Where.
         push: OfferedPush,
     },
-    /// Show where the news of a task are sent.
+    /// Show where a task's notifications are sent.
     GetPushConfig {
         /// The task.
         task: TaskId,
         /// Which of its configs; the first if left out.
         id: Option<PushConfigId>,
     },
-    /// Show every place where the news of a task are sent.
+    /// List where a task's notifications are sent.
     ListPushConfigs {
         /// The task.
         task: TaskId,
     },
-    /// Send the news of a task there no more. One that is not there is deleted already.
+    /// Stop sending a task's notifications there. One that is not there is deleted already.
     DeletePushConfig {
         /// The task.
         task: TaskId,
         /// Which of its configs.
         id: PushConfigId,
     },
-    /// Show how the news of tasks get to where they are sent, if that is not over.
+    /// List notifications that are on their way, or were given up.
     ListDeliveries {
         /// Only what was given up.
         dead_only: bool,
         /// At most so many.
         limit: usize,
     },
-    /// Try at once to send the news of a task that fail or were given up.
+    /// Retry a task's notifications that failed or were given up.
     RetryDeliveries {
         /// The task.
         task: TaskId,
     },
-    /// Show the keys by which receivers know that news are this hub's.
+    /// Show the keys by which receivers know that notifications are this hub's.
     ListPushKeys,
     /// Show the tasks that match, newest first.
     ListTasks(TaskQuery),
@@ -249,7 +249,7 @@ pub struct SendMessage {
     pub history_length: Option<usize>,
     /// How long the task may take, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// Where the task's news are to be sent.
+    /// Where the task's notifications are to be sent.
     pub push: Option<OfferedPush>,
     /// How long to wait for its end; a stream has no need to.
     pub wait: Wait,
@@ -312,15 +312,15 @@ pub enum Answer {
         /// Whether they are shown with what the agents made.
         artifacts: bool,
     },
-    /// Where the news of a task are sent.
+    /// Where a task's notifications are sent.
     PushConfig(Box<PushConfig>),
     /// Every place where they are.
     PushConfigs(Vec<PushConfig>),
     /// They are not sent there any more.
     PushConfigDeleted,
-    /// How news get to where they are sent.
+    /// Notifications that are on their way, or were given up.
     Deliveries(Vec<Delivery>),
-    /// The keys by which news are known, the one that signs first.
+    /// The keys by which notifications are known, the one that signs first.
     PushKeys(Vec<PublicKey>),
     /// A page of tasks.
     TaskPage {

@@ -1,4 +1,4 @@
-//! Where a client has the news of its task sent: push notifications (A2A 1.0, section 4.3).
+//! Where a client has notifications of its task sent: push notifications (A2A 1.0, section 4.3).
 
 use crate::{
     error::A2aError,
@@ -46,7 +46,7 @@ pub struct PushAuthentication {
     pub credentials: Option<Secret>,
 }
 
-/// The form in which news are told: that of the version in which the client asked for them.
+/// The form in which notifications are told: that of the version in which the client asked for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 pub enum PushForm {
     /// The whole task, as A2A 0.3 has it.
@@ -70,7 +70,7 @@ impl PushForm {
     }
 }
 
-/// Where news are to be sent, as a client offers it: alone, or with the message that begins the task.
+/// Where notifications are to be sent, as a client offers it: alone, or with the message that begins the task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedPush {
     /// What the client calls it, if it does.
@@ -85,7 +85,7 @@ pub struct OfferedPush {
     pub form: PushForm,
 }
 
-/// Where the news of a task are sent.
+/// Where a task's notifications are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushConfig {
     /// Its name, unique within the task.
@@ -102,7 +102,7 @@ pub struct PushConfig {
     pub form: PushForm,
 }
 
-/// A public key of Ed25519, by which a receiver knows that news are this hub's: a JSON Web Key (RFC 7517, RFC 8037).
+/// A public key of Ed25519, by which a receiver knows that notifications are this hub's: a JSON Web Key (RFC 7517, RFC 8037).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PublicKey {
     kty: &'static str,
@@ -129,7 +129,7 @@ impl PublicKey {
     }
 }
 
-/// How the news of a task get to one place: an element of the answer to `hub/deliveries/list`.
+/// How a task's notifications get to one place: an element of the answer to `hub/deliveries/list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
@@ -158,7 +158,7 @@ pub struct Delivery {
     pub retry_at: Option<String>,
 }
 
-/// How the news of a task get to one place.
+/// How a task's notifications get to one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryState {

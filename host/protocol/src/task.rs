@@ -147,6 +147,13 @@ pub struct Task {
     pub metadata: Option<Metadata>,
 }
 
+impl Task {
+    /// Leaves out all but its latest `length` messages.
+    pub fn keep_latest(&mut self, length: usize) {
+        self.history.drain(..self.history.len().saturating_sub(length));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

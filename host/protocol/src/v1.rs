@@ -39,7 +39,7 @@ pub enum Method {
     CancelTask,
     /// Hear what happens to a task.
     SubscribeToTask,
-    /// Have the news of a task sent somewhere.
+    /// Have a task's notifications sent somewhere.
     CreateTaskPushNotificationConfig,
     /// Show where they are sent.
     GetTaskPushNotificationConfig,
@@ -204,7 +204,7 @@ fn write_send(send: &SendMessage) -> Value {
     json!({ "message": write_message(&send.message), "configuration": configuration })
 }
 
-/// Where news are to be sent, of a `TaskPushNotificationConfig`.
+/// Where notifications are to be sent, of a `TaskPushNotificationConfig`.
 fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
     let authentication = of.members("authentication")?.map(|mut how| {
         let scheme = how.need_text("scheme")?;

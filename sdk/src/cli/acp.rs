@@ -51,7 +51,7 @@ pub struct Acp<S> {
     tools: BTreeMap<String, ToolCall>,
     /// Questions that wait for a decision, by their id as JSON.
     asked: BTreeMap<String, Asked>,
-    /// What has leave for the rest of the run.
+    /// What is approved for the rest of the run.
     allowed: Vec<Kind>,
     /// The sum of the session's cost in US dollars, where the program tells it.
     cost: Option<f64>,
@@ -263,7 +263,7 @@ impl<S: Speaker> Acp<S> {
                 let directory = self.directory.clone();
                 let tool = self.tool(&params["toolCall"]);
                 tool.merge(&params["toolCall"]);
-                Asked::leave(params, tool.question(&directory))
+                Asked::approval(params, tool.question(&directory))
             }
             "elicitation/create" if params["mode"] == "form" => Asked::form(params),
             _ => {
@@ -368,7 +368,7 @@ impl<S: Speaker> Driver for Acp<S> {
     fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
         let Some(asked) = self.asked.remove(&question.id.to_string()) else { return Vec::new() };
         let mut decision = decision;
-        if *decision == Decision::AllowForSession && !S::keeps_leave(question.kind) {
+        if *decision == Decision::AllowForSession && !S::keeps_approval(question.kind) {
             self.allowed.push(question.kind);
             decision = &Decision::Allow;
         }

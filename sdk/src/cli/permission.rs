@@ -89,7 +89,7 @@ impl Permissions {
     }
 }
 
-/// Whether `path` lies below `directory`, as both are written: leave to edit is leave for the directory of the task. A path
+/// Whether `path` lies below `directory`, as both are written: permission to edit ends at the task's directory. A path
 /// that climbs does not. Where links lead an agent cannot see: its program must have followed them, or tell that one leads
 /// away.
 pub fn is_below(path: &str, directory: &str) -> bool {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn leave_to_edit_ends_at_the_directory() {
+    fn permission_to_edit_ends_at_the_directory() {
         for (path, below) in [
             ("/w/a", true),
             ("/w/a/..b", true),

@@ -1,4 +1,4 @@
-//! How a receiver knows that news are this hub's, and the hub that a receiver waits for them.
+//! How a receiver knows that notifications are this hub's, and the hub that a receiver waits for them.
 
 use super::{SOON, hub_with, pushed, set, told};
 use crate::stage::{eventually, hub_with_guest, send};

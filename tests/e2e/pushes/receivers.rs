@@ -1,4 +1,4 @@
-//! Receivers that are overloaded, gone, wrong or strange: what becomes of the news, and who is asked how often.
+//! Receivers that are overloaded, gone, wrong or strange: what becomes of the notifications, and who is asked how often.
 
 use super::{SOON, answer, hub_with, pushed, set, states, told};
 use crate::{

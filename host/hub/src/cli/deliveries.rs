@@ -1,4 +1,4 @@
-//! `deliveries`: how the news of tasks get to where their clients want them.
+//! `deliveries`: how notifications get to where their clients want them.
 
 use super::{
     Exit, Format, Global, ask, print,

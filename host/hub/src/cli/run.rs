@@ -98,7 +98,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
 
     let configs = pushes.resume().await.context("go on with what an earlier run did not send")?;
     if configs > 0 {
-        tracing::info!(configs, "goes on sending the news of tasks");
+        tracing::info!(configs, "goes on sending notifications");
     }
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
     plugins.clone().watch(&running, stop.clone());

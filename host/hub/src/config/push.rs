@@ -1,10 +1,10 @@
-//! How the news of tasks are sent.
+//! How notifications are sent.
 
 use a2a_hub_core::receiver::Rules;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How the news of tasks are sent to where their clients want them.
+/// How notifications are sent to where their clients want them.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Push {

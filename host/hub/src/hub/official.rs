@@ -2,7 +2,7 @@
 //! an operation like any other in the end.
 
 use super::{Hub, Reply};
-use crate::{agents::Agent, error::from_storage, telemetry};
+use crate::{agents::Agent, telemetry};
 use a2a_hub_protocol::{
     dialect::Version,
     error::{A2aError, ErrorKind},
@@ -120,8 +120,7 @@ impl Hub {
 
     pub(super) async fn page(&self, query: TaskPageQuery) -> Result<Answer, A2aError> {
         let (artifacts, size) = (query.include_artifacts, query.size);
-        let (tasks, total, next) =
-            self.tasks.page(query).await.map_err(|why| from_storage(&why))?;
+        let (tasks, total, next) = self.tasks.page(query).await?;
         Ok(Answer::TaskPage { tasks, artifacts, size, total, next })
     }
 }

@@ -1,4 +1,4 @@
-//! A challenge: before news are first sent to a URL, what is there shows that it waits for them.
+//! A challenge: before notifications are first sent to a URL, what is there shows that it waits for them.
 //!
 //! The form is that of A2A's samples (`push_notification_auth.py`): a GET with `?validationToken=…`, to be answered with
 //! 200 and the token as the whole body. The request carries none of the client's secrets.
@@ -20,7 +20,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// The largest answer, in bytes: a token is 64.
 const MAX_ANSWER: usize = 1 << 10;
 
-/// Why a receiver has not shown that it waits for news.
+/// Why a receiver has not shown that it waits for notifications.
 #[derive(Debug, thiserror::Error)]
 pub enum ChallengeError {
     /// There is no random number to ask with.

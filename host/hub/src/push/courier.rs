@@ -61,16 +61,16 @@ impl Courier {
         match self.deliver().await {
             Done::Sent => {}
             Done::Dead => {
-                tracing::warn!(%task, receiver, "gave up sending news; see `a2a-hub deliveries`");
+                tracing::warn!(%task, receiver, "gave up sending notifications; see `a2a-hub deliveries`");
             }
             Done::Storage(why) => {
-                tracing::error!(%task, receiver, %why, "stopped sending news until the hub starts again");
+                tracing::error!(%task, receiver, %why, "stopped sending notifications until the hub starts again");
             }
         }
     }
 
     async fn deliver(&mut self) -> Done {
-        // A task that was forgotten has no news.
+        // A task that was forgotten has none.
         let Ok(mut heard) = self.inner.tasks.follow(&self.config.task, self.progress.sent).await
         else {
             return Done::Sent;

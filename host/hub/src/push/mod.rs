@@ -1,4 +1,4 @@
-//! Push notifications: where the news of tasks are sent, and how they get there.
+//! Push notifications: where notifications are sent, and how they get there.
 //!
 //! ```text
 //!  events table ──► Tasks::follow ──► Courier ──► Receiver ──► Sender ──► who wants to know
@@ -42,11 +42,11 @@ use std::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// How many places the news of one task are sent to. Each is sent every event, so that more would let one task flood
+/// How many places the notifications of one task are sent to. Each is sent every event, so that more would let one task flood
 /// the network.
 const MAX_CONFIGS: usize = 16;
 
-/// Where the news of all tasks are sent. Cheap to clone.
+/// Where all notifications are sent. Cheap to clone.
 #[derive(Clone)]
 pub struct Pushes(Arc<Inner>);
 
@@ -62,14 +62,14 @@ struct Inner {
     stop: CancellationToken,
 }
 
-/// Somewhere news may be sent.
+/// Somewhere notifications may be sent.
 pub struct Admitted(OfferedPush);
 
-/// Why the news of a task are not sent somewhere.
+/// Why a task's notifications are not sent somewhere.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
     /// There is no such task.
-    #[error("send the news of task `{0}`: there is none")]
+    #[error("send notifications of task `{0}`: there is none")]
     NoTask(TaskId),
     /// The task has no such config.
     #[error("find the push config `{id}` of task `{task}`: it has none of that name")]
@@ -80,7 +80,9 @@ pub enum PushError {
         id: PushConfigId,
     },
     /// The task has enough of them.
-    #[error("send the news of task `{0}` to one more place: {MAX_CONFIGS} are enough; delete one")]
+    #[error(
+        "send notifications of task `{0}` to one more place: {MAX_CONFIGS} are enough; delete one"
+    )]
     TooMany(TaskId),
     /// Nothing may be sent there.
     #[error(transparent)]
@@ -122,13 +124,13 @@ impl Pushes {
         self.0.running.wait().await;
     }
 
-    /// Whether news may be sent there.
+    /// Whether notifications may be sent there.
     pub async fn admit(&self, offered: OfferedPush) -> Result<Admitted, ReceiverError> {
         self.0.sender.check(&offered.url).await?;
         Ok(Admitted(offered))
     }
 
-    /// Sends the news of a task somewhere from now on: all that comes after event `sent`.
+    /// Sends a task's notifications somewhere from now on: all that comes after event `sent`.
     pub async fn set(
         &self,
         task: TaskId,
@@ -203,7 +205,7 @@ impl Pushes {
         Ok(retried)
     }
 
-    /// The public keys by which a receiver knows that news are this hub's; none if it does not sign them.
+    /// The public keys by which a receiver knows that notifications are this hub's; none if it does not sign them.
     pub fn keys(&self) -> Vec<PublicKey> {
         self.0.sender.keys()
     }

@@ -1,4 +1,4 @@
-//! Signatures, by which a receiver knows that news are this hub's and new: Standard Webhooks, with the asymmetric scheme
+//! Signatures, by which a receiver knows that notifications are this hub's and new: Standard Webhooks, with the asymmetric scheme
 //! `v1a` (standardwebhooks.com, "Signature scheme"). Whoever can check one cannot make one.
 //!
 //! A key that is to go is moved aside, to `push-key.old`: the next hub makes a new one and signs with both, so that who

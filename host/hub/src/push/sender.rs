@@ -43,12 +43,12 @@ pub struct Sender {
     client: Outbound,
     rules: Arc<Rules>,
     seal: Option<Seal>,
-    /// Whether a receiver must show that it waits for news.
+    /// Whether a receiver must show that it waits for notifications.
     challenges: bool,
     all: Semaphore,
 }
 
-/// Why news cannot be sent somewhere.
+/// Why notifications cannot be sent somewhere.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiverError {
     /// It is not a URL.
@@ -76,9 +76,9 @@ pub enum ReceiverError {
         /// Why not.
         why: String,
     },
-    /// It has not shown that it waits for news.
+    /// It has not shown that it waits for notifications.
     #[error(
-        "the receiver did not show that it waits for news: {0}; have it answer a GET with 200 and the value of \
+        "the receiver did not show that it waits for notifications: {0}; have it answer a GET with 200 and the value of \
          `validationToken` as the body, as the operator wants it (`push.challenge`)"
     )]
     Unproven(#[from] ChallengeError),
@@ -152,7 +152,7 @@ impl Sender {
         Ok(Self { client, rules, seal, challenges: false, all })
     }
 
-    /// The same, where a receiver must first show that it waits for news, if that is so.
+    /// The same, where a receiver must first show that it waits for notifications, if that is so.
     #[must_use]
     pub fn challenging(self, challenges: bool) -> Self {
         Self { challenges, ..self }
@@ -163,7 +163,7 @@ impl Sender {
         self.seal.as_ref().map(Seal::keys).unwrap_or_default()
     }
 
-    /// Whether news may be sent there, as far as can be told now.
+    /// Whether notifications may be sent there, as far as can be told now.
     pub(super) async fn check(&self, url: &str) -> Result<(), ReceiverError> {
         let (url, host) = self.admit(url)?;
         if address(&url).is_none() {

@@ -1,4 +1,4 @@
-//! Where task logs, the memories of guests and where news are sent outlive the process.
+//! Where task logs, the memories of guests and where notifications are sent outlive the process.
 //!
 //! A task's log is the truth, and [`Storage::append`] the only way to write one; heads, tasks and conversations are read
 //! from logs. No module above may assume that a log is kept on this machine.
@@ -88,7 +88,7 @@ pub trait Storage: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Message>, StorageError>;
 
-    /// Keeps where the news of a task are sent, durably, and returns whether the task is known. A config of that name is
+    /// Keeps where a task's notifications are sent, durably, and returns whether the task is known. A config of that name is
     /// replaced and goes on where it was, as if nothing had failed; a new one begins after event `sent`.
     async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError>;
 

@@ -1,4 +1,4 @@
-//! Where the news of tasks are sent, and how far that has come.
+//! Where notifications are sent, and how far that has come.
 
 use a2a_hub_protocol::{id::TaskId, push::PushConfig};
 

@@ -2,9 +2,10 @@
 
 use super::{
     at_work::{Answer, AtWork, Next},
+    facts::{QUEUED, REASON, RECOVERY, fact, has_fact, working_directory},
     feed::Feed,
     port::{LatestTerms, Question, Said, ToActor},
-    recovery::{self, QUEUED, REASON, RECOVERY},
+    recovery,
     turns::{Admitted, Place, Turn, Turns},
 };
 use crate::{
@@ -136,7 +137,7 @@ impl TaskActor {
         let deadline = Instant::now() + self.patience;
         let Some(turn) = self.turn(admitted, deadline).await? else { return Ok(()) };
         // From here on the agent may have done something: one that waited until now must not be started twice.
-        if recovery::has_fact(&self.task, QUEUED) || self.task.status.state.is_interrupted() {
+        if has_fact(&self.task, QUEUED) || self.task.status.state.is_interrupted() {
             self.store(vec![self.working()]).await?;
         }
         let history = match self.said_before(goes_on).await {
@@ -226,7 +227,7 @@ impl TaskActor {
                 let _ = told.send(Ok(()));
                 // It was admitted by the hub that ran it.
                 let admitted = self.turns.come_back(&self.agent);
-                let directory = recovery::working_directory(&self.task);
+                let directory = working_directory(&self.task);
                 let (streamed, goes_on) = (true, true);
                 let start = Start { message, terms, directory, streamed, goes_on, admitted };
                 return Ok(Some(start));
@@ -269,7 +270,7 @@ impl TaskActor {
                 Some(Command::Input(input)) => self.refuse(input.told),
                 Some(Command::Cancel) => {
                     // One that is elsewhere may be at work on it.
-                    if !recovery::has_fact(&self.task, QUEUED) {
+                    if !has_fact(&self.task, QUEUED) {
                         self.agent.clean_up(&self.task.id).await;
                     }
                     self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
@@ -526,10 +527,10 @@ impl TaskActor {
     /// That the agent is at work, and no longer waits for whatever it waited for.
     fn working(&self) -> TaskEvent {
         let mut over = Metadata::new();
-        if recovery::has_fact(&self.task, QUEUED) {
+        if has_fact(&self.task, QUEUED) {
             over.insert(QUEUED.to_owned(), Value::Null);
         }
-        if recovery::fact(&self.task, REASON) == Some(RECOVERY) {
+        if fact(&self.task, REASON) == Some(RECOVERY) {
             over.insert(REASON.to_owned(), Value::Null);
         }
         self.status(TaskState::Working, None, Some(over).filter(|over| !over.is_empty()))

@@ -2,6 +2,7 @@
 
 mod actor;
 mod at_work;
+mod facts;
 mod feed;
 mod port;
 mod recovery;
@@ -28,8 +29,9 @@ use a2a_hub_protocol::{
     terms::Terms,
 };
 use actor::{Begin, Command, Input, Start, TaskActor};
+use facts::QUEUED;
 use feed::{Feed, Listener};
-use recovery::QUEUED;
+
 use serde_json::json;
 use std::{
     collections::HashMap,
@@ -271,16 +273,14 @@ impl Tasks {
             task.artifacts.clear();
         }
         if let Some(length) = history_length {
-            task.history.drain(..task.history.len().saturating_sub(length));
+            task.keep_latest(length);
         }
         Ok(Some(ListedTask { agent, task }))
     }
 
     /// A task in one line.
     pub async fn head(&self, id: &TaskId) -> Result<Head, A2aError> {
-        let found = self.storage.head(id).await;
-        let found = found.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?;
-        found.ok_or_else(|| A2aError::no_task(id))
+        self.storage.head(id).await?.ok_or_else(|| A2aError::no_task(id))
     }
 
     /// Says more to a task that waits for it; the subscription hears what follows.
@@ -330,12 +330,7 @@ impl Tasks {
 
     /// A task as its log tells it.
     pub async fn get(&self, id: &TaskId) -> Result<StoredTask, A2aError> {
-        let stored = self
-            .storage
-            .task(id)
-            .await
-            .map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?;
-        stored.ok_or_else(|| A2aError::no_task(id))
+        self.storage.task(id).await?.ok_or_else(|| A2aError::no_task(id))
     }
 
     /// How many tasks there are.
@@ -395,14 +390,6 @@ fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
         if state.is_final() { "send the message without `taskId`" } else { "wait for it to ask" };
     let why = format!("task `{id}` is {}, and takes no message; {hint}", state.name());
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(json!({ "state": state.name() }))
-}
-
-/// What a client is told whose task an agent has no room for.
-pub(crate) fn busy(agent: &AgentId, why: Busy) -> A2aError {
-    let Busy { running, queued } = why;
-    let facts = json!({ "reason": "busy", "agent": agent, "running": running, "queued": queued });
-    A2aError::new(ErrorKind::AgentUnavailable, format!("agent `{agent}` is busy: {why}"))
-        .with(facts)
 }
 
 fn not_cancelable(id: &TaskId, state: TaskState) -> A2aError {

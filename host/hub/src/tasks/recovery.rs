@@ -3,6 +3,7 @@
 use super::{
     Tasks,
     actor::{Begin, Start},
+    facts::{QUEUED, REASON, RECOVERY, fact, has_fact, working_directory},
     feed::Feed,
 };
 use crate::{
@@ -19,15 +20,6 @@ use a2a_hub_protocol::{
 };
 use serde_json::json;
 use std::sync::Arc;
-
-/// The fact that tells a task still waits for its turn.
-pub(super) const QUEUED: &str = "queued";
-
-/// The fact that tells why a task is where it is.
-pub(super) const REASON: &str = "reason";
-
-/// The reason of a task that its client must send on its way again.
-pub(super) const RECOVERY: &str = "recovery";
 
 /// How many tasks of an earlier run there were, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -205,20 +197,4 @@ fn status(state: TaskState, message: Option<Message>, reason: &str) -> TaskEvent
     let status = TaskStatus { state, message, timestamp: telemetry::timestamp() };
     let facts = Metadata::from_iter([(REASON.to_owned(), json!(reason))]);
     TaskEvent::Status(StatusUpdate { status, metadata: Some(facts) })
-}
-
-/// A fact of a task that is a text.
-pub(super) fn fact<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
-    task.metadata.as_ref()?.get(name)?.as_str()
-}
-
-pub(super) fn has_fact(task: &Task, name: &str) -> bool {
-    task.metadata.as_ref().is_some_and(|facts| facts.contains_key(name))
-}
-
-/// Where the client would have the work done, as it said last.
-pub(super) fn working_directory(task: &Task) -> Option<String> {
-    let said = task.history.iter().rev().filter_map(|message| message.metadata.as_ref());
-    let mut directories = said.filter_map(|facts| facts.get("workingDirectory")?.as_str());
-    directories.next().map(str::to_owned)
 }

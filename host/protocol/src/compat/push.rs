@@ -1,4 +1,4 @@
-//! Where news are sent, in the wire form of A2A 0.3.
+//! Where notifications are sent, in the wire form of A2A 0.3.
 
 use crate::{
     id::PushConfigId,
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 pub struct OfferedConfig {
     /// What the client calls it; the next one without a name takes its place.
     id: Option<String>,
-    /// Where to send the news.
+    /// Where to send notifications.
     url: String,
     /// What the receiver knows them by.
     token: Option<Secret>,

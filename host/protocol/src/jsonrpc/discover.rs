@@ -92,7 +92,7 @@ pub(super) fn tasks(schemas: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "allOf": [task(schemas), agent] } })
 }
 
-/// Where the news of a task are sent.
+/// Where a task's notifications are sent.
 pub(super) fn push_config(_: &mut SchemaGenerator) -> Schema {
     let text = json!({ "type": "string" });
     json_schema!({

@@ -189,7 +189,7 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "hub/deliveries/list",
-        summary: "Tell how the news of tasks get to where they are sent",
+        summary: "List push notifications that are on their way, or were given up",
         example: r#"{"dead": true}"#,
         params: pushes::ListDeliveries::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<Delivery>>,
@@ -198,7 +198,7 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "hub/deliveries/retry",
-        summary: "Try at once to send the news of a task that fail or were given up",
+        summary: "Retry a task's notifications that failed or were given up",
         example: r#"{"taskId": "task-456"}"#,
         params: pushes::RetryDeliveries::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<Delivery>>,
@@ -261,7 +261,7 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "tasks/pushNotificationConfig/set",
-        summary: "Have the news of a task sent to a URL",
+        summary: "Have a task's notifications sent to a URL",
         example: r#"{"taskId": "task-456", "pushNotificationConfig": {"url": "https://example.com/news", "token": "t"}}"#,
         params: pushes::SetPush::json_schema,
         result: super::discover::push_config,
@@ -270,7 +270,7 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "tasks/pushNotificationConfig/get",
-        summary: "Show where the news of a task are sent",
+        summary: "Show where a task's notifications are sent",
         example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
         params: pushes::GetPush::json_schema,
         result: super::discover::push_config,
@@ -279,7 +279,7 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "tasks/pushNotificationConfig/list",
-        summary: "Show every place where the news of a task are sent",
+        summary: "List where a task's notifications are sent",
         example: r#"{"id": "task-456"}"#,
         params: pushes::ListPushes::json_schema,
         result: super::discover::push_configs,
@@ -288,7 +288,7 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "tasks/pushNotificationConfig/delete",
-        summary: "Send the news of a task there no more",
+        summary: "Stop sending a task's notifications there",
         example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
         params: pushes::DeletePush::json_schema,
         result: super::discover::nothing,
@@ -444,7 +444,7 @@ struct Configuration {
     blocking: Option<bool>,
     /// How long the task may take, in milliseconds.
     timeout_ms: Option<u64>,
-    /// Where the task's news are to be sent.
+    /// Where the task's notifications are to be sent.
     push_notification_config: Option<OfferedConfig>,
     /// Media types that the client takes; any, if left out or empty.
     accepted_output_modes: Option<Vec<String>>,

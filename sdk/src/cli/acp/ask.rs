@@ -1,4 +1,4 @@
-//! What the program asks: leave to use a tool, or the model's own questions as a form.
+//! What the program asks: approval to use a tool, or the model's own questions as a form.
 
 use serde_json::{Map, Value, json};
 
@@ -29,8 +29,8 @@ pub(super) struct Field {
 }
 
 impl Asked {
-    /// A question for leave. Options are told apart by what they mean: their ids are the vendor's own.
-    pub(super) fn leave(params: &Value, mut question: Question) -> (Self, Question) {
+    /// A question for approval. Options are told apart by what they mean: their ids are the vendor's own.
+    pub(super) fn approval(params: &Value, mut question: Question) -> (Self, Question) {
         let option = |kind: &str| {
             let mut options = params["options"].as_array().into_iter().flatten();
             // The first of a kind reaches the least far: this session comes before for ever.

@@ -19,8 +19,8 @@ pub trait Speaker {
     /// What an error means.
     fn end(refusal: &Refusal) -> End;
 
-    /// Whether it keeps leave for the session itself. Where it does not, we do.
-    fn keeps_leave(_kind: Kind) -> bool {
+    /// Whether it keeps an approval for the session itself. Where it does not, we do.
+    fn keeps_approval(_kind: Kind) -> bool {
         true
     }
 

@@ -70,7 +70,7 @@ impl ToolCall {
         let inside = !paths.is_empty() && paths.iter().all(|path| is_below(path, directory));
         let kind = match self.kind() {
             "read" | "search" => Kind::Read,
-            // Leave to edit is leave for the directory of the task.
+            // Permission to edit ends at the task's directory.
             "edit" | "delete" | "move" if inside => Kind::Edit,
             _ => Kind::Run,
         };

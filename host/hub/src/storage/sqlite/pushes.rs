@@ -1,4 +1,4 @@
-//! Where the news of tasks are sent, in SQL.
+//! Where notifications are sent, in SQL.
 
 use super::{
     Failure, Progress, PushFilter, StoredPush, integer,

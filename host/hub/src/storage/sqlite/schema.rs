@@ -57,7 +57,7 @@ const MIGRATIONS: [&str; 5] = ["
         bytes INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
 ", "
-    -- Where the news of tasks are sent. What is still to be sent is in `events`, beyond number `sent`.
+    -- Where notifications are sent. What is still to be sent is in `events`, beyond number `sent`.
     CREATE TABLE pushes (
         number      INTEGER PRIMARY KEY,
         task        TEXT NOT NULL,

@@ -1,4 +1,4 @@
-//! What the methods take that say where the news of a task are sent.
+//! What the methods take that say where a task's notifications are sent.
 
 use super::{DEFAULT_LISTED, MAX_LISTED, named, read, task_id, within};
 use crate::{
@@ -16,7 +16,7 @@ use serde_json::Value;
 pub(super) struct SetPush {
     /// The task's name.
     task_id: String,
-    /// Where its news are to be sent.
+    /// Where its notifications are to be sent.
     push_notification_config: OfferedConfig,
 }
 
