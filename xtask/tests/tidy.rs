@@ -10,21 +10,19 @@ use std::{
 
 /// The hub's modules, lowest first: each may use only itself and those before it.
 const HUB_LAYERS: &[&str] = &[
+    "clock",
     "config",
     "telemetry",
     "events",
-    "shutdown",
     "storage",
     "process",
     "outbound",
     "auth",
-    "audit",
     "remote",
     "agents",
     "contexts",
     "tasks",
     "push",
-    "coordination",
     "error",
     "hub",
     "transport",

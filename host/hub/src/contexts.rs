@@ -1,9 +1,9 @@
 //! Conversations: which there are, what was said in them, and how long they are remembered.
 
 use crate::{
+    clock,
     config::Config,
     storage::{ContextFilter, Head, HeadFilter, Storage, StorageError},
-    telemetry,
 };
 use a2a_hub_protocol::{
     id::{ContextId, TaskId},
@@ -148,7 +148,7 @@ impl Contexts {
     async fn tidy(&self) -> Result<usize, StorageError> {
         let mut forgotten = 0;
         if let Some(age) = self.keeps.idle_contexts {
-            let since = telemetry::timestamp_before(age);
+            let since = clock::before(age);
             let idle =
                 ContextFilter { idle_since: Some(since.clone()), ..ContextFilter::default() };
             // Meanwhile, somebody may have gone on with one of them, and be done already.
@@ -163,7 +163,7 @@ impl Contexts {
             }
         }
         if let Some(age) = self.keeps.finished_tasks {
-            let before = telemetry::timestamp_before(age);
+            let before = clock::before(age);
             forgotten += self.forget_oldest(Some(&before), None).await?;
         }
         if let Some(max_bytes) = self.keeps.max_bytes {

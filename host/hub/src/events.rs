@@ -2,7 +2,7 @@
 //!
 //! Nothing is kept for those who come later: what is so now, they ask for; what becomes of it, they hear.
 
-use crate::telemetry;
+use crate::clock;
 use a2a_hub_protocol::hub_event::{Happened, HubEvent, StreamEnd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -59,7 +59,7 @@ impl Events {
 
 impl Speaker {
     fn event(&self, what: Happened) -> HubEvent {
-        HubEvent { seq: self.seq, timestamp: telemetry::timestamp(), what }
+        HubEvent { seq: self.seq, timestamp: clock::now(), what }
     }
 }
 

@@ -6,11 +6,11 @@ pub use official::Visit;
 
 use crate::{
     agents::{Agent, Agents, PluginFolder},
+    clock,
     contexts::Contexts,
     events::{self, Events},
     push::{Admitted, Pushes},
     tasks::{NewTask, Subscription, Tasks},
-    telemetry,
 };
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
@@ -88,7 +88,7 @@ impl Hub {
             events,
             default_agent: None,
             started: Instant::now(),
-            since: telemetry::timestamp(),
+            since: clock::now(),
             closed: Arc::default(),
         }
     }

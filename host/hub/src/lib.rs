@@ -2,6 +2,7 @@
 //!
 //! A module uses only what stands before it here; `docs/ARCHITECTURE.md` has the map.
 
+pub mod clock;
 pub mod config;
 pub mod telemetry;
 

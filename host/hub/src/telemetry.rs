@@ -7,7 +7,6 @@ use std::{
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::Mutex,
-    time::Duration,
 };
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{EnvFilter, fmt::writer::BoxMakeWriter};
@@ -78,105 +77,9 @@ pub fn start(logging: Logging, file: Option<PathBuf>) {
         if logging.pretty { lines.try_init() } else { lines.json().flatten_event(true).try_init() };
 }
 
-/// A time in RFC 3339, of any offset and precision, as A2A writes it.
-pub fn canonical(time: &str) -> Option<String> {
-    time.parse::<jiff::Timestamp>().ok().map(|time| format!("{time:.3}"))
-}
-
-/// A time in RFC 3339 as HTTP writes it (RFC 9110, section 5.6.7).
-pub fn http_date(time: &str) -> Option<String> {
-    let time = time.parse::<jiff::Timestamp>().ok()?;
-    jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time).ok()
-}
-
-/// How long until HTTP's `Retry-After` is over (RFC 9110, section 10.2.3): it says seconds or a date.
-pub fn retry_after(said: &str) -> Option<Duration> {
-    let said = said.trim();
-    if !said.is_empty() && said.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than a number has are a long time, too.
-        return Some(Duration::from_secs(said.parse().unwrap_or(u64::MAX)));
-    }
-    let then = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(said).ok()?;
-    Some(until_time(then))
-}
-
-/// How long until a time that is written like [`timestamp`]; nothing if it is over, or is none.
-pub fn until(time: &str) -> Duration {
-    time.parse().map(until_time).unwrap_or_default()
-}
-
-fn until_time(then: jiff::Timestamp) -> Duration {
-    jiff::Timestamp::now().duration_until(then).try_into().unwrap_or_default()
-}
-
-/// The time now as A2A writes it: RFC 3339 in UTC with milliseconds.
-pub fn timestamp() -> String {
-    format!("{:.3}", jiff::Timestamp::now())
-}
-
-/// The time `after` now, written the same way.
-pub fn timestamp_in(after: Duration) -> String {
-    let then = jiff::Timestamp::now().saturating_add(after);
-    // Saturates at the year 9999, so there is always one.
-    then.map(|then| format!("{then:.3}")).unwrap_or_else(|_| timestamp())
-}
-
-/// The time so long ago, written like [`timestamp`]: the order of such texts is that of their times.
-pub fn timestamp_before(age: Duration) -> String {
-    let then = jiff::Timestamp::now().checked_sub(age).unwrap_or(jiff::Timestamp::MIN);
-    format!("{then:.3}")
-}
-
-/// How long ago a time was that is written like [`timestamp`]; nothing if it is yet to come, or is none.
-pub fn age(time: &str) -> Duration {
-    let since =
-        time.parse().map(|then: jiff::Timestamp| then.duration_until(jiff::Timestamp::now()));
-    since.ok().and_then(|since| since.try_into().ok()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_written_in_utc_with_milliseconds() {
-        for time in [
-            "2026-01-31T10:30:00Z",
-            "2026-01-31T12:30:00.000000+02:00",
-            "2026-01-31T10:30:00.0004Z",
-        ] {
-            assert_eq!(canonical(time).as_deref(), Some("2026-01-31T10:30:00.000Z"), "{time}");
-        }
-        for none in ["", "now", "2026-01-31", "2026-01-31T10:30:00"] {
-            assert_eq!(canonical(none), None, "{none}");
-        }
-        assert_eq!(canonical(&timestamp()).unwrap().len(), "2026-01-31T10:30:00.000Z".len());
-        assert_eq!(
-            http_date("2026-01-31T10:30:00Z").as_deref(),
-            Some("Sat, 31 Jan 2026 10:30:00 GMT")
-        );
-    }
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(60);
-        let date = http_date(&soon.to_string()).unwrap();
-        let told = retry_after(&date).unwrap();
-        assert!((57..=60).contains(&told.as_secs()), "{date}: {told:?}");
-        let seconds = |said: &str| retry_after(said).map(|it| it.as_secs());
-        assert_eq!([" 120 ", "0"].map(seconds), [Some(120), Some(0)]);
-        assert_eq!(seconds(&"9".repeat(30)), Some(u64::MAX));
-        assert_eq!(seconds("Sun, 06 Nov 1994 08:49:37 GMT"), Some(0), "it is over");
-        assert_eq!(["", "-1", "1.5", "soon", "1h"].map(seconds), [None; 5]);
-    }
-
-    #[test]
-    fn how_long_until_then() {
-        let told = until(&timestamp_in(Duration::from_secs(60)));
-        assert!((57..=60).contains(&told.as_secs()), "{told:?}");
-        let over = timestamp_before(Duration::from_secs(60));
-        assert_eq!([over.as_str(), "soon"].map(until), [Duration::ZERO; 2]);
-    }
 
     #[test]
     fn a_large_log_is_begun_anew() {

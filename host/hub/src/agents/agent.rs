@@ -10,12 +10,12 @@ use super::{
     worker::Worker,
 };
 use crate::{
+    clock,
     config::{self, AgentConfig},
     events::Events,
     process::Supervisor,
     remote::Link,
     storage::Storage,
-    telemetry,
 };
 use a2a_hub_core::{
     breaker,
@@ -186,7 +186,7 @@ impl Agent {
             values,
             files,
             others,
-            registered_at: telemetry::timestamp(),
+            registered_at: clock::now(),
             standing,
             checking: Mutex::default(),
             asking,
@@ -375,7 +375,7 @@ fn judge(report: Result<Report, Failure>, took: Duration) -> AgentHealth {
     });
     AgentHealth {
         status: report.status,
-        last_check: Some(telemetry::timestamp()),
+        last_check: Some(clock::now()),
         latency_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
         version: report.version,
         error_message: report.detail.filter(|_| report.status != HealthStatus::Healthy),

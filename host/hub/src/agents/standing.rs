@@ -1,6 +1,6 @@
 //! How an agent stands: what it last said of its health, whether tasks reach it, and the telling of both.
 
-use crate::{events::Events, telemetry};
+use crate::{clock, events::Events};
 use a2a_hub_core::breaker::{Breaker, Outcome, Settings, State};
 use a2a_hub_protocol::{
     hub_event::Happened,
@@ -148,7 +148,7 @@ impl Judged {
             State::HalfOpen { until, .. } => (BreakerState::HalfOpen, until),
         };
         let retry_in = until.saturating_duration_since(now.into_std());
-        let retry_at = Some(telemetry::timestamp_in(retry_in));
+        let retry_at = Some(clock::after(retry_in));
         AgentBreaker { state, retry_at, cause: self.cause.clone() }
     }
 }

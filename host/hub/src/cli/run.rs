@@ -1,4 +1,4 @@
-//! The hub itself, from its first breath to its last: everything is put together here, and taken apart in order.
+//! The hub itself: put together here, run until it is told to stop, and taken apart in order.
 
 use crate::{
     agents::{Agents, PluginFolder, sweep_files},
@@ -48,73 +48,20 @@ pub(super) const STOPPED_FILE: &str = "stopped.json";
 pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let dir = config.data_dir()?.to_owned();
     let storage = Arc::new(SqliteStorage::open(&dir).context("open the hub's store")?);
-    let left = Supervisor::sweep_leftovers(&dir);
-    if left > 0 {
-        tracing::warn!(processes = left, "ended programs that an earlier run left behind");
-    }
-    if let Err(why) = sweep_files(&dir) {
-        tracing::warn!(%why, "cannot remove the files that agents of an earlier run left");
-    }
+    sweep(&dir);
     // Bound early: a port that is taken is found before anything else is done.
     let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
     let http = bind_http(&config).await?;
 
-    // Stays right when an update replaces the file.
-    let exe = PathBuf::from("/proc/self/exe");
-    let supervisor = Supervisor::new(exe, dir.clone(), PROGRAM_GRACE);
-    let engine = Engine::new(&EngineSettings {
-        cache_dir: Some(dir.join("cache")),
-        max_instances: config.max_tasks.unwrap_or(EngineSettings::default().max_instances),
-    })?;
-    let events = Events::default();
-    let tasks = Tasks::new(storage.clone(), events.clone());
-    let contexts = Contexts::new(storage.clone(), &config);
-    let seal = config.push.sign.then(|| Seal::open(&dir)).transpose()?;
-    let sender =
-        Sender::new(config.push.rules(), seal).context("set up what sends notifications")?;
-    let sender = sender.challenging(config.push.challenge);
-    let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
-    let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
-    let supervisor_too = supervisor.clone();
-    let agents =
-        Agents::new(config.clone(), dir.clone(), engine, supervisor_too, storage, events.clone());
-    agents.join_built_in().await;
-    let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
-        .context("make the plugins folder")?;
-    plugins.load().await;
-    agents.join_remote(Outbound::unguarded().context("set up TLS")?).await;
-    let recovered = tasks.recover(&agents).await.context("take up the tasks of an earlier run")?;
-    if recovered != Recovered::default() {
-        let Recovered { started, waiting, followed, failed, unreadable } = recovered;
-        tracing::warn!(
-            started,
-            waiting,
-            followed,
-            failed,
-            unreadable,
-            "took up tasks that an earlier run left unfinished"
-        );
-    }
-
-    let configs = pushes.resume().await.context("go on with what an earlier run did not send")?;
-    if configs > 0 {
-        tracing::info!(configs, "goes on sending notifications");
-    }
+    let parts = Parts::build(&config, &dir, storage).await?;
+    parts.go_on().await?;
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
-    plugins.clone().watch(&running, stop.clone());
-    contexts.watch(&running, stop.clone());
-    let hub =
-        Hub::new(agents.clone(), plugins, contexts, tasks.clone(), pushes.clone(), events.clone());
-    let hub = hub.with_default(config.default_agent.clone());
+    parts.plugins.clone().watch(&running, stop.clone());
+    parts.contexts.watch(&running, stop.clone());
+    let hub = parts.hub().with_default(config.default_agent.clone());
     let at = http.as_ref().map(Http::address);
-    let whereabouts = Whereabouts {
-        public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
-        http: at,
-        socket: config.socket.enabled.then(|| config.socket.path.clone()),
-        root_agent: config.root_agent.clone(),
-    };
     let (streams, patience) = (config.max_streams(), config.clients.timeout());
-    let desk = Desk::new(hub.clone(), whereabouts, streams, patience);
+    let desk = Desk::new(hub.clone(), whereabouts(&config, at), streams, patience);
     if let Some(http) = http {
         let token = Token::open(&dir)?;
         running.spawn(http.serve(desk.clone(), token, stop.clone()));
@@ -128,33 +75,145 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
 
     signals.next().await;
     hub.close();
-    let patience = config.stop.drain();
-    tracing::info!(?patience, "the hub is going down; a second signal ends tasks at once");
+    let drain = config.stop.drain();
+    tracing::info!(patience = ?drain, "the hub is going down; a second signal ends tasks at once");
     tokio::select! {
-        idle = tasks.idle() => idle.context("wait for the tasks at work")?,
-        () = sleep(patience) => {}
+        idle = parts.tasks.idle() => idle.context("wait for the tasks at work")?,
+        () = sleep(drain) => {}
         () = signals.next() => {}
     }
     stop.cancel();
     running.close();
     let down = async {
-        let cut = tasks.shutdown().await;
-        if !cut.is_empty() {
-            tracing::warn!(tasks = ?cut, "tasks were cut off");
-        }
-        if let Err(why) = stopped(&dir, &cut) {
-            tracing::warn!(%why, "cannot write down which tasks were cut off");
-        }
-        pushes.shutdown().await;
-        events.close();
-        agents.shutdown().await;
-        supervisor.shutdown().await;
+        parts.take_down(&dir).await;
         running.wait().await;
     };
     if timeout(STOP_DEADLINE, down).await.is_err() {
         tracing::warn!("something did not end in time and was cut off");
     }
     Ok(())
+}
+
+/// What an earlier run of the hub left in its data directory, and of its programs.
+fn sweep(dir: &Path) {
+    let left = Supervisor::sweep_leftovers(dir);
+    if left > 0 {
+        tracing::warn!(processes = left, "ended programs that an earlier run left behind");
+    }
+    if let Err(why) = sweep_files(dir) {
+        tracing::warn!(%why, "cannot remove the files that agents of an earlier run left");
+    }
+}
+
+/// What a hub is made of.
+struct Parts {
+    supervisor: Supervisor,
+    events: Events,
+    agents: Agents,
+    plugins: PluginFolder,
+    contexts: Contexts,
+    tasks: Tasks,
+    pushes: Pushes,
+}
+
+impl Parts {
+    /// Puts them together. The agents are there once this returns.
+    async fn build(
+        config: &Config,
+        dir: &Path,
+        storage: Arc<SqliteStorage>,
+    ) -> anyhow::Result<Self> {
+        // Stays right when an update replaces the file.
+        let exe = PathBuf::from("/proc/self/exe");
+        let supervisor = Supervisor::new(exe, dir.to_owned(), PROGRAM_GRACE);
+        let engine = Engine::new(&EngineSettings {
+            cache_dir: Some(dir.join("cache")),
+            max_instances: config.max_tasks.unwrap_or(EngineSettings::default().max_instances),
+        })?;
+        let events = Events::default();
+        let tasks = Tasks::new(storage.clone(), events.clone());
+        let contexts = Contexts::new(storage.clone(), config);
+        let seal = config.push.sign.then(|| Seal::open(dir)).transpose()?;
+        let sender =
+            Sender::new(config.push.rules(), seal).context("set up what sends notifications")?;
+        let sender = sender.challenging(config.push.challenge);
+        let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
+        let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
+        let agents = Agents::new(
+            config.clone(),
+            dir.to_owned(),
+            engine,
+            supervisor.clone(),
+            storage,
+            events.clone(),
+        );
+        agents.join_built_in().await;
+        let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
+            .context("make the plugins folder")?;
+        plugins.load().await;
+        agents.join_remote(Outbound::unguarded().context("set up TLS")?).await;
+        Ok(Self { supervisor, events, agents, plugins, contexts, tasks, pushes })
+    }
+
+    /// Takes up what an earlier run left unfinished.
+    async fn go_on(&self) -> anyhow::Result<()> {
+        let recovered = self.tasks.recover(&self.agents).await;
+        let recovered = recovered.context("take up the tasks of an earlier run")?;
+        if recovered != Recovered::default() {
+            let Recovered { started, waiting, followed, failed, unreadable } = recovered;
+            tracing::warn!(
+                started,
+                waiting,
+                followed,
+                failed,
+                unreadable,
+                "took up tasks that an earlier run left unfinished"
+            );
+        }
+        let configs = self.pushes.resume().await;
+        let configs = configs.context("go on with what an earlier run did not send")?;
+        if configs > 0 {
+            tracing::info!(configs, "goes on sending notifications");
+        }
+        Ok(())
+    }
+
+    fn hub(&self) -> Hub {
+        let Self { agents, plugins, contexts, tasks, pushes, events, .. } = self;
+        Hub::new(
+            agents.clone(),
+            plugins.clone(),
+            contexts.clone(),
+            tasks.clone(),
+            pushes.clone(),
+            events.clone(),
+        )
+    }
+
+    /// Takes them apart, in order: tasks end first, and their programs last.
+    async fn take_down(&self, dir: &Path) {
+        let cut = self.tasks.shutdown().await;
+        if !cut.is_empty() {
+            tracing::warn!(tasks = ?cut, "tasks were cut off");
+        }
+        if let Err(why) = stopped(dir, &cut) {
+            tracing::warn!(%why, "cannot write down which tasks were cut off");
+        }
+        self.pushes.shutdown().await;
+        self.events.close();
+        self.agents.shutdown().await;
+        self.supervisor.shutdown().await;
+    }
+}
+
+/// Where others find a hub that serves HTTP at this address.
+fn whereabouts(config: &Config, http: Option<SocketAddr>) -> Whereabouts {
+    Whereabouts {
+        public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
+        http,
+        socket: config.socket.enabled.then(|| config.socket.path.clone()),
+        root_agent: config.root_agent.clone(),
+    }
 }
 
 async fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
@@ -220,7 +279,7 @@ impl Announced {
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        // A hub that starts meanwhile has written its own.
+        // Should it stay behind, the process id in it tells that it is old.
         let _ = fs::remove_file(&self.0);
     }
 }

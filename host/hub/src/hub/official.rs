@@ -2,7 +2,7 @@
 //! an operation like any other in the end.
 
 use super::{Hub, Reply};
-use crate::{agents::Agent, telemetry};
+use crate::{agents::Agent, clock};
 use a2a_hub_protocol::{
     dialect::Version,
     error::{A2aError, ErrorKind},
@@ -62,7 +62,7 @@ impl Hub {
             }
             Operation::PageTasks(query) => {
                 let since = query.since.map(|since| {
-                    telemetry::canonical(&since).ok_or_else(|| {
+                    clock::canonical(&since).ok_or_else(|| {
                         A2aError::invalid("statusTimestampAfter", "must be a time in RFC 3339")
                     })
                 });

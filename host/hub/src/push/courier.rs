@@ -7,9 +7,9 @@ use super::{
     sender::{SendError, origin},
 };
 use crate::{
+    clock,
     storage::{Progress, PushFilter, StorageError, StoredPush, Trouble},
     tasks::Subscription,
-    telemetry,
 };
 use a2a_hub_core::{
     breaker::{Outcome, Source},
@@ -77,7 +77,7 @@ impl Courier {
         };
         // What an earlier hub said about the next try counts for this one.
         let again = self.progress.trouble.as_ref().and_then(|trouble| trouble.again.as_ref());
-        let pause = again.map(|again| telemetry::until(again)).unwrap_or_default();
+        let pause = again.map(|again| clock::until(again)).unwrap_or_default();
         sleep(delivery::rest_of(pause)).await;
         loop {
             let payload = match self.next(&mut heard).await {
@@ -119,7 +119,7 @@ impl Courier {
     /// Takes a payload there, however often it needs.
     async fn take(&mut self, payload: &Payload) -> Result<(), Done> {
         loop {
-            let began = telemetry::timestamp();
+            let began = clock::now();
             let Err(why) = self.try_once(payload).await? else {
                 self.progress = Progress { sent: payload.seq, trouble: None };
                 return Ok(self.keep().await?);
@@ -162,7 +162,7 @@ impl Courier {
     /// For how long the next event has failed.
     fn failing(&self) -> Duration {
         let trouble = self.progress.trouble.as_ref();
-        trouble.map(|trouble| telemetry::age(&trouble.since)).unwrap_or_default()
+        trouble.map(|trouble| clock::age(&trouble.since)).unwrap_or_default()
     }
 
     /// Takes down how a try failed that began at some time, and decides what to do about it.
@@ -175,11 +175,11 @@ impl Courier {
         let next = if why.is_final() {
             Next::GiveUp
         } else {
-            let failing = telemetry::age(&since);
+            let failing = clock::age(&since);
             delivery::next(attempts, failing, self.inner.patience, why.asked(), chance)
         };
         let (again, dead) = match next {
-            Next::Retry(pause) => (Some(telemetry::timestamp_in(pause)), false),
+            Next::Retry(pause) => (Some(clock::after(pause)), false),
             Next::GiveUp => (None, true),
         };
         self.progress.trouble =

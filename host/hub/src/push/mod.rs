@@ -24,9 +24,9 @@ pub use seal::{PUBLIC_KEY_FILE, Seal, SealError};
 pub use sender::{ReceiverError, Sender};
 
 use crate::{
+    clock,
     storage::{Progress, PushFilter, Storage, StorageError, StoredPush},
     tasks::Tasks,
-    telemetry,
 };
 use a2a_hub_core::breaker::Settings;
 use a2a_hub_protocol::{
@@ -253,7 +253,7 @@ impl Pushes {
             None if left_alone.is_some() => DeliveryState::Held,
             None => DeliveryState::Fine,
         };
-        let held_until = left_alone.as_ref().map(|left| telemetry::timestamp_in(left.for_now));
+        let held_until = left_alone.as_ref().map(|left| clock::after(left.for_now));
         Delivery {
             task_id: config.task,
             config_id: config.id,

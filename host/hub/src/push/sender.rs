@@ -6,8 +6,8 @@ use super::{
     seal::Seal,
 };
 use crate::{
+    clock,
     outbound::{Outbound, OutboundError},
-    telemetry,
 };
 use a2a_hub_core::{
     breaker::{Outcome, Source},
@@ -256,7 +256,7 @@ impl Sender {
 fn rest<B>(answer: &Response<B>) -> Option<Duration> {
     let said = answer.headers().get(RETRY_AFTER);
     let said = said.filter(|_| may_ask_for_rest(answer.status().as_u16()))?;
-    telemetry::retry_after(said.to_str().ok()?)
+    clock::retry_after(said.to_str().ok()?)
 }
 
 /// The URL's scheme, host and port: the part of it that is no secret.

@@ -10,9 +10,9 @@ use super::{
 };
 use crate::{
     agents::Agent,
+    clock,
     events::Events,
     storage::{Storage, StorageError, StoredTask},
-    telemetry,
 };
 use a2a_hub_core::{recovery::Hold, task};
 use a2a_hub_protocol::{
@@ -554,7 +554,7 @@ impl TaskActor {
         metadata: Option<Metadata>,
     ) -> TaskEvent {
         let message = message.map(|message| self.addressed(message));
-        let status = TaskStatus { state, message, timestamp: telemetry::timestamp() };
+        let status = TaskStatus { state, message, timestamp: clock::now() };
         TaskEvent::Status(StatusUpdate { status, metadata })
     }
 

@@ -13,9 +13,9 @@ pub use recovery::Recovered;
 
 use crate::{
     agents::Agent,
+    clock,
     events::Events,
     storage::{Counts, Head, HeadFilter, HeadPage, Storage, StorageError, StoredTask},
-    telemetry,
 };
 use a2a_hub_core::quota::Busy;
 use a2a_hub_protocol::{
@@ -123,11 +123,8 @@ impl Tasks {
         message.context_id = Some(context.clone());
         message.task_id = Some(id.clone());
         let queued = || Metadata::from_iter([(QUEUED.to_owned(), json!(true))]);
-        let status = TaskStatus {
-            state: TaskState::Submitted,
-            message: None,
-            timestamp: telemetry::timestamp(),
-        };
+        let status =
+            TaskStatus { state: TaskState::Submitted, message: None, timestamp: clock::now() };
         let task = Task {
             id: id.clone(),
             context_id: context.clone(),

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     agents::{Agent, Agents},
+    clock,
     storage::{Head, HeadFilter, StorageError, StoredTask},
-    telemetry,
 };
 use a2a_hub_core::recovery::{Left, Recovery};
 use a2a_hub_protocol::{
@@ -194,7 +194,7 @@ fn note(task: &Task, text: &str) -> Message {
 }
 
 fn status(state: TaskState, message: Option<Message>, reason: &str) -> TaskEvent {
-    let status = TaskStatus { state, message, timestamp: telemetry::timestamp() };
+    let status = TaskStatus { state, message, timestamp: clock::now() };
     let facts = Metadata::from_iter([(REASON.to_owned(), json!(reason))]);
     TaskEvent::Status(StatusUpdate { status, metadata: Some(facts) })
 }

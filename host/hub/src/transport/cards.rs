@@ -1,11 +1,11 @@
 //! What others find at well-known places: the cards of the hub and of its agents.
 
 use super::{
+    desk::{Desk, answer_json},
     door::Caller,
-    jsonrpc::{Desk, answer_json},
     official,
 };
-use crate::{hub::Reply, telemetry};
+use crate::{clock, hub::Reply};
 use a2a_hub_protocol::{
     card::official::Reach,
     error::{A2aError, ErrorKind},
@@ -81,7 +81,7 @@ pub(super) async fn official(
                 }
                 card
             };
-            fresh(card.to_string(), telemetry::http_date(&of.since), headers)
+            fresh(card.to_string(), clock::http_date(&of.since), headers)
         }
         // No card is a stream, and nothing else.
         Ok(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

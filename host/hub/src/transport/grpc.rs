@@ -3,18 +3,17 @@
 
 use super::{
     MAX_REQUEST, cards,
+    desk::{Desk, Done},
     door::Caller,
-    http::{last_event, read_body},
-    jsonrpc::{Active, Circumstances, Desk, Done},
+    http::read_body,
     official,
     telling::{Item, Telling},
 };
 use a2a_hub_protocol::{
-    dialect::{self, Dialect},
+    dialect::Dialect,
     error::A2aError,
     grpc::{self, Call},
     id::AgentId,
-    jsonrpc::Beside,
     operation::Operation,
 };
 use axum::{
@@ -130,17 +129,8 @@ impl Visit {
         let Self { desk, call, caller, headers } = self;
         let url = cards::own_url(desk, headers);
         let dialect = Dialect::Official(call.version());
-        let of = Circumstances {
-            url: &url,
-            heard: last_event(headers),
-            spelled: dialect,
-            reach: desk.reach(&url, agent.as_ref(), !caller.is_own_user().await),
-            agent,
-            extensions: official::extensions(headers),
-            active: Active::default(),
-            version: dialect::check_version(official::version(headers, None)),
-            beside: Beside::Headers,
-        };
+        let reach = desk.reach(&url, agent.as_ref(), !caller.is_own_user().await);
+        let of = official::circumstances(&url, reach, agent, dialect, headers, None);
         let mut done = desk.carry_out(dialect, operation, &of).await;
         if let Done::One(answer) = &mut done {
             call.version().echo_tenant(answer, tenant);

@@ -2,10 +2,11 @@
 
 use super::{
     MAX_REQUEST, cards,
+    desk::{COME_AGAIN, Circumstances, Desk, dawdled},
     door::Door,
     grpc,
     guard::{self, Guard},
-    jsonrpc::{self, COME_AGAIN, Circumstances, Desk, Response as RpcResponse, Stream, Update},
+    jsonrpc::{self, Response as RpcResponse, Stream, Update},
     keys, official,
 };
 use crate::auth::Token;
@@ -153,7 +154,7 @@ pub(super) async fn read_body(desk: &Desk, request: Request) -> Result<Bytes, Un
             Err(Unread { status: why.status(), why: text })
         }
         Err(_) => {
-            let why = jsonrpc::dawdled("request", desk.patience());
+            let why = dawdled("request", desk.patience());
             Err(Unread { status: StatusCode::REQUEST_TIMEOUT, why })
         }
     }

@@ -1,6 +1,6 @@
 //! The keys by which receivers of notifications know that they are this hub's: a JSON Web Key Set (RFC 7517, section 5).
 
-use super::jsonrpc::{Desk, answer_json};
+use super::desk::{Desk, answer_json};
 use crate::hub::Reply;
 use a2a_hub_protocol::operation::Operation;
 use axum::{

@@ -1,6 +1,7 @@
 //! Bytes to operations and replies to bytes: nothing is decided here.
 
 mod cards;
+mod desk;
 mod door;
 mod grpc;
 mod guard;
@@ -12,8 +13,9 @@ mod patience;
 mod telling;
 mod unix;
 
+pub use desk::{Desk, Whereabouts};
 pub use http::Http;
-pub use jsonrpc::{Desk, Whereabouts};
+
 pub use unix::{Unix, UnixError};
 
 /// The largest request, in bytes. An agent that is to read more gets a file.

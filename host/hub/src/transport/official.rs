@@ -3,14 +3,13 @@
 
 use super::{
     cards,
+    desk::{AGENTS, Active, COME_AGAIN, Circumstances, Desk, Done, HUB},
     door::Caller,
     http::{Unread, answer, event_stream, frames, last_event, read_body},
-    jsonrpc::{
-        self, AGENTS, Active, COME_AGAIN, Circumstances, Desk, Done, HUB, Response as RpcResponse,
-        Stream,
-    },
+    jsonrpc::{self, Response as RpcResponse, Stream},
 };
 use a2a_hub_protocol::{
+    card::official::Reach,
     dialect::{self, Dialect, Version},
     error::{A2aError, ErrorKind},
     id::AgentId,
@@ -113,17 +112,7 @@ async fn enter(
         let version = version(&headers, uri.query());
         return cards::official(&desk, &method, file, place.agent, &reach, &headers, version).await;
     }
-    let of = Circumstances {
-        url: &url,
-        heard: last_event(&headers),
-        spelled: TODAYS,
-        reach,
-        agent: place.agent,
-        extensions: extensions(&headers),
-        active: Active::default(),
-        version: dialect::check_version(version(&headers, uri.query())),
-        beside: Beside::Headers,
-    };
+    let of = circumstances(&url, reach, place.agent, TODAYS, &headers, uri.query());
     let body = read_body(&desk, request).await;
     let response = if place.below.is_empty() {
         call(&desk, &method, body, &of).await
@@ -219,6 +208,28 @@ pub(super) fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Opt
     };
     let header = headers.get(&VERSION).map(|version| version.to_str().unwrap_or("?"));
     header.or_else(|| query?.split('&').find_map(named))
+}
+
+/// The circumstances of a request with these headers, and this query, to an agent or to the hub.
+pub(super) fn circumstances<'a>(
+    url: &'a str,
+    reach: Reach,
+    agent: Option<AgentId>,
+    spelled: Dialect,
+    headers: &HeaderMap,
+    query: Option<&str>,
+) -> Circumstances<'a> {
+    Circumstances {
+        url,
+        heard: last_event(headers),
+        spelled,
+        reach,
+        agent,
+        extensions: extensions(headers),
+        active: Active::default(),
+        version: dialect::check_version(version(headers, query)),
+        beside: Beside::Headers,
+    }
 }
 
 /// The extensions that a client asks for.

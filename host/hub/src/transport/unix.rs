@@ -2,7 +2,8 @@
 
 use super::{
     MAX_REQUEST,
-    jsonrpc::{self, Circumstances, Desk, Response},
+    desk::{Circumstances, Desk, dawdled},
+    jsonrpc::{self, Response},
     patience::Patient,
 };
 use a2a_hub_protocol::{
@@ -248,7 +249,7 @@ impl Reader {
             bytes.clear();
             let Ok(read) = self.read(&mut bytes).await else {
                 self.dawdled = true;
-                return Err(jsonrpc::dawdled("line", self.patience));
+                return Err(dawdled("line", self.patience));
             };
             match read {
                 Ok(1..) => self.lines.push(&bytes),
