@@ -203,6 +203,32 @@ async fn an_answer_has_terms_of_its_own() -> Result<()> {
     Ok(())
 }
 
+/// An agent elsewhere is asked on the terms that our client named.
+#[tokio::test]
+async fn terms_reach_an_agent_elsewhere() -> Result<()> {
+    let far = hub_with_both().await?;
+    let remote = format!("[remote.picky]\nurl = 'http://{}/agents/picky'\n", far.http());
+    let near = TestHub::builder().config(remote).start().await?;
+    let saying = Saying {
+        agent: "picky",
+        text: "hi",
+        extensions: Some(LOUDNESS),
+        output_modes: vec!["text/plain"],
+        ..Saying::default()
+    };
+    for way in ways() {
+        let heard =
+            say(&near, way, &saying).await?.map_err(|why| anyhow::anyhow!("{way:?} {why:?}"))?;
+        let terms = data(heard)?;
+        let wanted = (&json!([LOUDNESS]), &json!(["text/plain"]));
+        assert_eq!((&terms["active"], &terms["modes"]), wanted, "{way:?}");
+        let unnamed = Saying { extensions: None, ..saying.clone() };
+        let refused = say(&near, way, &unnamed).await?.err().context("it was taken")?;
+        assert_eq!(refused.1, "EXTENSION_SUPPORT_REQUIRED", "{way:?}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn media_types_are_taken_and_given_as_told_in_every_way() -> Result<()> {
     let hub = hub_with_both().await?;

@@ -160,6 +160,7 @@ impl Errand {
     async fn say(&self, message: Message) -> Result<Telling, Failure> {
         let send = SendMessage::new(message, None);
         let send = send.map_err(|why| Failure::Invalid(why.to_string()))?;
+        let send = SendMessage { terms: self.port.terms(), ..send };
         self.link.agent().stream(send).await.map_err(|why| failure(&why))
     }
 

@@ -94,10 +94,15 @@ impl Way {
                 .map(|(request, body, call)| (request, body, Reader::Grpc(call))),
         };
         let (request, body, reader) = written.ok_or(RemoteError::NotOfA2a)?;
-        let request = match self.version {
-            Version::V1 => request.header("A2A-Version", "1.0"),
-            Version::V03 | Version::V03Rest => request,
+        let (mut request, extensions) = match self.version {
+            Version::V1 => (request.header("A2A-Version", "1.0"), "A2A-Extensions"),
+            Version::V03 | Version::V03Rest => (request, "X-A2A-Extensions"),
         };
+        if let Operation::SendMessage(send) | Operation::StreamMessage(send) = operation
+            && !send.terms.extensions.is_empty()
+        {
+            request = request.header(extensions, send.terms.extensions.join(", "));
+        }
         Ok((request, body, reader))
     }
 }
