@@ -263,7 +263,7 @@ async fn hub_in_process() -> Result<(Hub, TempDir)> {
     let plugins = PluginFolder::open(plugins, agents.clone())?;
     plugins.load().await;
     let tasks = Tasks::new(Arc::clone(&storage) as _, events.clone());
-    let sender = Sender::new(push.rules(), None)?;
+    let sender = Sender::new(push.rules(), None);
     let pushes = Pushes::new(storage, tasks.clone(), sender, breaker, give_up);
     Ok((Hub::new(agents, plugins, contexts, tasks, pushes, events), dir))
 }

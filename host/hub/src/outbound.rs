@@ -20,12 +20,12 @@ use std::{
     error::Error,
     io,
     net::SocketAddr,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     task::{Context, Poll},
     time::Duration,
     vec,
 };
-use tokio::{net::lookup_host, time::timeout};
+use tokio::{net::lookup_host, sync::OnceCell, task::spawn_blocking, time::timeout};
 use tower_service::Service;
 
 /// How long it may take until there is a connection. The first answer to a lost packet takes one second, the next three.
@@ -45,6 +45,13 @@ const PONG: Duration = Duration::from_secs(20);
 /// without TLS as well. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Outbound {
+    lookup: Lookup,
+    /// Made for the first request: to read whom this machine trusts takes as long as all else of a start.
+    wires: Arc<OnceCell<Wires>>,
+}
+
+#[derive(Debug)]
+struct Wires {
     http1: Wire,
     http2: Wire,
 }
@@ -57,6 +64,9 @@ pub enum OutboundError {
     /// It did not come in time.
     #[error("no answer within {0:?}")]
     Late(Duration),
+    /// TLS cannot be set up.
+    #[error("set up TLS: {0}")]
+    Tls(String),
     /// There was no connection, or it broke.
     #[error("{}", root(.0))]
     Lost(#[from] hyper_util::client::legacy::Error),
@@ -65,22 +75,50 @@ pub enum OutboundError {
 impl Outbound {
     /// Dials only addresses that `rules` allow: for URLs that a client chose. An address in the URL itself is for the
     /// caller to check, for it is never looked up.
-    pub fn guarded(rules: Arc<Rules>) -> Result<Self, rustls::Error> {
+    pub fn guarded(rules: Arc<Rules>) -> Self {
         Self::new(Lookup(Some(rules)))
     }
 
     /// Dials any address: for URLs that the operator chose.
-    pub fn unguarded() -> Result<Self, rustls::Error> {
+    pub fn unguarded() -> Self {
         Self::new(Lookup(None))
     }
 
+    fn new(lookup: Lookup) -> Self {
+        Self { lookup, wires: Arc::default() }
+    }
+
+    /// Asks, and waits so long for the head of the answer. Its body is still to come.
+    pub async fn ask(
+        &self,
+        request: Request<Full<Bytes>>,
+        patience: Duration,
+    ) -> Result<Response<Incoming>, OutboundError> {
+        let Wires { http1, http2 } = self.wires().await?;
+        let client = if request.version() == Version::HTTP_2 { http2 } else { http1 };
+        let answer = timeout(patience, client.request(request)).await;
+        Ok(answer.map_err(|_| OutboundError::Late(patience))??)
+    }
+
+    async fn wires(&self) -> Result<&Wires, OutboundError> {
+        let made = || async {
+            let lookup = self.lookup.clone();
+            let made = spawn_blocking(move || Wires::new(lookup)).await;
+            let made = made.map_err(|why| OutboundError::Tls(why.to_string()))?;
+            made.map_err(|why| OutboundError::Tls(why.to_string()))
+        };
+        self.wires.get_or_try_init(made).await
+    }
+}
+
+impl Wires {
     fn new(lookup: Lookup) -> Result<Self, rustls::Error> {
         let mut tcp = HttpConnector::new_with_resolver(lookup);
         // TLS is put on top.
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(CONNECT));
         tcp.set_nodelay(true);
-        let tls1 = tls()?;
+        let tls1 = TLS.clone()?;
         let mut tls2 = tls1.clone();
         tls2.alpn_protocols = vec![b"h2".to_vec()];
         let mut client = Client::builder(TokioExecutor::new());
@@ -90,18 +128,10 @@ impl Outbound {
         client.http2_keep_alive_interval(PING).http2_keep_alive_timeout(PONG);
         Ok(Self { http1, http2: client.build(HttpsConnector::from((tcp, tls2))) })
     }
-
-    /// Asks, and waits so long for the head of the answer. Its body is still to come.
-    pub async fn ask(
-        &self,
-        request: Request<Full<Bytes>>,
-        patience: Duration,
-    ) -> Result<Response<Incoming>, OutboundError> {
-        let client = if request.version() == Version::HTTP_2 { &self.http2 } else { &self.http1 };
-        let answer = timeout(patience, client.request(request)).await;
-        Ok(answer.map_err(|_| OutboundError::Late(patience))??)
-    }
 }
+
+/// What [`tls`] reads from the disk does not change while the hub runs.
+static TLS: LazyLock<Result<ClientConfig, rustls::Error>> = LazyLock::new(tls);
 
 /// TLS that trusts whom this machine trusts.
 fn tls() -> Result<ClientConfig, rustls::Error> {
@@ -130,7 +160,7 @@ fn root(error: &dyn Error) -> String {
 
 /// Looks names up, and lets only those through whose addresses may be dialled, all of them. What it returns is what is
 /// dialled: nothing is looked up twice.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Lookup(Option<Arc<Rules>>);
 
 impl Service<Name> for Lookup {

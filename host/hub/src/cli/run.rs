@@ -134,9 +134,7 @@ impl Parts {
         let tasks = Tasks::new(storage.clone(), events.clone());
         let contexts = Contexts::new(storage.clone(), config);
         let seal = config.push.sign.then(|| Seal::open(dir)).transpose()?;
-        let sender =
-            Sender::new(config.push.rules(), seal).context("set up what sends notifications")?;
-        let sender = sender.challenging(config.push.challenge);
+        let sender = Sender::new(config.push.rules(), seal).challenging(config.push.challenge);
         let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
         let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
         let agents = Agents::new(
@@ -151,7 +149,7 @@ impl Parts {
         let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
             .context("make the plugins folder")?;
         plugins.load().await;
-        agents.join_remote(Outbound::unguarded().context("set up TLS")?).await;
+        agents.join_remote(Outbound::unguarded()).await;
         Ok(Self { supervisor, events, agents, plugins, contexts, tasks, pushes })
     }
 

@@ -145,11 +145,11 @@ impl SendError {
 
 impl Sender {
     /// Sends only where `rules` allow, and signs with `seal`.
-    pub fn new(rules: Rules, seal: Option<Seal>) -> Result<Self, rustls::Error> {
+    pub fn new(rules: Rules, seal: Option<Seal>) -> Self {
         let rules = Arc::new(rules);
-        let client = Outbound::guarded(Arc::clone(&rules))?;
+        let client = Outbound::guarded(Arc::clone(&rules));
         let all = Semaphore::new(AT_ONCE);
-        Ok(Self { client, rules, seal, challenges: false, all })
+        Self { client, rules, seal, challenges: false, all }
     }
 
     /// The same, where a receiver must first show that it waits for notifications, if that is so.
@@ -287,14 +287,14 @@ mod tests {
 
     async fn told(trusted: &[&str], url: &str) -> String {
         let trusted = trusted.iter().map(|&host| host.to_owned()).collect();
-        let sender = Sender::new(Rules { trusted }, None).unwrap();
+        let sender = Sender::new(Rules { trusted }, None);
         sender.check(url).await.map_or_else(|why| why.to_string(), |()| "fine".to_owned())
     }
 
     /// What was allowed when it was set may not be any more, or may have another address by now.
     #[tokio::test]
     async fn it_is_asked_again_when_something_is_sent() {
-        let sender = Sender::new(Rules::default(), None).unwrap();
+        let sender = Sender::new(Rules::default(), None);
         let offered = |url: &str| OfferedPush {
             id: None,
             url: url.to_owned(),

@@ -424,7 +424,7 @@ mod tests {
 
     #[tokio::test]
     async fn keys_are_public_and_where_it_is_said() {
-        let outbound = Outbound::unguarded().unwrap();
+        let outbound = Outbound::unguarded();
         let (_, known) = pair(1);
         let mut private: Value = serde_json::from_str(&known).unwrap();
         private["d"] = json!("AA");
