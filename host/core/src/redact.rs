@@ -5,11 +5,17 @@
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
 use std::borrow::Cow;
 
-/// How the names of variables end that hold secrets, whatever their case.
+/// How the names of variables and settings end that hold secrets, whatever their case.
 const ENDINGS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"];
 
 /// Shorter values are words that may stand anywhere, and no secrets to speak of.
 const MIN_BYTES: usize = 8;
+
+/// Whether a variable or setting of this name holds a secret.
+pub fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
 
 /// The secrets of one agent.
 #[derive(Debug, Default)]
@@ -24,10 +30,6 @@ pub struct Secrets {
 impl Secrets {
     /// Those of `variables`, given by name and value, whose names say that they are secret, and that are long enough.
     pub fn among(variables: impl IntoIterator<Item = (String, String)>) -> Self {
-        let is_secret = |name: &str| {
-            let name = name.to_ascii_uppercase();
-            ENDINGS.iter().any(|ending| name.ends_with(ending))
-        };
         let (mut values, mut marks) = (Vec::new(), Vec::new());
         for (name, value) in variables {
             // A program trims what it reads from a file that somebody exported.

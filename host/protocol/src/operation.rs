@@ -431,6 +431,9 @@ pub struct AgentHealth {
     /// What is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
+    /// What else it says of itself, such as which version of its program it was tested with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
     /// The command that mends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
@@ -445,6 +448,7 @@ impl AgentHealth {
             latency_ms: None,
             version: None,
             error_message: None,
+            detail: None,
             fix: None,
         }
     }

@@ -373,12 +373,16 @@ fn judge(report: Result<Report, Failure>, took: Duration) -> AgentHealth {
         detail: Some(why.to_string()),
         fix: None,
     });
+    let is_healthy = report.status == HealthStatus::Healthy;
+    let (detail, error_message) =
+        if is_healthy { (report.detail, None) } else { (None, report.detail) };
     AgentHealth {
         status: report.status,
         last_check: Some(clock::now()),
         latency_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
         version: report.version,
-        error_message: report.detail.filter(|_| report.status != HealthStatus::Healthy),
+        error_message,
+        detail,
         fix: report.fix,
     }
 }
@@ -391,5 +395,25 @@ fn log_line(agent: &AgentId, owner: &str, level: tracing::Level, line: &str) {
         tracing::Level::DEBUG | tracing::Level::TRACE => {
             tracing::debug!(%agent, task = owner, "{line}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// That it was tested with another version is told, and is no fault.
+    #[test]
+    fn what_an_agent_adds_to_its_health_is_told() {
+        let report = |status| Report {
+            status,
+            version: Some("2".to_owned()),
+            detail: Some("tested with 1".to_owned()),
+            fix: None,
+        };
+        let told = |status| judge(Ok(report(status)), Duration::ZERO);
+        let (well, ill) = (told(HealthStatus::Healthy), told(HealthStatus::Degraded));
+        assert_eq!((well.detail.as_deref(), well.error_message), (Some("tested with 1"), None));
+        assert_eq!((ill.detail, ill.error_message.as_deref()), (None, Some("tested with 1")));
     }
 }

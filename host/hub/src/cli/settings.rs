@@ -2,14 +2,12 @@
 
 use super::{Exit, Format, Global, print};
 use crate::config::Settings;
+use a2a_hub_core::redact::is_secret;
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use serde_json::json;
 use std::fmt::{self, Write as _};
 use toml::{Table, Value};
-
-/// Settings with such a word in their name are not shown.
-const SECRETS: &[&str] = &["secret", "token", "password", "credential", "api_key"];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -54,7 +52,7 @@ fn redact(table: &mut Table) {
     for (name, value) in table {
         if let Value::Table(section) = value {
             redact(section);
-        } else if SECRETS.iter().any(|word| name.contains(word)) {
+        } else if is_secret(name) {
             *value = Value::String("(set, and not shown)".to_owned());
         }
     }
@@ -124,9 +122,15 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let mut values: Table = "[auth]\nadmin_token = 'hush'\nuser = 'me'".parse().unwrap();
+        let mut values: Table =
+            "openai_key = 'hush'\ntoken_env = 'TOKEN'\n[auth]\nadmin_token = 'hush'\nuser = 'me'"
+                .parse()
+                .unwrap();
         redact(&mut values);
         insta::assert_snapshot!(values.to_string(), @r#"
+        openai_key = "(set, and not shown)"
+        token_env = "TOKEN"
+
         [auth]
         admin_token = "(set, and not shown)"
         user = "me"

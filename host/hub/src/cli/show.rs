@@ -67,8 +67,10 @@ pub(super) fn agents_text(
         let status = paint.state(status);
         writeln!(out, "{:<18} {status}{version:<pad$} {source}", text(&agent["id"]))?;
         writeln!(out, "    {}", text(&agent["card"]["description"]))?;
-        if let Some(why) = health["errorMessage"].as_str() {
-            writeln!(out, "    {why}")?;
+        for said in [&health["errorMessage"], &health["detail"]] {
+            if let Some(said) = said.as_str() {
+                writeln!(out, "    {said}")?;
+            }
         }
         if let Some(fix) = health["fix"].as_str() {
             writeln!(out, "    fix: {fix}")?;
@@ -109,6 +111,8 @@ mod tests {
         let agents = json!([
             {"id": "claude-code", "source": "built-in", "card": {"description": "Anthropic's coding agent."},
              "health": {"status": "degraded", "version": "2.1.329", "errorMessage": "not logged in", "fix": "claude /login"}},
+            {"id": "codex", "source": "built-in", "card": {"description": "OpenAI's coding agent."},
+             "health": {"status": "healthy", "version": "0.170.0", "detail": "tested with 0.169.0; other versions may differ"}},
             {"id": "parrot", "source": "parrot.wasm", "card": {"description": "Says it again."}, "notGranted": ["git"]},
         ]);
         let rejected = json!([{"file": "x.wasm", "error": "it is not WebAssembly"}]);
@@ -117,6 +121,9 @@ mod tests {
             Anthropic's coding agent.
             not logged in
             fix: claude /login
+        codex              healthy (0.170.0)        built-in
+            OpenAI's coding agent.
+            tested with 0.169.0; other versions may differ
         parrot                                      parrot.wasm
             Says it again.
             asks to run `git`, which is not granted; `[agents.parrot.grant.process.git]` in the configuration allows it
