@@ -20,19 +20,10 @@ pub struct ClaudeCode;
 
 impl Agent for ClaudeCode {
     fn card() -> Card {
-        Card::new(
-            "Claude Code",
+        cli::card::<Self>(
             "Anthropic's coding agent: reads, explains and changes code, and runs commands, asking before it does",
             env!("CARGO_PKG_VERSION"),
         )
-        .input("*/*")
-        .output("text/x-diff")
-        .skill("code", "Write code", "Writes and changes code in a workspace", &["code", "edit"])
-        .example("Add a --json flag to the list command, with a test")
-        .skill("explain", "Explain code", "Reads a workspace and explains it", &["code", "review"])
-        .example("Why does the login test fail now and then?")
-        .skill("shell", "Run commands", "Builds, tests and uses git, with approval", &["shell"])
-        .example("Run the tests and mend what is broken")
     }
 
     fn run(ctx: &Context, task: &Task) -> Run {

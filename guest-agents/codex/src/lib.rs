@@ -19,18 +19,10 @@ pub struct Codex;
 
 impl Agent for Codex {
     fn card() -> Card {
-        Card::new(
-            "Codex",
+        cli::card::<Self>(
             "OpenAI's coding agent: reads, explains and changes code, and runs commands in a sandbox, asking to leave it",
             env!("CARGO_PKG_VERSION"),
         )
-        .input("*/*")
-        .skill("code", "Write code", "Writes and changes code in a workspace", &["code", "edit"])
-        .example("Add a --json flag to the list command, with a test")
-        .skill("explain", "Explain code", "Reads a workspace and explains it", &["code", "review"])
-        .example("Why does the login test fail now and then?")
-        .skill("shell", "Run commands", "Builds, tests and uses git, in a sandbox", &["shell"])
-        .example("Run the tests and mend what is broken")
     }
 
     fn run(ctx: &Context, task: &Task) -> Run {

@@ -23,18 +23,10 @@ pub struct Gemini;
 
 impl Agent for Gemini {
     fn card() -> Card {
-        Card::new(
-            "Gemini CLI",
+        cli::card::<Self>(
             "Google's coding agent: reads, explains and changes code, and runs commands, asking before it does",
             env!("CARGO_PKG_VERSION"),
         )
-        .input("*/*")
-        .skill("code", "Write code", "Writes and changes code in a workspace", &["code", "edit"])
-        .example("Add a --json flag to the list command, with a test")
-        .skill("explain", "Explain code", "Reads a workspace and explains it", &["code", "review"])
-        .example("Why does the login test fail now and then?")
-        .skill("shell", "Run commands", "Builds, tests and uses git, with approval", &["shell"])
-        .example("Run the tests and mend what is broken")
     }
 
     fn run(ctx: &Context, task: &Task) -> Run {
@@ -89,7 +81,6 @@ fn command() -> Command {
 }
 
 impl Speaker for Gemini {
-    const NAME: &'static str = "Gemini CLI";
     const LOADS: bool = false;
     const SUMS_UP: bool = false;
 

@@ -14,18 +14,10 @@ pub struct Vibe;
 
 impl Agent for Vibe {
     fn card() -> Card {
-        Card::new(
-            "Mistral Vibe",
+        cli::card::<Self>(
             "Mistral's coding agent: reads, explains and changes code, and runs commands, asking before it does",
             env!("CARGO_PKG_VERSION"),
         )
-        .input("*/*")
-        .skill("code", "Write code", "Writes and changes code in a workspace", &["code", "edit"])
-        .example("Add a --json flag to the list command, with a test")
-        .skill("explain", "Explain code", "Reads a workspace and explains it", &["code", "review"])
-        .example("Why does the login test fail now and then?")
-        .skill("shell", "Run commands", "Builds, tests and uses git, with approval", &["shell"])
-        .example("Run the tests and mend what is broken")
     }
 
     fn run(ctx: &Context, task: &Task) -> Run {
@@ -70,7 +62,6 @@ fn command() -> Command {
 }
 
 impl Speaker for Vibe {
-    const NAME: &'static str = "Mistral Vibe";
     const LOADS: bool = true;
     const SUMS_UP: bool = true;
 

@@ -28,7 +28,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Command, Context, Exit, Failure};
+use crate::{Card, Command, Context, Exit, Failure};
 
 pub use change::FileChange;
 pub use health::{health, program_version};
@@ -59,6 +59,20 @@ pub trait Cli {
 
     /// Which version is installed, and whether it is logged in: [`Failure::Unavailable`] if it is not there.
     fn check(ctx: &Context) -> Result<Check, Failure>;
+}
+
+/// The card of an agent that drives a program: what all of them can do. `about` says in a sentence whose program it is, and
+/// `version` which version of the agent.
+pub fn card<C: Cli>(about: &str, version: &str) -> Card {
+    Card::new(C::NAME, about, version)
+        .input("*/*")
+        .output("text/x-diff")
+        .skill("code", "Write code", "Writes and changes code in a workspace", &["code", "edit"])
+        .example("Add a --json flag to the list command, with a test")
+        .skill("explain", "Explain code", "Reads a workspace and explains it", &["code", "review"])
+        .example("Why does the login test fail now and then?")
+        .skill("shell", "Run commands", "Builds, tests and uses git, with approval", &["shell"])
+        .example("Run the tests and fix what is broken")
 }
 
 /// One run of a program in its dialect. Lines and members that it does not know are ignored: dialects grow with every

@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
-use crate::cli::{End, Kind, Permissions};
+use crate::cli::{Cli, End, Kind, Permissions};
 
 /// A speaker of the protocol: what a vendor's program does in its own way.
-pub trait Speaker {
-    /// The program's name for people.
-    const NAME: &'static str;
+pub trait Speaker: Cli {
     /// Whether it can load a session, so that one is worth remembering.
     const LOADS: bool;
     /// Whether what it tells of its usage is the sum over the session.
