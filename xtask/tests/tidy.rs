@@ -173,6 +173,19 @@ fn nothing_belongs_to_one_machine() {
     }
 }
 
+/// The fuzz target takes this module from where it stands, without the hub around it, and nothing else compiles that.
+#[test]
+fn the_configuration_can_be_fuzzed() {
+    let text = read("host/hub/src/config.rs");
+    let lines: Vec<_> = text.lines().collect();
+    let modules = lines
+        .windows(2)
+        .filter(|pair| pair[1].strip_prefix("mod ").is_some_and(|module| module.ends_with(';')));
+    for pair in modules {
+        assert!(pair[0].starts_with("#[path = "), "`{}` needs its path", pair[1]);
+    }
+}
+
 #[test]
 fn guest_agents_are_named_after_their_folders() {
     for agent in guest_agents() {

@@ -1,9 +1,129 @@
 //! What the settings of one agent may say, and what it is told of them: text, under a name.
 
-use super::{AgentConfig, ConfigError};
+use super::ConfigError;
+use a2a_hub_core::{grant::Grant, quota};
 use a2a_hub_protocol::id::AgentId;
+use a2a_hub_sandbox::Limits;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Settings of one agent.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentConfig {
+    /// Whether to load it.
+    pub enabled: bool,
+    /// What it may do. Agents that come with the hub get what they ask for unless this is said; plugins get nothing.
+    pub grant: Option<Grant>,
+    /// Where its programs are that the hub does not find on its `PATH`, by the names that the manifest uses.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub programs: BTreeMap<String, String>,
+    /// Variables that all its programs are passed besides those that the manifest asks for, in the same words.
+    pub env: BTreeSet<String>,
+    /// Directories it may work in, instead of the hub's `workspaces`.
+    pub workspaces: Option<Vec<PathBuf>>,
+    /// What the program behind it may do without asking.
+    pub permissions: Permissions,
+    /// How long its question for permission waits before it counts as denied, in milliseconds. An hour unless said: then a
+    /// person who is there has seen it, and what waits holds a program.
+    pub approval_timeout_ms: u64,
+    /// What only the agent itself understands.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, SettingText>,
+    /// What it may use up.
+    pub limits: LimitsConfig,
+    /// How long a task may take, in milliseconds.
+    pub timeout_ms: u64,
+    /// How long a task waits for its client's answer, in milliseconds, if the agent itself is more patient.
+    pub answer_timeout_ms: u64,
+    /// How many of its tasks run at once: unless said, 8 if each may start programs, for a coding agent takes a core and a
+    /// gigabyte, and 64 if it has only its own megabytes.
+    pub max_running: Option<usize>,
+    /// How many wait for that; more are refused.
+    pub max_queued: usize,
+    /// How many messages of the conversation so far it is given with a new task.
+    pub history: usize,
+    /// The SHA-256 digest its component must have, in hex.
+    pub sha256: Option<String>,
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            grant: None,
+            programs: BTreeMap::new(),
+            env: BTreeSet::new(),
+            workspaces: None,
+            permissions: Permissions::default(),
+            approval_timeout_ms: 60 * 60 * 1000,
+            settings: BTreeMap::new(),
+            limits: LimitsConfig::default(),
+            // A coding agent at work is slow, not stuck.
+            timeout_ms: 30 * 60 * 1000,
+            // People sleep; then what it holds is given back.
+            answer_timeout_ms: 24 * 60 * 60 * 1000,
+            max_running: None,
+            // More than anybody watches.
+            max_queued: 64,
+            // A long talk, and it fits any model.
+            history: 50,
+            sha256: None,
+        }
+    }
+}
+
+impl AgentConfig {
+    /// How long a task may take.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
+
+    /// How long a task waits for its client.
+    pub fn answer_timeout(&self) -> Duration {
+        Duration::from_millis(self.answer_timeout_ms)
+    }
+
+    /// How many of its tasks run and wait, if each may start programs or not.
+    pub fn quota(&self, runs_programs: bool) -> quota::Limits {
+        let max_running = self.max_running.unwrap_or(if runs_programs { 8 } else { 64 });
+        quota::Limits { max_running, max_queued: self.max_queued }
+    }
+}
+
+/// What an agent may use up per task; what is left out is as [`Limits::default`].
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsConfig {
+    /// Memory, in MiB.
+    pub memory_mb: Option<usize>,
+    /// Time on the processor, in milliseconds.
+    pub cpu_ms: Option<u64>,
+    /// Events it emits.
+    pub events: Option<u64>,
+    /// Bytes of the events it emits.
+    pub output_bytes: Option<u64>,
+    /// Bytes it logs.
+    pub log_bytes: Option<u64>,
+}
+
+impl LimitsConfig {
+    /// The limits, with defaults for what is left out.
+    pub fn limits(&self) -> Limits {
+        let default = Limits::default();
+        Limits {
+            memory_bytes: self.memory_mb.map_or(default.memory_bytes, |mb| mb << 20),
+            cpu: self.cpu_ms.map_or(default.cpu, Duration::from_millis),
+            events: self.events.unwrap_or(default.events),
+            output_bytes: self.output_bytes.unwrap_or(default.output_bytes),
+            log_bytes: self.log_bytes.unwrap_or(default.log_bytes),
+        }
+    }
+}
 
 /// What the program behind an agent may do without asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

@@ -277,7 +277,7 @@ mod tests {
         assert_eq!((config.http.port, config.http.enabled), (3, false));
         assert_eq!(config.data_dir.as_deref(), Some(Path::new("/file")));
         assert_eq!(config.socket.path, Path::new("/env.sock"));
-        assert_eq!(config.agents.values().next().unwrap().timeout_ms, Some(5));
+        assert_eq!(config.agents.values().next().unwrap().timeout_ms, 5);
         let origin = |path: &[&str]| {
             settings
                 .origin(&path.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())

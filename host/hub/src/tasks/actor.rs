@@ -283,7 +283,7 @@ impl TaskActor {
 
     /// What was said in the conversation before the message that the agent is given.
     async fn said_before(&self, goes_on: bool) -> Result<Vec<Message>, StorageError> {
-        let limit = self.agent.config.history();
+        let limit = self.agent.config.history;
         if !goes_on || limit == 0 {
             return Ok(Vec::new());
         }
