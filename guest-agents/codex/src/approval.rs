@@ -121,8 +121,7 @@ fn plain_command(params: &Value) -> Value {
 /// A change, as a program that is asked about it would want it.
 fn told(file: &PatchedFile) -> Value {
     let diff = file.change().diff.unwrap_or_default();
-    let end = (0..=MAX_DIFF.min(diff.len())).rev().find(|&end| diff.is_char_boundary(end));
-    json!({ "path": file.path, "diff": diff[..end.unwrap_or_default()] })
+    json!({ "path": file.path, "diff": diff[..diff.floor_char_boundary(MAX_DIFF)] })
 }
 
 /// Whether a server only wants a yes: what more it may ask for, a client has no form to fill in.

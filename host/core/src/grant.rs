@@ -304,8 +304,7 @@ impl Held {
 fn shortened(args: &[String]) -> String {
     let mut text = format!("{args:?}");
     if text.len() > 200 {
-        let cut = (0..=200).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-        text.truncate(cut);
+        text.truncate(text.floor_char_boundary(200));
         text.push('…');
     }
     text

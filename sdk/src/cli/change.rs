@@ -38,8 +38,7 @@ impl FileChange {
     /// The artifact of this change: of id `change:PATH`, a part of media type `text/x-diff` for every change to that file.
     pub fn artifact(&self) -> Artifact {
         let diff = self.diff.as_deref().unwrap_or_default();
-        let shown = (0..=MAX_DIFF.min(diff.len())).rev().find(|&end| diff.is_char_boundary(end));
-        let (shown, rest) = diff.split_at(shown.unwrap_or_default());
+        let (shown, rest) = diff.split_at(diff.floor_char_boundary(MAX_DIFF));
         let mut text = shown.to_owned();
         if !rest.is_empty() {
             text.push_str("\n… cut here\n");
