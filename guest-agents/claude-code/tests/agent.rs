@@ -1,6 +1,6 @@
 //! The whole adapter against a scripted CLI: what it starts, says, asks and remembers.
 
-use a2a_hub_sdk::testing::{Program, ScriptedHost, task};
+use a2a_hub_sdk::testing::{Program, ScriptedHost, split_behind, task};
 use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, TaskState};
 use claude_code::ClaudeCode;
 use serde_json::{Value, json};
@@ -14,26 +14,16 @@ fn claude(host: &ScriptedHost) -> Program {
 
 /// Splits a transcript behind the line in which the CLI asks.
 fn at_the_question(transcript: &str) -> (String, String) {
-    let lines: Vec<String> = transcript.lines().map(|line| format!("{line}\n")).collect();
-    let asks = |line: &String| line.contains(r#""control_request""#);
-    let after = lines.iter().position(asks).expect("a transcript with a question") + 1;
-    (lines[..after].concat(), lines[after..].concat())
-}
-
-/// What the CLI was told on a line of its standard input.
-fn told(program: &Program, line: usize) -> Value {
-    let stdin = program.stdin();
-    let line = stdin.lines().nth(line).expect("the CLI was told something");
-    serde_json::from_str(line).expect("the CLI is told JSON")
+    split_behind(transcript, r#""control_request""#)
 }
 
 fn prompt(program: &Program) -> Value {
-    told(program, 0)["message"]["content"].take()
+    program.told()[0]["message"]["content"].take()
 }
 
 /// What the CLI was told about its question.
 fn response(program: &Program) -> Value {
-    told(program, 1)["response"]["response"].take()
+    program.told()[1]["response"]["response"].take()
 }
 
 fn reason(outcome: &Outcome) -> Value {

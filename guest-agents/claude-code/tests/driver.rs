@@ -1,6 +1,7 @@
 //! The driver on recorded runs of the CLI (2.1.329, against a model that echoes).
 
 use a2a_hub_sdk::cli::{Action, Driver as _, End, Job, Session};
+use a2a_hub_sdk::testing::{end, failure, metadata, streamed};
 use a2a_hub_sdk::{Exit, ExitStatus};
 use claude_code::driver::Claude;
 use serde_json::{Value, json};
@@ -26,35 +27,6 @@ fn said(actions: &[Action]) -> Vec<&str> {
         }
     }
     said
-}
-
-/// The text a listener has at the end.
-fn streamed(actions: &[Action]) -> String {
-    let mut text = String::new();
-    for action in actions {
-        if let Action::Delta(delta) = action {
-            text.push_str(delta);
-        } else if *action == Action::Restart {
-            text.clear();
-        }
-    }
-    text
-}
-
-fn end(actions: &[Action]) -> &End {
-    let Some(Action::End(end)) = actions.last() else { panic!("no end: {actions:?}") };
-    end
-}
-
-fn failure(transcript: &str) -> (&'static str, String) {
-    let actions = actions(transcript);
-    let End::Failed { reason, text, .. } = end(&actions) else { panic!("no failure: {actions:?}") };
-    (reason, text.clone())
-}
-
-fn metadata(actions: &[Action]) -> Value {
-    let End::Completed { metadata, .. } = end(actions) else { panic!("no answer: {actions:?}") };
-    metadata.clone().into()
 }
 
 #[test]
@@ -155,15 +127,15 @@ fn who_is_not_logged_in_is_told_so() {
 
 #[test]
 fn failures_have_stable_reasons_and_the_vendors_words() {
-    let (reason, text) = failure(include_str!("transcripts/server_error.jsonl"));
+    let (reason, text) = failure(&actions(include_str!("transcripts/server_error.jsonl")));
     assert_eq!(reason, "api_error");
     assert!(text.starts_with("API Error: 500 mock error 500"), "{text}");
 
-    let (reason, text) = failure(include_str!("transcripts/rate_limited.jsonl"));
+    let (reason, text) = failure(&actions(include_str!("transcripts/rate_limited.jsonl")));
     assert_eq!(reason, "rate_limited");
     assert_eq!(text, "API Error: Request rejected (429) · mock error 429");
 
-    let (reason, text) = failure(include_str!("transcripts/max_turns.jsonl"));
+    let (reason, text) = failure(&actions(include_str!("transcripts/max_turns.jsonl")));
     assert_eq!(reason, "max_turns");
     assert_eq!(text, "Reached maximum number of turns (2)");
 }

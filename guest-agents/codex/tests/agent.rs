@@ -1,6 +1,6 @@
 //! The whole adapter against a scripted CLI: what it starts, says, asks and remembers.
 
-use a2a_hub_sdk::testing::{Program, ScriptedHost, task};
+use a2a_hub_sdk::testing::{Program, ScriptedHost, split_behind, task};
 use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, TaskState};
 use codex::Codex;
 use serde_json::{Value, json};
@@ -15,21 +15,11 @@ fn codex(host: &ScriptedHost) -> Program {
 
 /// Splits a transcript behind the line in which Codex asks.
 fn at_the_question(transcript: &str) -> (String, String) {
-    let lines: Vec<String> = transcript.lines().map(|line| format!("{line}\n")).collect();
-    let asks = |line: &String| line.contains("/request");
-    let after = lines.iter().position(asks).expect("a transcript with a question") + 1;
-    (lines[..after].concat(), lines[after..].concat())
-}
-
-/// What Codex was told on a line of its standard input.
-fn told(program: &Program, line: usize) -> Value {
-    let stdin = program.stdin();
-    let line = stdin.lines().nth(line).expect("Codex was told something");
-    serde_json::from_str(line).expect("Codex is told JSON")
+    split_behind(transcript, "/request")
 }
 
 fn input(program: &Program) -> Value {
-    told(program, 4)["params"]["input"].take()
+    program.told()[4]["params"]["input"].take()
 }
 
 fn reason(outcome: &Outcome) -> Value {
@@ -61,7 +51,7 @@ fn the_next_task_of_a_context_resumes_its_thread() {
     again.history = vec![Message::from("not told twice")];
     let outcome = Codex::run(&host.context(), &again).unwrap();
     assert_eq!(outcome.text(), "ECHO: again");
-    assert_eq!(told(&program, 3)["params"]["threadId"], THREAD);
+    assert_eq!(program.told()[3]["params"]["threadId"], THREAD);
     assert_eq!(input(&program)[0]["text"], "again");
 }
 
@@ -91,7 +81,7 @@ fn the_client_decides_about_a_command() {
         let program = codex(&host).stdout(&before).reads().reads().stdout(&after);
         host.answer(answer);
         host.run::<Codex>("make it").unwrap();
-        assert_eq!(told(&program, 5)["result"]["decision"], decision, "{answer}");
+        assert_eq!(program.told()[5]["result"]["decision"], decision, "{answer}");
         assert_eq!(host.asked()[0].0, Need::Input);
     }
 }
@@ -104,7 +94,7 @@ fn the_operator_decides_before_the_client() {
         let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
         let program = codex(&host).stdout(&before).reads().reads().stdout(&after);
         host.run::<Codex>("make it").unwrap();
-        assert_eq!(told(&program, 5)["result"]["decision"], answer);
+        assert_eq!(program.told()[5]["result"]["decision"], answer);
         assert!(host.asked().is_empty());
     }
 }

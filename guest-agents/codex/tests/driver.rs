@@ -2,6 +2,7 @@
 
 use a2a_hub_sdk::cli::{Action, Decision, Driver as _, End, FileChange, Job, Question, Session};
 use a2a_hub_sdk::cli::{Kind, Permissions};
+use a2a_hub_sdk::testing::{end, failure, metadata, streamed};
 use a2a_hub_sdk::{Exit, ExitStatus};
 use codex::driver::Driver;
 use serde_json::{Value, json};
@@ -47,35 +48,6 @@ fn question(actions: &[Action]) -> &Question {
     let asked =
         picked(actions, |action| if let Action::Ask(asked) = action { Some(asked) } else { None });
     asked.first().expect("a question")
-}
-
-/// The text a listener has at the end.
-fn streamed(actions: &[Action]) -> String {
-    let mut text = String::new();
-    for action in actions {
-        if let Action::Delta(delta) = action {
-            text.push_str(delta);
-        } else if *action == Action::Restart {
-            text.clear();
-        }
-    }
-    text
-}
-
-fn end(actions: &[Action]) -> &End {
-    let Some(Action::End(end)) = actions.last() else { panic!("no end: {actions:?}") };
-    end
-}
-
-fn failure(transcript: &str) -> (&'static str, String) {
-    let actions = actions(transcript);
-    let End::Failed { reason, text, .. } = end(&actions) else { panic!("no failure: {actions:?}") };
-    (reason, text.clone())
-}
-
-fn metadata(actions: &[Action]) -> Value {
-    let End::Completed { metadata, .. } = end(actions) else { panic!("no answer: {actions:?}") };
-    metadata.clone().into()
 }
 
 /// Everything Codex is told before it asks anything.
@@ -173,7 +145,7 @@ fn a_lost_thread_is_told_apart_from_other_refusals() {
     let lost = include_str!("transcripts/lost.jsonl");
     let resuming = Job { session: Some(Session::new("gone")), ..job() };
     assert_eq!(*end(&actions_of(&resuming, lost)), End::SessionLost);
-    assert_eq!(failure(lost).0, "agent_error");
+    assert_eq!(failure(&actions(lost)).0, "agent_error");
 }
 
 #[test]
@@ -321,13 +293,13 @@ fn a_key_that_is_not_there_is_a_missing_login() {
 fn failures_have_a_reason_and_the_vendors_words() {
     let limited = include_str!("transcripts/rate_limited.jsonl");
     let words = "exceeded retry limit, last status: 429 Too Many Requests";
-    assert_eq!(failure(limited), ("rate_limited", words.into()));
+    assert_eq!(failure(&actions(limited)), ("rate_limited", words.into()));
     let retries = actions(limited);
     assert_eq!(said(&retries)[0], format!("retrying: Reconnecting... 1/5: {words}"));
-    let (reason, text) = failure(include_str!("transcripts/bad_request.jsonl"));
+    let (reason, text) = failure(&actions(include_str!("transcripts/bad_request.jsonl")));
     assert_eq!((reason, text.as_str()), ("api_error", "mock error 400"));
-    assert_eq!(failure(include_str!("transcripts/server_error.jsonl")).0, "api_error");
-    let (reason, text) = failure(include_str!("transcripts/broken_stream.jsonl"));
+    assert_eq!(failure(&actions(include_str!("transcripts/server_error.jsonl"))).0, "api_error");
+    let (reason, text) = failure(&actions(include_str!("transcripts/broken_stream.jsonl")));
     assert_eq!(reason, "broken_stream");
     assert!(text.ends_with("mock mid-stream error"), "{text}");
 }
@@ -348,7 +320,10 @@ fn each_kind_of_fault_has_its_reason() {
             "status": "failed", "error": { "message": "no", "codexErrorInfo": info },
         }}});
         let begun: Vec<_> = hello.lines().take(5).collect();
-        assert_eq!(failure(&format!("{}\n{failed}", begun.join("\n"))), (reason, "no".into()));
+        assert_eq!(
+            failure(&actions(&format!("{}\n{failed}", begun.join("\n")))),
+            (reason, "no".into())
+        );
     }
 }
 
@@ -385,9 +360,12 @@ fn only_a_completed_turn_is_a_success() {
         }});
         let transcript = include_str!("transcripts/hello.jsonl");
         let begun: Vec<_> = transcript.lines().take(5).collect();
-        assert_eq!(failure(&format!("{}\n{over}", begun.join("\n"))).0, reason);
+        assert_eq!(failure(&actions(&format!("{}\n{over}", begun.join("\n")))).0, reason);
     }
-    assert_eq!(failure(r#"{"method":"turn/completed","params":{"turn"#).0, "broken_stream");
+    assert_eq!(
+        failure(&actions(r#"{"method":"turn/completed","params":{"turn"#)).0,
+        "broken_stream"
+    );
     let ended = Exit { status: ExitStatus::Code(0), stderr: String::new() };
     let End::Failed { reason, text, .. } = Driver::new(&job(), None).ended(&ended) else {
         panic!("an end without a turn is a failure");

@@ -1,6 +1,6 @@
 //! The adapter against recorded runs of `gemini --acp` (0.61.0, against a model that echoes).
 
-use a2a_hub_sdk::testing::{Program, ScriptedHost, task};
+use a2a_hub_sdk::testing::{Program, ScriptedHost, acp_recorded, acp_told, task};
 use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, TaskState};
 use gemini::Gemini;
 use serde_json::{Value, json};
@@ -27,35 +27,15 @@ fn gemini(host: &ScriptedHost, recording: &str) -> Program {
 
 /// Runs it on what the recording's client asked for, and checks that it says what that client said.
 fn replay(host: &ScriptedHost, recording: &str) -> Outcome {
-    let wanted = recorded(recording);
+    let wanted = acp_recorded(recording);
     let prompt = wanted.iter().find(|message| message["method"] == "session/prompt");
     let text = prompt.expect("a prompt")["params"]["prompt"][0]["text"]
         .as_str()
         .expect("as it was recorded");
     let program = gemini(host, recording);
     let outcome = host.run::<Gemini>(text).expect("as it was recorded");
-    assert_eq!(told(&program), wanted);
+    assert_eq!(acp_told(&program), wanted);
     outcome
-}
-
-fn recorded(recording: &str) -> Vec<Value> {
-    let told = recording.lines().filter_map(|line| line.strip_prefix("> "));
-    let mut told: Vec<Value> =
-        told.map(|line| serde_json::from_str(line).expect("as it was recorded")).collect();
-    told[0]["params"]["clientInfo"]["version"] = env!("CARGO_PKG_VERSION").into();
-    told
-}
-
-fn told(program: &Program) -> Vec<Value> {
-    let strip = |line: &str| {
-        let mut message: Value = serde_json::from_str(line).expect("as it was recorded");
-        assert_eq!(
-            message.as_object_mut().expect("as it was recorded").remove("jsonrpc"),
-            Some(json!("2.0"))
-        );
-        message
-    };
-    program.stdin().lines().map(strip).collect()
 }
 
 /// Why a task failed, for machines and for people.
@@ -79,8 +59,8 @@ fn the_answer_is_artifact_and_status() {
         outcome.metadata(),
         json!({ "model": MODEL, "usage": { "input_tokens": 10080, "output_tokens": 4 } })
     );
-    let told = told(&program);
-    assert_eq!(told[..3], recorded(recording!("hello"))[..3]);
+    let told = acp_told(&program);
+    assert_eq!(told[..3], acp_recorded(recording!("hello"))[..3]);
     let picture = &told[3]["params"]["prompt"][1];
     assert_eq!(
         picture,
@@ -98,7 +78,7 @@ fn each_task_is_told_the_conversation_for_no_session_can_be_loaded() {
     let mut again = task("and again");
     again.history = vec![Message::user(vec![Part::text("hello there")])];
     Gemini::run(&host.context(), &again).unwrap();
-    let prompt = told(&program)[3]["params"]["prompt"][0]["text"].clone();
+    let prompt = acp_told(&program)[3]["params"]["prompt"][0]["text"].clone();
     assert!(prompt.as_str().unwrap().contains("user: hello there"), "{prompt}");
     assert_eq!(host.said(), Vec::<String>::new());
 }
@@ -231,7 +211,7 @@ fn a_prompt_is_text_and_nothing_else() {
         let host = hub();
         let program = gemini(&host, recording!("hello"));
         host.run::<Gemini>(prompt).unwrap();
-        assert_eq!(told(&program)[3]["params"]["prompt"][0]["text"], told_as);
+        assert_eq!(acp_told(&program)[3]["params"]["prompt"][0]["text"], told_as);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The whole adapter against recorded runs of `vibe-acp` (3.0.2, against a model that echoes).
 
-use a2a_hub_sdk::testing::{Program, ScriptedHost, task};
+use a2a_hub_sdk::testing::{Program, ScriptedHost, acp_recorded, acp_told, task};
 use a2a_hub_sdk::{
     Agent, Event, Failure, HealthStatus, Message, Need, Outcome, Part, Role, TaskState,
 };
@@ -27,35 +27,15 @@ fn vibe(host: &ScriptedHost, recording: &str) -> Program {
 
 /// Runs it on what the recording's client asked for, and checks that it says what that client said.
 fn replay(host: &ScriptedHost, recording: &str) -> Outcome {
-    let wanted = recorded(recording);
+    let wanted = acp_recorded(recording);
     let prompt = wanted.iter().find(|message| message["method"] == "session/prompt");
     let text = prompt.map_or("hello", |prompt| {
         prompt["params"]["prompt"][0]["text"].as_str().expect("as it was recorded")
     });
     let program = vibe(host, recording);
     let outcome = host.run::<Vibe>(text).expect("as it was recorded");
-    assert_eq!(told(&program), wanted);
+    assert_eq!(acp_told(&program), wanted);
     outcome
-}
-
-fn recorded(recording: &str) -> Vec<Value> {
-    let told = recording.lines().filter_map(|line| line.strip_prefix("> "));
-    let mut told: Vec<Value> =
-        told.map(|line| serde_json::from_str(line).expect("as it was recorded")).collect();
-    told[0]["params"]["clientInfo"]["version"] = env!("CARGO_PKG_VERSION").into();
-    told
-}
-
-fn told(program: &Program) -> Vec<Value> {
-    let strip = |line: &str| {
-        let mut message: Value = serde_json::from_str(line).expect("as it was recorded");
-        assert_eq!(
-            message.as_object_mut().expect("as it was recorded").remove("jsonrpc"),
-            Some(json!("2.0"))
-        );
-        message
-    };
-    program.stdin().lines().map(strip).collect()
 }
 
 /// State, reason and text of a failure.
@@ -85,12 +65,12 @@ fn the_next_task_of_a_context_goes_on_with_its_session() {
     again.history = vec![Message::from("not told twice")];
     let outcome = Vibe::run(&host.context(), &again).unwrap();
     assert_eq!(outcome.text(), "ECHO: and again", "what came before is not told again");
-    let loaded = told(&program).remove(1);
+    let loaded = acp_told(&program).remove(1);
     assert_eq!(
         (&loaded["method"], &loaded["params"]["sessionId"]),
         (&json!("session/load"), &json!(SESSION))
     );
-    assert_eq!(told(&program).last().unwrap()["params"]["prompt"][0]["text"], "and again");
+    assert_eq!(acp_told(&program).last().unwrap()["params"]["prompt"][0]["text"], "and again");
     let used = outcome.metadata()["usage"]["input_tokens"].as_u64().unwrap();
     assert!(used < 10_000, "only what this run used, not the sum: {used}");
 }
@@ -106,7 +86,7 @@ fn a_lost_session_begins_anew_with_the_history() {
     let mut asked = task("and now?");
     asked.history = vec![Message::user(vec![Part::text("my name is Ada")])];
     assert_eq!(Vibe::run(&ctx, &asked).unwrap().state(), Some(TaskState::Completed));
-    let prompt = told(&program).last().unwrap()["params"]["prompt"][0]["text"].clone();
+    let prompt = acp_told(&program).last().unwrap()["params"]["prompt"][0]["text"].clone();
     assert!(prompt.as_str().unwrap().contains("user: my name is Ada"), "{prompt}");
     assert!(host.said()[0].contains("beginning anew"), "{:?}", host.said());
     let kept: Value = ctx.recall("session/context-1").unwrap().unwrap();
@@ -190,7 +170,10 @@ fn a_question_that_nobody_answers_is_a_no() {
     let program = vibe(&host, recording!("command_denied"));
     host.fail_answer(Failure::Cancelled);
     assert_eq!(host.run::<Vibe>("make it"), Err(Failure::Cancelled));
-    assert!(told(&program).last().unwrap()["method"] == "session/prompt", "no answer is made up");
+    assert!(
+        acp_told(&program).last().unwrap()["method"] == "session/prompt",
+        "no answer is made up"
+    );
 }
 
 #[test]
@@ -269,8 +252,8 @@ fn model_and_pictures_are_told() {
     asked.message.parts.push(Part::file("p.png", "image/png", picture.to_vec()));
     let outcome = Vibe::run(&host.context(), &asked).unwrap();
     assert_eq!(outcome.metadata()["model"], "mistral-medium-3.5");
-    let told = told(&program);
-    assert_eq!(told[3], recorded(recording!("model"))[3]);
+    let told = acp_told(&program);
+    assert_eq!(told[3], acp_recorded(recording!("model"))[3]);
     let picture = &told[4]["params"]["prompt"][1];
     assert_eq!(
         picture,
@@ -292,7 +275,7 @@ fn a_prompt_is_text_and_nothing_else() {
         let host = hub();
         let program = vibe(&host, recording!("hello"));
         host.run::<Vibe>(prompt).unwrap();
-        assert_eq!(told(&program).last().unwrap()["params"]["prompt"][0]["text"], told_as);
+        assert_eq!(acp_told(&program).last().unwrap()["params"]["prompt"][0]["text"], told_as);
     }
     let host = hub();
     assert!(matches!(host.run::<Vibe>("  "), Err(Failure::Invalid(_))));

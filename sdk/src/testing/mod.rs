@@ -1,6 +1,7 @@
 //! Running an agent natively, against a hub that follows a script and records what it is told.
 
 mod program;
+mod recording;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,6 +19,7 @@ use crate::{
 
 pub use program::Program;
 use program::{Script, ScriptedProcess};
+pub use recording::{acp_recorded, acp_told, end, failure, metadata, split_behind, streamed};
 
 /// A hub that follows a script. Clones are the same hub.
 #[derive(Clone, Default)]

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::ScriptedHost;
+use serde_json::Value;
+
+use super::{ScriptedHost, recording};
 use crate::host::Process;
 use crate::{Command, ExitStatus, Failure, Output};
 
@@ -90,6 +92,11 @@ impl Program {
     /// What the agent wrote to standard input.
     pub fn stdin(&self) -> String {
         String::from_utf8_lossy(&self.0.borrow().stdin).into_owned()
+    }
+
+    /// The same, each line as JSON. Panics at one that is none.
+    pub fn told(&self) -> Vec<Value> {
+        self.stdin().lines().map(recording::json).collect()
     }
 
     /// Whether the agent ended standard input.
