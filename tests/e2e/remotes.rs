@@ -3,7 +3,7 @@
 use crate::command_line::run;
 use crate::elsewhere::Front;
 use crate::stage::{GRANT, artifact, get, hub_with_guest, said, send, state, stream, until};
-use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use a2a_hub_tests::{Client, TestHub, Updates, message_to, test_guests};
 use anyhow::{Context as _, Result, anyhow};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
@@ -105,6 +105,13 @@ async fn hub_before(there: &TestHub) -> Result<TestHub> {
     TestHub::builder().config(format!("{GRANT}\n{remote}")).start().await
 }
 
+/// A task of the agent elsewhere that is at work, and would be for a hundred seconds; with who listens to it.
+async fn long_task(here: &TestHub) -> Result<(String, Updates)> {
+    let (id, mut updates) = stream(&Client::http(here), "far", "tick 1000 100").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    Ok((id, updates))
+}
+
 #[tokio::test]
 async fn a_remote_agent_works_as_one_of_our_own() -> Result<()> {
     let there = hub_with_guest().await?;
@@ -149,8 +156,7 @@ async fn cancel_is_passed_on() -> Result<()> {
     let there = hub_with_guest().await?;
     let here = hub_before(&there).await?;
     let client = Client::http(&here);
-    let (id, mut updates) = stream(&client, "far", "tick 1000 100").await?;
-    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    let (id, _updates) = long_task(&here).await?;
     let cancelled = client.call("tasks/cancel", json!({ "id": id })).await?;
     assert_eq!(state(&cancelled), "canceled");
     let far = Client::http(&there);
@@ -237,8 +243,7 @@ async fn a_task_at_work_outlives_the_hub_that_passed_it_on() -> Result<()> {
 async fn a_task_that_was_taken_up_can_be_cancelled() -> Result<()> {
     let there = hub_with_guest().await?;
     let mut here = hub_before(&there).await?;
-    let (id, mut updates) = stream(&Client::http(&here), "far", "tick 1000 100").await?;
-    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    let (id, _updates) = long_task(&here).await?;
     here.kill9().await?;
     here.restart().await?;
     let cancelled = Client::http(&here).call("tasks/cancel", json!({ "id": id })).await?;
@@ -254,8 +259,7 @@ async fn the_end_of_the_other_hub_is_told_as_it_was() -> Result<()> {
     let mut there = door.hub().await?;
     let here = door.visitor().await?;
     let client = Client::http(&here);
-    let (id, mut updates) = stream(&client, "far", "tick 1000 100").await?;
-    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    let (id, _updates) = long_task(&here).await?;
     there.kill9().await?;
     there.restart().await?;
     door.leads_to(&there);
@@ -273,8 +277,7 @@ async fn an_agent_that_comes_late_is_waited_for() -> Result<()> {
     let door = Door::new().await?;
     let mut there = door.hub().await?;
     let mut here = door.visitor().await?;
-    let (id, mut updates) = stream(&Client::http(&here), "far", "tick 1000 100").await?;
-    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    let (id, _updates) = long_task(&here).await?;
     here.kill9().await?;
     there.kill9().await?;
     here.restart().await?;
@@ -293,8 +296,7 @@ async fn a_task_that_the_agent_forgot_fails() -> Result<()> {
     let door = Door::new().await?;
     let mut there = door.hub().await?;
     let mut here = door.visitor().await?;
-    let (id, mut updates) = stream(&Client::http(&here), "far", "tick 1000 100").await?;
-    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    let (id, _updates) = long_task(&here).await?;
     here.kill9().await?;
     there.kill9().await?;
     let another = door.hub().await?;
