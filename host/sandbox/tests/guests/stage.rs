@@ -10,9 +10,9 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
     terms::Terms,
 };
-use a2a_hub_sandbox::{
-    Call, Ended, Engine, EngineSettings, Failure, Guest, Limits, Plugin,
-    capability::{
+use a2a_hub_runtime::{
+    Call, Ended, Failure, Limits, Run, Runtime, Work,
+    port::{
         Ports,
         delegate::DelegatePort,
         files::FilesPort,
@@ -20,8 +20,8 @@ use a2a_hub_sandbox::{
         process::{ChildPort, Launch, ProcessPort, Said},
         tasks::{Emitted, Need, TaskPort},
     },
-    guest::Work,
 };
+use a2a_hub_sandbox::{Engine, EngineSettings, Plugin};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -121,9 +121,9 @@ impl Stage {
     }
 
     /// Sets a guest to work on `text`.
-    pub(crate) fn start(&self, text: &str) -> Guest {
+    pub(crate) fn start(&self, text: &str) -> Box<dyn Run> {
         let plugin = self.plugin();
-        Guest::start(&plugin, self.call(&plugin), work(text))
+        Runtime::start(&plugin, self.call(&plugin), work(text))
     }
 
     /// Runs a guest to its end.

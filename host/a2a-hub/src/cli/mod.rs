@@ -1,0 +1,233 @@
+//! The command line: starts and stops the hub, and talks to it as any other client does.
+
+mod agent;
+mod client;
+mod contexts;
+mod deliveries;
+mod doctor;
+mod elsewhere;
+mod files;
+mod follow;
+mod logs;
+mod manual;
+mod render;
+mod run;
+mod send;
+mod settings;
+mod show;
+mod start;
+mod stop;
+mod tasks;
+mod terminal;
+mod trial;
+
+use a2a_hub_config::{ConfigError, Flag, Settings};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use client::Client;
+use serde_json::Value;
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+/// What `--help` and the manual end with.
+const EXIT_CODES: &str = "\
+Exit status:
+  0    it was done
+  1    the task failed, or was rejected or cancelled by somebody else
+  2    the command, the configuration or the hub is at fault
+  3    the task waits for an answer or a login
+  130  Ctrl-C: the task was cancelled";
+
+/// What the program returns: documented in the README, and in [`EXIT_CODES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exit {
+    /// It was done.
+    Done = 0,
+    /// The task failed, or was rejected or cancelled by somebody else.
+    TaskFailed = 1,
+    /// The command, the configuration or the hub is at fault.
+    Fault = 2,
+    /// The task waits for an answer or a login.
+    NeedsInput = 3,
+    /// Ctrl-C: the task was cancelled.
+    Interrupted = 130,
+}
+
+/// Hosts A2A agents as sandboxed WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(name = "a2a-hub", version, max_term_width = 100, after_long_help = EXIT_CODES)]
+struct CommandLine {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Debug, Args)]
+struct Global {
+    /// Unix socket of the hub [default: the configuration's, or /tmp/a2a-hub.sock]
+    #[arg(long, global = true, value_name = "PATH")]
+    socket: Option<String>,
+    /// Configuration file [default: config.toml in the data directory]
+    #[arg(long, global = true, value_name = "PATH")]
+    config: Option<PathBuf>,
+    /// Where the hub keeps its data [default: ~/.a2a-hub]
+    #[arg(long, global = true, value_name = "PATH")]
+    data_dir: Option<String>,
+    /// Output for people, or for programs
+    #[arg(long, global = true, value_enum, default_value_t = Format::Pretty)]
+    format: Format,
+    /// Log at level debug
+    #[arg(long, global = true)]
+    verbose: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Pretty,
+    /// One JSON value a line
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the hub
+    Start(start::Start),
+    /// Stop the hub: tasks at work get some time, and no new ones are taken
+    Stop(stop::Stop),
+    /// Show whether the hub is up, its tasks and its agents
+    Status,
+    /// List the agents
+    Agents {
+        /// Ask each for its health first
+        #[arg(long)]
+        health: bool,
+    },
+    /// Show, add, remove or reload an agent
+    #[command(subcommand)]
+    Agent(agent::Agent),
+    /// Send a message to an agent and print the answer
+    Send(send::Send),
+    /// List the tasks
+    Tasks(tasks::Tasks),
+    /// Show, cancel or watch one task
+    #[command(subcommand)]
+    Task(tasks::Task),
+    /// List the conversations, show one, or forget one
+    Contexts(contexts::Contexts),
+    /// List push notifications that are on their way, and retry those that were given up
+    Deliveries(deliveries::Deliveries),
+    /// Print what the hub in the background logged
+    Logs(logs::Logs),
+    /// Print the effective settings and where each comes from, or check them
+    #[command(subcommand)]
+    Config(settings::Command),
+    /// Find out what is wrong and how to fix it
+    Doctor(doctor::Doctor),
+    /// Print a completion script for your shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page: `a2a-hub man | man -l -`
+    Man {
+        /// Of this command only
+        command: Option<String>,
+    },
+}
+
+/// Reads the command line and does what it says.
+pub fn run() -> ExitCode {
+    let CommandLine { global, command } = CommandLine::parse();
+    match carry_out(&global, command) {
+        Ok(exit) => ExitCode::from(exit as u8),
+        Err(why) => {
+            let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
+                let io = cause.downcast_ref::<io::Error>();
+                io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+            };
+            // Whoever reads our output has heard enough.
+            if !why.chain().any(broken_pipe) {
+                note(&format!("a2a-hub: {why:#}"));
+            }
+            ExitCode::from(Exit::Fault as u8)
+        }
+    }
+}
+
+fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
+    match command {
+        Command::Start(start) => start::start(global, &start),
+        Command::Stop(stop) => stop::stop(global, &stop),
+        Command::Status => show::status(global),
+        Command::Agents { health } => show::agents(global, health),
+        Command::Agent(agent) => agent::agent(global, &agent),
+        Command::Send(send) => send::send(global, send),
+        Command::Tasks(tasks) => tasks::tasks(global, &tasks),
+        Command::Task(task) => tasks::task(global, &task),
+        Command::Contexts(contexts) => contexts::contexts(global, &contexts),
+        Command::Deliveries(asked) => deliveries::deliveries(global, &asked),
+        Command::Logs(logs) => logs::logs(global, &logs),
+        Command::Config(command) => settings::config(global, &command),
+        Command::Doctor(doctor) => doctor::doctor(global, &doctor),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { command } => manual::man(command.as_deref()),
+    }
+}
+
+impl Global {
+    /// The configuration, with what the command line says on top; `flags` are the command's own.
+    fn settings(&self, mut flags: Vec<Flag>) -> Result<Settings, ConfigError> {
+        let mut flag = |name, key, value: Option<&str>| {
+            flags.extend(value.map(|value| Flag { name, key, value: value.into() }));
+        };
+        flag("--socket", &["socket", "path"], self.socket.as_deref());
+        flag("--data-dir", &["data_dir"], self.data_dir.as_deref());
+        flag("--verbose", &["logging", "level"], self.verbose.then_some("debug"));
+        Settings::load(self.config.clone(), &flags)
+    }
+
+    /// Prints an answer as it is, or as `text` has it for people.
+    fn show(
+        &self,
+        answer: &Value,
+        text: impl FnOnce() -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
+        match self.format {
+            Format::Json => print(&format!("{answer}\n"))?,
+            Format::Pretty => print(&text()?)?,
+        }
+        Ok(())
+    }
+
+    /// Where the hub listens.
+    fn socket_path(&self) -> Result<PathBuf, ConfigError> {
+        Ok(self.settings(Vec::new())?.config.socket.path)
+    }
+}
+
+/// Asks the hub one thing.
+fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
+    block_on(async { Client::connect(global).await?.call(method, params).await })
+}
+
+/// Runs what waits, on this thread.
+fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
+}
+
+/// Prints a result: standard output holds nothing else.
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Says something beside the result.
+fn note(text: &str) {
+    // There is nowhere left to say that standard error is gone.
+    let _ = writeln!(io::stderr(), "{text}");
+}
