@@ -50,7 +50,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("hyper::", HTTP),
     ("hyper_util::", HTTP),
     ("tonic::", &["host/hub/src/transport"]),
-    ("prost_reflect::", &["host/protocol/src/grpc.rs"]),
+    ("prost_reflect::", &["host/protocol/src/binding/grpc.rs"]),
     ("rusqlite::", &["host/hub/src/storage/sqlite.rs", "host/hub/src/storage/sqlite"]),
     ("wasmtime::", &["host/sandbox/src"]),
     ("wasmtime_wasi::", &["host/sandbox/src"]),

@@ -27,7 +27,7 @@ use crate::{
 };
 use a2a_hub_core::health;
 use a2a_hub_protocol::{
-    hub_event::Happened,
+    hub::event::Happened,
     id::AgentId,
     operation::{AgentHealth, RejectedPlugin},
 };

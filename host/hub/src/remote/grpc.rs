@@ -5,8 +5,8 @@ use super::{
     way::{Way, Whole},
 };
 use a2a_hub_protocol::{
+    binding::grpc::{self, Call},
     error::{A2aError, ErrorKind},
-    grpc::{self, Call},
     operation::Operation,
 };
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};

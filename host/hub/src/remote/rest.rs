@@ -2,10 +2,10 @@
 
 use super::{RemoteError, way::Way};
 use a2a_hub_protocol::{
+    binding::rest::{self, Written},
     dialect::Version,
     error::A2aError,
     operation::Operation,
-    rest::{self, Written},
 };
 use bytes::Bytes;
 use http::{

@@ -2,9 +2,9 @@
 
 use super::{RemoteError, grpc, jsonrpc, rest, sse};
 use a2a_hub_protocol::{
+    binding::grpc::Call,
     card::official::{Binding, Interface},
     dialect::Version,
-    grpc::Call,
     operation::Operation,
 };
 use bytes::Bytes;
