@@ -6,8 +6,8 @@ use crate::{
     interface::SelectedInterface,
 };
 use a2a_hub_protocol::{
+    binding::grpc::{self, Call},
     error::{A2aError, ErrorKind},
-    grpc::{self, Call},
     operation::Operation,
 };
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};

@@ -2,10 +2,10 @@
 
 use crate::{error::ClientError, interface::SelectedInterface};
 use a2a_hub_protocol::{
+    binding::rest::{self, Written},
     dialect::Version,
     error::A2aError,
     operation::Operation,
-    rest::{self, Written},
 };
 use bytes::Bytes;
 use http::{

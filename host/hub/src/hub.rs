@@ -17,8 +17,8 @@ use a2a_hub_protocol::{
     card::{AgentCard, Skill},
     error::{A2aError, ErrorKind},
     event::TaskEvent,
+    hub::openrpc,
     id::AgentId,
-    jsonrpc,
     message::Role,
     operation::{
         AgentBrief, Answer, CardOf, HealthStatus, HubStatus, Operation, SendMessage, Wait,
@@ -183,7 +183,7 @@ impl Hub {
             Operation::WatchHub => {
                 return Ok(Reply::Stream(Listening::Hub(self.events.subscribe())));
             }
-            Operation::Discover => Answer::Discovery(jsonrpc::discover(env!("CARGO_PKG_VERSION"))),
+            Operation::Discover => Answer::Discovery(openrpc::discover(env!("CARGO_PKG_VERSION"))),
             Operation::PageTasks(query) => self.page(query).await?,
             Operation::GetCard { agent: None } => Answer::Card(Box::new(self.card())),
             Operation::GetCard { agent: Some(id) } => {

@@ -3,13 +3,13 @@
 use super::telling::Telling;
 use a2a_hub_hub::{Hub, Listening, Reply, Visit};
 use a2a_hub_protocol::{
+    binding::jsonrpc::Beside,
     card::official::Reach,
-    compat,
     dialect::{Dialect, Version},
     error::{A2aError, ErrorKind},
     id::AgentId,
-    jsonrpc::Beside,
     operation::{Answer, CardOf, Operation},
+    v03,
 };
 use serde_json::{Value, json};
 use std::{
@@ -281,20 +281,20 @@ pub(super) fn dawdled(what: &str, patience: Duration) -> A2aError {
 pub(super) fn answer_json(answer: Answer, url: &str) -> Value {
     let reached = |card: &mut Value| card["url"] = json!(url);
     match answer {
-        Answer::Task(task) => compat::write_task(&task, None),
-        Answer::Message(message) => compat::write_message(&message),
+        Answer::Task(task) => v03::json::write_task(&task, None),
+        Answer::Message(message) => v03::json::write_message(&message),
         Answer::Tasks { tasks, artifacts } => {
-            tasks.iter().map(|task| compat::write_listed(task, artifacts)).collect()
+            tasks.iter().map(|task| v03::json::write_listed(task, artifacts)).collect()
         }
-        Answer::PushConfig(config) => compat::push::write(&config),
-        Answer::PushConfigs(configs) => configs.iter().map(compat::push::write).collect(),
+        Answer::PushConfig(config) => v03::push::write(&config),
+        Answer::PushConfigs(configs) => configs.iter().map(v03::push::write).collect(),
         Answer::Deliveries(deliveries) => json!(deliveries),
         Answer::PushKeys(keys) => json!({ "keys": keys }),
         Answer::PushConfigDeleted => Value::Null,
         Answer::Contexts(contexts) => json!(contexts),
         Answer::Context(info, said) => {
             let mut context = json!(info);
-            context["messages"] = said.iter().map(compat::write_message).collect();
+            context["messages"] = said.iter().map(v03::json::write_message).collect();
             context
         }
         Answer::Forgotten { context, tasks } => json!({ "id": context, "deletedTasks": tasks }),
@@ -313,7 +313,7 @@ pub(super) fn answer_json(answer: Answer, url: &str) -> Value {
         Answer::Card(of) => published(&of, url),
         Answer::Cards(all) => all.iter().map(|of| published(of, url)).collect(),
         Answer::TaskPage { tasks, .. } => {
-            tasks.iter().map(|task| compat::write_task(task, None)).collect()
+            tasks.iter().map(|task| v03::json::write_task(task, None)).collect()
         }
     }
 }

@@ -10,9 +10,9 @@ use super::{
     telling::{Item, Telling},
 };
 use a2a_hub_protocol::{
+    binding::grpc::{self, Call},
     dialect::Dialect,
     error::A2aError,
-    grpc::{self, Call},
     id::AgentId,
     operation::Operation,
 };

@@ -6,10 +6,12 @@ use super::{
 };
 use a2a_hub_hub::Listening;
 use a2a_hub_protocol::{
+    binding::{
+        jsonrpc::{self, Beside, Frame, Request, RequestId},
+        service_params::{self, Service},
+    },
     dialect::{self, Dialect},
     error::{A2aError, ErrorKind},
-    jsonrpc::{self, Beside, Frame, Request, RequestId},
-    service::{self, Service},
 };
 use futures::{StreamExt as _, stream};
 use serde_json::{Map, Value, json};
@@ -58,7 +60,7 @@ impl Desk {
         };
         let Some(id) = id else { return Response::None };
         let activated = match of.beside {
-            Beside::Metadata => service::activated(&of.active.all()),
+            Beside::Metadata => service_params::activated(&of.active.all()),
             Beside::Headers => None,
         };
         let under = Under { id, activated };
@@ -221,7 +223,7 @@ impl Under {
         response.insert("id".to_owned(), self.id.to_json());
         response.insert(name.to_owned(), value);
         if let Some(activated) = &self.activated {
-            response.insert(service::MEMBER.to_owned(), activated.clone());
+            response.insert(service_params::MEMBER.to_owned(), activated.clone());
         }
         line(&Value::Object(response))
     }

@@ -9,13 +9,15 @@ use super::{
     jsonrpc::{self, Response as RpcResponse, Stream},
 };
 use a2a_hub_protocol::{
+    binding::{
+        jsonrpc::Beside,
+        rest::{self, Verb},
+        service_params,
+    },
     card::official::Reach,
     dialect::{self, Dialect, Version},
     error::{A2aError, ErrorKind},
     id::AgentId,
-    jsonrpc::Beside,
-    rest::{self, Verb},
-    service,
 };
 use axum::{
     Router,
@@ -28,12 +30,12 @@ use axum::{
 use serde_json::Value;
 
 /// What a client of 1.0 names its version in, as a header or in the query.
-pub(super) const VERSION: HeaderName = HeaderName::from_static(service::VERSION);
+pub(super) const VERSION: HeaderName = HeaderName::from_static(service_params::VERSION);
 
 /// What a client names extensions in: of 1.0, and of 0.3.
 const EXTENSIONS: [HeaderName; 2] = [
-    HeaderName::from_static(service::EXTENSIONS[0]),
-    HeaderName::from_static(service::EXTENSIONS[1]),
+    HeaderName::from_static(service_params::EXTENSIONS[0]),
+    HeaderName::from_static(service_params::EXTENSIONS[1]),
 ];
 
 /// How an answer is spelled whose request does not tell its version.
@@ -235,7 +237,7 @@ pub(super) fn circumstances<'a>(
 /// The extensions that a client asks for.
 pub(super) fn extensions(headers: &HeaderMap) -> Vec<String> {
     let named = EXTENSIONS.into_iter().flat_map(|name| headers.get_all(name));
-    named.filter_map(|value| value.to_str().ok()).flat_map(service::listed).collect()
+    named.filter_map(|value| value.to_str().ok()).flat_map(service_params::listed).collect()
 }
 
 /// Tells which extensions were activated, in the header that the client named them in.

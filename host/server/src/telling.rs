@@ -5,7 +5,7 @@ use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
     event::{Recorded, StatusUpdate, TaskEvent},
-    hub_event::HubEvent,
+    hub::event::HubEvent,
     task::{TaskState, TaskStatus},
 };
 use serde_json::{Value, json};

@@ -7,10 +7,9 @@ use super::{
     patience::Patient,
 };
 use a2a_hub_protocol::{
+    binding::{jsonrpc::Beside, ndjson::Lines},
     dialect::Dialect,
     error::{A2aError, ErrorKind},
-    jsonrpc::Beside,
-    ndjson::Lines,
 };
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::{

@@ -10,11 +10,11 @@ use super::{
 use a2a_hub_client::{A2aClient, Outbound, TaskStream};
 use a2a_hub_config as config;
 use a2a_hub_protocol::{
-    compat,
     event::{Recorded, TaskEvent, Told},
     id::{ContextId, TaskId},
     operation::SendMessage,
     push::Secret,
+    v03,
 };
 use anyhow::{Context as _, bail};
 use serde_json::Value;
@@ -110,7 +110,7 @@ pub(super) fn task(
     block_on(async {
         let (agent, id) = (find(url, token_env).await?, TaskId::new(task));
         let task = if stop { agent.cancel(id).await? } else { agent.get(id).await? };
-        Ok(compat::write_task(&task, None))
+        Ok(v03::json::write_task(&task, None))
     })
 }
 
@@ -198,11 +198,11 @@ async fn at(instant: Option<Instant>) {
 /// The same in the words that the other commands read.
 fn as_the_hub_tells(told: Told) -> Value {
     let event = |task: TaskId, context: ContextId, event: TaskEvent| {
-        compat::write_event(&Recorded { task, context, seq: 0, event }).unwrap_or_default()
+        v03::json::write_event(&Recorded { task, context, seq: 0, event }).unwrap_or_default()
     };
     match told {
-        Told::Task(task) => compat::write_task(&task, None),
-        Told::Message(message) => compat::write_message(&message),
+        Told::Task(task) => v03::json::write_task(&task, None),
+        Told::Message(message) => v03::json::write_message(&message),
         Told::Status { task, context, update } => event(task, context, TaskEvent::Status(update)),
         Told::Artifact { task, context, update } => {
             event(task, context, TaskEvent::Artifact(update))

@@ -8,7 +8,7 @@ use super::{
     note,
     terminal::{self, Answer, Progress},
 };
-use a2a_hub_protocol::{compat, id::MessageId, message::Message};
+use a2a_hub_protocol::{id::MessageId, message::Message, v03};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ impl Send {
 /// The message for an agent elsewhere, which has nothing to do with directories here.
 pub(super) fn message(send: &Send) -> anyhow::Result<Message> {
     let offered = serde_json::from_value(params(send)?["message"].take())?;
-    Ok(Message { metadata: None, ..compat::message(offered, "message")? })
+    Ok(Message { metadata: None, ..v03::json::message(offered, "message")? })
 }
 
 fn params(send: &Send) -> anyhow::Result<Value> {

@@ -11,7 +11,7 @@ use a2a_hub_hub::{
     tasks::Tasks,
 };
 use a2a_hub_process::Supervisor;
-use a2a_hub_protocol::{compat, jsonrpc, operation::Answer};
+use a2a_hub_protocol::{hub::methods, operation::Answer, v03};
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use a2a_hub_store::memory::MemoryStorage;
 use a2a_hub_tests::{Client, RpcError, TestHub, message_to, test_guests};
@@ -215,13 +215,15 @@ fn in_process(hub: Hub) -> Way {
     Box::new(move |method, params, _| {
         let hub = hub.clone();
         async move {
-            let reply = match jsonrpc::operation(method, params) {
+            let reply = match methods::operation(method, params) {
                 Ok(operation) => hub.handle(operation).await,
                 Err(why) => Err(why),
             };
             Ok(match reply {
-                Ok(Reply::One(Answer::Task(task))) => vec![compat::write_task(&task, None)],
-                Ok(Reply::One(Answer::Message(message))) => vec![compat::write_message(&message)],
+                Ok(Reply::One(Answer::Task(task))) => vec![v03::json::write_task(&task, None)],
+                Ok(Reply::One(Answer::Message(message))) => {
+                    vec![v03::json::write_message(&message)]
+                }
                 Ok(Reply::One(Answer::Deliveries(deliveries))) => vec![json!(deliveries)],
                 Ok(Reply::One(other)) => anyhow::bail!("no case is answered by {other:?}"),
                 Ok(Reply::Stream(Listening::Hub(_))) => {
@@ -230,7 +232,7 @@ fn in_process(hub: Hub) -> Way {
                 Ok(Reply::Stream(Listening::Task(mut heard))) => {
                     let mut events = Vec::new();
                     while let Some(event) = heard.next().await {
-                        events.extend(compat::write_event(&*event?));
+                        events.extend(v03::json::write_event(&*event?));
                     }
                     events
                 }

@@ -26,7 +26,7 @@ use a2a_hub_config::Config;
 use a2a_hub_core::health;
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
-    hub_event::Happened,
+    hub::event::Happened,
     id::AgentId,
     operation::{AgentHealth, RejectedPlugin},
 };

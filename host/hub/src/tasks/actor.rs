@@ -13,7 +13,7 @@ use a2a_hub_core::{recovery::Hold, task};
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
-    hub_event::Happened,
+    hub::event::Happened,
     message::{Message, Metadata, Role},
     task::{Task, TaskState, TaskStatus},
     terms::Terms,

@@ -16,7 +16,7 @@ use a2a_hub_core::quota::Busy;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::{Created, Recorded, TaskEvent},
-    hub_event::Happened,
+    hub::event::Happened,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
     operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},

@@ -2,7 +2,7 @@
 //! read into one model, so that one table of cases runs over all of them.
 
 use super::{Endpoint, events};
-use a2a_hub_protocol::{event::Told, v1, v03, v03_rest};
+use a2a_hub_protocol::{event::Told, v1, v03};
 use a2a_hub_tests::{GrpcClient, RpcError, TestHub};
 use anyhow::{Context as _, Result, bail};
 use reqwest::Method;
@@ -98,7 +98,7 @@ pub(super) async fn say(
     let read = |item: Value| match way {
         (_, Version::V1) => v1::read_told(item),
         (Binding::JsonRpc | Binding::Socket, Version::V03) => v03::read_told(item),
-        (Binding::Rest | Binding::Grpc, Version::V03) => v03_rest::read_told(item),
+        (Binding::Rest | Binding::Grpc, Version::V03) => v03::proto::read_told(item),
     };
     let told = told.into_iter().map(read).collect::<Result<_, _>>();
     Ok(Ok(Heard { told: told.with_context(|| format!("{way:?}"))?, active }))

@@ -1,17 +1,23 @@
-//! A2A 0.3 as its official clients speak it over JSON-RPC. Its nouns are those of [`compat`]; here is what is asked for,
+//! A2A 0.3 as its official clients speak it over JSON-RPC. Its nouns are those of [`json`]; here is what is asked for,
 //! and what a client reads.
 
+pub mod json;
+pub mod proto;
+pub mod push;
+
 use crate::{
-    compat::{self, push},
-    error::{A2aError, ErrorKind},
-    event::{ArtifactUpdate, StatusUpdate, Told},
-    id::{ArtifactId, ContextId, MessageId, TaskId},
-    jsonrpc,
-    members::{Members, object, some_list},
-    message::{Content, Message, Part, Role, base64_bytes},
-    operation::{Operation, SendMessage, Wait},
-    task::{Artifact, Task, TaskState, TaskStatus},
+    codec::members::{Members, object, some_list},
+    hub::methods,
+    model::{
+        error::{A2aError, ErrorKind},
+        event::{ArtifactUpdate, StatusUpdate, Told},
+        id::{ArtifactId, ContextId, MessageId, TaskId},
+        message::{Content, Message, Part, Role, base64_bytes},
+        operation::{Operation, SendMessage, Wait},
+        task::{Artifact, Task, TaskState, TaskStatus},
+    },
 };
+
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -49,7 +55,7 @@ pub fn operation(name: &str, params: Value) -> Result<Operation, A2aError> {
     let said = params.get("configuration").and_then(|how| how.get("blocking"));
     let unsaid = said.is_none_or(Value::is_null);
     // The Local Hub took its methods from here: what they take is the same.
-    let mut operation = jsonrpc::operation(name, params)?;
+    let mut operation = methods::operation(name, params)?;
     if let (Operation::SendMessage(send), true) = (&mut operation, unsaid) {
         send.wait = Wait::AtMost(UNSAID_WAIT);
     }
@@ -96,7 +102,7 @@ fn write_send(send: &SendMessage) -> Value {
         ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
         ("pushNotificationConfig", json!(send.push.as_ref().map(push::write_offered))),
     ]);
-    json!({ "message": compat::write_message(&send.message), "configuration": configuration })
+    json!({ "message": json::write_message(&send.message), "configuration": configuration })
 }
 
 /// What a server tells: an item of a stream, or the answer to a message. They are told apart by their `kind`.
@@ -227,13 +233,13 @@ fn part_at(value: Value, at: String) -> Result<Part, A2aError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protojson;
+    use crate::codec::protojson;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn what_is_written_is_read_again(recorded in protojson::tests::any_event()) {
-            let read = read_told(compat::write_event(&recorded).unwrap()).unwrap();
+            let read = read_told(json::write_event(&recorded).unwrap()).unwrap();
             let mut told = Told::of(recorded.clone()).unwrap();
             // What 0.3 wants to be said, though the model leaves it open: whose a status's message is, and a name.
             let name = |artifact: &mut Artifact| {

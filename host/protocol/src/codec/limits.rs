@@ -1,6 +1,6 @@
 //! How much one request may hold, so that none costs more to look at than it is worth.
 
-use crate::{
+use crate::model::{
     error::{A2aError, ErrorKind},
     id::{ContextId, MAX_ID, TaskId},
     message::Message,
@@ -13,26 +13,26 @@ use serde_json::{Map, Number, Value, json};
 use std::fmt;
 
 /// Bytes of a string that is content, a part's `text` or `bytes`: a prompt may carry a file's worth of text.
-pub const MAX_CONTENT: usize = 4 << 20;
+pub(crate) const MAX_CONTENT: usize = 4 << 20;
 
 /// Bytes of any other string, and of a member's name: names, paths and facts about things.
-pub const MAX_STRING: usize = 256 << 10;
+pub(crate) const MAX_STRING: usize = 256 << 10;
 
 /// Members of one object, metadata above all.
-pub const MAX_MEMBERS: usize = 512;
+pub(crate) const MAX_MEMBERS: usize = 512;
 
 /// Parts of one message.
-pub const MAX_PARTS: usize = 256;
+pub(crate) const MAX_PARTS: usize = 256;
 
 /// Requests of one batch.
-pub const MAX_BATCH: usize = 100;
+pub(crate) const MAX_BATCH: usize = 100;
 
 /// The members whose strings are content.
 const CONTENT: [&str; 5] = ["text", "bytes", "raw", "fileWithBytes", "file_with_bytes"];
 
 /// Reads JSON. Two members of one name in one object are refused: readers differ in which of them counts, so a guard
 /// before this hub could read another request than the hub does.
-pub fn read(text: &[u8]) -> Result<Value, A2aError> {
+pub(crate) fn read(text: &[u8]) -> Result<Value, A2aError> {
     match serde_json::from_slice::<Unambiguous>(text) {
         Ok(Unambiguous(value)) => Ok(value),
         Err(why) if why.is_data() => Err(A2aError::new(ErrorKind::InvalidRequest, why.to_string())),
@@ -41,7 +41,7 @@ pub fn read(text: &[u8]) -> Result<Value, A2aError> {
 }
 
 /// Refuses a request with a string that is too long, or an object with too many members; the error says where.
-pub fn check(request: &Map<String, Value>) -> Result<(), A2aError> {
+pub(crate) fn check(request: &Map<String, Value>) -> Result<(), A2aError> {
     members(request).map_err(|Excess { path, limit, why }| {
         let field: String = path.into_iter().rev().collect();
         let field = field.strip_prefix('.').unwrap_or(&field);

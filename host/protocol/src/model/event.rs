@@ -1,6 +1,6 @@
 //! What happens to a task, as its log keeps it and its listeners hear it (A2A 1.0, section 4.2).
 
-use crate::{
+use crate::model::{
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
     task::{Artifact, Task, TaskStatus},

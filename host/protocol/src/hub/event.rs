@@ -1,6 +1,6 @@
 //! What happens in the hub, as `hub/events` tells it: agents that come and go, how they are, and where tasks stand.
 
-use crate::{
+use crate::model::{
     id::{AgentId, ContextId, TaskId},
     operation::{AgentBreaker, AgentHealth},
     task::TaskState,

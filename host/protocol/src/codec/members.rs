@@ -1,7 +1,7 @@
 //! The members of a JSON object as ProtoJSON has them: named in camelCase or snake_case, `null` as good as absent, numbers
 //! also as text, and whatever else is there ignored. A query string is read as one, too.
 
-use crate::{error::A2aError, message::Metadata};
+use crate::model::{error::A2aError, message::Metadata};
 use serde_json::{Map, Value};
 
 /// An object that is being read, and where it stands, for the errors.

@@ -2,12 +2,14 @@
 
 use crate::{
     card::AgentCard,
-    error::A2aError,
-    id::{AgentId, ContextId, PushConfigId, TaskId},
-    message::{Message, Metadata},
-    push::{Delivery, OfferedPush, PublicKey, PushConfig},
-    task::{Task, TaskState},
-    terms::Terms,
+    model::{
+        error::A2aError,
+        id::{AgentId, ContextId, PushConfigId, TaskId},
+        message::{Message, Metadata},
+        push::{Delivery, OfferedPush, PublicKey, PushConfig},
+        task::{Task, TaskState},
+        terms::Terms,
+    },
 };
 use schemars::JsonSchema;
 use serde::Serialize;

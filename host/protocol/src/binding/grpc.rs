@@ -2,13 +2,15 @@
 //! written by way of ProtoJSON, so that what holds on REST holds here: 0.3 on gRPC and on REST are one package.
 
 use crate::{
+    codec::limits,
     dialect::Version,
-    error::{self, A2aError, ErrorKind},
-    limits,
-    message::{self, is_shallow},
-    operation::Operation,
+    model::{
+        error::{self, A2aError, ErrorKind},
+        message::{self, is_shallow},
+        operation::Operation,
+    },
     v1::{self, Method},
-    v03_rest,
+    v03::proto,
 };
 use base64::{
     Engine as _,
@@ -119,7 +121,7 @@ impl Call {
         let is_new = version == Version::V1;
         let written = match version {
             Version::V1 => v1::write_request(operation),
-            Version::V03 | Version::V03Rest => v03_rest::write_request(operation),
+            Version::V03 | Version::V03Rest => proto::write_request(operation),
         };
         let Some((method, mut params)) = written else { return Ok(None) };
         let old = OLD_NAMES.iter().find_map(|(name, of)| (*of == method).then_some(*name));
@@ -170,7 +172,7 @@ impl Call {
             Version::V1 => self.method.read(Value::Object(params)),
             Version::V03 | Version::V03Rest => {
                 name_ids(&mut params)?;
-                v03_rest::operation(self.method, Value::Object(params))
+                proto::operation(self.method, Value::Object(params))
             }
         }
     }
@@ -324,10 +326,10 @@ fn make_whole(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{message::base64_bytes, operation::Wait};
+    use crate::model::{message::base64_bytes, operation::Wait};
 
     /// A message of each kind, filled by an official SDK: its name, its bytes, and the SDK's own JSON of it.
-    const OFFICIAL: &str = include_str!("../proto/official.jsonl");
+    const OFFICIAL: &str = include_str!("../../proto/official.jsonl");
 
     #[test]
     fn messages_are_those_of_the_official_clients() {

@@ -1,6 +1,6 @@
 //! What is said: messages and their parts (A2A 1.0, section 4.1.4 and following).
 
-use crate::id::{ContextId, MessageId, TaskId};
+use crate::model::id::{ContextId, MessageId, TaskId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

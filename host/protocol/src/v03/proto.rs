@@ -2,19 +2,22 @@
 //! JSON.
 
 use crate::{
-    compat,
-    error::A2aError,
-    event::{Recorded, Told},
-    id::{PushConfigId, TaskId},
-    limits,
-    members::{Members, object, some_list},
-    message::Message,
-    operation::{Operation, SendMessage, Wait},
-    protojson::Proto,
-    push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
-    task::Task,
+    codec::{
+        limits,
+        members::{Members, object, some_list},
+        protojson::Proto,
+    },
+    model::{
+        error::A2aError,
+        event::{Recorded, Told},
+        id::{PushConfigId, TaskId},
+        message::Message,
+        operation::{Operation, SendMessage, Wait},
+        push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
+        task::Task,
+    },
     v1,
-    v03::UNSAID_WAIT,
+    v03::{UNSAID_WAIT, push},
 };
 use serde_json::{Value, json};
 
@@ -62,17 +65,15 @@ fn write_send(send: &SendMessage) -> Value {
         ("historyLength", json!(send.history_length)),
         ("blocking", json!(send.wait != Wait::No)),
         ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
-        ("pushNotification", json!(send.push.as_ref().map(compat::push::write_offered))),
+        ("pushNotification", json!(send.push.as_ref().map(push::write_offered))),
     ]);
     json!({ "message": write_message(&send.message), "configuration": configuration })
 }
 
 fn write_push_request(task: &TaskId, push: &OfferedPush) -> Value {
     let name = push.id.as_ref().map(|id| config_name(task, id));
-    let config = object([
-        ("name", json!(name)),
-        ("pushNotificationConfig", compat::push::write_offered(push)),
-    ]);
+    let config =
+        object([("name", json!(name)), ("pushNotificationConfig", push::write_offered(push))]);
     object([
         ("taskId", json!(task)),
         ("parent", json!(format!("tasks/{task}"))),
@@ -149,7 +150,7 @@ fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
 
 /// A `TaskPushNotificationConfig`.
 pub fn write_push_config(config: &PushConfig) -> Value {
-    let mut written = compat::push::write(config);
+    let mut written = push::write(config);
     object([
         ("name", json!(config_name(&config.task, &config.id))),
         ("pushNotificationConfig", written["pushNotificationConfig"].take()),

@@ -3,7 +3,7 @@
 //! Streams and administrators are marked by extensions, `x-streams` and `x-admin`: OpenRPC knows neither.
 
 use super::methods::{METHODS, Method};
-use crate::{error::ErrorKind, task::TaskState};
+use crate::model::{error::ErrorKind, task::TaskState};
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::{Map, Value, json};
 
@@ -63,7 +63,7 @@ fn example(method: &Method) -> Value {
     json!({ "name": "example", "params": params })
 }
 
-/// A task as `compat` writes it.
+/// A task as `v03::json` writes it.
 pub(super) fn task(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "title": "Task",

@@ -2,12 +2,14 @@
 //! and written from both ends, for the hub is a server and a client.
 
 use crate::{
-    error::A2aError,
-    event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent, Told},
-    id::{ArtifactId, ContextId, MessageId, TaskId},
-    members::{Members, object, only_true, some_list},
-    message::{Content, Message, Part, Role, base64_bytes},
-    task::{Artifact, Task, TaskState, TaskStatus},
+    codec::members::{Members, object, only_true, some_list},
+    model::{
+        error::A2aError,
+        event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent, Told},
+        id::{ArtifactId, ContextId, MessageId, TaskId},
+        message::{Content, Message, Part, Role, base64_bytes},
+        task::{Artifact, Task, TaskState, TaskStatus},
+    },
 };
 use serde_json::{Value, json};
 

@@ -3,21 +3,23 @@
 mod pushes;
 
 use crate::{
-    compat::{
-        self, OfferedMessage,
+    hub::event::HubEvent,
+    model::{
+        error::{A2aError, ErrorKind},
+        id::{AgentId, ContextId, MAX_ID, TaskId},
+        message::{Metadata, base64_bytes},
+        operation::{
+            AgentHealth, AgentInfo, Component, ContextInfo, Deregistered, HubStatus, Operation,
+            Page, SendMessage, TaskQuery, Wait,
+        },
+        push::Delivery,
+        task::TaskState,
+        terms::Terms,
+    },
+    v03::{
+        json::{self, OfferedMessage},
         push::{self, OfferedConfig},
     },
-    error::{A2aError, ErrorKind},
-    hub_event::HubEvent,
-    id::{AgentId, ContextId, MAX_ID, TaskId},
-    message::{Metadata, base64_bytes},
-    operation::{
-        AgentHealth, AgentInfo, Component, ContextInfo, Deregistered, HubStatus, Operation, Page,
-        SendMessage, TaskQuery, Wait,
-    },
-    push::Delivery,
-    task::TaskState,
-    terms::Terms,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -58,7 +60,7 @@ const PLAIN: Method = Method {
     streams: false,
     admin: false,
     params: NoParams::json_schema,
-    result: super::discover::task,
+    result: super::openrpc::task,
     read: |_| Err(A2aError::new(ErrorKind::MethodNotFound, "a method without a name")),
 };
 
@@ -149,7 +151,7 @@ pub static METHODS: &[Method] = &[
         summary: "List tasks, newest first",
         example: r#"{"contextId": "optional-context-id", "state": "completed", "limit": 20, "offset": 0}"#,
         params: ListTasks::json_schema,
-        result: super::discover::tasks,
+        result: super::openrpc::tasks,
         read: |params| list_tasks(read(params)?),
         ..PLAIN
     },
@@ -212,7 +214,7 @@ pub static METHODS: &[Method] = &[
             "parts": [{"kind": "text", "text": "Write a hello world function in Python"}],
             "metadata": {"targetAgent": "claude-code"}}, "configuration": {"historyLength": 10}}"#,
         params: MessageSend::json_schema,
-        result: super::discover::task_or_message,
+        result: super::openrpc::task_or_message,
         read: |params| Ok(Operation::SendMessage(send_message(params)?)),
         ..PLAIN
     },
@@ -223,7 +225,7 @@ pub static METHODS: &[Method] = &[
             "parts": [{"kind": "text", "text": "Explain it"}], "metadata": {"targetAgent": "claude-code"}}}"#,
         streams: true,
         params: MessageSend::json_schema,
-        result: super::discover::task_event,
+        result: super::openrpc::task_event,
         read: |params| Ok(Operation::StreamMessage(send_message(params)?)),
         ..PLAIN
     },
@@ -255,7 +257,7 @@ pub static METHODS: &[Method] = &[
         example: r#"{"id": "task-456"}"#,
         streams: true,
         params: Resubscribe::json_schema,
-        result: super::discover::task_event,
+        result: super::openrpc::task_event,
         read: |params| resubscribe(read(params)?),
         ..PLAIN
     },
@@ -264,7 +266,7 @@ pub static METHODS: &[Method] = &[
         summary: "Have a task's notifications sent to a URL",
         example: r#"{"taskId": "task-456", "pushNotificationConfig": {"url": "https://example.com/news", "token": "t"}}"#,
         params: pushes::SetPush::json_schema,
-        result: super::discover::push_config,
+        result: super::openrpc::push_config,
         read: pushes::set,
         ..PLAIN
     },
@@ -273,7 +275,7 @@ pub static METHODS: &[Method] = &[
         summary: "Show where a task's notifications are sent",
         example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
         params: pushes::GetPush::json_schema,
-        result: super::discover::push_config,
+        result: super::openrpc::push_config,
         read: pushes::get,
         ..PLAIN
     },
@@ -282,7 +284,7 @@ pub static METHODS: &[Method] = &[
         summary: "List where a task's notifications are sent",
         example: r#"{"id": "task-456"}"#,
         params: pushes::ListPushes::json_schema,
-        result: super::discover::push_configs,
+        result: super::openrpc::push_configs,
         read: pushes::list,
         ..PLAIN
     },
@@ -291,7 +293,7 @@ pub static METHODS: &[Method] = &[
         summary: "Stop sending a task's notifications there",
         example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
         params: pushes::DeletePush::json_schema,
-        result: super::discover::nothing,
+        result: super::openrpc::nothing,
         read: pushes::delete,
         ..PLAIN
     },
@@ -531,7 +533,7 @@ fn send_message(params: Value) -> Result<SendMessage, A2aError> {
     if let Some(push) = &push {
         push.check("configuration.pushNotificationConfig")?;
     }
-    let send = SendMessage::new(compat::message(message, "message")?, metadata.as_ref())?;
+    let send = SendMessage::new(json::message(message, "message")?, metadata.as_ref())?;
     // The specification shows that a client which does not say hears of the end.
     let wait = if how.blocking == Some(false) { Wait::No } else { send.wait };
     let (history_length, timeout_ms) = (how.history_length, how.timeout_ms);

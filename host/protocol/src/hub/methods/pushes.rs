@@ -2,10 +2,8 @@
 
 use super::{DEFAULT_LISTED, MAX_LISTED, named, read, task_id, within};
 use crate::{
-    compat::push::{self, OfferedConfig},
-    error::A2aError,
-    id::PushConfigId,
-    operation::Operation,
+    model::{error::A2aError, id::PushConfigId, operation::Operation},
+    v03::push::{self, OfferedConfig},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

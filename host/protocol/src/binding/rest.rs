@@ -2,13 +2,15 @@
 //! 0.3 has the same paths, below `v1/`, for nouns of another spelling.
 
 use crate::{
+    codec::limits,
     dialect::Version,
-    error::{A2aError, ErrorKind},
-    limits,
-    message::{self, is_shallow},
-    operation::Operation,
+    model::{
+        error::{A2aError, ErrorKind},
+        message::{self, is_shallow},
+        operation::Operation,
+    },
     v1::{self, Method},
-    v03_rest,
+    v03::proto,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
@@ -77,7 +79,7 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
         }
         match version {
             Version::V1 => method.read(Value::Object(params)),
-            Version::V03 | Version::V03Rest => v03_rest::operation(method, Value::Object(params)),
+            Version::V03 | Version::V03Rest => proto::operation(method, Value::Object(params)),
         }
     });
     let tenant = tenant.filter(|_| operation.is_ok());
@@ -159,7 +161,7 @@ pub struct Written {
 pub fn write(version: Version, tenant: Option<&str>, operation: &Operation) -> Option<Written> {
     let (method, params) = match version {
         Version::V1 => v1::write_request(operation)?,
-        Version::V03 | Version::V03Rest => v03_rest::write_request(operation)?,
+        Version::V03 | Version::V03Rest => proto::write_request(operation)?,
     };
     let Value::Object(mut params) = params else { return None };
     let mut routes = ROUTES.iter().filter(|(of, ..)| *of == method);

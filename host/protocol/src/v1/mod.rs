@@ -1,16 +1,20 @@
 //! A2A 1.0 as JSON: its methods, what they take, and what they are answered, for both ends of the wire.
 
 use crate::{
-    error::{A2aError, ErrorKind},
-    event::{Recorded, Told},
-    id::{ContextId, MAX_ID, PushConfigId, TaskId},
-    limits,
-    members::{Members, object, only_true, some_list},
-    message::Message,
-    operation::{Operation, SendMessage, TaskPageQuery, TaskPlace, Wait},
-    protojson::Proto,
-    push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
-    task::Task,
+    codec::{
+        limits,
+        members::{Members, object, only_true, some_list},
+        protojson::Proto,
+    },
+    model::{
+        error::{A2aError, ErrorKind},
+        event::{Recorded, Told},
+        id::{ContextId, MAX_ID, PushConfigId, TaskId},
+        message::Message,
+        operation::{Operation, SendMessage, TaskPageQuery, TaskPlace, Wait},
+        push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
+        task::Task,
+    },
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! A task as clients see it: its identity, its state and what came of it (A2A 1.0, section 4.1.1 and following).
 
-use crate::{
+use crate::model::{
     id::{ArtifactId, ContextId, TaskId},
     message::{Message, Metadata, Part},
 };

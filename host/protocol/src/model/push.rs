@@ -1,6 +1,6 @@
 //! Where a client has notifications of its task sent: push notifications (A2A 1.0, section 4.3).
 
-use crate::{
+use crate::model::{
     error::A2aError,
     id::{MAX_ID, PushConfigId, TaskId},
 };

@@ -1,19 +1,15 @@
-//! Operations as JSON-RPC 2.0 (jsonrpc.org/specification), and the methods of the Local Hub specification.
-
-mod discover;
-mod methods;
-
-pub use discover::discover;
-pub use methods::{METHODS, Method, operation};
+//! Operations as JSON-RPC 2.0 (jsonrpc.org/specification), in any dialect.
 
 use crate::{
+    binding::service_params::Service,
+    codec::limits::{self, MAX_BATCH},
     dialect::{Dialect, Version},
-    error::{A2aError, ErrorKind},
-    id::MAX_ID,
-    limits::{self, MAX_BATCH},
-    message,
-    operation::Operation,
-    service::Service,
+    model::{
+        error::{A2aError, ErrorKind},
+        id::MAX_ID,
+        message,
+        operation::Operation,
+    },
 };
 use serde_json::Value;
 
@@ -158,7 +154,10 @@ fn refused(id: Option<RequestId>, dialect: Dialect, error: A2aError) -> Request 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{id::TaskId, operation::Page, task::TaskState};
+    use crate::{
+        hub::methods::{METHODS, operation},
+        model::{id::TaskId, operation::Page, task::TaskState},
+    };
     use proptest::prelude::*;
     use serde_json::json;
 

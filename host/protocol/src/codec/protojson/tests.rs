@@ -1,7 +1,7 @@
 //! What is written is read again, by either package; and what comes is read as ProtoJSON allows.
 
 use super::*;
-use crate::{
+use crate::model::{
     event::Created,
     id::AgentId,
     message::{MAX_DEPTH, Metadata, is_shallow},

@@ -1,16 +1,18 @@
 //! The wire form of A2A 0.3, which the hub's own dialect shares: read into today's model, and written from it.
 
-pub mod push;
-
 use crate::{
-    error::A2aError,
-    event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
-    id::{ContextId, MessageId, TaskId},
-    limits,
-    members::{object, some_list},
-    message::{Content, Message, Metadata, Part, Role, base64_bytes},
-    operation::ListedTask,
-    task::{Artifact, Task, TaskStatus},
+    codec::{
+        limits,
+        members::{object, some_list},
+    },
+    model::{
+        error::A2aError,
+        event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
+        id::{ContextId, MessageId, TaskId},
+        message::{Content, Message, Metadata, Part, Role, base64_bytes},
+        operation::ListedTask,
+        task::{Artifact, Task, TaskStatus},
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -265,7 +267,7 @@ mod tests {
             id: TaskId::new("task-456"),
             context_id: ContextId::new("ctx-789"),
             status: TaskStatus {
-                state: crate::task::TaskState::Completed,
+                state: crate::model::task::TaskState::Completed,
                 message: Some(Message {
                     message_id: MessageId::new("resp-123"),
                     ..Message::text(Role::Agent, "def hello():\n    print('Hello, World!')")

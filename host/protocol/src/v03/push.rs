@@ -1,9 +1,11 @@
 //! Where notifications are sent, in the wire form of A2A 0.3.
 
 use crate::{
-    id::PushConfigId,
-    members::object,
-    push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
+    codec::members::object,
+    model::{
+        id::PushConfigId,
+        push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -70,7 +72,7 @@ pub fn write_offered(push: &OfferedPush) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::TaskId;
+    use crate::model::id::TaskId;
 
     #[test]
     fn a_config_is_told_as_it_was_given() {

@@ -4,7 +4,10 @@ pub mod changes;
 pub mod official;
 pub mod signed;
 
-use crate::{error::A2aError, id::AgentId, members::Members, message::Metadata};
+use crate::{
+    codec::members::Members,
+    model::{error::A2aError, id::AgentId, message::Metadata},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Service parameters: what a client says beside its request (A2A 1.0, section 3.2.6). Most bindings have headers for them;
 //! where there are none, they stand in the request's metadata.
 
-use crate::{error::A2aError, members::Members};
+use crate::{codec::members::Members, model::error::A2aError};
 use serde_json::{Map, Value, json};
 
 /// The version of A2A that the client speaks.
