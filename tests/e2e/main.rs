@@ -2,6 +2,7 @@
 
 mod adapters;
 mod bindings;
+mod broken_streams;
 mod command_line;
 mod contexts;
 mod crash;

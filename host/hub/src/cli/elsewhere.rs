@@ -4,6 +4,7 @@ use super::{
     Exit, Format, Global, block_on,
     follow::{OnInterrupt, Shown},
     note,
+    render::shell_word,
     send::{Asked, Send, message, question},
     terminal::Progress,
 };
@@ -48,8 +49,7 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
              with `--file`"
         );
     }
-    let token = send.token_env.as_ref().map(|name| format!(" --token-env {name}"));
-    let named = format!("{url}{}", token.unwrap_or_default());
+    let named = named(&url, send.token_env.as_deref());
     block_on(async {
         let patience = send.timeout.map(Duration::from_millis);
         let agent = find(&url, send.token_env.as_deref()).await?;
@@ -70,8 +70,10 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             if let (Ok(None), Some(patience)) = (&followed, patience) {
                 shown.give_up(format!("The task took longer than the {patience:?} it was given."));
             }
-            shown.finish()?;
-            let exit = followed?.unwrap_or(Exit::TaskFailed);
+            let again = format!(" --agent {named}");
+            let exit = followed.map_err(|why| shown.broken_off(why, &again))?;
+            let exit = exit.unwrap_or(Exit::TaskFailed);
+            shown.finish(exit)?;
             match question(&shown, exit, global.format, &named).await? {
                 Asked::Nothing => return Ok(exit),
                 Asked::Answered(task, answer) => send = send.answering(task, answer),
@@ -98,9 +100,18 @@ pub(super) fn watch(
         let watch = Watch { until: None, on_interrupt: OnInterrupt::Leave };
         let telling = agent.subscribe(TaskId::new(task));
         let followed = watch.follow(&agent, telling, &mut shown, &mut still).await;
-        shown.finish()?;
-        Ok(followed?.unwrap_or(Exit::TaskFailed))
+        let again = format!(" --agent {}", named(url, token_env));
+        let exit = followed.map_err(|why| shown.broken_off(why, &again))?;
+        let exit = exit.unwrap_or(Exit::TaskFailed);
+        shown.finish(exit)?;
+        Ok(exit)
     })
+}
+
+/// An agent elsewhere as a command names it.
+fn named(url: &str, token_env: Option<&str>) -> String {
+    let token = token_env.map(|name| format!(" --token-env {}", shell_word(name)));
+    format!("{}{}", shell_word(url), token.unwrap_or_default())
 }
 
 /// A task of the agent at `url` as it stands, in the hub's words; `stop` has it stopped first.
@@ -160,7 +171,7 @@ impl Watch {
             progress.clear();
             match told {
                 Some(told) => shown.event(&as_the_hub_tells(told?))?,
-                None => return Ok(Some(shown.exit())),
+                None => return shown.exit().map(Some),
             }
         }
     }

@@ -3,11 +3,12 @@
 use super::{
     Exit, Format,
     client::Client,
+    failure::{CommandError, STREAM_ENDED, is_broken_pipe},
     note, print,
-    render::{list, parts_text, text},
+    render::{list, parts_text, shell_word, text},
     terminal::Progress,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{collections::HashMap, io};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -20,7 +21,7 @@ pub(super) enum OnInterrupt {
     Leave,
 }
 
-/// Shows what comes until the stream ends.
+/// Shows what comes until the task is over or waits for its client. A stream that ends before that is a failure.
 pub(super) async fn follow(
     client: &mut Client,
     id: u64,
@@ -44,7 +45,8 @@ pub(super) async fn follow(
             Some((of, result)) if of == id => {
                 let event = result?;
                 if event["kind"] == "stream-end" {
-                    return Ok(if cancelling.is_some() { Exit::Interrupted } else { shown.exit });
+                    let exit = shown.exit();
+                    return if cancelling.is_some() { Ok(Exit::Interrupted) } else { exit };
                 }
                 shown.event(&event)?;
             }
@@ -82,7 +84,9 @@ pub(super) struct Shown {
     pub(super) in_line: bool,
     /// What the agent said last.
     last_word: Option<String>,
-    exit: Exit,
+    /// What became of the task, once it is over or waits for its client.
+    exit: Option<Exit>,
+    context: Option<String>,
 }
 
 impl Shown {
@@ -97,19 +101,52 @@ impl Shown {
             printed: HashMap::new(),
             in_line: false,
             last_word: None,
-            exit: Exit::Done,
+            exit: None,
+            context: None,
         }
     }
 
-    /// What became of the task, as far as it was told.
-    pub(super) fn exit(&self) -> Exit {
-        self.exit
+    /// What became of the task; an error if it was not told to its end.
+    pub(super) fn exit(&self) -> anyhow::Result<Exit> {
+        let why = || CommandError::new(STREAM_ENDED, "the stream ended before the task did");
+        Ok(self.exit.ok_or_else(why)?)
     }
 
     /// The task is given up, for this reason.
     pub(super) fn give_up(&mut self, why: String) {
         self.last_word = Some(why);
-        self.exit = Exit::TaskFailed;
+    }
+
+    /// The error of a command that did not hear of the end, and how to go on: by a command that ends with `elsewhere`.
+    pub(super) fn broken_off(&mut self, why: anyhow::Error, elsewhere: &str) -> anyhow::Error {
+        if is_broken_pipe(&why) {
+            return why;
+        }
+        if std::mem::take(&mut self.in_line) && self.format == Format::Pretty {
+            // What is said next begins a line of its own; where standard output is gone, nothing is in the way.
+            let _ = print("\n");
+        }
+        let error = CommandError::of(&why);
+        let (Some(task), None) = (&self.task, self.exit) else { return error.into() };
+        let again = format!("a2a-hub task watch {}{elsewhere}", shell_word(task));
+        let told = if self.state.is_empty() { "unknown" } else { &self.state };
+        let said = format!("; task {task} was {told} when last heard of, and may go on: {again}");
+        let mut known = self.known();
+        if !self.stream {
+            known.insert("artifacts".to_owned(), self.made());
+        }
+        error.saying(&said).mended_by(again).knowing(known).into()
+    }
+
+    /// What a program is told of the task.
+    fn known(&self) -> Map<String, Value> {
+        let state = Some(&self.state).filter(|state| !state.is_empty());
+        let known = [
+            ("taskId", json!(self.task)),
+            ("contextId", json!(self.context)),
+            ("state", json!(state)),
+        ];
+        known.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
     }
 
     /// Takes in what the hub says.
@@ -120,6 +157,7 @@ impl Shown {
         match event["kind"].as_str() {
             Some("task") => {
                 self.task = event["id"].as_str().map(str::to_owned);
+                self.context = event["contextId"].as_str().map(str::to_owned);
                 self.status(&event["status"]);
                 // A task that is watched from its middle brings what was made so far.
                 for artifact in list(&event["artifacts"]) {
@@ -131,7 +169,11 @@ impl Shown {
                 self.status(&event["status"]);
             }
             Some("artifact-update") => return self.artifact(event),
-            Some("message") => self.last_word = Some(parts_text(&event["parts"])),
+            Some("message") => {
+                self.last_word = Some(parts_text(&event["parts"]));
+                self.context = event["contextId"].as_str().map(str::to_owned);
+                self.exit = Some(Exit::Done);
+            }
             _ => {}
         }
         Ok(())
@@ -140,9 +182,10 @@ impl Shown {
     fn status(&mut self, status: &Value) {
         let said = status["message"].is_object().then(|| parts_text(&status["message"]["parts"]));
         self.exit = match status["state"].as_str() {
-            Some("failed" | "rejected" | "canceled") => Exit::TaskFailed,
-            Some("input-required" | "auth-required") => Exit::NeedsInput,
-            _ => Exit::Done,
+            Some("completed") => Some(Exit::Done),
+            Some("failed" | "rejected" | "canceled") => Some(Exit::TaskFailed),
+            Some("input-required" | "auth-required") => Some(Exit::NeedsInput),
+            _ => None,
         };
         text(&status["state"]).clone_into(&mut self.state);
         let working = self.state == "working";
@@ -191,20 +234,27 @@ impl Shown {
         print(&out)
     }
 
-    /// Says what was not said as it came.
-    pub(super) fn finish(&mut self) -> io::Result<()> {
+    /// The text of each artifact, as it now stands.
+    fn made(&self) -> Value {
+        self.artifacts.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// Says what was not said as it came; `exit` is what the command comes to.
+    pub(super) fn finish(&mut self, exit: Exit) -> io::Result<()> {
         if self.format == Format::Json {
             if self.stream {
                 return Ok(());
             }
-            let artifacts: Vec<_> = self.artifacts.iter().map(|(_, text)| text).collect();
-            let all = json!({ "taskId": self.task, "message": self.last_word, "artifacts": artifacts, "exit": self.exit as u8 });
-            return print(&format!("{all}\n"));
+            let mut all = self.known();
+            all.insert("message".to_owned(), json!(self.last_word));
+            all.insert("artifacts".to_owned(), self.made());
+            all.insert("exit".to_owned(), json!(exit as u8));
+            return print(&format!("{}\n", Value::Object(all)));
         }
         if self.in_line {
             print("\n")?;
         }
-        if self.exit != Exit::Done {
+        if exit != Exit::Done {
             if let Some(said) = &self.last_word {
                 note(said);
             }

@@ -6,6 +6,7 @@ mod contexts;
 mod deliveries;
 mod doctor;
 mod elsewhere;
+mod failure;
 mod files;
 mod follow;
 mod logs;
@@ -26,6 +27,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use client::Client;
 use serde_json::Value;
 use std::{
+    ffi::OsString,
     io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
@@ -36,7 +38,7 @@ const EXIT_CODES: &str = "\
 Exit status:
   0    it was done
   1    the task failed, or was rejected or cancelled by somebody else
-  2    the command, the configuration or the hub is at fault
+  2    the command, the configuration or the hub is at fault, or a stream ended before its task did
   3    the task waits for an answer or a login
   130  Ctrl-C: the task was cancelled";
 
@@ -47,7 +49,7 @@ enum Exit {
     Done = 0,
     /// The task failed, or was rejected or cancelled by somebody else.
     TaskFailed = 1,
-    /// The command, the configuration or the hub is at fault.
+    /// The command, the configuration or the hub is at fault, or a stream ended before its task did.
     Fault = 2,
     /// The task waits for an answer or a login.
     NeedsInput = 3,
@@ -141,21 +143,44 @@ enum Command {
 
 /// Reads the command line and does what it says.
 pub fn run() -> ExitCode {
-    let CommandLine { global, command } = CommandLine::parse();
-    match carry_out(&global, command) {
-        Ok(exit) => ExitCode::from(exit as u8),
-        Err(why) => {
-            let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
-                let io = cause.downcast_ref::<io::Error>();
-                io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
-            };
-            // Whoever reads our output has heard enough.
-            if !why.chain().any(broken_pipe) {
-                note(&format!("a2a-hub: {why:#}"));
+    let CommandLine { global, command } = match CommandLine::try_parse() {
+        Ok(parsed) => parsed,
+        Err(why) => return not_understood(&why),
+    };
+    let exit = carry_out(&global, command).unwrap_or_else(|why| {
+        // Whoever reads our output has heard enough.
+        if !failure::is_broken_pipe(&why) {
+            match global.format {
+                Format::Pretty => note(&format!("a2a-hub: {why:#}")),
+                // There is nowhere left to say that standard output is gone.
+                Format::Json => drop(print(&format!("{}\n", failure::to_json(&why, Exit::Fault)))),
             }
-            ExitCode::from(Exit::Fault as u8)
         }
+        Exit::Fault
+    });
+    ExitCode::from(exit as u8)
+}
+
+/// Says what is wrong with a command line, or prints the help that it asks for.
+fn not_understood(why: &clap::Error) -> ExitCode {
+    if !why.use_stderr() {
+        // Whoever reads the help has heard enough.
+        let _ = why.print();
+        return ExitCode::SUCCESS;
     }
+    if wants_json(std::env::args_os().skip(1)) {
+        let _ = print(&format!("{}\n", failure::usage(why)));
+    } else {
+        let _ = why.print();
+    }
+    ExitCode::from(Exit::Fault as u8)
+}
+
+/// Whether arguments that could not be read ask for JSON all the same.
+fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
+    let args: Vec<_> = args.take_while(|arg| arg != "--").collect();
+    let apart = args.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
+    apart || args.iter().any(|arg| arg == "--format=json")
 }
 
 fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {

@@ -65,6 +65,16 @@ fn part_text(part: &Value) -> String {
     }
 }
 
+/// `word` as one word of a command line that is meant to be copied, whatever it holds.
+pub(super) fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@%+=,".contains(c);
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// The first line of `text`, cut where `used` columns leave no more room.
 pub(super) fn first_line(text: &str, used: usize) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
@@ -131,6 +141,13 @@ mod tests {
         let told = ["2026-01-31T12:00:09.5Z", "2026-01-31T13:05:00Z", "2026-01-31T11:59:50Z", ""];
         let told = told.map(|then| ahead(&json!(then), now)).join(", ");
         insta::assert_snapshot!(told, @"in 9 s, in 1 h 5 min, now, now");
+    }
+
+    #[test]
+    fn what_is_copied_into_a_shell_stays_one_word() {
+        let words =
+            ["01a1fc8f-a111", "https://x.org:1/a?b=1", "", "-rf", "a; rm -rf ~", "it's $(id)"];
+        insta::assert_snapshot!(words.map(shell_word).join(" "), @"");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::{
     elsewhere, files,
     follow::{OnInterrupt, Shown, follow},
     note,
+    render::shell_word,
     terminal::{self, Answer, Progress},
 };
 use a2a_hub_protocol::{compat, id::MessageId, message::Message};
@@ -76,8 +77,8 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             let followed =
                 follow(&mut client, id, &mut shown, &mut progress, OnInterrupt::Cancel).await;
             drop(progress);
-            shown.finish()?;
-            let exit = followed?;
+            let exit = followed.map_err(|why| shown.broken_off(why, ""))?;
+            shown.finish(exit)?;
             match question(&shown, exit, global.format, &send.agent).await? {
                 Asked::Nothing => return Ok(exit),
                 Asked::Answered(task, answer) => send = send.answering(task, answer),
@@ -123,7 +124,7 @@ pub(super) async fn question(
             Answer::Nothing => {}
         }
     }
-    note(&format!("answer with: a2a-hub send {agent} --task {task} \"...\""));
+    note(&format!("answer with: a2a-hub send {agent} --task {} \"...\"", shell_word(&task)));
     Ok(Asked::Nothing)
 }
 

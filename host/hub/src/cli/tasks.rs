@@ -108,8 +108,9 @@ fn watch(global: &Global, task: &str) -> anyhow::Result<Exit> {
         // Nothing moves while one watches but the task itself.
         let mut still = Progress::new(task, false);
         let followed = follow(&mut client, id, &mut shown, &mut still, OnInterrupt::Leave).await;
-        shown.finish()?;
-        followed
+        let exit = followed.map_err(|why| shown.broken_off(why, ""))?;
+        shown.finish(exit)?;
+        Ok(exit)
     })
 }
 
