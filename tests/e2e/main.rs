@@ -25,5 +25,6 @@ mod soak;
 mod specification;
 mod stage;
 mod streams;
+mod terminals;
 mod transports;
 mod web;

@@ -56,6 +56,8 @@ const ONLY: &[(&str, &[&str])] = &[
     ("wasmtime_wasi::", &["host/sandbox/src"]),
     ("bindgen!", &["host/sandbox/src/bindings.rs"]),
     ("env::var", &["host/hub/src/config.rs"]),
+    ("io::stdout", &["host/hub/src/cli/console.rs"]),
+    ("io::stderr", &["host/hub/src/cli/console.rs", "host/hub/src/telemetry.rs"]),
     ("std::process::Command", &["host/hub/src/process"]),
     ("tokio::process::Command", &["host/hub/src/process"]),
     ("unsafe {", &[]),

@@ -2,10 +2,11 @@
 
 use super::{
     Exit, Format, Global, block_on,
+    console::Console,
     follow::{OnInterrupt, Shown},
-    note,
+    question::{self, Asked, question},
     render::shell_word,
-    send::{Asked, Send, message, question},
+    send::{Send, message},
     terminal::Progress,
 };
 use crate::{
@@ -54,13 +55,14 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         let patience = send.timeout.map(Duration::from_millis);
         let agent = find(&url, send.token_env.as_deref()).await?;
         loop {
-            let mut shown = Shown::new(global.format, send.stream);
-            let mut progress = Progress::new(&url, global.format == Format::Pretty);
+            let mut shown = Shown::new(global, send.stream);
+            let mut progress = Progress::new(global, &url, global.format == Format::Pretty);
             let until = patience.map(|patience| Instant::now() + patience);
             let said = SendMessage::new(message(&send)?, None)?;
             let followed = match in_time(until, agent.stream(said)).await {
                 Some(Ok(telling)) => {
-                    let watch = Watch { until, on_interrupt: OnInterrupt::Cancel };
+                    let (on_interrupt, console) = (OnInterrupt::Cancel, global.console());
+                    let watch = Watch { until, on_interrupt, console };
                     watch.follow(&agent, telling, &mut shown, &mut progress).await
                 }
                 Some(Err(why)) => Err(why.into()),
@@ -74,7 +76,7 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             let exit = followed.map_err(|why| shown.broken_off(why, &again))?;
             let exit = exit.unwrap_or(Exit::TaskFailed);
             shown.finish(exit)?;
-            match question(&shown, exit, global.format, &named).await? {
+            match question(global, &shown, exit, &named).await? {
                 Asked::Nothing => return Ok(exit),
                 Asked::Answered(task, answer) => send = send.answering(task, answer),
                 Asked::Interrupted(task) => {
@@ -95,15 +97,19 @@ pub(super) fn watch(
 ) -> anyhow::Result<Exit> {
     block_on(async {
         let agent = find(url, token_env).await?;
-        let mut shown = Shown::new(global.format, true);
-        let mut still = Progress::new(url, false);
-        let watch = Watch { until: None, on_interrupt: OnInterrupt::Leave };
+        let mut shown = Shown::new(global, true);
+        let mut still = Progress::new(global, url, false);
+        let (on_interrupt, console) = (OnInterrupt::Leave, global.console());
+        let watch = Watch { until: None, on_interrupt, console };
         let telling = agent.subscribe(TaskId::new(task));
         let followed = watch.follow(&agent, telling, &mut shown, &mut still).await;
         let again = format!(" --agent {}", named(url, token_env));
         let exit = followed.map_err(|why| shown.broken_off(why, &again))?;
         let exit = exit.unwrap_or(Exit::TaskFailed);
         shown.finish(exit)?;
+        if exit == Exit::NeedsInput && global.format == Format::Pretty {
+            question::tell(global.console(), &shown, &format!("task {task}"));
+        }
         Ok(exit)
     })
 }
@@ -133,6 +139,7 @@ struct Watch {
     /// How long.
     until: Option<Instant>,
     on_interrupt: OnInterrupt,
+    console: Console,
 }
 
 impl Watch {
@@ -155,14 +162,14 @@ impl Watch {
                     () = progress.tick(), if !shown.in_line => progress.draw(),
                     () = at(self.until) => {
                         progress.clear();
-                        call_off(agent, task, &mut interrupt).await;
+                        self.call_off(agent, task, &mut interrupt).await;
                         return Ok(None);
                     }
                     _ = interrupt.recv() => {
                         progress.clear();
                         if self.on_interrupt == OnInterrupt::Cancel {
-                            note("cancelling; press Ctrl-C again to leave at once");
-                            call_off(agent, task, &mut interrupt).await;
+                            self.console.note("cancelling; press Ctrl-C again to leave at once");
+                            self.call_off(agent, task, &mut interrupt).await;
                         }
                         return Ok(Some(Exit::Interrupted));
                     }
@@ -175,17 +182,17 @@ impl Watch {
             }
         }
     }
-}
 
-/// Stops a task that nobody waits for any more, and says so if that cannot be done.
-async fn call_off(agent: &RemoteAgent, task: Option<TaskId>, interrupt: &mut Signal) {
-    tokio::select! {
-        cancelled = cancel(agent, task) => {
-            if let Err(why) = cancelled {
-                note(&format!("cancel: {why}; the task may go on there"));
+    /// Stops a task that nobody waits for any more, and says so if that cannot be done.
+    async fn call_off(&self, agent: &RemoteAgent, task: Option<TaskId>, interrupt: &mut Signal) {
+        tokio::select! {
+            cancelled = cancel(agent, task) => {
+                if let Err(why) = cancelled {
+                    self.console.note(format!("cancel: {why}; the task may go on there"));
+                }
             }
+            _ = interrupt.recv() => {}
         }
-        _ = interrupt.recv() => {}
     }
 }
 

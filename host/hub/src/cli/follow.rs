@@ -1,12 +1,12 @@
 //! A task as it goes on: what it says and makes is printed, Ctrl-C is heard.
 
 use super::{
-    Exit, Format,
+    Exit, Format, Global,
     client::Client,
+    console::Console,
     failure::{CommandError, STREAM_ENDED, is_broken_pipe},
-    note, print,
     render::{list, parts_text, shell_word, text},
-    terminal::Progress,
+    terminal::{self, Progress},
 };
 use serde_json::{Map, Value, json};
 use std::{collections::HashMap, io};
@@ -52,7 +52,7 @@ pub(super) async fn follow(
             }
             Some((of, result)) if Some(of) == cancelling => {
                 if let Err(why) = result {
-                    note(&format!("cancel: {why}"));
+                    shown.console.note(format!("cancel: {why}"));
                 }
             }
             Some(_) => {}
@@ -61,7 +61,7 @@ pub(super) async fn follow(
                 let (Some(task), None) = (&shown.task, cancelling) else {
                     return Ok(Exit::Interrupted);
                 };
-                note("cancelling; press Ctrl-C again to leave at once");
+                shown.console.note("cancelling; press Ctrl-C again to leave at once");
                 cancelling = Some(client.ask("tasks/cancel", json!({ "id": task })).await?);
             }
         }
@@ -71,6 +71,7 @@ pub(super) async fn follow(
 /// What was printed so far, and what is to be said at the end.
 pub(super) struct Shown {
     format: Format,
+    console: Console,
     stream: bool,
     /// The task, once that is known.
     pub(super) task: Option<String>,
@@ -83,7 +84,9 @@ pub(super) struct Shown {
     /// Whether the line on standard output is not ended.
     pub(super) in_line: bool,
     /// What the agent said last.
-    last_word: Option<String>,
+    pub(super) last_word: Option<String>,
+    /// Why the command gave it up, or what it knows of its end where the agent said nothing.
+    given_up: Option<String>,
     /// What became of the task, once it is over or waits for its client.
     exit: Option<Exit>,
     context: Option<String>,
@@ -91,9 +94,10 @@ pub(super) struct Shown {
 
 impl Shown {
     /// Nothing so far; `stream` has it printed as it comes.
-    pub(super) fn new(format: Format, stream: bool) -> Self {
+    pub(super) fn new(global: &Global, stream: bool) -> Self {
         Self {
-            format,
+            format: global.format,
+            console: global.console(),
             stream,
             task: None,
             state: String::new(),
@@ -101,6 +105,7 @@ impl Shown {
             printed: HashMap::new(),
             in_line: false,
             last_word: None,
+            given_up: None,
             exit: None,
             context: None,
         }
@@ -114,7 +119,7 @@ impl Shown {
 
     /// The task is given up, for this reason.
     pub(super) fn give_up(&mut self, why: String) {
-        self.last_word = Some(why);
+        self.given_up = Some(why);
     }
 
     /// The error of a command that did not hear of the end, and how to go on: by a command that ends with `elsewhere`.
@@ -124,7 +129,7 @@ impl Shown {
         }
         if std::mem::take(&mut self.in_line) && self.format == Format::Pretty {
             // What is said next begins a line of its own; where standard output is gone, nothing is in the way.
-            let _ = print("\n");
+            let _ = self.console.print(&"\n".into());
         }
         let error = CommandError::of(&why);
         let (Some(task), None) = (&self.task, self.exit) else { return error.into() };
@@ -152,7 +157,7 @@ impl Shown {
     /// Takes in what the hub says.
     pub(super) fn event(&mut self, event: &Value) -> io::Result<()> {
         if self.format == Format::Json && self.stream {
-            print(&format!("{event}\n"))?;
+            self.console.print_json(event)?;
         }
         match event["kind"].as_str() {
             Some("task") => {
@@ -191,13 +196,13 @@ impl Shown {
         let working = self.state == "working";
         if let Some(said) = said {
             if working && self.format == Format::Pretty {
-                note(&format!("· {said}"));
+                self.console.note(status_text(&said));
             } else if !working {
                 self.last_word = Some(said);
             }
         }
         if status["state"] == "canceled" && self.last_word.is_none() {
-            self.last_word = Some("the task was cancelled".to_owned());
+            self.given_up = Some("the task was cancelled".to_owned());
         }
     }
 
@@ -231,7 +236,7 @@ impl Shown {
             return Ok(());
         }
         self.in_line = !out.ends_with('\n');
-        print(&out)
+        self.console.print(&out.into())
     }
 
     /// The text of each artifact, as it now stands.
@@ -246,19 +251,30 @@ impl Shown {
                 return Ok(());
             }
             let mut all = self.known();
-            all.insert("message".to_owned(), json!(self.last_word));
+            let message = self.given_up.as_ref().or(self.last_word.as_ref());
+            all.insert("message".to_owned(), json!(message));
             all.insert("artifacts".to_owned(), self.made());
             all.insert("exit".to_owned(), json!(exit as u8));
-            return print(&format!("{}\n", Value::Object(all)));
+            return self.console.print_json(&Value::Object(all));
         }
         if self.in_line {
-            print("\n")?;
+            self.console.print(&"\n".into())?;
         }
-        if exit != Exit::Done {
-            if let Some(said) = &self.last_word {
-                note(said);
-            }
+        if let Some(why) = self.given_up.as_deref().filter(|_| exit != Exit::Done) {
+            self.console.note(why);
             return Ok(());
+        }
+        match (exit, &self.last_word) {
+            (Exit::Done, _) => {}
+            // Whoever asks for the answer tells the question.
+            (Exit::NeedsInput, _) | (_, None) => return Ok(()),
+            (Exit::TaskFailed | Exit::Fault | Exit::Interrupted, Some(said)) => {
+                match self.console.columns_beside() {
+                    Some(columns) => self.console.prompt(&terminal::quoted(said, columns)),
+                    None => self.console.note(said.as_str()),
+                }
+                return Ok(());
+            }
         }
         let all: Vec<_> = self.artifacts.iter().map(|(_, text)| text.as_str()).collect();
         let all = all.join("\n");
@@ -267,7 +283,14 @@ impl Shown {
         if answer.is_empty() || (self.stream && !all.is_empty()) {
             return Ok(());
         }
-        print(answer)?;
-        if answer.ends_with('\n') { Ok(()) } else { print("\n") }
+        let end = if answer.ends_with('\n') { "" } else { "\n" };
+        self.console.print(&format!("{answer}{end}").into())
     }
+}
+
+/// What an agent says while it works: each line is seen to be its own.
+fn status_text(said: &str) -> String {
+    let lines = said.lines().enumerate();
+    let lines = lines.map(|(n, line)| format!("{} {line}", if n == 0 { '·' } else { ' ' }));
+    lines.collect::<Vec<_>>().join("\n")
 }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod client;
+mod console;
 mod contexts;
 mod deliveries;
 mod doctor;
@@ -11,6 +12,7 @@ mod files;
 mod follow;
 mod logs;
 mod manual;
+mod question;
 mod render;
 mod run;
 mod send;
@@ -20,18 +22,16 @@ mod start;
 mod stop;
 mod tasks;
 mod terminal;
+mod text;
 mod trial;
 
 use crate::config::{ConfigError, Flag, Settings};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use client::Client;
+use console::{Console, Wish};
 use serde_json::Value;
-use std::{
-    ffi::OsString,
-    io::{self, Write as _},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use text::Text;
 
 /// What `--help` and the manual end with.
 const EXIT_CODES: &str = "\
@@ -81,6 +81,12 @@ struct Global {
     /// Output for people, or for programs
     #[arg(long, global = true, value_enum, default_value_t = Format::Pretty)]
     format: Format,
+    /// Show a terminal every byte that agents say, also what it obeys
+    #[arg(long, global = true)]
+    raw: bool,
+    /// No colours
+    #[arg(long, global = true)]
+    plain: bool,
     /// Log at level debug
     #[arg(long, global = true)]
     verbose: bool,
@@ -151,9 +157,11 @@ pub fn run() -> ExitCode {
         // Whoever reads our output has heard enough.
         if !failure::is_broken_pipe(&why) {
             match global.format {
-                Format::Pretty => note(&format!("a2a-hub: {why:#}")),
+                Format::Pretty => global.console().note(format!("a2a-hub: {why:#}")),
                 // There is nowhere left to say that standard output is gone.
-                Format::Json => drop(print(&format!("{}\n", failure::to_json(&why, Exit::Fault)))),
+                Format::Json => {
+                    drop(global.console().print_json(&failure::to_json(&why, Exit::Fault)));
+                }
             }
         }
         Exit::Fault
@@ -165,13 +173,14 @@ pub fn run() -> ExitCode {
 fn not_understood(why: &clap::Error) -> ExitCode {
     if !why.use_stderr() {
         // Whoever reads the help has heard enough.
-        let _ = why.print();
+        let _ = Console::print_help(why);
         return ExitCode::SUCCESS;
     }
+    let console = Console::new(Wish::default());
     if wants_json(std::env::args_os().skip(1)) {
-        let _ = print(&format!("{}\n", failure::usage(why)));
+        let _ = console.print_json(&failure::usage(why));
     } else {
-        let _ = why.print();
+        console.note(why.render().to_string().trim_end());
     }
     ExitCode::from(Exit::Fault as u8)
 }
@@ -198,8 +207,8 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Logs(logs) => logs::logs(global, &logs),
         Command::Config(command) => settings::config(global, &command),
         Command::Doctor(doctor) => doctor::doctor(global, &doctor),
-        Command::Completions { shell } => manual::completions(shell),
-        Command::Man { command } => manual::man(command.as_deref()),
+        Command::Completions { shell } => manual::completions(global, shell),
+        Command::Man { command } => manual::man(global, command.as_deref()),
     }
 }
 
@@ -219,13 +228,18 @@ impl Global {
     fn show(
         &self,
         answer: &Value,
-        text: impl FnOnce() -> anyhow::Result<String>,
+        text: impl FnOnce() -> anyhow::Result<Text>,
     ) -> anyhow::Result<()> {
         match self.format {
-            Format::Json => print(&format!("{answer}\n"))?,
-            Format::Pretty => print(&text()?)?,
+            Format::Json => self.console().print_json(answer)?,
+            Format::Pretty => self.console().print(&text()?)?,
         }
         Ok(())
+    }
+
+    /// Where the command prints.
+    fn console(&self) -> Console {
+        Console::new(Wish { raw: self.raw, plain: self.plain })
     }
 
     /// Where the hub listens.
@@ -242,17 +256,4 @@ fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
 /// Runs what waits, on this thread.
 fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
-}
-
-/// Prints a result: standard output holds nothing else.
-fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
-}
-
-/// Says something beside the result.
-fn note(text: &str) {
-    // There is nowhere left to say that standard error is gone.
-    let _ = writeln!(io::stderr(), "{text}");
 }
