@@ -59,6 +59,8 @@ const ONLY: &[(&str, &[&str])] = &[
     ("wasmtime_wasi::", &["host/sandbox/src"]),
     ("bindgen!", &["host/sandbox/src/bindings.rs"]),
     ("env::var", &["host/config/src/lib.rs"]),
+    ("io::stdout", &["host/a2a-hub/src/cli/console.rs"]),
+    ("io::stderr", &["host/a2a-hub/src/cli/console.rs", "host/a2a-hub/src/telemetry.rs"]),
     ("std::process::Command", &["host/process/src"]),
     ("tokio::process::Command", &["host/process/src"]),
     ("unsafe {", &[]),

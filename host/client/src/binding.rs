@@ -7,7 +7,7 @@ use crate::{
     interface::{SelectedInterface, Wire},
     jsonrpc, rest, sse,
 };
-use a2a_hub_protocol::{dialect::Version, grpc::Call, operation::Operation};
+use a2a_hub_protocol::{binding::grpc::Call, dialect::Version, operation::Operation};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header::CONTENT_TYPE, request::Builder};
 use serde_json::Value;

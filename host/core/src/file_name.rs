@@ -1,5 +1,6 @@
 //! What is kept of a file's name that anybody may have said, so that it is one file in one directory and no option.
 
+use crate::terminal::is_deceptive;
 use std::collections::BTreeSet;
 
 /// The longest name, in bytes: less than half of what file systems take, for programs add endings of their own.
@@ -10,8 +11,8 @@ const MAX_ENDING: usize = 16;
 
 /// A safe name near to what was `said`, and none of those that are `taken`.
 ///
-/// Safe is 1 to [`MAX_BYTES`] bytes without separators and control characters, not beginning with a dot, a dash or a
-/// blank.
+/// Safe is 1 to [`MAX_BYTES`] bytes without separators, control characters and what deceives who reads them, not beginning
+/// with a dot, a dash or a blank.
 pub fn unused(said: &str, taken: &BTreeSet<String>) -> String {
     let name = safe(said);
     let mut tries = (1..=taken.len() + 1).map(|number| numbered(&name, number));
@@ -20,7 +21,7 @@ pub fn unused(said: &str, taken: &BTreeSet<String>) -> String {
 
 fn safe(said: &str) -> String {
     let last = said.rsplit(['/', '\\']).next().unwrap_or_default();
-    let kept: String = last.chars().filter(|c| !c.is_control()).collect();
+    let kept: String = last.chars().filter(|c| !is_deceptive(*c)).collect();
     let misleads = |c: char| matches!(c, '.' | '-') || c.is_whitespace();
     match kept.trim_start_matches(misleads).trim_end() {
         "" => "file".to_owned(),
@@ -57,6 +58,7 @@ mod tests {
             ("--output=x", "output=x"),
             (" - .a b.txt \n", "a b.txt"),
             ("a\nb\0c", "abc"),
+            ("a\u{202e}gpj.exe", "agpj.exe"),
             ("Überblick.md", "Überblick.md"),
         ];
         for (said, kept) in cases {

@@ -12,4 +12,5 @@ pub mod receiver;
 pub mod recovery;
 pub mod redact;
 pub mod task;
+pub mod terminal;
 pub mod trust;

@@ -1,6 +1,6 @@
 //! `agent`: one agent of the hub, shown, let in, let go, loaded anew.
 
-use super::{Exit, Global, ask, show::agents_text, terminal::paint};
+use super::{Exit, Global, ask, show::agents_text, text::Text};
 use anyhow::Context as _;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -37,24 +37,27 @@ pub(super) enum Agent {
 
 pub(super) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
     let of = |id: &str| json!({ "agentId": id });
-    let (answer, said) = match agent {
+    let (answer, said): (_, Text) = match agent {
         Agent::Show { id } => {
             let agent = ask(global, "hub/agents/get", of(id))?;
-            let shown = agents_text(&json!([agent]), &Value::Null, paint())?;
+            let shown = agents_text(&json!([agent]), &Value::Null)?;
             (agent, shown)
         }
         Agent::Register { id, path } => {
             let found = fs::canonicalize(path);
             let path = found.with_context(|| format!("register {}", path.display()))?;
             let params = json!({ "agentId": id, "path": path });
-            (ask(global, "hub/agents/register", params)?, format!("agent {id} joined\n"))
+            (ask(global, "hub/agents/register", params)?, format!("agent {id} joined\n").into())
         }
         Agent::Deregister { id } => {
-            (ask(global, "hub/agents/deregister", of(id))?, format!("agent {id} left\n"))
+            (ask(global, "hub/agents/deregister", of(id))?, format!("agent {id} left\n").into())
         }
         Agent::Reload { id, accept } => {
             let params = json!({ "agentId": id, "accept": accept });
-            (ask(global, "hub/agents/reload", params)?, format!("agent {id} is loaded anew\n"))
+            (
+                ask(global, "hub/agents/reload", params)?,
+                format!("agent {id} is loaded anew\n").into(),
+            )
         }
     };
     global.show(&answer, || Ok(said))?;

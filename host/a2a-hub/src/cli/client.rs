@@ -1,6 +1,9 @@
 //! A client of the hub's unix socket: what the other commands ask with.
 
-use super::Global;
+use super::{
+    Global,
+    failure::{CONNECTION_LOST, CommandError, HUB_NOT_RUNNING},
+};
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::{Value, json};
 use std::{io, path::Path};
@@ -29,9 +32,10 @@ impl Client {
         Self::to(&path).await.map_err(|why| {
             let path = path.display();
             if absent.contains(&why.kind()) {
-                anyhow!(
+                let why = format!(
                     "connect to the hub: nothing listens on {path}; start it with `a2a-hub start`"
-                )
+                );
+                CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub start").into()
             } else {
                 anyhow!("connect to the hub on {path}: {why}")
             }
@@ -81,15 +85,15 @@ impl Client {
     pub(super) async fn next(&mut self) -> anyhow::Result<(u64, anyhow::Result<Value>)> {
         let read = self.read.read_until(b'\n', &mut self.line).await;
         if read.context("read the hub's answer")? == 0 {
-            bail!(
-                "the hub hung up before it answered; `a2a-hub status` tells whether it still runs"
-            );
+            let why =
+                "the hub hung up before it answered; `a2a-hub status` tells whether it still runs";
+            bail!(CommandError::new(CONNECTION_LOST, why).mended_by("a2a-hub status"));
         }
         let line = std::mem::take(&mut self.line);
         let mut answer: Value = serde_json::from_slice(&line).context("read the hub's answer")?;
         let id = answer["id"].as_u64().unwrap_or_default();
         let result = match answer.get("error") {
-            Some(error) => Err(anyhow!("{}", error["message"].as_str().unwrap_or("unknown error"))),
+            Some(error) => Err(CommandError::refused(error).into()),
             None => Ok(answer["result"].take()),
         };
         Ok((id, result))

@@ -4,7 +4,7 @@ use super::{
     Exit, Global, ask,
     render::{ago, list, text},
     tasks::tasks_text,
-    terminal::paint,
+    text::Text,
 };
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -47,11 +47,13 @@ pub(super) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<E
             let answer = ask(global, "hub/contexts/get", json!({ "contextId": id }))?;
             let tasks = ask(global, "hub/tasks/list", json!({ "contextId": id, "limit": 100 }))?;
             let context = contexts_text(std::slice::from_ref(&answer), now)?;
-            (answer, format!("{context}{}", tasks_text(&tasks, now, paint())?))
+            let mut shown = context;
+            shown.append(tasks_text(&tasks, now)?);
+            (answer, shown)
         }
         Some(Command::Delete { id }) => {
             let answer = ask(global, "hub/contexts/delete", json!({ "contextId": id }))?;
-            (answer, format!("context {id} is forgotten\n"))
+            (answer, format!("context {id} is forgotten\n").into())
         }
     };
     global.show(&answer, || Ok(shown))?;
@@ -59,8 +61,8 @@ pub(super) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<E
 }
 
 /// Conversations, a line each.
-fn contexts_text(contexts: &[Value], now: Timestamp) -> Result<String, fmt::Error> {
-    let mut out = String::new();
+fn contexts_text(contexts: &[Value], now: Timestamp) -> Result<Text, fmt::Error> {
+    let mut out = Text::new();
     if contexts.is_empty() {
         writeln!(out, "no conversations")?;
     }
@@ -85,7 +87,7 @@ mod tests {
             json!({ "id": "ctx", "taskCount": 12, "agents": ["echo"], "updatedAt": "2026-01-01T11:58:00Z" }),
         ];
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(contexts_text(&contexts, now).unwrap(), @r"
+        insta::assert_snapshot!(contexts_text(&contexts, now).unwrap().words(), @r"
         01a1fc8f-a111-7715-9c95-8a642d72e498  3 task(s)   2 min ago    claude-code, echo
         ctx  12 task(s)  30 days ago  echo
         ");

@@ -1,8 +1,9 @@
 //! `deliveries`: how notifications get to where their clients want them.
 
 use super::{
-    Exit, Format, Global, ask, print,
+    Exit, Global, ask,
     render::{ago, ahead, list, text},
+    text::Text,
 };
 use clap::Args;
 use jiff::Timestamp;
@@ -30,16 +31,13 @@ pub(super) fn deliveries(global: &Global, asked: &Deliveries) -> anyhow::Result<
             ask(global, "hub/deliveries/list", params)?
         }
     };
-    match global.format {
-        Format::Json => print(&format!("{answer}\n"))?,
-        Format::Pretty => print(&deliveries_text(list(&answer), Timestamp::now())?)?,
-    }
+    global.show(&answer, || Ok(deliveries_text(list(&answer), Timestamp::now())?))?;
     Ok(Exit::Done)
 }
 
 /// Deliveries, a line each, and one more for what is wrong.
-fn deliveries_text(deliveries: &[Value], now: Timestamp) -> Result<String, fmt::Error> {
-    let mut out = String::new();
+fn deliveries_text(deliveries: &[Value], now: Timestamp) -> Result<Text, fmt::Error> {
+    let mut out = Text::new();
     if deliveries.is_empty() {
         writeln!(out, "nothing is to be sent")?;
     }
@@ -86,7 +84,7 @@ mod tests {
             "version": "1.0", "waiting": 2, "attempts": 0, "error": "connection refused",
             "retryAt": "2026-01-31T12:00:25Z" });
         let shown = deliveries_text(&[fine, again, held, failing("dead")], now).unwrap();
-        insta::assert_snapshot!(shown, @"
+        insta::assert_snapshot!(shown.words(), @"
         t1  fine     0 waiting  https://example.com
         t2  failing  3 waiting  https://example.com:8443
             failed 5 time(s) since 2 min ago: connection refused
@@ -98,6 +96,6 @@ mod tests {
             failed 5 time(s) since 2 min ago: connection refused
             try again: a2a-hub deliveries --retry t2
         ");
-        insta::assert_snapshot!(deliveries_text(&[], now).unwrap(), @"nothing is to be sent");
+        insta::assert_snapshot!(deliveries_text(&[], now).unwrap().words(), @"nothing is to be sent");
     }
 }

@@ -3,8 +3,8 @@
 use super::{
     Exit, Global, block_on,
     client::Client,
-    render::{Paint, list, text},
-    terminal::paint,
+    render::{list, text},
+    text::{Text, style_of},
     trial,
 };
 use a2a_hub_config::{self as config, Settings};
@@ -94,7 +94,7 @@ pub(super) fn doctor(global: &Global, doctor: &Doctor) -> anyhow::Result<Exit> {
             None => Ok(examine(global).await),
         }
     })?;
-    global.show(&json!(findings), || Ok(findings_text(&findings, paint())?))?;
+    global.show(&json!(findings), || Ok(findings_text(&findings)?))?;
     let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
     Ok(if failed { Exit::Fault } else { Exit::Done })
 }
@@ -309,11 +309,11 @@ async fn toolchain() -> Finding {
     }
 }
 
-fn findings_text(findings: &[Finding], paint: Paint) -> Result<String, std::fmt::Error> {
-    let mut out = String::new();
+fn findings_text(findings: &[Finding]) -> Result<Text, std::fmt::Error> {
+    let mut out = Text::new();
     for Finding { verdict, about, found, fix } in findings {
-        let verdict = paint.state(&format!("{:<5}", verdict.word()));
-        writeln!(out, "{verdict} {about:<20} {found}")?;
+        out.push(style_of(verdict.word()), verdict.word());
+        writeln!(out, "{:<1$} {about:<20} {found}", "", 5 - verdict.word().len())?;
         if let Some(fix) = fix {
             writeln!(out, "      {:<20} fix: {fix}", "")?;
         }
@@ -342,7 +342,7 @@ mod tests {
             ),
             agent("odd", json!({ "status": "degraded" })),
         ];
-        insta::assert_snapshot!(findings_text(&findings, Paint(false)).unwrap(), @r"
+        insta::assert_snapshot!(findings_text(&findings).unwrap().words(), @r"
         ok    hub                  0.1.0, running
         warn  hub                  0.1.0 is running, and this is 0.2.0
                                    fix: a2a-hub stop && a2a-hub start

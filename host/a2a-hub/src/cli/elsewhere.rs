@@ -2,9 +2,11 @@
 
 use super::{
     Exit, Format, Global, block_on,
+    console::Console,
     follow::{OnInterrupt, Shown},
-    note,
-    send::{Asked, Send, message, question},
+    question::{self, Asked, question},
+    render::shell_word,
+    send::{Send, message},
     terminal::Progress,
 };
 use a2a_hub_client::{A2aClient, Outbound, TaskStream};
@@ -45,19 +47,19 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
              with `--file`"
         );
     }
-    let token = send.token_env.as_ref().map(|name| format!(" --token-env {name}"));
-    let named = format!("{url}{}", token.unwrap_or_default());
+    let named = named(&url, send.token_env.as_deref());
     block_on(async {
         let patience = send.timeout.map(Duration::from_millis);
         let agent = find(&url, send.token_env.as_deref()).await?;
         loop {
-            let mut shown = Shown::new(global.format, send.stream);
-            let mut progress = Progress::new(&url, global.format == Format::Pretty);
+            let mut shown = Shown::new(global, send.stream);
+            let mut progress = Progress::new(global, &url, global.format == Format::Pretty);
             let until = patience.map(|patience| Instant::now() + patience);
             let said = SendMessage::new(message(&send)?, None)?;
             let followed = match in_time(until, agent.stream(said)).await {
                 Some(Ok(telling)) => {
-                    let watch = Watch { until, on_interrupt: OnInterrupt::Cancel };
+                    let (on_interrupt, console) = (OnInterrupt::Cancel, global.console());
+                    let watch = Watch { until, on_interrupt, console };
                     watch.follow(&agent, telling, &mut shown, &mut progress).await
                 }
                 Some(Err(why)) => Err(why.into()),
@@ -67,9 +69,11 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             if let (Ok(None), Some(patience)) = (&followed, patience) {
                 shown.give_up(format!("The task took longer than the {patience:?} it was given."));
             }
-            shown.finish()?;
-            let exit = followed?.unwrap_or(Exit::TaskFailed);
-            match question(&shown, exit, global.format, &named).await? {
+            let again = format!(" --agent {named}");
+            let exit = followed.map_err(|why| shown.broken_off(why, &again))?;
+            let exit = exit.unwrap_or(Exit::TaskFailed);
+            shown.finish(exit)?;
+            match question(global, &shown, exit, &named).await? {
                 Asked::Nothing => return Ok(exit),
                 Asked::Answered(task, answer) => send = send.answering(task, answer),
                 Asked::Interrupted(task) => {
@@ -90,14 +94,27 @@ pub(super) fn watch(
 ) -> anyhow::Result<Exit> {
     block_on(async {
         let agent = find(url, token_env).await?;
-        let mut shown = Shown::new(global.format, true);
-        let mut still = Progress::new(url, false);
-        let watch = Watch { until: None, on_interrupt: OnInterrupt::Leave };
+        let mut shown = Shown::new(global, true);
+        let mut still = Progress::new(global, url, false);
+        let (on_interrupt, console) = (OnInterrupt::Leave, global.console());
+        let watch = Watch { until: None, on_interrupt, console };
         let telling = agent.subscribe(TaskId::new(task));
         let followed = watch.follow(&agent, telling, &mut shown, &mut still).await;
-        shown.finish()?;
-        Ok(followed?.unwrap_or(Exit::TaskFailed))
+        let again = format!(" --agent {}", named(url, token_env));
+        let exit = followed.map_err(|why| shown.broken_off(why, &again))?;
+        let exit = exit.unwrap_or(Exit::TaskFailed);
+        shown.finish(exit)?;
+        if exit == Exit::NeedsInput && global.format == Format::Pretty {
+            question::tell(global.console(), &shown, &format!("task {task}"));
+        }
+        Ok(exit)
     })
+}
+
+/// An agent elsewhere as a command names it.
+fn named(url: &str, token_env: Option<&str>) -> String {
+    let token = token_env.map(|name| format!(" --token-env {}", shell_word(name)));
+    format!("{}{}", shell_word(url), token.unwrap_or_default())
 }
 
 /// A task of the agent at `url` as it stands, in the hub's words; `stop` has it stopped first.
@@ -119,6 +136,7 @@ struct Watch {
     /// How long.
     until: Option<Instant>,
     on_interrupt: OnInterrupt,
+    console: Console,
 }
 
 impl Watch {
@@ -141,14 +159,14 @@ impl Watch {
                     () = progress.tick(), if !shown.in_line => progress.draw(),
                     () = at(self.until) => {
                         progress.clear();
-                        call_off(agent, task, &mut interrupt).await;
+                        self.call_off(agent, task, &mut interrupt).await;
                         return Ok(None);
                     }
                     _ = interrupt.recv() => {
                         progress.clear();
                         if self.on_interrupt == OnInterrupt::Cancel {
-                            note("cancelling; press Ctrl-C again to leave at once");
-                            call_off(agent, task, &mut interrupt).await;
+                            self.console.note("cancelling; press Ctrl-C again to leave at once");
+                            self.call_off(agent, task, &mut interrupt).await;
                         }
                         return Ok(Some(Exit::Interrupted));
                     }
@@ -157,21 +175,21 @@ impl Watch {
             progress.clear();
             match told {
                 Some(told) => shown.event(&as_the_hub_tells(told?))?,
-                None => return Ok(Some(shown.exit())),
+                None => return shown.exit().map(Some),
             }
         }
     }
-}
 
-/// Stops a task that nobody waits for any more, and says so if that cannot be done.
-async fn call_off(agent: &A2aClient, task: Option<TaskId>, interrupt: &mut Signal) {
-    tokio::select! {
-        cancelled = cancel(agent, task) => {
-            if let Err(why) = cancelled {
-                note(&format!("cancel: {why}; the task may go on there"));
+    /// Stops a task that nobody waits for any more, and says so if that cannot be done.
+    async fn call_off(&self, agent: &A2aClient, task: Option<TaskId>, interrupt: &mut Signal) {
+        tokio::select! {
+            cancelled = cancel(agent, task) => {
+                if let Err(why) = cancelled {
+                    self.console.note(format!("cancel: {why}; the task may go on there"));
+                }
             }
+            _ = interrupt.recv() => {}
         }
-        _ = interrupt.recv() => {}
     }
 }
 

@@ -1,6 +1,9 @@
 //! `logs`: what the hub in the background said.
 
-use super::{Exit, Format, Global, block_on, print, render::Paint, terminal::paint};
+use super::{
+    Exit, Format, Global, block_on,
+    text::{FAINT, Text, style_of},
+};
 use crate::telemetry::{LOG_FILE, OLD_LOG_FILE};
 use anyhow::Context as _;
 use clap::Args;
@@ -94,10 +97,14 @@ fn read_from(log: &mut File, at: u64, into: &mut Vec<u8>) -> anyhow::Result<u64>
 
 fn show(global: &Global, lines: &str) -> anyhow::Result<()> {
     match global.format {
-        Format::Json => print(lines)?,
+        Format::Json => global.console().print_json_lines(lines)?,
         Format::Pretty => {
-            let paint = paint();
-            print(&lines.lines().map(|line| line_text(line, paint) + "\n").collect::<String>())?;
+            let mut text = Text::new();
+            for line in lines.lines() {
+                text.append(line_text(line));
+                text.append("\n".into());
+            }
+            global.console().print(&text)?;
         }
     }
     Ok(())
@@ -111,8 +118,8 @@ fn last_lines(text: &str, count: usize) -> &str {
 }
 
 /// A line of the log for people; one that is no JSON as it is.
-fn line_text(line: &str, paint: Paint) -> String {
-    let Ok(Value::Object(mut event)) = serde_json::from_str(line) else { return line.to_owned() };
+fn line_text(line: &str) -> Text {
+    let Ok(Value::Object(mut event)) = serde_json::from_str(line) else { return line.into() };
     let mut take = |name: &str| match event.remove(name) {
         Some(Value::String(text)) => text,
         other => other.map(|value| value.to_string()).unwrap_or_default(),
@@ -123,9 +130,11 @@ fn line_text(line: &str, paint: Paint) -> String {
         Some(text) => format!(" {name}={text}"),
         None => format!(" {name}={value}"),
     });
-    let level = paint.state(&format!("{level:<5}"));
-    let facts = paint.faint(&facts.collect::<String>());
-    format!("{} {level} {message}{facts}", paint.faint(&time))
+    let mut text = Text::styled(FAINT, format!("{time} "));
+    text.push(style_of(&level), &format!("{level:<5}"));
+    text.append(format!(" {message}").into());
+    text.push(FAINT, &facts.collect::<String>());
+    text
 }
 
 #[cfg(test)]
@@ -140,7 +149,7 @@ mod tests {
             r#"{"timestamp":"2026-01-31T12:00:01.5Z","level":"WARN","message":"tasks were cut off","tasks":2}"#,
             "thread 'main' panicked",
         ];
-        let shown = lines.map(|line| line_text(line, Paint(false))).join("\n");
+        let shown = lines.map(|line| line_text(line).words()).join("\n");
         insta::assert_snapshot!(shown, @r"
         2026-01-31 12:00:00 INFO  agent joined agent=echo source=built-in
         2026-01-31 12:00:01 WARN  tasks were cut off tasks=2

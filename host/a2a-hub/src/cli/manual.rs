@@ -1,19 +1,19 @@
 //! `man` and `completions`: the command line, told to other programs.
 
-use super::{CommandLine, EXIT_CODES, Exit, print};
+use super::{CommandLine, EXIT_CODES, Exit, Global};
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-pub(super) fn completions(shell: Shell) -> anyhow::Result<Exit> {
+pub(super) fn completions(global: &Global, shell: Shell) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut CommandLine::command(), "a2a-hub", &mut script);
-    print(&String::from_utf8(script)?)?;
+    global.console().print(&String::from_utf8(script)?.into())?;
     Ok(Exit::Done)
 }
 
-pub(super) fn man(command: Option<&str>) -> anyhow::Result<Exit> {
-    print(&page(command)?)?;
+pub(super) fn man(global: &Global, command: Option<&str>) -> anyhow::Result<Exit> {
+    global.console().print(&page(command)?.into())?;
     Ok(Exit::Done)
 }
 

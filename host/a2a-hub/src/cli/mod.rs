@@ -2,14 +2,17 @@
 
 mod agent;
 mod client;
+mod console;
 mod contexts;
 mod deliveries;
 mod doctor;
 mod elsewhere;
+mod failure;
 mod files;
 mod follow;
 mod logs;
 mod manual;
+mod question;
 mod render;
 mod run;
 mod send;
@@ -19,24 +22,23 @@ mod start;
 mod stop;
 mod tasks;
 mod terminal;
+mod text;
 mod trial;
 
 use a2a_hub_config::{ConfigError, Flag, Settings};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use client::Client;
+use console::{Console, Wish};
 use serde_json::Value;
-use std::{
-    io::{self, Write as _},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use text::Text;
 
 /// What `--help` and the manual end with.
 const EXIT_CODES: &str = "\
 Exit status:
   0    it was done
   1    the task failed, or was rejected or cancelled by somebody else
-  2    the command, the configuration or the hub is at fault
+  2    the command, the configuration or the hub is at fault, or a stream ended before its task did
   3    the task waits for an answer or a login
   130  Ctrl-C: the task was cancelled";
 
@@ -47,7 +49,7 @@ enum Exit {
     Done = 0,
     /// The task failed, or was rejected or cancelled by somebody else.
     TaskFailed = 1,
-    /// The command, the configuration or the hub is at fault.
+    /// The command, the configuration or the hub is at fault, or a stream ended before its task did.
     Fault = 2,
     /// The task waits for an answer or a login.
     NeedsInput = 3,
@@ -79,6 +81,12 @@ struct Global {
     /// Output for people, or for programs
     #[arg(long, global = true, value_enum, default_value_t = Format::Pretty)]
     format: Format,
+    /// Show a terminal every byte that agents say, also what it obeys
+    #[arg(long, global = true)]
+    raw: bool,
+    /// No colours
+    #[arg(long, global = true)]
+    plain: bool,
     /// Log at level debug
     #[arg(long, global = true)]
     verbose: bool,
@@ -141,21 +149,47 @@ enum Command {
 
 /// Reads the command line and does what it says.
 pub fn run() -> ExitCode {
-    let CommandLine { global, command } = CommandLine::parse();
-    match carry_out(&global, command) {
-        Ok(exit) => ExitCode::from(exit as u8),
-        Err(why) => {
-            let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
-                let io = cause.downcast_ref::<io::Error>();
-                io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
-            };
-            // Whoever reads our output has heard enough.
-            if !why.chain().any(broken_pipe) {
-                note(&format!("a2a-hub: {why:#}"));
+    let CommandLine { global, command } = match CommandLine::try_parse() {
+        Ok(parsed) => parsed,
+        Err(why) => return not_understood(&why),
+    };
+    let exit = carry_out(&global, command).unwrap_or_else(|why| {
+        // Whoever reads our output has heard enough.
+        if !failure::is_broken_pipe(&why) {
+            match global.format {
+                Format::Pretty => global.console().note(format!("a2a-hub: {why:#}")),
+                // There is nowhere left to say that standard output is gone.
+                Format::Json => {
+                    drop(global.console().print_json(&failure::to_json(&why, Exit::Fault)));
+                }
             }
-            ExitCode::from(Exit::Fault as u8)
         }
+        Exit::Fault
+    });
+    ExitCode::from(exit as u8)
+}
+
+/// Says what is wrong with a command line, or prints the help that it asks for.
+fn not_understood(why: &clap::Error) -> ExitCode {
+    if !why.use_stderr() {
+        // Whoever reads the help has heard enough.
+        let _ = Console::print_help(why);
+        return ExitCode::SUCCESS;
     }
+    let console = Console::new(Wish::default());
+    if wants_json(std::env::args_os().skip(1)) {
+        let _ = console.print_json(&failure::usage(why));
+    } else {
+        console.note(why.render().to_string().trim_end());
+    }
+    ExitCode::from(Exit::Fault as u8)
+}
+
+/// Whether arguments that could not be read ask for JSON all the same.
+fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
+    let args: Vec<_> = args.take_while(|arg| arg != "--").collect();
+    let apart = args.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
+    apart || args.iter().any(|arg| arg == "--format=json")
 }
 
 fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
@@ -173,8 +207,8 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Logs(logs) => logs::logs(global, &logs),
         Command::Config(command) => settings::config(global, &command),
         Command::Doctor(doctor) => doctor::doctor(global, &doctor),
-        Command::Completions { shell } => manual::completions(shell),
-        Command::Man { command } => manual::man(command.as_deref()),
+        Command::Completions { shell } => manual::completions(global, shell),
+        Command::Man { command } => manual::man(global, command.as_deref()),
     }
 }
 
@@ -194,13 +228,18 @@ impl Global {
     fn show(
         &self,
         answer: &Value,
-        text: impl FnOnce() -> anyhow::Result<String>,
+        text: impl FnOnce() -> anyhow::Result<Text>,
     ) -> anyhow::Result<()> {
         match self.format {
-            Format::Json => print(&format!("{answer}\n"))?,
-            Format::Pretty => print(&text()?)?,
+            Format::Json => self.console().print_json(answer)?,
+            Format::Pretty => self.console().print(&text()?)?,
         }
         Ok(())
+    }
+
+    /// Where the command prints.
+    fn console(&self) -> Console {
+        Console::new(Wish { raw: self.raw, plain: self.plain })
     }
 
     /// Where the hub listens.
@@ -217,17 +256,4 @@ fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
 /// Runs what waits, on this thread.
 fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
-}
-
-/// Prints a result: standard output holds nothing else.
-fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
-}
-
-/// Says something beside the result.
-fn note(text: &str) {
-    // There is nowhere left to say that standard error is gone.
-    let _ = writeln!(io::stderr(), "{text}");
 }

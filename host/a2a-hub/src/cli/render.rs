@@ -6,38 +6,6 @@ use serde_json::Value;
 /// The width that lines are kept within where they can be cut.
 const WIDTH: usize = 100;
 
-/// Whether words are coloured.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Paint(pub(super) bool);
-
-impl Paint {
-    /// A state, a health or a verdict, in the colour of how good it is. It may be padded.
-    pub(super) fn state(self, padded: &str) -> String {
-        let colour = match padded.trim_end() {
-            "completed" | "healthy" | "ok" => 32,
-            "failed" | "rejected" | "unhealthy" | "fail" | "ERROR" => 31,
-            "input-required" | "auth-required" | "degraded" | "warn" | "WARN" => 33,
-            "submitted" | "working" => 36,
-            "canceled" | "unknown" | "DEBUG" => 2,
-            _ => return padded.to_owned(),
-        };
-        self.code(colour, padded)
-    }
-
-    /// What matters less than what stands beside it.
-    pub(super) fn faint(self, text: &str) -> String {
-        self.code(2, text)
-    }
-
-    fn code(self, code: u8, text: &str) -> String {
-        if self.0 && !text.is_empty() {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_owned()
-        }
-    }
-}
-
 /// The text of a JSON string; nothing of anything else.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
@@ -62,6 +30,16 @@ fn part_text(part: &Value) -> String {
             format!("[file {}]\n", part["file"]["name"].as_str().unwrap_or("without a name"))
         }
         _ => String::new(),
+    }
+}
+
+/// `word` as one word of a command line that is meant to be copied, whatever it holds.
+pub(super) fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@%+=,".contains(c);
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 
@@ -134,14 +112,15 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_between_letters() {
-        assert_eq!(first_line("\n what?\nthat", 0), "what?");
-        assert_eq!(first_line("äöü", WIDTH - 2), "äö…");
+    fn what_is_copied_into_a_shell_stays_one_word() {
+        let words =
+            ["01a1fc8f-a111", "https://x.org:1/a?b=1", "", "-rf", "a; rm -rf ~", "it's $(id)"];
+        insta::assert_snapshot!(words.map(shell_word).join(" "), @"");
     }
 
     #[test]
-    fn colours_are_for_terminals() {
-        assert_eq!(Paint(true).state("working  "), "\x1b[36mworking  \x1b[0m");
-        assert_eq!(Paint(false).state("working  "), "working  ");
+    fn lines_are_cut_between_letters() {
+        assert_eq!(first_line("\n what?\nthat", 0), "what?");
+        assert_eq!(first_line("äöü", WIDTH - 2), "äö…");
     }
 }

@@ -5,8 +5,8 @@ use super::{
     client::Client,
     elsewhere, files,
     follow::{OnInterrupt, Shown, follow},
-    note,
-    terminal::{self, Answer, Progress},
+    question::{Asked, question},
+    terminal::Progress,
 };
 use a2a_hub_protocol::{id::MessageId, message::Message, v03};
 use anyhow::{Context as _, bail};
@@ -71,14 +71,14 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         let mut client = Client::connect(global).await?;
         loop {
             let id = client.ask("message/stream", params(&send)?).await?;
-            let mut shown = Shown::new(global.format, send.stream);
-            let mut progress = Progress::new(&send.agent, global.format == Format::Pretty);
+            let mut shown = Shown::new(global, send.stream);
+            let mut progress = Progress::new(global, &send.agent, global.format == Format::Pretty);
             let followed =
                 follow(&mut client, id, &mut shown, &mut progress, OnInterrupt::Cancel).await;
             drop(progress);
-            shown.finish()?;
-            let exit = followed?;
-            match question(&shown, exit, global.format, &send.agent).await? {
+            let exit = followed.map_err(|why| shown.broken_off(why, ""))?;
+            shown.finish(exit)?;
+            match question(global, &shown, exit, &send.agent).await? {
                 Asked::Nothing => return Ok(exit),
                 Asked::Answered(task, answer) => send = send.answering(task, answer),
                 Asked::Interrupted(task) => {
@@ -88,43 +88,6 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             }
         }
     })
-}
-
-/// What comes of a question that a task ended with.
-pub(super) enum Asked {
-    /// There is none, or nobody who could be asked; whoever sent the message is told how to answer.
-    Nothing,
-    /// An answer, to this task.
-    Answered(String, String),
-    /// This task is to be called off.
-    Interrupted(String),
-}
-
-/// Asks whoever sits at the terminal what the task waits for; `agent` is how they name it.
-pub(super) async fn question(
-    shown: &Shown,
-    exit: Exit,
-    format: Format,
-    agent: &str,
-) -> anyhow::Result<Asked> {
-    let Some(task) = shown.task.clone().filter(|_| exit == Exit::NeedsInput) else {
-        return Ok(Asked::Nothing);
-    };
-    if format == Format::Json {
-        return Ok(Asked::Nothing);
-    }
-    if shown.state == "input-required" && terminal::is_attended() {
-        match terminal::ask().await? {
-            Answer::Text(answer) => return Ok(Asked::Answered(task, answer)),
-            Answer::Interrupted => {
-                note("cancelling");
-                return Ok(Asked::Interrupted(task));
-            }
-            Answer::Nothing => {}
-        }
-    }
-    note(&format!("answer with: a2a-hub send {agent} --task {task} \"...\""));
-    Ok(Asked::Nothing)
 }
 
 impl Send {

@@ -1,6 +1,6 @@
 //! `config`: what the hub is told, and by whom.
 
-use super::{Exit, Format, Global, print};
+use super::{Exit, Global};
 use a2a_hub_config::Settings;
 use a2a_hub_core::redact::is_secret;
 use anyhow::{Context as _, bail};
@@ -22,10 +22,9 @@ pub(super) fn config(global: &Global, command: &Command) -> anyhow::Result<Exit>
     let file = settings.file.as_ref().map(|file| file.display().to_string());
     let mut values = Table::try_from(&settings.config).context("write the settings as TOML")?;
     redact(&mut values);
-    let text = match (command, global.format) {
-        (Command::Show, Format::Pretty) => settings_text(&settings, &values)?,
-        (Command::Show, Format::Json) => format!("{}\n", json!({ "file": file, "values": values })),
-        (Command::Check, format) => {
+    let answer = match command {
+        Command::Show => json!({ "file": file, "values": values }),
+        Command::Check => {
             let config = &settings.config;
             let of_agents = config.agents.values().flat_map(|agent| &agent.workspaces).flatten();
             for workspace in config.workspaces.iter().chain(of_agents) {
@@ -33,18 +32,16 @@ pub(super) fn config(global: &Global, command: &Command) -> anyhow::Result<Exit>
                     bail!("use the workspace {}: there is no such directory", workspace.display());
                 }
             }
-            match format {
-                Format::Json => format!("{}\n", json!({ "file": file, "ok": true })),
-                Format::Pretty => {
-                    format!(
-                        "OK: {}\n",
-                        file.as_deref().unwrap_or("there is no file; the defaults count")
-                    )
-                }
-            }
+            json!({ "file": file, "ok": true })
         }
     };
-    print(&text)?;
+    global.show(&answer, || match command {
+        Command::Show => Ok(settings_text(&settings, &values)?.into()),
+        Command::Check => {
+            let file = file.as_deref().unwrap_or("there is no file; the defaults count");
+            Ok(format!("OK: {file}\n").into())
+        }
+    })?;
     Ok(Exit::Done)
 }
 

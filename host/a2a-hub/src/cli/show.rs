@@ -2,8 +2,8 @@
 
 use super::{
     Exit, Global, ask,
-    render::{Paint, duration, list, text},
-    terminal::paint,
+    render::{duration, list, text},
+    text::{Text, style_of},
 };
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ pub(super) fn status(global: &Global) -> anyhow::Result<Exit> {
     let status = ask(global, "hub/status", json!({}))?;
     global.show(&status, || {
         let socket = global.socket_path()?.display().to_string();
-        Ok(status_text(&status, &socket, paint())?)
+        Ok(status_text(&status, &socket)?)
     })?;
     Ok(Exit::Done)
 }
@@ -21,13 +21,13 @@ pub(super) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
     let agents = ask(global, "hub/agents/list", json!({ "includeHealth": health }))?;
     global.show(&agents, || {
         let status = ask(global, "hub/status", json!({}))?;
-        Ok(agents_text(&agents, &status["rejectedPlugins"], paint())?)
+        Ok(agents_text(&agents, &status["rejectedPlugins"])?)
     })?;
     Ok(Exit::Done)
 }
 
-fn status_text(status: &Value, socket: &str, paint: Paint) -> Result<String, std::fmt::Error> {
-    let mut out = String::new();
+fn status_text(status: &Value, socket: &str) -> Result<Text, std::fmt::Error> {
+    let mut out = Text::new();
     let seconds = status["uptime"].as_u64().unwrap_or_default() / 1000;
     writeln!(out, "hub {} on {socket}, up for {}", text(&status["version"]), duration(seconds))?;
     writeln!(out, "tasks   {} active, {} in all", status["activeTasks"], status["totalTasks"])?;
@@ -37,8 +37,10 @@ fn status_text(status: &Value, socket: &str, paint: Paint) -> Result<String, std
         status["healthy"], status["degraded"], status["unhealthy"], status["unknown"]
     )?;
     for agent in list(&status["agents"]) {
-        let (id, status) = (text(&agent["id"]), format!("{:<10}", text(&agent["status"])));
-        writeln!(out, "  {id:<20} {} {}", paint.state(&status), text(&agent["name"]))?;
+        let (id, status) = (text(&agent["id"]), text(&agent["status"]));
+        write!(out, "  {id:<20} ")?;
+        out.push(style_of(status), &format!("{status:<10}"));
+        writeln!(out, " {}", text(&agent["name"]))?;
         breaker_text(&mut out, &agent["breaker"])?;
     }
     rejected_text(&mut out, &status["rejectedPlugins"])?;
@@ -46,12 +48,8 @@ fn status_text(status: &Value, socket: &str, paint: Paint) -> Result<String, std
 }
 
 /// The agents, and what of the plugins folder is not one.
-pub(super) fn agents_text(
-    agents: &Value,
-    rejected: &Value,
-    paint: Paint,
-) -> Result<String, std::fmt::Error> {
-    let mut out = String::new();
+pub(super) fn agents_text(agents: &Value, rejected: &Value) -> Result<Text, std::fmt::Error> {
+    let mut out = Text::new();
     if list(agents).is_empty() {
         writeln!(
             out,
@@ -64,8 +62,9 @@ pub(super) fn agents_text(
         let version = health["version"].as_str().map(|v| format!(" ({v})")).unwrap_or_default();
         let (status, source) = (text(&health["status"]), text(&agent["source"]));
         let pad = 24_usize.saturating_sub(status.len());
-        let status = paint.state(status);
-        writeln!(out, "{:<18} {status}{version:<pad$} {source}", text(&agent["id"]))?;
+        write!(out, "{:<18} ", text(&agent["id"]))?;
+        out.push(style_of(status), status);
+        writeln!(out, "{version:<pad$} {source}")?;
         writeln!(out, "    {}", text(&agent["card"]["description"]))?;
         for said in [&health["errorMessage"], &health["detail"]] {
             if let Some(said) = said.as_str() {
@@ -89,13 +88,13 @@ pub(super) fn agents_text(
     Ok(out)
 }
 
-fn breaker_text(out: &mut String, breaker: &Value) -> std::fmt::Result {
+fn breaker_text(out: &mut Text, breaker: &Value) -> std::fmt::Result {
     let Some(at) = breaker["retryAt"].as_str() else { return Ok(()) };
     writeln!(out, "    failed repeatedly; next try at {at}")?;
     breaker["cause"].as_str().map_or(Ok(()), |cause| writeln!(out, "    the last time: {cause}"))
 }
 
-fn rejected_text(out: &mut String, rejected: &Value) -> std::fmt::Result {
+fn rejected_text(out: &mut Text, rejected: &Value) -> std::fmt::Result {
     for plugin in list(rejected) {
         writeln!(out, "not loaded: {}: {}", text(&plugin["file"]), text(&plugin["error"]))?;
     }
@@ -116,7 +115,7 @@ mod tests {
             {"id": "parrot", "source": "parrot.wasm", "card": {"description": "Says it again."}, "notGranted": ["git"]},
         ]);
         let rejected = json!([{"file": "x.wasm", "error": "it is not WebAssembly"}]);
-        insta::assert_snapshot!(agents_text(&agents, &rejected, Paint(false)).unwrap(), @r"
+        insta::assert_snapshot!(agents_text(&agents, &rejected).unwrap().words(), @r"
         claude-code        degraded (2.1.329)       built-in
             Anthropic's coding agent.
             not logged in
@@ -136,7 +135,7 @@ mod tests {
         let status = json!({"version": "0.1.0", "uptime": 3_720_000, "activeTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
             "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy",
                 "breaker": {"state": "open", "retryAt": "2026-01-01T00:00:00.000Z", "cause": "the agent's code broke"}}]});
-        insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock", Paint(false)).unwrap(), @r"
+        insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock").unwrap().words(), @r"
         hub 0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
         tasks   1 active, 5 in all
         agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet

@@ -1,6 +1,6 @@
 //! `start`: the hub in the foreground, or in the background.
 
-use super::{Exit, Format, Global, block_on, client::Client, print, run};
+use super::{Exit, Global, block_on, client::Client, run};
 use crate::telemetry;
 use a2a_hub_config::{Flag, Settings};
 use a2a_hub_process::daemon::{self, Background};
@@ -119,15 +119,12 @@ async fn in_background(
     let exe = std::env::current_exe().context("find this program")?;
     let mut hub = Background::start(&exe, &arguments(global, start, settings, dir), None, log)?;
     let announced = until_up(&mut hub, dir, &log_path, said_before).await?;
-    match global.format {
-        Format::Json => print(&format!("{announced}\n"))?,
-        Format::Pretty => print(&format!(
-            "the hub is up (process {}): {}{}\n",
-            announced["pid"],
-            announced["socket"].as_str().unwrap_or("no socket"),
-            announced["http"].as_str().map(|at| format!(", http://{at}")).unwrap_or_default(),
-        ))?,
-    }
+    global.show(&announced, || {
+        let socket = announced["socket"].as_str().unwrap_or("no socket");
+        let http = announced["http"].as_str().map(|at| format!(", http://{at}"));
+        let http = http.unwrap_or_default();
+        Ok(format!("the hub is up (process {}): {socket}{http}\n", announced["pid"]).into())
+    })?;
     Ok(Exit::Done)
 }
 

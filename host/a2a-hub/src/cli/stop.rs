@@ -1,6 +1,6 @@
 //! `stop`: the hub finishes what is at work, within a deadline, and ends.
 
-use super::{Exit, Format, Global, block_on, client::Client, note, print, run::STOPPED_FILE};
+use super::{Exit, Global, block_on, client::Client, run::STOPPED_FILE};
 use a2a_hub_process::daemon;
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -27,7 +27,9 @@ pub(super) fn stop(global: &Global, stop: &Stop) -> anyhow::Result<Exit> {
         let live = client.call("hub/status", json!({})).await?["activeTasks"].as_u64();
         drop(client);
         if let Some(live @ 1..) = live {
-            note(&format!("{live} task(s) are not over; what is at work has {drain:?} to finish"));
+            let beside =
+                format!("{live} task(s) are not over; what is at work has {drain:?} to finish");
+            global.console().note(beside);
         }
         let in_time = daemon::terminate(pid, drain).await.context("stop the hub")?;
         // Told a second time, it cuts off what is still at work.
@@ -35,15 +37,13 @@ pub(super) fn stop(global: &Global, stop: &Stop) -> anyhow::Result<Exit> {
             bail!("stop the hub: process {pid} is still there {PATIENCE:?} after its deadline");
         }
         let cut = config.data_dir().map(|dir| cut_off(dir, pid)).unwrap_or_default();
-        match global.format {
-            Format::Json => print(&format!("{}\n", json!({ "stopped": pid, "cut": cut })))?,
-            Format::Pretty => {
-                for task in &cut {
-                    note(&format!("cut off: task {task}; what it had done by then is kept"));
-                }
-                print("the hub is stopped\n")?;
+        global.show(&json!({ "stopped": pid, "cut": cut }), || {
+            for task in &cut {
+                let beside = format!("cut off: task {task}; what it had done by then is kept");
+                global.console().note(beside);
             }
-        }
+            Ok("the hub is stopped\n".into())
+        })?;
         Ok(Exit::Done)
     })
 }

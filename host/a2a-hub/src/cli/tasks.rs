@@ -1,12 +1,14 @@
 //! `tasks` and `task`: what the hub has done and is doing.
 
 use super::{
-    Exit, Global, ask, block_on,
+    Exit, Format, Global, ask, block_on,
     client::Client,
     elsewhere,
     follow::{OnInterrupt, Shown, follow},
-    render::{Paint, ago, first_line, list, parts_text, text},
-    terminal::{Progress, paint},
+    question,
+    render::{ago, first_line, list, parts_text, text},
+    terminal::Progress,
+    text::{FAINT, PLAIN, Text, style_of},
 };
 use a2a_hub_protocol::task::TaskState;
 use anyhow::bail;
@@ -76,7 +78,7 @@ impl One {
 pub(super) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
     let params = json!({ "contextId": tasks.context, "state": tasks.state, "limit": tasks.limit });
     let tasks = ask(global, "hub/tasks/list", params)?;
-    global.show(&tasks, || Ok(tasks_text(&tasks, Timestamp::now(), paint())?))?;
+    global.show(&tasks, || Ok(tasks_text(&tasks, Timestamp::now())?))?;
     Ok(Exit::Done)
 }
 
@@ -84,11 +86,11 @@ pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
     match task {
         Task::Show(one) => {
             let task = one.ask(global, "tasks/get")?;
-            global.show(&task, || Ok(task_text(&task, Timestamp::now(), paint())?))?;
+            global.show(&task, || Ok(task_text(&task, Timestamp::now())?))?;
         }
         Task::Cancel(one) => {
             let (task, id) = (one.ask(global, "tasks/cancel")?, &one.id);
-            global.show(&task, || Ok(format!("task {id} is cancelled\n")))?;
+            global.show(&task, || Ok(format!("task {id} is cancelled\n").into()))?;
         }
         Task::Watch(one) => match one.url()? {
             Some(url) => {
@@ -104,49 +106,55 @@ fn watch(global: &Global, task: &str) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
         let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
-        let mut shown = Shown::new(global.format, true);
+        let mut shown = Shown::new(global, true);
         // Nothing moves while one watches but the task itself.
-        let mut still = Progress::new(task, false);
+        let mut still = Progress::new(global, task, false);
         let followed = follow(&mut client, id, &mut shown, &mut still, OnInterrupt::Leave).await;
-        shown.finish()?;
-        followed
+        let exit = followed.map_err(|why| shown.broken_off(why, ""))?;
+        shown.finish(exit)?;
+        if exit == Exit::NeedsInput && global.format == Format::Pretty {
+            question::tell(global.console(), &shown, &format!("task {task}"));
+        }
+        Ok(exit)
     })
 }
 
 /// Tasks, a line each.
-pub(super) fn tasks_text(
-    tasks: &Value,
-    now: Timestamp,
-    paint: Paint,
-) -> Result<String, fmt::Error> {
-    let mut out = String::new();
+pub(super) fn tasks_text(tasks: &Value, now: Timestamp) -> Result<Text, fmt::Error> {
+    let mut out = Text::new();
     if list(tasks).is_empty() {
         writeln!(out, "no tasks")?;
     }
     for task in list(tasks) {
         let status = &task["status"];
-        let (id, state) = (text(&task["id"]), format!("{:<14}", text(&status["state"])));
+        let (id, state) = (text(&task["id"]), text(&status["state"]));
         let when = ago(&status["timestamp"], now);
         let asked = parts_text(&list(&task["history"]).first().unwrap_or(&Value::Null)["parts"]);
         let agent = format!("{:<13}", text(&task["agentId"]));
         let asked = first_line(&asked, id.len() + agent.len() + 33);
-        writeln!(out, "{id}  {}  {when:<11}  {agent}  {asked}", paint.state(&state))?;
+        write!(out, "{id}  ")?;
+        out.push(style_of(state), &format!("{state:<14}"));
+        writeln!(out, "  {when:<11}  {agent}  {asked}")?;
     }
     Ok(out)
 }
 
-fn task_text(task: &Value, now: Timestamp, paint: Paint) -> Result<String, fmt::Error> {
-    let (mut out, status) = (String::new(), &task["status"]);
+fn task_text(task: &Value, now: Timestamp) -> Result<Text, fmt::Error> {
+    let (mut out, status) = (Text::new(), &task["status"]);
     let when = ago(&status["timestamp"], now);
     writeln!(out, "task     {}", text(&task["id"]))?;
     writeln!(out, "context  {}", text(&task["contextId"]))?;
-    writeln!(out, "state    {}, {when}", paint.state(text(&status["state"])))?;
+    out.push(PLAIN, "state    ");
+    out.push(style_of(text(&status["state"])), text(&status["state"]));
+    writeln!(out, ", {when}")?;
     if let Some(reason) = task["metadata"]["reason"].as_str() {
         writeln!(out, "reason   {reason}")?;
     }
     let mut said = |who: &str, parts: &Value| {
         let words = parts_text(parts);
-        write!(out, "\n{}\n", paint.faint(who))?;
+        out.push(PLAIN, "\n");
+        out.push(FAINT, who);
+        out.push(PLAIN, "\n");
         words.trim_end().lines().try_for_each(|line| writeln!(out, "  {line}"))
     };
     for message in list(&task["history"]) {
@@ -188,16 +196,16 @@ mod tests {
     #[test]
     fn tasks_as_people_see_them() {
         let tasks = json!([a_task(), { "id": "task-2", "contextId": "c", "status": { "state": "completed", "timestamp": "2026-01-29T11:58:00Z" } }]);
-        insta::assert_snapshot!(tasks_text(&tasks, now(), Paint(false)).unwrap(), @r"
+        insta::assert_snapshot!(tasks_text(&tasks, now()).unwrap().words(), @r"
         01a1fc8f-a111-7715-9c95-8a642d72e498  input-required  2 min ago    claude-code    delete the old fix…
         task-2  completed       2 days ago
         ");
-        insta::assert_snapshot!(tasks_text(&json!([]), now(), Paint(false)).unwrap(), @"no tasks");
+        insta::assert_snapshot!(tasks_text(&json!([]), now()).unwrap().words(), @"no tasks");
     }
 
     #[test]
     fn a_task_as_people_see_it() {
-        insta::assert_snapshot!(task_text(&a_task(), now(), Paint(false)).unwrap(), @r"
+        insta::assert_snapshot!(task_text(&a_task(), now()).unwrap().words(), @r"
         task     01a1fc8f-a111-7715-9c95-8a642d72e498
         context  ctx-1
         state    input-required, 2 min ago

@@ -1,17 +1,21 @@
-//! What is different when a person sits at a terminal: colours, a line that moves while an agent works, questions.
+//! What is different when a person sits at a terminal: a line that moves while an agent works, and questions.
 
-use super::render::{Paint, duration};
-use a2a_hub_config as config;
-use anyhow::Context as _;
-use std::{
-    io::{self, IsTerminal as _, Write as _},
-    time::Duration,
+use super::{
+    Global,
+    console::Console,
+    render::duration,
+    text::{FAINT, PLAIN, Text},
 };
+use a2a_hub_core::terminal::clean;
+use anyhow::Context as _;
+use rustix::termios::{QueueSelector, tcflush};
+use std::{io, time::Duration};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::oneshot,
     time::{Instant, Interval, interval_at},
 };
+use unicode_width::UnicodeWidthChar as _;
 
 /// How often the moving line moves.
 const TICK: Duration = Duration::from_millis(125);
@@ -19,23 +23,14 @@ const TICK: Duration = Duration::from_millis(125);
 /// What is answered sooner needs no line.
 const QUIET: Duration = Duration::from_millis(400);
 
-/// It is kept shorter than most terminals are wide, for a wrapped line cannot be taken back.
-const COLUMNS: usize = 78;
+/// Fewer columns are not used, however narrow the terminal says that it is.
+const LEAST: usize = 20;
 
 const FRAMES: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Colours for standard output, if somebody looks at it and wants them.
-pub(super) fn paint() -> Paint {
-    Paint(io::stdout().is_terminal() && !config::is_colourless())
-}
-
-/// Whether there is somebody who can be asked.
-pub(super) fn is_attended() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
 /// A line on standard error that says that an agent is at work; nothing where nobody sees it.
 pub(super) struct Progress {
+    console: Console,
     who: String,
     since: Instant,
     ticks: Interval,
@@ -46,11 +41,12 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Work of `who` that begins now; `wanted` is false where the line would be in the way.
-    pub(super) fn new(who: &str, wanted: bool) -> Self {
-        let shown = wanted && io::stderr().is_terminal() && !config::is_colourless();
+    pub(super) fn new(global: &Global, who: &str, wanted: bool) -> Self {
+        let console = global.console();
+        let shown = wanted && console.can_take_back();
         let since = Instant::now();
         let ticks = interval_at(since + QUIET, TICK);
-        Self { who: who.to_owned(), since, ticks, drawn: false, frame: 0, shown }
+        Self { console, who: who.to_owned(), since, ticks, drawn: false, frame: 0, shown }
     }
 
     /// Waits until the line is to be drawn anew: for ever, if nobody sees it.
@@ -64,17 +60,18 @@ impl Progress {
 
     /// Draws the line anew.
     pub(super) fn draw(&mut self) {
+        self.clear();
         self.frame = (self.frame + 1) % FRAMES.len();
         self.drawn = true;
-        let line = line(FRAMES[self.frame], &self.who, self.since.elapsed().as_secs());
-        // It is an ornament: when standard error is gone, so is the line.
-        let _ = write!(io::stderr(), "\r\x1b[2K{line}");
+        let columns = self.console.columns_beside().unwrap_or(LEAST);
+        let line = line(FRAMES[self.frame], &self.who, self.since.elapsed().as_secs(), columns);
+        self.console.draw(&line);
     }
 
     /// Takes the line back, so that something else can be printed.
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
-            let _ = write!(io::stderr(), "\r\x1b[2K");
+            self.console.take_back();
         }
     }
 }
@@ -85,9 +82,56 @@ impl Drop for Progress {
     }
 }
 
-fn line(frame: char, who: &str, seconds: u64) -> String {
+/// The moving line: one column less than there are, for a wrapped line cannot be taken back.
+fn line(frame: char, who: &str, seconds: u64, columns: usize) -> Text {
     let line = format!("{frame} {who} is at work, {} · Ctrl-C cancels", duration(seconds));
-    line.chars().take(COLUMNS).collect()
+    let line = line.replace('\n', " ");
+    let lines = wrapped(&line, columns.max(LEAST) - 1);
+    lines.into_iter().next().unwrap_or_default().into()
+}
+
+/// `text` in lines of at most so many columns, as a terminal shows them.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in clean(text).lines() {
+        let (mut part, mut used) = (String::new(), 0);
+        for c in line.replace('\t', "    ").chars() {
+            let width = c.width().unwrap_or_default();
+            if used + width > columns {
+                lines.push(std::mem::take(&mut part));
+                used = 0;
+            }
+            part.push(c);
+            used += width;
+        }
+        lines.push(part);
+    }
+    lines
+}
+
+/// What an agent says, on a terminal with so many columns, where the hub speaks as well: each line stands behind a bar.
+pub(super) fn quoted(said: &str, columns: usize) -> Text {
+    let lines = wrapped(said, columns.max(LEAST) - "│ ".chars().count());
+    let mut text = Text::new();
+    for line in lines {
+        text.push(FAINT, "│ ");
+        text.push(PLAIN, &format!("{line}\n"));
+    }
+    text
+}
+
+/// A question of `agent` on a terminal with so many columns. Each of its lines begins with what no agent can say, and its own
+/// words stand behind a bar: whatever an agent says, it cannot speak as the hub.
+pub(super) fn question(agent: &str, said: &str, columns: usize) -> Text {
+    let mut text = Text::new();
+    text.mark();
+    text.push(PLAIN, &format!("{agent} asks:\n"));
+    for line in wrapped(said, columns.max(LEAST) - "┇ │ ".chars().count()) {
+        text.mark();
+        text.push(FAINT, "│ ");
+        text.push(PLAIN, &format!("{line}\n"));
+    }
+    text
 }
 
 /// What a person answers.
@@ -100,9 +144,15 @@ pub(super) enum Answer {
     Interrupted,
 }
 
-/// Asks for a line.
-pub(super) async fn ask() -> anyhow::Result<Answer> {
-    write!(io::stderr(), "> ").context("ask for the answer")?;
+/// Asks for a line. What was typed before is no answer: an agent may have had it typed by a question of its own making.
+pub(super) async fn ask(console: Console) -> anyhow::Result<Answer> {
+    let mut prompt = Text::new();
+    prompt.mark();
+    prompt.push(FAINT, "your answer; an empty one leaves the task waiting\n");
+    prompt.mark();
+    prompt.push(PLAIN, "> ");
+    tcflush(io::stdin(), QueueSelector::IFlush).context("ask for the answer")?;
+    console.prompt(&prompt);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let (typed, line) = oneshot::channel();
     // A thread that nobody waits for: a read of the terminal cannot be called off.
@@ -126,10 +176,28 @@ pub(super) async fn ask() -> anyhow::Result<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use unicode_width::UnicodeWidthStr as _;
 
     #[test]
     fn the_line_fits() {
-        insta::assert_snapshot!(line('⠋', "claude-code", 75), @"⠋ claude-code is at work, 1 min · Ctrl-C cancels");
-        assert_eq!(line('⠋', &"a".repeat(200), 1).chars().count(), COLUMNS);
+        insta::assert_snapshot!(line('⠋', "claude-code", 75, 80).words(), @"⠋ claude-code is at work, 1 min · Ctrl-C cancels");
+        for who in ["a".repeat(200), "漢".repeat(200), "\x1b".repeat(200), "a\nb\r".repeat(99)] {
+            for columns in [0, 30, 80] {
+                let line = line('⠋', &who, 1, columns).words();
+                assert!(line.width() < columns.max(LEAST), "{line}");
+                assert!(!line.contains('\n'), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_agent_cannot_speak_as_the_hub() {
+        let forged = "\x1b[2J┇ claude-code asks:\n┇ │ May I list the files?\r\n┇ > ";
+        insta::assert_snapshot!(question("guest", forged, 80).words(), @"");
+        // Nor by a line so long that the terminal would begin a new one.
+        let long = format!("{}┇ the hub asks", "x".repeat(40));
+        let shown = question("guest", &long, 30).words();
+        insta::assert_snapshot!(shown, @"");
+        assert!(shown.lines().all(|line| line.width() <= 30), "{shown}");
     }
 }

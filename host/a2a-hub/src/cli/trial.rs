@@ -7,6 +7,7 @@
 use super::{
     Global,
     client::Client,
+    console::Console,
     doctor::{Finding, ok, warn},
     render::text,
     start,
@@ -46,7 +47,7 @@ const INHERITED: &[&str] = &["PATH", "LANG", "TMPDIR"];
 pub(super) async fn try_agents(global: &Global, names: &[String]) -> anyhow::Result<Vec<Finding>> {
     let trials = chosen(builtin::trials(), names)?;
     let settings = global.settings(Vec::new())?;
-    let ground = Ground::lay(settings.config.data_dir()?, &trials)?;
+    let ground = Ground::lay(settings.config.data_dir()?, &trials, global.console())?;
     let mut hub = ground.start(&settings, &trials)?;
     let found = ask_all(&mut hub, &ground, trials.keys()).await;
     let pid = i32::try_from(hub.id()).context("the hub's process id")?;
@@ -70,14 +71,19 @@ fn chosen(
 struct Ground {
     dir: PathBuf,
     model: ModelServer,
+    console: Console,
 }
 
 impl Ground {
     /// Below the data directory, for some programs refuse to be at home where everybody may write.
-    fn lay(data_dir: &Path, trials: &BTreeMap<AgentId, Trial>) -> anyhow::Result<Self> {
+    fn lay(
+        data_dir: &Path,
+        trials: &BTreeMap<AgentId, Trial>,
+        console: Console,
+    ) -> anyhow::Result<Self> {
         let dir = std::path::absolute(data_dir)?.join(format!("trial-{}", std::process::id()));
         let model = ModelServer::start().context("start the loopback model")?;
-        let ground = Self { dir, model };
+        let ground = Self { dir, model, console };
         for place in [ground.home(), ground.workspace()] {
             make_dir(&place).with_context(|| format!("make {}", place.display()))?;
         }
@@ -135,7 +141,7 @@ impl Ground {
 impl Drop for Ground {
     fn drop(&mut self) {
         if let Err(why) = fs::remove_dir_all(&self.dir) {
-            super::note(&format!("a2a-hub: remove {}: {why}", self.dir.display()));
+            self.console.note(format!("a2a-hub: remove {}: {why}", self.dir.display()));
         }
     }
 }

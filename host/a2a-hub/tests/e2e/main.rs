@@ -2,6 +2,7 @@
 
 mod adapters;
 mod bindings;
+mod broken_streams;
 mod command_line;
 mod contexts;
 mod crash;
@@ -24,5 +25,6 @@ mod soak;
 mod specification;
 mod stage;
 mod streams;
+mod terminals;
 mod transports;
 mod web;

@@ -1,0 +1,57 @@
+//! What a task asks of whoever sent it: told, and answered where somebody sits at a terminal.
+
+use super::{
+    Exit, Format, Global,
+    console::Console,
+    follow::Shown,
+    render::shell_word,
+    terminal::{self, Answer},
+};
+
+/// What comes of a question that a task ended with.
+pub(super) enum Asked {
+    /// There is none, or nobody who could be asked; whoever sent the message is told how to answer.
+    Nothing,
+    /// An answer, to this task.
+    Answered(String, String),
+    /// This task is to be called off.
+    Interrupted(String),
+}
+
+/// Asks whoever sits at the terminal what the task waits for; `agent` is how they name it.
+pub(super) async fn question(
+    global: &Global,
+    shown: &Shown,
+    exit: Exit,
+    agent: &str,
+) -> anyhow::Result<Asked> {
+    let Some(task) = shown.task.clone().filter(|_| exit == Exit::NeedsInput) else {
+        return Ok(Asked::Nothing);
+    };
+    if global.format == Format::Json {
+        return Ok(Asked::Nothing);
+    }
+    let console = global.console();
+    tell(console, shown, agent);
+    if shown.state == "input-required" && console.is_attended() {
+        match terminal::ask(console).await? {
+            Answer::Text(answer) => return Ok(Asked::Answered(task, answer)),
+            Answer::Interrupted => {
+                console.note("cancelling");
+                return Ok(Asked::Interrupted(task));
+            }
+            Answer::Nothing => {}
+        }
+    }
+    console.note(format!("answer with: a2a-hub send {agent} --task {} \"...\"", shell_word(&task)));
+    Ok(Asked::Nothing)
+}
+
+/// Tells what the task of `agent` waits for, to who does not answer.
+pub(super) fn tell(console: Console, shown: &Shown, agent: &str) {
+    let said = shown.last_word.as_deref().unwrap_or_default();
+    match console.columns_beside() {
+        Some(columns) => console.prompt(&terminal::question(agent, said, columns)),
+        None => console.note(said),
+    }
+}

@@ -1,0 +1,230 @@
+//! What a terminal may be shown of text from outside (escape sequence injection, CWE-150; bidirectional text that deceives,
+//! "Trojan Source", CVE-2021-42574): nothing that it obeys, and nothing that hides what is written.
+//!
+//! Each character is judged by itself and by the one before it, so that a text that arrives in pieces can be cleaned piece by
+//! piece: no cut between two pieces lets a sequence through.
+
+use std::borrow::Cow;
+
+/// What a line of the hub's own dialogue begins with on a terminal. Text from outside shows neither it nor what looks like
+/// it, so that no agent can forge a question of the hub.
+pub const MARK: char = '┇';
+
+/// The mark, and the other dashed verticals that could pass for it.
+const MARKS: [char; 6] = [MARK, '┆', '┊', '┋', '╎', '╏'];
+
+/// `text` as a terminal may show it: what it would obey, and what would deceive its reader, as visible escapes such as
+/// `\u{1b}`. A line that ends as Windows has it ends in a line feed alone.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    escaped(text, |c, out| out.extend(c.escape_unicode()))
+}
+
+/// The same of JSON text, with escapes as JSON has them, so that it stays the same JSON.
+pub fn clean_json(json: &str) -> Cow<'_, str> {
+    escaped(json, |c, out| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            *out += &format!("\\u{unit:04x}");
+        }
+    })
+}
+
+/// Whether `c` has no place in the name of a file that people are shown.
+pub fn is_deceptive(c: char) -> bool {
+    c.is_control() || is_bidi(c) || is_invisible(c) || is_companion(c)
+}
+
+fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    let mut before = None;
+    let mut chars = text.char_indices().peekable();
+    let mut out: Option<String> = None;
+    while let Some((at, c)) = chars.next() {
+        let ends_line = c == '\r' && chars.peek().is_some_and(|(_, next)| *next == '\n');
+        let shown = is_shown(c, before);
+        if !shown {
+            let out = out.get_or_insert_with(|| text[..at].to_owned());
+            if !ends_line {
+                escape(c, out);
+            }
+        } else if let Some(out) = &mut out {
+            out.push(c);
+        }
+        // What is shown as an escape has nothing to join with.
+        before = shown.then_some(c);
+    }
+    out.map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// Whether `c` is shown as it is after `before`.
+fn is_shown(c: char, before: Option<char>) -> bool {
+    match c {
+        '\n' | '\t' => true,
+        _ if c.is_control() || is_bidi(c) || is_invisible(c) || MARKS.contains(&c) => false,
+        _ if is_companion(c) => before.is_some_and(|before| is_joined(before, c)),
+        _ => true,
+    }
+}
+
+/// What turns the order of text round (Unicode, UAX #9): `a.txt` could be shown where `txt.a` is written.
+fn is_bidi(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// What shows nothing wherever it stands (Unicode, `Default_Ignorable_Code_Point`), or breaks a line unseen.
+fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180e}'
+            | '\u{200b}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{2060}'..='\u{2065}'
+            | '\u{206a}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// What shows nothing itself and changes its neighbours: the joiners, and the selectors of a variant. Emoji and many
+/// scripts need them; between letters of this one they only hide.
+fn is_companion(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}' | '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+/// Whether a companion after `before` changes how that looks.
+fn is_joined(before: char, companion: char) -> bool {
+    let is_joiner = |c| matches!(c, '\u{200c}' | '\u{200d}');
+    match before {
+        // The selector of an emoji's colours, and what that is joined with.
+        '\u{fe0e}' | '\u{fe0f}' => is_joiner(companion),
+        // The keys of a telephone.
+        '0'..='9' | '#' | '*' => !is_joiner(companion),
+        _ => !before.is_ascii() && is_shown(before, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_shown_as_an_escape() {
+        let cases = [
+            ("plain, ünïcödé, 漢字, ✓ and 🎉", "plain, ünïcödé, 漢字, ✓ and 🎉"),
+            ("lines\nand\ttabs\n", "lines\nand\ttabs\n"),
+            ("\x1b[2J\x1b[H", r"\u{1b}[2J\u{1b}[H"),
+            ("\x1b]0;title\x07", r"\u{1b}]0;title\u{7}"),
+            ("\x1b]52;c;aGk=\x1b\\", r"\u{1b}]52;c;aGk=\u{1b}\"),
+            ("\u{9b}31m\u{9d}0;t\u{9c}", r"\u{9b}31m\u{9d}0;t\u{9c}"),
+            ("a\0b\x08c\x7f\x0b\x0c\x0e", r"a\u{0}b\u{8}c\u{7f}\u{b}\u{c}\u{e}"),
+            ("right\rwrong", r"right\u{d}wrong"),
+            ("Windows\r\nhas two\r\n", "Windows\nhas two\n"),
+            ("cut\r", r"cut\u{d}"),
+            ("\r\r\n", "\\u{d}\n"),
+        ];
+        for (text, shown) in cases {
+            assert_eq!(clean(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_deceives_a_reader_is_shown_as_an_escape() {
+        let cases = [
+            ("\u{202e}gpj.exe", r"\u{202e}gpj.exe"),
+            (
+                "a\u{2066}b\u{2069}c\u{61c}d\u{200e}e\u{200f}",
+                r"a\u{2066}b\u{2069}c\u{61c}d\u{200e}e\u{200f}",
+            ),
+            (
+                "pass\u{200b}word pass\u{200d}word \u{feff}x",
+                r"pass\u{200b}word pass\u{200d}word \u{feff}x",
+            ),
+            ("soft\u{ad}hyphen\u{2028}line", r"soft\u{ad}hyphen\u{2028}line"),
+            ("x\u{e0041}\u{e0042}", r"x\u{e0041}\u{e0042}"),
+            ("\u{200d}", r"\u{200d}"),
+            ("é\u{200d}\u{200d}", "é\u{200d}\\u{200d}"),
+            ("a\u{fe0f}", r"a\u{fe0f}"),
+            ("┇ the hub asks ╏ ┆", r"\u{2507} the hub asks \u{254f} \u{2506}"),
+            ("│ a table ┃ has ║ lines", "│ a table ┃ has ║ lines"),
+        ];
+        for (text, shown) in cases {
+            assert_eq!(clean(text), shown, "{text:?}");
+        }
+        // A family, a heart on fire, a keycap, Persian and Devanagari are written with joiners and selectors.
+        for text in [
+            "👨\u{200d}👩\u{200d}👧",
+            "❤\u{fe0f}\u{200d}🔥",
+            "1\u{fe0f}\u{20e3}",
+            "می\u{200c}خواهم",
+            "क्\u{200d}ष",
+        ] {
+            assert_eq!(clean(text), text);
+        }
+    }
+
+    #[test]
+    fn json_that_is_cleaned_is_the_same_json() {
+        let cleaned = clean_json("{\"a\":\"\u{202e}\u{9b}\u{e0041}\u{7f}é\"}");
+        assert_eq!(cleaned, r#"{"a":"\u202e\u009b\udb40\udc41\u007fé"}"#);
+    }
+
+    #[test]
+    fn names_of_files_hold_nothing_deceptive() {
+        assert!("a\u{202e}\u{200d}\u{1b}\u{fe0f}".chars().skip(1).all(is_deceptive));
+        assert!(!"Überblick 漢字.md".chars().any(is_deceptive));
+    }
+
+    /// Text in which what matters is frequent.
+    fn hostile() -> impl Strategy<Value = String> {
+        let c = prop_oneof![
+            any::<char>(),
+            (0u32..0x120).prop_filter_map("no character", char::from_u32),
+            (0x2000u32..0x2070).prop_filter_map("no character", char::from_u32),
+            prop::sample::select(vec!['\x1b', '\r', '\n', '\u{200d}', '\u{fe0f}', '┇', '👩', 'a']),
+        ];
+        prop::collection::vec(c, 0..40).prop_map(String::from_iter)
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_left_that_a_terminal_obeys(text in hostile()) {
+            for shown in [clean(&text), clean_json(&text)] {
+                for c in shown.chars() {
+                    prop_assert!(!c.is_control() || c == '\n' || c == '\t', "{c:?} in {shown:?}");
+                    prop_assert!(!is_bidi(c) && !is_invisible(c) && !MARKS.contains(&c), "{c:?} in {shown:?}");
+                }
+            }
+        }
+
+        /// A stream is cleaned as it comes: however it is cut, no more comes through, and each line break stays.
+        #[test]
+        fn no_cut_lets_a_sequence_through(pieces in prop::collection::vec(hostile(), 0..6)) {
+            let shown: String = pieces.iter().map(|piece| clean(piece)).collect();
+            prop_assert!(shown.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'), "{shown:?}");
+            let lines = |text: &str| text.matches('\n').count();
+            prop_assert_eq!(lines(&shown), lines(&pieces.concat()));
+        }
+
+        #[test]
+        fn what_was_cleaned_stays_as_it_is(text in hostile()) {
+            let shown = clean(&text).into_owned();
+            prop_assert_eq!(clean(&shown).into_owned(), shown.clone());
+        }
+
+        #[test]
+        fn what_people_write_is_not_touched(text in "[ -~äöüßéñ漢字カナ👍🎉✓│\n\t]{0,60}") {
+            prop_assert_eq!(clean(&text), text);
+        }
+    }
+}
