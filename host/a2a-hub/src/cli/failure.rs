@@ -1,8 +1,8 @@
 //! Why a command failed: a line for people, one JSON object for programs.
 
 use super::Exit;
-use a2a_hub_config::ConfigError;
 use a2a_hub_client::ClientError;
+use a2a_hub_config::ConfigError;
 use a2a_hub_protocol::error::A2aError;
 use serde_json::{Map, Value, json};
 use std::io;

@@ -26,7 +26,7 @@ use std::sync::LazyLock;
 
 /// What is in `proto/`. Nothing of it, if that were broken: then no call is found, and the tests say so.
 static KNOWN: LazyLock<DescriptorPool> = LazyLock::new(|| {
-    let compiled = include_bytes!(concat!(env!("OUT_DIR"), "/a2a.descriptors"));
+    let compiled = include_bytes!("../../proto/a2a.descriptors");
     DescriptorPool::decode(compiled.as_slice()).unwrap_or_default()
 });
 
@@ -330,6 +330,21 @@ mod tests {
 
     /// A message of each kind, filled by an official SDK: its name, its bytes, and the SDK's own JSON of it.
     const OFFICIAL: &str = include_str!("../../proto/official.jsonl");
+
+    /// They are made once and kept, for the compiler that makes them takes longer to build than this crate.
+    #[test]
+    fn the_descriptors_are_those_of_the_proto_files() {
+        let proto = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");
+        let mut compiler = protox::Compiler::new([proto]).unwrap();
+        compiler.include_imports(true);
+        compiler.open_files(["a2a_v1.proto", "a2a_v03.proto", "google_rpc.proto"]).unwrap();
+        let made = compiler.encode_file_descriptor_set();
+        let kept = format!("{proto}/a2a.descriptors");
+        if std::fs::read(&kept).unwrap() != made {
+            std::fs::write(&kept, made).unwrap();
+            panic!("{kept} was not made from the proto files as they are: it is now, commit it");
+        }
+    }
 
     #[test]
     fn messages_are_those_of_the_official_clients() {

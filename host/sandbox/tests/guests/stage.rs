@@ -35,8 +35,11 @@ use tokio::time::timeout;
 /// No test waits longer than this.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-pub(crate) static ENGINE: LazyLock<Engine> =
-    LazyLock::new(|| Engine::new(&EngineSettings::default()).unwrap());
+/// Each test is a process of its own, and a component takes seconds to compile: what one has compiled is kept for the others.
+pub(crate) static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
+    let beside = std::env::current_exe().unwrap().with_file_name("compiled-components");
+    Engine::new(&EngineSettings { cache_dir: Some(beside), ..EngineSettings::default() }).unwrap()
+});
 
 static TEST_GUEST: LazyLock<Plugin> =
     LazyLock::new(|| Plugin::compile(&ENGINE, &component("test-guests")).unwrap());
