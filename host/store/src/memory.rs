@@ -1,8 +1,8 @@
 //! A store that forgets everything when it is dropped: for tests and for trying things out.
 
 use super::{
-    ContextFilter, Counts, Head, HeadFilter, HeadPage, Progress, PushFilter, Storage, StorageError,
-    StoredPush, StoredTask,
+    AgentMemory, ContextFilter, Counts, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
+    StorageError, StoredPush, StoredTask, TaskIndex, TaskLog,
     log::{self, Conversation},
 };
 use a2a_hub_protocol::{
@@ -63,7 +63,7 @@ impl Log {
 }
 
 #[async_trait::async_trait]
-impl Storage for MemoryStorage {
+impl TaskLog for MemoryStorage {
     async fn append(
         &self,
         task: &TaskId,
@@ -110,6 +110,22 @@ impl Storage for MemoryStorage {
         self.kept().logs.get(task).map(Log::fold).transpose()
     }
 
+    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
+        let mut kept = self.kept();
+        let before = kept.logs.len();
+        let Kept { logs, pushes, .. } = &mut *kept;
+        logs.retain(|id, log| !(log.head.state.is_final() && tasks.contains(id)));
+        pushes.retain(|(config, _)| logs.contains_key(&config.task));
+        Ok(before - logs.len())
+    }
+}
+
+#[async_trait::async_trait]
+impl TaskIndex for MemoryStorage {
+    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
+        Ok(self.kept().logs.get(task).map(|log| log.head.clone()))
+    }
+
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
         let matches = |head: &&Head| {
             filter.context.as_ref().is_none_or(|context| head.context == *context)
@@ -120,10 +136,6 @@ impl Storage for MemoryStorage {
         let newest_first = kept.logs.values().rev().map(|log| &log.head);
         let page = newest_first.filter(matches).skip(filter.offset).take(filter.limit);
         Ok(page.cloned().collect())
-    }
-
-    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
-        Ok(self.kept().logs.get(task).map(|log| log.head.clone()))
     }
 
     async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {
@@ -185,30 +197,6 @@ impl Storage for MemoryStorage {
         Ok(old.take(limit).map(|head| head.task.clone()).collect())
     }
 
-    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
-        let mut kept = self.kept();
-        let before = kept.logs.len();
-        let Kept { logs, pushes, .. } = &mut *kept;
-        logs.retain(|id, log| !(log.head.state.is_final() && tasks.contains(id)));
-        pushes.retain(|(config, _)| logs.contains_key(&config.task));
-        Ok(before - logs.len())
-    }
-
-    async fn size(&self) -> Result<u64, StorageError> {
-        let kept = self.kept();
-        let events = kept.logs.values().flat_map(|log| &log.events);
-        // As SQLite would write them.
-        let written =
-            events.map(|event| serde_json::to_vec(event.as_ref()).map_or(0, |json| json.len()));
-        Ok(written.sum::<usize>() as u64)
-    }
-
-    async fn counts(&self) -> Result<Counts, StorageError> {
-        let kept = self.kept();
-        let live = kept.logs.values().filter(|log| !log.head.state.is_final()).count();
-        Ok(Counts { live: live as u64, total: kept.logs.len() as u64 })
-    }
-
     async fn conversation(
         &self,
         context: &ContextId,
@@ -226,6 +214,24 @@ impl Storage for MemoryStorage {
         Ok(said.oldest_first())
     }
 
+    async fn counts(&self) -> Result<Counts, StorageError> {
+        let kept = self.kept();
+        let live = kept.logs.values().filter(|log| !log.head.state.is_final()).count();
+        Ok(Counts { live: live as u64, total: kept.logs.len() as u64 })
+    }
+
+    async fn size(&self) -> Result<u64, StorageError> {
+        let kept = self.kept();
+        let events = kept.logs.values().flat_map(|log| &log.events);
+        // As SQLite would write them.
+        let written =
+            events.map(|event| serde_json::to_vec(event.as_ref()).map_or(0, |json| json.len()));
+        Ok(written.sum::<usize>() as u64)
+    }
+}
+
+#[async_trait::async_trait]
+impl Outbox for MemoryStorage {
     async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError> {
         let mut kept = self.kept();
         if !kept.logs.contains_key(&config.task) {
@@ -280,7 +286,10 @@ impl Storage for MemoryStorage {
         self.kept().pushes.retain(|(known, _)| (&known.task, &known.id) != (task, id));
         Ok(())
     }
+}
 
+#[async_trait::async_trait]
+impl AgentMemory for MemoryStorage {
     async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError> {
         Ok(self.kept().memories.get(agent).and_then(|memory| memory.get(key)).cloned())
     }

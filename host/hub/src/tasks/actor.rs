@@ -19,7 +19,7 @@ use a2a_hub_protocol::{
     terms::Terms,
 };
 use a2a_hub_runtime::{Ended, Failure, Work, port::tasks::Emitted};
-use a2a_hub_store::{Storage, StorageError, StoredTask};
+use a2a_hub_store::{StorageError, StoredTask, TaskStore};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -75,7 +75,7 @@ pub(super) struct TaskActor {
     pub(super) task: Task,
     pub(super) seq: u64,
     pub(super) agent: Arc<Agent>,
-    pub(super) storage: Arc<dyn Storage>,
+    pub(super) storage: Arc<dyn TaskStore>,
     pub(super) events: Events,
     pub(super) turns: Turns,
     pub(super) feed: Feed,

@@ -5,7 +5,7 @@ use a2a_hub_protocol::{
     id::{ContextId, TaskId},
     task::TaskState,
 };
-use a2a_hub_store::{Storage, StorageError};
+use a2a_hub_store::{StorageError, TaskLog};
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::watch;
 
@@ -62,7 +62,7 @@ impl Listener {
         &self,
         task: TaskId,
         context: ContextId,
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn TaskLog>,
         after: u64,
     ) -> Subscription {
         let pages = VecDeque::new();
@@ -80,7 +80,7 @@ impl Listener {
 pub struct Subscription {
     task: TaskId,
     context: ContextId,
-    storage: Arc<dyn Storage>,
+    storage: Arc<dyn TaskLog>,
     heard: watch::Receiver<Heard>,
     /// The number of the last event that was taken.
     after: u64,
@@ -212,7 +212,7 @@ mod tests {
     }
 
     /// A task of `events` events, told as they are stored: each batch first in the log, then in the feed.
-    async fn told(storage: &Arc<dyn Storage>, events: usize, last: TaskState) -> (Feed, Task) {
+    async fn told(storage: &Arc<dyn TaskLog>, events: usize, last: TaskState) -> (Feed, Task) {
         let task = Task {
             id: TaskId::fresh(),
             context_id: ContextId::fresh(),
@@ -245,7 +245,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_comes_late_misses_nothing() {
-        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::default());
+        let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
         let events = RECENT * 3;
         let (feed, task) = told(&storage, events, TaskState::Completed).await;
         for after in [0, 1, RECENT, events - RECENT, events - RECENT - 1, events - 1] {
@@ -259,7 +259,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_ends_where_the_task_waits_for_its_client() {
-        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::default());
+        let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
         let (feed, task) = told(&storage, 5, TaskState::InputRequired).await;
         let subscription = feed.listener().subscribe(task.id, task.context_id, storage, 0);
         assert_eq!(heard(subscription).await, [1, 2, 3, 4, 5], "though the feed is still open");
@@ -267,7 +267,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_feed_that_breaks_off_ends_its_streams() {
-        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::default());
+        let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
         let (feed, task) = told(&storage, 5, TaskState::Working).await;
         let subscription = feed.listener().subscribe(task.id, task.context_id, storage, 3);
         drop(feed);

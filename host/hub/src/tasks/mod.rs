@@ -23,7 +23,7 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
     terms::Terms,
 };
-use a2a_hub_store::{Counts, Head, HeadFilter, HeadPage, Storage, StorageError, StoredTask};
+use a2a_hub_store::{Counts, Head, HeadFilter, HeadPage, StorageError, StoredTask, TaskStore};
 use actor::{Begin, Command, Input, Start, TaskActor};
 use facts::QUEUED;
 use feed::{Feed, Listener};
@@ -55,7 +55,7 @@ const LOOK: Duration = Duration::from_millis(25);
 /// Starts tasks, finds them, and waits for them at the end. Cheap to clone.
 #[derive(Clone)]
 pub struct Tasks {
-    storage: Arc<dyn Storage>,
+    storage: Arc<dyn TaskStore>,
     events: Events,
     actors: TaskTracker,
     running: Arc<Mutex<HashMap<TaskId, Running>>>,
@@ -104,7 +104,7 @@ pub struct NewTask {
 
 impl Tasks {
     /// No tasks but those in the log. What becomes of them is told in `events`.
-    pub fn new(storage: Arc<dyn Storage>, events: Events) -> Self {
+    pub fn new(storage: Arc<dyn TaskStore>, events: Events) -> Self {
         let (actors, running) = (TaskTracker::new(), Arc::default());
         Self { storage, events, actors, running, turns: Turns::default() }
     }
@@ -324,7 +324,12 @@ impl Tasks {
 
     /// A task as its log tells it.
     pub async fn get(&self, id: &TaskId) -> Result<StoredTask, HubError> {
-        self.storage.task(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+        self.stored(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+    }
+
+    /// The same; none if there is no such task.
+    pub async fn stored(&self, id: &TaskId) -> Result<Option<StoredTask>, StorageError> {
+        self.storage.task(id).await
     }
 
     /// How many tasks there are.
