@@ -9,7 +9,7 @@ use super::{
     turns::{Admitted, Place, Turn, Turns},
 };
 use crate::{agents::Agent, clock, events::Events};
-use a2a_hub_core::{recovery::Hold, task};
+use a2a_hub_core::{reason::FailureReason, recovery::Hold, task};
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
@@ -141,7 +141,9 @@ impl TaskActor {
             Err(why) => {
                 tracing::error!(task = %self.task.id, %why, "the conversation so far cannot be read");
                 let text = "The hub cannot read what was said before; its log says why.";
-                return self.store(vec![self.failure("internal", text.to_owned())]).await;
+                return self
+                    .store(vec![self.failure(FailureReason::Internal, text.to_owned())])
+                    .await;
             }
         };
         let (queue, said) = mpsc::channel(SAID);
@@ -185,7 +187,7 @@ impl TaskActor {
             return Ok(());
         }
         let text = "The hub could not store what the agent did; its log says why.".to_owned();
-        self.store(vec![self.failure("storage", text)]).await
+        self.store(vec![self.failure(FailureReason::Storage, text)]).await
     }
 
     /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
@@ -197,7 +199,7 @@ impl TaskActor {
         let port = Arc::new(ToActor { queue, terms: terms.clone() });
         let Some(guest) = self.agent.follow(port, self.task.clone()) else {
             let text = "The agent that had this task is another one now.".to_owned();
-            return self.store(vec![self.failure("hub_restarted", text)]).await;
+            return self.store(vec![self.failure(FailureReason::HubRestarted, text)]).await;
         };
         self.work(AtWork::new(guest, said, terms, turn, deadline, None)).await
     }
@@ -236,7 +238,7 @@ impl TaskActor {
             Ok(Some(Command::Shutdown) | None) => {}
             Err(_) => {
                 let text = "Nobody answered in time.".to_owned();
-                self.store(vec![self.failure("timeout", text)]).await?;
+                self.store(vec![self.failure(FailureReason::Timeout, text)]).await?;
             }
         }
         Ok(None)
@@ -258,7 +260,7 @@ impl TaskActor {
                         "The agent was busy for longer than the {:?} that the task was given.",
                         self.patience
                     );
-                    self.store(vec![self.failure("timeout", text)]).await?;
+                    self.store(vec![self.failure(FailureReason::Timeout, text)]).await?;
                     return Ok(None);
                 }
             };
@@ -459,11 +461,11 @@ impl TaskActor {
             Cut::Timeout => {
                 let text =
                     format!("The task took longer than the {:?} it was given.", self.patience);
-                self.failure("timeout", text)
+                self.failure(FailureReason::Timeout, text)
             }
             Cut::Shutdown => {
                 let text = "The hub was stopped while the agent was at work.".to_owned();
-                self.failure("hub_stopped", text)
+                self.failure(FailureReason::HubStopped, text)
             }
         };
         self.store(vec![event]).await
@@ -563,14 +565,14 @@ impl TaskActor {
 
     /// How the task ends when its guest did not do what it was to do.
     fn failed(&self, failure: &Failure) -> TaskEvent {
-        if *failure == Failure::Cancelled {
-            return self.status(TaskState::Canceled, None, None);
+        match failure.reason() {
+            Some(reason) => self.failure(reason, failure.to_string()),
+            None => self.status(TaskState::Canceled, None, None),
         }
-        self.failure(failure.reason(), failure.to_string())
     }
 
-    fn failure(&self, reason: &str, text: String) -> TaskEvent {
-        let facts = Metadata::from_iter([(REASON.to_owned(), json!(reason))]);
+    fn failure(&self, reason: FailureReason, text: String) -> TaskEvent {
+        let facts = Metadata::from_iter([(REASON.to_owned(), json!(reason.name()))]);
         let message = Message::text(Role::Agent, text);
         self.status(TaskState::Failed, Some(message), Some(facts))
     }

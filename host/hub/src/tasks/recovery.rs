@@ -10,7 +10,10 @@ use crate::{
     agents::{Agent, Agents},
     clock,
 };
-use a2a_hub_core::recovery::{Left, Recovery};
+use a2a_hub_core::{
+    reason::FailureReason,
+    recovery::{Left, Recovery},
+};
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
     message::{Message, Metadata, Role},
@@ -160,7 +163,8 @@ impl Tasks {
         } else {
             "The hub was restarted, and the agent that had this task cannot go on with it."
         };
-        let event = status(TaskState::Failed, Some(note(task, text)), "hub_restarted");
+        let event =
+            status(TaskState::Failed, Some(note(task, text)), FailureReason::HubRestarted.name());
         self.storage.append(&head.task, head.seq, vec![Arc::new(event)]).await?;
         Ok(())
     }
