@@ -10,7 +10,7 @@ use crate::{
     request::signed,
 };
 use a2a_hub_protocol::{
-    card::{AgentCard, official::read_interfaces},
+    card::{AgentCard, read_interfaces},
     event::Told,
     id::TaskId,
     operation::{Operation, SendMessage},
@@ -100,12 +100,12 @@ impl A2aClient {
     }
 
     fn task(&self, task: Value) -> Result<Task, ClientError> {
-        let task = self.interface.version.read_task(task);
+        let task = self.interface.wire.read_task(task);
         task.map_err(|why| ClientError::senseless(StatusCode::OK, &why))
     }
 
     pub(crate) fn told(&self, told: Value) -> Result<Told, ClientError> {
-        let told = self.interface.version.read_told(told);
+        let told = self.interface.wire.read_told(told);
         told.map_err(|why| ClientError::senseless(StatusCode::OK, &why))
     }
 

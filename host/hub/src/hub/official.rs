@@ -4,9 +4,9 @@
 use super::{Hub, Reply};
 use crate::{agents::Agent, clock, error::HubError};
 use a2a_hub_protocol::{
-    dialect::Version,
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
+    interface::Version,
     message::Message,
     operation::{Answer, Operation, SendMessage, TaskPageQuery},
 };

@@ -1,15 +1,13 @@
 //! Everything a client may ask of the hub, whatever it speaks, and what it is answered.
 
-use crate::{
+use crate::model::{
     card::AgentCard,
-    model::{
-        error::A2aError,
-        id::{AgentId, ContextId, PushConfigId, TaskId},
-        message::{Message, Metadata},
-        push::{Delivery, OfferedPush, PublicKey, PushConfig},
-        task::{Task, TaskState},
-        terms::Terms,
-    },
+    error::A2aError,
+    id::{AgentId, ContextId, PushConfigId, TaskId},
+    message::{Message, Metadata},
+    push::{Delivery, OfferedPush, PublicKey, PushConfig},
+    task::{Task, TaskState},
+    terms::Terms,
 };
 use schemars::JsonSchema;
 use serde::Serialize;

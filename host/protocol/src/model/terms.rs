@@ -21,45 +21,9 @@ impl Terms {
     }
 }
 
-/// Whether a media type lies in a range, such as `image/*`. Case and parameters do not count (RFC 9110, section 8.3.1).
-pub fn is_in_range(media: &str, range: &str) -> bool {
-    let essence = |text: &str| {
-        let essence = text.split(';').next().unwrap_or_default();
-        essence.trim().to_ascii_lowercase()
-    };
-    let (media, range) = (essence(media), essence(range));
-    match range.strip_suffix('*') {
-        Some("" | "*/") => true,
-        Some(kind) if kind.ends_with('/') => media.starts_with(kind),
-        Some(_) | None => media == range,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_range_holds_what_it_says() {
-        for (media, range) in [
-            ("text/plain", "text/plain"),
-            ("Text/Plain; charset=utf-8", "text/plain"),
-            ("text/plain", "TEXT/PLAIN;q=0.5"),
-            ("image/png", "image/*"),
-            ("image/png", "*/*"),
-            ("image/png", "*"),
-        ] {
-            assert!(is_in_range(media, range), "{media} in {range}");
-        }
-        for (media, range) in [
-            ("text/markdown", "text/plain"),
-            ("imagery/png", "image/*"),
-            ("image/png", "image/p*"),
-            ("", "text/plain"),
-        ] {
-            assert!(!is_in_range(media, range), "{media} in {range}");
-        }
-    }
 
     #[test]
     fn what_is_not_asked_is_not_written() {

@@ -97,7 +97,7 @@ pub(super) async fn say(
     };
     let read = |item: Value| match way {
         (_, Version::V1) => v1::read_told(item),
-        (Binding::JsonRpc | Binding::Socket, Version::V03) => v03::read_told(item),
+        (Binding::JsonRpc | Binding::Socket, Version::V03) => v03::json::read_told(item),
         (Binding::Rest | Binding::Grpc, Version::V03) => v03::proto::read_told(item),
     };
     let told = told.into_iter().map(read).collect::<Result<_, _>>();
