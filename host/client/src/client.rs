@@ -11,7 +11,7 @@ use crate::{
 };
 use a2a_hub_protocol::{
     card::{AgentCard, read_interfaces},
-    event::Told,
+    event::StreamResponse,
     id::TaskId,
     operation::{Operation, SendMessage},
     push::Secret,
@@ -82,7 +82,11 @@ impl A2aClient {
     }
 
     /// Has it work on a message, and waits for the end, or for so long.
-    pub async fn send(&self, send: SendMessage, patience: Duration) -> Result<Told, ClientError> {
+    pub async fn send(
+        &self,
+        send: SendMessage,
+        patience: Duration,
+    ) -> Result<StreamResponse, ClientError> {
         let told = self.call(&Operation::SendMessage(send), patience).await?;
         self.told(told)
     }
@@ -104,8 +108,8 @@ impl A2aClient {
         task.map_err(|why| ClientError::senseless(StatusCode::OK, &why))
     }
 
-    pub(crate) fn told(&self, told: Value) -> Result<Told, ClientError> {
-        let told = self.interface.wire.read_told(told);
+    pub(crate) fn told(&self, told: Value) -> Result<StreamResponse, ClientError> {
+        let told = self.interface.wire.read_stream_response(told);
         told.map_err(|why| ClientError::senseless(StatusCode::OK, &why))
     }
 

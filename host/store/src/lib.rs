@@ -14,7 +14,7 @@ pub use pushes::{Progress, PushFilter, StoredPush, Trouble};
 
 use a2a_hub_core::task::IllegalEvent;
 use a2a_hub_protocol::{
-    event::{Recorded, TaskEvent},
+    event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
     operation::{ContextInfo, TaskPageQuery},
@@ -46,7 +46,7 @@ pub trait Storage: Send + Sync {
         task: &TaskId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Recorded>, StorageError>;
+    ) -> Result<Vec<SequencedEvent>, StorageError>;
 
     /// What a task's log comes to.
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError>;

@@ -12,7 +12,7 @@ use crate::{agents::Agent, clock, events::Events};
 use a2a_hub_core::{reason::FailureReason, recovery::Hold, task};
 use a2a_hub_protocol::{
     error::A2aError,
-    event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
+    event::{ArtifactUpdate, SequencedEvent, StatusUpdate, TaskEvent},
     hub::event::Happened,
     message::{Message, Metadata, Role},
     task::{Task, TaskState, TaskStatus},
@@ -495,16 +495,16 @@ impl TaskActor {
             tracing::error!(task = %self.task.id, %why, "events could not be stored");
             return Err(Unstorable);
         }
-        let recorded = taken.into_iter().map(|event| {
+        let sequenced = taken.into_iter().map(|event| {
             self.seq += 1;
-            Arc::new(Recorded {
+            Arc::new(SequencedEvent {
                 task: self.task.id.clone(),
                 context: self.task.context_id.clone(),
                 seq: self.seq,
                 event: Arc::unwrap_or_clone(event),
             })
         });
-        self.feed.publish(recorded.collect::<Vec<_>>());
+        self.feed.publish(sequenced.collect::<Vec<_>>());
         for state in moves {
             self.events.publish(Happened::TaskState {
                 task_id: self.task.id.clone(),

@@ -15,7 +15,7 @@ use crate::{agents::Agent, clock, error::HubError, events::Events};
 use a2a_hub_core::quota::Busy;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    event::{Created, Recorded, TaskEvent},
+    event::{Created, SequencedEvent, TaskEvent},
     hub::event::Happened,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
@@ -140,7 +140,7 @@ impl Tasks {
             agent_id: agent.id.clone(),
         });
         let feed = Feed::new(0);
-        feed.publish([Arc::new(Recorded { task: id.clone(), context, seq, event: created })]);
+        feed.publish([Arc::new(SequencedEvent { task: id.clone(), context, seq, event: created })]);
         let directory = working_directory;
         let start = Start { message, terms, directory, streamed, goes_on, admitted };
         let patience = patience(&agent, timeout_ms);
@@ -209,7 +209,7 @@ impl Tasks {
             None => {
                 let event = Created { agent, task, timeout_ms: None, terms: Terms::default() };
                 let event = TaskEvent::Created(Box::new(event));
-                let now = Recorded { task: id.clone(), context: context.clone(), seq, event };
+                let now = SequencedEvent { task: id.clone(), context: context.clone(), seq, event };
                 heard(seq).opening(now)
             }
         })

@@ -12,7 +12,7 @@ use crate::{
     hub,
     model::{
         error::A2aError,
-        event::Recorded,
+        event::SequencedEvent,
         interface::{Binding, Version},
         method::Method,
         operation::Operation,
@@ -70,10 +70,10 @@ impl Dialect {
     }
 
     /// What a listener hears of an event; nothing of a client's own words.
-    pub fn write_event(self, recorded: &Recorded) -> Option<Value> {
+    pub fn write_event(self, sequenced: &SequencedEvent) -> Option<Value> {
         match self {
-            Self::Hub => v03::json::write_event(recorded),
-            Self::Official(wire) => wire.write_event(recorded),
+            Self::Hub => v03::json::write_event(sequenced),
+            Self::Official(wire) => wire.write_event(sequenced),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     model::{
         card::AgentCard,
         error::A2aError,
-        event::{Recorded, Told},
+        event::{SequencedEvent, StreamResponse},
         interface::{Binding, Interface, Version},
         message::Message,
         method::Method,
@@ -112,11 +112,11 @@ impl Wire {
     }
 
     /// What a listener hears of an event; nothing of a client's own words.
-    pub fn write_event(self, recorded: &Recorded) -> Option<Value> {
+    pub fn write_event(self, sequenced: &SequencedEvent) -> Option<Value> {
         match self.form() {
-            Form::V1 => v1::write_event(recorded),
-            Form::V03 => v03::json::write_event(recorded),
-            Form::V03Proto => v03::proto::write_event(recorded),
+            Form::V1 => v1::write_event(sequenced),
+            Form::V03 => v03::json::write_event(sequenced),
+            Form::V03Proto => v03::proto::write_event(sequenced),
         }
     }
 
@@ -130,11 +130,11 @@ impl Wire {
     }
 
     /// What a client is told: an item of a stream, or the answer to a message.
-    pub fn read_told(self, value: Value) -> Result<Told, A2aError> {
+    pub fn read_stream_response(self, value: Value) -> Result<StreamResponse, A2aError> {
         match self.form() {
-            Form::V1 => v1::read_told(value),
-            Form::V03 => v03::json::read_told(value),
-            Form::V03Proto => v03::proto::read_told(value),
+            Form::V1 => v1::read_stream_response(value),
+            Form::V03 => v03::json::read_stream_response(value),
+            Form::V03Proto => v03::proto::read_stream_response(value),
         }
     }
 

@@ -67,7 +67,7 @@ pub struct ArtifactUpdate {
 
 /// A task event together with its place: what a listener hears.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recorded {
+pub struct SequencedEvent {
     /// The task it happened to.
     pub task: TaskId,
     /// The task's conversation.
@@ -80,7 +80,7 @@ pub struct Recorded {
 
 /// What a server tells its client of a task: an item of a stream, or the answer to a message.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum StreamResponse {
     /// The task as it stands.
     Task(Box<Task>),
     /// The agent's answer, instead of a task.
@@ -105,10 +105,10 @@ pub enum Told {
     },
 }
 
-impl Told {
+impl StreamResponse {
     /// What is told of an event; nothing of what the client itself said.
-    pub fn of(recorded: Recorded) -> Option<Self> {
-        let Recorded { task, context, event, .. } = recorded;
+    pub fn of(sequenced: SequencedEvent) -> Option<Self> {
+        let SequencedEvent { task, context, event, .. } = sequenced;
         match event {
             TaskEvent::Created(created) => Some(Self::Task(Box::new(created.task))),
             TaskEvent::Status(update) => Some(Self::Status { task, context, update }),

@@ -5,7 +5,7 @@ use crate::{
     codec::members::{Members, object, some_list},
     model::{
         error::A2aError,
-        event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent, Told},
+        event::{ArtifactUpdate, SequencedEvent, StatusUpdate, StreamResponse, TaskEvent},
         id::{ArtifactId, ContextId, MessageId, TaskId},
         message::{Content, Message, Part, Role, base64_bytes},
         operation::ListedTask,
@@ -114,8 +114,8 @@ fn write_artifact(artifact: &Artifact) -> Value {
 }
 
 /// What a listener hears of an event; nothing of a client's own words.
-pub fn write_event(recorded: &Recorded) -> Option<Value> {
-    let Recorded { task, context, event, .. } = recorded;
+pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
+    let SequencedEvent { task, context, event, .. } = sequenced;
     Some(match event {
         TaskEvent::Created(created) => write_task(&created.task, None),
         TaskEvent::Status(StatusUpdate { status, metadata }) => object([
@@ -140,17 +140,17 @@ pub fn write_event(recorded: &Recorded) -> Option<Value> {
 }
 
 /// What a server tells: an item of a stream, or the answer to a message. They are told apart by their `kind`.
-pub fn read_told(value: Value) -> Result<Told, A2aError> {
+pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
     match value.get("kind").and_then(Value::as_str) {
-        Some("task") => Ok(Told::Task(Box::new(read_task(value)?))),
-        Some("message") => Ok(Told::Message(read_message(value)?)),
+        Some("task") => Ok(StreamResponse::Task(Box::new(read_task(value)?))),
+        Some("message") => Ok(StreamResponse::Message(read_message(value)?)),
         Some("status-update") => {
             let mut of = Members::of(value, "")?;
             let (task, context) = (TaskId::new(of.need_text("taskId")?), read_context(&mut of)?);
             let status = of.need("status")?;
             let status = status_at(status, of.at("status"))?;
             let update = StatusUpdate { status, metadata: of.facts("metadata")? };
-            Ok(Told::Status { task, context, update })
+            Ok(StreamResponse::Status { task, context, update })
         }
         Some("artifact-update") => {
             let mut of = Members::of(value, "")?;
@@ -159,7 +159,7 @@ pub fn read_told(value: Value) -> Result<Told, A2aError> {
             let artifact = artifact_at(artifact, of.at("artifact"))?;
             let (append, last_chunk) = (of.flag("append")?, of.flag("lastChunk")?);
             let update = ArtifactUpdate { artifact, append, last_chunk };
-            Ok(Told::Artifact { task, context, update })
+            Ok(StreamResponse::Artifact { task, context, update })
         }
         Some(_) | None => {
             let why = "must be `task`, `message`, `status-update` or `artifact-update`";
@@ -327,25 +327,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_heard(recorded in protojson::tests::any_event()) {
-            let read = read_told(write_event(&recorded).unwrap()).unwrap();
-            let mut told = Told::of(recorded.clone()).unwrap();
+        fn what_is_written_is_heard(sequenced in protojson::tests::any_event()) {
+            let read = read_stream_response(write_event(&sequenced).unwrap()).unwrap();
+            let mut told = StreamResponse::of(sequenced.clone()).unwrap();
             // What 0.3 wants to be said, though the model leaves it open: whose a status's message is, and a name.
             let name = |artifact: &mut Artifact| {
                 artifact.name.get_or_insert_with(|| artifact.artifact_id.to_string());
             };
             let address = |status: &mut TaskStatus| if let Some(said) = &mut status.message {
-                said.task_id.get_or_insert_with(|| recorded.task.clone());
-                said.context_id.get_or_insert_with(|| recorded.context.clone());
+                said.task_id.get_or_insert_with(|| sequenced.task.clone());
+                said.context_id.get_or_insert_with(|| sequenced.context.clone());
             };
             match &mut told {
-                Told::Task(task) => {
+                StreamResponse::Task(task) => {
                     address(&mut task.status);
                     task.artifacts.iter_mut().for_each(name);
                 }
-                Told::Status { update, .. } => address(&mut update.status),
-                Told::Artifact { update, .. } => name(&mut update.artifact),
-                Told::Message(_) => {}
+                StreamResponse::Status { update, .. } => address(&mut update.status),
+                StreamResponse::Artifact { update, .. } => name(&mut update.artifact),
+                StreamResponse::Message(_) => {}
             }
             prop_assert_eq!(read, told);
         }

@@ -9,7 +9,7 @@ use crate::{
     },
     model::{
         error::A2aError,
-        event::{Recorded, Told},
+        event::{SequencedEvent, StreamResponse},
         id::{PushConfigId, TaskId},
         message::Message,
         method::Method,
@@ -167,8 +167,8 @@ pub fn write_message(message: &Message) -> Value {
 }
 
 /// What a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
-pub fn write_event(recorded: &Recorded) -> Option<Value> {
-    Proto::V03.write_event(recorded)
+pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
+    Proto::V03.write_event(sequenced)
 }
 
 /// A task.
@@ -177,8 +177,8 @@ pub fn read_task(value: Value) -> Result<Task, A2aError> {
 }
 
 /// What a server tells: a `StreamResponse` or a `SendMessageResponse`.
-pub fn read_told(value: Value) -> Result<Told, A2aError> {
-    Proto::V03.read_told(value)
+pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
+    Proto::V03.read_stream_response(value)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::{
     },
     model::{
         error::{A2aError, ErrorKind},
-        event::{Recorded, Told},
+        event::{SequencedEvent, StreamResponse},
         id::{ContextId, MAX_ID, PushConfigId, TaskId},
         message::Message,
         method::Method,
@@ -269,8 +269,8 @@ pub fn write_task(task: &Task) -> Value {
 }
 
 /// What a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
-pub fn write_event(recorded: &Recorded) -> Option<Value> {
-    Proto::V1.write_event(recorded)
+pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
+    Proto::V1.write_event(sequenced)
 }
 
 /// A message; whether a client may say it is not looked at.
@@ -284,8 +284,8 @@ pub fn read_task(value: Value) -> Result<Task, A2aError> {
 }
 
 /// What a server tells: a `StreamResponse` or a `SendMessageResponse`.
-pub fn read_told(value: Value) -> Result<Told, A2aError> {
-    Proto::V1.read_told(value)
+pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
+    Proto::V1.read_stream_response(value)
 }
 
 #[cfg(test)]
