@@ -50,9 +50,9 @@ impl SelectedInterface {
             Version::V03 => (request, "X-A2A-Extensions"),
         };
         if let Operation::SendMessage(send) | Operation::StreamMessage(send) = operation
-            && !send.terms.extensions.is_empty()
+            && !send.client.extensions.is_empty()
         {
-            request = request.header(extensions, send.terms.extensions.join(", "));
+            request = request.header(extensions, send.client.extensions.join(", "));
         }
         Ok((request, body, reader))
     }

@@ -14,4 +14,4 @@ mod model;
 pub mod v03;
 pub mod v1;
 
-pub use model::{error, event, id, interface, message, method, operation, push, task, terms};
+pub use model::{client, error, event, id, interface, message, method, operation, push, task};

@@ -117,7 +117,7 @@ impl Hub {
         if let Some(agent) = &agent {
             must_know_extensions(agent, &visit.extensions)?;
             must_be_taken(agent, &send.message)?;
-            send.terms.extensions = known_extensions(agent, &visit.extensions);
+            send.client.extensions = known_extensions(agent, &visit.extensions);
         }
         Ok((agent, send))
     }

@@ -175,7 +175,7 @@ impl RemoteTask {
     async fn say(&self, message: Message) -> Result<TaskStream, Failure> {
         let send = SendMessage::new(message, None);
         let send = send.map_err(|why| Failure::Invalid(why.to_string()))?;
-        let send = SendMessage { terms: self.port.terms(), ..send };
+        let send = SendMessage { client: self.port.client_capabilities(), ..send };
         self.peer.client().stream(send).await.map_err(|why| failure(&why))
     }
 

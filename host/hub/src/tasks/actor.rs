@@ -4,19 +4,19 @@ use super::{
     at_work::{Answer, AtWork, Next},
     facts::{QUEUED, REASON, RECOVERY, fact, has_fact, working_directory},
     feed::Feed,
-    port::{LatestTerms, Question, Said, ToActor},
+    port::{LatestClient, Question, Said, ToActor},
     recovery,
     turns::{Admitted, Place, Turn, Turns},
 };
 use crate::{agents::Agent, clock, events::Events};
 use a2a_hub_core::{reason::FailureReason, recovery::Hold, task};
 use a2a_hub_protocol::{
+    client::ClientCapabilities,
     error::A2aError,
     event::{ArtifactUpdate, SequencedEvent, StatusUpdate, TaskEvent},
     hub::event::Happened,
     message::{Message, Metadata, Role},
     task::{Task, TaskState, TaskStatus},
-    terms::Terms,
 };
 use a2a_hub_runtime::{Ended, Failure, Work, port::tasks::Emitted};
 use a2a_hub_store::{Storage, StorageError, StoredTask};
@@ -58,7 +58,7 @@ pub(super) enum Command {
 /// What the client says to a task that there is.
 pub(super) struct Input {
     pub(super) message: Message,
-    pub(super) terms: Terms,
+    pub(super) client: ClientCapabilities,
     /// Is told whether the task was waiting for it.
     pub(super) told: oneshot::Sender<Result<(), A2aError>>,
 }
@@ -91,15 +91,15 @@ pub(super) enum Begin {
     /// Waiting for the client, without an agent at work: the hub that had one is gone.
     Parked,
     /// Listening to the agent, which is elsewhere and has been at work all the time.
-    Follow(Admitted, Terms),
+    Follow(Admitted, ClientCapabilities),
 }
 
 /// What the agent is to be given, once it is the task's turn.
 pub(super) struct Start {
     /// What the client said last.
     pub(super) message: Message,
-    /// On what terms.
-    pub(super) terms: Terms,
+    /// What the client can do with an answer.
+    pub(super) client: ClientCapabilities,
     /// Where the client would have the work done.
     pub(super) directory: Option<String>,
     /// Whether somebody listens while it works.
@@ -125,9 +125,9 @@ impl TaskActor {
         let start = match begin {
             Begin::Work(start) => Some(*start),
             Begin::Parked => self.parked().await?,
-            Begin::Follow(admitted, terms) => return self.follow(admitted, terms).await,
+            Begin::Follow(admitted, client) => return self.follow(admitted, client).await,
         };
-        let Some(Start { message, terms, directory, streamed, goes_on, admitted }) = start else {
+        let Some(Start { message, client, directory, streamed, goes_on, admitted }) = start else {
             return Ok(());
         };
         let deadline = Instant::now() + self.patience;
@@ -147,12 +147,12 @@ impl TaskActor {
             }
         };
         let (queue, said) = mpsc::channel(SAID);
-        let terms = LatestTerms::new(terms);
-        let port = Arc::new(ToActor { queue, terms: terms.clone() });
+        let client = LatestClient::new(client);
+        let port = Arc::new(ToActor { queue, client: client.clone() });
         let work = Work { task: self.task.clone(), message, history, live: streamed };
         let guest = self.agent.start(port, directory, work);
         let quiet_until = Some(Instant::now() + QUIET);
-        self.work(AtWork::new(guest, said, terms, turn, deadline, quiet_until)).await
+        self.work(AtWork::new(guest, said, client, turn, deadline, quiet_until)).await
     }
 
     /// The store did not take what happened, and nobody may hear what is not stored: the task fails, as soon as the store
@@ -191,17 +191,21 @@ impl TaskActor {
     }
 
     /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
-    async fn follow(&mut self, admitted: Admitted, terms: Terms) -> Result<(), Unstorable> {
+    async fn follow(
+        &mut self,
+        admitted: Admitted,
+        client: ClientCapabilities,
+    ) -> Result<(), Unstorable> {
         let deadline = Instant::now() + self.patience;
         let Some(turn) = self.turn(admitted, deadline).await? else { return Ok(()) };
         let (queue, said) = mpsc::channel(SAID);
-        let terms = LatestTerms::new(terms);
-        let port = Arc::new(ToActor { queue, terms: terms.clone() });
+        let client = LatestClient::new(client);
+        let port = Arc::new(ToActor { queue, client: client.clone() });
         let Some(guest) = self.agent.follow(port, self.task.clone()) else {
             let text = "The agent that had this task is another one now.".to_owned();
             return self.store(vec![self.failure(FailureReason::HubRestarted, text)]).await;
         };
-        self.work(AtWork::new(guest, said, terms, turn, deadline, None)).await
+        self.work(AtWork::new(guest, said, client, turn, deadline, None)).await
     }
 
     /// The task's turn; nothing if the task ends before it comes, or the hub does.
@@ -220,14 +224,14 @@ impl TaskActor {
     async fn parked(&mut self) -> Result<Option<Start>, Unstorable> {
         match timeout(self.agent.config.answer_timeout(), self.commands.recv()).await {
             Ok(Some(Command::Input(input))) => {
-                let Input { message, terms, told } = *input;
+                let Input { message, client, told } = *input;
                 self.store(vec![TaskEvent::Input(message.clone())]).await?;
                 let _ = told.send(Ok(()));
                 // It was admitted by the hub that ran it.
                 let admitted = self.turns.come_back(&self.agent);
                 let directory = working_directory(&self.task);
                 let (streamed, goes_on) = (true, true);
-                let start = Start { message, terms, directory, streamed, goes_on, admitted };
+                let start = Start { message, client, directory, streamed, goes_on, admitted };
                 return Ok(Some(start));
             }
             Ok(Some(Command::Cancel)) => {
@@ -361,12 +365,12 @@ impl TaskActor {
     }
 
     async fn input(&mut self, input: Input, at_work: &mut AtWork) -> Result<(), Unstorable> {
-        let Input { message, terms, told } = input;
+        let Input { message, client, told } = input;
         if !at_work.asks() {
             self.refuse(told);
             return Ok(());
         }
-        at_work.terms.set(terms);
+        at_work.client.set(client);
         let said = vec![TaskEvent::Input(message.clone())];
         self.come_back(Ok(message), said, at_work).await?;
         let _ = told.send(Ok(()));

@@ -195,11 +195,11 @@ fn state_after(event: &TaskEvent) -> Option<TaskState> {
 mod tests {
     use super::*;
     use a2a_hub_protocol::{
+        client::ClientCapabilities,
         event::{Created, StatusUpdate},
         id::AgentId,
         message::{Message, Role},
         task::{Task, TaskStatus},
-        terms::Terms,
     };
     use a2a_hub_store::memory::MemoryStorage;
 
@@ -222,8 +222,12 @@ mod tests {
             metadata: None,
         };
         let agent = AgentId::parse("echo").unwrap();
-        let created =
-            Created { agent, task: task.clone(), timeout_ms: None, terms: Terms::default() };
+        let created = Created {
+            agent,
+            task: task.clone(),
+            timeout_ms: None,
+            client: ClientCapabilities::default(),
+        };
         let created = TaskEvent::Created(Box::new(created));
         let feed = Feed::new(0);
         let middle = (2..events).map(|_| update(TaskState::Working));

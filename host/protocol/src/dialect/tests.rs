@@ -7,12 +7,12 @@ use crate::{
         rest::Written,
     },
     model::{
+        client::ClientCapabilities,
         id::{ContextId, PushConfigId, TaskId},
         message::{Message, Part, Role},
         operation::{SendMessage, TaskPageQuery, TaskPlace, Wait},
         push::{OfferedPush, PushAuthentication, PushForm, Secret},
         task::TaskState,
-        terms::Terms,
     },
     v03::UNSAID_WAIT,
 };
@@ -30,8 +30,8 @@ fn asked(form: PushForm) -> Vec<Operation> {
     let send = || {
         let message = Message::new(Role::User, vec![Part::text("hi")]);
         let output_modes = vec!["image/*".to_owned(), "text/plain".to_owned()];
-        let terms = Terms { output_modes, ..Terms::default() };
-        SendMessage { terms, ..SendMessage::new(message, None).unwrap() }
+        let client = ClientCapabilities { output_modes, ..ClientCapabilities::default() };
+        SendMessage { client, ..SendMessage::new(message, None).unwrap() }
     };
     let push = |id: Option<PushConfigId>| OfferedPush {
         id,
@@ -43,9 +43,12 @@ fn asked(form: PushForm) -> Vec<Operation> {
         }),
         form,
     };
-    let terms = || Terms { output_modes: vec!["image/*".to_owned()], ..Terms::default() };
+    let client = || ClientCapabilities {
+        output_modes: vec!["image/*".to_owned()],
+        ..ClientCapabilities::default()
+    };
     vec![
-        Operation::SendMessage(SendMessage { push: Some(push(None)), terms: terms(), ..send() }),
+        Operation::SendMessage(SendMessage { push: Some(push(None)), client: client(), ..send() }),
         Operation::StreamMessage(SendMessage { history_length: Some(2), wait: Wait::No, ..send() }),
         Operation::GetTask { id: id(), history_length: Some(3) },
         Operation::PageTasks(TaskPageQuery {

@@ -2,12 +2,12 @@
 
 use crate::model::{
     card::AgentCard,
+    client::ClientCapabilities,
     error::A2aError,
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::{Message, Metadata},
     push::{Delivery, OfferedPush, PublicKey, PushConfig},
     task::{Task, TaskState},
-    terms::Terms,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -253,8 +253,8 @@ pub struct SendMessage {
     pub push: Option<OfferedPush>,
     /// How long to wait for its end; a stream has no need to.
     pub wait: Wait,
-    /// On what terms it is asked.
-    pub terms: Terms,
+    /// What the client can do with the answer.
+    pub client: ClientCapabilities,
 }
 
 impl SendMessage {
@@ -284,7 +284,7 @@ impl SendMessage {
             timeout_ms: None,
             push: None,
             wait: Wait::ToTheEnd,
-            terms: Terms::default(),
+            client: ClientCapabilities::default(),
         })
     }
 }

@@ -93,7 +93,7 @@ fn write_send(send: &SendMessage) -> Value {
     let configuration = object([
         ("historyLength", json!(send.history_length)),
         ("blocking", json!(send.wait != Wait::No)),
-        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
+        ("acceptedOutputModes", some_list(&send.client.output_modes, |media| json!(media))),
         ("pushNotificationConfig", json!(send.push.as_ref().map(push::write_offered))),
     ]);
     json!({ "message": json::write_message(&send.message), "configuration": configuration })

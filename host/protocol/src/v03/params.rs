@@ -4,11 +4,11 @@
 use crate::{
     codec::limits,
     model::{
+        client::ClientCapabilities,
         error::A2aError,
         id::{ContextId, MessageId, PushConfigId, TaskId},
         message::{Content, Message, Metadata, Part, Role, base64_bytes},
         operation::{Operation, SendMessage, Wait},
-        terms::Terms,
     },
     v03::push::{self, OfferedConfig},
 };
@@ -131,8 +131,8 @@ pub(crate) fn send_message(params: Value) -> Result<SendMessage, A2aError> {
     let wait = if how.blocking == Some(false) { Wait::No } else { send.wait };
     let (history_length, timeout_ms) = (how.history_length, how.timeout_ms);
     let output_modes = how.accepted_output_modes.unwrap_or_default();
-    let terms = Terms { output_modes, ..send.terms };
-    Ok(SendMessage { history_length, timeout_ms, push, wait, terms, ..send })
+    let client = ClientCapabilities { output_modes, ..send.client };
+    Ok(SendMessage { history_length, timeout_ms, push, wait, client, ..send })
 }
 
 /// A task to be heard of.

@@ -63,7 +63,7 @@ fn write_send(send: &SendMessage) -> Value {
     let configuration = object([
         ("historyLength", json!(send.history_length)),
         ("blocking", json!(send.wait != Wait::No)),
-        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
+        ("acceptedOutputModes", some_list(&send.client.output_modes, |media| json!(media))),
         ("pushNotification", json!(send.push.as_ref().map(push::write_offered))),
     ]);
     json!({ "message": write_message(&send.message), "configuration": configuration })
@@ -100,7 +100,7 @@ fn read_send(params: Value) -> Result<SendMessage, A2aError> {
             Some(false) => send.wait = Wait::No,
             None => {}
         }
-        send.terms.output_modes = how.texts("acceptedOutputModes")?;
+        send.client.output_modes = how.texts("acceptedOutputModes")?;
         let push = match how.members("pushNotification")? {
             Some(push) => Some(push),
             None => how.members("pushNotificationConfig")?,

@@ -120,7 +120,7 @@ fn read_send(mut of: Members) -> Result<SendMessage, A2aError> {
             send.wait = Wait::No;
         }
         send.push = how.members("taskPushNotificationConfig")?.map(read_push).transpose()?;
-        send.terms.output_modes = how.texts("acceptedOutputModes")?;
+        send.client.output_modes = how.texts("acceptedOutputModes")?;
     }
     Ok(send)
 }
@@ -129,7 +129,7 @@ fn write_send(send: &SendMessage) -> Value {
     let configuration = object([
         ("historyLength", json!(send.history_length)),
         ("returnImmediately", only_true(send.wait == Wait::No)),
-        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
+        ("acceptedOutputModes", some_list(&send.client.output_modes, |media| json!(media))),
         (
             "taskPushNotificationConfig",
             json!(send.push.as_ref().map(|push| {

@@ -175,7 +175,7 @@ async fn an_extension_that_is_required_must_be_named_in_every_way() -> Result<()
     Ok(())
 }
 
-/// Terms are those of what the client said last.
+/// ClientCapabilities are those of what the client said last.
 #[tokio::test]
 async fn an_answer_has_terms_of_its_own() -> Result<()> {
     let hub = hub_with_both().await?;

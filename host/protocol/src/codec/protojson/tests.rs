@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::model::{
+    client::ClientCapabilities,
     event::Created,
     id::AgentId,
     message::{MAX_DEPTH, Metadata, is_shallow},
-    terms::Terms,
 };
 use proptest::{collection::vec, option, prelude::*};
 
@@ -102,7 +102,7 @@ fn any_event_in(proto: Proto) -> impl Strategy<Value = SequencedEvent> {
                 agent: agent.clone(),
                 task,
                 timeout_ms: None,
-                terms: Terms::default(),
+                client: ClientCapabilities::default(),
             }))
         }),
         (any_status(proto), any_facts())

@@ -1,11 +1,11 @@
-//! On what terms a client asks: which extensions it activates, and what it takes in return.
+//! What a client can do with an answer: the extensions that it activated, and the media types that it takes.
 
 use serde::{Deserialize, Serialize};
 
-/// The terms of a message. They are not part of it: history does not tell them.
+/// What the client of a message can do with the answer. It is not part of the message: history does not tell it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Terms {
+pub struct ClientCapabilities {
     /// URIs of the extensions that are active (A2A 1.0, section 4.6.1).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
@@ -14,8 +14,8 @@ pub struct Terms {
     pub output_modes: Vec<String>,
 }
 
-impl Terms {
-    /// Whether there are none.
+impl ClientCapabilities {
+    /// Whether the client said nothing of it.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -27,11 +27,12 @@ mod tests {
 
     #[test]
     fn what_is_not_asked_is_not_written() {
-        assert_eq!(serde_json::to_string(&Terms::default()).unwrap(), "{}");
-        let terms = Terms { extensions: vec!["urn:x".to_owned()], output_modes: Vec::new() };
-        let written = serde_json::to_string(&terms).unwrap();
+        assert_eq!(serde_json::to_string(&ClientCapabilities::default()).unwrap(), "{}");
+        let client =
+            ClientCapabilities { extensions: vec!["urn:x".to_owned()], output_modes: Vec::new() };
+        let written = serde_json::to_string(&client).unwrap();
         assert_eq!(written, r#"{"extensions":["urn:x"]}"#);
-        assert_eq!(serde_json::from_str::<Terms>(&written).unwrap(), terms);
-        assert!(!terms.is_empty());
+        assert_eq!(serde_json::from_str::<ClientCapabilities>(&written).unwrap(), client);
+        assert!(!client.is_empty());
     }
 }
