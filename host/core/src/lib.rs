@@ -8,6 +8,7 @@ pub mod forms;
 pub mod grant;
 pub mod health;
 pub mod quota;
+pub mod reason;
 pub mod receiver;
 pub mod recovery;
 pub mod redact;

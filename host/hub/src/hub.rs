@@ -245,7 +245,7 @@ impl Hub {
     }
 
     async fn start(&self, send: SendMessage, streamed: bool) -> Result<Subscription, HubError> {
-        let SendMessage { message, agent, working_directory, timeout_ms, push, terms, .. } = send;
+        let SendMessage { message, agent, working_directory, timeout_ms, push, client, .. } = send;
         if message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`").into());
         }
@@ -255,7 +255,7 @@ impl Hub {
         };
         if let Some(task) = message.task_id.clone() {
             let tasks = self.tasks.clone();
-            let answered = async move { tasks.answer(&task, message, terms).await };
+            let answered = async move { tasks.answer(&task, message, client).await };
             return self.begin(push, answered).await;
         }
         if self.closed.load(Ordering::Relaxed) {
@@ -266,7 +266,7 @@ impl Hub {
         }
         let agent = self.agent(agent)?;
         agent.admit()?;
-        let new = NewTask { agent, message, working_directory, timeout_ms, streamed, terms };
+        let new = NewTask { agent, message, working_directory, timeout_ms, streamed, client };
         let tasks = self.tasks.clone();
         self.begin(push, async move { Ok(tasks.submit(new).await?) }).await
     }

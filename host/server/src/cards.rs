@@ -7,7 +7,7 @@ use super::{
 };
 use a2a_hub_hub::{Reply, clock};
 use a2a_hub_protocol::{
-    card::official::Reach,
+    card::Reach,
     error::{A2aError, ErrorKind},
     id::AgentId,
     operation::{Answer, Operation},

@@ -4,8 +4,8 @@ use super::telling::Telling;
 use a2a_hub_hub::{Hub, Listening, Reply, Visit};
 use a2a_hub_protocol::{
     binding::jsonrpc::Beside,
-    card::official::Reach,
-    dialect::{Dialect, Version},
+    card::Reach,
+    dialect::{Dialect, Wire},
     error::{A2aError, ErrorKind},
     id::AgentId,
     operation::{Answer, CardOf, Operation},
@@ -108,8 +108,12 @@ impl<'a> Circumstances<'a> {
     }
 
     /// The client, as one that speaks a version of official A2A.
-    pub(super) fn visit(&self, version: Version) -> Visit {
-        Visit { agent: self.agent.clone(), version, extensions: self.extensions.clone() }
+    pub(super) fn visit(&self, wire: Wire) -> Visit {
+        Visit {
+            agent: self.agent.clone(),
+            version: wire.version,
+            extensions: self.extensions.clone(),
+        }
     }
 }
 
@@ -212,16 +216,16 @@ impl Desk {
         let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
         let reply = match dialect {
             Dialect::Hub => self.hub.handle(operation).await,
-            Dialect::Official(version) => {
-                let visit = of.visit(version);
+            Dialect::Official(wire) => {
+                let visit = of.visit(wire);
                 of.active.add(self.hub.activated(&visit, &operation).await);
                 self.hub.receive(&visit, operation).await
             }
         };
         match (reply, dialect) {
             (Ok(Reply::One(answer)), Dialect::Hub) => Done::One(answer_json(answer, of.url)),
-            (Ok(Reply::One(answer)), Dialect::Official(version)) => {
-                match version.write_answer(&answer, sent, &of.reach) {
+            (Ok(Reply::One(answer)), Dialect::Official(wire)) => {
+                match wire.write_answer(&answer, sent, &of.reach) {
                     Some(answer) => Done::One(answer),
                     None => {
                         Done::Refused(A2aError::new(ErrorKind::Internal, "A2A has no such answer"))

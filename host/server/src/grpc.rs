@@ -11,7 +11,7 @@ use super::{
 };
 use a2a_hub_protocol::{
     binding::grpc::{self, Call},
-    dialect::Dialect,
+    dialect::{self, Dialect},
     error::A2aError,
     id::AgentId,
     operation::Operation,
@@ -113,7 +113,7 @@ type Answered = (Done, Option<(HeaderName, HeaderValue)>);
 
 impl Visit {
     async fn carry_out(&self, sent: &[u8]) -> Answered {
-        let grpc::Request { tenant, operation } = self.call.read(sent);
+        let dialect::grpc::Request { tenant, operation } = dialect::grpc::read(&self.call, sent);
         match (operation, self.desk.of_tenant(tenant.as_deref())) {
             (Ok(operation), Ok(agent)) => self.ask(operation, agent, tenant.as_deref()).await,
             (Err(why), _) | (_, Err(why)) => (Done::Refused(why), None),
@@ -128,12 +128,13 @@ impl Visit {
     ) -> Answered {
         let Self { desk, call, caller, headers } = self;
         let url = cards::own_url(desk, headers);
-        let dialect = Dialect::Official(call.version());
+        let wire = dialect::grpc::wire(call);
+        let dialect = Dialect::Official(wire);
         let reach = desk.reach(&url, agent.as_ref(), !caller.is_own_user().await);
         let of = official::circumstances(&url, reach, agent, dialect, headers, None);
         let mut done = desk.carry_out(dialect, operation, &of).await;
         if let Done::One(answer) = &mut done {
-            call.version().echo_tenant(answer, tenant);
+            wire.echo_tenant(answer, tenant);
         }
         (done, official::activated(&of.active, headers))
     }

@@ -101,10 +101,13 @@ async fn respond(desk: &Desk, request: Request, sse: bool) -> Response {
 pub(super) fn answer(response: RpcResponse, sse: bool) -> Response {
     match response {
         RpcResponse::None => StatusCode::NO_CONTENT.into_response(),
-        RpcResponse::One(text) if sse && is_result(&text) => {
+        RpcResponse::Result(text) if sse => {
             event_stream(stream::iter([Ok(frame(&Update { number: None, text, is_error: false }))]))
         }
-        RpcResponse::One(answer) => json_body(answer),
+        // An error found before the first event is a plain answer, so that clients need not read a stream to find it.
+        RpcResponse::Result(answer) | RpcResponse::Refused(answer) | RpcResponse::Batch(answer) => {
+            json_body(answer)
+        }
         RpcResponse::Busy(answer) => {
             let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
             (StatusCode::SERVICE_UNAVAILABLE, again, json_body(answer)).into_response()
@@ -116,12 +119,6 @@ pub(super) fn answer(response: RpcResponse, sse: bool) -> Response {
 /// The number of the event that the client heard last, before it was cut off.
 pub(super) fn last_event(headers: &HeaderMap) -> Option<u64> {
     headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
-}
-
-/// An error found before the first event is a plain answer, so that clients need not read a stream to find it.
-fn is_result(answer: &[u8]) -> bool {
-    serde_json::from_slice::<serde_json::Value>(answer)
-        .is_ok_and(|answer| answer.get("result").is_some())
 }
 
 /// A body that could not be read.

@@ -9,15 +9,12 @@ use super::{
     jsonrpc::{self, Response as RpcResponse, Stream},
 };
 use a2a_hub_protocol::{
-    binding::{
-        jsonrpc::Beside,
-        rest::{self, Verb},
-        service_params,
-    },
-    card::official::Reach,
-    dialect::{self, Dialect, Version},
+    binding::{jsonrpc::Beside, rest::Verb, service_params},
+    card::Reach,
+    dialect::{Dialect, Wire, rest},
     error::{A2aError, ErrorKind},
     id::AgentId,
+    interface::{Binding, Version, check_version},
 };
 use axum::{
     Router,
@@ -39,7 +36,7 @@ const EXTENSIONS: [HeaderName; 2] = [
 ];
 
 /// How an answer is spelled whose request does not tell its version.
-const TODAYS: Dialect = Dialect::Official(Version::V1);
+const TODAYS: Dialect = Dialect::Official(Wire { version: Version::V1, binding: Binding::JsonRpc });
 
 /// JSON of which a client has said that it is A2A's.
 const A2A_JSON: &str = "application/a2a+json";
@@ -63,7 +60,7 @@ pub(super) fn wrong_media(path: &str, why: &str) -> Option<Response> {
         return Some(refusal(&why, TODAYS, None));
     }
     let text = jsonrpc::unreadable(TODAYS, &why);
-    let response = answer(RpcResponse::One(text), false);
+    let response = answer(RpcResponse::Refused(text), false);
     Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, response).into_response())
 }
 
@@ -141,7 +138,7 @@ async fn call(
         Ok(body) => answer(desk.respond(&body, of).await, false),
         Err(unread) => {
             let text = jsonrpc::unreadable(of.spelled, &unread.why);
-            unread.answer(answer(RpcResponse::One(text), false))
+            unread.answer(answer(RpcResponse::Refused(text), false))
         }
     }
 }
@@ -170,8 +167,8 @@ async fn rest_call(
         Ok(body) => body,
         Err(unread) => return unread.answer(refusal(&unread.why, TODAYS, media)),
     };
-    let rest::Request { version, tenant, operation } = rest::read(verb, path, uri.query(), &body);
-    let dialect = Dialect::Official(version);
+    let rest::Request { wire, tenant, operation } = rest::read(verb, path, uri.query(), &body);
+    let dialect = Dialect::Official(wire);
     let done = match operation {
         Ok(operation) => desk.carry_out(dialect, operation, of).await,
         Err(why) => Done::Refused(why),
@@ -180,7 +177,7 @@ async fn rest_call(
         // Its client reads a body, whatever there is to tell.
         Done::One(Value::Null) => json_body("{}".to_owned(), media),
         Done::One(mut answer) => {
-            version.echo_tenant(&mut answer, tenant.as_deref());
+            wire.echo_tenant(&mut answer, tenant.as_deref());
             json_body(answer.to_string(), media)
         }
         Done::Stream(telling) => event_stream(frames(Stream::bare(dialect, telling))),
@@ -198,7 +195,7 @@ pub(super) fn said_in_headers<'a>(
     headers: &HeaderMap,
     query: Option<&str>,
 ) -> Circumstances<'a> {
-    let version = dialect::check_version(version(headers, query));
+    let version = check_version(version(headers, query));
     Circumstances { extensions: extensions(headers), version, ..of }
 }
 
@@ -229,7 +226,7 @@ pub(super) fn circumstances<'a>(
         agent,
         extensions: extensions(headers),
         active: Active::default(),
-        version: dialect::check_version(version(headers, query)),
+        version: check_version(version(headers, query)),
         beside: Beside::Headers,
     }
 }

@@ -272,7 +272,10 @@ async fn answer(desk: Desk, url: Arc<str>, line: Vec<u8>, outbox: mpsc::Sender<V
     let of = Circumstances::of_hub(&url, None, desk.reach_from_socket(None));
     match desk.respond(&line, &Circumstances { beside: Beside::Metadata, ..of }).await {
         Response::None => {}
-        Response::One(answer) | Response::Busy(answer) => {
+        Response::Result(answer)
+        | Response::Refused(answer)
+        | Response::Batch(answer)
+        | Response::Busy(answer) => {
             let _ = outbox.send(answer).await;
         }
         Response::Stream(mut answers) => {

@@ -14,7 +14,7 @@ pub use pushes::{Progress, PushFilter, StoredPush, Trouble};
 
 use a2a_hub_core::task::IllegalEvent;
 use a2a_hub_protocol::{
-    event::{Recorded, TaskEvent},
+    event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
     operation::{ContextInfo, TaskPageQuery},
@@ -47,7 +47,7 @@ pub trait TaskLog: Send + Sync {
         task: &TaskId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Recorded>, StorageError>;
+    ) -> Result<Vec<SequencedEvent>, StorageError>;
 
     /// What a task's log comes to.
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError>;

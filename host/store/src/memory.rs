@@ -6,7 +6,7 @@ use super::{
     log::{self, Conversation},
 };
 use a2a_hub_protocol::{
-    event::{Recorded, TaskEvent},
+    event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
     operation::{ContextInfo, TaskPageQuery},
@@ -92,12 +92,12 @@ impl TaskLog for MemoryStorage {
         task: &TaskId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Recorded>, StorageError> {
+    ) -> Result<Vec<SequencedEvent>, StorageError> {
         let kept = self.kept();
         let Some(log) = kept.logs.get(task) else { return Ok(Vec::new()) };
         let numbered = (1..).zip(&log.events).filter(|(seq, _)| *seq > after).take(limit);
         Ok(numbered
-            .map(|(seq, event)| Recorded {
+            .map(|(seq, event)| SequencedEvent {
                 task: task.clone(),
                 context: log.head.context.clone(),
                 seq,

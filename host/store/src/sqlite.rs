@@ -16,7 +16,7 @@ use super::{
     StorageError, StoredPush, StoredTask, TaskIndex, TaskLog,
 };
 use a2a_hub_protocol::{
-    event::{Recorded, TaskEvent},
+    event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
     operation::{ContextInfo, TaskPageQuery},
@@ -74,7 +74,7 @@ impl TaskLog for SqliteStorage {
         task: &TaskId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Recorded>, StorageError> {
+    ) -> Result<Vec<SequencedEvent>, StorageError> {
         let task = task.clone();
         self.readers.read(move |db| logs::events(db, &task, after, limit)).await
     }

@@ -4,9 +4,9 @@
 use super::{Hub, Reply};
 use crate::{agents::Agent, clock, error::HubError};
 use a2a_hub_protocol::{
-    dialect::Version,
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
+    interface::Version,
     message::Message,
     operation::{Answer, Operation, SendMessage, TaskPageQuery},
 };
@@ -117,7 +117,7 @@ impl Hub {
         if let Some(agent) = &agent {
             must_know_extensions(agent, &visit.extensions)?;
             must_be_taken(agent, &send.message)?;
-            send.terms.extensions = known_extensions(agent, &visit.extensions);
+            send.client.extensions = known_extensions(agent, &visit.extensions);
         }
         Ok((agent, send))
     }

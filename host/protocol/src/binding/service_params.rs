@@ -15,14 +15,14 @@ pub const MEMBER: &str = "a2a-service-parameters";
 
 /// What a client says in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Service {
+pub struct ServiceParams {
     /// The version that it names, if it does: an empty one is 0.3 (section 3.6.2).
     pub version: Option<String>,
     /// URIs of the extensions that it asks for.
     pub extensions: Vec<String>,
 }
 
-impl Service {
+impl ServiceParams {
     /// Those in the metadata of a request with these parameters; none if there are none. Names are read in any case, and
     /// what is not known is ignored.
     pub fn of_metadata(params: &Value) -> Result<Option<Self>, A2aError> {
@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn they_stand_in_the_metadata() {
-        let read = |given: Value| Service::of_metadata(&json!({ "metadata": { MEMBER: given } }));
+        let read =
+            |given: Value| ServiceParams::of_metadata(&json!({ "metadata": { MEMBER: given } }));
         let said = read(
             json!({"A2A-Version": "1.0", "a2a-extensions": "urn:a, urn:b,", "X-A2A-Extensions": "urn:c", "other": 1}),
         );
@@ -70,7 +71,7 @@ mod tests {
         assert_eq!(read(json!({"A2A-Version": ""})).unwrap().unwrap().version.as_deref(), Some(""));
         assert_eq!(read(Value::Null).unwrap(), None);
         for params in [json!({}), json!({"metadata": 1}), json!({"metadata": null}), json!([])] {
-            assert_eq!(Service::of_metadata(&params).unwrap(), None, "{params}");
+            assert_eq!(ServiceParams::of_metadata(&params).unwrap(), None, "{params}");
         }
         let refused = [read(json!("1.0")), read(json!({"A2A-Version": 1.0}))];
         let refused = refused.map(|why| why.unwrap_err().to_string());

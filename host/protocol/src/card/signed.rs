@@ -1,7 +1,7 @@
 //! What the signatures of a card cover, and how each was made (A2A 1.0, section 8.4): JWS of RFC 7515 over canonical JSON of
 //! RFC 8785. Whether a key made one is for who has keys to say.
 
-use crate::binding::grpc;
+use crate::codec::protobuf;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -125,7 +125,7 @@ pub fn signed_cards(card: &Value) -> Vec<SignedCard> {
     let unsigned = without_signatures(card);
     let mut forms = Vec::new();
     if card.get("supportedInterfaces").is_some() {
-        if let Some(normal) = grpc::normal_card(&unsigned) {
+        if let Some(normal) = protobuf::normal_card(&unsigned) {
             forms.push(canonical(normal.clone()));
             forms.push(canonical(without_empty(normal).unwrap_or_default()));
         }

@@ -3,7 +3,7 @@
 use crate::model::{
     error::{A2aError, ErrorKind},
     id::{ContextId, MAX_ID, TaskId},
-    message::Message,
+    message::{MAX_DEPTH, Message, is_shallow},
 };
 use serde::{
     Deserialize, Deserializer,
@@ -40,8 +40,13 @@ pub(crate) fn read(text: &[u8]) -> Result<Value, A2aError> {
     }
 }
 
-/// Refuses a request with a string that is too long, or an object with too many members; the error says where.
+/// Refuses a request that is nested too deep, with a string that is too long, or an object with too many members; the
+/// error says where.
 pub(crate) fn check(request: &Map<String, Value>) -> Result<(), A2aError> {
+    if !request.values().all(is_shallow) {
+        let why = format!("the request is nested deeper than {MAX_DEPTH} levels");
+        return Err(A2aError::new(ErrorKind::InvalidRequest, why));
+    }
     members(request).map_err(|Excess { path, limit, why }| {
         let field: String = path.into_iter().rev().collect();
         let field = field.strip_prefix('.').unwrap_or(&field);

@@ -5,7 +5,7 @@ use crate::{
     codec::members::{Members, object, only_true, some_list},
     model::{
         error::A2aError,
-        event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent, Told},
+        event::{ArtifactUpdate, SequencedEvent, StatusUpdate, StreamResponse, TaskEvent},
         id::{ArtifactId, ContextId, MessageId, TaskId},
         message::{Content, Message, Part, Role, base64_bytes},
         task::{Artifact, Task, TaskState, TaskStatus},
@@ -163,14 +163,14 @@ impl Proto {
     }
 
     /// What a server tells: a `StreamResponse`, or a `SendMessageResponse`, which is one with fewer choices.
-    pub(crate) fn read_told(self, value: Value) -> Result<Told, A2aError> {
+    pub(crate) fn read_stream_response(self, value: Value) -> Result<StreamResponse, A2aError> {
         let mut of = Members::of(value, "")?;
         if let Some(task) = of.take("task") {
-            return Ok(Told::Task(Box::new(self.read_task(task, "task".to_owned())?)));
+            return Ok(StreamResponse::Task(Box::new(self.read_task(task, "task".to_owned())?)));
         }
         for name in ["message", "msg"] {
             if let Some(said) = of.take(name) {
-                return Ok(Told::Message(self.read_message(said, name.to_owned())?));
+                return Ok(StreamResponse::Message(self.read_message(said, name.to_owned())?));
             }
         }
         if let Some(mut update) = of.members("statusUpdate")? {
@@ -178,7 +178,7 @@ impl Proto {
             let status = update.need("status")?;
             let status = self.read_status(status, update.at("status"))?;
             let update = StatusUpdate { status, metadata: update.facts("metadata")? };
-            return Ok(Told::Status { task, context, update });
+            return Ok(StreamResponse::Status { task, context, update });
         }
         if let Some(mut update) = of.members("artifactUpdate")? {
             let (task, context) = whose(&mut update)?;
@@ -186,7 +186,7 @@ impl Proto {
             let artifact = self.read_artifact(artifact, update.at("artifact"))?;
             let (append, last_chunk) = (update.flag("append")?, update.flag("lastChunk")?);
             let update = ArtifactUpdate { artifact, append, last_chunk };
-            return Ok(Told::Artifact { task, context, update });
+            return Ok(StreamResponse::Artifact { task, context, update });
         }
         let why = "must have one of `task`, `message`, `statusUpdate` and `artifactUpdate`";
         Err(A2aError::invalid("result", why))
@@ -266,8 +266,8 @@ impl Proto {
     }
 
     /// What a listener hears of an event; nothing of a client's own words.
-    pub(crate) fn write_event(self, recorded: &Recorded) -> Option<Value> {
-        let Recorded { task, context, event, .. } = recorded;
+    pub(crate) fn write_event(self, sequenced: &SequencedEvent) -> Option<Value> {
+        let SequencedEvent { task, context, event, .. } = sequenced;
         Some(match event {
             TaskEvent::Created(created) => json!({ "task": self.write_task(&created.task) }),
             TaskEvent::Reply(message) => json!({ "message": self.write_message(message) }),

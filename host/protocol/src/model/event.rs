@@ -1,10 +1,10 @@
 //! What happens to a task, as its log keeps it and its listeners hear it (A2A 1.0, section 4.2).
 
 use crate::model::{
+    client::ClientCapabilities,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
     task::{Artifact, Task, TaskStatus},
-    terms::Terms,
 };
 use serde::{Deserialize, Serialize};
 
@@ -35,9 +35,9 @@ pub struct Created {
     /// How long it may take, in milliseconds, if its client said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// On what terms its client asked.
-    #[serde(default, skip_serializing_if = "Terms::is_empty")]
-    pub terms: Terms,
+    /// What its client can do with an answer. Logs call it by an older name.
+    #[serde(rename = "terms", default, skip_serializing_if = "ClientCapabilities::is_empty")]
+    pub client: ClientCapabilities,
 }
 
 /// A task's new status.
@@ -67,7 +67,7 @@ pub struct ArtifactUpdate {
 
 /// A task event together with its place: what a listener hears.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recorded {
+pub struct SequencedEvent {
     /// The task it happened to.
     pub task: TaskId,
     /// The task's conversation.
@@ -80,7 +80,7 @@ pub struct Recorded {
 
 /// What a server tells its client of a task: an item of a stream, or the answer to a message.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum StreamResponse {
     /// The task as it stands.
     Task(Box<Task>),
     /// The agent's answer, instead of a task.
@@ -105,10 +105,10 @@ pub enum Told {
     },
 }
 
-impl Told {
+impl StreamResponse {
     /// What is told of an event; nothing of what the client itself said.
-    pub fn of(recorded: Recorded) -> Option<Self> {
-        let Recorded { task, context, event, .. } = recorded;
+    pub fn of(sequenced: SequencedEvent) -> Option<Self> {
+        let SequencedEvent { task, context, event, .. } = sequenced;
         match event {
             TaskEvent::Created(created) => Some(Self::Task(Box::new(created.task))),
             TaskEvent::Status(update) => Some(Self::Status { task, context, update }),
@@ -116,5 +116,22 @@ impl Told {
             TaskEvent::Reply(message) => Some(Self::Message(message)),
             TaskEvent::Input(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// What a client can do was called its terms when the first logs were written.
+    #[test]
+    fn a_log_says_what_the_client_can_do_as_it_always_did() {
+        let task = json!({"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_SUBMITTED", "timestamp": ""}});
+        let stored = json!({"created": {"agent": "echo", "task": task, "terms": {"outputModes": ["image/*"]}}});
+        let event: TaskEvent = serde_json::from_value(stored.clone()).unwrap();
+        let TaskEvent::Created(created) = &event else { panic!("{event:?}") };
+        assert_eq!(created.client.output_modes, ["image/*"]);
+        assert_eq!(json!(event), stored);
     }
 }

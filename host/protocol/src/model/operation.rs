@@ -1,15 +1,13 @@
 //! Everything a client may ask of the hub, whatever it speaks, and what it is answered.
 
-use crate::{
+use crate::model::{
     card::AgentCard,
-    model::{
-        error::A2aError,
-        id::{AgentId, ContextId, PushConfigId, TaskId},
-        message::{Message, Metadata},
-        push::{Delivery, OfferedPush, PublicKey, PushConfig},
-        task::{Task, TaskState},
-        terms::Terms,
-    },
+    client::ClientCapabilities,
+    error::A2aError,
+    id::{AgentId, ContextId, PushConfigId, TaskId},
+    message::{Message, Metadata},
+    push::{Delivery, OfferedPush, PublicKey, PushConfig},
+    task::{Task, TaskState},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -255,8 +253,8 @@ pub struct SendMessage {
     pub push: Option<OfferedPush>,
     /// How long to wait for its end; a stream has no need to.
     pub wait: Wait,
-    /// On what terms it is asked.
-    pub terms: Terms,
+    /// What the client can do with the answer.
+    pub client: ClientCapabilities,
 }
 
 impl SendMessage {
@@ -286,7 +284,7 @@ impl SendMessage {
             timeout_ms: None,
             push: None,
             wait: Wait::ToTheEnd,
-            terms: Terms::default(),
+            client: ClientCapabilities::default(),
         })
     }
 }
