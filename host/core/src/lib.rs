@@ -1,5 +1,6 @@
 //! What the hub decides: state machines that take events and the time, and do no I/O.
 
+pub mod access;
 pub mod address;
 pub mod breaker;
 pub mod delivery;

@@ -13,6 +13,7 @@ use crate::{
     push::{Admitted, Pushes},
     tasks::{NewTask, Subscription, Tasks},
 };
+use a2a_hub_core::access::{self, Principal};
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
     error::{A2aError, ErrorKind},
@@ -105,8 +106,13 @@ impl Hub {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Carries out an operation.
-    pub async fn handle(&self, operation: Operation) -> Result<Reply, A2aError> {
+    /// Carries out an operation, if it is for whoever asks: every operation, whatever it travels on, comes by here.
+    pub async fn handle(
+        &self,
+        caller: &Principal,
+        operation: Operation,
+    ) -> Result<Reply, A2aError> {
+        admit(caller, &operation)?;
         Ok(self.perform(operation).await?)
     }
 
@@ -367,6 +373,14 @@ impl Hub {
             self.agents.all().iter().map(|agent| agent.info(None)).collect()
         })
     }
+}
+
+/// Whether an operation is for whoever asks; a refusal is for the log as well.
+fn admit(caller: &Principal, operation: &Operation) -> Result<(), A2aError> {
+    caller.may(access::needed(operation)).map_err(|denied| {
+        tracing::warn!(%denied, "an operation was refused");
+        A2aError::new(ErrorKind::Authentication, denied.to_string())
+    })
 }
 
 /// All media types that the agents' cards name in `member`.

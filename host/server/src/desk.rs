@@ -1,6 +1,7 @@
 //! Where operations are handed in, whatever they travelled on: who asks, from where, on what terms; and what comes of them.
 
 use super::telling::Telling;
+use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{Hub, Listening, Reply, Visit};
 use a2a_hub_protocol::{
     binding::jsonrpc::Beside,
@@ -55,6 +56,8 @@ pub struct Whereabouts {
 
 /// What a transport knows of a request beside its text.
 pub(super) struct Circumstances<'a> {
+    /// Who asks.
+    pub(super) caller: Principal,
     /// Where this hub is reached.
     pub(super) url: &'a str,
     /// The number of the event that the client heard last, if it was cut off.
@@ -93,8 +96,14 @@ impl Active {
 
 impl<'a> Circumstances<'a> {
     /// Those of a request in the Local Hub's dialect.
-    pub(super) fn of_hub(url: &'a str, heard: Option<u64>, reach: Reach) -> Self {
+    pub(super) fn of_hub(
+        caller: Principal,
+        url: &'a str,
+        heard: Option<u64>,
+        reach: Reach,
+    ) -> Self {
         Self {
+            caller,
             url,
             heard,
             spelled: Dialect::Hub,
@@ -215,11 +224,11 @@ impl Desk {
         let resume = of.heard.filter(|_| operation.resumes());
         let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
         let reply = match dialect {
-            Dialect::Hub => self.hub.handle(operation).await,
+            Dialect::Hub => self.hub.handle(&of.caller, operation).await,
             Dialect::Official(wire) => {
                 let visit = of.visit(wire);
                 of.active.add(self.hub.activated(&visit, &operation).await);
-                self.hub.receive(&visit, operation).await
+                self.hub.receive(&of.caller, &visit, operation).await
             }
         };
         match (reply, dialect) {

@@ -5,10 +5,12 @@ use super::{
     MAX_REQUEST, cards,
     desk::{Desk, Done},
     door::Caller,
+    guard,
     http::read_body,
     official,
     telling::{Item, Telling},
 };
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     binding::grpc::{self, Call},
     dialect::{self, Dialect},
@@ -79,6 +81,7 @@ async fn enter(
         Ok(call) => call,
         Err(why) => return status(&why).into_http(),
     };
+    let principal = guard::principal(&request);
     let (head, body) = request.into_parts();
     let body = match read_body(&desk, Request::from_parts(head.clone(), body)).await {
         Ok(body) => body,
@@ -86,7 +89,7 @@ async fn enter(
     };
     let (headers, request) = (head.headers.clone(), Request::from_parts(head, Body::from(body)));
     let streams = call.streams();
-    let visit = Visit { desk, call, caller, headers };
+    let visit = Visit { desk, call, caller, principal, headers };
     let mut grpc = Grpc::new(Whole).max_decoding_message_size(MAX_REQUEST);
     let answer = if streams {
         grpc.server_streaming(visit, request).await
@@ -102,6 +105,7 @@ struct Visit {
     desk: Desk,
     call: Call,
     caller: Caller,
+    principal: Principal,
     headers: HeaderMap,
 }
 
@@ -126,12 +130,13 @@ impl Visit {
         agent: Option<AgentId>,
         tenant: Option<&str>,
     ) -> Answered {
-        let Self { desk, call, caller, headers } = self;
+        let Self { desk, call, caller, principal, headers } = self;
         let url = cards::own_url(desk, headers);
         let wire = dialect::grpc::wire(call);
         let dialect = Dialect::Official(wire);
         let reach = desk.reach(&url, agent.as_ref(), !caller.is_own_user().await);
-        let of = official::circumstances(&url, reach, agent, dialect, headers, None);
+        let of =
+            official::circumstances(principal.clone(), &url, reach, agent, dialect, headers, None);
         let mut done = desk.carry_out(dialect, operation, &of).await;
         if let Done::One(answer) = &mut done {
             wire.echo_tenant(answer, tenant);

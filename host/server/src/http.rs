@@ -84,9 +84,10 @@ async fn call_streaming(State(desk): State<Desk>, request: Request) -> Response 
 
 /// Streams are what `POST /stream` is for; there, an answer that is not a stream is one event.
 async fn respond(desk: &Desk, request: Request, sse: bool) -> Response {
-    let headers = request.headers().clone();
+    let (caller, headers) = (guard::principal(&request), request.headers().clone());
     let url = cards::own_url(desk, &headers);
-    let of = Circumstances::of_hub(&url, last_event(&headers), desk.reach(&url, None, false));
+    let of =
+        Circumstances::of_hub(caller, &url, last_event(&headers), desk.reach(&url, None, false));
     let of = official::said_in_headers(of, &headers, request.uri().query());
     match read_body(desk, request).await {
         Ok(body) => {

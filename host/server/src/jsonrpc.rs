@@ -100,7 +100,7 @@ impl Desk {
             extensions: said.extensions,
             version: check_version(said.version.as_deref()),
             beside: of.beside,
-            ..Circumstances::of_hub(of.url, of.heard, reach)
+            ..Circumstances::of_hub(of.caller.clone(), of.url, of.heard, reach)
         })
     }
 

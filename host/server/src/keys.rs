@@ -1,6 +1,7 @@
 //! The keys by which receivers of notifications know that they are this hub's: a JSON Web Key Set (RFC 7517, section 5).
 
 use super::desk::{Desk, answer_json};
+use a2a_hub_core::access::Principal;
 use a2a_hub_hub::Reply;
 use a2a_hub_protocol::operation::Operation;
 use axum::{
@@ -23,7 +24,7 @@ pub(super) fn routes() -> Router<Desk> {
 }
 
 async fn keys(State(desk): State<Desk>) -> Response {
-    match desk.hub().handle(Operation::ListPushKeys).await {
+    match desk.hub().handle(&Principal::Anonymous, Operation::ListPushKeys).await {
         Ok(Reply::One(answer)) => {
             let head = [
                 (header::CONTENT_TYPE, "application/jwk-set+json"),

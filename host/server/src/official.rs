@@ -5,9 +5,11 @@ use super::{
     cards,
     desk::{AGENTS, Active, COME_AGAIN, Circumstances, Desk, Done, HUB},
     door::Caller,
+    guard,
     http::{Unread, answer, event_stream, frames, last_event, read_body},
     jsonrpc::{self, Response as RpcResponse, Stream},
 };
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     binding::{jsonrpc::Beside, rest::Verb, service_params},
     card::Reach,
@@ -96,7 +98,7 @@ async fn enter(
     request: Request,
 ) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let headers = request.headers().clone();
+    let (principal, headers) = (guard::principal(&request), request.headers().clone());
     let place = match Place::of(uri.path()) {
         Ok(place) => place,
         Err(why) => return refusal(&why, TODAYS, None),
@@ -109,9 +111,11 @@ async fn enter(
     let reach = desk.reach(&url, place.agent.as_ref(), !caller.is_own_user().await);
     if let Some(file) = place.below.strip_prefix(".well-known/") {
         let version = version(&headers, uri.query());
-        return cards::official(&desk, &method, file, place.agent, &reach, &headers, version).await;
+        let asked =
+            cards::Asked { caller: &principal, method: &method, headers: &headers, version };
+        return cards::official(&desk, asked, file, place.agent, &reach).await;
     }
-    let of = circumstances(&url, reach, place.agent, TODAYS, &headers, uri.query());
+    let of = circumstances(principal, &url, reach, place.agent, TODAYS, &headers, uri.query());
     let body = read_body(&desk, request).await;
     let response = if place.below.is_empty() {
         call(&desk, &method, body, &of).await
@@ -211,6 +215,7 @@ pub(super) fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Opt
 
 /// The circumstances of a request with these headers, and this query, to an agent or to the hub.
 pub(super) fn circumstances<'a>(
+    caller: Principal,
     url: &'a str,
     reach: Reach,
     agent: Option<AgentId>,
@@ -219,6 +224,7 @@ pub(super) fn circumstances<'a>(
     query: Option<&str>,
 ) -> Circumstances<'a> {
     Circumstances {
+        caller,
         url,
         heard: last_event(headers),
         spelled,

@@ -2,6 +2,7 @@
 
 use crate::stage::GRANT;
 use a2a_hub_config::Settings;
+use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{
     Hub, Listening, Reply,
     agents::{Agents, BuiltIn, PluginFolder},
@@ -216,7 +217,7 @@ fn in_process(hub: Hub) -> Way {
         let hub = hub.clone();
         async move {
             let reply = match methods::operation(method, params) {
-                Ok(operation) => hub.handle(operation).await,
+                Ok(operation) => hub.handle(&Principal::Operator, operation).await,
                 Err(why) => Err(why),
             };
             Ok(match reply {

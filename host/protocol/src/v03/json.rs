@@ -298,7 +298,7 @@ mod tests {
             id: TaskId::new("task-456"),
             context_id: ContextId::new("ctx-789"),
             status: TaskStatus {
-                state: crate::model::task::TaskState::Completed,
+                state: TaskState::Completed,
                 message: Some(Message {
                     message_id: MessageId::new("resp-123"),
                     ..Message::text(Role::Agent, "def hello():\n    print('Hello, World!')")

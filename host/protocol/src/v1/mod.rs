@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_request_in_another_spelling_is_the_same() {
-        let read = |params| super::read(Method::SendMessage, params).unwrap();
+        let read = |params| read(Method::SendMessage, params).unwrap();
         let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]});
         let full = json!({"message": message, "tenant": "x",
             "configuration": {"historyLength": 2, "returnImmediately": true, "acceptedOutputModes": ["text/plain"]},
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn bad_parameters_name_their_field() {
-        let read = |method: Method, params: Value| match super::read(method, params) {
+        let read = |method: Method, params: Value| match read(method, params) {
             Ok(read) => panic!("{read:?}"),
             Err(why) => {
                 assert_eq!(why.kind, ErrorKind::InvalidParams);
