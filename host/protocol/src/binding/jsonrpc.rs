@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum RequestId {
-    /// A string.
+    /// A string, as most clients send.
     Text(String),
     /// A number, as it was written.
     Number(serde_json::Number),
@@ -37,7 +37,7 @@ pub struct Request {
     pub params: Result<Map<String, Value>, A2aError>,
 }
 
-/// What a client sends at once.
+/// A frame: what a client sends at once (JSON-RPC 2.0, section 6).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame<T> {
     /// One request.
@@ -59,7 +59,7 @@ impl<T> Frame<T> {
 /// Where a client says the service parameters of its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
-    /// In headers.
+    /// In headers of HTTP, or in the metadata of gRPC.
     Headers,
     /// In each request's metadata, for there are no headers. Who names a version there is spoken to as official A2A has it.
     Metadata,

@@ -13,20 +13,20 @@ use serde_json::{Value, json};
 /// clients needs another name (A2A 1.0, section 5.8).
 pub const NDJSON: &str = "urn:a2a-hub:unix-ndjson:v1";
 
-/// What the scheme is called by which the hub's token is shown.
+/// The name of the security scheme by which the hub's token is shown.
 const TOKEN: &str = "hubToken";
 
-/// Where and how an agent is reached, or the hub itself.
+/// The endpoints of an agent, or of the hub itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// Its endpoint as an absolute URL without a slash at the end: JSON-RPC is there, REST below it. None if the hub serves
+    /// The HTTP endpoint as an absolute URL without a slash at the end: JSON-RPC is there, REST below it. None if the hub serves
     /// no HTTP.
     pub base: Option<String>,
-    /// Where gRPC is, if it can be reached: host and port, which is all that gRPC's own clients take for a URL.
+    /// The gRPC endpoint, if it can be reached: host and port, which is all that gRPC's own clients take for a URL.
     pub grpc: Option<String>,
     /// The hub's unix socket as a URL, if who asks may connect to it.
     pub socket: Option<String>,
-    /// What a client of 1.0 says to be brought to the agent where there are no paths, which is on gRPC and on the socket.
+    /// The tenant that a client of 1.0 names to be brought to the agent where there are no paths, which is on gRPC and on the socket.
     /// The hub itself needs none.
     pub tenant: Option<String>,
     /// Whether who asks must show the hub's token.
@@ -34,14 +34,14 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// The URL that stands for all others.
+    /// The one URL that a card of 0.3 begins with.
     fn main(&self) -> &str {
         self.base.as_deref().or(self.socket.as_deref()).unwrap_or_default()
     }
 }
 
 impl AgentCard {
-    /// The card in 1.0.
+    /// The card as A2A 1.0 has it.
     pub fn v1(&self, reach: &Reach) -> Value {
         let scheme = json!({ TOKEN: { "httpAuthSecurityScheme": http_scheme() } });
         let asks = reach.needs_token;

@@ -12,17 +12,17 @@ use crate::{
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-/// A method: how it is called, what it takes and gives.
+/// A row of the table: how a method is called, what it takes, what it gives.
 pub struct Method {
-    /// Its name.
+    /// The method's name.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// What the method does, in one line.
     pub summary: &'static str,
-    /// Parameters to call it with, as JSON.
+    /// Parameters to call the method with, as JSON.
     pub example: &'static str,
-    /// Whether it answers with a stream: each of its items is then a result.
+    /// Whether the method answers with a stream: each of its items is then a result.
     pub streams: bool,
-    /// Whether it changes the hub itself: for administrators only.
+    /// Whether the method changes the hub itself: for administrators only.
     pub admin: bool,
     pub(super) params: fn(&mut SchemaGenerator) -> Schema,
     pub(super) result: fn(&mut SchemaGenerator) -> Schema,
@@ -265,7 +265,7 @@ pub static METHODS: &[Method] = &[
     },
 ];
 
-/// What `method` with `params` asks for.
+/// What a call of `method` with `params` asks for.
 pub fn operation(method: &str, params: Value) -> Result<Operation, A2aError> {
     match METHODS.iter().find(|known| known.name == method) {
         Some(known) => (known.read)(params),

@@ -9,7 +9,7 @@ use crate::{
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// The document that describes the interface of a hub of this `version`.
+/// The OpenRPC document that describes the interface of a hub of this `version`.
 pub fn discover(version: &str) -> Value {
     // OpenRPC is defined in terms of draft 7.
     let settings =

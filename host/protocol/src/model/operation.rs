@@ -376,21 +376,21 @@ pub struct CardOf {
     pub since: String,
 }
 
-/// A conversation in one line.
+/// A conversation in one line: an element of the answer to `hub/contexts/list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextInfo {
-    /// Its name.
+    /// The conversation's id.
     pub id: ContextId,
-    /// How many tasks it has.
+    /// How many tasks the conversation has.
     pub task_count: u64,
-    /// Who takes part, by name.
+    /// The ids of the agents that take part.
     pub agents: Vec<AgentId>,
-    /// When its first task began: RFC 3339 in UTC.
+    /// When the first task of the conversation began: RFC 3339 in UTC.
     pub created_at: String,
-    /// When the state of one of its tasks last changed: RFC 3339 in UTC.
+    /// When the state of one of the conversation's tasks last changed: RFC 3339 in UTC.
     pub updated_at: String,
-    /// Where its newest task stands, as [`TaskState::name`] calls it.
+    /// The state of the conversation's newest task, as [`TaskState::name`] calls it.
     #[serde(serialize_with = "state_name")]
     #[schemars(with = "String")]
     pub last_state: TaskState,
@@ -400,48 +400,48 @@ fn state_name<S: serde::Serializer>(state: &TaskState, to: S) -> Result<S::Ok, S
     to.serialize_str(state.name())
 }
 
-/// How well an agent is.
+/// The health of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
-    /// It can work.
+    /// The agent can work.
     Healthy,
-    /// It can work, but not fully.
+    /// The agent can work, but not fully.
     Degraded,
-    /// It cannot work.
+    /// The agent cannot work.
     Unhealthy,
-    /// It was not asked yet.
+    /// The agent was not asked yet.
     Unknown,
 }
 
-/// What was found when an agent was last asked how it is.
+/// The last health check of an agent, and what it found.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentHealth {
-    /// How well it is.
+    /// The agent's health.
     pub status: HealthStatus,
-    /// When it was asked: RFC 3339 in UTC.
+    /// When the agent was asked: RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_check: Option<String>,
-    /// How long its answer took, in milliseconds.
+    /// How long the agent's answer took, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// The version of the program behind it.
+    /// The version of the program behind the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What is wrong with it.
+    /// What is wrong with the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// What else it says of itself, such as which version of its program it was tested with.
+    /// What else the agent says of itself, such as which version of its program it was tested with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The command that mends it.
+    /// The command that mends what is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
 impl AgentHealth {
-    /// Nobody asked yet.
+    /// The health of an agent that nobody asked yet.
     pub fn unknown() -> Self {
         Self {
             status: HealthStatus::Unknown,
@@ -455,11 +455,11 @@ impl AgentHealth {
     }
 }
 
-/// Whether tasks reach an agent, judged by how its last ones and its health checks went.
+/// The circuit breaker of an agent: whether tasks reach the agent, judged by how its last ones and its health checks went.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentBreaker {
-    /// Where it stands.
+    /// The state of the breaker.
     pub state: BreakerState,
     /// When the next task is let through, unless a good health check comes before: RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -470,72 +470,72 @@ pub struct AgentBreaker {
 }
 
 impl AgentBreaker {
-    /// Tasks reach the agent.
+    /// A closed breaker: tasks reach the agent.
     pub fn closed() -> Self {
         Self { state: BreakerState::Closed, retry_at: None, cause: None }
     }
 }
 
-/// Where a breaker stands.
+/// The state of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BreakerState {
     /// Every task reaches the agent.
     Closed,
-    /// None does, for the agent failed again and again.
+    /// No task reaches the agent, which failed again and again.
     Open,
-    /// One was let through, to see how it fares.
+    /// One task was let through, to see how it fares.
     HalfOpen,
 }
 
-/// How the hub is: `hub/status` of the Local Hub specification.
+/// The state of the hub: the answer to `hub/status` of the Local Hub specification.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HubStatus {
     /// The hub's version.
     pub version: String,
-    /// How long it has been up, in milliseconds.
+    /// How long the hub has been up, in milliseconds.
     pub uptime: u64,
-    /// Its agents.
+    /// The hub's agents.
     pub agents: Vec<AgentBrief>,
-    /// Tasks that are not over.
+    /// How many tasks are not over.
     pub active_tasks: u64,
-    /// Tasks it remembers.
+    /// How many tasks the hub remembers.
     pub total_tasks: u64,
-    /// Agents in all.
+    /// How many agents there are.
     pub total: usize,
-    /// Agents that can work.
+    /// How many agents can work.
     pub healthy: usize,
-    /// Agents that can work, but not fully.
+    /// How many agents can work, but not fully.
     pub degraded: usize,
-    /// Agents that cannot work.
+    /// How many agents cannot work.
     pub unhealthy: usize,
-    /// Agents that were not asked yet.
+    /// How many agents were not asked yet.
     pub unknown: usize,
     /// Components in the plugins folder that are not agents, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejected_plugins: Vec<RejectedPlugin>,
 }
 
-/// An agent in one line.
+/// An agent in one line of the hub's status.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AgentBrief {
-    /// Its name on this hub.
+    /// The agent's id on this hub.
     pub id: AgentId,
-    /// Its name for people.
+    /// The agent's name for people.
     pub name: String,
-    /// How well it is.
+    /// The agent's health.
     pub status: HealthStatus,
-    /// Whether tasks reach it.
+    /// The agent's circuit breaker: whether tasks reach it.
     pub breaker: AgentBreaker,
 }
 
-/// A component that was not taken in.
+/// A file in the plugins folder that did not become an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RejectedPlugin {
     /// The file's name.
     pub file: String,
-    /// What is wrong with it, and how to mend it.
+    /// What is wrong with the file, and how to mend it.
     pub error: String,
 }
 
@@ -543,22 +543,22 @@ pub struct RejectedPlugin {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentInfo {
-    /// Its name on this hub.
+    /// The agent's id on this hub.
     pub id: AgentId,
-    /// Its name for people.
+    /// The agent's name for people.
     pub name: String,
-    /// Its card.
+    /// The agent's card.
     pub card: Value,
-    /// How it is, if that was asked for.
+    /// The agent's health, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<AgentHealth>,
-    /// Whether tasks reach it.
+    /// The agent's circuit breaker: whether tasks reach it.
     pub breaker: AgentBreaker,
-    /// When it joined the hub: RFC 3339 in UTC.
+    /// When the agent joined the hub: RFC 3339 in UTC.
     pub registered_at: String,
-    /// Where it came from: `built-in` or the file's name.
+    /// Where the agent came from: `built-in` or the file's name.
     pub source: String,
-    /// Programs it asks for and was not granted.
+    /// Programs that the agent asks for and was not granted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_granted: Vec<String>,
 }
@@ -567,10 +567,10 @@ pub struct AgentInfo {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deregistered {
-    /// Its name.
+    /// The agent's id.
     pub agent_id: AgentId,
-    /// Where it came from: `built-in` or the file's name.
+    /// Where the agent came from: `built-in` or the file's name.
     pub source: String,
-    /// Whether it is back when the hub starts again; until then `hub/agents/reload` brings it back.
+    /// Whether the agent is back when the hub starts again; until then `hub/agents/reload` brings it back.
     pub returns_on_restart: bool,
 }
