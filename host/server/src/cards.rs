@@ -1,14 +1,11 @@
 //! What others find at well-known places: the cards of the hub and of its agents.
 
-use super::{
-    desk::{Desk, answer_json},
-    door::Caller,
-    official,
-};
+use super::{desk::Desk, door::Caller, official};
 use a2a_hub_hub::{Reply, clock};
 use a2a_hub_protocol::{
     card::Reach,
     error::{A2aError, ErrorKind},
+    hub,
     id::AgentId,
     operation::{Answer, Operation},
 };
@@ -116,7 +113,7 @@ async fn show(desk: &Desk, wanted: Result<Operation, A2aError>, headers: &Header
     };
     match reply {
         Ok(Reply::One(answer)) => {
-            fresh(answer_json(answer, &own_url(desk, headers)).to_string(), None, headers)
+            fresh(hub::answer::write(answer, &own_url(desk, headers)).to_string(), None, headers)
         }
         // No card is a stream.
         Ok(Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

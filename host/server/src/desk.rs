@@ -7,9 +7,9 @@ use a2a_hub_protocol::{
     card::Reach,
     dialect::{Dialect, Wire},
     error::{A2aError, ErrorKind},
+    hub,
     id::AgentId,
-    operation::{Answer, CardOf, Operation},
-    v03,
+    operation::Operation,
 };
 use serde_json::{Value, json};
 use std::{
@@ -223,7 +223,7 @@ impl Desk {
             }
         };
         match (reply, dialect) {
-            (Ok(Reply::One(answer)), Dialect::Hub) => Done::One(answer_json(answer, of.url)),
+            (Ok(Reply::One(answer)), Dialect::Hub) => Done::One(hub::answer::write(answer, of.url)),
             (Ok(Reply::One(answer)), Dialect::Official(wire)) => {
                 match wire.write_answer(&answer, sent, &of.reach) {
                     Some(answer) => Done::One(answer),
@@ -279,52 +279,4 @@ pub(super) fn dawdled(what: &str, patience: Duration) -> A2aError {
         "the {what} did not come to its end within {patience:?}; send it in one go, or raise `clients.timeout_ms`"
     );
     A2aError::new(ErrorKind::InvalidRequest, why)
-}
-
-/// The answer as JSON, from a hub that is reached at `url`.
-pub(super) fn answer_json(answer: Answer, url: &str) -> Value {
-    let reached = |card: &mut Value| card["url"] = json!(url);
-    match answer {
-        Answer::Task(task) => v03::json::write_task(&task, None),
-        Answer::Message(message) => v03::json::write_message(&message),
-        Answer::Tasks { tasks, artifacts } => {
-            tasks.iter().map(|task| v03::json::write_listed(task, artifacts)).collect()
-        }
-        Answer::PushConfig(config) => v03::push::write(&config),
-        Answer::PushConfigs(configs) => configs.iter().map(v03::push::write).collect(),
-        Answer::Deliveries(deliveries) => json!(deliveries),
-        Answer::PushKeys(keys) => json!({ "keys": keys }),
-        Answer::PushConfigDeleted => Value::Null,
-        Answer::Contexts(contexts) => json!(contexts),
-        Answer::Context(info, said) => {
-            let mut context = json!(info);
-            context["messages"] = said.iter().map(v03::json::write_message).collect();
-            context
-        }
-        Answer::Forgotten { context, tasks } => json!({ "id": context, "deletedTasks": tasks }),
-        Answer::Status(status) => json!(status),
-        Answer::Agents(mut agents) => {
-            agents.iter_mut().for_each(|agent| reached(&mut agent.card));
-            json!(agents)
-        }
-        Answer::Agent(mut agent) => {
-            reached(&mut agent.card);
-            json!(agent)
-        }
-        Answer::Health(health) => json!(health),
-        Answer::Deregistered(agent) => json!(agent),
-        Answer::Discovery(document) => document,
-        Answer::Card(of) => published(&of, url),
-        Answer::Cards(all) => all.iter().map(|of| published(of, url)).collect(),
-        Answer::TaskPage { tasks, .. } => {
-            tasks.iter().map(|task| v03::json::write_task(task, None)).collect()
-        }
-    }
-}
-
-/// A card as the Local Hub specification has it.
-fn published(of: &CardOf, url: &str) -> Value {
-    let mut card = of.card.published(of.agent.as_ref());
-    card["url"] = json!(url);
-    card
 }

@@ -8,7 +8,6 @@ use crate::{
         event::{ArtifactUpdate, SequencedEvent, StatusUpdate, StreamResponse, TaskEvent},
         id::{ArtifactId, ContextId, MessageId, TaskId},
         message::{Content, Message, Part, Role, base64_bytes},
-        operation::ListedTask,
         task::{Artifact, Task, TaskState, TaskStatus},
     },
 };
@@ -30,18 +29,6 @@ pub fn write_task(task: &Task, history_length: Option<usize>) -> Value {
         ("artifacts", list(&task.artifacts, write_artifact)),
         ("metadata", json!(task.metadata)),
     ])
-}
-
-/// Writes a task in a list, with its agent, and with or without what that made.
-pub fn write_listed(ListedTask { agent, task }: &ListedTask, artifacts: bool) -> Value {
-    let mut written = write_task(task, None);
-    if let Value::Object(written) = &mut written {
-        written.insert("agentId".to_owned(), json!(agent));
-        if !artifacts {
-            written.remove("artifacts");
-        }
-    }
-    written
 }
 
 fn write_status(status: &TaskStatus, task: &TaskId, context: &ContextId) -> Value {
