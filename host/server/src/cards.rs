@@ -3,7 +3,7 @@
 use super::{desk::Desk, door::Caller, official};
 use a2a_hub_hub::{Reply, clock};
 use a2a_hub_protocol::{
-    card::Reach,
+    card::Endpoints,
     error::{A2aError, ErrorKind},
     hub,
     id::AgentId,
@@ -43,9 +43,9 @@ async fn root_card(
 ) -> Response {
     let agent = desk.whereabouts().root_agent.clone();
     let needs_token = !caller.is_own_user().await;
-    let reach = desk.reach(&own_url(&desk, &headers), agent.as_ref(), needs_token);
+    let endpoints = desk.endpoints(&own_url(&desk, &headers), agent.as_ref(), needs_token);
     let version = official::version(&headers, uri.query());
-    official(&desk, &Method::GET, &file, agent, &reach, &headers, version).await
+    official(&desk, &Method::GET, &file, agent, &endpoints, &headers, version).await
 }
 
 /// A card as official A2A has it: of 1.0 for those who ask for that, or else of both versions at once.
@@ -54,7 +54,7 @@ pub(super) async fn official(
     method: &Method,
     file: &str,
     agent: Option<AgentId>,
-    reach: &Reach,
+    endpoints: &Endpoints,
     headers: &HeaderMap,
     version: Option<&str>,
 ) -> Response {
@@ -69,9 +69,9 @@ pub(super) async fn official(
     match desk.hub().handle(Operation::GetCard { agent }).await {
         Ok(Reply::One(Answer::Card(of))) => {
             let card = if version.is_some_and(|version| version.trim().starts_with("1.")) {
-                of.card.v1(reach)
+                of.card.v1(endpoints)
             } else {
-                let mut card = of.card.hybrid(reach);
+                let mut card = of.card.hybrid(endpoints);
                 // The first of the files is the Local Hub's, whose clients speak its dialect.
                 if is_hub && file == FILES[0] {
                     card["url"] = json!(own_url(desk, headers));

@@ -4,7 +4,7 @@ use super::telling::Telling;
 use a2a_hub_hub::{Hub, Listening, Reply, Visit};
 use a2a_hub_protocol::{
     binding::jsonrpc::Beside,
-    card::Reach,
+    card::Endpoints,
     dialect::{Dialect, Wire},
     error::{A2aError, ErrorKind},
     hub,
@@ -62,7 +62,7 @@ pub(super) struct Circumstances<'a> {
     /// How requests are spelled, unless their method says otherwise.
     pub(super) spelled: Dialect,
     /// Where the endpoint is reached.
-    pub(super) reach: Reach,
+    pub(super) endpoints: Endpoints,
     /// The agent whose endpoint it is.
     pub(super) agent: Option<AgentId>,
     /// URIs of the extensions that the client asks for.
@@ -93,12 +93,12 @@ impl Active {
 
 impl<'a> Circumstances<'a> {
     /// Those of a request in the Local Hub's dialect.
-    pub(super) fn of_hub(url: &'a str, heard: Option<u64>, reach: Reach) -> Self {
+    pub(super) fn of_hub(url: &'a str, heard: Option<u64>, endpoints: Endpoints) -> Self {
         Self {
             url,
             heard,
             spelled: Dialect::Hub,
-            reach,
+            endpoints,
             agent: None,
             extensions: Vec::new(),
             active: Active::default(),
@@ -155,21 +155,26 @@ impl Desk {
 
     /// How an agent is reached, or the hub itself, by a client that reached the hub at `url` over HTTP. The socket is for
     /// the hub's own user, who needs no token.
-    pub(super) fn reach(&self, url: &str, agent: Option<&AgentId>, needs_token: bool) -> Reach {
+    pub(super) fn endpoints(
+        &self,
+        url: &str,
+        agent: Option<&AgentId>,
+        needs_token: bool,
+    ) -> Endpoints {
         let socket = if needs_token { None } else { self.socket_url() };
-        Reach { socket, ..over_http(url, agent, needs_token) }
+        Endpoints { socket, ..over_http(url, agent, needs_token) }
     }
 
     /// The same by one on the socket, who learns there where HTTP is.
-    pub(super) fn reach_from_socket(&self, agent: Option<&AgentId>) -> Reach {
+    pub(super) fn endpoints_from_socket(&self, agent: Option<&AgentId>) -> Endpoints {
         let whereabouts = self.whereabouts();
         let http = whereabouts.http.map(|address| format!("http://{address}"));
         let socket = self.socket_url();
         match http.map(|http| whereabouts.public_url.clone().unwrap_or(http)) {
-            Some(url) => Reach { socket, ..over_http(&url, agent, false) },
+            Some(url) => Endpoints { socket, ..over_http(&url, agent, false) },
             None => {
                 let tenant = agent.map(AgentId::to_string);
-                Reach { base: None, grpc: None, socket, tenant, needs_token: false }
+                Endpoints { base: None, grpc: None, socket, tenant, needs_token: false }
             }
         }
     }
@@ -225,7 +230,7 @@ impl Desk {
         match (reply, dialect) {
             (Ok(Reply::One(answer)), Dialect::Hub) => Done::One(hub::answer::write(answer, of.url)),
             (Ok(Reply::One(answer)), Dialect::Official(wire)) => {
-                match wire.write_answer(&answer, sent, &of.reach) {
+                match wire.write_answer(&answer, sent, &of.endpoints) {
                     Some(answer) => Done::One(answer),
                     None => {
                         Done::Refused(A2aError::new(ErrorKind::Internal, "A2A has no such answer"))
@@ -255,7 +260,7 @@ impl Desk {
 }
 
 /// How an agent is reached over HTTP, or the hub itself, where the hub is at `url`.
-fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Reach {
+fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Endpoints {
     let path = agent.map_or_else(|| HUB.to_owned(), |agent| format!("{AGENTS}{agent}"));
     let base = Some(format!("{}{path}", url.trim_end_matches('/')));
     // gRPC has no path: its clients say by a tenant which agent they mean.
@@ -265,7 +270,7 @@ fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Reach {
         let port = if has_port(host) { "" } else { port };
         (!host.contains('/')).then(|| format!("{host}{port}"))
     });
-    Reach { base, grpc, socket: None, tenant: agent.map(AgentId::to_string), needs_token }
+    Endpoints { base, grpc, socket: None, tenant: agent.map(AgentId::to_string), needs_token }
 }
 
 /// Whether a URL's host is followed by a port. An IPv6 address has colons of its own, in brackets.

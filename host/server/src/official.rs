@@ -10,7 +10,7 @@ use super::{
 };
 use a2a_hub_protocol::{
     binding::{jsonrpc::Beside, rest::Verb, service_params},
-    card::Reach,
+    card::Endpoints,
     dialect::{Dialect, Wire, rest},
     error::{A2aError, ErrorKind},
     id::AgentId,
@@ -106,12 +106,13 @@ async fn enter(
         return refusal(&A2aError::new(ErrorKind::AgentNotFound, why), TODAYS, None);
     }
     let url = cards::own_url(&desk, &headers);
-    let reach = desk.reach(&url, place.agent.as_ref(), !caller.is_own_user().await);
+    let endpoints = desk.endpoints(&url, place.agent.as_ref(), !caller.is_own_user().await);
     if let Some(file) = place.below.strip_prefix(".well-known/") {
         let version = version(&headers, uri.query());
-        return cards::official(&desk, &method, file, place.agent, &reach, &headers, version).await;
+        return cards::official(&desk, &method, file, place.agent, &endpoints, &headers, version)
+            .await;
     }
-    let of = circumstances(&url, reach, place.agent, TODAYS, &headers, uri.query());
+    let of = circumstances(&url, endpoints, place.agent, TODAYS, &headers, uri.query());
     let body = read_body(&desk, request).await;
     let response = if place.below.is_empty() {
         call(&desk, &method, body, &of).await
@@ -212,7 +213,7 @@ pub(super) fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Opt
 /// The circumstances of a request with these headers, and this query, to an agent or to the hub.
 pub(super) fn circumstances<'a>(
     url: &'a str,
-    reach: Reach,
+    endpoints: Endpoints,
     agent: Option<AgentId>,
     spelled: Dialect,
     headers: &HeaderMap,
@@ -222,7 +223,7 @@ pub(super) fn circumstances<'a>(
         url,
         heard: last_event(headers),
         spelled,
-        reach,
+        endpoints,
         agent,
         extensions: extensions(headers),
         active: Active::default(),

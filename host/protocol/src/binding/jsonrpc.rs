@@ -188,13 +188,13 @@ impl Envelope {
     fn line(&self, error: Option<&Value>, result: Option<&Value>) -> Vec<u8> {
         let Self { id, service_params } = self;
         let service_params = service_params.as_ref();
-        line(&Response { service_params, error, id, jsonrpc: VERSION, result })
+        line(&ResponseObject { service_params, error, id, jsonrpc: VERSION, result })
     }
 }
 
 /// The request of a method with these parameters, in one line: what a client sends.
 pub fn write_request(id: u64, method: &str, params: &Value) -> Vec<u8> {
-    line(&Call { id, jsonrpc: VERSION, method, params })
+    line(&RequestObject { id, jsonrpc: VERSION, method, params })
 }
 
 /// The version of JSON-RPC.
@@ -202,7 +202,7 @@ const VERSION: &str = "2.0";
 
 /// A response object (JSON-RPC 2.0, section 5). Members stand in the order of their names, as in all JSON that the hub writes.
 #[derive(Serialize)]
-struct Response<'a> {
+struct ResponseObject<'a> {
     #[serde(rename = "a2a-service-parameters", skip_serializing_if = "Option::is_none")]
     service_params: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -215,7 +215,7 @@ struct Response<'a> {
 
 /// A request object (JSON-RPC 2.0, section 4).
 #[derive(Serialize)]
-struct Call<'a> {
+struct RequestObject<'a> {
     id: u64,
     jsonrpc: &'static str,
     method: &'a str,

@@ -2,7 +2,7 @@
 //! own JSON over JSON-RPC and the ProtoJSON of an older package elsewhere.
 
 use crate::{
-    card::Reach,
+    card::Endpoints,
     model::{
         card::AgentCard,
         error::A2aError,
@@ -84,7 +84,7 @@ impl Wire {
 
     /// Writes an answer; `sent` tells whether it is to a message, which both 1.0 and ProtoJSON say by name. None if A2A has no such
     /// answer.
-    pub fn write_answer(self, answer: &Answer, sent: bool, reach: &Reach) -> Option<Value> {
+    pub fn write_answer(self, answer: &Answer, sent: bool, endpoints: &Endpoints) -> Option<Value> {
         let is_proto = !matches!(self.form(), Form::V03);
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the hub's own")]
         Some(match answer {
@@ -106,7 +106,7 @@ impl Wire {
                 if is_proto { json!({ "configs": configs }) } else { configs }
             }
             Answer::PushConfigDeleted => Value::Null,
-            Answer::Card(of) => self.write_card(&of.card, reach),
+            Answer::Card(of) => self.write_card(&of.card, endpoints),
             _ => return None,
         })
     }
@@ -165,12 +165,12 @@ impl Wire {
         }
     }
 
-    fn write_card(self, card: &AgentCard, reach: &Reach) -> Value {
+    fn write_card(self, card: &AgentCard, endpoints: &Endpoints) -> Value {
         match (self.version, self.binding) {
-            (Version::V1, _) => card.v1(reach),
-            (Version::V03, Binding::JsonRpc | Binding::Rest) => card.hybrid(reach),
+            (Version::V1, _) => card.v1(endpoints),
+            (Version::V03, Binding::JsonRpc | Binding::Rest) => card.hybrid(endpoints),
             (Version::V03, Binding::Grpc) => {
-                let mut card = card.hybrid(reach);
+                let mut card = card.hybrid(endpoints);
                 // In 0.3's own JSON this is a list of another shape.
                 card["security"] = card["securityRequirements"].take();
                 card

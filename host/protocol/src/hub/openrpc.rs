@@ -3,7 +3,7 @@
 //! Streams and administrators are marked by extensions, `x-streams` and `x-admin`: OpenRPC knows neither.
 
 use crate::{
-    hub::methods::{METHODS, Method},
+    hub::methods::{HubMethod, METHODS},
     model::error::ErrorKind,
 };
 use schemars::{SchemaGenerator, generate::SchemaSettings};
@@ -28,7 +28,7 @@ pub fn discover(version: &str) -> Value {
     })
 }
 
-fn method(method: &Method, schemas: &mut SchemaGenerator) -> Value {
+fn method(method: &HubMethod, schemas: &mut SchemaGenerator) -> Value {
     let mut params = (method.params)(schemas);
     let params = params.ensure_object();
     let required = params.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -57,7 +57,7 @@ fn method(method: &Method, schemas: &mut SchemaGenerator) -> Value {
     told
 }
 
-fn example(method: &Method) -> Value {
+fn example(method: &HubMethod) -> Value {
     // A test reads every example.
     let params: Map<String, Value> = serde_json::from_str(method.example).unwrap_or_default();
     let params: Vec<_> =
