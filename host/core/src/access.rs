@@ -152,6 +152,17 @@ mod tests {
         assert_eq!(row(delete), [true, false, false, false]);
     }
 
+    /// What `rpc.discover` says of a method is what happens to who calls it.
+    #[test]
+    fn what_is_marked_for_administrators_is_theirs() {
+        for method in a2a_hub_protocol::hub::methods::METHODS {
+            let params = serde_json::from_str(method.example).unwrap();
+            let operation = a2a_hub_protocol::hub::methods::operation(method.name, params).unwrap();
+            let is_theirs = needed(&operation) == Access::Administer;
+            assert_eq!(is_theirs, method.admin, "{}", method.name);
+        }
+    }
+
     #[test]
     fn a_refusal_says_who_asked_and_whom_it_is_for() {
         let [_, client, agent, anybody] = everybody();

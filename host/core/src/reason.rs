@@ -114,6 +114,14 @@ mod tests {
         assert_eq!(known.collect::<BTreeSet<_>>(), told());
     }
 
+    /// Adapters fail for reasons of their own, one of which is the hub's as well.
+    #[test]
+    fn adapters_spell_a_fault_of_the_agent_as_the_hub_does() {
+        let adapters = include_str!("../../../sdk/src/cli/reason.rs");
+        let spelled = format!("Self::AgentError => {:?}", FailureReason::AgentError.name());
+        assert!(adapters.contains(&spelled), "{spelled}");
+    }
+
     #[test]
     fn a_reason_is_known_by_its_name() {
         for reason in FailureReason::ALL {

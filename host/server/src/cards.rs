@@ -1,15 +1,12 @@
 //! What others find at well-known places: the cards of the hub and of its agents.
 
-use super::{
-    desk::{Desk, answer_json},
-    door::Caller,
-    official,
-};
+use super::{desk::Desk, door::Caller, official};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{Reply, clock};
 use a2a_hub_protocol::{
-    card::Reach,
+    card::Endpoints,
     error::{A2aError, ErrorKind},
+    hub,
     id::AgentId,
     operation::{Answer, Operation},
 };
@@ -48,10 +45,10 @@ async fn root_card(
 ) -> Response {
     let agent = desk.whereabouts().root_agent.clone();
     let needs_token = !caller.is_own_user().await;
-    let reach = desk.reach(&own_url(&desk, &headers), agent.as_ref(), needs_token);
+    let endpoints = desk.endpoints(&own_url(&desk, &headers), agent.as_ref(), needs_token);
     let version = official::version(&headers, uri.query());
     let asked = Asked { caller: &principal, method: &Method::GET, headers: &headers, version };
-    official(&desk, asked, &file, agent, &reach).await
+    official(&desk, asked, &file, agent, &endpoints).await
 }
 
 /// Who asks for a card, and how.
@@ -70,7 +67,7 @@ pub(super) async fn official(
     Asked { caller, method, headers, version }: Asked<'_>,
     file: &str,
     agent: Option<AgentId>,
-    reach: &Reach,
+    endpoints: &Endpoints,
 ) -> Response {
     if !FILES.contains(&file) {
         let why = format!("there is nothing called `{file}` here; there are {}", FILES.join(", "));
@@ -83,9 +80,9 @@ pub(super) async fn official(
     match desk.hub().handle(caller, Operation::GetCard { agent }).await {
         Ok(Reply::One(Answer::Card(of))) => {
             let card = if version.is_some_and(|version| version.trim().starts_with("1.")) {
-                of.card.v1(reach)
+                of.card.v1(endpoints)
             } else {
-                let mut card = of.card.hybrid(reach);
+                let mut card = of.card.hybrid(endpoints);
                 // The first of the files is the Local Hub's, whose clients speak its dialect.
                 if is_hub && file == FILES[0] {
                     card["url"] = json!(own_url(desk, headers));
@@ -137,7 +134,7 @@ async fn show(
     };
     match reply {
         Ok(Reply::One(answer)) => {
-            fresh(answer_json(answer, &own_url(desk, headers)).to_string(), None, headers)
+            fresh(hub::answer::write(answer, &own_url(desk, headers)).to_string(), None, headers)
         }
         // No card is a stream.
         Ok(Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

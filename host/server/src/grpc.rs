@@ -134,9 +134,16 @@ impl Visit {
         let url = cards::own_url(desk, headers);
         let wire = dialect::grpc::wire(call);
         let dialect = Dialect::Official(wire);
-        let reach = desk.reach(&url, agent.as_ref(), !caller.is_own_user().await);
-        let of =
-            official::circumstances(principal.clone(), &url, reach, agent, dialect, headers, None);
+        let endpoints = desk.endpoints(&url, agent.as_ref(), !caller.is_own_user().await);
+        let of = official::circumstances(
+            principal.clone(),
+            &url,
+            endpoints,
+            agent,
+            dialect,
+            headers,
+            None,
+        );
         let mut done = desk.carry_out(dialect, operation, &of).await;
         if let Done::One(answer) = &mut done {
             wire.echo_tenant(answer, tenant);

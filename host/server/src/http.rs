@@ -86,8 +86,12 @@ async fn call_streaming(State(desk): State<Desk>, request: Request) -> Response 
 async fn respond(desk: &Desk, request: Request, sse: bool) -> Response {
     let (caller, headers) = (guard::principal(&request), request.headers().clone());
     let url = cards::own_url(desk, &headers);
-    let of =
-        Circumstances::of_hub(caller, &url, last_event(&headers), desk.reach(&url, None, false));
+    let of = Circumstances::of_hub(
+        caller,
+        &url,
+        last_event(&headers),
+        desk.endpoints(&url, None, false),
+    );
     let of = official::said_in_headers(of, &headers, request.uri().query());
     match read_body(desk, request).await {
         Ok(body) => {

@@ -94,13 +94,13 @@ impl Desk {
         tenant: Option<&str>,
     ) -> Result<Circumstances<'a>, A2aError> {
         let agent = self.of_tenant(tenant)?;
-        let reach = self.reach_from_socket(agent.as_ref());
+        let endpoints = self.endpoints_from_socket(agent.as_ref());
         Ok(Circumstances {
             agent,
             extensions: said.extensions,
             version: check_version(said.version.as_deref()),
             beside: of.beside,
-            ..Circumstances::of_hub(of.caller.clone(), of.url, of.heard, reach)
+            ..Circumstances::of_hub(of.caller.clone(), of.url, of.heard, endpoints)
         })
     }
 

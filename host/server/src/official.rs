@@ -12,7 +12,7 @@ use super::{
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     binding::{jsonrpc::Beside, rest::Verb, service_params},
-    card::Reach,
+    card::Endpoints,
     dialect::{Dialect, Wire, rest},
     error::{A2aError, ErrorKind},
     id::AgentId,
@@ -108,14 +108,14 @@ async fn enter(
         return refusal(&A2aError::new(ErrorKind::AgentNotFound, why), TODAYS, None);
     }
     let url = cards::own_url(&desk, &headers);
-    let reach = desk.reach(&url, place.agent.as_ref(), !caller.is_own_user().await);
+    let endpoints = desk.endpoints(&url, place.agent.as_ref(), !caller.is_own_user().await);
     if let Some(file) = place.below.strip_prefix(".well-known/") {
         let version = version(&headers, uri.query());
         let asked =
             cards::Asked { caller: &principal, method: &method, headers: &headers, version };
-        return cards::official(&desk, asked, file, place.agent, &reach).await;
+        return cards::official(&desk, asked, file, place.agent, &endpoints).await;
     }
-    let of = circumstances(principal, &url, reach, place.agent, TODAYS, &headers, uri.query());
+    let of = circumstances(principal, &url, endpoints, place.agent, TODAYS, &headers, uri.query());
     let body = read_body(&desk, request).await;
     let response = if place.below.is_empty() {
         call(&desk, &method, body, &of).await
@@ -217,7 +217,7 @@ pub(super) fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Opt
 pub(super) fn circumstances<'a>(
     caller: Principal,
     url: &'a str,
-    reach: Reach,
+    endpoints: Endpoints,
     agent: Option<AgentId>,
     spelled: Dialect,
     headers: &HeaderMap,
@@ -228,7 +228,7 @@ pub(super) fn circumstances<'a>(
         url,
         heard: last_event(headers),
         spelled,
-        reach,
+        endpoints,
         agent,
         extensions: extensions(headers),
         active: Active::default(),

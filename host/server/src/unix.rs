@@ -271,7 +271,8 @@ impl Reader {
 
 /// Only programs of the hub's own user get to connect, so who asks is the operator.
 async fn answer(desk: Desk, url: Arc<str>, line: Vec<u8>, outbox: mpsc::Sender<Vec<u8>>) {
-    let of = Circumstances::of_hub(Principal::Operator, &url, None, desk.reach_from_socket(None));
+    let of =
+        Circumstances::of_hub(Principal::Operator, &url, None, desk.endpoints_from_socket(None));
     match desk.respond(&line, &Circumstances { beside: Beside::Metadata, ..of }).await {
         Response::None => {}
         Response::Result(answer)

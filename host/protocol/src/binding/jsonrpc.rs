@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum RequestId {
-    /// A string.
+    /// A string, as most clients send.
     Text(String),
     /// A number, as it was written.
     Number(serde_json::Number),
@@ -37,7 +37,7 @@ pub struct Request {
     pub params: Result<Map<String, Value>, A2aError>,
 }
 
-/// What a client sends at once.
+/// A frame: what a client sends at once (JSON-RPC 2.0, section 6).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame<T> {
     /// One request.
@@ -59,7 +59,7 @@ impl<T> Frame<T> {
 /// Where a client says the service parameters of its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
-    /// In headers.
+    /// In headers of HTTP, or in the metadata of gRPC.
     Headers,
     /// In each request's metadata, for there are no headers. Who names a version there is spoken to as official A2A has it.
     Metadata,
@@ -188,13 +188,13 @@ impl Envelope {
     fn line(&self, error: Option<&Value>, result: Option<&Value>) -> Vec<u8> {
         let Self { id, service_params } = self;
         let service_params = service_params.as_ref();
-        line(&Response { service_params, error, id, jsonrpc: VERSION, result })
+        line(&ResponseObject { service_params, error, id, jsonrpc: VERSION, result })
     }
 }
 
 /// The request of a method with these parameters, in one line: what a client sends.
 pub fn write_request(id: u64, method: &str, params: &Value) -> Vec<u8> {
-    line(&Call { id, jsonrpc: VERSION, method, params })
+    line(&RequestObject { id, jsonrpc: VERSION, method, params })
 }
 
 /// The version of JSON-RPC.
@@ -202,7 +202,7 @@ const VERSION: &str = "2.0";
 
 /// A response object (JSON-RPC 2.0, section 5). Members stand in the order of their names, as in all JSON that the hub writes.
 #[derive(Serialize)]
-struct Response<'a> {
+struct ResponseObject<'a> {
     #[serde(rename = "a2a-service-parameters", skip_serializing_if = "Option::is_none")]
     service_params: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -215,7 +215,7 @@ struct Response<'a> {
 
 /// A request object (JSON-RPC 2.0, section 4).
 #[derive(Serialize)]
-struct Call<'a> {
+struct RequestObject<'a> {
     id: u64,
     jsonrpc: &'static str,
     method: &'a str,

@@ -12,19 +12,19 @@ use crate::{
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
-/// What is done to what is at a path.
+/// A method of HTTP that A2A uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// `GET`
+    /// `GET`, which shows what is at a path.
     Get,
-    /// `POST`
+    /// `POST`, which has something done.
     Post,
-    /// `DELETE`
+    /// `DELETE`, which takes away what is at a path.
     Delete,
 }
 
 impl Verb {
-    /// The method of HTTP.
+    /// The verb as HTTP has it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -34,7 +34,7 @@ impl Verb {
     }
 }
 
-/// What a client sent.
+/// A request that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The version that its path is of.
@@ -142,11 +142,11 @@ fn route<'a>(verb: Verb, path: &[&'a str]) -> Option<Route<'a>> {
 /// A request as a client sends it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// What is done.
+    /// The verb.
     pub verb: Verb,
     /// What follows the interface's URL and a slash: a path and a query, escaped.
     pub target: String,
-    /// What is sent, if anything is.
+    /// The JSON body, if there is one.
     pub body: Option<Value>,
 }
 

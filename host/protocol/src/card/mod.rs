@@ -10,5 +10,5 @@ pub mod signed;
 
 pub use crate::model::card::{AgentCard, Skill};
 pub use interfaces::read_interfaces;
-pub use official::{NDJSON, Reach};
+pub use official::{Endpoints, NDJSON};
 pub use parse::InvalidCard;

@@ -13,44 +13,44 @@ use serde_json::{Value, json};
 /// clients needs another name (A2A 1.0, section 5.8).
 pub const NDJSON: &str = "urn:a2a-hub:unix-ndjson:v1";
 
-/// What the scheme is called by which the hub's token is shown.
+/// The name of the security scheme by which the hub's token is shown.
 const TOKEN: &str = "hubToken";
 
-/// Where and how an agent is reached, or the hub itself.
+/// The endpoints of an agent, or of the hub itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reach {
-    /// Its endpoint as an absolute URL without a slash at the end: JSON-RPC is there, REST below it. None if the hub serves
+pub struct Endpoints {
+    /// The HTTP endpoint as an absolute URL without a slash at the end: JSON-RPC is there, REST below it. None if the hub serves
     /// no HTTP.
     pub base: Option<String>,
-    /// Where gRPC is, if it can be reached: host and port, which is all that gRPC's own clients take for a URL.
+    /// The gRPC endpoint, if it can be reached: host and port, which is all that gRPC's own clients take for a URL.
     pub grpc: Option<String>,
     /// The hub's unix socket as a URL, if who asks may connect to it.
     pub socket: Option<String>,
-    /// What a client of 1.0 says to be brought to the agent where there are no paths, which is on gRPC and on the socket.
+    /// The tenant that a client of 1.0 names to be brought to the agent where there are no paths, which is on gRPC and on the socket.
     /// The hub itself needs none.
     pub tenant: Option<String>,
     /// Whether who asks must show the hub's token.
     pub needs_token: bool,
 }
 
-impl Reach {
-    /// The URL that stands for all others.
+impl Endpoints {
+    /// The one URL that a card of 0.3 begins with.
     fn main(&self) -> &str {
         self.base.as_deref().or(self.socket.as_deref()).unwrap_or_default()
     }
 }
 
 impl AgentCard {
-    /// The card in 1.0.
-    pub fn v1(&self, reach: &Reach) -> Value {
+    /// The card as A2A 1.0 has it.
+    pub fn v1(&self, endpoints: &Endpoints) -> Value {
         let scheme = json!({ TOKEN: { "httpAuthSecurityScheme": http_scheme() } });
-        let asks = reach.needs_token;
+        let asks = endpoints.needs_token;
         object([
             ("name", json!(self.name)),
             ("description", json!(self.description)),
             ("version", json!(self.version)),
-            ("supportedInterfaces", Value::Array(interfaces(reach))),
-            ("provider", self.official_provider(reach)),
+            ("supportedInterfaces", Value::Array(interfaces(endpoints))),
+            ("provider", self.official_provider(endpoints)),
             ("documentationUrl", self.said("documentationUrl")),
             ("iconUrl", self.said("iconUrl")),
             ("capabilities", self.official_capabilities()),
@@ -63,15 +63,15 @@ impl AgentCard {
     }
 
     /// The card in 1.0 with all that 0.3 wants beside it: clients of both read it, each what it knows.
-    pub fn hybrid(&self, reach: &Reach) -> Value {
-        let mut card = self.v1(reach);
-        let provider = self.official_provider(reach);
+    pub fn hybrid(&self, endpoints: &Endpoints) -> Value {
+        let mut card = self.v1(endpoints);
+        let provider = self.official_provider(endpoints);
         // The Local Hub calls it by its name.
         card["provider"]["name"] = provider["organization"].clone();
         card["capabilities"]["stateTransitionHistory"] = json!(true);
         card["protocolVersion"] = json!("0.3.0");
-        card["url"] = json!(reach.main());
-        let all = interfaces(reach).into_iter();
+        card["url"] = json!(endpoints.main());
+        let all = interfaces(endpoints).into_iter();
         let old = all.filter(|one| one["protocolVersion"] == Version::V03.name());
         let old = old.map(|one| json!({ "url": one["url"], "transport": one["protocolBinding"] }));
         let old: Vec<_> = old.collect();
@@ -79,7 +79,7 @@ impl AgentCard {
         card["preferredTransport"] = preferred;
         card["additionalInterfaces"] = Value::Array(old);
         card["supportsAuthenticatedExtendedCard"] = json!(true);
-        if reach.needs_token {
+        if endpoints.needs_token {
             // Merged, for a client of 0.3 takes one without `type` for something else.
             let Value::Object(mut scheme) = http_scheme() else { return card };
             scheme.insert("type".to_owned(), json!("http"));
@@ -102,9 +102,9 @@ impl AgentCard {
     }
 
     /// Both versions want a URL with the name: without one, the hub's own stands in for it.
-    fn official_provider(&self, reach: &Reach) -> Value {
+    fn official_provider(&self, endpoints: &Endpoints) -> Value {
         let mut provider = provider(self.other.get("provider"));
-        let url = provider.get_mut("url").map_or_else(|| json!(reach.main()), Value::take);
+        let url = provider.get_mut("url").map_or_else(|| json!(endpoints.main()), Value::take);
         json!({ "organization": provider["organization"], "url": url })
     }
 
@@ -155,8 +155,8 @@ impl AgentCard {
 }
 
 /// The best first. What official clients do not know comes last.
-fn interfaces(reach: &Reach) -> Vec<Value> {
-    let Reach { base, grpc, socket, tenant, .. } = reach;
+fn interfaces(endpoints: &Endpoints) -> Vec<Value> {
+    let Endpoints { base, grpc, socket, tenant, .. } = endpoints;
     let rest = base.as_ref().map(|base| format!("{base}/rest"));
     let interface = |url: &Option<String>, binding: &str, version: Version, tenant| {
         let one = object([
@@ -212,8 +212,8 @@ mod tests {
     use super::*;
     use crate::card::read_interfaces;
 
-    fn reach(needs_token: bool) -> Reach {
-        Reach {
+    fn endpoints(needs_token: bool) -> Endpoints {
+        Endpoints {
             base: Some("http://hub/agents/n".to_owned()),
             grpc: Some("hub:80".to_owned()),
             socket: None,
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_hybrid_card_is_for_both() {
         let card = AgentCard::parse(GIVEN).unwrap();
-        insta::assert_snapshot!(serde_json::to_string_pretty(&card.hybrid(&reach(true))).unwrap(), @r#"
+        insta::assert_snapshot!(serde_json::to_string_pretty(&card.hybrid(&endpoints(true))).unwrap(), @r#"
         {
           "additionalInterfaces": [
             {
@@ -358,14 +358,14 @@ mod tests {
                 .map(|it| format!("{} {} {}", it.binding, it.version, it.url))
                 .collect::<Vec<_>>()
         };
-        let mut hybrid = card.hybrid(&reach(false));
-        assert_eq!(ways(&hybrid), ways(&card.v1(&reach(false))));
+        let mut hybrid = card.hybrid(&endpoints(false));
+        assert_eq!(ways(&hybrid), ways(&card.v1(&endpoints(false))));
         // What a client of 0.3 sees in it.
         hybrid.as_object_mut().unwrap().remove("supportedInterfaces");
         let old = ["JSONRPC 0.3 http://hub/agents/n", "HTTP+JSON 0.3 http://hub/agents/n/rest"];
         assert_eq!(ways(&hybrid), old);
-        assert_eq!(ways(&card.v1(&reach(false)))[3], old[0]);
-        let mut hub = reach(false);
+        assert_eq!(ways(&card.v1(&endpoints(false)))[3], old[0]);
+        let mut hub = endpoints(false);
         hub.tenant = None;
         let ways_to_hub = ways(&card.hybrid(&hub));
         assert!(ways_to_hub.contains(&"GRPC 1.0 hub:80".to_owned()));
@@ -379,15 +379,16 @@ mod tests {
     fn a_card_of_1_0_has_nothing_else() {
         let given = r#"{"name":"n","description":"d","version":"1"}"#;
         let card = AgentCard::parse(given).unwrap();
-        let reach = Reach { socket: Some("unix:///run/hub.sock".to_owned()), ..reach(false) };
-        insta::assert_snapshot!(card.v1(&reach), @r#"{"capabilities":{"extendedAgentCard":true,"pushNotifications":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","provider":{"organization":"a2a-hub","url":"http://hub/agents/n"},"skills":[{"description":"d","id":"default","name":"n","tags":["default"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"1.0","url":"http://hub/agents/n/rest"},{"protocolBinding":"GRPC","protocolVersion":"1.0","tenant":"n","url":"hub:80"},{"protocolBinding":"JSONRPC","protocolVersion":"0.3","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"0.3","url":"http://hub/agents/n/rest"},{"protocolBinding":"urn:a2a-hub:unix-ndjson:v1","protocolVersion":"1.0","tenant":"n","url":"unix:///run/hub.sock"}],"version":"1"}"#);
+        let endpoints =
+            Endpoints { socket: Some("unix:///run/hub.sock".to_owned()), ..endpoints(false) };
+        insta::assert_snapshot!(card.v1(&endpoints), @r#"{"capabilities":{"extendedAgentCard":true,"pushNotifications":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","provider":{"organization":"a2a-hub","url":"http://hub/agents/n"},"skills":[{"description":"d","id":"default","name":"n","tags":["default"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"1.0","url":"http://hub/agents/n/rest"},{"protocolBinding":"GRPC","protocolVersion":"1.0","tenant":"n","url":"hub:80"},{"protocolBinding":"JSONRPC","protocolVersion":"0.3","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"0.3","url":"http://hub/agents/n/rest"},{"protocolBinding":"urn:a2a-hub:unix-ndjson:v1","protocolVersion":"1.0","tenant":"n","url":"unix:///run/hub.sock"}],"version":"1"}"#);
     }
 
     #[test]
     fn a_hub_without_http_is_reached_by_its_socket() {
         let card = AgentCard::parse(GIVEN).unwrap();
         let socket = Some("unix:///run/hub.sock".to_owned());
-        let only = Reach { base: None, grpc: None, socket, tenant: None, needs_token: false };
+        let only = Endpoints { base: None, grpc: None, socket, tenant: None, needs_token: false };
         let hybrid = card.hybrid(&only);
         let ways = read_interfaces(&hybrid).unwrap();
         let ways: Vec<_> = ways.iter().map(|it| (it.url.as_str(), it.version.as_str())).collect();

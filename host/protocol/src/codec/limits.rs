@@ -1,4 +1,5 @@
-//! How much one request may hold, so that none costs more to look at than it is worth.
+//! Limits on what one request may hold, so that none costs more to look at than it is worth; and JSON, read so that everybody
+//! reads the same.
 
 use crate::model::{
     error::{A2aError, ErrorKind},
@@ -21,10 +22,10 @@ pub(crate) const MAX_STRING: usize = 256 << 10;
 /// Members of one object, metadata above all.
 pub(crate) const MAX_MEMBERS: usize = 512;
 
-/// Parts of one message.
+/// How many parts one message may hold.
 pub(crate) const MAX_PARTS: usize = 256;
 
-/// Requests of one batch.
+/// How many requests one batch may hold.
 pub(crate) const MAX_BATCH: usize = 100;
 
 /// The members whose strings are content.

@@ -21,7 +21,7 @@ pub struct Request {
     pub operation: Result<Operation, A2aError>,
 }
 
-/// What a call's answers are spelled in.
+/// The wire of a call: the version of its service, on gRPC.
 pub fn wire(call: &Call) -> Wire {
     Wire { version: call.version(), binding: Binding::Grpc }
 }

@@ -21,12 +21,12 @@ use crate::{
 };
 use serde_json::Value;
 
-/// How a client spells things.
+/// A dialect: how a client spells what it asks, and is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// As the Local Hub specification does.
+    /// The Local Hub specification's.
     Hub,
-    /// As official clients of A2A do.
+    /// That of official A2A, in one version on one binding.
     Official(Wire),
 }
 
@@ -52,7 +52,7 @@ impl Dialect {
         }
     }
 
-    /// A refusal as the error object of a JSON-RPC response.
+    /// Writes a refusal as the error object of a JSON-RPC response.
     pub fn write_error(self, error: &A2aError) -> Value {
         match self {
             Self::Hub => error.to_hub_json(),
@@ -61,7 +61,7 @@ impl Dialect {
         }
     }
 
-    /// A refusal as REST tells it, in a body or in a stream.
+    /// Writes a refusal as REST tells it, in a body or in a stream.
     pub fn write_rest_error(self, error: &A2aError) -> Value {
         match self {
             Self::Official(Wire { version: Version::V03, .. }) => error.to_v03_rest_json(),
@@ -69,7 +69,7 @@ impl Dialect {
         }
     }
 
-    /// What a listener hears of an event; nothing of a client's own words.
+    /// Writes what a listener hears of an event; nothing of a client's own words.
     pub fn write_event(self, sequenced: &SequencedEvent) -> Option<Value> {
         match self {
             Self::Hub => v03::json::write_event(sequenced),

@@ -2,7 +2,7 @@
 //! own JSON over JSON-RPC and the ProtoJSON of an older package elsewhere.
 
 use crate::{
-    card::Reach,
+    card::Endpoints,
     model::{
         card::AgentCard,
         error::A2aError,
@@ -18,7 +18,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// What official A2A is spoken in: a version, and what it travels in.
+/// A version of official A2A on a protocol binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wire {
     /// The version of A2A.
@@ -27,7 +27,7 @@ pub struct Wire {
     pub binding: Binding,
 }
 
-/// How nouns are spelled.
+/// A form of JSON in which nouns are spelled.
 enum Form {
     /// The ProtoJSON of 1.0.
     V1,
@@ -38,7 +38,7 @@ enum Form {
 }
 
 impl Wire {
-    /// What is spoken at an interface of a card, if that is known here.
+    /// The wire of a card's interface, if it is known here.
     pub fn of(interface: &Interface) -> Option<Self> {
         let binding = interface.binding()?;
         let version = match (binding, interface.version.as_str()) {
@@ -82,9 +82,9 @@ impl Wire {
         }
     }
 
-    /// An answer; `sent` tells whether it is to a message, which both 1.0 and ProtoJSON say by name. None if A2A has no such
+    /// Writes an answer; `sent` tells whether it is to a message, which both 1.0 and ProtoJSON say by name. None if A2A has no such
     /// answer.
-    pub fn write_answer(self, answer: &Answer, sent: bool, reach: &Reach) -> Option<Value> {
+    pub fn write_answer(self, answer: &Answer, sent: bool, endpoints: &Endpoints) -> Option<Value> {
         let is_proto = !matches!(self.form(), Form::V03);
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the hub's own")]
         Some(match answer {
@@ -106,12 +106,12 @@ impl Wire {
                 if is_proto { json!({ "configs": configs }) } else { configs }
             }
             Answer::PushConfigDeleted => Value::Null,
-            Answer::Card(of) => self.write_card(&of.card, reach),
+            Answer::Card(of) => self.write_card(&of.card, endpoints),
             _ => return None,
         })
     }
 
-    /// What a listener hears of an event; nothing of a client's own words.
+    /// Writes what a listener hears of an event; nothing of a client's own words.
     pub fn write_event(self, sequenced: &SequencedEvent) -> Option<Value> {
         match self.form() {
             Form::V1 => v1::write_event(sequenced),
@@ -120,7 +120,7 @@ impl Wire {
         }
     }
 
-    /// A task, as a client is answered.
+    /// Reads a task, as a client is answered.
     pub fn read_task(self, value: Value) -> Result<Task, A2aError> {
         match self.form() {
             Form::V1 => v1::read_task(value),
@@ -129,7 +129,7 @@ impl Wire {
         }
     }
 
-    /// What a client is told: an item of a stream, or the answer to a message.
+    /// Reads what a client is told: an item of a stream, or the answer to a message.
     pub fn read_stream_response(self, value: Value) -> Result<StreamResponse, A2aError> {
         match self.form() {
             Form::V1 => v1::read_stream_response(value),
@@ -165,12 +165,12 @@ impl Wire {
         }
     }
 
-    fn write_card(self, card: &AgentCard, reach: &Reach) -> Value {
+    fn write_card(self, card: &AgentCard, endpoints: &Endpoints) -> Value {
         match (self.version, self.binding) {
-            (Version::V1, _) => card.v1(reach),
-            (Version::V03, Binding::JsonRpc | Binding::Rest) => card.hybrid(reach),
+            (Version::V1, _) => card.v1(endpoints),
+            (Version::V03, Binding::JsonRpc | Binding::Rest) => card.hybrid(endpoints),
             (Version::V03, Binding::Grpc) => {
-                let mut card = card.hybrid(reach);
+                let mut card = card.hybrid(endpoints);
                 // In 0.3's own JSON this is a list of another shape.
                 card["security"] = card["securityRequirements"].take();
                 card

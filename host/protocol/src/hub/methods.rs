@@ -12,17 +12,17 @@ use crate::{
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-/// A method: how it is called, what it takes and gives.
-pub struct Method {
-    /// Its name.
+/// A row of the table: how a method is called, what it takes, what it gives.
+pub struct HubMethod {
+    /// The method's name.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// What the method does, in one line.
     pub summary: &'static str,
-    /// Parameters to call it with, as JSON.
+    /// Parameters to call the method with, as JSON.
     pub example: &'static str,
-    /// Whether it answers with a stream: each of its items is then a result.
+    /// Whether the method answers with a stream: each of its items is then a result.
     pub streams: bool,
-    /// Whether it changes the hub itself: for administrators only.
+    /// Whether the method changes the hub itself: for administrators only.
     pub admin: bool,
     pub(super) params: fn(&mut SchemaGenerator) -> Schema,
     pub(super) result: fn(&mut SchemaGenerator) -> Schema,
@@ -30,7 +30,7 @@ pub struct Method {
 }
 
 /// What most methods have in common.
-const PLAIN: Method = Method {
+const PLAIN: HubMethod = HubMethod {
     name: "",
     summary: "",
     example: "{}",
@@ -42,15 +42,15 @@ const PLAIN: Method = Method {
 };
 
 /// Every method of the hub's dialect.
-pub static METHODS: &[Method] = &[
-    Method {
+pub static METHODS: &[HubMethod] = &[
+    HubMethod {
         name: "hub/status",
         summary: "Tell how the hub is",
         result: SchemaGenerator::subschema_for::<HubStatus>,
         read: |_| Ok(Operation::Status),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/events",
         summary: "Tell everything that happens, as it happens",
         streams: true,
@@ -58,7 +58,7 @@ pub static METHODS: &[Method] = &[
         read: |_| Ok(Operation::WatchHub),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/agents/list",
         summary: "List the agents",
         example: r#"{"includeHealth": true}"#,
@@ -67,7 +67,7 @@ pub static METHODS: &[Method] = &[
         read: params::list_agents,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/agents/get",
         summary: "Show an agent",
         example: r#"{"agentId": "claude-code"}"#,
@@ -76,7 +76,7 @@ pub static METHODS: &[Method] = &[
         read: |said| Ok(Operation::GetAgent { id: params::one_agent(said)? }),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/agents/health",
         summary: "Ask an agent how it is, now",
         example: r#"{"agentId": "claude-code"}"#,
@@ -85,7 +85,7 @@ pub static METHODS: &[Method] = &[
         read: |said| Ok(Operation::CheckAgent { id: params::one_agent(said)? }),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/agents/register",
         summary: "Take in an agent, for good: its component is copied into the plugins folder",
         example: r#"{"agentId": "parrot", "path": "/home/me/parrot.wasm"}"#,
@@ -95,7 +95,7 @@ pub static METHODS: &[Method] = &[
         read: params::register_agent,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/agents/deregister",
         summary: "Let an agent go: its tasks go on to their end, its file leaves the plugins folder; one that came \
                   with the hub is gone until a restart",
@@ -106,7 +106,7 @@ pub static METHODS: &[Method] = &[
         read: |said| Ok(Operation::DeregisterAgent { id: params::one_agent(said)? }),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/agents/reload",
         summary: "Read an agent's component again, or the card of one that is elsewhere; if that fails, the agent stays as \
                   it was",
@@ -117,7 +117,7 @@ pub static METHODS: &[Method] = &[
         read: params::reload_agent,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/tasks/list",
         summary: "List tasks, newest first",
         example: r#"{"contextId": "optional-context-id", "state": "completed", "limit": 20, "offset": 0}"#,
@@ -126,7 +126,7 @@ pub static METHODS: &[Method] = &[
         read: params::list_tasks,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/contexts/list",
         summary: "List conversations, the latest first",
         example: r#"{"limit": 10}"#,
@@ -135,7 +135,7 @@ pub static METHODS: &[Method] = &[
         read: params::list_contexts,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/contexts/get",
         summary: "Show a conversation and what was said in it",
         example: r#"{"contextId": "ctx-789"}"#,
@@ -144,7 +144,7 @@ pub static METHODS: &[Method] = &[
         read: params::get_context,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/contexts/delete",
         summary: "Forget a conversation with its tasks; refused while one of them is alive",
         example: r#"{"contextId": "ctx-789"}"#,
@@ -154,7 +154,7 @@ pub static METHODS: &[Method] = &[
         read: params::delete_context,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/deliveries/list",
         summary: "List push notifications that are on their way, or were given up",
         example: r#"{"dead": true}"#,
@@ -163,7 +163,7 @@ pub static METHODS: &[Method] = &[
         read: params::list_deliveries,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/deliveries/retry",
         summary: "Retry a task's notifications that failed or were given up",
         example: r#"{"taskId": "task-456"}"#,
@@ -172,7 +172,7 @@ pub static METHODS: &[Method] = &[
         read: params::retry_deliveries,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "message/send",
         summary: "Have an agent work on a message, and wait for the end",
         example: r#"{"message": {"kind": "message", "messageId": "msg-123", "role": "user",
@@ -183,7 +183,7 @@ pub static METHODS: &[Method] = &[
         read: |said| Ok(Operation::SendMessage(v03::params::send_message(said)?)),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "message/stream",
         summary: "The same, hearing what happens as it happens",
         example: r#"{"message": {"kind": "message", "messageId": "msg-124", "role": "user",
@@ -194,7 +194,7 @@ pub static METHODS: &[Method] = &[
         read: |said| Ok(Operation::StreamMessage(v03::params::send_message(said)?)),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/get",
         summary: "Show a task",
         example: r#"{"id": "task-456", "historyLength": 10}"#,
@@ -202,7 +202,7 @@ pub static METHODS: &[Method] = &[
         read: v03::params::get_task,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/cancel",
         summary: "Stop a task",
         example: r#"{"id": "task-456"}"#,
@@ -210,7 +210,7 @@ pub static METHODS: &[Method] = &[
         read: v03::params::cancel_task,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/resubscribe",
         summary: "Hear what happens to a task: as it stands and from now on, or all that came after an event",
         example: r#"{"id": "task-456"}"#,
@@ -220,7 +220,7 @@ pub static METHODS: &[Method] = &[
         read: v03::params::resubscribe,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/pushNotificationConfig/set",
         summary: "Have a task's notifications sent to a URL",
         example: r#"{"taskId": "task-456", "pushNotificationConfig": {"url": "https://example.com/news", "token": "t"}}"#,
@@ -229,7 +229,7 @@ pub static METHODS: &[Method] = &[
         read: v03::params::set_push,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/pushNotificationConfig/get",
         summary: "Show where a task's notifications are sent",
         example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
@@ -238,7 +238,7 @@ pub static METHODS: &[Method] = &[
         read: v03::params::get_push,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/pushNotificationConfig/list",
         summary: "List where a task's notifications are sent",
         example: r#"{"id": "task-456"}"#,
@@ -247,7 +247,7 @@ pub static METHODS: &[Method] = &[
         read: v03::params::list_pushes,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/pushNotificationConfig/delete",
         summary: "Stop sending a task's notifications there",
         example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
@@ -256,7 +256,7 @@ pub static METHODS: &[Method] = &[
         read: v03::params::delete_push,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "rpc.discover",
         summary: "Describe this interface, as an OpenRPC document",
         result: SchemaGenerator::subschema_for::<Value>,
@@ -265,7 +265,7 @@ pub static METHODS: &[Method] = &[
     },
 ];
 
-/// What `method` with `params` asks for.
+/// What a call of `method` with `params` asks for.
 pub fn operation(method: &str, params: Value) -> Result<Operation, A2aError> {
     match METHODS.iter().find(|known| known.name == method) {
         Some(known) => (known.read)(params),

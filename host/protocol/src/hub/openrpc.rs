@@ -3,13 +3,13 @@
 //! Streams and administrators are marked by extensions, `x-streams` and `x-admin`: OpenRPC knows neither.
 
 use crate::{
-    hub::methods::{METHODS, Method},
+    hub::methods::{HubMethod, METHODS},
     model::error::ErrorKind,
 };
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// The document that describes the interface of a hub of this `version`.
+/// The OpenRPC document that describes the interface of a hub of this `version`.
 pub fn discover(version: &str) -> Value {
     // OpenRPC is defined in terms of draft 7.
     let settings =
@@ -28,7 +28,7 @@ pub fn discover(version: &str) -> Value {
     })
 }
 
-fn method(method: &Method, schemas: &mut SchemaGenerator) -> Value {
+fn method(method: &HubMethod, schemas: &mut SchemaGenerator) -> Value {
     let mut params = (method.params)(schemas);
     let params = params.ensure_object();
     let required = params.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -57,7 +57,7 @@ fn method(method: &Method, schemas: &mut SchemaGenerator) -> Value {
     told
 }
 
-fn example(method: &Method) -> Value {
+fn example(method: &HubMethod) -> Value {
     // A test reads every example.
     let params: Map<String, Value> = serde_json::from_str(method.example).unwrap_or_default();
     let params: Vec<_> =

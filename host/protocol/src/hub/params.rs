@@ -38,16 +38,16 @@ pub(crate) struct ListAgents {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OneAgent {
-    /// Its name on this hub.
+    /// The agent's id on this hub.
     agent_id: AgentId,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReloadAgent {
-    /// Its name on this hub.
+    /// The agent's id on this hub.
     agent_id: AgentId,
-    /// For one that is elsewhere: the SHA-256 digest, in hex, of its new card, which is approved by this.
+    /// For an agent elsewhere: the SHA-256 digest, in hex, of its new card, which is approved by this.
     accept: Option<String>,
 }
 
@@ -65,9 +65,9 @@ pub(crate) struct RegisterAgent {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListTasks {
-    /// Only those of this conversation.
+    /// Only tasks of this conversation.
     context_id: Option<String>,
-    /// Only those in this state.
+    /// Only tasks in this state.
     state: Option<String>,
     /// How many at most: 20 unless said, 1,000 at most.
     limit: Option<usize>,
@@ -91,7 +91,7 @@ pub(crate) struct ListContexts {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GetContext {
-    /// The conversation's name.
+    /// The conversation's id.
     context_id: String,
     /// How many of its latest messages to show: 100 unless said, 1,000 at most.
     history_length: Option<usize>,
@@ -100,13 +100,13 @@ pub(crate) struct GetContext {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeleteContext {
-    /// The conversation's name.
+    /// The conversation's id.
     context_id: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListDeliveries {
-    /// Only what was given up.
+    /// Only notifications that were given up.
     #[serde(default)]
     dead: bool,
     /// How many at most: 20 unless said, 1,000 at most.
@@ -116,7 +116,7 @@ pub(crate) struct ListDeliveries {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RetryDeliveries {
-    /// The task's name.
+    /// The task's id.
     task_id: String,
 }
 

@@ -63,12 +63,12 @@ pub(crate) fn push_config(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Every place where they are.
+/// Every place where a task's notifications are sent.
 pub(crate) fn push_configs(schemas: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": push_config(schemas) })
 }
 
-/// `null`: it is done, and there is nothing to tell.
+/// `null`, where there is nothing to tell.
 pub(crate) fn nothing(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "null" })
 }

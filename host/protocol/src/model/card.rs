@@ -1,41 +1,41 @@
-//! What an agent says of itself: its card (A2A 1.0, section 4.4). The parts the hub reads, and the rest kept as it came.
+//! Agent Cards: what agents say of themselves (A2A 1.0, section 4.4). The parts that the hub reads, and the rest kept as it came.
 
 use crate::model::message::{Message, Metadata};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An agent's card, as its component gives it.
+/// An Agent Card, as a component gives it of its agent (A2A 1.0, section 4.4.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentCard {
-    /// A name for people.
+    /// The agent's name for people.
     pub name: String,
-    /// What it is good for.
+    /// What the agent is good for.
     pub description: String,
     /// The agent's own version.
     pub version: String,
-    /// What it can do.
+    /// What the agent can do.
     #[serde(default)]
     pub skills: Vec<Skill>,
-    /// Everything else it says.
+    /// Everything else that the card says.
     #[serde(flatten)]
     pub other: Metadata,
 }
 
-/// One thing an agent can do.
+/// A skill: one thing that an agent can do (A2A 1.0, section 4.4.5).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Skill {
-    /// Its name, unique within the card.
+    /// The skill's id, unique within the card.
     pub id: String,
-    /// A name for people.
+    /// The skill's name for people.
     pub name: String,
-    /// What it does.
+    /// What the skill does.
     pub description: String,
-    /// Words to find it by.
+    /// Words to find the skill by.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Everything else that is said of it.
+    /// Everything else that is said of the skill.
     #[serde(flatten)]
     pub other: Metadata,
 }

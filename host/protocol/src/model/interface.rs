@@ -7,9 +7,9 @@ use serde_json::json;
 /// A version of A2A that is spoken here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// 1.0.
+    /// A2A 1.0.
     V1,
-    /// 0.3.
+    /// A2A 0.3.
     V03,
 }
 

@@ -8,7 +8,6 @@ use crate::{
         event::{ArtifactUpdate, SequencedEvent, StatusUpdate, StreamResponse, TaskEvent},
         id::{ArtifactId, ContextId, MessageId, TaskId},
         message::{Content, Message, Part, Role, base64_bytes},
-        operation::ListedTask,
         task::{Artifact, Task, TaskState, TaskStatus},
     },
 };
@@ -18,7 +17,7 @@ fn list<T>(items: &[T], write: impl Fn(&T) -> Value) -> Value {
     items.iter().map(write).collect()
 }
 
-/// A task, with its latest `history_length` messages, or all of them.
+/// Writes a task, with its latest `history_length` messages, or all of them.
 pub fn write_task(task: &Task, history_length: Option<usize>) -> Value {
     let shown = history_length.unwrap_or(usize::MAX).min(task.history.len());
     object([
@@ -30,18 +29,6 @@ pub fn write_task(task: &Task, history_length: Option<usize>) -> Value {
         ("artifacts", list(&task.artifacts, write_artifact)),
         ("metadata", json!(task.metadata)),
     ])
-}
-
-/// A task in a list, with its agent, and with or without what that made.
-pub fn write_listed(ListedTask { agent, task }: &ListedTask, artifacts: bool) -> Value {
-    let mut written = write_task(task, None);
-    if let Value::Object(written) = &mut written {
-        written.insert("agentId".to_owned(), json!(agent));
-        if !artifacts {
-            written.remove("artifacts");
-        }
-    }
-    written
 }
 
 fn write_status(status: &TaskStatus, task: &TaskId, context: &ContextId) -> Value {
@@ -58,7 +45,7 @@ fn write_status(status: &TaskStatus, task: &TaskId, context: &ContextId) -> Valu
     ])
 }
 
-/// A message.
+/// Writes a message.
 pub fn write_message(message: &Message) -> Value {
     object([
         ("kind", json!("message")),
@@ -113,7 +100,7 @@ fn write_artifact(artifact: &Artifact) -> Value {
     ])
 }
 
-/// What a listener hears of an event; nothing of a client's own words.
+/// Writes what a listener hears of an event; nothing of a client's own words.
 pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
     let SequencedEvent { task, context, event, .. } = sequenced;
     Some(match event {
@@ -139,7 +126,7 @@ pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
     })
 }
 
-/// What a server tells: an item of a stream, or the answer to a message. They are told apart by their `kind`.
+/// Reads what a server tells: an item of a stream, or the answer to a message. They are told apart by their `kind`.
 pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
     match value.get("kind").and_then(Value::as_str) {
         Some("task") => Ok(StreamResponse::Task(Box::new(read_task(value)?))),
@@ -168,7 +155,7 @@ pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
     }
 }
 
-/// A task.
+/// Reads a task.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
     let mut of = Members::of(value, "task")?;
     let status = of.need("status")?;
@@ -182,7 +169,7 @@ pub fn read_task(value: Value) -> Result<Task, A2aError> {
     })
 }
 
-/// A message; whether a client may say it is not looked at.
+/// Reads a message; whether a client may say it is not looked at.
 pub fn read_message(value: Value) -> Result<Message, A2aError> {
     message_at(value, "message".to_owned())
 }

@@ -21,7 +21,7 @@ use serde_json::Value;
 pub(crate) struct MessageSend {
     /// What to say; `metadata.targetAgent` names who is to hear it, `metadata.workingDirectory` where to work.
     message: OfferedMessage,
-    /// How to treat it.
+    /// How to treat the message.
     #[serde(default)]
     configuration: Option<Configuration>,
     /// What the message's own metadata leaves out.
@@ -47,7 +47,7 @@ pub(crate) struct Configuration {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GetTask {
-    /// The task's name.
+    /// The task's id.
     id: String,
     /// How many of its latest messages to show; all of them if left out.
     history_length: Option<usize>,
@@ -55,51 +55,51 @@ pub(crate) struct GetTask {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct CancelTask {
-    /// The task's name.
+    /// The task's id.
     id: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Resubscribe {
-    /// The task's name.
+    /// The task's id.
     id: String,
     /// Only what comes after the event of this number.
     after_seq: Option<u64>,
-    /// The same, as the id that a server-sent event carries.
+    /// Only what comes after the server-sent event of this id.
     last_event_id: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SetPush {
-    /// The task's name.
+    /// The task's id.
     task_id: String,
-    /// Where its notifications are to be sent.
+    /// Where the task's notifications are to be sent.
     push_notification_config: OfferedConfig,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GetPush {
-    /// The task's name.
+    /// The task's id.
     id: String,
-    /// Which of its configs; the first if left out.
+    /// The id of the configuration, of those of the task; the first if left out.
     push_notification_config_id: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListPushes {
-    /// The task's name.
+    /// The task's id.
     id: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeletePush {
-    /// The task's name.
+    /// The task's id.
     id: String,
-    /// Which of its configs.
+    /// The id of the configuration, of those of the task.
     push_notification_config_id: String,
 }
 

@@ -1,4 +1,4 @@
-//! A2A 0.3 over REST as its official clients speak it: ProtoJSON of the package `a2a.v1`, which differs from 0.3's own
+//! A2A 0.3 over REST and gRPC as its official clients speak it: ProtoJSON of the package `a2a.v1`, which differs from 0.3's own
 //! JSON.
 
 use crate::{
@@ -147,7 +147,7 @@ fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
     Ok(push)
 }
 
-/// A `TaskPushNotificationConfig`.
+/// Writes a `TaskPushNotificationConfig`.
 pub fn write_push_config(config: &PushConfig) -> Value {
     let mut written = push::write(config);
     object([
@@ -156,27 +156,27 @@ pub fn write_push_config(config: &PushConfig) -> Value {
     ])
 }
 
-/// A task.
+/// Writes a task.
 pub fn write_task(task: &Task) -> Value {
     Proto::V03.write_task(task)
 }
 
-/// A message.
+/// Writes a message.
 pub fn write_message(message: &Message) -> Value {
     Proto::V03.write_message(message)
 }
 
-/// What a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
+/// Writes what a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
 pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
     Proto::V03.write_event(sequenced)
 }
 
-/// A task.
+/// Reads a task.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
     Proto::V03.read_task(value, "task".to_owned())
 }
 
-/// What a server tells: a `StreamResponse` or a `SendMessageResponse`.
+/// Reads what a server tells: a `StreamResponse` or a `SendMessageResponse`.
 pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
     Proto::V03.read_stream_response(value)
 }

@@ -1,4 +1,4 @@
-//! A2A 1.0 as JSON: its methods, what they take, and what they are answered, for both ends of the wire.
+//! A2A 1.0 as ProtoJSON, from both ends: what its methods take, and what they are answered (A2A 1.0, section 3.1).
 
 use crate::{
     codec::{
@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 /// How many tasks a page holds, unless the client says otherwise.
 const PAGE: usize = 50;
 
-/// How many it holds at most.
+/// How many tasks a page holds at most.
 const MAX_PAGE: usize = 100;
 
-/// Why a page token is refused.
+/// The refusal of a page token that the hub did not write.
 const UNKNOWN_TOKEN: &str = "must be the `nextPageToken` of an earlier answer";
 
 /// What a method asks for with these parameters.
@@ -177,7 +177,7 @@ fn write_push(config: &PushConfig, id: Option<&PushConfigId>) -> Value {
     ])
 }
 
-/// A `TaskPushNotificationConfig`. It goes to who may see the task, and holds what they gave.
+/// Writes a `TaskPushNotificationConfig`. It goes to who may see the task, and holds what they gave.
 pub fn write_push_config(config: &PushConfig) -> Value {
     write_push(config, Some(&config.id))
 }
@@ -224,7 +224,7 @@ fn write_page(query: &TaskPageQuery) -> Value {
     ])
 }
 
-/// A place as a page token: nobody but the hub is to read it.
+/// Writes a place as a page token, which is opaque to clients.
 fn write_token(place: &TaskPlace) -> String {
     URL_SAFE_NO_PAD.encode(format!("{} {}", place.updated, place.id))
 }
@@ -235,7 +235,7 @@ fn read_token(token: &str) -> Option<TaskPlace> {
     Some(TaskPlace { updated: updated.to_owned(), id: TaskId::new(id) })
 }
 
-/// A `ListTasksResponse`.
+/// Writes a page of tasks, a `ListTasksResponse`.
 pub fn write_tasks(
     tasks: &[Task],
     artifacts: bool,
@@ -258,32 +258,32 @@ pub fn write_tasks(
     })
 }
 
-/// A message.
+/// Writes a message.
 pub fn write_message(message: &Message) -> Value {
     Proto::V1.write_message(message)
 }
 
-/// A task.
+/// Writes a task.
 pub fn write_task(task: &Task) -> Value {
     Proto::V1.write_task(task)
 }
 
-/// What a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
+/// Writes what a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
 pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
     Proto::V1.write_event(sequenced)
 }
 
-/// A message; whether a client may say it is not looked at.
+/// Reads a message; whether a client may say it is not looked at.
 pub fn read_message(value: Value) -> Result<Message, A2aError> {
     Proto::V1.read_message(value, "message".to_owned())
 }
 
-/// A task.
+/// Reads a task.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
     Proto::V1.read_task(value, "task".to_owned())
 }
 
-/// What a server tells: a `StreamResponse` or a `SendMessageResponse`.
+/// Reads what a server tells: a `StreamResponse` or a `SendMessageResponse`.
 pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
     Proto::V1.read_stream_response(value)
 }
