@@ -58,7 +58,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("wasmtime::", &["host/sandbox/src"]),
     ("wasmtime_wasi::", &["host/sandbox/src"]),
     ("bindgen!", &["host/sandbox/src/bindings.rs"]),
-    ("env::var", &["host/config/src/lib.rs"]),
+    ("env::var", &["host/config/src/environment.rs"]),
     ("io::stdout", &["host/a2a-hub/src/cli/console.rs"]),
     ("io::stderr", &["host/a2a-hub/src/cli/console.rs", "host/a2a-hub/src/telemetry.rs"]),
     ("std::process::Command", &["host/process/src"]),

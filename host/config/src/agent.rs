@@ -1,6 +1,6 @@
 //! What the settings of one agent may say, and what it is told of them: text, under a name.
 
-use super::ConfigError;
+use crate::error::ConfigError;
 use a2a_hub_core::{grant::Grant, quota};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::Limits;

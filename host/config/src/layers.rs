@@ -1,13 +1,14 @@
 //! The layers of the configuration, one on top of the other: defaults, the file, the environment, the command line.
 
-use super::{
-    Config, ConfigError,
+use crate::{
+    error::{ConfigError, Origin},
     names::{self, Place},
+    settings::Config,
 };
 use serde::Deserialize as _;
 use std::{
     collections::BTreeMap,
-    fmt, fs, io,
+    fs, io,
     path::{Path, PathBuf},
 };
 use toml::{Table, Value};
@@ -18,30 +19,6 @@ const PREFIX: &str = "A2A_HUB_";
 /// Variables that begin so and are no settings: the place of the file, the marks on programs that a hub starts, and what
 /// its developers build and test with.
 const NO_SETTINGS: &[&str] = &["CONFIG", "OWNER", "TREE", "DATA", "COMPONENTS", "BIN", "CI"];
-
-/// Where a value came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody said anything.
-    Default,
-    /// The configuration file.
-    File(PathBuf),
-    /// A variable of the environment.
-    Variable(String),
-    /// The command line.
-    Flag(&'static str),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => write!(f, "the default"),
-            Self::File(path) => write!(f, "{}", path.display()),
-            Self::Variable(name) => write!(f, "{name}"),
-            Self::Flag(name) => write!(f, "{name}"),
-        }
-    }
-}
 
 /// A setting on the command line.
 #[derive(Clone, Debug)]

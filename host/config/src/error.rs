@@ -1,0 +1,138 @@
+//! Every way in which settings cannot be followed, and where a setting came from.
+
+use a2a_hub_protocol::id::AgentId;
+use std::{fmt, io, net::IpAddr, path::PathBuf};
+
+/// Settings that cannot be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("read the configuration {path}: {why}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: io::Error,
+    },
+    /// The file does not say what a configuration does.
+    #[error("read the configuration {path}: {why}")]
+    Toml {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        why: Box<toml::de::Error>,
+    },
+    /// Nothing is called that.
+    #[error("read {place}: no setting is called `{name}`; {hint}")]
+    Unknown {
+        /// What was to be set.
+        name: String,
+        /// Where.
+        place: String,
+        /// What it may have been meant to be.
+        hint: String,
+    },
+    /// A setting cannot have that value.
+    #[error("set `{key}` as {origin} says: {}", why.message())]
+    Value {
+        /// The setting.
+        key: String,
+        /// Who says so.
+        origin: Origin,
+        /// What is wrong with it.
+        why: Box<toml::de::Error>,
+    },
+    /// A variable cannot be read.
+    #[error("read the environment: {0} is not UTF-8; set it to text")]
+    NotText(String),
+    /// There is no home directory to keep data in.
+    #[error("find a place for the hub's data: HOME is not set; name one with --data-dir")]
+    Homeless,
+    /// HTTP would be open to others.
+    #[error(
+        "listen on {0}: this hub has no TLS yet, so it serves HTTP on loopback only; set `http.host` to 127.0.0.1 or ::1"
+    )]
+    Open(IpAddr),
+    /// A number is nothing that can be followed.
+    #[error("set `{name}` to {value}: it must be from 1 to {max}")]
+    Range {
+        /// The setting.
+        name: &'static str,
+        /// What it was to be.
+        value: u64,
+        /// The most it can be.
+        max: u64,
+    },
+    /// Nobody could reach the hub by that.
+    #[error(
+        "set `public_url` to `{0}`: it must be an absolute URL that begins with http:// or https://"
+    )]
+    PublicUrl(String),
+    /// An agent could never run.
+    #[error("run no task of `{0}`: set its `max_running` to 1 or more, or its `enabled` to false")]
+    Idle(AgentId),
+    /// An agent's setting cannot be called that.
+    #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
+    Setting {
+        /// The agent.
+        agent: AgentId,
+        /// The name.
+        name: String,
+        /// What to do instead.
+        way_out: String,
+    },
+    /// Where a program is depends on where somebody stands.
+    #[error("run `{path}` as `agents.{agent}.programs.{name}` says: give it an absolute path")]
+    Relative {
+        /// The agent.
+        agent: AgentId,
+        /// The program's name.
+        name: String,
+        /// Where it was said to be.
+        path: String,
+    },
+    /// A word names no variable.
+    #[error(
+        "pass on `{word}` as `agents.{agent}.env` says: name a variable, or several by how they begin, such as `VIBE_*`"
+    )]
+    Variable {
+        /// The agent.
+        agent: AgentId,
+        /// The word.
+        word: String,
+    },
+    /// A memory limit is larger than the pool's slots.
+    #[error("give `{agent}` {mb} MiB of memory: an agent can have at most {max} MiB")]
+    Memory {
+        /// The agent.
+        agent: AgentId,
+        /// What it was to get.
+        mb: usize,
+        /// What it can get.
+        max: usize,
+    },
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The configuration file.
+    File(PathBuf),
+    /// A variable of the environment.
+    Variable(String),
+    /// The command line.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => write!(f, "the default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Variable(name) => write!(f, "{name}"),
+            Self::Flag(name) => write!(f, "{name}"),
+        }
+    }
+}
