@@ -10,6 +10,7 @@ mod fake_clis;
 mod faults;
 mod grpc;
 mod guests;
+mod logging;
 mod messages;
 mod official;
 mod patience;

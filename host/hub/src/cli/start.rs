@@ -54,7 +54,8 @@ pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
         daemon::leave_terminal();
     }
     let log = settings.config.data_dir()?.join(telemetry::LOG_FILE);
-    telemetry::start(settings.config.logging, start.detached.then_some(log));
+    let _log = telemetry::start(settings.config.logging, start.detached.then_some(log))
+        .context("start the log")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run::run(settings.config))?;
     // What was cut off must not hold up the end.
