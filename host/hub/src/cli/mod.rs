@@ -40,6 +40,9 @@ Exit status:
   3    the task waits for an answer or a login
   130  Ctrl-C: the task was cancelled";
 
+/// What a command begins with that says why it failed.
+const BLAMES: &str = "a2a-hub: ";
+
 /// What the program returns: documented in the README, and in [`EXIT_CODES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
@@ -151,7 +154,7 @@ pub fn run() -> ExitCode {
             };
             // Whoever reads our output has heard enough.
             if !why.chain().any(broken_pipe) {
-                note(&format!("a2a-hub: {why:#}"));
+                note(&format!("{BLAMES}{why:#}"));
             }
             ExitCode::from(Exit::Fault as u8)
         }
