@@ -8,6 +8,7 @@ mod crash;
 mod elsewhere;
 mod fake_clis;
 mod faults;
+mod full_disk;
 mod grpc;
 mod guests;
 mod logging;

@@ -15,8 +15,12 @@ use serde_json::json;
 impl From<StorageError> for A2aError {
     fn from(why: StorageError) -> Self {
         tracing::error!(%why, "the store failed");
-        let why = "the hub cannot use its store; its log (hub.log in the data directory) says why";
-        Self::new(ErrorKind::Internal, why)
+        let told = if matches!(why, StorageError::Unavailable(_)) {
+            "the hub cannot use its store now; `a2a-hub status` says why, and once that is mended it works again by itself"
+        } else {
+            "the hub cannot use its store; its log (hub.log in the data directory) says why"
+        };
+        Self::new(ErrorKind::Internal, told).with(json!({ "reason": "storage" }))
     }
 }
 

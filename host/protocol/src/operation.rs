@@ -1,5 +1,9 @@
 //! Everything a client may ask of the hub, whatever it speaks, and what it is answered.
 
+mod upkeep;
+
+pub use upkeep::StorageCondition;
+
 use crate::{
     card::AgentCard,
     error::A2aError,
@@ -501,6 +505,11 @@ pub struct HubStatus {
     pub active_tasks: u64,
     /// Tasks it remembers.
     pub total_tasks: u64,
+    /// Whether it can store what happens.
+    pub storage: StorageCondition,
+    /// Whether it is going down, and takes no new tasks.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stopping: bool,
     /// Agents in all.
     pub total: usize,
     /// Agents that can work.

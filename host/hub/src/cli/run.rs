@@ -8,9 +8,9 @@ use crate::{
     events::Events,
     hub::Hub,
     outbound::Outbound,
-    process::Supervisor,
+    process::{Supervisor, limits},
     push::{Pushes, Seal, Sender},
-    storage::sqlite::SqliteStorage,
+    storage::{look_after, sqlite::SqliteStorage},
     tasks::{Recovered, Tasks},
     transport::{Desk, Http, Unix, Whereabouts},
 };
@@ -46,6 +46,7 @@ pub(super) const STOPPED_FILE: &str = "stopped.json";
 
 /// Runs the hub until it is told to stop.
 pub(super) async fn run(config: Config) -> anyhow::Result<()> {
+    limits::survive_large_files().context("handle signals")?;
     let dir = config.data_dir()?.to_owned();
     let storage = Arc::new(SqliteStorage::open(&dir).context("open the hub's store")?);
     sweep(&dir);
@@ -58,6 +59,8 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
     parts.plugins.clone().watch(&running, stop.clone());
     parts.contexts.watch(&running, stop.clone());
+    let looking = look_after(parts.storage.clone(), parts.events.clone());
+    running.spawn(stop.clone().run_until_cancelled_owned(looking));
     let hub = parts.hub().with_default(config.default_agent.clone());
     let at = http.as_ref().map(Http::address);
     let (streams, patience) = (config.max_streams(), config.clients.timeout());
@@ -78,7 +81,10 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let drain = config.stop.drain();
     tracing::info!(patience = ?drain, "the hub is going down; a second signal ends tasks at once");
     tokio::select! {
-        idle = parts.tasks.idle() => idle.context("wait for the tasks at work")?,
+        idle = parts.tasks.idle() => if let Err(why) = idle {
+            // Then nothing that they do is stored either.
+            tracing::error!(%why, "cannot see which tasks are at work; they are ended at once");
+        },
         () = sleep(drain) => {}
         () = signals.next() => {}
     }
@@ -114,6 +120,7 @@ struct Parts {
     contexts: Contexts,
     tasks: Tasks,
     pushes: Pushes,
+    storage: Arc<SqliteStorage>,
 }
 
 impl Parts {
@@ -142,7 +149,7 @@ impl Parts {
             dir.to_owned(),
             engine,
             supervisor.clone(),
-            storage,
+            storage.clone(),
             events.clone(),
         );
         agents.join_built_in().await;
@@ -150,7 +157,7 @@ impl Parts {
             .context("make the plugins folder")?;
         plugins.load().await;
         agents.join_remote(Outbound::unguarded()).await;
-        Ok(Self { supervisor, events, agents, plugins, contexts, tasks, pushes })
+        Ok(Self { supervisor, events, agents, plugins, contexts, tasks, pushes, storage })
     }
 
     /// Takes up what an earlier run left unfinished.

@@ -7,6 +7,7 @@ mod feed;
 mod port;
 mod recovery;
 mod turns;
+mod unstored;
 
 pub use feed::Subscription;
 pub use recovery::Recovered;
@@ -15,7 +16,7 @@ use crate::{
     agents::Agent,
     clock,
     events::Events,
-    storage::{Counts, Head, HeadFilter, HeadPage, Storage, StorageError, StoredTask},
+    storage::{Counts, Head, HeadFilter, HeadPage, Readiness, Storage, StorageError, StoredTask},
 };
 use a2a_hub_core::quota::Busy;
 use a2a_hub_protocol::{
@@ -24,7 +25,7 @@ use a2a_hub_protocol::{
     hub_event::Happened,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
-    operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
+    operation::{ListedTask, StorageCondition, TaskPageQuery, TaskPlace, TaskQuery},
     task::{Task, TaskState, TaskStatus},
     terms::Terms,
 };
@@ -60,6 +61,7 @@ const LOOK: Duration = Duration::from_millis(25);
 #[derive(Clone)]
 pub struct Tasks {
     storage: Arc<dyn Storage>,
+    readiness: Readiness,
     events: Events,
     actors: TaskTracker,
     running: Arc<Mutex<HashMap<TaskId, Running>>>,
@@ -110,7 +112,8 @@ impl Tasks {
     /// No tasks but those in the log. What becomes of them is told in `events`.
     pub fn new(storage: Arc<dyn Storage>, events: Events) -> Self {
         let (actors, running) = (TaskTracker::new(), Arc::default());
-        Self { storage, events, actors, running, turns: Turns::default() }
+        let readiness = Readiness::of(Arc::clone(&storage));
+        Self { storage, readiness, events, actors, running, turns: Turns::default() }
     }
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
@@ -176,9 +179,19 @@ impl Tasks {
         let running = Running { context, commands, listener: feed.listener() };
         self.running().insert(id.clone(), running.clone());
         let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
-        let (turns, commands) = (self.turns.clone(), orders);
-        let actor =
-            TaskActor { task, seq, agent, storage, events, turns, feed, commands, patience };
+        let (turns, commands, going_down) = (self.turns.clone(), orders, false);
+        let actor = TaskActor {
+            task,
+            seq,
+            agent,
+            storage,
+            events,
+            turns,
+            feed,
+            commands,
+            patience,
+            going_down,
+        };
         let tasks = self.clone();
         self.actors.spawn(async move {
             actor.run(begin).await;
@@ -297,10 +310,16 @@ impl Tasks {
         }
         let heard = running.listener.seq();
         let (told, answer) = oneshot::channel();
-        let over = || not_waiting(id, TaskState::Completed);
         let input = Command::Input(Box::new(Input { message, terms, told }));
-        running.commands.send(input).await.map_err(|_| over())?;
-        answer.await.map_err(|_| over())??;
+        let answer = match running.commands.send(input).await {
+            Ok(()) => answer.await.ok(),
+            Err(_) => None,
+        };
+        match answer {
+            Some(answer) => answer?,
+            // It came to its end before it took the message.
+            None => return Err(not_waiting(id, self.get(id).await?.task.status.state)),
+        }
         Ok(self.subscribe(id, &running, heard))
     }
 
@@ -333,6 +352,11 @@ impl Tasks {
     /// How many tasks there are.
     pub async fn counts(&self) -> Result<Counts, StorageError> {
         self.storage.counts().await
+    }
+
+    /// Whether what happens to tasks can be stored, now.
+    pub async fn can_be_stored(&self) -> StorageCondition {
+        self.readiness.now().await
     }
 
     /// Waits until no task is at work. Those that wait for their client are left to wait: that may take days.

@@ -6,6 +6,7 @@ use a2a_hub_sandbox::{
     capability::tasks::{Emitted, Need, TaskPort},
 };
 use std::{
+    mem,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -37,8 +38,9 @@ impl LatestTerms {
         Self(Arc::new(Mutex::new(terms)))
     }
 
-    pub(super) fn set(&self, terms: Terms) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = terms;
+    /// Has the guest read these from now on, and returns those before.
+    pub(super) fn replace(&self, terms: Terms) -> Terms {
+        mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), terms)
     }
 
     fn get(&self) -> Terms {

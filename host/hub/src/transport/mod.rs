@@ -10,6 +10,7 @@ mod jsonrpc;
 mod keys;
 mod official;
 mod patience;
+mod probes;
 mod telling;
 mod unix;
 
