@@ -1,15 +1,22 @@
 //! The hub's own log: one line an event, on standard error, which is a file when the hub is in the background.
+//!
+//! ```text
+//!  tracing ──► Queue (bounded) ──► a thread ──► Bounded ──► standard error: a file, a terminal, a pipe
+//! ```
 
-use a2a_hub_config::{Level, Logging};
+mod queue;
+
+use a2a_hub_config::{self as config, Level, Logging};
+use queue::Queue;
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Write},
+    io::{self, IsTerminal as _, Write},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
-    sync::Mutex,
+    time::Duration,
 };
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::{EnvFilter, fmt::writer::BoxMakeWriter};
+use tracing_subscriber::EnvFilter;
 
 /// The log of a hub in the background, in its data directory.
 pub(crate) const LOG_FILE: &str = "hub.log";
@@ -19,6 +26,9 @@ pub(crate) const OLD_LOG_FILE: &str = "hub.log.old";
 
 /// A log that is larger is begun anew, in bytes.
 const MAX_LOG: u64 = 10 << 20;
+
+/// How long the end of the hub waits for its last lines: a disk needs milliseconds, and a reader that stalls is not waited for.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Opens the log of a hub in the background, for this user only.
 pub(crate) fn open_log(data_dir: &Path) -> io::Result<(PathBuf, File)> {
@@ -56,8 +66,20 @@ fn begin_anew(log: &Path) -> io::Result<()> {
     kept.map(drop)
 }
 
-/// Starts logging, on standard error; `file` is where that leads, if it is the hub's own log.
-pub(crate) fn start(logging: Logging, file: Option<PathBuf>) {
+/// The log that was started. Dropping it waits until its last lines are written.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct Log(Queue);
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.0.close(LAST_LINES);
+    }
+}
+
+/// Starts logging, on standard error; `file` is where that leads, if it is the hub's own log. Whatever becomes of it, the hub
+/// goes on: a disk that is full, or a reader that is gone, costs lines.
+pub(crate) fn start(logging: Logging, file: Option<PathBuf>) -> io::Result<Log> {
     let level = match logging.level {
         Level::Debug => LevelFilter::DEBUG,
         Level::Info => LevelFilter::INFO,
@@ -66,15 +88,25 @@ pub(crate) fn start(logging: Logging, file: Option<PathBuf>) {
     };
     // Libraries speak up from warnings on, however much of ours is shown.
     let filter = EnvFilter::new(format!("warn,a2a_hub={level},a2a_hub_sandbox={level}"));
-    let to = match file {
-        Some(path) => BoxMakeWriter::new(Mutex::new(Bounded { path, to: io::stderr() })),
-        None => BoxMakeWriter::new(io::stderr),
+    let is_seen = file.is_none() && io::stderr().is_terminal() && !config::is_colourless();
+    let lost =
+        |lines| tracing::warn!(lines, "lines of this log were lost: it could not be written");
+    let queue = match file {
+        Some(path) => Queue::before(Bounded { path, to: io::stderr() }, lost)?,
+        None => Queue::before(io::stderr(), lost)?,
     };
-    let lines =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(to).with_target(false);
+    let to = queue.clone();
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(move || to.clone())
+        .with_ansi(is_seen)
+        .with_target(false)
+        // It would print them on standard error itself, and panic where that is gone.
+        .log_internal_errors(false);
     // A second start in one process, as in tests, keeps the first.
     let _ =
         if logging.pretty { lines.try_init() } else { lines.json().flatten_event(true).try_init() };
+    Ok(Log(queue))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use a2a_hub_store::StorageError;
+use serde_json::json;
 
 /// Why an operation is not carried out, in the protocol's own words.
 ///
@@ -25,7 +26,11 @@ impl From<A2aError> for HubError {
 impl From<StorageError> for HubError {
     fn from(why: StorageError) -> Self {
         tracing::error!(%why, "the store failed");
-        let why = "the hub cannot use its store; its log (hub.log in the data directory) says why";
-        Self(A2aError::new(ErrorKind::Internal, why))
+        let told = if matches!(why, StorageError::Unavailable(_)) {
+            "the hub cannot use its store now; `a2a-hub status` says why, and once that is mended it works again by itself"
+        } else {
+            "the hub cannot use its store; its log (hub.log in the data directory) says why"
+        };
+        Self(A2aError::new(ErrorKind::Internal, told).with(json!({ "reason": "storage" })))
     }
 }

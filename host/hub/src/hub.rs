@@ -326,6 +326,8 @@ impl Hub {
             uptime: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             active_tasks: counts.live,
             total_tasks: counts.total,
+            storage: self.tasks.can_be_stored().await,
+            stopping: self.closed.load(Ordering::Relaxed),
             total: agents.len(),
             healthy: count(HealthStatus::Healthy),
             degraded: count(HealthStatus::Degraded),

@@ -6,6 +6,7 @@ pub mod clock;
 mod error;
 pub mod events;
 pub mod token;
+pub mod upkeep;
 
 pub mod remote;
 

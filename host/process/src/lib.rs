@@ -29,6 +29,7 @@
 mod child;
 pub mod daemon;
 mod launch;
+pub mod limits;
 mod minder;
 pub mod probe;
 mod proc;

@@ -1,4 +1,4 @@
-//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`, cards, keys, and gRPC.
+//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health` and `/ready`, cards, keys, and gRPC.
 
 use super::{
     MAX_REQUEST, cards,
@@ -7,7 +7,7 @@ use super::{
     grpc,
     guard::{self, Guard},
     jsonrpc::{self, Response as RpcResponse, Stream, Update},
-    keys, official,
+    keys, official, probes,
 };
 use a2a_hub_hub::token::Token;
 use a2a_hub_protocol::{
@@ -15,16 +15,15 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
 };
 use axum::{
-    Json, Router,
+    Router,
     body::{Body, Bytes},
     extract::{DefaultBodyLimit, FromRequest as _, Request, State},
     http::{HeaderMap, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::post,
 };
 use futures::{Stream as FutureStream, StreamExt as _, stream};
-use serde_json::json;
 use std::{convert::Infallible, io, net::SocketAddr, time::Duration};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -58,7 +57,7 @@ impl Http {
         let routes = Router::new()
             .route("/", post(call))
             .route("/stream", post(call_streaming))
-            .route("/health", get(health))
+            .merge(probes::routes())
             .merge(cards::routes())
             .merge(keys::routes())
             .merge(official::routes())
@@ -68,10 +67,6 @@ impl Http {
             .with_state(desk);
         Door::new(self.listener, patience).serve(routes, stop).await;
     }
-}
-
-async fn health() -> impl IntoResponse {
-    Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
 }
 
 async fn call(State(desk): State<Desk>, request: Request) -> Response {

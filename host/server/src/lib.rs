@@ -11,6 +11,7 @@ mod keys;
 mod official;
 mod patience;
 mod peer;
+mod probes;
 mod telling;
 mod unix;
 

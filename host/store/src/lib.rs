@@ -3,6 +3,7 @@
 //! A task's log is the truth, and [`TaskLog::append`] the only way to write one; heads, tasks and conversations are read
 //! from logs. No module above may assume that a log is kept on this machine.
 
+mod condition;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 mod log;
@@ -10,6 +11,7 @@ pub mod memory;
 mod pushes;
 pub mod sqlite;
 
+pub use condition::{Readiness, until_usable};
 pub use pushes::{Progress, PushFilter, StoredPush, Trouble};
 
 use a2a_hub_core::task::IllegalEvent;
@@ -17,11 +19,12 @@ use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
-    operation::{ContextInfo, TaskPageQuery},
+    operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
     task::{Task, TaskState},
 };
 use std::{path::PathBuf, sync::Arc};
+use tokio::sync::watch;
 
 /// Task logs: the truth about each task, and the only way to write it.
 ///
@@ -140,10 +143,21 @@ pub trait AgentMemory: Send + Sync {
     async fn keys(&self, agent: &AgentId, prefix: &str) -> Result<Vec<String>, StorageError>;
 }
 
-/// Logs and what is found in them: what the engine's tasks need.
-pub trait TaskStore: TaskLog + TaskIndex {}
+/// Whether a store can store, judged by its writes.
+#[async_trait::async_trait]
+pub trait StoreHealth: Send + Sync {
+    /// Writes something, durably, that changes nothing: whether it can store, now.
+    async fn probe(&self) -> Result<(), StorageError>;
 
-impl<S: TaskLog + TaskIndex> TaskStore for S {}
+    /// Whether it can store, judged by its writes: it fails from the first that failed on, until one was made some time after
+    /// the last that failed. One that nobody writes to does not change its mind; whoever looks after it does that.
+    fn condition(&self) -> watch::Receiver<StorageCondition>;
+}
+
+/// Logs, what is found in them, and whether there is more to come: what the engine's tasks need.
+pub trait TaskStore: TaskLog + TaskIndex + StoreHealth {}
+
+impl<S: TaskLog + TaskIndex + StoreHealth> TaskStore for S {}
 
 /// All that a hub keeps. Every store passes the tests in `contract`.
 pub trait Storage: TaskStore + Outbox + AgentMemory {}
@@ -243,8 +257,8 @@ pub struct Counts {
 /// Why a store could not do as asked. Nothing was written, except as [`StorageError::Unavailable`] says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
-    /// The store cannot be reached, or will not write. A write that fails so cannot be read afterwards, but may turn up
-    /// when the store is opened again: read before writing once more.
+    /// The store cannot be reached, or will not write: why, and what mends that. A write that fails so cannot be read
+    /// afterwards, but may turn up when the store is opened again: read before writing once more.
     #[error("use the store: {0}")]
     Unavailable(String),
     /// Somebody else wrote to the log first.

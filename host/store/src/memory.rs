@@ -2,26 +2,29 @@
 
 use super::{
     AgentMemory, ContextFilter, Counts, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    StorageError, StoredPush, StoredTask, TaskIndex, TaskLog,
+    StorageError, StoreHealth, StoredPush, StoredTask, TaskIndex, TaskLog,
+    condition::Judgement,
     log::{self, Conversation},
 };
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
-    operation::{ContextInfo, TaskPageQuery},
+    operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+use tokio::sync::watch;
 
 /// Logs in memory, and a limit past which it refuses to write, to see who notices.
 #[derive(Debug)]
 pub struct MemoryStorage {
     kept: Mutex<Kept>,
     max_events: u64,
+    judgement: Judgement,
 }
 
 #[derive(Debug, Default)]
@@ -30,6 +33,9 @@ struct Kept {
     memories: BTreeMap<AgentId, BTreeMap<String, Vec<u8>>>,
     /// In the order in which they were set first.
     pushes: Vec<(PushConfig, Progress)>,
+    /// Whether it was told to take no write.
+    refuses: bool,
+    probes: u32,
 }
 
 #[derive(Debug)]
@@ -41,7 +47,29 @@ struct Log {
 impl MemoryStorage {
     /// A store that takes `max_events` a task, then fails.
     pub fn failing_after(max_events: u64) -> Self {
-        Self { kept: Mutex::default(), max_events }
+        Self { kept: Mutex::default(), max_events, judgement: Judgement::default() }
+    }
+
+    /// From now on it takes no write, or takes them again.
+    pub fn refuse(&self, refuses: bool) {
+        self.kept().refuses = refuses;
+    }
+
+    /// How often it was probed.
+    pub fn probes(&self) -> u32 {
+        self.kept().probes
+    }
+
+    /// What is kept, to be written to.
+    fn to_write(&self) -> Result<MutexGuard<'_, Kept>, StorageError> {
+        let kept = self.kept();
+        if kept.refuses {
+            let (why, fix) = ("it was told to take nothing", "tell it to take everything");
+            self.judgement.failed(why, fix);
+            return Err(StorageError::Unavailable(format!("{why}; {fix}")));
+        }
+        self.judgement.wrote();
+        Ok(kept)
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -70,7 +98,7 @@ impl TaskLog for MemoryStorage {
         expected: u64,
         events: Vec<Arc<TaskEvent>>,
     ) -> Result<u64, StorageError> {
-        let mut kept = self.kept();
+        let mut kept = self.to_write()?;
         let known = kept.logs.get(task).map(|log| log.head.clone());
         let head = log::extend(known, task, expected, &events)?;
         let seq = head.seq;
@@ -233,7 +261,7 @@ impl TaskIndex for MemoryStorage {
 #[async_trait::async_trait]
 impl Outbox for MemoryStorage {
     async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError> {
-        let mut kept = self.kept();
+        let mut kept = self.to_write()?;
         if !kept.logs.contains_key(&config.task) {
             return Ok(false);
         }
@@ -274,7 +302,7 @@ impl Outbox for MemoryStorage {
         id: &PushConfigId,
         progress: Progress,
     ) -> Result<(), StorageError> {
-        let mut kept = self.kept();
+        let mut kept = self.to_write()?;
         let same = |known: &PushConfig| (&known.task, &known.id) == (task, id);
         if let Some((_, known)) = kept.pushes.iter_mut().find(|(known, _)| same(known)) {
             *known = Progress { sent: progress.sent.max(known.sent), ..progress };
@@ -283,7 +311,7 @@ impl Outbox for MemoryStorage {
     }
 
     async fn delete_push(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError> {
-        self.kept().pushes.retain(|(known, _)| (&known.task, &known.id) != (task, id));
+        self.to_write()?.pushes.retain(|(known, _)| (&known.task, &known.id) != (task, id));
         Ok(())
     }
 }
@@ -301,7 +329,7 @@ impl AgentMemory for MemoryStorage {
         value: Vec<u8>,
         max_bytes: u64,
     ) -> Result<(), StorageError> {
-        let mut kept = self.kept();
+        let mut kept = self.to_write()?;
         let memory = kept.memories.entry(agent.clone()).or_default();
         let others = memory.iter().filter(|(known, _)| *known != key);
         let others: usize = others.map(|(key, value)| key.len() + value.len()).sum();
@@ -314,7 +342,7 @@ impl AgentMemory for MemoryStorage {
     }
 
     async fn forget(&self, agent: &AgentId, key: &str) -> Result<(), StorageError> {
-        if let Some(memory) = self.kept().memories.get_mut(agent) {
+        if let Some(memory) = self.to_write()?.memories.get_mut(agent) {
             memory.remove(key);
         }
         Ok(())
@@ -324,6 +352,18 @@ impl AgentMemory for MemoryStorage {
         let kept = self.kept();
         let keys = kept.memories.get(agent).into_iter().flat_map(BTreeMap::keys);
         Ok(keys.filter(|key| key.starts_with(prefix)).cloned().collect())
+    }
+}
+
+#[async_trait::async_trait]
+impl StoreHealth for MemoryStorage {
+    async fn probe(&self) -> Result<(), StorageError> {
+        self.kept().probes += 1;
+        self.to_write().map(drop)
+    }
+
+    fn condition(&self) -> watch::Receiver<StorageCondition> {
+        self.judgement.listen()
     }
 }
 

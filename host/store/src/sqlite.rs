@@ -1,6 +1,7 @@
 //! A store in one SQLite file: one thread writes, a few connections read.
 
 mod contexts;
+mod fault;
 mod logs;
 mod memories;
 mod pages;
@@ -13,17 +14,18 @@ mod writer;
 
 use super::{
     AgentMemory, ContextFilter, Counts, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    StorageError, StoredPush, StoredTask, TaskIndex, TaskLog,
+    StorageError, StoreHealth, StoredPush, StoredTask, TaskIndex, TaskLog,
 };
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
-    operation::{ContextInfo, TaskPageQuery},
+    operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
 use readers::Readers;
 use std::{fs::File, path::Path, sync::Arc};
+use tokio::sync::watch;
 use writer::Writer;
 
 /// How many tasks one change forgets: a task may have 100,000 events, and others wait to write meanwhile.
@@ -205,6 +207,17 @@ impl AgentMemory for SqliteStorage {
     }
 }
 
+#[async_trait::async_trait]
+impl StoreHealth for SqliteStorage {
+    async fn probe(&self) -> Result<(), StorageError> {
+        self.writer.write(schema::touch).await
+    }
+
+    fn condition(&self) -> watch::Receiver<StorageCondition> {
+        self.writer.condition()
+    }
+}
+
 /// Why a statement, or what was asked with it, came to nothing.
 #[derive(Debug)]
 enum Failure {
@@ -229,7 +242,7 @@ impl From<StorageError> for Failure {
 impl From<Failure> for StorageError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Sql(why) => unavailable(why),
+            Failure::Sql(why) => fault::because_of(&why),
             Failure::Refused(error) => error,
         }
     }

@@ -10,13 +10,14 @@ use super::{
 use a2a_hub_config::{self as config, Settings};
 use a2a_hub_process::probe;
 use clap::Args;
+use rustix::{fs::Access, io::Errno};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
     fs, io,
     os::unix::fs::{FileTypeExt as _, MetadataExt as _},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// With less space than that, in bytes, the hub will soon not be able to store a task.
@@ -27,6 +28,9 @@ const NO_SPACE: u64 = 64 << 20;
 
 /// The longest path of a unix socket: what fits into the system's address.
 const MAX_SOCKET_PATH: usize = 107;
+
+/// The files of the data directory that the hub writes as long as it runs.
+const DATA_FILES: &[&str] = &["hub.lock", "hub.db", "hub.db-wal", "hub.db-shm", "hub.log"];
 
 /// The CLIs that agents drive, and how each is installed.
 const CLIS: &[(&str, &str)] = &[
@@ -144,12 +148,31 @@ fn data_directory(dir: &Path) -> Finding {
             format!("{shown} is open to others (mode {:o})", meta.mode() & 0o777),
             format!("chmod 700 {shown}"),
         ),
-        Ok(_) => ok(about, shown.to_string()),
+        Ok(_) => match unwritable(dir) {
+            Some((path, why)) => fail(
+                about,
+                format!("{} cannot be written: {why}", path.display()),
+                "let yourself write to it and to what is in it, or set `data_dir`",
+            ),
+            None => ok(about, shown.to_string()),
+        },
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
             ok(about, format!("{shown}, which `a2a-hub start` makes"))
         }
         Err(why) => fail(about, format!("{shown}: {why}"), "let yourself in, or set `data_dir`"),
     }
+}
+
+/// The first of the data directory and the files there that this user may not write, and why.
+fn unwritable(dir: &Path) -> Option<(PathBuf, io::Error)> {
+    let files = DATA_FILES.iter().map(|file| (dir.join(file), Access::WRITE_OK));
+    let all = std::iter::once((dir.to_owned(), Access::WRITE_OK | Access::EXEC_OK)).chain(files);
+    all.filter_map(|(path, mode)| {
+        let why = rustix::fs::access(&path, mode).err()?;
+        // What is not there yet is made.
+        (why != Errno::NOENT).then(|| (path, why.into()))
+    })
+    .next()
 }
 
 fn space(dir: &Path) -> Finding {
@@ -213,9 +236,10 @@ async fn running(mut client: Client) -> Vec<Finding> {
         Err(why) => vec![fail("hub", why.to_string(), "see `a2a-hub logs`")],
         Ok((status, agents)) => {
             let hub = hub_verdict(text(&status["version"]), env!("CARGO_PKG_VERSION"));
+            let storage = storage_verdict(&status["storage"]);
             let agents = list(&agents).iter().map(agent_verdict);
             let rejected = list(&status["rejectedPlugins"]).iter().map(rejected_verdict);
-            std::iter::once(hub).chain(agents).chain(rejected).collect()
+            [hub, storage].into_iter().chain(agents).chain(rejected).collect()
         }
     }
 }
@@ -226,6 +250,19 @@ fn hub_verdict(runs: &str, this: &str) -> Finding {
     } else {
         let found = format!("{runs} is running, and this is {this}");
         warn("hub", found, "a2a-hub stop && a2a-hub start")
+    }
+}
+
+/// What a running hub found when it wrote something just now.
+fn storage_verdict(storage: &Value) -> Finding {
+    match storage["status"].as_str() {
+        Some("failing") => {
+            let (error, since) = (text(&storage["error"]), text(&storage["since"]));
+            let found = format!("nothing can be stored since {since}: {error}");
+            fail("storage", found, text(&storage["fix"]))
+        }
+        // A hub of an older version says nothing of it.
+        Some(_) | None => ok("storage", "takes what it is given"),
     }
 }
 
@@ -341,6 +378,10 @@ mod tests {
                 json!({ "status": "unhealthy", "version": "2.1", "errorMessage": "not logged in", "fix": "claude /login" }),
             ),
             agent("odd", json!({ "status": "degraded" })),
+            storage_verdict(&json!({ "status": "ok" })),
+            storage_verdict(
+                &json!({ "status": "failing", "since": "2026-01-01T00:00:00.000Z", "error": "database or disk is full", "fix": "make room" }),
+            ),
         ];
         insta::assert_snapshot!(findings_text(&findings).unwrap().words(), @r"
         ok    hub                  0.1.0, running
@@ -356,6 +397,9 @@ mod tests {
                                    fix: claude /login
         warn  agent odd            it does not say what is wrong
                                    fix: a2a-hub agent show odd
+        ok    storage              takes what it is given
+        fail  storage              nothing can be stored since 2026-01-01T00:00:00.000Z: database or disk is full
+                                   fix: make room
         ");
     }
 

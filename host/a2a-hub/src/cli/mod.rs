@@ -42,6 +42,9 @@ Exit status:
   3    the task waits for an answer or a login
   130  Ctrl-C: the task was cancelled";
 
+/// What a command begins with that says why it failed.
+const BLAMES: &str = "a2a-hub: ";
+
 /// What the program returns: documented in the README, and in [`EXIT_CODES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
@@ -157,7 +160,7 @@ pub fn run() -> ExitCode {
         // Whoever reads our output has heard enough.
         if !failure::is_broken_pipe(&why) {
             match global.format {
-                Format::Pretty => global.console().note(format!("a2a-hub: {why:#}")),
+                Format::Pretty => global.console().note(format!("{BLAMES}{why:#}")),
                 // There is nowhere left to say that standard output is gone.
                 Format::Json => {
                     drop(global.console().print_json(&failure::to_json(&why, Exit::Fault)));

@@ -11,8 +11,9 @@ use a2a_hub_hub::{
     push::{Pushes, Seal, Sender},
     tasks::{Recovered, Tasks},
     token::Token,
+    upkeep::look_after,
 };
-use a2a_hub_process::Supervisor;
+use a2a_hub_process::{Supervisor, limits};
 use a2a_hub_protocol::id::TaskId;
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use a2a_hub_server::{Desk, Http, Unix, Whereabouts};
@@ -47,6 +48,7 @@ pub(super) const STOPPED_FILE: &str = "stopped.json";
 
 /// Runs the hub until it is told to stop.
 pub(super) async fn run(config: Config) -> anyhow::Result<()> {
+    limits::survive_large_files().context("handle signals")?;
     let dir = config.data_dir()?.to_owned();
     let storage = Arc::new(SqliteStorage::open(&dir).context("open the hub's store")?);
     sweep(&dir);
@@ -59,6 +61,8 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
     parts.plugins.clone().watch(&running, stop.clone());
     parts.contexts.watch(&running, stop.clone());
+    let looking = look_after(parts.storage.clone(), parts.events.clone());
+    running.spawn(stop.clone().run_until_cancelled_owned(looking));
     let hub = parts.hub().with_default(config.default_agent.clone());
     let at = http.as_ref().map(Http::address);
     let (streams, patience) = (config.max_streams(), config.clients.timeout());
@@ -79,7 +83,10 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let drain = config.stop.drain();
     tracing::info!(patience = ?drain, "the hub is going down; a second signal ends tasks at once");
     tokio::select! {
-        idle = parts.tasks.idle() => idle.context("wait for the tasks at work")?,
+        idle = parts.tasks.idle() => if let Err(why) = idle {
+            // Then nothing that they do is stored either.
+            tracing::error!(%why, "cannot see which tasks are at work; they are ended at once");
+        },
         () = sleep(drain) => {}
         () = signals.next() => {}
     }
@@ -115,6 +122,7 @@ struct Parts {
     contexts: Contexts,
     tasks: Tasks,
     pushes: Pushes,
+    storage: Arc<SqliteStorage>,
 }
 
 impl Parts {
@@ -144,7 +152,7 @@ impl Parts {
             dir.to_owned(),
             engine,
             supervisor.clone(),
-            storage,
+            storage.clone(),
             events.clone(),
         );
         agents.join_built_in().await;
@@ -152,7 +160,7 @@ impl Parts {
             .context("make the plugins folder")?;
         plugins.load().await;
         agents.join_remote(Outbound::unguarded()).await;
-        Ok(Self { supervisor, events, agents, plugins, contexts, tasks, pushes })
+        Ok(Self { supervisor, events, agents, plugins, contexts, tasks, pushes, storage })
     }
 
     /// Takes up what an earlier run left unfinished.

@@ -30,6 +30,10 @@ fn status_text(status: &Value, socket: &str) -> Result<Text, std::fmt::Error> {
     let mut out = Text::new();
     let seconds = status["uptime"].as_u64().unwrap_or_default() / 1000;
     writeln!(out, "hub {} on {socket}, up for {}", text(&status["version"]), duration(seconds))?;
+    if status["stopping"] == true {
+        writeln!(out, "it is going down, and takes no new tasks")?;
+    }
+    storage_text(&mut out, &status["storage"])?;
     writeln!(out, "tasks   {} active, {} in all", status["activeTasks"], status["totalTasks"])?;
     writeln!(
         out,
@@ -45,6 +49,21 @@ fn status_text(status: &Value, socket: &str) -> Result<Text, std::fmt::Error> {
     }
     rejected_text(&mut out, &status["rejectedPlugins"])?;
     Ok(out)
+}
+
+/// What is wrong with the store, if anything is.
+fn storage_text(out: &mut Text, storage: &Value) -> std::fmt::Result {
+    if storage["status"] != "failing" {
+        return Ok(());
+    }
+    write!(out, "storage ")?;
+    out.push(style_of("unhealthy"), "failing");
+    writeln!(out, " since {}: {}", text(&storage["since"]), text(&storage["error"]))?;
+    writeln!(
+        out,
+        "        nothing can be stored, so that no task begins or goes on; tried again until it can"
+    )?;
+    writeln!(out, "        fix: {}", text(&storage["fix"]))
 }
 
 /// The agents, and what of the plugins folder is not one.
@@ -142,6 +161,19 @@ mod tests {
           echo                 healthy    Echo
             failed repeatedly; next try at 2026-01-01T00:00:00.000Z
             the last time: the agent's code broke
+        ");
+    }
+
+    #[test]
+    fn a_store_that_fails_is_told_first() {
+        let storage = json!({"status": "failing", "since": "2026-01-01T00:00:00.000Z", "error": "database or disk is full", "fix": "make room"});
+        let mut out = Text::new();
+        storage_text(&mut out, &storage).unwrap();
+        storage_text(&mut out, &json!({"status": "ok"})).unwrap();
+        insta::assert_snapshot!(out.words(), @"
+        storage failing since 2026-01-01T00:00:00.000Z: database or disk is full
+                nothing can be stored, so that no task begins or goes on; tried again until it can
+                fix: make room
         ");
     }
 }

@@ -1,6 +1,6 @@
 //! `start`: the hub in the foreground, or in the background.
 
-use super::{Exit, Global, block_on, client::Client, run};
+use super::{BLAMES, Exit, Global, block_on, client::Client, run};
 use crate::telemetry;
 use a2a_hub_config::{Flag, Settings};
 use a2a_hub_process::daemon::{self, Background};
@@ -22,6 +22,9 @@ const START_DEADLINE: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether the hub is up.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// How much of the log's end is read for why a hub ended, in bytes.
+const TAIL: u64 = 16 << 10;
 
 #[derive(Debug, Args)]
 pub(super) struct Start {
@@ -52,7 +55,8 @@ pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
         daemon::leave_terminal();
     }
     let log = settings.config.data_dir()?.join(telemetry::LOG_FILE);
-    telemetry::start(settings.config.logging, start.detached.then_some(log));
+    let _log = telemetry::start(settings.config.logging, start.detached.then_some(log))
+        .context("start the log")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run::run(settings.config))?;
     // What was cut off must not hold up the end.
@@ -139,8 +143,9 @@ pub(super) async fn until_up(
     let deadline = Instant::now() + START_DEADLINE;
     loop {
         if let Some(status) = hub.ended()? {
-            let why = tail(log, said_before)?;
-            bail!("start the hub: it ended at once ({status})\n{}", why.trim_end());
+            let said = tail(log, said_before)?;
+            let why = last_words(&said).unwrap_or_else(|| format!("it ended with {status}"));
+            bail!("start the hub: {why}\nwhat it did before is in its log, {}", log.display());
         }
         if let Some(run) = announced(dir, hub.id()) {
             return Ok(run);
@@ -178,12 +183,52 @@ fn announced(dir: &Path, pid: u32) -> Option<Value> {
     (run["pid"] == json!(pid)).then_some(run)
 }
 
-/// What was added to the log since it was `from` bytes long: all of it, if it was begun anew since.
+/// The end of what was added to the log since it was `from` bytes long: of all of it, if it was begun anew since.
 fn tail(log: &Path, from: u64) -> anyhow::Result<String> {
     let mut log = File::open(log)?;
-    let from = if log.metadata()?.len() < from { 0 } else { from };
-    log.seek(SeekFrom::Start(from))?;
-    let mut text = String::new();
-    log.take(16 << 10).read_to_string(&mut text)?;
-    Ok(text)
+    let end = log.metadata()?.len();
+    let from = if end < from { 0 } else { from };
+    log.seek(SeekFrom::Start(from.max(end.saturating_sub(TAIL))))?;
+    let mut bytes = Vec::new();
+    log.take(TAIL).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Why a hub ended, of all that it `said`: what a command that fails says last, or else what is no line of the log, such as
+/// where it panicked.
+fn last_words(said: &str) -> Option<String> {
+    let lines: Vec<_> = said.lines().collect();
+    let words = match lines.iter().rposition(|line| line.starts_with(BLAMES)) {
+        Some(at) => lines[at..].join("\n").replacen(BLAMES, "", 1),
+        None => {
+            let unlogged = lines.into_iter().filter(|line| !line.starts_with('{'));
+            unlogged.collect::<Vec<_>>().join("\n")
+        }
+    };
+    Some(words.trim().to_owned()).filter(|words| !words.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_failure_is_told_without_the_log_before_it() {
+        let log = "{\"level\":\"INFO\",\"message\":\"agent joined\"}\n";
+        let told = |said: &str| last_words(&format!("{log}{log}{said}")).unwrap_or_default();
+        assert_eq!(
+            told("a2a-hub: make the plugins folder: File exists\n"),
+            "make the plugins folder: File exists"
+        );
+        assert_eq!(
+            told("a2a-hub: read the file: line 1\n  |\n1 | x\n"),
+            "read the file: line 1\n  |\n1 | x"
+        );
+        assert_eq!(told("a2a-hub: first\na2a-hub: last\n"), "last");
+        assert_eq!(
+            told("thread 'main' panicked at x.rs:\nboom\n"),
+            "thread 'main' panicked at x.rs:\nboom"
+        );
+        assert_eq!(told(""), "", "it was killed");
+    }
 }

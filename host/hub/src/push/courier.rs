@@ -11,7 +11,10 @@ use a2a_hub_core::{
     breaker::{Outcome, Source},
     delivery::{self, Next},
 };
-use a2a_hub_protocol::push::{PushConfig, PushForm};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    push::{PushConfig, PushForm},
+};
 use a2a_hub_store::{Progress, PushFilter, StorageError, StoredPush, Trouble};
 use std::{
     hash::{BuildHasher as _, RandomState},
@@ -22,6 +25,9 @@ use tokio::time::{sleep, timeout};
 
 /// What a delivery that was taken tells of its receiver.
 const TAKEN: Outcome = Outcome::Success(Source::Task);
+
+/// How long to wait when the store refused, and knows of nothing that is wrong with it.
+const PAUSE: Duration = Duration::from_secs(5);
 
 pub(super) struct Courier {
     inner: Arc<Inner>,
@@ -52,25 +58,41 @@ impl Courier {
         Self { inner, config: push.config, progress: push.progress, receiver }
     }
 
-    /// Delivers what there is and what will be, until the task is over.
+    /// Delivers what there is and what will be, until the task is over. While the store fails it sends nothing, for it could
+    /// not tell how far it went.
     pub(super) async fn run(mut self) {
         let (task, receiver) = (self.config.task.clone(), origin(&self.config.url));
-        match self.deliver().await {
+        let mut done = self.deliver().await;
+        while let Done::Storage(StorageError::Unavailable(why)) = done {
+            tracing::error!(%task, receiver, why, "sends no notifications until the store works again");
+            self.inner.tasks.until_usable(PAUSE).await;
+            done = match self.keep().await {
+                Ok(()) => self.deliver().await,
+                Err(why) => why.into(),
+            };
+        }
+        match done {
             Done::Sent => {}
             Done::Dead => {
                 tracing::warn!(%task, receiver, "gave up sending notifications; see `a2a-hub deliveries`");
             }
             Done::Storage(why) => {
-                tracing::error!(%task, receiver, %why, "stopped sending notifications until the hub starts again");
+                tracing::error!(%task, receiver, %why, "sends no more notifications: what is stored makes no sense");
             }
         }
     }
 
     async fn deliver(&mut self) -> Done {
-        // A task that was forgotten has none.
-        let Ok(mut heard) = self.inner.tasks.follow(&self.config.task, self.progress.sent).await
-        else {
-            return Done::Sent;
+        let mut heard = match self.inner.tasks.follow(&self.config.task, self.progress.sent).await {
+            Ok(heard) => heard,
+            // A task that was forgotten has none.
+            Err(why) => {
+                let why = A2aError::from(why);
+                if why.kind == ErrorKind::TaskNotFound {
+                    return Done::Sent;
+                }
+                return StorageError::Unavailable(why.to_string()).into();
+            }
         };
         // What an earlier hub said about the next try counts for this one.
         let again = self.progress.trouble.as_ref().and_then(|trouble| trouble.again.as_ref());

@@ -7,6 +7,7 @@ use super::{
     port::{LatestClient, Question, Said, ToActor},
     recovery,
     turns::{Admitted, Place, Turn, Turns},
+    unstored::{GivenUp, Unstorable},
 };
 use crate::{agents::Agent, clock, events::Events};
 use a2a_hub_core::{reason::FailureReason, recovery::Hold, task};
@@ -19,12 +20,13 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_runtime::{Ended, Failure, Work, port::tasks::Emitted};
-use a2a_hub_store::{StorageError, StoredTask, TaskStore};
+use a2a_hub_store::{StorageError, TaskStore};
+use futures::FutureExt as _;
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 
 /// What a guest may say before it must wait for the store; also the largest batch that is stored together.
@@ -35,15 +37,6 @@ const QUIET: Duration = Duration::from_millis(100);
 
 /// How long a cancelled guest may take to come to an end by itself.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// How soon a task that the store failed is tried to be brought to its end, then twice as long each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-
-/// At the most.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// From then on, whoever listens to it meanwhile waits in vain.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What somebody asks of a task.
 pub(super) enum Command {
@@ -82,6 +75,8 @@ pub(super) struct TaskActor {
     pub(super) commands: mpsc::Receiver<Command>,
     /// How long the task may take; waiting for the client does not count.
     pub(super) patience: Duration,
+    /// Whether it was told that the hub is: what cannot be stored then is left to the next hub.
+    pub(super) going_down: bool,
 }
 
 /// What an actor begins with.
@@ -109,16 +104,19 @@ pub(super) struct Start {
     pub(super) admitted: Admitted,
 }
 
-/// The store refused, and its reason is logged.
-struct Unstorable;
-
 impl TaskActor {
     /// Runs the task to its end.
     pub(super) async fn run(mut self, begin: Begin) {
-        if self.until_its_end(begin).await.is_err() {
-            self.give_up().await;
+        let is_over = match AssertUnwindSafe(self.until_its_end(begin)).catch_unwind().await {
+            Ok(Ok(())) => true,
+            // The next hub reads what there is, and decides.
+            Ok(Err(_)) if self.going_down => false,
+            Ok(Err(_)) => self.give_up(GivenUp::Unstored).await,
+            Err(_) => self.give_up(GivenUp::Broken).await,
+        };
+        if is_over {
+            self.agent.task_ended(&self.task).await;
         }
-        self.agent.task_ended(&self.task).await;
     }
 
     async fn until_its_end(&mut self, begin: Begin) -> Result<(), Unstorable> {
@@ -155,41 +153,6 @@ impl TaskActor {
         self.work(AtWork::new(guest, said, client, turn, deadline, quiet_until)).await
     }
 
-    /// The store did not take what happened, and nobody may hear what is not stored: the task fails, as soon as the store
-    /// takes that.
-    async fn give_up(&mut self) {
-        tracing::error!(task = %self.task.id, "the store failed; the task is given up");
-        let mut pause = FIRST_PAUSE;
-        loop {
-            match timeout(pause, self.commands.recv()).await {
-                // The next hub reads what there is, and decides.
-                Ok(Some(Command::Shutdown) | None) => return,
-                Ok(Some(Command::Input(input))) => self.refuse(input.told),
-                Ok(Some(Command::Cancel)) | Err(_) => {}
-            }
-            if self.fail_after_all().await.is_ok() {
-                return;
-            }
-            pause = (pause * 2).min(LONGEST_PAUSE);
-            if pause > PATIENCE {
-                // Whoever listens is let go, and may ask again.
-                self.feed = Feed::new(self.seq);
-            }
-        }
-    }
-
-    async fn fail_after_all(&mut self) -> Result<(), Unstorable> {
-        let stored = self.storage.task(&self.task.id).await.map_err(|_| Unstorable)?;
-        let Some(StoredTask { seq, task, .. }) = stored else { return Ok(()) };
-        // What was not stored never happened.
-        (self.seq, self.task) = (seq, task);
-        if self.task.status.state.is_final() {
-            return Ok(());
-        }
-        let text = "The hub could not store what the agent did; its log says why.".to_owned();
-        self.store(vec![self.failure(FailureReason::Storage, text)]).await
-    }
-
     /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
     async fn follow(
         &mut self,
@@ -222,30 +185,36 @@ impl TaskActor {
 
     /// Waits for the client; nothing if the task ends meanwhile, or the hub does.
     async fn parked(&mut self) -> Result<Option<Start>, Unstorable> {
-        match timeout(self.agent.config.answer_timeout(), self.commands.recv()).await {
-            Ok(Some(Command::Input(input))) => {
-                let Input { message, client, told } = *input;
-                self.store(vec![TaskEvent::Input(message.clone())]).await?;
-                let _ = told.send(Ok(()));
-                // It was admitted by the hub that ran it.
-                let admitted = self.turns.come_back(&self.agent);
-                let directory = working_directory(&self.task);
-                let (streamed, goes_on) = (true, true);
-                let start = Start { message, client, directory, streamed, goes_on, admitted };
-                return Ok(Some(start));
+        let until = Instant::now() + self.agent.config.answer_timeout();
+        loop {
+            match timeout_at(until, self.commands.recv()).await {
+                Ok(Some(Command::Input(input))) => {
+                    let Input { message, client, told } = *input;
+                    if let Err(why) = self.store(vec![TaskEvent::Input(message.clone())]).await {
+                        self.unsaid(why, told).await?;
+                        continue;
+                    }
+                    let _ = told.send(Ok(()));
+                    // It was admitted by the hub that ran it.
+                    let admitted = self.turns.come_back(&self.agent);
+                    let directory = working_directory(&self.task);
+                    let (streamed, goes_on) = (true, true);
+                    let start = Start { message, client, directory, streamed, goes_on, admitted };
+                    return Ok(Some(start));
+                }
+                Ok(Some(Command::Cancel)) => {
+                    self.agent.clean_up(&self.task.id).await;
+                    self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
+                }
+                // It is left as it is, for the next hub.
+                Ok(Some(Command::Shutdown) | None) => {}
+                Err(_) => {
+                    let text = "Nobody answered in time.".to_owned();
+                    self.store(vec![self.failure(FailureReason::Timeout, text)]).await?;
+                }
             }
-            Ok(Some(Command::Cancel)) => {
-                self.agent.clean_up(&self.task.id).await;
-                self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
-            }
-            // It is left as it is, for the next hub.
-            Ok(Some(Command::Shutdown) | None) => {}
-            Err(_) => {
-                let text = "Nobody answered in time.".to_owned();
-                self.store(vec![self.failure(FailureReason::Timeout, text)]).await?;
-            }
+            return Ok(None);
         }
-        Ok(None)
     }
 
     /// Waits for the task's turn; nothing if the task ends meanwhile, or the hub does.
@@ -370,9 +339,13 @@ impl TaskActor {
             self.refuse(told);
             return Ok(());
         }
-        at_work.client.set(client);
+        // Before the guest hears the answer, which it may do at once.
+        let before = at_work.client.replace(client);
         let said = vec![TaskEvent::Input(message.clone())];
-        self.come_back(Ok(message), said, at_work).await?;
+        if let Err(why) = self.come_back(Ok(message), said, at_work).await {
+            at_work.client.replace(before);
+            return self.unsaid(why, told).await;
+        }
         let _ = told.send(Ok(()));
         Ok(())
     }
@@ -398,7 +371,7 @@ impl TaskActor {
         Ok(())
     }
 
-    fn refuse(&self, told: oneshot::Sender<Result<(), A2aError>>) {
+    pub(super) fn refuse(&self, told: oneshot::Sender<Result<(), A2aError>>) {
         // Who asked may have gone; there is nobody to tell then.
         let _ = told.send(Err(super::not_waiting(&self.task.id, self.task.status.state)));
     }
@@ -429,6 +402,7 @@ impl TaskActor {
 
     /// The guest is stopped: asked first, then ended; its programs with it.
     async fn cut(&mut self, why: Cut, mut at_work: AtWork) -> Result<(), Unstorable> {
+        self.going_down = why == Cut::Shutdown;
         // What goes on elsewhere is for the next hub to hear.
         if why == Cut::Shutdown && at_work.guest.leave().await {
             return Ok(());
@@ -476,7 +450,7 @@ impl TaskActor {
     }
 
     /// Applies, stores, then publishes. What `core` does not allow is left out and logged: a guest cannot cause it.
-    async fn store(&mut self, events: Vec<TaskEvent>) -> Result<(), Unstorable> {
+    pub(super) async fn store(&mut self, events: Vec<TaskEvent>) -> Result<(), Unstorable> {
         let mut taken = Vec::with_capacity(events.len());
         let (mut state, mut moves) = (self.task.status.state, Vec::new());
         for mut event in events {
@@ -497,7 +471,7 @@ impl TaskActor {
         let stored = self.storage.append(&self.task.id, self.seq, taken.clone()).await;
         if let Err(why) = stored {
             tracing::error!(task = %self.task.id, %why, "events could not be stored");
-            return Err(Unstorable);
+            return Err(Unstorable(why));
         }
         let sequenced = taken.into_iter().map(|event| {
             self.seq += 1;
@@ -575,7 +549,7 @@ impl TaskActor {
         }
     }
 
-    fn failure(&self, reason: FailureReason, text: String) -> TaskEvent {
+    pub(super) fn failure(&self, reason: FailureReason, text: String) -> TaskEvent {
         let facts = Metadata::from_iter([(REASON.to_owned(), json!(reason.name()))]);
         let message = Message::text(Role::Agent, text);
         self.status(TaskState::Failed, Some(message), Some(facts))

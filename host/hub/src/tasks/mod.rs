@@ -7,6 +7,7 @@ mod feed;
 mod port;
 mod recovery;
 mod turns;
+mod unstored;
 
 pub use feed::Subscription;
 pub use recovery::Recovered;
@@ -20,10 +21,13 @@ use a2a_hub_protocol::{
     hub::event::Happened,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
-    operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
+    operation::{ListedTask, StorageCondition, TaskPageQuery, TaskPlace, TaskQuery},
     task::{Task, TaskState, TaskStatus},
 };
-use a2a_hub_store::{Counts, Head, HeadFilter, HeadPage, StorageError, StoredTask, TaskStore};
+use a2a_hub_store::{
+    Counts, Head, HeadFilter, HeadPage, Readiness, StorageError, StoredTask, TaskStore,
+    until_usable,
+};
 use actor::{Begin, Command, Input, Start, TaskActor};
 use facts::QUEUED;
 use feed::{Feed, Listener};
@@ -56,6 +60,7 @@ const LOOK: Duration = Duration::from_millis(25);
 #[derive(Clone)]
 pub struct Tasks {
     storage: Arc<dyn TaskStore>,
+    readiness: Readiness,
     events: Events,
     actors: TaskTracker,
     running: Arc<Mutex<HashMap<TaskId, Running>>>,
@@ -106,7 +111,8 @@ impl Tasks {
     /// No tasks but those in the log. What becomes of them is told in `events`.
     pub fn new(storage: Arc<dyn TaskStore>, events: Events) -> Self {
         let (actors, running) = (TaskTracker::new(), Arc::default());
-        Self { storage, events, actors, running, turns: Turns::default() }
+        let readiness = Readiness::of(storage.clone());
+        Self { storage, readiness, events, actors, running, turns: Turns::default() }
     }
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
@@ -173,9 +179,19 @@ impl Tasks {
         let running = Running { context, commands, listener: feed.listener() };
         self.running().insert(id.clone(), running.clone());
         let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
-        let (turns, commands) = (self.turns.clone(), orders);
-        let actor =
-            TaskActor { task, seq, agent, storage, events, turns, feed, commands, patience };
+        let (turns, commands, going_down) = (self.turns.clone(), orders, false);
+        let actor = TaskActor {
+            task,
+            seq,
+            agent,
+            storage,
+            events,
+            turns,
+            feed,
+            commands,
+            patience,
+            going_down,
+        };
         let tasks = self.clone();
         self.actors.spawn(async move {
             actor.run(begin).await;
@@ -299,10 +315,16 @@ impl Tasks {
         }
         let heard = running.listener.seq();
         let (told, answer) = oneshot::channel();
-        let over = || not_waiting(id, TaskState::Completed);
         let input = Command::Input(Box::new(Input { message, client, told }));
-        running.commands.send(input).await.map_err(|_| over())?;
-        answer.await.map_err(|_| over())??;
+        let answer = match running.commands.send(input).await {
+            Ok(()) => answer.await.ok(),
+            Err(_) => None,
+        };
+        match answer {
+            Some(answer) => answer?,
+            // It came to its end before it took the message.
+            None => return Err(not_waiting(id, self.get(id).await?.task.status.state).into()),
+        }
         Ok(self.subscribe(id, &running, heard))
     }
 
@@ -337,9 +359,19 @@ impl Tasks {
         self.storage.task(id).await
     }
 
+    /// Waits until a store that fails works again; where nothing is known to be wrong with it, for as long as `pause`.
+    pub async fn until_usable(&self, pause: Duration) {
+        until_usable(&*self.storage, pause).await;
+    }
+
     /// How many tasks there are.
     pub async fn counts(&self) -> Result<Counts, StorageError> {
         self.storage.counts().await
+    }
+
+    /// Whether what happens to tasks can be stored, now.
+    pub async fn can_be_stored(&self) -> StorageCondition {
+        self.readiness.now().await
     }
 
     /// Waits until no task is at work. Those that wait for their client are left to wait: that may take days.

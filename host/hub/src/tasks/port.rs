@@ -6,6 +6,7 @@ use a2a_hub_runtime::{
     port::tasks::{Emitted, Need, TaskPort},
 };
 use std::{
+    mem,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -37,8 +38,9 @@ impl LatestClient {
         Self(Arc::new(Mutex::new(client)))
     }
 
-    pub(super) fn set(&self, client: ClientCapabilities) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    /// Has the guest read these from now on, and returns those before.
+    pub(super) fn replace(&self, client: ClientCapabilities) -> ClientCapabilities {
+        mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), client)
     }
 
     fn get(&self) -> ClientCapabilities {

@@ -1,4 +1,5 @@
-//! Events of the whole hub, as `hub/events` tells them: agents that come and go, how they are, and where tasks stand.
+//! Events of the whole hub, as `hub/events` tells them: agents that come and go, how they are, where tasks stand, and whether
+//! anything can be stored.
 
 use crate::model::{
     id::{AgentId, ContextId, TaskId},
@@ -88,6 +89,18 @@ pub enum Happened {
         #[schemars(with = "String")]
         state: TaskState,
     },
+    /// The hub cannot store anything, so that no task can begin or go on.
+    StorageFailing {
+        /// What went wrong.
+        error: String,
+        /// How to mend it.
+        fix: String,
+    },
+    /// It can again.
+    StorageRecovered {
+        /// Since when it could not: RFC 3339 in UTC.
+        failing_since: String,
+    },
 }
 
 /// A state as the hub's dialect spells it.
@@ -138,6 +151,17 @@ mod tests {
                     state: TaskState::InputRequired,
                 },
             ),
+            event(
+                11,
+                Happened::StorageFailing {
+                    error: "database or disk is full".to_owned(),
+                    fix: "make room".to_owned(),
+                },
+            ),
+            event(
+                12,
+                Happened::StorageRecovered { failing_since: "2026-01-01T00:00:00.000Z".to_owned() },
+            ),
         ];
         let lines = told.map(|event| serde_json::to_string(&event).unwrap()).join("\n");
         insta::assert_snapshot!(lines, @r#"
@@ -145,6 +169,8 @@ mod tests {
         {"seq":8,"timestamp":"2026-01-01T00:00:00.000Z","type":"agent-joined","agentId":"echo","source":"built-in"}
         {"seq":9,"timestamp":"2026-01-01T00:00:00.000Z","type":"agent-breaker","agentId":"echo","breaker":{"state":"closed"}}
         {"seq":10,"timestamp":"2026-01-01T00:00:00.000Z","type":"task-state","taskId":"t","contextId":"c","agentId":"echo","state":"input-required"}
+        {"seq":11,"timestamp":"2026-01-01T00:00:00.000Z","type":"storage-failing","error":"database or disk is full","fix":"make room"}
+        {"seq":12,"timestamp":"2026-01-01T00:00:00.000Z","type":"storage-recovered","failingSince":"2026-01-01T00:00:00.000Z"}
         "#);
     }
 }

@@ -1,6 +1,10 @@
 //! Operations: everything a client may ask of the hub, whatever dialect it speaks, and the answers. Those of A2A (A2A 1.0,
 //! section 3.1) stand beside the hub's own.
 
+mod upkeep;
+
+pub use upkeep::StorageCondition;
+
 use crate::model::{
     card::AgentCard,
     client::ClientCapabilities,
@@ -502,6 +506,11 @@ pub struct HubStatus {
     pub active_tasks: u64,
     /// How many tasks the hub remembers.
     pub total_tasks: u64,
+    /// Whether the hub can store what happens.
+    pub storage: StorageCondition,
+    /// Whether the hub is going down, and takes no new tasks.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stopping: bool,
     /// How many agents there are.
     pub total: usize,
     /// How many agents can work.

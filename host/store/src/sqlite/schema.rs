@@ -1,6 +1,6 @@
 //! The files of a data directory: the lock, the database, and how its tables came to be.
 
-use super::{StorageError, unavailable};
+use super::{Failure, StorageError, fault};
 use rusqlite::{Connection, OpenFlags};
 use std::{
     fs::{DirBuilder, File, OpenOptions, TryLockError},
@@ -103,7 +103,7 @@ const STATEMENTS: usize = 32;
 /// Takes the data directory, making it if need be, until the file returned is dropped.
 pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
     let path = dir.join("hub.lock");
-    let failed = |why: io::Error| unavailable(format!("lock {}: {why}", path.display()));
+    let failed = |why: io::Error| fault::no_file(&format!("lock {}", path.display()), &why);
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
     let mut file = private().read(true).open(&path).map_err(failed)?;
     match lock_patiently(&file) {
@@ -139,14 +139,29 @@ fn lock_patiently(file: &File) -> Result<(), TryLockError> {
 
 /// Opens the database for writing, and brings its tables up to date.
 pub(super) fn open(file: &Path) -> Result<Connection, StorageError> {
-    let failed =
-        |why: &dyn std::fmt::Display| unavailable(format!("open {}: {why}", file.display()));
     // SQLite gives its other files the same permissions.
-    private().open(file).map_err(|why| failed(&why))?;
-    let mut db = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|why| failed(&why))?;
+    let opened = private().open(file);
+    opened.map_err(|why| fault::no_file(&format!("open {}", file.display()), &why))?;
+    let db = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE);
+    let mut db = db.map_err(|why| unopened(file, &why))?;
     let known = check(&db, file)?;
-    prepare(&mut db, known).map_err(|why| failed(&why))?;
+    prepare(&mut db, known).map_err(|why| unopened(file, &why))?;
     Ok(db)
+}
+
+/// Why a database cannot be used: it is out of reach, or damaged.
+fn unopened(file: &Path, why: &rusqlite::Error) -> StorageError {
+    let what = file.display().to_string();
+    if fault::is_damage(why) {
+        StorageError::Corrupt { what, why: why.to_string() }
+    } else {
+        StorageError::Unavailable(format!("open {what}: {why}; {}", fault::way_out(why)))
+    }
+}
+
+/// Writes to the database without changing it: one page, as durably as any other change.
+pub(super) fn touch(db: &Connection) -> Result<(), Failure> {
+    Ok(db.pragma_update(None, "user_version", super::integer(MIGRATIONS.len() as u64))?)
 }
 
 /// Opens the database for reading, while the one who writes has it open.
@@ -165,11 +180,11 @@ fn connect(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
 /// How many migrations the file has seen, if it is ours and not from the future. Writes nothing.
 fn check(db: &Connection, file: &Path) -> Result<usize, StorageError> {
     let ask = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let ask = |sql| ask(sql).map_err(|why| unopened(file, &why));
     let corrupt = |why: String| StorageError::Corrupt { what: file.display().to_string(), why };
-    let is_empty =
-        ask("SELECT count(*) FROM sqlite_schema").map_err(|why| corrupt(why.to_string()))? == 0;
-    let owner = ask("PRAGMA application_id").map_err(unavailable)?;
-    let format = ask("PRAGMA user_version").map_err(unavailable)?;
+    let is_empty = ask("SELECT count(*) FROM sqlite_schema")? == 0;
+    let owner = ask("PRAGMA application_id")?;
+    let format = ask("PRAGMA user_version")?;
     if is_empty {
         return Ok(0);
     }

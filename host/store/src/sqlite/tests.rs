@@ -183,11 +183,69 @@ async fn a_write_that_fails_leaves_nothing() {
         "CREATE TRIGGER fire BEFORE UPDATE ON tasks BEGIN SELECT RAISE(ABORT, 'on fire'); END";
     disk.execute_batch(fire).unwrap();
     let failed = storage.append(&task, 3, vec![chunk("x")]).await;
-    assert_eq!(failed, Err(StorageError::Unavailable("on fire".into())));
+    assert_eq!(failed, Err(StorageError::Unavailable("on fire; see the hub's log".into())));
     assert_eq!(storage.events(&task, 3, 10).await, Ok(Vec::new()));
 
     disk.execute_batch("DROP TRIGGER fire").unwrap();
     assert_eq!(storage.append(&task, 3, vec![chunk("x")]).await, Ok(4));
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_with_the_way_out_until_it_has_room_again() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let task = begin(&storage, 2).await;
+    let limit = async |pages: u32| {
+        let set = move |db: &Connection| Ok(db.pragma_update(None, "max_page_count", pages)?);
+        let _ = storage.writer.write(set).await;
+    };
+    let large = || vec![chunk(&"x".repeat(1 << 20))];
+    for round in 0..3 {
+        limit(1).await;
+        let told = storage.append(&task, 2 + round, large()).await.unwrap_err().to_string();
+        assert!(told.contains("full; make room"), "{told}");
+        assert!(storage.condition().borrow().is_failing());
+        assert_eq!(storage.events(&task, 2 + round, 10).await, Ok(Vec::new()));
+        limit(1 << 20).await;
+        assert_eq!(storage.append(&task, 2 + round, large()).await, Ok(3 + round));
+        let mut condition = storage.condition();
+        let well = async {
+            while storage.condition().borrow().is_failing() {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                storage.probe().await.unwrap();
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(5), well).await.unwrap();
+        assert!(!condition.borrow_and_update().is_failing());
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_panics_costs_nobody_but_itself() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let task = begin(&storage, 2).await;
+    for seq in 2..5 {
+        let broken = storage.writer.write(|db: &Connection| -> Result<(), Failure> {
+            db.execute("DELETE FROM events", [])?;
+            panic!("as told")
+        });
+        assert!(matches!(broken.await, Err(StorageError::Unavailable(_))));
+        assert_eq!(storage.append(&task, seq, vec![chunk("x")]).await, Ok(seq + 1));
+    }
+    assert_eq!(storage.events(&task, 0, 10).await.unwrap().len(), 5, "what it did was undone");
+}
+
+#[tokio::test]
+async fn a_probe_is_a_real_write_that_changes_nothing() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let log = || fs::metadata(dir.path().join("hub.db-wal")).unwrap().len();
+    let before = log();
+    storage.probe().await.unwrap();
+    assert!(log() >= before + 4096, "a page was written");
+    drop(storage);
+    open(&dir).probe().await.unwrap();
 }
 
 /// A hub that is killed leaves its files as they are: the copy is what the next one finds.

@@ -1,9 +1,16 @@
 //! The one thread that writes. What has queued up is committed in one transaction: many writers share one fsync.
 
-use super::{Failure, StorageError, unavailable};
+use super::{Failure, StorageError, fault, unavailable};
+use crate::condition::Judgement;
+use a2a_hub_protocol::operation::StorageCondition;
 use rusqlite::Connection;
-use std::{io, thread};
-use tokio::sync::{mpsc, oneshot};
+use std::{
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    thread,
+};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// How many changes may wait; then whoever asks waits too. Some milliseconds of work.
 const QUEUE: usize = 1024;
@@ -16,16 +23,24 @@ pub(super) struct Writer {
     /// Taken when the writer is dropped, which ends the thread.
     queue: Option<mpsc::Sender<Box<dyn Change>>>,
     thread: Option<thread::JoinHandle<()>>,
+    judgement: Arc<Judgement>,
 }
 
 impl Writer {
     pub(super) fn start(db: Connection) -> Result<Self, StorageError> {
         let (queue, changes) = mpsc::channel(QUEUE);
+        let judgement = Arc::new(Judgement::default());
+        let of_thread = Arc::clone(&judgement);
         let thread = thread::Builder::new()
             .name("storage-writer".into())
-            .spawn(move || run(&db, changes))
+            .spawn(move || run(&db, changes, &of_thread))
             .map_err(|why: io::Error| unavailable(format!("start its writer: {why}")))?;
-        Ok(Self { queue: Some(queue), thread: Some(thread) })
+        Ok(Self { queue: Some(queue), thread: Some(thread), judgement })
+    }
+
+    /// Whether what is asked for can be written.
+    pub(super) fn condition(&self) -> watch::Receiver<StorageCondition> {
+        self.judgement.listen()
     }
 
     /// Makes a change; once this returns it is durable. A change that is refused must not have written anything.
@@ -66,22 +81,46 @@ impl Drop for Writer {
     }
 }
 
-fn run(db: &Connection, mut changes: mpsc::Receiver<Box<dyn Change>>) {
+fn run(db: &Connection, mut changes: mpsc::Receiver<Box<dyn Change>>, judgement: &Judgement) {
     let mut batch = Vec::with_capacity(BATCH);
     while changes.blocking_recv_many(&mut batch, BATCH) > 0 {
-        let committed = commit(db, &mut batch).map_err(|why| {
-            tracing::error!(%why, changes = batch.len(), "could not commit");
-            unavailable(why)
-        });
+        let committed = commit_and_judge(db, &mut batch, judgement);
         for change in batch.drain(..) {
             change.answer(committed.clone());
         }
     }
 }
 
+/// Commits a batch, and takes in how that went. Whatever is wrong with this one, the next one is tried.
+fn commit_and_judge(
+    db: &Connection,
+    batch: &mut [Box<dyn Change>],
+    judgement: &Judgement,
+) -> Result<(), StorageError> {
+    let changes = batch.len();
+    match catch_unwind(AssertUnwindSafe(|| commit(db, batch))) {
+        Ok(Ok(())) => {
+            judgement.wrote();
+            Ok(())
+        }
+        Ok(Err(why)) => {
+            if judgement.failed(&why.to_string(), fault::way_out(&why)) {
+                tracing::error!(%why, changes, "could not commit");
+            }
+            Err(fault::because_of(&why))
+        }
+        // A fault of the hub's own, of which the panic itself has told.
+        Err(_) => Err(unavailable("a change broke while it was made; the hub's log says where")),
+    }
+}
+
 /// Makes all changes or none, except those that were refused for what they are.
 fn commit(db: &Connection, batch: &mut [Box<dyn Change>]) -> rusqlite::Result<()> {
     let execute = |sql| db.prepare_cached(sql)?.execute([]);
+    // One that broke, or could not be rolled back, must not stand in the way for ever.
+    if !db.is_autocommit() {
+        execute("ROLLBACK")?;
+    }
     execute("BEGIN IMMEDIATE")?;
     let made = batch.iter_mut().try_for_each(|change| change.make(db));
     let committed = made.and_then(|()| execute("COMMIT"));

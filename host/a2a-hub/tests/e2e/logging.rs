@@ -1,0 +1,122 @@
+//! The log is told what happens, and holds up nothing: who reads it may stall or go away.
+
+use crate::{
+    command_line::{Ran, command, finish},
+    stage::GRANT,
+};
+use a2a_hub_tests::test_guests;
+use anyhow::{Context as _, Result};
+use std::{path::Path, time::Duration};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStderr},
+    time::timeout,
+};
+
+/// A hub in the foreground, and whoever reads its standard error.
+struct Foreground {
+    hub: Child,
+    log: Lines<BufReader<ChildStderr>>,
+}
+
+impl Foreground {
+    /// One that is up, with the test guests.
+    async fn start(home: &Path, level: &str) -> Result<Self> {
+        let plugins = home.join(".a2a-hub/plugins");
+        std::fs::create_dir_all(&plugins)?;
+        std::fs::copy(test_guests()?, plugins.join("guest.wasm"))?;
+        std::fs::write(home.join(".a2a-hub/config.toml"), GRANT)?;
+        let mut command =
+            command(&home.join("hub.sock"), home, &["start", "--foreground", "--no-http"])?;
+        command.env("A2A_HUB_LOGGING_LEVEL", level);
+        let mut hub = command.spawn()?;
+        let mut log = BufReader::new(hub.stderr.take().context("no stderr")?).lines();
+        let up = async {
+            while let Some(line) = log.next_line().await? {
+                if line.contains("the hub is up") {
+                    return Ok(());
+                }
+            }
+            anyhow::bail!("the hub ended before it was up")
+        };
+        timeout(Duration::from_secs(60), up).await??;
+        Ok(Self { hub, log })
+    }
+}
+
+/// Stops a hub that is ours to be waited for.
+async fn stop(home: &Path, hub: &mut Child) -> Result<()> {
+    let ended = async { Ok(timeout(Duration::from_secs(20), hub.wait()).await??) };
+    let (stopped, ended) = tokio::try_join!(run(home, &["stop"]), ended)?;
+    assert_eq!(stopped.code, Some(0), "{}", stopped.stderr);
+    assert!(ended.success(), "{ended}");
+    Ok(())
+}
+
+async fn run(home: &Path, args: &[&str]) -> Result<Ran> {
+    finish(command(&home.join("hub.sock"), home, args)?).await
+}
+
+#[tokio::test]
+async fn a_log_reader_that_goes_away_ends_no_hub() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let Foreground { mut hub, log } = Foreground::start(dir.path(), "debug").await?;
+    drop(log);
+    for _ in 0..5 {
+        // It crashes, which is told in the log.
+        let crashed = run(dir.path(), &["send", "guest", "panic"]).await?;
+        assert_eq!(crashed.code, Some(1), "{}", crashed.stderr);
+        let ran = run(dir.path(), &["send", "echo", "hello"]).await?;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hello\n"), "{}", ran.stderr);
+    }
+    stop(dir.path(), &mut hub).await
+}
+
+#[tokio::test]
+async fn a_log_reader_that_stalls_holds_up_nobody() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let Foreground { mut hub, log } = Foreground::start(dir.path(), "debug").await?;
+    // More than a pipe holds, and nobody reads it.
+    for _ in 0..4 {
+        let ran = run(dir.path(), &["send", "guest", "log-flood"]).await?;
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    let ran = run(dir.path(), &["send", "echo", "hello"]).await?;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hello\n"), "{}", ran.stderr);
+    stop(dir.path(), &mut hub).await?;
+    drop(log);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_log_in_a_file_has_no_colours() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    let run = async |args: &[&str]| {
+        let mut command = command(&socket, dir.path(), args)?;
+        command.env("A2A_HUB_LOGGING_PRETTY", "true").env("TERM", "xterm");
+        finish(command).await
+    };
+    assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
+    assert_eq!(run(&["stop"]).await?.code, Some(0));
+    let log = std::fs::read_to_string(dir.path().join(".a2a-hub/hub.log"))?;
+    assert!(log.contains("the hub is up") && !log.contains('{'), "{log}");
+    assert!(!log.contains('\x1b'), "{log}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_late_start_failure_tells_its_cause_and_not_the_log_before_it() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join(".a2a-hub");
+    std::fs::create_dir_all(&data)?;
+    // Found once the agents have joined, which is logged.
+    std::fs::write(data.join("plugins"), "no folder")?;
+    let ran = run(dir.path(), &["start", "--no-http"]).await?;
+    assert_eq!(ran.code, Some(2));
+    let told = ran.stderr.as_str();
+    assert!(told.starts_with("a2a-hub: start the hub: make the plugins folder"), "{told}");
+    assert!(told.contains("hub.log") && !told.contains("agent joined"), "{told}");
+    assert!(std::fs::read_to_string(data.join("hub.log"))?.contains("agent joined"));
+    Ok(())
+}

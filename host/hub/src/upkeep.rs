@@ -1,0 +1,61 @@
+//! Looks after the store: tells when it fails and when it works again, and tries it meanwhile.
+
+use crate::events::Events;
+use a2a_hub_protocol::{hub::event::Happened, operation::StorageCondition};
+use a2a_hub_store::StoreHealth;
+use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
+
+/// How often a store that fails is tried.
+const TRY_EVERY: Duration = Duration::from_millis(500);
+
+/// Tells when the store fails and when it works again, and tries it meanwhile. Never comes to an end.
+pub async fn look_after(storage: Arc<dyn StoreHealth>, events: Events) {
+    let mut condition = storage.condition();
+    loop {
+        let failing = condition.wait_for(StorageCondition::is_failing).await;
+        let Ok(StorageCondition::Failing { since, error, fix }) = failing.map(|it| it.clone())
+        else {
+            return;
+        };
+        tracing::error!(error, fix, "nothing can be stored; it is tried again until it can");
+        events.publish(Happened::StorageFailing { error, fix });
+        while storage.condition().borrow().is_failing() {
+            sleep(TRY_EVERY).await;
+            // How it went, the store tells itself.
+            let _ = storage.probe().await;
+        }
+        tracing::info!(since, "what happens can be stored again");
+        events.publish(Happened::StorageRecovered { failing_since: since });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_store::memory::MemoryStorage;
+
+    #[tokio::test(start_paused = true)]
+    async fn trouble_and_its_end_are_told_without_anybody_writing() {
+        let storage = Arc::new(MemoryStorage::default());
+        let events = Events::default();
+        let mut heard = events.subscribe();
+        heard.next().await.unwrap();
+        let looking = look_after(storage.clone(), events);
+        let story = async {
+            for _ in 0..2 {
+                storage.refuse(true);
+                assert!(storage.probe().await.is_err());
+                let told = heard.next().await.unwrap();
+                assert!(matches!(told.what, Happened::StorageFailing { .. }), "{told:?}");
+                storage.refuse(false);
+                let told = heard.next().await.unwrap();
+                assert!(matches!(told.what, Happened::StorageRecovered { .. }), "{told:?}");
+            }
+        };
+        tokio::select! {
+            () = looking => panic!("nobody looks after it any more"),
+            () = story => {}
+        }
+    }
+}

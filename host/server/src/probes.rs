@@ -1,0 +1,44 @@
+//! Whether the hub lives, and whether it is ready: for whoever watches over it, such as a supervisor or a load balancer.
+
+use super::desk::{COME_AGAIN, Desk};
+use a2a_hub_core::access::Principal;
+use a2a_hub_hub::Reply;
+use a2a_hub_protocol::operation::{Answer, HubStatus, Operation};
+use axum::{
+    Extension, Json, Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use serde_json::{Value, json};
+
+/// The paths at which it is told.
+pub(super) fn routes() -> Router<Desk> {
+    Router::new().route("/health", get(health)).route("/ready", get(ready))
+}
+
+/// It lives: whoever restarts what does not answer has nothing to do, whatever else is wrong with it.
+async fn health() -> impl IntoResponse {
+    Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
+}
+
+/// It can take on work: it stores what it is given, which is found out by a write, at most once a second.
+async fn ready(State(desk): State<Desk>, Extension(principal): Extension<Principal>) -> Response {
+    let why = match desk.hub().handle(&principal, Operation::Status).await {
+        Ok(Reply::One(Answer::Status(status))) => not_ready(&status),
+        Ok(Reply::One(_) | Reply::Stream(_)) => Some(json!({ "reason": "internal" })),
+        Err(why) => Some(json!({ "reason": "storage", "error": why.to_string() })),
+    };
+    let Some(mut why) = why else { return Json(json!({ "status": "ready" })).into_response() };
+    why["status"] = json!("not-ready");
+    let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
+    (StatusCode::SERVICE_UNAVAILABLE, again, Json(why)).into_response()
+}
+
+fn not_ready(status: &HubStatus) -> Option<Value> {
+    if status.storage.is_failing() {
+        return Some(json!({ "reason": "storage", "storage": status.storage }));
+    }
+    status.stopping.then(|| json!({ "reason": "stopping" }))
+}
