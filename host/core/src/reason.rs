@@ -1,5 +1,5 @@
-//! Why a task failed, for machines: the `reason` in the metadata of a failed task. `docs/GUESTS.md` tells each to those who
-//! write agents, and a test holds the two together.
+//! Why a task failed, for machines: the `reason` in the metadata of a failed task. `docs/GUESTS.md` tells each to those
+//! who write agents, and a test holds the two together.
 
 /// Why a task failed, where it is the hub that says so. An agent may give reasons of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,8 +2,8 @@
 //!
 //! One model, in the shape of A2A 1.0, is used throughout the hub; its modules stand at the root of this crate. The wire
 //! forms are turned into it, and it into them, at the edge: [`v1`] and [`v03`] are the official ones, and [`hub`] is the
-//! Local Hub's, whose nouns are those of 0.3. [`binding`] has the envelopes in which they travel, which know no dialect, and
-//! [`dialect`] on top chooses a form and an envelope.
+//! Local Hub's, whose nouns are those of 0.3. [`binding`] has the envelopes in which they travel, which know no dialect,
+//! and [`dialect`] on top chooses a form and an envelope.
 
 pub mod binding;
 pub mod card;

@@ -1,5 +1,5 @@
-//! gRPC as A2A has it (A2A 1.0, section 10): which method is meant by the name of one, and what its messages say, from both
-//! ends. Messages are read and written by way of ProtoJSON.
+//! gRPC as A2A has it (A2A 1.0, section 10): which method is meant by the name of one, and what its messages say, from
+//! both ends. Messages are read and written by way of ProtoJSON.
 
 use crate::{
     codec::{
@@ -147,7 +147,8 @@ impl Call {
     }
 }
 
-/// The number of a refusal in `google.rpc.Code`, and the `google.rpc.Status` that says more of it (A2A 1.0, section 10.6).
+/// The number of a refusal in `google.rpc.Code`, and the `google.rpc.Status` that says more of it (A2A 1.0, section
+/// 10.6).
 pub fn write_status(why: &A2aError) -> (i32, Vec<u8>) {
     let status = why.kind.official().status;
     let code = CODES.iter().zip(0..).find_map(|(name, code)| (*name == status).then_some(code));

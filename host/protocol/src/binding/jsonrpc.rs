@@ -1,5 +1,5 @@
-//! The envelope of JSON-RPC 2.0 (jsonrpc.org/specification), whatever is called: requests read and written, responses written
-//! around what they carry.
+//! The envelope of JSON-RPC 2.0 (jsonrpc.org/specification), whatever is called: requests read and written, responses
+//! written around what they carry.
 
 use crate::{
     binding::service_params::ServiceParams,
@@ -61,7 +61,8 @@ impl<T> Frame<T> {
 pub enum Beside {
     /// In headers of HTTP, or in the metadata of gRPC.
     Headers,
-    /// In each request's metadata, for there are no headers. Who names a version there is spoken to as official A2A has it.
+    /// In each request's metadata, for there are no headers. Who names a version there is spoken to as official A2A has
+    /// it.
     Metadata,
 }
 
@@ -200,7 +201,8 @@ pub fn write_request(id: u64, method: &str, params: &Value) -> Vec<u8> {
 /// The version of JSON-RPC.
 const VERSION: &str = "2.0";
 
-/// A response object (JSON-RPC 2.0, section 5). Members stand in the order of their names, as in all JSON that the hub writes.
+/// A response object (JSON-RPC 2.0, section 5). Members stand in the order of their names, as in all JSON that the hub
+/// writes.
 #[derive(Serialize)]
 struct ResponseObject<'a> {
     #[serde(rename = "a2a-service-parameters", skip_serializing_if = "Option::is_none")]
@@ -275,7 +277,21 @@ mod tests {
                 json!({"jsonrpc": "2.0", "id": 1, "method": "m", "params": {"metadata": {MEMBER: 1}}}),
             ),
         ];
-        insta::assert_snapshot!(cases.join("\n"), @"");
+        insta::assert_snapshot!(cases.join("\n"), @r#"
+        null None InvalidRequest: a batch holds at least one request
+        null None InvalidRequest: the batch holds 101 requests; at most 100 are read
+        null None InvalidRequest: a request is a JSON object, or an array of them
+        null Some("m") InvalidRequest: `id` is at most 128 bytes long
+        null Some("m") InvalidRequest: `id` is a string or a number
+        1 Some("m") InvalidRequest: `jsonrpc` must be "2.0"
+        null Some("m") InvalidRequest: `jsonrpc` must be "2.0"
+        1 Some("m") InvalidRequest: the request is nested deeper than 64 levels
+        1 None InvalidRequest: `method` is missing, or is not a string
+        1 None InvalidRequest: `method` is missing, or is not a string
+        1 Some("m") InvalidParams: `params`: must be an object: parameters are given by name
+        1 Some("m") InvalidRequest: `params` must be an object
+        1 Some("m") InvalidParams: `metadata.a2a-service-parameters`: must be an object
+        "#);
     }
 
     #[test]
@@ -300,7 +316,12 @@ mod tests {
             text(Envelope::of_no_request().error(&json!({"code": -32700, "message": "no"}))),
             text(write_request(1, "tasks/get", &json!({"id": "t"}))),
         ];
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        {"a2a-service-parameters":{"A2A-Extensions":"urn:x"},"id":"a\n","jsonrpc":"2.0","result":{"a":1,"b":"line\nbreak"}}
+        {"id":7,"jsonrpc":"2.0","result":null}
+        {"error":{"code":-32700,"message":"no"},"id":null,"jsonrpc":"2.0"}
+        {"id":1,"jsonrpc":"2.0","method":"tasks/get","params":{"id":"t"}}
+        "#);
     }
 
     proptest! {

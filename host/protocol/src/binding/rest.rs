@@ -1,5 +1,5 @@
-//! REST as A2A has it (A2A 1.0, section 11): which method is meant by a verb and a path, and the other way round. 0.3 has the
-//! same paths, below `v1/`.
+//! REST as A2A has it (A2A 1.0, section 11): which method is meant by a verb and a path, and the other way round. 0.3 has
+//! the same paths, below `v1/`.
 
 use crate::{
     codec::limits,
@@ -76,11 +76,12 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
         }
         Ok((method, params))
     });
+    let tenant = tenant.filter(|_| call.is_ok());
     Request { version, tenant, call }
 }
 
-/// Which method is meant by a verb and a path, in whose segments a name in braces stands for itself. A client of 1.0 takes
-/// the first of a method, and one of 0.3 the last.
+/// Which method is meant by a verb and a path, in whose segments a name in braces stands for itself. A client of 1.0
+/// takes the first of a method, and one of 0.3 the last.
 const ROUTES: [(Method, Verb, &str); 13] = [
     (Method::SendMessage, Verb::Post, "message:send"),
     (Method::SendStreamingMessage, Verb::Post, "message:stream"),
@@ -150,8 +151,8 @@ pub struct Written {
     pub body: Option<Value>,
 }
 
-/// Writes the call of a method with these parameters, of the agent that `tenant` names; none if the method has no path, or
-/// what its path names is not among the parameters.
+/// Writes the call of a method with these parameters, of the agent that `tenant` names; none if the method has no path,
+/// or what its path names is not among the parameters.
 pub fn write(
     version: Version,
     tenant: Option<&str>,
@@ -259,7 +260,24 @@ mod tests {
             called(Verb::Get, "extendedAgentCard", ""),
             called(Verb::Get, "v1/card", ""),
         ];
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        V1 SendMessage {}
+        V1 for acme SendStreamingMessage {}
+        V1 GetTask {"historyLength":"2","id":"t"}
+        V1 for acme GetTask {"id":"t"}
+        V03 GetTask {"id":"t"}
+        V1 GetTask {"id":"a/b:c"}
+        V1 for acme ListTasks {"includeArtifacts":"true","pageSize":"3","tenant":"acme"}
+        V1 CancelTask {"id":"t"}
+        V1 SubscribeToTask {"id":"t"}
+        V1 SubscribeToTask {"id":"t"}
+        V1 CreateTaskPushNotificationConfig {"taskId":"t","url":"http://x/"}
+        V1 ListTaskPushNotificationConfigs {"taskId":"t"}
+        V1 GetTaskPushNotificationConfig {"id":"c","taskId":"t"}
+        V1 for acme DeleteTaskPushNotificationConfig {"id":"c","taskId":"t"}
+        V1 GetExtendedAgentCard {}
+        V03 GetExtendedAgentCard {}
+        "#);
     }
 
     #[test]
@@ -272,12 +290,19 @@ mod tests {
             called(Verb::Post, "message:send", "hi"),
             called(Verb::Post, "message:send", "[]"),
         ];
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @"
+        V1 MethodNotFound: there is nothing to GET at `/`
+        V1 MethodNotFound: there is nothing to GET at `/message:send`
+        V1 MethodNotFound: there is nothing to POST at `/tasks/t`
+        V03 MethodNotFound: there is nothing to GET at `/acme/tasks/t`
+        V1 Parse: the request is not JSON: expected value at line 1 column 1
+        V1 InvalidRequest: the body must be a JSON object
+        ");
     }
 
     proptest! {
-        /// A client of either version is understood by a server: the path, the query and the body say together what was to
-        /// be said.
+        /// A client of either version is understood by a server: the path, the query and the body say together what was
+        /// to be said.
         #[test]
         fn what_is_written_is_read_again(
             n in 0..Method::ALL.len(),

@@ -1,5 +1,5 @@
-//! Service parameters: what a client says beside its request (A2A 1.0, section 3.2.6). Most bindings have headers for them;
-//! where there are none, they stand in the request's metadata.
+//! Service parameters: what a client says beside its request (A2A 1.0, section 3.2.6). Most bindings have headers for
+//! them; where there are none, they stand in the request's metadata.
 
 use crate::{codec::members::Members, model::error::A2aError};
 use serde_json::{Map, Value, json};
@@ -23,8 +23,8 @@ pub struct ServiceParams {
 }
 
 impl ServiceParams {
-    /// The service parameters in the metadata of a request with these parameters; none if there are none. Names are read in any case, and
-    /// what is not known is ignored.
+    /// The service parameters in the metadata of a request with these parameters; none if there are none. Names are read
+    /// in any case, and what is not known is ignored.
     pub fn of_metadata(params: &Value) -> Result<Option<Self>, A2aError> {
         let given = params.get("metadata").and_then(|facts| facts.get(MEMBER));
         let Some(given) = given.filter(|given| !given.is_null()) else { return Ok(None) };

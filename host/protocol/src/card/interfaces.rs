@@ -1,5 +1,5 @@
-//! The interfaces that a card of either version names: `supportedInterfaces` of 1.0 (A2A 1.0, section 4.4.6), and what 0.3 has
-//! in their place (A2A 0.3, section 5.6).
+//! The interfaces that a card of either version names: `supportedInterfaces` of 1.0 (A2A 1.0, section 4.4.6), and what
+//! 0.3 has in their place (A2A 0.3, section 5.6).
 
 use crate::{
     codec::members::Members,

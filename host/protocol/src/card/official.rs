@@ -9,8 +9,8 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// The binding of the unix socket: JSON-RPC, one value a line. `docs/UNIX-SOCKET.md` specifies it; a change that breaks its
-/// clients needs another name (A2A 1.0, section 5.8).
+/// The binding of the unix socket: JSON-RPC, one value a line. `docs/UNIX-SOCKET.md` specifies it; a change that breaks
+/// its clients needs another name (A2A 1.0, section 5.8).
 pub const NDJSON: &str = "urn:a2a-hub:unix-ndjson:v1";
 
 /// The name of the security scheme by which the hub's token is shown.
@@ -19,15 +19,15 @@ const TOKEN: &str = "hubToken";
 /// The endpoints of an agent, or of the hub itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoints {
-    /// The HTTP endpoint as an absolute URL without a slash at the end: JSON-RPC is there, REST below it. None if the hub serves
-    /// no HTTP.
+    /// The HTTP endpoint as an absolute URL without a slash at the end: JSON-RPC is there, REST below it. None if the hub
+    /// serves no HTTP.
     pub base: Option<String>,
     /// The gRPC endpoint, if it can be reached: host and port, which is all that gRPC's own clients take for a URL.
     pub grpc: Option<String>,
     /// The hub's unix socket as a URL, if who asks may connect to it.
     pub socket: Option<String>,
-    /// The tenant that a client of 1.0 names to be brought to the agent where there are no paths, which is on gRPC and on the socket.
-    /// The hub itself needs none.
+    /// The tenant that a client of 1.0 names to be brought to the agent where there are no paths, which is on gRPC and on
+    /// the socket. The hub itself needs none.
     pub tenant: Option<String>,
     /// Whether who asks must show the hub's token.
     pub needs_token: bool,

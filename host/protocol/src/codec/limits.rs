@@ -1,5 +1,5 @@
-//! Limits on what one request may hold, so that none costs more to look at than it is worth; and JSON, read so that everybody
-//! reads the same.
+//! Limits on what one request may hold, so that none costs more to look at than it is worth; and JSON, read so that
+//! everybody reads the same.
 
 use crate::model::{
     error::{A2aError, ErrorKind},

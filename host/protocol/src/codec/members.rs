@@ -1,5 +1,5 @@
-//! The members of a JSON object, read as ProtoJSON has them: named in camelCase or snake_case, `null` as good as absent, numbers
-//! also as text, and whatever else is there ignored. A query string is read as one, too.
+//! The members of a JSON object, read as ProtoJSON has them: named in camelCase or snake_case, `null` as good as absent,
+//! numbers also as text, and whatever else is there ignored. A query string is read as one, too.
 
 use crate::model::{error::A2aError, message::Metadata};
 use serde_json::{Map, Value};

@@ -1,5 +1,5 @@
-//! A2A's messages in Protocol Buffers, by way of ProtoJSON: bytes are read and written as the descriptors of `proto/` have
-//! them, so that no type is generated, and what holds for ProtoJSON holds for gRPC.
+//! A2A's messages in Protocol Buffers, by way of ProtoJSON: bytes are read and written as the descriptors of `proto/`
+//! have them, so that no type is generated, and what holds for ProtoJSON holds for gRPC.
 
 use crate::model::error::{A2aError, ErrorKind};
 use prost_reflect::{
@@ -79,8 +79,8 @@ pub(crate) fn read_status(bytes: &[u8]) -> Option<Map<String, Value>> {
     decode(KNOWN.get_message_by_name(STATUS)?, bytes).ok()
 }
 
-/// A card of 1.0 without what its messages do not know, and without what is as good as left out (ProtoJSON); none if it is
-/// no such card.
+/// A card of 1.0 without what its messages do not know, and without what is as good as left out (ProtoJSON); none if it
+/// is no such card.
 pub(crate) fn normal_card(card: &Value) -> Option<Value> {
     let of = KNOWN.get_message_by_name(CARD)?;
     let lenient = DeserializeOptions::new().deny_unknown_fields(false);

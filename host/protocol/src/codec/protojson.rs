@@ -1,5 +1,5 @@
-//! The nouns in ProtoJSON (A2A 1.0, section 5.5): as 1.0 spells them, and as the `a2a.v1` package did, which clients of 0.3 speak
-//! over REST and gRPC. Read and written from both ends, for the hub is a server and a client.
+//! The nouns in ProtoJSON (A2A 1.0, section 5.5): as 1.0 spells them, and as the `a2a.v1` package did, which clients of
+//! 0.3 speak over REST and gRPC. Read and written from both ends, for the hub is a server and a client.
 
 use crate::{
     codec::members::{Members, object, only_true, some_list},

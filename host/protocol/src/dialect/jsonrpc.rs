@@ -30,8 +30,8 @@ pub struct Request {
     pub operation: Result<Operation, A2aError>,
 }
 
-/// Reads what a client sent, spelled as `spelled` unless its method says otherwise. Whatever is wrong with it, there is an
-/// answer.
+/// Reads what a client sent, spelled as `spelled` unless its method says otherwise. Whatever is wrong with it, there is
+/// an answer.
 pub fn read(text: &[u8], spelled: Dialect, beside: Beside) -> Frame<Request> {
     jsonrpc::read(text, beside).map(|request| understand(request, spelled))
 }

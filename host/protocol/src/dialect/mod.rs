@@ -1,5 +1,5 @@
-//! How a client spells what it asks, and is answered: one choice, made where a request comes in. Below, [`jsonrpc`], [`rest`] and
-//! [`grpc`] read requests to a server in any dialect, and write those of a client.
+//! How a client spells what it asks, and is answered: one choice, made where a request comes in. Below, [`jsonrpc`],
+//! [`rest`] and [`grpc`] read requests to a server in any dialect, and write those of a client.
 
 pub mod grpc;
 pub mod jsonrpc;

@@ -1,5 +1,5 @@
-//! One version of official A2A on one binding, which say together how nouns are spelled: 1.0 has ProtoJSON everywhere, 0.3 its
-//! own JSON over JSON-RPC and the ProtoJSON of an older package elsewhere.
+//! One version of official A2A on one binding, which say together how nouns are spelled: 1.0 has ProtoJSON everywhere,
+//! 0.3 its own JSON over JSON-RPC and the ProtoJSON of an older package elsewhere.
 
 use crate::{
     card::Endpoints,
@@ -82,8 +82,8 @@ impl Wire {
         }
     }
 
-    /// Writes an answer; `sent` tells whether it is to a message, which both 1.0 and ProtoJSON say by name. None if A2A has no such
-    /// answer.
+    /// Writes an answer; `sent` tells whether it is to a message, which both 1.0 and ProtoJSON say by name. None if A2A
+    /// has no such answer.
     pub fn write_answer(self, answer: &Answer, sent: bool, endpoints: &Endpoints) -> Option<Value> {
         let is_proto = !matches!(self.form(), Form::V03);
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the hub's own")]

@@ -72,7 +72,7 @@ mod tests {
     use crate::{
         card::AgentCard,
         model::{
-            id::{AgentId, ContextId, TaskId},
+            id::{AgentId, ArtifactId, ContextId, MessageId, TaskId},
             message::{Message, Part, Role},
             operation::ContextInfo,
             task::{Artifact, Task, TaskState, TaskStatus},
@@ -83,7 +83,7 @@ mod tests {
         let status =
             TaskStatus { state: TaskState::Completed, message: None, timestamp: "T".to_owned() };
         let artifact = Artifact {
-            artifact_id: crate::model::id::ArtifactId::new("a"),
+            artifact_id: ArtifactId::new("a"),
             name: None,
             description: None,
             parts: vec![Part::text("made")],
@@ -113,7 +113,7 @@ mod tests {
             last_state: TaskState::InputRequired,
         };
         let said = Message {
-            message_id: crate::model::id::MessageId::new("m"),
+            message_id: MessageId::new("m"),
             ..Message::text(Role::User, "hi")
         };
         let told = [
@@ -126,6 +126,14 @@ mod tests {
             Answer::Card(Box::new(CardOf { agent: None, card, since: "T".to_owned() })),
         ]
         .map(|answer| write(answer, "http://hub").to_string());
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        [{"agentId":"echo","artifacts":[{"artifactId":"a","name":"a","parts":[{"kind":"text","text":"made"}]}],"contextId":"c","history":[],"id":"t","kind":"task","status":{"state":"completed","timestamp":"T"}}]
+        [{"agentId":"echo","contextId":"c","history":[],"id":"t","kind":"task","status":{"state":"completed","timestamp":"T"}}]
+        {"agents":["echo"],"createdAt":"T0","id":"c","lastState":"input-required","messages":[{"kind":"message","messageId":"m","parts":[{"kind":"text","text":"hi"}],"role":"user"}],"taskCount":1,"updatedAt":"T1"}
+        {"deletedTasks":2,"id":"c"}
+        null
+        {"keys":[]}
+        {"capabilities":{"pushNotifications":false,"stateTransitionHistory":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","protocolVersion":"1.0","provider":{"name":"a2a-hub","organization":"a2a-hub"},"skills":[],"url":"http://hub","version":"1"}
+        "#);
     }
 }

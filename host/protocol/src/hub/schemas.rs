@@ -1,4 +1,5 @@
-//! JSON schemas of what [`v03::json`](crate::v03::json) writes, for `rpc.discover`. What serde writes has its schemas beside it.
+//! JSON schemas of what [`v03::json`](crate::v03::json) writes, for `rpc.discover`. What serde writes has its schemas
+//! beside it.
 
 use crate::model::task::TaskState;
 use schemars::{Schema, SchemaGenerator, json_schema};

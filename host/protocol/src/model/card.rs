@@ -1,4 +1,5 @@
-//! Agent Cards: what agents say of themselves (A2A 1.0, section 4.4). The parts that the hub reads, and the rest kept as it came.
+//! Agent Cards: what agents say of themselves (A2A 1.0, section 4.4). The parts that the hub reads, and the rest kept as
+//! it came.
 
 use crate::model::message::{Message, Metadata};
 use serde::{Deserialize, Serialize};

@@ -107,8 +107,8 @@ impl ErrorKind {
         Self::VersionNotSupported,
     ];
 
-    /// The one table of them all: the hub's own code; the reason, and whose word it is; official A2A's code, gRPC status and
-    /// HTTP status. What only this hub knows is told there in the words of JSON-RPC, gRPC and HTTP themselves.
+    /// The one table of them all: the hub's own code; the reason, and whose word it is; official A2A's code, gRPC status
+    /// and HTTP status. What only this hub knows is told there in the words of JSON-RPC, gRPC and HTTP themselves.
     #[rustfmt::skip]
     fn row(self) -> Row {
         let (hub_code, reason, domain, code, status, http) = match self {
@@ -276,8 +276,8 @@ impl A2aError {
         } })
     }
 
-    /// The body of an HTTP response for a client of 0.3: beside the `google.rpc.Status`, where the JavaScript client looks for it, the error
-    /// of JSON-RPC.
+    /// The body of an HTTP response for a client of 0.3: beside the `google.rpc.Status`, where the JavaScript client
+    /// looks for it, the error of JSON-RPC.
     pub fn to_v03_rest_json(&self) -> Value {
         let mut written = self.to_v03_json();
         written["error"] = self.to_rest_json()["error"].take();
@@ -321,8 +321,8 @@ impl A2aError {
     }
 
     /// The refusal in an answer of REST with this HTTP status, or in its stream, as an official server writes it: the
-    /// `google.rpc.Status` of 1.0, or what servers of 0.3 have: the error of JSON-RPC, or a bare `message`. `None` if it is
-    /// none of them.
+    /// `google.rpc.Status` of 1.0, or what servers of 0.3 have: the error of JSON-RPC, or a bare `message`. `None` if it
+    /// is none of them.
     pub fn read_rest(http: u16, body: &Value) -> Option<Self> {
         let Some(status) = body.get("error").filter(|error| error.is_object()) else {
             let bare = || {

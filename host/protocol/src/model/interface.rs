@@ -1,5 +1,5 @@
-//! How an agent is spoken to: versions of A2A (A2A 1.0, section 3.6), protocol bindings (section 5), and the interfaces of a
-//! card that pair them (section 4.4.6).
+//! How an agent is spoken to: versions of A2A (A2A 1.0, section 3.6), protocol bindings (section 5), and the interfaces
+//! of a card that pair them (section 4.4.6).
 
 use crate::model::error::{A2aError, ErrorKind};
 use serde_json::json;

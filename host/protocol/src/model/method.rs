@@ -1,5 +1,5 @@
-//! The methods of A2A, by the names that JSON-RPC and gRPC share in 1.0 (A2A 1.0, section 5.3). 0.3 has the same, under names
-//! of its own, but for [`Method::ListTasks`].
+//! The methods of A2A, by the names that JSON-RPC and gRPC share in 1.0 (A2A 1.0, section 5.3). 0.3 has the same, under
+//! names of its own, but for [`Method::ListTasks`].
 
 /// A method of A2A: what a client may ask of an agent (A2A 1.0, section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,5 +1,5 @@
-//! Operations: everything a client may ask of the hub, whatever dialect it speaks, and the answers. Those of A2A (A2A 1.0,
-//! section 3.1) stand beside the hub's own.
+//! Operations: everything a client may ask of the hub, whatever dialect it speaks, and the answers. Those of A2A (A2A
+//! 1.0, section 3.1) stand beside the hub's own.
 
 mod upkeep;
 
@@ -200,7 +200,8 @@ pub struct TaskQuery {
     pub include_artifacts: bool,
 }
 
-/// A page of all tasks, the one whose status changed last first (A2A 1.0, section 3.1.4): which to show, and how much of each.
+/// A page of all tasks, the one whose status changed last first (A2A 1.0, section 3.1.4): which to show, and how much of
+/// each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskPageQuery {
     /// Leaves out tasks of other agents.
@@ -459,7 +460,8 @@ impl AgentHealth {
     }
 }
 
-/// The circuit breaker of an agent: whether tasks reach the agent, judged by how its last ones and its health checks went.
+/// The circuit breaker of an agent: whether tasks reach the agent, judged by how its last ones and its health checks
+/// went.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentBreaker {

@@ -102,7 +102,8 @@ pub struct PushConfig {
     pub form: PushForm,
 }
 
-/// A public key of Ed25519, by which a receiver knows that notifications are this hub's: a JSON Web Key (RFC 7517, RFC 8037).
+/// A public key of Ed25519, by which a receiver knows that notifications are this hub's: a JSON Web Key (RFC 7517, RFC
+/// 8037).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PublicKey {
     kty: &'static str,
@@ -173,7 +174,8 @@ pub enum DeliveryState {
 }
 
 impl OfferedPush {
-    /// The configuration of a task. Without an id of its own it has the task's, so that the next one without takes its place.
+    /// The configuration of a task. Without an id of its own it has the task's, so that the next one without takes its
+    /// place.
     pub fn of(self, task: TaskId) -> PushConfig {
         let Self { id, url, token, authentication, form } = self;
         let id = id.unwrap_or_else(|| PushConfigId::new(task.as_str()));

@@ -33,8 +33,8 @@ pub enum TaskState {
     /// The agent would not take it.
     #[serde(rename = "TASK_STATE_REJECTED")]
     Rejected,
-    /// Nobody says: `unknown` in A2A 0.3, unspecified in 1.0. Other servers may tell it of their tasks; none of this hub's
-    /// ever comes there.
+    /// Nobody says: `unknown` in A2A 0.3, unspecified in 1.0. Other servers may tell it of their tasks; none of this
+    /// hub's ever comes there.
     #[serde(rename = "TASK_STATE_UNSPECIFIED")]
     Unknown,
 }

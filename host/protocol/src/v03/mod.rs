@@ -1,5 +1,5 @@
-//! A2A 0.3 as its official clients speak it, from both ends: its methods over JSON-RPC and its own JSON, and the ProtoJSON that
-//! it has on REST and gRPC.
+//! A2A 0.3 as its official clients speak it, from both ends: its methods over JSON-RPC and its own JSON, and the
+//! ProtoJSON that it has on REST and gRPC.
 
 pub mod json;
 pub mod methods;

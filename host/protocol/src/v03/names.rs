@@ -3,7 +3,8 @@
 use crate::model::{error::A2aError, method::Method};
 use serde_json::{Map, Value, json};
 
-/// Names what is asked about as 0.3 does on gRPC: a task or a config by its path, and of both only what has no path of its own.
+/// Names what is asked about as 0.3 does on gRPC: a task or a config by its path, and of both only what has no path of
+/// its own.
 pub(crate) fn write(method: Method, params: &mut Value) {
     let text = |name: &str| params.get(name).and_then(Value::as_str);
     let of_task = |task: &str| format!("tasks/{task}");

@@ -1,5 +1,5 @@
-//! What clients say to the methods of A2A 0.3 (A2A 0.3, section 7): parameters, as the Local Hub takes them too. Their JSON
-//! schemas are what `rpc.discover` tells.
+//! What clients say to the methods of A2A 0.3 (A2A 0.3, section 7): parameters, as the Local Hub takes them too. Their
+//! JSON schemas are what `rpc.discover` tells.
 
 use crate::{
     codec::limits,

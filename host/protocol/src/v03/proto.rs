@@ -1,5 +1,5 @@
-//! A2A 0.3 over REST and gRPC as its official clients speak it: ProtoJSON of the package `a2a.v1`, which differs from 0.3's own
-//! JSON.
+//! A2A 0.3 over REST and gRPC as its official clients speak it: ProtoJSON of the package `a2a.v1`, which differs from
+//! 0.3's own JSON.
 
 use crate::{
     codec::{
@@ -39,8 +39,8 @@ pub fn operation(method: Method, params: Value) -> Result<Operation, A2aError> {
     }
 }
 
-/// The method and the parameters that ask for this; none if A2A 0.3 has no such operation. What is asked about is named as
-/// in 1.0: REST says it in its path, and gRPC in a name of its own.
+/// The method and the parameters that ask for this; none if A2A 0.3 has no such operation. What is asked about is named
+/// as in 1.0: REST says it in its path, and gRPC in a name of its own.
 pub fn write_request(operation: &Operation) -> Option<(Method, Value)> {
     #[expect(
         clippy::wildcard_enum_match_arm,
