@@ -65,7 +65,7 @@ async fn a_terminal_obeys_no_agent() -> Result<()> {
         vec!["fly", HOSTILE],
     ] {
         let Ran { stdout: shown, .. } = finish(typed(&hub, &words)?).await?;
-        assert_eq!(obeyed(&shown), [], "{words:?}: {shown:?}");
+        assert!(obeyed(&shown).is_empty(), "{words:?}: {shown:?}");
         for deceptive in ["\u{202e}", "\u{9b}", "┇ echo", "\rover"] {
             assert!(!shown.contains(deceptive), "{words:?}: {shown:?}");
         }

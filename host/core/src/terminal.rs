@@ -224,7 +224,7 @@ mod tests {
 
         #[test]
         fn what_people_write_is_not_touched(text in "[ -~äöüßéñ漢字カナ👍🎉✓│\n\t]{0,60}") {
-            prop_assert_eq!(clean(&text), text);
+            prop_assert_eq!(clean(&text), text.as_str());
         }
     }
 }

@@ -50,6 +50,11 @@ impl CommandError {
         Self { code: None, reason, message, fix: None, known: Map::new() }
     }
 
+    /// What was asked makes no command.
+    pub(super) fn usage(message: String) -> Self {
+        Self::new(USAGE, message)
+    }
+
     /// What the hub refused, as the error object of its JSON-RPC answer has it.
     pub(super) fn refused(error: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);

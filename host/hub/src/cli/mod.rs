@@ -15,14 +15,17 @@ mod manual;
 mod question;
 mod render;
 mod run;
+mod saving;
 mod send;
 mod settings;
 mod show;
+mod shown;
 mod start;
 mod stop;
 mod tasks;
 mod terminal;
 mod text;
+mod told;
 mod trial;
 
 use crate::config::{ConfigError, Flag, Settings};
@@ -40,7 +43,7 @@ Exit status:
   1    the task failed, or was rejected or cancelled by somebody else
   2    the command, the configuration or the hub is at fault, or a stream ended before its task did
   3    the task waits for an answer or a login
-  130  Ctrl-C: the task was cancelled";
+  130  Ctrl-C, or nobody reads the answer any more: the task was cancelled";
 
 /// What the program returns: documented in the README, and in [`EXIT_CODES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +56,7 @@ enum Exit {
     Fault = 2,
     /// The task waits for an answer or a login.
     NeedsInput = 3,
-    /// Ctrl-C: the task was cancelled.
+    /// Ctrl-C, or nobody reads the answer any more: the task was cancelled.
     Interrupted = 130,
 }
 

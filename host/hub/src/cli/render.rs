@@ -26,10 +26,31 @@ fn part_text(part: &Value) -> String {
     match part["kind"].as_str() {
         Some("text") => text(&part["text"]).to_owned(),
         Some("data") => format!("{}\n", part["data"]),
-        Some("file") => {
-            format!("[file {}]\n", part["file"]["name"].as_str().unwrap_or("without a name"))
-        }
+        Some("file") => file_text(&part["file"]),
         _ => String::new(),
+    }
+}
+
+/// A file in one line: its name, and how large it is, or where.
+fn file_text(file: &Value) -> String {
+    let name = file["name"].as_str().unwrap_or("without a name");
+    match (file["uri"].as_str(), file["bytes"].as_str()) {
+        (Some(uri), _) => format!("[file {name}: {uri}]\n"),
+        (None, Some(encoded)) => {
+            let padding = encoded.bytes().rev().take_while(|byte| *byte == b'=').count();
+            format!("[file {name}, {}]\n", size(encoded.len() / 4 * 3 - padding.min(2)))
+        }
+        (None, None) => format!("[file {name}]\n"),
+    }
+}
+
+/// So many bytes.
+pub(super) fn size(bytes: usize) -> String {
+    match bytes {
+        1 => "1 byte".to_owned(),
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
     }
 }
 
@@ -116,6 +137,20 @@ mod tests {
         let words =
             ["01a1fc8f-a111", "https://x.org:1/a?b=1", "", "-rf", "a; rm -rf ~", "it's $(id)"];
         insta::assert_snapshot!(words.map(shell_word).join(" "), @"");
+    }
+
+    #[test]
+    fn a_part_that_cannot_be_shown_is_named() {
+        let file = |file: Value| json!({ "kind": "file", "file": file });
+        let parts = json!([
+            { "kind": "text", "text": "see\n" },
+            { "kind": "data", "data": { "n": [1, null] } },
+            file(json!({ "name": "a.bin", "bytes": "AP8=" })),
+            file(json!({ "name": "b.bin", "bytes": "A".repeat(40_000) })),
+            file(json!({ "bytes": "" })),
+            file(json!({ "name": "a.png", "uri": "https://example.com/a.png" })),
+        ]);
+        insta::assert_snapshot!(parts_text(&parts), @"");
     }
 
     #[test]

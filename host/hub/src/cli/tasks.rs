@@ -4,18 +4,24 @@ use super::{
     Exit, Format, Global, ask, block_on,
     client::Client,
     elsewhere,
-    follow::{OnInterrupt, Shown, follow},
+    follow::{OnLeave, follow},
     question,
     render::{ago, first_line, list, parts_text, text},
+    saving::{self, Saved},
+    shown::Shown,
     terminal::Progress,
     text::{FAINT, PLAIN, Text, style_of},
+    told::Told,
 };
 use a2a_hub_protocol::task::TaskState;
 use anyhow::bail;
 use clap::{Args, Subcommand, builder::PossibleValuesParser};
 use jiff::Timestamp;
-use serde_json::{Value, json};
-use std::fmt::{self, Write as _};
+use serde_json::{Map, Value, json};
+use std::{
+    fmt::{self, Write as _},
+    path::{Path, PathBuf},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Tasks {
@@ -38,6 +44,14 @@ pub(super) enum Task {
     Cancel(One),
     /// Print what goes on in a task until it ends; Ctrl-C leaves it alone
     Watch(One),
+    /// Save the files that a task made; what is there is never overwritten
+    Save {
+        #[command(flatten)]
+        one: One,
+        /// Where to; made if need be
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -98,8 +112,22 @@ pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
             }
             None => return watch(global, &one.id),
         },
+        Task::Save { one, dir } => save(global, one, dir)?,
     }
     Ok(Exit::Done)
+}
+
+fn save(global: &Global, one: &One, dir: &Path) -> anyhow::Result<()> {
+    let mut told = Told::default();
+    told.take(&one.ask(global, "tasks/get")?);
+    let saved = saving::save(&told, dir)?;
+    if saved.is_empty() {
+        global.console().note(format!("task {} made no files", one.id));
+    }
+    let all: Vec<_> = saved.iter().map(Saved::to_json).collect();
+    global.show(&json!({ "taskId": one.id, "saved": all }), || {
+        Ok(saved.iter().map(|saved| saved.text() + "\n").collect::<String>().into())
+    })
 }
 
 fn watch(global: &Global, task: &str) -> anyhow::Result<Exit> {
@@ -109,9 +137,9 @@ fn watch(global: &Global, task: &str) -> anyhow::Result<Exit> {
         let mut shown = Shown::new(global, true);
         // Nothing moves while one watches but the task itself.
         let mut still = Progress::new(global, task, false);
-        let followed = follow(&mut client, id, &mut shown, &mut still, OnInterrupt::Leave).await;
-        let exit = followed.map_err(|why| shown.broken_off(why, ""))?;
-        shown.finish(exit)?;
+        let followed = follow(&mut client, id, &mut shown, &mut still, OnLeave::LetBe).await;
+        let exit = followed.map_err(|why| shown.broken_off(&why, ""))?;
+        shown.finish(exit, Map::new())?;
         if exit == Exit::NeedsInput && global.format == Format::Pretty {
             question::tell(global.console(), &shown, &format!("task {task}"));
         }

@@ -64,6 +64,7 @@ impl Text {
     }
 
     /// The words alone.
+    #[cfg(test)]
     pub(super) fn words(&self) -> String {
         self.shown(Look { cleaned: false, coloured: false })
     }
