@@ -59,8 +59,14 @@ impl FakeHub {
                 let (read, mut write) = stream.into_split();
                 let mut requests = BufReader::new(read).lines();
                 while let Some(request) = requests.next_line().await? {
-                    let id = serde_json::from_str::<Value>(&request)?["id"].take();
+                    let mut request = serde_json::from_str::<Value>(&request)?;
+                    let id = request["id"].take();
                     let answer = |name: &str, value: &Value| json!({ "jsonrpc": "2.0", "id": id, name: value });
+                    if !["message/stream", "tasks/resubscribe"].contains(&request["method"].as_str().unwrap_or_default()) {
+                        let none = answer("result", &json!([]));
+                        write.write_all(format!("{none}\n").as_bytes()).await?;
+                        continue;
+                    }
                     let mut answers: Vec<_> = events.iter().map(|event| answer("result", event)).collect();
                     answers.extend(match end {
                         End::InOrder => Some(answer("result", &json!({ "kind": "stream-end" }))),

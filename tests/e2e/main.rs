@@ -12,6 +12,7 @@ mod fake_clis;
 mod faults;
 mod grpc;
 mod guests;
+mod lists;
 mod messages;
 mod official;
 mod patience;

@@ -15,11 +15,12 @@ mod remote;
 
 pub use agent::{AgentConfig, LimitsConfig, Permissions, SettingText};
 pub use layers::{Flag, Origin, Settings};
+pub use names::nearest;
 pub use push::Push;
 pub use remote::Remote;
 
 use a2a_hub_core::{breaker, grant};
-use a2a_hub_protocol::id::AgentId;
+use a2a_hub_protocol::{expected::plain, id::AgentId};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -297,7 +298,7 @@ pub enum ConfigError {
         hint: String,
     },
     /// A setting cannot have that value.
-    #[error("set `{key}` as {origin} says: {}", why.message())]
+    #[error("set `{key}` as {origin} says: {}", plain(why.message()))]
     Value {
         /// The setting.
         key: String,

@@ -158,7 +158,11 @@ fn refused(id: Option<RequestId>, dialect: Dialect, error: A2aError) -> Request 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{id::TaskId, operation::Page, task::TaskState};
+    use crate::{
+        id::{AgentId, TaskId},
+        operation::{ContextQuery, Page},
+        task::TaskState,
+    };
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -240,9 +244,9 @@ mod tests {
         `params` must be an object
         no method is called `hub/stat`; `rpc.discover` lists them
         `params`: missing field `id`
-        `historyLength`: invalid value: integer `-1`, expected usize
+        `historyLength`: invalid value: integer `-1`, expected a whole number, 0 or more
         `limit`: must be 1 to 1000
-        `limit`: invalid value: integer `-1`, expected usize
+        `limit`: invalid value: integer `-1`, expected a whole number, 0 or more
         `state`: no task is ever `done`; there are submitted, working, input-required, auth-required, completed, failed, canceled, rejected, unknown
         `contextId`: must be 1 to 128 bytes long
         `limit`: must be 1 to 1000
@@ -265,7 +269,18 @@ mod tests {
         assert_eq!(query.state, Some(TaskState::Completed));
         assert_eq!(query.page, Page { limit: 20, offset: 0 });
         let unsaid = operation("hub/contexts/list", json!({})).unwrap();
-        assert_eq!(unsaid, Operation::ListContexts(Page { limit: 20, offset: 0 }));
+        let page = Page { limit: 20, offset: 0 };
+        assert_eq!(unsaid, Operation::ListContexts(ContextQuery { id_prefix: None, page }));
+        let params =
+            json!({ "idPrefix": "01a1", "agentId": "echo", "since": "2026-01-31T12:00:00.000Z" });
+        let Ok(Operation::ListTasks(query)) = operation("hub/tasks/list", params) else {
+            panic!("not a list")
+        };
+        assert_eq!(
+            (query.id_prefix.as_deref(), query.agent),
+            (Some("01a1"), AgentId::parse("echo").ok())
+        );
+        assert_eq!(query.since.as_deref(), Some("2026-01-31T12:00:00.000Z"));
         let heard = operation("tasks/resubscribe", json!({"id": "t", "lastEventId": "7"})).unwrap();
         assert_eq!(heard, Operation::Resubscribe { id: TaskId::new("t"), after: Some(7) });
     }

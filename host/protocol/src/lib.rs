@@ -9,6 +9,7 @@ pub mod compat;
 pub mod dialect;
 pub mod error;
 pub mod event;
+pub mod expected;
 pub mod grpc;
 pub mod hub_event;
 pub mod id;

@@ -85,7 +85,7 @@ pub enum Operation {
     /// Show the tasks that match, the one whose status changed last first, a page at a time.
     PageTasks(TaskPageQuery),
     /// Show the conversations, the one with the newest task first.
-    ListContexts(Page),
+    ListContexts(ContextQuery),
     /// Show a conversation.
     GetContext {
         /// Which.
@@ -180,9 +180,24 @@ pub struct Page {
     pub offset: usize,
 }
 
+/// Which conversations to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextQuery {
+    /// Only those whose name begins so.
+    pub id_prefix: Option<String>,
+    /// Which of those.
+    pub page: Page,
+}
+
 /// Which tasks to show, and how much of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskQuery {
+    /// Only those whose name begins so.
+    pub id_prefix: Option<String>,
+    /// Only those of this agent.
+    pub agent: Option<AgentId>,
+    /// Only those whose status changed then or later: RFC 3339 in UTC with milliseconds.
+    pub since: Option<String>,
     /// Only those of this conversation.
     pub context: Option<ContextId>,
     /// Only those in this state.

@@ -117,6 +117,21 @@ impl Console {
         let _ = write!(io::stderr(), "{}{end}", text.shown(self.err.look));
     }
 
+    /// How many columns there are for a result; none if no terminal shows it.
+    pub(super) fn columns(self) -> Option<usize> {
+        self.out.columns
+    }
+
+    /// How many columns there are for text that is not shown as it was written; none if it is to be.
+    pub(super) fn columns_for_markdown(self) -> Option<usize> {
+        self.out.columns.filter(|_| self.out.look.coloured)
+    }
+
+    /// Takes away all that a terminal shows.
+    pub(super) fn clear_screen(self) -> io::Result<()> {
+        print("\x1b[H\x1b[J")
+    }
+
     /// How many columns there are for what is said beside the result; none if no terminal shows it.
     pub(super) fn columns_beside(self) -> Option<usize> {
         self.err.columns

@@ -61,7 +61,8 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         let patience = send.timeout.map(Duration::from_millis);
         let agent = find(&url, send.token_env.as_deref()).await?;
         loop {
-            let mut shown = Shown::new(global, send.stream);
+            let modes = agent.card().other.get("defaultOutputModes").unwrap_or(&Value::Null);
+            let mut shown = Shown::new(global, send.stream).written_in(modes);
             let mut progress = Progress::new(global, &url, true);
             let until = patience.map(|patience| Instant::now() + patience);
             let said = SendMessage::new(message(&send)?, None)?;

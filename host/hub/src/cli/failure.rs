@@ -67,6 +67,11 @@ impl CommandError {
         }
     }
 
+    /// Whether this is the reason.
+    pub(super) fn is(&self, reason: &str) -> bool {
+        self.reason == reason
+    }
+
     /// The same, mended by a command.
     #[must_use]
     pub(super) fn mended_by(self, command: impl Into<String>) -> Self {

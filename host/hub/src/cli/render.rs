@@ -2,9 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-
-/// The width that lines are kept within where they can be cut.
-const WIDTH: usize = 100;
+use std::time::Duration;
 
 /// The text of a JSON string; nothing of anything else.
 pub(super) fn text(value: &Value) -> &str {
@@ -14,6 +12,12 @@ pub(super) fn text(value: &Value) -> &str {
 /// The elements of a JSON array; none of anything else.
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The first line of the text in the parts of a message that says something.
+pub(super) fn first_words(parts: &Value) -> String {
+    let text = parts_text(parts);
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
 }
 
 /// The parts of a message or an artifact as text.
@@ -64,22 +68,23 @@ pub(super) fn shell_word(word: &str) -> String {
     }
 }
 
-/// The first line of `text`, cut where `used` columns leave no more room.
-pub(super) fn first_line(text: &str, used: usize) -> String {
-    let line = text.trim().lines().next().unwrap_or_default();
-    let room = WIDTH.saturating_sub(used);
-    match line.char_indices().nth(room) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
-}
-
 /// How long something took.
 pub(super) fn duration(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3600 => format!("{} min", seconds / 60),
         _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// How long something may take, or took: short ones to the tenth of a second.
+pub(super) fn span(long: Duration) -> String {
+    match long.as_millis() {
+        millis @ 1..1_000 => format!("{millis} ms"),
+        millis if millis < 60_000 && millis % 1_000 >= 100 => {
+            format!("{}.{} s", millis / 1_000, millis % 1_000 / 100)
+        }
+        _ => duration(long.as_secs()),
     }
 }
 
@@ -125,6 +130,13 @@ mod tests {
     }
 
     #[test]
+    fn spans_are_told_as_people_do() {
+        let spans = [0, 7, 700, 1_000, 1_550, 10_000, 59_999, 60_000, 5_400_000];
+        let spans = spans.map(|millis| span(Duration::from_millis(millis))).join(", ");
+        insta::assert_snapshot!(spans, @"");
+    }
+
+    #[test]
     fn times_to_come_are_told_as_people_do() {
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
         let told = ["2026-01-31T12:00:09.5Z", "2026-01-31T13:05:00Z", "2026-01-31T11:59:50Z", ""];
@@ -151,11 +163,5 @@ mod tests {
             file(json!({ "name": "a.png", "uri": "https://example.com/a.png" })),
         ]);
         insta::assert_snapshot!(parts_text(&parts), @"");
-    }
-
-    #[test]
-    fn lines_are_cut_between_letters() {
-        assert_eq!(first_line("\n what?\nthat", 0), "what?");
-        assert_eq!(first_line("äöü", WIDTH - 2), "äö…");
     }
 }

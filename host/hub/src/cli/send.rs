@@ -3,14 +3,16 @@
 use super::{
     Exit, Global, block_on,
     client::Client,
-    elsewhere,
-    failure::CommandError,
+    completing, elsewhere,
+    failure::{CommandError, HUB_NOT_RUNNING},
     files,
     follow::{OnLeave, follow},
+    ids::{self, Kind},
     question::{Asked, question},
     render::{list, text},
     saving::{self, Saved},
     shown::Shown,
+    start,
     terminal::Progress,
 };
 use a2a_hub_protocol::{compat, id::MessageId, message::Message};
@@ -35,6 +37,7 @@ more (`a2a-hub send ... | head`), the task is cancelled, too.";
 #[command(after_long_help = LEAVING, after_help = LEAVING)]
 pub(super) struct Send {
     /// The agent, as `a2a-hub agents` lists it, or the URL of one elsewhere
+    #[arg(add = completing::agents())]
     pub(super) agent: String,
     /// What to say; `-` reads it from standard input
     message: String,
@@ -45,13 +48,13 @@ pub(super) struct Send {
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
     /// Continue this conversation
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completing::contexts())]
     context: Option<String>,
     /// Continue the latest conversation with this agent in this directory
     #[arg(long = "continue", conflicts_with_all = ["context", "task"])]
     pub(super) go_on: bool,
     /// Answer the question of this task
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completing::tasks())]
     task: Option<String>,
     /// Give up after so many milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -62,6 +65,9 @@ pub(super) struct Send {
     /// Print the answer as it comes
     #[arg(long)]
     pub(super) stream: bool,
+    /// Start the hub first, if it does not run
+    #[arg(long)]
+    start: bool,
     /// Save the files that the agent makes here; what is there is never overwritten
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
@@ -89,13 +95,21 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         );
     }
     block_on(async {
-        let mut client = Client::connect(global).await?;
+        let mut client = connect(global, &send).await?;
         if send.go_on {
             send.context = Some(latest_context(&mut client, &send).await?);
         }
+        // A conversation may be new, and have a name that the client chose.
+        if let Some(typed) = send.context.as_ref().filter(|typed| ids::is_of_uuid(typed)) {
+            send.context = Some(ids::resolve(&mut client, Kind::Context, typed).await?);
+        }
+        if let Some(typed) = &send.task {
+            send.task = Some(ids::resolve(&mut client, Kind::Task, typed).await?);
+        }
+        let modes = output_modes(global, &mut client, &send.agent).await;
         loop {
             let id = client.ask("message/stream", params(&send)?).await?;
-            let mut shown = Shown::new(global, send.stream);
+            let mut shown = Shown::new(global, send.stream).written_in(&modes);
             let mut progress = Progress::new(global, &send.agent, true);
             let followed =
                 follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await;
@@ -112,6 +126,27 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             }
         }
     })
+}
+
+/// Connects to the hub, which is started first if that is wanted and it does not run.
+async fn connect(global: &Global, send: &Send) -> anyhow::Result<Client> {
+    match Client::connect(global).await {
+        Err(why) if send.start && CommandError::of(&why).is(HUB_NOT_RUNNING) => {
+            start::on_demand(global).await?;
+            Client::connect(global).await
+        }
+        other => other,
+    }
+}
+
+/// The media types that an agent says it writes, where that makes a difference.
+async fn output_modes(global: &Global, client: &mut Client, agent: &str) -> Value {
+    if global.console().columns_for_markdown().is_none() {
+        return Value::Null;
+    }
+    // Of an agent that is not there, the message will tell.
+    let agent = client.call("hub/agents/get", json!({ "agentId": agent })).await;
+    agent.unwrap_or_default()["card"]["defaultOutputModes"].take()
 }
 
 /// How many tasks are looked at for the latest conversation, and how many at a time.

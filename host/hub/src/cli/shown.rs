@@ -4,7 +4,8 @@ use super::{
     Exit, Format, Global,
     console::Console,
     failure::{CommandError, STREAM_ENDED},
-    render::{parts_text, shell_word, text},
+    markdown::{self, Blocks},
+    render::{list, parts_text, shell_word, text},
     terminal,
     text::{FAINT, Text},
     told::Told,
@@ -25,6 +26,11 @@ pub(super) struct Shown {
     pub(super) told: Told,
     /// The text of each artifact that was printed, by its id.
     pieces: HashMap<String, String>,
+    /// The answer as Markdown, where it is shown as such: so many columns wide.
+    markdown: Option<usize>,
+    blocks: Blocks,
+    /// Whether some blocks were printed.
+    begun: bool,
     /// Whether the line on standard output is not ended.
     pub(super) in_line: bool,
     /// Why the command gave the task up, or what it knows of its end where the agent said nothing.
@@ -42,10 +48,20 @@ impl Shown {
             stream,
             told: Told::default(),
             pieces: HashMap::new(),
+            markdown: None,
+            blocks: Blocks::default(),
+            begun: false,
             in_line: false,
             given_up: None,
             unread: false,
         }
+    }
+
+    /// The same of an agent that writes these media types.
+    pub(super) fn written_in(mut self, modes: &Value) -> Self {
+        let is_markdown = list(modes).iter().any(|mode| mode == "text/markdown");
+        self.markdown = self.console.columns_for_markdown().filter(|_| is_markdown);
+        self
     }
 
     /// What became of the task; an error if it was not told to its end.
@@ -146,11 +162,26 @@ impl Shown {
             *printed = new;
             out
         };
+        if self.markdown.is_some() {
+            let whole = self.blocks.push(&out);
+            return self.print_markdown(&whole);
+        }
         if out.is_empty() {
             return Ok(());
         }
         self.in_line = !out.ends_with('\n');
         let printed = self.console.print(&out.into());
+        self.printed(printed)
+    }
+
+    /// Prints whole blocks of Markdown, apart from those before them.
+    fn print_markdown(&mut self, blocks: &str) -> io::Result<()> {
+        let (Some(columns), false) = (self.markdown, blocks.trim().is_empty()) else {
+            return Ok(());
+        };
+        let mut text = Text::from(if std::mem::replace(&mut self.begun, true) { "\n" } else { "" });
+        text.append(markdown::render(blocks, columns));
+        let printed = self.console.print(&text);
         self.printed(printed)
     }
 
@@ -211,6 +242,8 @@ impl Shown {
         if std::mem::take(&mut self.in_line) {
             self.console.print(&"\n".into())?;
         }
+        let rest = self.blocks.rest();
+        self.print_markdown(&rest)?;
         match exit {
             Exit::Done => self.finish_answer(),
             // Whoever asks for the answer tells the question.
@@ -222,10 +255,13 @@ impl Shown {
         }
     }
 
-    fn finish_answer(&self) -> io::Result<()> {
+    fn finish_answer(&mut self) -> io::Result<()> {
         let answer = self.told.answer();
         if answer.is_empty() || self.pieces.values().any(|text| !text.is_empty()) {
             return Ok(());
+        }
+        if self.markdown.is_some() {
+            return self.print_markdown(&answer);
         }
         let end = if answer.ends_with('\n') { "" } else { "\n" };
         self.console.print(&format!("{answer}{end}").into())

@@ -15,7 +15,7 @@ use tokio::{
     sync::oneshot,
     time::{Instant, Interval, interval_at},
 };
-use unicode_width::UnicodeWidthChar as _;
+use unicode_width::UnicodeWidthStr as _;
 
 /// How often the moving line moves.
 const TICK: Duration = Duration::from_millis(125);
@@ -127,21 +127,24 @@ fn status_text(said: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// `text` in lines of at most so many columns, as a terminal shows them.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
+/// `text` in lines of at most so many columns, broken between words where that can be, with nothing that a terminal obeys.
+pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in clean(text).lines() {
-        let (mut part, mut used) = (String::new(), 0);
-        for c in line.replace('\t', "    ").chars() {
-            let width = c.width().unwrap_or_default();
-            if used + width > columns {
-                lines.push(std::mem::take(&mut part));
-                used = 0;
-            }
-            part.push(c);
-            used += width;
+        let mut rest = line.replace('\t', "    ");
+        while rest.width() > columns {
+            // Measured anew with each character: the next one can make an emoji of those before it.
+            let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
+            let end = ends.take_while(|&end| rest[..end].width() <= columns).last();
+            let end = end.unwrap_or_else(|| rest.ceil_char_boundary(1));
+            let word = rest[..end].rfind(' ').filter(|at| *at > 0 && !rest[end..].starts_with(' '));
+            let next = rest.split_off(word.unwrap_or(end));
+            lines.push(std::mem::replace(
+                &mut rest,
+                next.strip_prefix(' ').unwrap_or(&next).to_owned(),
+            ));
         }
-        lines.push(part);
+        lines.push(rest);
     }
     lines
 }
@@ -213,7 +216,6 @@ pub(super) async fn ask(console: Console) -> anyhow::Result<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unicode_width::UnicodeWidthStr as _;
 
     #[test]
     fn the_line_fits() {

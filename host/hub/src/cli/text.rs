@@ -115,9 +115,11 @@ impl From<String> for Text {
 /// How a state, a health or a verdict looks: as good as it is.
 pub(super) fn style_of(state: &str) -> Style {
     let colour = match state {
-        "completed" | "healthy" | "ok" => AnsiColor::Green,
-        "failed" | "rejected" | "unhealthy" | "fail" | "ERROR" => AnsiColor::Red,
-        "input-required" | "auth-required" | "degraded" | "warn" | "WARN" => AnsiColor::Yellow,
+        "completed" | "healthy" | "ok" | "fine" => AnsiColor::Green,
+        "failed" | "rejected" | "unhealthy" | "fail" | "dead" | "ERROR" => AnsiColor::Red,
+        "input-required" | "auth-required" | "degraded" | "failing" | "held" | "warn" | "WARN" => {
+            AnsiColor::Yellow
+        }
         "submitted" | "working" => AnsiColor::Cyan,
         "canceled" | "unknown" | "DEBUG" => return FAINT,
         _ => return PLAIN,

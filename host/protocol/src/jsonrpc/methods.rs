@@ -8,12 +8,13 @@ use crate::{
         push::{self, OfferedConfig},
     },
     error::{A2aError, ErrorKind},
+    expected::plain,
     hub_event::HubEvent,
     id::{AgentId, ContextId, MAX_ID, TaskId},
     message::{Metadata, base64_bytes},
     operation::{
-        AgentHealth, AgentInfo, Component, ContextInfo, Deregistered, HubStatus, Operation, Page,
-        SendMessage, TaskQuery, Wait,
+        AgentHealth, AgentInfo, Component, ContextInfo, ContextQuery, Deregistered, HubStatus,
+        Operation, Page, SendMessage, TaskQuery, Wait,
     },
     push::Delivery,
     task::TaskState,
@@ -160,8 +161,8 @@ pub static METHODS: &[Method] = &[
         params: ListContexts::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<ContextInfo>>,
         read: |params| {
-            let ListContexts { limit, offset } = read(params)?;
-            Ok(Operation::ListContexts(page(limit, offset)?))
+            let ListContexts { id_prefix, limit, offset } = read(params)?;
+            Ok(Operation::ListContexts(ContextQuery { id_prefix, page: page(limit, offset)? }))
         },
         ..PLAIN
     },
@@ -383,6 +384,12 @@ struct Resubscribe {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ListTasks {
+    /// Only those whose name begins so.
+    id_prefix: Option<String>,
+    /// Only those of this agent.
+    agent_id: Option<AgentId>,
+    /// Only those whose status changed then or later: RFC 3339 in UTC, such as `2026-01-31T12:00:00.000Z`.
+    since: Option<String>,
     /// Only those of this conversation.
     context_id: Option<String>,
     /// Only those in this state.
@@ -399,7 +406,10 @@ struct ListTasks {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct ListContexts {
+    /// Only those whose name begins so.
+    id_prefix: Option<String>,
     /// How many at most: 20 unless said, 1,000 at most.
     limit: Option<usize>,
     /// Leaving out so many of the latest.
@@ -486,13 +496,17 @@ fn resubscribe(params: Resubscribe) -> Result<Operation, A2aError> {
 }
 
 fn list_tasks(params: ListTasks) -> Result<Operation, A2aError> {
-    let ListTasks { context_id, state, limit, offset, history_length, include_artifacts } = params;
+    let ListTasks { id_prefix, agent_id: agent, since, context_id, state, .. } = params;
+    let ListTasks { limit, offset, history_length, include_artifacts, .. } = params;
     let known = |name: String| {
         let states = TaskState::ALL.map(TaskState::name).join(", ");
         let why = format!("no task is ever `{name}`; there are {states}");
         TaskState::from_name(&name).ok_or_else(|| A2aError::invalid("state", why))
     };
     Ok(Operation::ListTasks(TaskQuery {
+        id_prefix,
+        agent,
+        since,
         context: context_id.map(self::context_id).transpose()?,
         state: state.map(known).transpose()?,
         page: page(limit, offset)?,
@@ -565,7 +579,7 @@ fn read<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
     serde_path_to_error::deserialize(params).map_err(|why| {
         let path = why.path().to_string();
         let field = if path == "." { "params".to_owned() } else { path };
-        A2aError::invalid(&field, why.into_inner())
+        A2aError::invalid(&field, plain(&why.into_inner().to_string()))
     })
 }
 
