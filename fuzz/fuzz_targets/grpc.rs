@@ -2,7 +2,7 @@
 #![no_main]
 
 use a2a_hub_protocol::{
-    grpc::{Call, SERVICES},
+    binding::grpc::{Call, SERVICES},
     v1::Method,
 };
 

@@ -2,9 +2,9 @@
 #![no_main]
 
 use a2a_hub_protocol::{
+    binding::jsonrpc::{Beside, Frame, read},
     dialect::{Dialect, Version},
     id::MAX_ID,
-    jsonrpc::{Beside, Frame, read},
 };
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,7 +1,7 @@
 //! Cutting bytes into lines: `cargo fuzz run ndjson`. It does not matter in which pieces they come.
 #![no_main]
 
-use a2a_hub_protocol::ndjson::{Lines, TooLong};
+use a2a_hub_protocol::binding::ndjson::{Lines, TooLong};
 
 const MAX: usize = 16;
 

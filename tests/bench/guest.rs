@@ -5,7 +5,8 @@ use a2a_hub_protocol::{
     message::{Message, Role},
     task::{Task, TaskState, TaskStatus},
 };
-use a2a_hub_sandbox::{Call, Ended, Engine, EngineSettings, Guest, Limits, Plugin, guest::Work};
+use a2a_hub_runtime::{Call, Ended, Limits, Runtime, Work};
+use a2a_hub_sandbox::{Engine, EngineSettings, Plugin};
 use a2a_hub_tests::test_guests;
 use anyhow::{Result, ensure};
 use std::fs;
@@ -28,7 +29,7 @@ pub(crate) async fn measure() -> Result<()> {
     for run in 0..WARM_UP + RUNS {
         let call = Call::bare(AgentId::parse("echo")?, Limits::default());
         let begun = Instant::now();
-        let ended = Guest::start(&plugin, call, work()).ended().await;
+        let ended = Runtime::start(&plugin, call, work()).ended().await;
         ensure!(matches!(ended, Ended::Status { state: TaskState::Completed, .. }), "{ended:?}");
         if run >= WARM_UP {
             times.push(begun.elapsed().as_secs_f64() * 1e6);

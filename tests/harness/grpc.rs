@@ -1,7 +1,7 @@
 //! A client of the hub that speaks gRPC. What it says and hears is ProtoJSON; the bytes between are the protocol's own.
 
 use crate::{RpcError, TestHub};
-use a2a_hub_protocol::grpc::{Call, SERVICES, read_details};
+use a2a_hub_protocol::binding::grpc::{Call, SERVICES, read_details};
 use anyhow::{Context as _, Result};
 use axum::{
     body::Bytes,

@@ -53,11 +53,21 @@ const FOREIGN_TOOLCHAIN: &[&str] = &[
     "RUST_RECURSION_COUNT",
 ];
 
-/// Builds every guest agent and the test guests, and returns where each component is:
-/// `target/components/<package>.wasm`.
-pub(crate) fn build(root: &Path) -> Result<Vec<PathBuf>> {
+/// Which components are built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The agents that travel inside the hub.
+    Agents,
+    /// The guests of the tests as well.
+    All,
+}
+
+/// Builds these components, and returns where each is: `target/components/<package>.wasm`.
+pub(crate) fn build(root: &Path, which: Which) -> Result<Vec<PathBuf>> {
     let mut packages = agents(root)?;
-    packages.extend(TEST_GUESTS.map(str::to_owned));
+    if which == Which::All {
+        packages.extend(TEST_GUESTS.map(str::to_owned));
+    }
 
     // A directory of its own, for another compiler than the workspace's may work in it.
     let target_dir = root.join("target/guests");

@@ -6,6 +6,7 @@
 mod clis;
 mod guests;
 mod install;
+mod needs;
 mod sdks;
 mod shell;
 
@@ -18,21 +19,38 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Parser;
 
-use crate::shell::{announce, cargo, run, succeeds, target_dir};
+use crate::shell::{announce, cargo, output, run, succeeds, target_dir};
 
 /// What `up` asks, so that a newcomer sees an answer arrive.
 const FIRST_QUESTION: &str = "what changed last week?";
 
 /// The whole workspace decides on the features of dependencies, so that no binary has them compiled anew.
-const RELEASE: [&str; 4] = ["build", "--locked", "--release", "--workspace"];
+const BUILD: [&str; 3] = ["build", "--locked", "--workspace"];
+
+/// The crates whose tests need neither a hub nor a component, and take seconds: what `check` runs.
+const FAST: [&str; 4] = ["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-runtime", "xtask"];
+
+/// Has clippy compile the workspace's own crates, so that they are linted by the very build that is tested: `cargo clippy`
+/// would compile each dependency once more, for itself.
+const LINTED: [(&str, &str); 2] = [
+    ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
+    // As `cargo clippy -- -D warnings` hands it on.
+    ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"),
+];
 
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask", about = "What a developer of a2a-hub runs")]
 enum Cli {
     /// Build everything, start a hub on this repository, and ask its git-historian something
     Up,
-    /// Build everything, then check format, lints and every test
-    Test,
+    /// Build everything, then check format, lints and every test; or run the tests whose names hold the filter
+    Test {
+        /// A part of the tests' names, such as `grpc`, or more for nextest
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        filter: Vec<String>,
+    },
+    /// Check format and lints, and run the tests that take seconds: before each commit
+    Check,
     /// Build the WebAssembly components into target/components
     Guests,
     /// Build the hub with its agents and put it where your shell finds it
@@ -71,7 +89,9 @@ fn dispatch(cli: Cli) -> Result<()> {
     let root = Path::new(&xtask).parent().context("the workspace is the folder above xtask")?;
     match cli {
         Cli::Up => up(root),
-        Cli::Test => test(root),
+        Cli::Test { filter } if filter.is_empty() => test(root),
+        Cli::Test { filter } => test_some(root, &filter),
+        Cli::Check => check(root),
         Cli::Guests => guests(root),
         Cli::Install => install::install(&release_hub(root)?),
         Cli::Bench { arguments } => bench(root, &arguments),
@@ -82,7 +102,12 @@ fn dispatch(cli: Cli) -> Result<()> {
 
 /// From a fresh clone to a streamed answer.
 fn up(root: &Path) -> Result<()> {
-    let hub = release_hub(root)?;
+    announce(
+        "the first build takes some minutes: first the agents, then the hub with what it stands on",
+    );
+    guests::build(root, guests::Which::Agents)?;
+    run(cargo(root).args(BUILD).args(["--bin", "a2a-hub"]))?;
+    let hub = target_dir(root).join("debug/a2a-hub");
     let a2a_hub = || {
         let mut command = Command::new(&hub);
         command.current_dir(root);
@@ -104,28 +129,57 @@ fn up(root: &Path) -> Result<()> {
     eprintln!("    {hub} send claude-code \"explain this repository\" --stream");
     eprintln!("    {hub} status");
     eprintln!("    {hub} stop");
-    eprintln!("    cargo xtask install    # then it is just `a2a-hub`");
+    eprintln!(
+        "    cargo xtask install    # built for speed, where your shell finds it: then it is just `a2a-hub`"
+    );
     Ok(())
 }
 
-/// All that must hold before a commit; the tests come last, so that their summary is the last word.
+/// All that must hold; the tests come last, so that their summary is the last word.
 fn test(root: &Path) -> Result<()> {
-    guests::build(root)?;
+    guests::build(root, guests::Which::All)?;
+    run(cargo(root).args(["fmt", "--all", "--check"]))?;
+    let missing = needs::missing(root);
+    // nextest leaves the examples in doc comments to cargo.
+    run(cargo(root).args(["test", "--locked", "--workspace", "--doc", "--quiet"]).envs(LINTED))?;
+    nextest(root, &["-E", &needs::runnable(&missing)])?;
+    tell_missing(root, &missing)
+}
+
+/// The tests whose names hold the filter, against components and a hub that are never yesterday's.
+fn test_some(root: &Path, filter: &[String]) -> Result<()> {
+    guests::build(root, guests::Which::All)?;
+    nextest(root, &filter.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// What holds before each commit, in seconds.
+fn check(root: &Path) -> Result<()> {
     run(cargo(root).args(["fmt", "--all", "--check"]))?;
     let lints = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
     run(cargo(root).args(lints))?;
-    // The end-to-end tests start the hub's binary, which cargo builds for the hub's own tests.
-    if succeeds(cargo(root).args(["nextest", "--version"])) {
-        // nextest leaves the examples in doc comments to cargo.
-        run(cargo(root).args(["test", "--locked", "--workspace", "--doc", "--quiet"]))?;
-        run(cargo(root).args(["nextest", "run", "--locked", "--workspace"]))
-    } else {
-        run(cargo(root).args(["test", "--locked", "--workspace"]))
+    let fast = FAST.iter().flat_map(|name| ["--package", name]);
+    run(cargo(root).args(["nextest", "run", "--locked"]).args(fast))
+}
+
+fn nextest(root: &Path, arguments: &[&str]) -> Result<()> {
+    let run_all = ["nextest", "run", "--locked", "--workspace"];
+    run(cargo(root).args(run_all).args(arguments).envs(LINTED))
+        .context("nextest runs the tests; `cargo install --locked cargo-nextest` brings it")
+}
+
+/// Counts and names the tests that were not run.
+fn tell_missing(root: &Path, missing: &[&needs::Need]) -> Result<()> {
+    for need in missing {
+        let list = ["nextest", "list", "--locked", "--workspace", "--message-format", "oneline"];
+        let listed = output(cargo(root).args(list).args(["-E", need.tests]).envs(LINTED))?;
+        let (tests, needs, brought_by) = (listed.lines().count(), need.name, need.brought_by);
+        announce(&format!("not run: {tests} tests that need {needs}; `{brought_by}` brings it"));
     }
+    Ok(())
 }
 
 fn guests(root: &Path) -> Result<()> {
-    for component in guests::build(root)? {
+    for component in guests::build(root, guests::Which::All)? {
         let size = component.metadata()?.len() / 1024;
         let shown = component.strip_prefix(root).unwrap_or(&component).display();
         announce(&format!("{shown} ({size} KiB)"));
@@ -135,14 +189,14 @@ fn guests(root: &Path) -> Result<()> {
 
 fn bench(root: &Path, arguments: &[String]) -> Result<()> {
     release_hub(root)?;
-    run(cargo(root).args(RELEASE).args(["--bin", "bench"]))?;
+    run(cargo(root).args(BUILD).args(["--release", "--bin", "bench"]))?;
     run(Command::new(target_dir(root).join("release/bench")).current_dir(root).args(arguments))
 }
 
-/// Builds the hub with its agents inside, and says where it is.
+/// Builds the hub as it is shipped, with its agents inside, and says where it is.
 fn release_hub(root: &Path) -> Result<PathBuf> {
-    guests::build(root)?;
-    run(cargo(root).args(RELEASE).args(["--bin", "a2a-hub"]))?;
+    guests::build(root, guests::Which::All)?;
+    run(cargo(root).args(BUILD).args(["--release", "--bin", "a2a-hub"]))?;
     Ok(target_dir(root).join("release/a2a-hub"))
 }
 

@@ -1,15 +1,13 @@
 //! Conversations: which there are, what was said in them, and how long they are remembered.
 
-use crate::{
-    clock,
-    config::Config,
-    storage::{ContextFilter, Head, HeadFilter, Storage, StorageError},
-};
+use crate::clock;
+use a2a_hub_config::Config;
 use a2a_hub_protocol::{
     id::{ContextId, TaskId},
     message::Message,
     operation::{ContextInfo, ContextQuery, Page},
 };
+use a2a_hub_store::{ContextFilter, Head, HeadFilter, Storage, StorageError};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -198,11 +196,11 @@ impl Contexts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::{
+    use a2a_hub_protocol::task::TaskState;
+    use a2a_hub_store::{
         contract::{chunk, created, status},
         memory::MemoryStorage,
     };
-    use a2a_hub_protocol::task::TaskState;
 
     /// A store with tasks that ended long ago, and one that goes on; the conversations they belong to.
     async fn store(contexts: &[&str]) -> (Arc<MemoryStorage>, Vec<TaskId>) {

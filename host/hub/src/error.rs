@@ -1,115 +1,31 @@
-//! Our errors as the protocol tells them: the one place that maps them.
+//! Why the hub does not carry out an operation, told as the protocol has it.
 
-use crate::{
-    agents::{RegistryError, Unavailable},
-    contexts::ForgetError,
-    push::{PushError, ReceiverError},
-    storage::StorageError,
-    tasks::SubmitError,
-};
-use a2a_hub_core::quota::Busy;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
-use serde_json::json;
+use a2a_hub_store::StorageError;
+
+/// Why an operation is not carried out, in the protocol's own words.
+///
+/// A type of its own, for the errors that it is made of come from several crates, and so does [`A2aError`].
+#[derive(Debug)]
+pub struct HubError(A2aError);
+
+impl From<HubError> for A2aError {
+    fn from(why: HubError) -> Self {
+        why.0
+    }
+}
+
+impl From<A2aError> for HubError {
+    fn from(why: A2aError) -> Self {
+        Self(why)
+    }
+}
 
 /// The details are for the operator, and go to the log.
-impl From<StorageError> for A2aError {
+impl From<StorageError> for HubError {
     fn from(why: StorageError) -> Self {
         tracing::error!(%why, "the store failed");
         let why = "the hub cannot use its store; its log (hub.log in the data directory) says why";
-        Self::new(ErrorKind::Internal, why)
-    }
-}
-
-/// An agent that is not tried: why, until when, and how to fix it.
-impl From<Unavailable> for A2aError {
-    fn from(why: Unavailable) -> Self {
-        let Unavailable { agent, breaker, retry_in, fix } = why;
-        let cause = breaker.cause.as_deref().unwrap_or("it did not say why");
-        let at = breaker.retry_at.as_deref().unwrap_or_default();
-        let mend = fix.as_ref().map(|fix| format!("; fix: {fix}")).unwrap_or_default();
-        let text =
-            format!("`{agent}` failed repeatedly, and is not tried before {at}: {cause}{mend}");
-        Self::new(ErrorKind::AgentUnavailable, text).with(json!({
-            "agentId": agent,
-            "breaker": breaker,
-            "retryAfterMs": u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX),
-            "fix": fix,
-        }))
-    }
-}
-
-/// For an administrator: the agents are as they were.
-impl From<RegistryError> for A2aError {
-    fn from(why: RegistryError) -> Self {
-        let (kind, agent) = match &why {
-            RegistryError::Unknown(agent) => (ErrorKind::AgentNotFound, Some(agent)),
-            RegistryError::Refused { agent, .. } | RegistryError::NotElsewhere(agent) => {
-                (ErrorKind::InvalidParams, Some(agent))
-            }
-            RegistryError::Disabled(agent)
-            | RegistryError::Kept { agent, .. }
-            | RegistryError::Elsewhere { agent, .. } => {
-                (ErrorKind::UnsupportedOperation, Some(agent))
-            }
-            RegistryError::Folder(_) => (ErrorKind::Internal, None),
-        };
-        Self::new(kind, why.to_string()).with(json!({ "agentId": agent }))
-    }
-}
-
-impl From<SubmitError> for A2aError {
-    fn from(why: SubmitError) -> Self {
-        match why {
-            SubmitError::Busy { agent, why } => {
-                let Busy { running, queued } = why;
-                let text = format!("agent `{agent}` is busy: {why}");
-                Self::new(ErrorKind::AgentUnavailable, text).with(json!({
-                    "reason": "busy",
-                    "agent": agent,
-                    "running": running,
-                    "queued": queued,
-                }))
-            }
-            SubmitError::Storage(why) => why.into(),
-        }
-    }
-}
-
-impl From<PushError> for A2aError {
-    fn from(why: PushError) -> Self {
-        let refusal = |kind| Self::new(kind, why.to_string());
-        match &why {
-            PushError::NoTask(task) => Self::no_task(task),
-            // A2A has no error of its own for it.
-            PushError::NoConfig { task, id } => refusal(ErrorKind::TaskNotFound)
-                .with(json!({ "taskId": task, "pushNotificationConfigId": id })),
-            PushError::TooMany(task) => {
-                refusal(ErrorKind::UnsupportedOperation).with(json!({ "taskId": task }))
-            }
-            PushError::Receiver(why) => Self::invalid(RECEIVER, why),
-            PushError::Storage(why) => why.clone().into(),
-        }
-    }
-}
-
-/// The field that names a receiver.
-const RECEIVER: &str = "pushNotificationConfig.url";
-
-impl From<ReceiverError> for A2aError {
-    fn from(why: ReceiverError) -> Self {
-        Self::invalid(RECEIVER, why)
-    }
-}
-
-impl From<ForgetError> for A2aError {
-    fn from(why: ForgetError) -> Self {
-        match &why {
-            ForgetError::Unknown(context) => Self::no_context(context),
-            ForgetError::Live(_, task) => {
-                let refusal = Self::new(ErrorKind::UnsupportedOperation, why.to_string());
-                refusal.with(json!({ "taskId": task }))
-            }
-            ForgetError::Storage(why) => why.clone().into(),
-        }
+        Self(A2aError::new(ErrorKind::Internal, why))
     }
 }

@@ -3,7 +3,7 @@
 //! Nothing is kept for those who come later: what is so now, they ask for; what becomes of it, they hear.
 
 use crate::clock;
-use a2a_hub_protocol::hub_event::{Happened, HubEvent, StreamEnd};
+use a2a_hub_protocol::hub::event::{Happened, HubEvent, StreamEnd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast::{self, error::RecvError};
 

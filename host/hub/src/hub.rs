@@ -7,18 +7,19 @@ pub use official::Visit;
 use crate::{
     agents::{Agent, Agents, PluginFolder},
     clock,
-    config::nearest,
     contexts::Contexts,
+    error::HubError,
     events::{self, Events},
     push::{Admitted, Pushes},
     tasks::{NewTask, Subscription, Tasks},
 };
+use a2a_hub_config::nearest;
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
     error::{A2aError, ErrorKind},
     event::TaskEvent,
+    hub::openrpc,
     id::AgentId,
-    jsonrpc,
     message::Role,
     operation::{
         AgentBrief, Answer, CardOf, HealthStatus, HubStatus, Operation, SendMessage, Wait,
@@ -107,6 +108,10 @@ impl Hub {
 
     /// Carries out an operation.
     pub async fn handle(&self, operation: Operation) -> Result<Reply, A2aError> {
+        Ok(self.perform(operation).await?)
+    }
+
+    async fn perform(&self, operation: Operation) -> Result<Reply, HubError> {
         Ok(Reply::One(match operation {
             Operation::SendMessage(send) => self.send(send).await?,
             Operation::StreamMessage(send) => {
@@ -179,7 +184,7 @@ impl Hub {
             Operation::WatchHub => {
                 return Ok(Reply::Stream(Listening::Hub(self.events.subscribe())));
             }
-            Operation::Discover => Answer::Discovery(jsonrpc::discover(env!("CARGO_PKG_VERSION"))),
+            Operation::Discover => Answer::Discovery(openrpc::discover(env!("CARGO_PKG_VERSION"))),
             Operation::PageTasks(query) => self.page(query).await?,
             Operation::GetCard { agent: None } => Answer::Card(Box::new(self.card())),
             Operation::GetCard { agent: Some(id) } => {
@@ -191,7 +196,7 @@ impl Hub {
         }))
     }
 
-    async fn send(&self, send: SendMessage) -> Result<Answer, A2aError> {
+    async fn send(&self, send: SendMessage) -> Result<Answer, HubError> {
         let (history_length, wait) = (send.history_length, send.wait);
         // Who does not wait may listen later.
         let mut heard = self.start(send, wait != Wait::ToTheEnd).await?;
@@ -213,7 +218,7 @@ impl Hub {
     }
 
     /// Waits until the task is over, or waits for its client.
-    async fn hear_out(&self, heard: &mut Subscription) -> Result<Answer, A2aError> {
+    async fn hear_out(&self, heard: &mut Subscription) -> Result<Answer, HubError> {
         // Put together from what is heard, if that begins with the beginning: it saves reading the log again.
         let mut whole: Option<Task> = None;
         while let Some(recorded) = heard.next().await {
@@ -233,15 +238,17 @@ impl Hub {
         };
         if task.status.state == TaskState::Submitted || task.status.state == TaskState::Working {
             let why = "the hub stopped, or its store failed, before the task ended; `tasks/get` tells what became of it";
-            return Err(A2aError::new(ErrorKind::Internal, why).with(json!({ "taskId": task.id })));
+            return Err(A2aError::new(ErrorKind::Internal, why)
+                .with(json!({ "taskId": task.id }))
+                .into());
         }
         Ok(Answer::Task(Box::new(task)))
     }
 
-    async fn start(&self, send: SendMessage, streamed: bool) -> Result<Subscription, A2aError> {
+    async fn start(&self, send: SendMessage, streamed: bool) -> Result<Subscription, HubError> {
         let SendMessage { message, agent, working_directory, timeout_ms, push, terms, .. } = send;
         if message.role != Role::User {
-            return Err(A2aError::invalid("message.role", "a client speaks as `user`"));
+            return Err(A2aError::invalid("message.role", "a client speaks as `user`").into());
         }
         let push = match push {
             Some(push) => Some(self.pushes.admit(push).await?),
@@ -255,7 +262,8 @@ impl Hub {
         if self.closed.load(Ordering::Relaxed) {
             let why = "the hub is stopping and takes no new tasks; `a2a-hub start` starts it again";
             return Err(A2aError::new(ErrorKind::AgentUnavailable, why)
-                .with(json!({ "reason": "stopping" })));
+                .with(json!({ "reason": "stopping" }))
+                .into());
         }
         let agent = self.agent(agent)?;
         agent.admit()?;
@@ -269,8 +277,8 @@ impl Hub {
     async fn begin(
         &self,
         push: Option<Admitted>,
-        heard: impl Future<Output = Result<Subscription, A2aError>> + Send + 'static,
-    ) -> Result<Subscription, A2aError> {
+        heard: impl Future<Output = Result<Subscription, HubError>> + Send + 'static,
+    ) -> Result<Subscription, HubError> {
         let pushes = self.pushes.clone();
         let begun = async move {
             let heard = heard.await?;
@@ -282,24 +290,25 @@ impl Hub {
         self.tasks.see_through(begun).await
     }
 
-    fn agent(&self, id: Option<AgentId>) -> Result<Arc<Agent>, A2aError> {
+    fn agent(&self, id: Option<AgentId>) -> Result<Arc<Agent>, HubError> {
         let there =
             || self.agents.all().iter().map(|agent| agent.id.to_string()).collect::<Vec<_>>();
         let Some(id) = id.or_else(|| self.default_agent.clone()) else {
             let why = "name the agent that is to hear the message";
             return Err(A2aError::invalid("message.metadata.targetAgent", why)
-                .with(json!({ "field": "message.metadata.targetAgent", "agents": there() })));
+                .with(json!({ "field": "message.metadata.targetAgent", "agents": there() }))
+                .into());
         };
         self.agents.find(&id).ok_or_else(|| {
             let there = there();
             let near = nearest(id.as_str(), there.iter().map(String::as_str));
             let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
             let why = format!("no agent is called `{id}`; {near}there are {}", there.join(", "));
-            A2aError::new(ErrorKind::AgentNotFound, why).with(json!({ "agents": there }))
+            A2aError::new(ErrorKind::AgentNotFound, why).with(json!({ "agents": there })).into()
         })
     }
 
-    async fn status(&self) -> Result<HubStatus, A2aError> {
+    async fn status(&self) -> Result<HubStatus, HubError> {
         let counts = self.tasks.counts().await?;
         let brief = |agent: &Arc<Agent>| AgentBrief {
             id: agent.id.clone(),

@@ -1,17 +1,11 @@
-//! What touches the world: sockets, processes, SQLite, the clock.
+//! The engine: agents, conversations, tasks and notifications. It knows neither HTTP servers nor SQL nor a command line.
 //!
 //! A module uses only what stands before it here; `docs/ARCHITECTURE.md` has the map.
 
 pub mod clock;
-pub mod config;
-pub mod telemetry;
-
+mod error;
 pub mod events;
-
-pub mod auth;
-pub mod outbound;
-pub mod process;
-pub mod storage;
+pub mod token;
 
 pub mod remote;
 
@@ -22,9 +16,8 @@ pub mod tasks;
 
 pub mod push;
 
-pub mod error;
-pub mod hub;
+mod hub;
+mod refusals;
 
-pub mod transport;
-
-pub mod cli;
+pub use error::HubError;
+pub use hub::{Hub, Listening, Reply, Visit};

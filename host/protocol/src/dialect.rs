@@ -2,13 +2,14 @@
 
 use crate::{
     card::official::Reach,
-    compat,
-    error::A2aError,
-    event::{Recorded, Told},
-    jsonrpc,
-    operation::{Answer, Operation},
-    task::Task,
-    v1, v03, v03_rest,
+    hub,
+    model::{
+        error::A2aError,
+        event::{Recorded, Told},
+        operation::{Answer, Operation},
+        task::Task,
+    },
+    v1, v03,
 };
 use serde_json::{Value, json};
 
@@ -51,7 +52,7 @@ impl Dialect {
     /// What a JSON-RPC request for the method `name` asks for.
     pub fn operation(self, name: &str, params: Value) -> Result<Operation, A2aError> {
         match self {
-            Self::Hub => jsonrpc::operation(name, params),
+            Self::Hub => hub::methods::operation(name, params),
             Self::Official(Version::V1) => v1::operation(name, params),
             Self::Official(Version::V03 | Version::V03Rest) => v03::operation(name, params),
         }
@@ -77,9 +78,9 @@ impl Dialect {
     /// What a listener hears of an event; nothing of a client's own words.
     pub fn write_event(self, recorded: &Recorded) -> Option<Value> {
         match self {
-            Self::Hub | Self::Official(Version::V03) => compat::write_event(recorded),
+            Self::Hub | Self::Official(Version::V03) => v03::json::write_event(recorded),
             Self::Official(Version::V1) => v1::write_event(recorded),
-            Self::Official(Version::V03Rest) => v03_rest::write_event(recorded),
+            Self::Official(Version::V03Rest) => v03::proto::write_event(recorded),
         }
     }
 }
@@ -89,27 +90,27 @@ impl Version {
     /// answer.
     pub fn write_answer(self, answer: &Answer, sent: bool, reach: &Reach) -> Option<Value> {
         Some(match (answer, self) {
-            (Answer::Task(task), Self::V03) => compat::write_task(task, None),
+            (Answer::Task(task), Self::V03) => v03::json::write_task(task, None),
             (Answer::Task(task), Self::V1 | Self::V03Rest) => {
                 let task = match self {
-                    Self::V03Rest => v03_rest::write_task(task),
+                    Self::V03Rest => v03::proto::write_task(task),
                     Self::V1 | Self::V03 => v1::write_task(task),
                 };
                 if sent { json!({ "task": task }) } else { task }
             }
-            (Answer::Message(message), Self::V03) => compat::write_message(message),
+            (Answer::Message(message), Self::V03) => v03::json::write_message(message),
             (Answer::Message(message), Self::V1) => {
                 json!({ "message": v1::write_message(message) })
             }
             (Answer::Message(message), Self::V03Rest) => {
-                json!({ "message": v03_rest::write_message(message) })
+                json!({ "message": v03::proto::write_message(message) })
             }
             (Answer::TaskPage { tasks, artifacts, size, total, next }, _) => {
                 v1::write_tasks(tasks, *artifacts, *size, *total, next.as_ref())
             }
             (Answer::PushConfig(config), _) => self.write_push_config(config),
             (Answer::PushConfigs(configs), Self::V03) => {
-                configs.iter().map(compat::push::write).collect()
+                configs.iter().map(v03::push::write).collect()
             }
             // ProtoJSON leaves a list out that is empty.
             (Answer::PushConfigs(configs), Self::V1 | Self::V03Rest) if configs.is_empty() => {
@@ -131,7 +132,7 @@ impl Version {
         match self {
             Self::V1 => v1::read_task(value),
             Self::V03 => v03::read_task(value),
-            Self::V03Rest => v03_rest::read_task(value),
+            Self::V03Rest => v03::proto::read_task(value),
         }
     }
 
@@ -140,7 +141,7 @@ impl Version {
         match self {
             Self::V1 => v1::read_told(value),
             Self::V03 => v03::read_told(value),
-            Self::V03Rest => v03_rest::read_told(value),
+            Self::V03Rest => v03::proto::read_told(value),
         }
     }
 
@@ -155,11 +156,11 @@ impl Version {
         }
     }
 
-    fn write_push_config(self, config: &crate::push::PushConfig) -> Value {
+    fn write_push_config(self, config: &crate::model::push::PushConfig) -> Value {
         match self {
             Self::V1 => v1::write_push_config(config),
-            Self::V03 => compat::push::write(config),
-            Self::V03Rest => v03_rest::write_push_config(config),
+            Self::V03 => v03::push::write(config),
+            Self::V03Rest => v03::proto::write_push_config(config),
         }
     }
 }
@@ -173,7 +174,7 @@ pub fn check_version(named: Option<&str>) -> Result<(), A2aError> {
         return Ok(());
     }
     let why = format!("A2A {named} is not spoken here; there are {}", VERSIONS.join(" and "));
-    let refusal = A2aError::new(crate::error::ErrorKind::VersionNotSupported, why);
+    let refusal = A2aError::new(crate::model::error::ErrorKind::VersionNotSupported, why);
     Err(refusal.with(json!({ "supported": VERSIONS.join(", ") })))
 }
 

@@ -88,6 +88,17 @@ mod tests {
             let why = serde_json::from_str::<Offered>(text).unwrap_err().to_string();
             plain(&why)
         });
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        invalid type: string "many", expected a whole number, 0 or more at line 1 column 16
+        invalid value: integer `-1`, expected a whole number, 0 or more at line 1 column 12
+        invalid value: integer `70000`, expected a whole number from 0 to 65535 at line 1 column 14
+        invalid type: string "yes", expected true or false at line 1 column 12
+        invalid type: integer `7`, expected a string at line 1 column 10
+        invalid type: string "x, expected usize", expected a list at line 1 column 29
+        invalid type: sequence, expected an object at line 1 column 8
+        invalid type: floating point `1.5`, expected a whole number at line 1 column 17
+        invalid type: integer `3`, expected an object at line 1 column 11
+        unknown field `nmae`, expected one of `count`, `port`, `on`, `name`, `names`, `map`, `inner` at line 1 column 7
+        "#);
     }
 }

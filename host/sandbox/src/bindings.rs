@@ -13,7 +13,7 @@ wasmtime::component::bindgen!({
     },
     exports: { default: async },
     with: {
-        "a2a:hub/process.child": crate::capability::process::Child,
-        "a2a:hub/delegate.call": crate::capability::delegate::Delegated,
+        "a2a:hub/process.child": crate::resources::Child,
+        "a2a:hub/delegate.call": crate::resources::Delegated,
     },
 });

@@ -1,17 +1,13 @@
 //! The contract's types to the protocol's and back, nowhere else.
 
-use crate::{
-    bindings::{a2a::hub::types as guest, exports::a2a::hub::agent},
-    capability::tasks::Emitted,
-    failure::Failure,
-    guest::{Ended, Report},
-};
+use crate::bindings::{a2a::hub::types as guest, exports::a2a::hub::agent};
 use a2a_hub_protocol::{
     id::{ArtifactId, ContextId, MessageId, TaskId},
     message::{Content, MAX_DEPTH, Message, Metadata, Part, Role, is_shallow},
     operation::HealthStatus,
     task::{Artifact, Task, TaskState},
 };
+use a2a_hub_runtime::{Ended, Failure, Report, port::tasks::Emitted};
 use serde_json::Value;
 
 /// How a guest says no. What only the hub can tell of a guest, it hears as an internal fault.

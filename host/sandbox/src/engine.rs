@@ -1,6 +1,7 @@
 //! The one wasmtime engine of the hub, and its settings.
 
 use crate::limits::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLES};
+use a2a_hub_runtime::limits::MAX_MEMORY_BYTES;
 use std::{
     path::PathBuf,
     sync::{Arc, mpsc},
@@ -15,9 +16,6 @@ const TICK: Duration = Duration::from_millis(5);
 
 /// Linear memory that a fresh instance finds already in place, in bytes: saves page faults, costs memory per free slot.
 const KEEP_RESIDENT: usize = 128 << 10;
-
-/// The largest memory any agent can be given, in bytes.
-pub const MAX_MEMORY: usize = 1 << 30;
 
 /// Pooled instances need 6 mappings each, and Linux gives a process 65,530 of them.
 pub const MAX_INSTANCES: u32 = 8_000;
@@ -77,7 +75,7 @@ fn config(settings: &EngineSettings, max: u32) -> wasmtime::Result<Config> {
         .max_tables_per_component(MAX_TABLES)
         .total_tables(max.saturating_mul(MAX_TABLES))
         .total_stacks(max)
-        .max_memory_size(MAX_MEMORY)
+        .max_memory_size(MAX_MEMORY_BYTES)
         .linear_memory_keep_resident(KEEP_RESIDENT);
     let mut config = Config::new();
     config.epoch_interruption(true).allocation_strategy(InstanceAllocationStrategy::Pooling(pool));

@@ -2,101 +2,28 @@
 
 use crate::{
     bindings::Plugin as Instance,
-    capability::{Ports, process::Processes},
     convert::{ended_from_guest, failure_from_guest, report_from_guest, task_to_guest},
     engine::Engine,
-    failure::Failure,
-    limits::{self, CpuExhausted, Limits},
+    limits::{self, CpuExhausted},
     plugin::Plugin,
     redaction::{Hide as _, Redaction},
-    state::State,
+    state::{Processes, State},
 };
-use a2a_hub_core::{grant::Held, redact::Secrets};
-use a2a_hub_protocol::{
-    id::{AgentId, TaskId},
-    message::{Message, Metadata},
-    operation::HealthStatus,
-    task::{Task, TaskState},
+use a2a_hub_protocol::id::TaskId;
+use a2a_hub_runtime::{Call, Ended, Failure, Limits, Report, Run, Work};
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
 };
-use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
-
-/// What a call into a guest comes with: whose it is, and what it may do.
-#[derive(Clone)]
-pub struct Call {
-    /// The agent.
-    pub agent: AgentId,
-    /// What it may use up.
-    pub limits: Limits,
-    /// What it holds.
-    pub held: Arc<Held>,
-    /// The hub's side of what it holds.
-    pub ports: Arc<Ports>,
-    /// What must not be in anything it tells.
-    pub secrets: Arc<Secrets>,
-    /// Where the client would have the work done.
-    pub working_directory: Option<String>,
-}
-
-impl Call {
-    /// A call with no capability at all.
-    pub fn bare(agent: AgentId, limits: Limits) -> Self {
-        let (held, ports, secrets) = Default::default();
-        Self { agent, limits, held, ports, secrets, working_directory: None }
-    }
-}
-
-/// How a guest's run ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Ended {
-    /// With a direct answer and no task result.
-    Reply(Message),
-    /// With a final status of the task.
-    Status {
-        /// The state, a final one.
-        state: TaskState,
-        /// What the agent says.
-        message: Option<Message>,
-        /// Facts to be merged into the task's.
-        metadata: Option<Metadata>,
-    },
-    /// Without one.
-    Failed(Failure),
-}
-
-/// What a guest says of its health.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Report {
-    /// How well it is.
-    pub status: HealthStatus,
-    /// The version of the program behind it.
-    pub version: Option<String>,
-    /// What was found.
-    pub detail: Option<String>,
-    /// The command that mends it.
-    pub fix: Option<String>,
-}
 
 /// A guest at work on a task. Dropping it ends the guest at once, and the programs it started with it.
 #[derive(Debug)]
 pub struct Guest {
     run: JoinSet<Ended>,
     cancel: CancellationToken,
-}
-
-/// What a guest is to do.
-#[derive(Clone, Debug)]
-pub struct Work {
-    /// The task.
-    pub task: Task,
-    /// What the client said last.
-    pub message: Message,
-    /// What was said before in this conversation, oldest first.
-    pub history: Vec<Message>,
-    /// Whether somebody listens.
-    pub live: bool,
 }
 
 impl Guest {
@@ -107,23 +34,25 @@ impl Guest {
         run.spawn(execute(plugin.clone(), call, work, cancel.clone()));
         Self { run, cancel }
     }
+}
 
-    /// How it ended. May be dropped and called again; after the end it waits for ever.
-    pub async fn ended(&mut self) -> Ended {
-        match self.run.join_next().await {
-            Some(Ok(ended)) => ended,
-            Some(Err(why)) => Ended::Failed(Failure::Internal(format!("run the agent: {why}"))),
-            None => std::future::pending().await,
+#[async_trait::async_trait]
+impl Run for Guest {
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        match self.run.poll_join_next(cx) {
+            Poll::Ready(Some(Ok(ended))) => Poll::Ready(ended),
+            Poll::Ready(Some(Err(why))) => {
+                Poll::Ready(Ended::Failed(Failure::Internal(format!("run the agent: {why}"))))
+            }
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
     }
 
-    /// Asks it to stop: whatever it waits for ends with `cancelled`, and so does all it asks for from now on.
-    pub fn cancel(&self) {
+    fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// Ends it now, wherever it is.
-    pub async fn end(&mut self) {
+    async fn end(&mut self) {
         self.run.shutdown().await;
     }
 }
@@ -241,6 +170,7 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
 mod tests {
     use super::*;
     use crate::engine::EngineSettings;
+    use a2a_hub_protocol::id::AgentId;
     use wasmtime::{Instance, Module};
 
     #[tokio::test]

@@ -2,22 +2,23 @@
 //!
 //! The only crate that knows WebAssembly. A component is read and checked ([`Plugin`]), then each task runs in a store
 //! and an instance of its own ([`Guest`]), which holds the overlap of what its manifest asks and what the operator
-//! grants. What a capability does in the world is done by the hub, through the small trait in its file.
+//! grants. What a capability does in the world is done by the hub, through a port of `a2a-hub-runtime`.
 
 mod bindings;
-pub mod capability;
+mod capability;
+mod card;
 mod convert;
 pub mod engine;
-pub mod failure;
 pub mod guest;
-pub mod limits;
+mod limits;
 pub mod manifest;
 pub mod plugin;
 mod redaction;
+mod resources;
+mod runtime;
 mod state;
+mod usage;
 
 pub use engine::{Engine, EngineSettings};
-pub use failure::Failure;
-pub use guest::{Call, Ended, Guest, Report};
-pub use limits::Limits;
+pub use guest::Guest;
 pub use plugin::{LoadError, Plugin};

@@ -1,5 +1,6 @@
 //! What a guest may use up: memory, CPU time, tables, output. Each limit is per task, and passing it ends that task only.
 
+use a2a_hub_runtime::Limits;
 use std::{
     sync::{
         Arc,
@@ -8,34 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 use wasmtime::{CallHook, ResourceLimiter, Store, UpdateDeadline};
-
-/// How much one task's instance may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// All its linear memories together, in bytes.
-    pub memory_bytes: usize,
-    /// Time on the processor. Waiting is free.
-    pub cpu: Duration,
-    /// Events it emits, in all.
-    pub events: u64,
-    /// Bytes of the events it emits, in all.
-    pub output_bytes: u64,
-    /// Bytes it logs, in all, with a little for each line.
-    pub log_bytes: u64,
-}
-
-impl Default for Limits {
-    /// Room for a chatty coding agent (the longest answer seen is 40,000 deltas, 4.4 MB); not for a runaway one.
-    fn default() -> Self {
-        Self {
-            memory_bytes: 64 << 20,
-            cpu: Duration::from_secs(20),
-            events: 100_000,
-            output_bytes: 32 << 20,
-            log_bytes: 64 << 10,
-        }
-    }
-}
 
 /// Elements a guest's tables may hold in all; a table element costs the host 8 bytes.
 const MAX_TABLE_ELEMENTS: usize = 100_000;

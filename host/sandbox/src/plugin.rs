@@ -3,25 +3,14 @@
 use crate::{
     bindings::{Plugin as Contract, PluginPre},
     engine::Engine,
-    guest::{self, Call},
-    limits::Limits,
     manifest::{self, ManifestError},
     state::State,
 };
 use a2a_hub_core::grant::Ask;
-use a2a_hub_protocol::{
-    card::{AgentCard, InvalidCard},
-    id::AgentId,
-};
+use a2a_hub_protocol::card::InvalidCard;
 use sha2::{Digest, Sha256};
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use wasmtime::component::{Component, HasSelf, Linker};
-
-/// How long a component may take to say its card: it has nothing to wait for.
-const CARD_DEADLINE: Duration = Duration::from_secs(2);
-
-/// How much CPU time the card may cost.
-const CARD_CPU: Duration = Duration::from_secs(1);
 
 /// An agent's component, ready to run. Cheap to clone.
 #[derive(Clone)]
@@ -93,19 +82,6 @@ impl Plugin {
         let pre = PluginPre::new(linked.map_err(contract)?).map_err(contract)?;
         let digest = format!("{:x}", Sha256::digest(bytes));
         Ok(Self { engine: engine.clone(), pre, ask: Arc::new(ask), digest })
-    }
-
-    /// What the component says of itself, asked with no capability at all.
-    pub async fn card(&self, agent: &AgentId) -> Result<AgentCard, LoadError> {
-        let limits = Limits { cpu: CARD_CPU, ..Limits::default() };
-        let said = guest::call(self, Call::bare(agent.clone(), limits), async |guest, store| {
-            guest.a2a_hub_agent().call_card(store).await
-        });
-        match tokio::time::timeout(CARD_DEADLINE, said).await {
-            Ok(Ok(json)) => Ok(AgentCard::parse(&json)?),
-            Ok(Err(why)) => Err(LoadError::Silent(why.to_string())),
-            Err(_) => Err(LoadError::Silent(format!("it took longer than {CARD_DEADLINE:?}"))),
-        }
     }
 
     /// What the component asks for.

@@ -1,16 +1,12 @@
 //! Takes an agent's secrets out of all that it tells: its events, questions, log lines, its end and how it is.
 
-use crate::{
-    capability::tasks::Emitted,
-    failure::Failure,
-    guest::{Ended, Report},
-};
 use a2a_hub_core::redact::{Growing, Secrets};
 use a2a_hub_protocol::{
     id::{ArtifactId, MessageId, TaskId},
     message::{Content, Message, Metadata, Part},
     task::Artifact,
 };
+use a2a_hub_runtime::{Ended, Failure, Report, port::tasks::Emitted};
 use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeMap, mem, sync::Arc};
 

@@ -1,11 +1,13 @@
 //! What a store holds for its guest: WASI with nothing in it, the capabilities, and the running counts.
 
 use crate::{
-    capability::{Ports, files::Written, process::Processes, tasks::Output},
-    limits::{Limits, MemoryLimiter},
+    limits::MemoryLimiter,
     redaction::Redaction,
+    usage::{Output, Written},
 };
+use a2a_hub_core::grant::Held;
 use a2a_hub_protocol::id::AgentId;
+use a2a_hub_runtime::{Limits, port::Ports};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::ResourceTable;
@@ -19,6 +21,14 @@ const STDERR_BYTES: usize = 16 << 10;
 
 /// Random bytes a guest may ask for at once.
 const MAX_RANDOM: u64 = 64 << 10;
+
+/// What one guest may run.
+#[derive(Clone, Debug)]
+pub(crate) struct Processes {
+    pub(crate) held: Arc<Held>,
+    /// Where the client would have the work done.
+    pub(crate) home: Option<String>,
+}
 
 pub(crate) struct State {
     wasi: WasiCtx,

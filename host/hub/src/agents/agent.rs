@@ -7,34 +7,28 @@ use super::{
     programs::Programs,
     standing::{Standing, Unavailable},
     values::Values,
-    worker::Worker,
 };
-use crate::{
-    clock,
-    config::{self, AgentConfig},
-    events::Events,
-    process::Supervisor,
-    remote::Link,
-    storage::Storage,
-};
+use crate::{clock, events::Events};
+use a2a_hub_config::{self as config, AgentConfig};
 use a2a_hub_core::{
     breaker,
-    grant::{Ask, Grant, Held, overlap},
+    grant::{Grant, Held, overlap},
     quota,
     recovery::Hold,
     redact::Secrets,
 };
+use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     card::AgentCard,
     id::{AgentId, TaskId},
     operation::{AgentBreaker, AgentHealth, AgentInfo, HealthStatus},
     task::Task,
 };
-use a2a_hub_sandbox::{
-    Call, Failure, Guest, Plugin, Report,
-    capability::{Ports, tasks::TaskPort},
-    guest::{self, Work},
+use a2a_hub_runtime::{
+    Call, Failure, Report, Run, Runtime, Work,
+    port::{Ports, tasks::TaskPort},
 };
+use a2a_hub_store::Storage;
 use std::{
     collections::BTreeMap,
     fmt,
@@ -66,14 +60,6 @@ pub(super) enum Source {
     File(String),
     /// Elsewhere, at this URL.
     Remote(String),
-}
-
-/// What does an agent's work.
-pub(super) enum Body {
-    /// A component.
-    Component(Box<Plugin>),
-    /// An agent elsewhere.
-    Remote(Box<Link>),
 }
 
 impl fmt::Display for Source {
@@ -120,7 +106,7 @@ pub struct Agent {
     /// The operator's settings for it.
     pub config: AgentConfig,
     pub(super) source: Source,
-    body: Body,
+    runtime: Box<dyn Runtime>,
     held: Arc<Held>,
     programs: Arc<Programs>,
     values: Option<Arc<Values>>,
@@ -140,18 +126,14 @@ pub struct Agent {
 impl Agent {
     pub(super) fn new(
         id: AgentId,
-        body: Body,
+        runtime: Box<dyn Runtime>,
         card: AgentCard,
         source: Source,
         seat: Seat,
     ) -> Self {
         let Seat { config, workspaces, home, supervisor, storage, files, .. } = seat;
         let Seat { all, breaker, events, asking, left, .. } = seat;
-        let nothing = Ask::default();
-        let ask = match &body {
-            Body::Component(plugin) => plugin.ask(),
-            Body::Remote(_) => &nothing,
-        };
+        let ask = runtime.ask();
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
             (None, Source::BuiltIn) => Grant::everything(ask),
@@ -180,7 +162,7 @@ impl Agent {
             secrets,
             config,
             source,
-            body,
+            runtime,
             held,
             programs: Arc::new(programs),
             values,
@@ -200,14 +182,9 @@ impl Agent {
         port: Arc<dyn TaskPort>,
         working_directory: Option<String>,
         work: Work,
-    ) -> Worker {
-        match &self.body {
-            Body::Component(plugin) => {
-                let call = self.call(work.task.id.as_str(), Some(port), working_directory);
-                Worker::Guest(Guest::start(plugin, call, work))
-            }
-            Body::Remote(link) => Worker::Remote(link.start(port, work)),
-        }
+    ) -> Box<dyn Run> {
+        let call = self.call(work.task.id.as_str(), Some(port), working_directory);
+        self.runtime.start(call, work)
     }
 
     /// How many of its tasks run and wait.
@@ -215,29 +192,21 @@ impl Agent {
         self.config.quota(!self.held.programs.is_empty())
     }
 
-    /// Listens again to what it does for a task that it was given before this hub started; none if it is not elsewhere.
-    pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Worker> {
-        match &self.body {
-            Body::Component(_) => None,
-            Body::Remote(link) => Some(Worker::Remote(link.follow(port, task))),
-        }
+    /// Listens again to what it does for a task that it was given before this hub started; none if its work ended with that
+    /// hub.
+    pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {
+        let call = self.call(task.id.as_str(), Some(port), None);
+        self.runtime.follow(call, task)
     }
 
-    /// Whether it is elsewhere and has another card by now, which is trusted as well.
+    /// Whether it is another one by now, and is to join anew.
     pub(super) fn is_renewed(&self) -> bool {
-        match &self.body {
-            Body::Component(_) => false,
-            Body::Remote(link) => link.is_renewed(),
-        }
+        self.runtime.is_renewed()
     }
 
     /// What it still has of a task whose hub is gone.
     pub async fn hold(&self, task: &TaskId) -> Hold {
-        match &self.body {
-            Body::Component(plugin) if plugin.ask().resume => Hold::Session,
-            Body::Remote(link) if link.has(task).await => Hold::Work,
-            Body::Component(_) | Body::Remote(_) => Hold::Nothing,
-        }
+        self.runtime.hold(task).await
     }
 
     /// What a call for `owner` comes with; `tasks` hears of the task.
@@ -279,18 +248,8 @@ impl Agent {
     /// Lets it clean up after a cancelled task; what it fails at is logged and left.
     pub async fn clean_up(&self, task: &TaskId) {
         let owner = format!("{task}/cancel");
-        let clean_up = async {
-            match &self.body {
-                Body::Component(plugin) => {
-                    let call = self.call(&owner, None, None);
-                    guest::clean_up(plugin, call, task).await
-                }
-                Body::Remote(link) => {
-                    link.stop(task).await.map_err(|why| Failure::Unavailable(why.to_string()))
-                }
-            }
-        };
-        let cleaned = timeout(CLEAN_UP_DEADLINE, clean_up).await;
+        let call = self.call(&owner, None, None);
+        let cleaned = timeout(CLEAN_UP_DEADLINE, self.runtime.clean_up(call, task)).await;
         if let Err(why) = cleaned.unwrap_or(Err(Failure::Timeout)) {
             tracing::warn!(agent = %self.id, %task, %why, "clean-up after cancel failed");
         }
@@ -315,10 +274,8 @@ impl Agent {
     /// Learns from how a task of its ended.
     pub async fn task_ended(&self, task: &Task) {
         self.standing.task_ended(task);
-        if let Body::Remote(link) = &self.body
-            && task.status.state.is_final()
-        {
-            link.forget(&task.id).await;
+        if task.status.state.is_final() {
+            self.runtime.forget(&task.id).await;
         }
     }
 
@@ -331,16 +288,8 @@ impl Agent {
         // The semaphore is never closed.
         let _permit = self.asking.acquire().await;
         let asked = Instant::now();
-        let report = async {
-            match &self.body {
-                Body::Component(plugin) => {
-                    let call = self.call(&format!("{}/health", self.id), None, None);
-                    guest::health(plugin, call).await
-                }
-                Body::Remote(link) => Ok(link.check().await),
-            }
-        };
-        let report = timeout(HEALTH_DEADLINE, report).await;
+        let call = self.call(&format!("{}/health", self.id), None, None);
+        let report = timeout(HEALTH_DEADLINE, self.runtime.health(call)).await;
         let health = judge(report.unwrap_or(Err(Failure::Timeout)), asked.elapsed());
         self.standing.checked(health.clone(), asked);
         health

@@ -1,26 +1,20 @@
-//! The agents that travel inside the hub's binary, so that one file is the whole install.
+//! The agents that travel inside the program, so that one file is the whole install.
 
-use a2a_hub_core::grant::Trial;
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_sandbox::manifest;
-use std::collections::BTreeMap;
 
-include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
+/// Components that a program carries: each agent's name, and its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuiltIn(pub &'static [(&'static str, &'static [u8])]);
 
-/// Each agent's name and component; none if the hub was built without `cargo xtask guests`.
-pub(super) const COMPONENTS: &[(&str, &[u8])] = BUILTIN;
+impl BuiltIn {
+    /// The component of the agent called `id`, if it travels inside the program.
+    pub(super) fn component(self, id: &AgentId) -> Option<&'static [u8]> {
+        let one = self.0.iter().find(|(name, _)| *name == id.as_str());
+        one.map(|(_, component)| *component)
+    }
 
-/// The component of the agent called `id`, if it travels inside the hub.
-pub(super) fn component(id: &AgentId) -> Option<&'static [u8]> {
-    let one = COMPONENTS.iter().find(|(name, _)| *name == id.as_str());
-    one.map(|(_, component)| *component)
-}
-
-/// The agents that say how their programs are tried, and how.
-pub fn trials() -> BTreeMap<AgentId, Trial> {
-    let each = COMPONENTS.iter().filter_map(|(name, component)| {
-        let trial = manifest::read(component).ok()?.trial?;
-        Some((AgentId::parse(*name).ok()?, trial))
-    });
-    each.collect()
+    /// The names of them all.
+    pub(super) fn ids(self) -> impl Iterator<Item = AgentId> {
+        self.0.iter().filter_map(|(name, _)| AgentId::parse(*name).ok())
+    }
 }

@@ -1,11 +1,9 @@
 //! Agents that the configuration names and that are elsewhere: each joins once its card is found.
 
-use super::{Agent, Agents, Source, agent::Body};
-use crate::{
-    config::{self, Remote},
-    outbound::Outbound,
-    remote::{Link, Place, TrustError},
-};
+use super::{Agent, Agents, Source};
+use crate::remote::{RemoteAgent, RemoteEndpoint, TrustError};
+use a2a_hub_client::Outbound;
+use a2a_hub_config::{self as config, Remote};
 use a2a_hub_protocol::{id::AgentId, push::Secret};
 use futures::future;
 use std::{collections::BTreeSet, time::Duration};
@@ -45,19 +43,19 @@ impl Agents {
         id: &AgentId,
         accepted: Option<&str>,
     ) -> Option<Result<(), TrustError>> {
-        let (place, outbound) = (self.place(id)?, self.shared.outbound.get()?.clone());
+        let (endpoint, outbound) = (self.endpoint(id)?, self.shared.outbound.get()?.clone());
         let storage = self.shared.storage.clone();
-        let found = Link::find_anew(id.clone(), place, outbound, storage, accepted).await;
-        Some(found.map(|link| self.seat_remote(id, link)))
+        let found = RemoteAgent::find_anew(id.clone(), endpoint, outbound, storage, accepted).await;
+        Some(found.map(|remote| self.seat_remote(id, remote)))
     }
 
     /// Whether it was found, and joined. Why not is told where plugins are that cannot join.
     async fn join_one_remote(&self, id: &AgentId, outbound: &Outbound) -> bool {
-        let Some(place) = self.place(id) else { return false };
+        let Some(endpoint) = self.endpoint(id) else { return false };
         let storage = self.shared.storage.clone();
-        match Link::find(id.clone(), place, outbound.clone(), storage).await {
-            Ok(link) => {
-                self.seat_remote(id, link);
+        match RemoteAgent::find(id.clone(), endpoint, outbound.clone(), storage).await {
+            Ok(remote) => {
+                self.seat_remote(id, remote);
                 true
             }
             Err(why) => {
@@ -72,15 +70,15 @@ impl Agents {
         }
     }
 
-    fn seat_remote(&self, id: &AgentId, link: Link) {
-        let (card, source) = (link.card().clone(), Source::Remote(link.url().to_owned()));
-        let (seat, body) = (self.a_seat(id), Body::Remote(Box::new(link)));
+    fn seat_remote(&self, id: &AgentId, remote: RemoteAgent) {
+        let (card, source) = (remote.card().clone(), Source::Remote(remote.url().to_owned()));
+        let (seat, runtime) = (self.a_seat(id), Box::new(remote));
         self.set_rejected(&table(id), None);
-        self.seat(Agent::new(id.clone(), body, card, source, seat));
+        self.seat(Agent::new(id.clone(), runtime, card, source, seat));
     }
 
     /// Where the configuration says that it is.
-    fn place(&self, id: &AgentId) -> Option<Place> {
+    fn endpoint(&self, id: &AgentId) -> Option<RemoteEndpoint> {
         let remote = self.shared.config.remote.get(id)?.clone();
         let Remote { url, token_env, sha256, origins, keys } = remote;
         let token = token_env.as_ref().and_then(|name| {
@@ -90,7 +88,7 @@ impl Agents {
         if let (None, Some(variable)) = (&token, &token_env) {
             tracing::warn!(agent = %id, variable, "the token of an agent elsewhere is not set");
         }
-        Some(Place { url, token, sha256, origins, keys })
+        Some(RemoteEndpoint { url, token, sha256, origins, keys })
     }
 }
 

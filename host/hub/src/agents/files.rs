@@ -1,8 +1,8 @@
 //! The files that agents hand to their programs, and those that the programs need for a while: a directory for each
 //! instance, made when the first is written, and gone soon after the instance.
 
-use crate::process::Supervisor;
-use a2a_hub_sandbox::{Failure, capability::files::FilesPort};
+use a2a_hub_process::Supervisor;
+use a2a_hub_runtime::{Failure, port::files::FilesPort};
 use std::{
     fs,
     io::{self, Write as _},

@@ -10,28 +10,28 @@ mod programs;
 mod registry;
 mod standing;
 mod values;
-mod worker;
 
 pub use agent::Agent;
-use agent::{Body, Seat, Source};
-pub use builtin::trials;
+use agent::{Seat, Source};
+pub use builtin::BuiltIn;
 use files::Files;
 pub use files::sweep_files;
 pub use folder::{FileError, PluginFolder};
 pub use registry::RegistryError;
 pub use standing::Unavailable;
-pub use worker::Worker;
 
-use crate::{
-    config::Config, events::Events, outbound::Outbound, process::Supervisor, storage::Storage,
-};
+use crate::events::Events;
+use a2a_hub_client::Outbound;
+use a2a_hub_config::Config;
 use a2a_hub_core::health;
+use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
-    hub_event::Happened,
+    hub::event::Happened,
     id::AgentId,
     operation::{AgentHealth, RejectedPlugin},
 };
 use a2a_hub_sandbox::{Engine, LoadError, Plugin};
+use a2a_hub_store::Storage;
 use bytes::Bytes;
 use futures::future;
 use std::{
@@ -57,6 +57,7 @@ pub struct Agents {
 
 struct Shared {
     config: Config,
+    built_in: BuiltIn,
     data_dir: PathBuf,
     engine: Engine,
     supervisor: Supervisor,
@@ -100,6 +101,7 @@ impl Agents {
     /// No agents yet.
     pub fn new(
         config: Config,
+        built_in: BuiltIn,
         data_dir: PathBuf,
         engine: Engine,
         supervisor: Supervisor,
@@ -109,6 +111,7 @@ impl Agents {
         let files = Files::new(&data_dir, supervisor.clone());
         let shared = Shared {
             config,
+            built_in,
             data_dir,
             engine,
             supervisor,
@@ -127,8 +130,7 @@ impl Agents {
 
     /// Loads the agents that travel inside the hub.
     pub async fn join_built_in(&self) {
-        for (name, _) in builtin::COMPONENTS {
-            let Ok(id) = AgentId::parse(*name) else { continue };
+        for id in self.shared.built_in.ids() {
             if !self.shared.config.agent(&id).enabled {
                 continue;
             }
@@ -145,7 +147,7 @@ impl Agents {
         &self,
         id: &AgentId,
     ) -> Option<impl Future<Output = Result<(), JoinError>>> {
-        let bytes = Bytes::from_static(builtin::component(id)?);
+        let bytes = Bytes::from_static(self.shared.built_in.component(id)?);
         Some(async move {
             let agent = self.prepare(id, bytes, Source::BuiltIn).await?;
             self.seat(agent);
@@ -162,7 +164,7 @@ impl Agents {
         source: Source,
     ) -> Result<Agent, JoinError> {
         let there = self.find(id).map(|there| there.source.clone());
-        let there = there.or_else(|| builtin::component(id).map(|_| Source::BuiltIn));
+        let there = there.or_else(|| self.shared.built_in.component(id).map(|_| Source::BuiltIn));
         if let Some(there) = there.filter(|there| *there != source) {
             return Err(JoinError::Taken(id.clone(), there.to_string()));
         }
@@ -177,8 +179,8 @@ impl Agents {
             return Err(JoinError::Digest { agent, found: plugin.digest().to_owned(), pinned });
         }
         let card = plugin.card(id).await?;
-        let (seat, body) = (self.a_seat(id), Body::Component(Box::new(plugin)));
-        Ok(Agent::new(id.clone(), body, card, source, seat))
+        let seat = self.a_seat(id);
+        Ok(Agent::new(id.clone(), Box::new(plugin), card, source, seat))
     }
 
     /// What the hub gives to the agent called `id`.

@@ -3,7 +3,7 @@
 use super::{Agents, Shared};
 use a2a_hub_core::grant::Held;
 use a2a_hub_protocol::{id::AgentId, operation::HealthStatus};
-use a2a_hub_sandbox::capability::delegate::DelegatePort;
+use a2a_hub_runtime::port::delegate::DelegatePort;
 use serde_json::Value;
 use std::sync::{Arc, Weak};
 

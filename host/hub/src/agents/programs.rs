@@ -1,15 +1,13 @@
 //! The programs one agent holds: where they are, what they inherit, where they may work, how many run at once.
 
 use super::files::InstanceFiles;
-use crate::{
-    config,
-    process::{Child, Exit, Output, SpawnError, Supervisor},
-};
+use a2a_hub_config as config;
 use a2a_hub_core::grant::Held;
+use a2a_hub_process::{Child, Exit, Output, SpawnError, Supervisor};
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_sandbox::{
+use a2a_hub_runtime::{
     Failure,
-    capability::process::{ChildPort, Launch, ProcessPort, Said},
+    port::process::{ChildPort, Launch, ProcessPort, Said},
 };
 use std::{
     collections::BTreeMap,
@@ -163,7 +161,7 @@ impl Programs {
         launch: Launch,
         owner: String,
         files: &InstanceFiles,
-    ) -> Result<crate::process::Launch, Failure> {
+    ) -> Result<a2a_hub_process::Launch, Failure> {
         let program = self.path(&launch.program)?;
         let cwd = self.directory(launch.cwd.as_deref())?;
         let unmade =
@@ -172,7 +170,7 @@ impl Programs {
         let temporary = files.temporary();
         let temporary = temporary.map_err(|why| unmade("a directory for temporary files", why))?;
         let env = self.environment(&launch, &program, &temporary);
-        Ok(crate::process::Launch { owner, program, args: launch.args, env, cwd })
+        Ok(a2a_hub_process::Launch { owner, program, args: launch.args, env, cwd })
     }
 }
 

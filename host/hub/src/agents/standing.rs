@@ -3,7 +3,7 @@
 use crate::{clock, events::Events};
 use a2a_hub_core::breaker::{Breaker, Outcome, Settings, State};
 use a2a_hub_protocol::{
-    hub_event::Happened,
+    hub::event::Happened,
     id::AgentId,
     operation::{AgentBreaker, AgentHealth, BreakerState, HealthStatus},
     task::Task,

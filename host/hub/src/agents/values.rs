@@ -1,8 +1,8 @@
 //! The values one agent remembers, kept by the store.
 
-use crate::storage::{Storage, StorageError};
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_sandbox::{Failure, capability::memory::MemoryPort};
+use a2a_hub_runtime::{Failure, port::memory::MemoryPort};
+use a2a_hub_store::{Storage, StorageError};
 use std::sync::Arc;
 
 /// One agent's values, within the bytes it holds.

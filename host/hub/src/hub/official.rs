@@ -2,7 +2,7 @@
 //! an operation like any other in the end.
 
 use super::{Hub, Reply};
-use crate::{agents::Agent, clock};
+use crate::{agents::Agent, clock, error::HubError};
 use a2a_hub_protocol::{
     dialect::Version,
     error::{A2aError, ErrorKind},
@@ -27,25 +27,29 @@ pub struct Visit {
 impl Hub {
     /// Carries out what an official client asks. An agent's endpoint knows no task but that agent's.
     pub async fn receive(&self, visit: &Visit, operation: Operation) -> Result<Reply, A2aError> {
+        Ok(self.perform_for(visit, operation).await?)
+    }
+
+    async fn perform_for(&self, visit: &Visit, operation: Operation) -> Result<Reply, HubError> {
         if let (Some(agent), Some(task)) = (&visit.agent, task_of(&operation))
             && self.tasks.head(task).await?.agent != *agent
         {
-            return Err(A2aError::no_task(task));
+            return Err(A2aError::no_task(task).into());
         }
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the same for everyone")]
         match operation {
             Operation::SendMessage(send) => {
                 let (_, send) = self.addressed(visit, send).await?;
-                self.handle(Operation::SendMessage(send)).await
+                self.perform(Operation::SendMessage(send)).await
             }
             Operation::StreamMessage(send) => {
                 let (agent, send) = self.addressed(visit, send).await?;
                 must_stream(agent.as_deref())?;
                 let task = send.message.task_id.clone();
-                let reply = self.handle(Operation::StreamMessage(send)).await?;
+                let reply = self.perform(Operation::StreamMessage(send)).await?;
                 // A stream begins with the task, also where it goes on with one.
                 match task {
-                    Some(id) => self.handle(Operation::Resubscribe { id, after: None }).await,
+                    Some(id) => self.perform(Operation::Resubscribe { id, after: None }).await,
                     None => Ok(reply),
                 }
             }
@@ -56,9 +60,9 @@ impl Hub {
                 if visit.version == Version::V1 && after.is_none() && head.state.is_final() {
                     let why =
                         format!("task `{id}` is {}: there is no more to hear", head.state.name());
-                    return Err(A2aError::new(ErrorKind::UnsupportedOperation, why));
+                    return Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into());
                 }
-                self.handle(Operation::Resubscribe { id, after }).await
+                self.perform(Operation::Resubscribe { id, after }).await
             }
             Operation::PageTasks(query) => {
                 let since = query.since.map(|since| {
@@ -67,12 +71,12 @@ impl Hub {
                     })
                 });
                 let (agent, since) = (visit.agent.clone(), since.transpose()?);
-                self.handle(Operation::PageTasks(TaskPageQuery { agent, since, ..query })).await
+                self.perform(Operation::PageTasks(TaskPageQuery { agent, since, ..query })).await
             }
             Operation::GetCard { .. } => {
-                self.handle(Operation::GetCard { agent: visit.agent.clone() }).await
+                self.perform(Operation::GetCard { agent: visit.agent.clone() }).await
             }
-            other => self.handle(other).await,
+            other => self.perform(other).await,
         }
     }
 
@@ -102,7 +106,7 @@ impl Hub {
         &self,
         visit: &Visit,
         mut send: SendMessage,
-    ) -> Result<(Option<Arc<Agent>>, SendMessage), A2aError> {
+    ) -> Result<(Option<Arc<Agent>>, SendMessage), HubError> {
         if visit.agent.is_some() {
             send.agent.clone_from(&visit.agent);
         }
@@ -118,7 +122,7 @@ impl Hub {
         Ok((agent, send))
     }
 
-    pub(super) async fn page(&self, query: TaskPageQuery) -> Result<Answer, A2aError> {
+    pub(super) async fn page(&self, query: TaskPageQuery) -> Result<Answer, HubError> {
         let (artifacts, size) = (query.include_artifacts, query.size);
         let (tasks, total, next) = self.tasks.page(query).await?;
         Ok(Answer::TaskPage { tasks, artifacts, size, total, next })

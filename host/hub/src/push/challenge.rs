@@ -3,10 +3,8 @@
 //! The form is that of A2A's samples (`push_notification_auth.py`): a GET with `?validationToken=…`, to be answered with
 //! 200 and the token as the whole body. The request carries none of the client's secrets.
 
-use crate::{
-    auth::Token,
-    outbound::{Outbound, OutboundError},
-};
+use crate::token::Token;
+use a2a_hub_client::{Outbound, OutboundError};
 use bytes::Bytes;
 use http::{Request, StatusCode, header::USER_AGENT};
 use http_body_util::{BodyExt as _, Full, Limited};

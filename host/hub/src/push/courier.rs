@@ -6,16 +6,13 @@ use super::{
     receivers::Receiver,
     sender::{SendError, origin},
 };
-use crate::{
-    clock,
-    storage::{Progress, PushFilter, StorageError, StoredPush, Trouble},
-    tasks::Subscription,
-};
+use crate::{clock, tasks::Subscription};
 use a2a_hub_core::{
     breaker::{Outcome, Source},
     delivery::{self, Next},
 };
 use a2a_hub_protocol::push::{PushConfig, PushForm};
+use a2a_hub_store::{Progress, PushFilter, StorageError, StoredPush, Trouble};
 use std::{
     hash::{BuildHasher as _, RandomState},
     sync::Arc,

@@ -23,16 +23,13 @@ pub use challenge::ChallengeError;
 pub use seal::{PUBLIC_KEY_FILE, Seal, SealError};
 pub use sender::{ReceiverError, Sender};
 
-use crate::{
-    clock,
-    storage::{Progress, PushFilter, Storage, StorageError, StoredPush},
-    tasks::Tasks,
-};
+use crate::{clock, tasks::Tasks};
 use a2a_hub_core::breaker::Settings;
 use a2a_hub_protocol::{
     id::{PushConfigId, TaskId},
     push::{Delivery, DeliveryState, OfferedPush, PublicKey, PushConfig},
 };
+use a2a_hub_store::{Progress, PushFilter, Storage, StorageError, StoredPush};
 use courier::Courier;
 use receivers::Receivers;
 use std::{

@@ -1,10 +1,9 @@
 //! What a receiver is told, in the form of the version in which it was asked for.
 
 use a2a_hub_protocol::{
-    compat,
     event::{Recorded, TaskEvent},
     task::Task,
-    v1,
+    v1, v03,
 };
 use bytes::Bytes;
 
@@ -44,6 +43,6 @@ pub(super) fn moves(event: &TaskEvent) -> bool {
 /// A task as A2A 0.3 tells it, after event `seq`.
 pub(super) fn of_task(task: &Task, seq: u64) -> Payload {
     let id = format!("{}-{seq}", task.id);
-    let body = compat::write_task(task, None).to_string().into();
+    let body = v03::json::write_task(task, None).to_string().into();
     Payload { id, seq, media_type: "application/json", body }
 }

@@ -4,7 +4,7 @@
 //! A key that is to go is moved aside, to `push-key.old`: the next hub makes a new one and signs with both, so that who
 //! knows only the old one can go on. Once that file is gone, so is the key.
 
-use crate::auth::{TokenError, find_secret, open_secret};
+use crate::token::{TokenError, find_secret, open_secret};
 use a2a_hub_protocol::push::PublicKey;
 use base64::{
     Engine as _,

@@ -5,10 +5,8 @@ use super::{
     payload::Payload,
     seal::Seal,
 };
-use crate::{
-    clock,
-    outbound::{Outbound, OutboundError},
-};
+use crate::clock;
+use a2a_hub_client::{Outbound, OutboundError};
 use a2a_hub_core::{
     breaker::{Outcome, Source},
     delivery::{Verdict, blame, may_ask_for_rest, verdict},

@@ -1,6 +1,7 @@
 //! A task of ours at work at an agent elsewhere: what that tells becomes ours, and its questions our client's.
 
-use super::{Link, RemoteError, Telling};
+use super::peer::Peer;
+use a2a_hub_client::{ClientError, TaskStream};
 use a2a_hub_core::task;
 use a2a_hub_protocol::{
     error::ErrorKind,
@@ -10,12 +11,18 @@ use a2a_hub_protocol::{
     operation::SendMessage,
     task::{Task, TaskState, TaskStatus},
 };
-use a2a_hub_sandbox::{
-    Ended, Failure,
-    capability::tasks::{Emitted, Need, TaskPort},
-    guest::Work,
+use a2a_hub_runtime::{
+    Call, Ended, Failure, Run, Work,
+    port::{
+        Ports,
+        tasks::{Emitted, Need, TaskPort},
+    },
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -27,60 +34,68 @@ const LOST: &str = "the agent elsewhere does not know the task any more; send it
 
 /// An agent elsewhere at work on a task of ours. Dropping it only stops listening.
 #[derive(Debug)]
-pub struct RemoteRun {
+pub(super) struct RemoteRun {
     run: JoinSet<Ended>,
     cancel: CancellationToken,
-    link: Link,
+    peer: Peer,
     /// Our name for the task.
     task: TaskId,
 }
 
 impl RemoteRun {
-    pub(super) fn start(link: Link, port: Arc<dyn TaskPort>, work: Work) -> Self {
-        Self::new(link, port, work.task, Some(work.message))
+    pub(super) fn start(peer: Peer, call: &Call, work: Work) -> Self {
+        Self::new(peer, &call.ports, work.task, Some(work.message))
     }
 
     /// Listens again to what goes on since the hub before this one ended.
-    pub(super) fn follow(link: Link, port: Arc<dyn TaskPort>, task: Task) -> Self {
-        Self::new(link, port, task, None)
+    pub(super) fn follow(peer: Peer, call: &Call, task: Task) -> Self {
+        Self::new(peer, &call.ports, task, None)
     }
 
-    fn new(link: Link, port: Arc<dyn TaskPort>, ours: Task, message: Option<Message>) -> Self {
+    fn new(peer: Peer, ports: &Ports, ours: Task, message: Option<Message>) -> Self {
         let (cancel, task) = (CancellationToken::new(), ours.id.clone());
         let mut run = JoinSet::new();
-        let errand = Errand { link: link.clone(), port, ours, theirs: None, asking: false };
-        run.spawn(errand.run(message, cancel.clone()));
-        Self { run, cancel, link, task }
+        if let Some(port) = ports.tasks.clone() {
+            let remote = RemoteTask { peer: peer.clone(), port, ours, theirs: None, asking: false };
+            run.spawn(remote.run(message, cancel.clone()));
+        } else {
+            let why = "talk to the agent: the call has nobody to tell of the task".to_owned();
+            run.spawn(async { Ended::Failed(Failure::Internal(why)) });
+        }
+        Self { run, cancel, peer, task }
     }
+}
 
-    /// How it ended. May be dropped and called again; after the end it waits for ever.
-    pub async fn ended(&mut self) -> Ended {
-        match self.run.join_next().await {
-            Some(Ok(ended)) => ended,
-            Some(Err(why)) => Ended::Failed(Failure::Internal(format!("talk to the agent: {why}"))),
-            None => std::future::pending().await,
+#[async_trait::async_trait]
+impl Run for RemoteRun {
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        match self.run.poll_join_next(cx) {
+            Poll::Ready(Some(Ok(ended))) => Poll::Ready(ended),
+            Poll::Ready(Some(Err(why))) => {
+                Poll::Ready(Ended::Failed(Failure::Internal(format!("talk to the agent: {why}"))))
+            }
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
     }
 
-    /// Has the agent stop, unless it waits for our client: that outlives the hub, and [`Link::stop`] ends it.
-    pub fn cancel(&self) {
+    /// Has the agent stop, unless it waits for our client: that outlives the hub, and `Runtime::clean_up` ends it.
+    fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// Stops listening, and tells whether the agent has the task by a name that the next hub can ask for.
-    pub async fn leave(&mut self) -> bool {
+    async fn leave(&mut self) -> bool {
         self.run.shutdown().await;
-        self.link.has(&self.task).await
+        self.peer.has(&self.task).await
     }
 
-    /// Ends it now, wherever it is.
-    pub async fn end(&mut self) {
+    async fn end(&mut self) {
         self.run.shutdown().await;
     }
 }
 
-struct Errand {
-    link: Link,
+/// A task of ours and the one at the agent elsewhere that stands for it.
+struct RemoteTask {
+    peer: Peer,
     port: Arc<dyn TaskPort>,
     /// Our task, as far as it was told.
     ours: Task,
@@ -96,7 +111,7 @@ enum Rest {
     Asks(Need, Message),
 }
 
-impl Errand {
+impl RemoteTask {
     /// `message` is what the client says; without one, the agent has the task already.
     async fn run(mut self, message: Option<Message>, cancel: CancellationToken) -> Ended {
         let ended = cancel.run_until_cancelled(self.talk(message)).await;
@@ -117,22 +132,22 @@ impl Errand {
 
     /// What goes wrong here is the same as never having heard of it.
     async fn stop(&self) {
-        if let Ok(Err(why)) = timeout(STOP, self.link.stop(&self.ours.id)).await {
+        if let Ok(Err(why)) = timeout(STOP, self.peer.stop(&self.ours.id)).await {
             tracing::debug!(task = %self.ours.id, %why, "an agent elsewhere was not stopped");
         }
     }
 
     /// Says what the client says, until the agent asks no more.
     async fn talk(&mut self, mut message: Option<Message>) -> Result<Ended, Failure> {
-        let context = self.link.context(&self.ours.context_id).await;
+        let context = self.peer.context(&self.ours.context_id).await;
         // It was at work, or waited for its client, when the hub before this one ended.
-        self.theirs = self.link.task(&self.ours.id).await;
+        self.theirs = self.peer.task(&self.ours.id).await;
         loop {
-            let telling = match message {
+            let stream = match message {
                 Some(message) => self.say(self.said(message, context.clone())).await?,
                 None => self.listen()?,
             };
-            match self.follow(telling).await? {
+            match self.follow(stream).await? {
                 Rest::Ended(ended) => return Ok(ended),
                 Rest::Asks(need, prompt) => {
                     self.asking = true;
@@ -157,20 +172,20 @@ impl Errand {
         }
     }
 
-    async fn say(&self, message: Message) -> Result<Telling, Failure> {
+    async fn say(&self, message: Message) -> Result<TaskStream, Failure> {
         let send = SendMessage::new(message, None);
         let send = send.map_err(|why| Failure::Invalid(why.to_string()))?;
         let send = SendMessage { terms: self.port.terms(), ..send };
-        self.link.agent().stream(send).await.map_err(|why| failure(&why))
+        self.peer.client().stream(send).await.map_err(|why| failure(&why))
     }
 
-    fn listen(&self) -> Result<Telling, Failure> {
+    fn listen(&self) -> Result<TaskStream, Failure> {
         let theirs = self.theirs.clone().ok_or_else(|| Failure::Unavailable(LOST.to_owned()))?;
-        Ok(self.link.agent().subscribe(theirs))
+        Ok(self.peer.client().subscribe(theirs))
     }
 
-    async fn follow(&mut self, mut telling: Telling) -> Result<Rest, Failure> {
-        while let Some(told) = telling.next().await {
+    async fn follow(&mut self, mut stream: TaskStream) -> Result<Rest, Failure> {
+        while let Some(told) = stream.next().await {
             if let Some(rest) = self.hear(told.map_err(|why| failure(&why))?).await? {
                 return Ok(rest);
             }
@@ -246,7 +261,7 @@ impl Errand {
     async fn knows(&mut self, task: &TaskId, context: &ContextId) {
         if self.theirs.as_ref() != Some(task) {
             self.theirs = Some(task.clone());
-            self.link.remember((&self.ours.id, &self.ours.context_id), (task, context)).await;
+            self.peer.remember((&self.ours.id, &self.ours.context_id), (task, context)).await;
         }
     }
 
@@ -274,10 +289,10 @@ fn anew(message: Message) -> Message {
     Message { task_id: None, context_id: None, reference_task_ids: Vec::new(), ..message }
 }
 
-fn failure(why: &RemoteError) -> Failure {
+fn failure(why: &ClientError) -> Failure {
     if why.is_passing() {
         Failure::Unavailable(why.to_string())
-    } else if matches!(why, RemoteError::Refused(why) if why.kind == ErrorKind::TaskNotFound) {
+    } else if matches!(why, ClientError::Refused(why) if why.kind == ErrorKind::TaskNotFound) {
         Failure::Unavailable(LOST.to_owned())
     } else {
         Failure::Invalid(why.to_string())

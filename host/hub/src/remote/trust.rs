@@ -1,17 +1,14 @@
 //! Which card of an agent elsewhere is used: the one that its operator trusts. It is kept, so that what the agent says of
 //! itself later moves nothing until it is trusted, too.
 
-use super::{
-    RemoteError, card,
+use super::{endpoint::RemoteEndpoint, peer::MAX_NAMES};
+use a2a_hub_client::{
+    ClientError, Outbound, card,
     keys::{KeyError, Keys, SignatureError},
-    link::Place,
-};
-use crate::{
-    outbound::Outbound,
-    storage::{Storage, StorageError},
 };
 use a2a_hub_core::trust::{Known, Offered, Verdict};
 use a2a_hub_protocol::{card::changes::changes, id::AgentId};
+use a2a_hub_store::{Storage, StorageError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,7 +16,7 @@ use serde_json::Value;
 const KEY: &str = "remote/card";
 
 /// How much room there is for it beside the names of tasks and conversations, in bytes.
-const ROOM: u64 = super::link::MAX_NAMES + 4 * card::MAX_CARD as u64;
+const ROOM: u64 = MAX_NAMES + 4 * card::MAX_CARD as u64;
 
 /// How much of a digest people look at, in letters.
 const SHORT: usize = 12;
@@ -40,7 +37,7 @@ pub(super) struct Trusted {
 pub enum TrustError {
     /// There is none, or its agent cannot be talked to.
     #[error(transparent)]
-    Remote(#[from] RemoteError),
+    Remote(#[from] ClientError),
     /// The operator's keys cannot be used.
     #[error(transparent)]
     Keys(#[from] KeyError),
@@ -143,15 +140,15 @@ impl Trusted {
     /// The card that was trusted when it was last looked at, if it still is.
     pub(super) async fn recall(
         id: &AgentId,
-        place: &Place,
+        endpoint: &RemoteEndpoint,
         outbound: &Outbound,
         storage: &dyn Storage,
     ) -> Result<Option<Self>, TrustError> {
         let Some(kept) = storage.recall(id, KEY).await? else { return Ok(None) };
         let kept = serde_json::from_slice::<Self>(&kept).ok();
         // What is elsewhere is another agent.
-        let Some(kept) = kept.filter(|kept| kept.url == place.url) else { return Ok(None) };
-        match Self::judge(id, place, outbound, kept.card.clone(), Some(&kept), None).await {
+        let Some(kept) = kept.filter(|kept| kept.url == endpoint.url) else { return Ok(None) };
+        match Self::judge(id, endpoint, outbound, kept.card.clone(), Some(&kept), None).await {
             Ok(still) => Ok(Some(still)),
             // It was signed when it came, and the keys are elsewhere, too.
             Err(TrustError::Keys(why)) if why.is_passing() && kept.signed.is_some() => {
@@ -165,14 +162,14 @@ impl Trusted {
     /// The card that is there now, if it is trusted.
     pub(super) async fn look(
         id: &AgentId,
-        place: &Place,
+        endpoint: &RemoteEndpoint,
         outbound: &Outbound,
         used: Option<&Self>,
         accepted: Option<&str>,
     ) -> Result<Self, TrustError> {
-        let base = card::base(&place.url)?;
-        let card = card::fetch(outbound, &base, place.token.as_ref()).await?;
-        Self::judge(id, place, outbound, card, used, accepted).await
+        let base = card::base(&endpoint.url)?;
+        let card = card::fetch(outbound, &base, endpoint.token.as_ref()).await?;
+        Self::judge(id, endpoint, outbound, card, used, accepted).await
     }
 
     pub(super) async fn keep(&self, id: &AgentId, storage: &dyn Storage) -> Result<(), TrustError> {
@@ -182,26 +179,26 @@ impl Trusted {
 
     async fn judge(
         id: &AgentId,
-        place: &Place,
+        endpoint: &RemoteEndpoint,
         outbound: &Outbound,
         card: Value,
         used: Option<&Self>,
         accepted: Option<&str>,
     ) -> Result<Self, TrustError> {
-        let (signed, flaw) = if place.keys.is_empty() {
+        let (signed, flaw) = if endpoint.keys.is_empty() {
             (None, None)
         } else {
-            match Keys::load(&place.keys, outbound).await?.verify(&card) {
+            match Keys::load(&endpoint.keys, outbound).await?.verify(&card) {
                 Ok(signed) => (Some(signed), None),
                 Err(flaw) => (None, Some(flaw)),
             }
         };
-        let (agent, digest, pinned) = (id.clone(), card::digest(&card), place.sha256.as_deref());
+        let (agent, digest, pinned) = (id.clone(), card::digest(&card), endpoint.sha256.as_deref());
         let in_use = used.map(Self::digest);
         let known = Known { pinned, accepted, used: in_use.as_deref() };
-        let is_signed = (!place.keys.is_empty()).then_some(signed.is_some());
+        let is_signed = (!endpoint.keys.is_empty()).then_some(signed.is_some());
         match known.verdict(Offered { digest: &digest, signed: is_signed }) {
-            Verdict::Use => Ok(Self { url: place.url.clone(), card, signed }),
+            Verdict::Use => Ok(Self { url: endpoint.url.clone(), card, signed }),
             Verdict::NotSigned => {
                 Err(TrustError::NotSigned { agent, why: flaw.unwrap_or(SignatureError::Unsigned) })
             }

@@ -8,22 +8,18 @@ use super::{
     recovery,
     turns::{Admitted, Place, Turn, Turns},
 };
-use crate::{
-    agents::Agent,
-    clock,
-    events::Events,
-    storage::{Storage, StorageError, StoredTask},
-};
+use crate::{agents::Agent, clock, events::Events};
 use a2a_hub_core::{recovery::Hold, task};
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
-    hub_event::Happened,
+    hub::event::Happened,
     message::{Message, Metadata, Role},
     task::{Task, TaskState, TaskStatus},
     terms::Terms,
 };
-use a2a_hub_sandbox::{Ended, Failure, capability::tasks::Emitted, guest::Work};
+use a2a_hub_runtime::{Ended, Failure, Work, port::tasks::Emitted};
+use a2a_hub_store::{Storage, StorageError, StoredTask};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::{

@@ -5,9 +5,8 @@ use super::{
     port::{LatestTerms, Said},
     turns::{Place, Turn},
 };
-use crate::agents::Worker;
 use a2a_hub_protocol::message::Message;
-use a2a_hub_sandbox::{Ended, Failure};
+use a2a_hub_runtime::{Ended, Failure, Run};
 use std::mem;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -19,7 +18,7 @@ pub(super) type Answer = Result<Message, Failure>;
 
 /// A guest at work on a task.
 pub(super) struct AtWork {
-    pub(super) guest: Worker,
+    pub(super) guest: Box<dyn Run>,
     pub(super) said: mpsc::Receiver<Said>,
     /// When the task has taken too long; moved on by the time that its client took to answer.
     deadline: Instant,
@@ -56,7 +55,7 @@ pub(super) enum Next {
 impl AtWork {
     /// A guest that has its task. If it says nothing until `quiet_until`, [`Next::Quiet`] tells.
     pub(super) fn new(
-        guest: Worker,
+        guest: Box<dyn Run>,
         said: mpsc::Receiver<Said>,
         terms: LatestTerms,
         turn: Turn,

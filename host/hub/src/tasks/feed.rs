@@ -1,11 +1,11 @@
 //! What a task's listeners hear: everything from any place on, then everything as it happens.
 
-use crate::storage::{Storage, StorageError};
 use a2a_hub_protocol::{
     event::{Recorded, TaskEvent},
     id::{ContextId, TaskId},
     task::TaskState,
 };
+use a2a_hub_store::{Storage, StorageError};
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::watch;
 
@@ -194,7 +194,6 @@ fn state_after(event: &TaskEvent) -> Option<TaskState> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::memory::MemoryStorage;
     use a2a_hub_protocol::{
         event::{Created, StatusUpdate},
         id::AgentId,
@@ -202,6 +201,7 @@ mod tests {
         task::{Task, TaskStatus},
         terms::Terms,
     };
+    use a2a_hub_store::memory::MemoryStorage;
 
     fn status(state: TaskState) -> TaskStatus {
         TaskStatus { state, message: None, timestamp: String::new() }

@@ -11,23 +11,19 @@ mod turns;
 pub use feed::Subscription;
 pub use recovery::Recovered;
 
-use crate::{
-    agents::Agent,
-    clock,
-    events::Events,
-    storage::{Counts, Head, HeadFilter, HeadPage, Storage, StorageError, StoredTask},
-};
+use crate::{agents::Agent, clock, error::HubError, events::Events};
 use a2a_hub_core::quota::Busy;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::{Created, Recorded, TaskEvent},
-    hub_event::Happened,
+    hub::event::Happened,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
     operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
     task::{Task, TaskState, TaskStatus},
     terms::Terms,
 };
+use a2a_hub_store::{Counts, Head, HeadFilter, HeadPage, Storage, StorageError, StoredTask};
 use actor::{Begin, Command, Input, Start, TaskActor};
 use facts::QUEUED;
 use feed::{Feed, Listener};
@@ -155,9 +151,10 @@ impl Tasks {
     /// Does something to its end, although whoever waits for it may go away.
     pub async fn see_through<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, A2aError>> + Send + 'static,
-    ) -> Result<T, A2aError> {
-        let broke = |why: JoinError| Err(A2aError::new(ErrorKind::Internal, why.to_string()));
+        work: impl Future<Output = Result<T, HubError>> + Send + 'static,
+    ) -> Result<T, HubError> {
+        let broke =
+            |why: JoinError| Err(A2aError::new(ErrorKind::Internal, why.to_string()).into());
         self.actors.spawn(work).await.unwrap_or_else(broke)
     }
 
@@ -192,13 +189,13 @@ impl Tasks {
         &self,
         id: &TaskId,
         after: Option<u64>,
-    ) -> Result<Subscription, A2aError> {
+    ) -> Result<Subscription, HubError> {
         // Looked up before it is read: what is heard later is newer than what is read now.
         let running = self.find(id);
         let StoredTask { agent, seq, task } = self.get(id).await?;
         if after.is_some_and(|after| after > seq) {
             let why = format!("the task has had {seq} events so far");
-            return Err(A2aError::invalid("lastEventId", why));
+            return Err(A2aError::invalid("lastEventId", why).into());
         }
         let listener =
             running.map_or_else(|| Feed::new(seq).listener(), |running| running.listener);
@@ -219,7 +216,7 @@ impl Tasks {
     }
 
     /// Hears all that happens to a task after event `after`, also where it waits for its client, until it is over.
-    pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, A2aError> {
+    pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
         Ok(self.resubscribe(id, Some(after)).await?.until_over())
     }
 
@@ -278,8 +275,8 @@ impl Tasks {
     }
 
     /// A task in one line.
-    pub async fn head(&self, id: &TaskId) -> Result<Head, A2aError> {
-        self.storage.head(id).await?.ok_or_else(|| A2aError::no_task(id))
+    pub async fn head(&self, id: &TaskId) -> Result<Head, HubError> {
+        self.storage.head(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
     /// Says more to a task that waits for it; the subscription hears what follows.
@@ -288,14 +285,14 @@ impl Tasks {
         id: &TaskId,
         message: Message,
         terms: Terms,
-    ) -> Result<Subscription, A2aError> {
+    ) -> Result<Subscription, HubError> {
         let Some(running) = self.find(id) else {
             let stored = self.get(id).await?;
-            return Err(not_waiting(id, stored.task.status.state));
+            return Err(not_waiting(id, stored.task.status.state).into());
         };
         if message.context_id.as_ref().is_some_and(|context| *context != running.context) {
             let why = format!("task `{id}` belongs to the context `{}`", running.context);
-            return Err(A2aError::invalid("message.contextId", why));
+            return Err(A2aError::invalid("message.contextId", why).into());
         }
         let heard = running.listener.seq();
         let (told, answer) = oneshot::channel();
@@ -307,9 +304,9 @@ impl Tasks {
     }
 
     /// Stops a task and returns it as it ended. One that came to another end meanwhile cannot be cancelled.
-    pub async fn cancel(&self, id: &TaskId) -> Result<Task, A2aError> {
+    pub async fn cancel(&self, id: &TaskId) -> Result<Task, HubError> {
         let Some(running) = self.find(id) else {
-            return Err(not_cancelable(id, self.get(id).await?.task.status.state));
+            return Err(not_cancelable(id, self.get(id).await?.task.status.state).into());
         };
         let cancelled = async {
             // Whether it hears the order or has just ended is told by how it ends.
@@ -320,16 +317,16 @@ impl Tasks {
             let why = format!(
                 "task `{id}` was told to stop and has not ended yet; ask for it with `tasks/get`"
             );
-            return Err(A2aError::new(ErrorKind::Internal, why));
+            return Err(A2aError::new(ErrorKind::Internal, why).into());
         }
         let task = self.get(id).await?.task;
         let state = task.status.state;
-        if state == TaskState::Canceled { Ok(task) } else { Err(not_cancelable(id, state)) }
+        if state == TaskState::Canceled { Ok(task) } else { Err(not_cancelable(id, state).into()) }
     }
 
     /// A task as its log tells it.
-    pub async fn get(&self, id: &TaskId) -> Result<StoredTask, A2aError> {
-        self.storage.task(id).await?.ok_or_else(|| A2aError::no_task(id))
+    pub async fn get(&self, id: &TaskId) -> Result<StoredTask, HubError> {
+        self.storage.task(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
     /// How many tasks there are.

@@ -1,9 +1,9 @@
 //! A running guest's way to its task's actor: everything it says goes through one bounded queue, in order.
 
 use a2a_hub_protocol::{message::Message, terms::Terms};
-use a2a_hub_sandbox::{
+use a2a_hub_runtime::{
     Failure,
-    capability::tasks::{Emitted, Need, TaskPort},
+    port::tasks::{Emitted, Need, TaskPort},
 };
 use std::{
     sync::{Arc, Mutex, PoisonError},

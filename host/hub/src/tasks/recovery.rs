@@ -9,7 +9,6 @@ use super::{
 use crate::{
     agents::{Agent, Agents},
     clock,
-    storage::{Head, HeadFilter, StorageError, StoredTask},
 };
 use a2a_hub_core::recovery::{Left, Recovery};
 use a2a_hub_protocol::{
@@ -18,6 +17,7 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
     terms::Terms,
 };
+use a2a_hub_store::{Head, HeadFilter, StorageError, StoredTask};
 use serde_json::json;
 use std::sync::Arc;
 

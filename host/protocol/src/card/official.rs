@@ -2,10 +2,8 @@
 
 use super::{AgentCard, Skill};
 use crate::{
-    error::A2aError,
-    members::{Members, object, some_list},
-    message::Message,
-    terms::is_in_range,
+    codec::members::{Members, object, some_list},
+    model::{error::A2aError, message::Message, terms::is_in_range},
 };
 use serde_json::{Value, json};
 
@@ -309,7 +307,7 @@ fn requirements() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Part, Role};
+    use crate::model::message::{Part, Role};
 
     fn reach(needs_token: bool) -> Reach {
         Reach {

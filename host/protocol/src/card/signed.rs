@@ -1,7 +1,7 @@
 //! What the signatures of a card cover, and how each was made (A2A 1.0, section 8.4): JWS of RFC 7515 over canonical JSON of
 //! RFC 8785. Whether a key made one is for who has keys to say.
 
-use crate::grpc;
+use crate::binding::grpc;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use serde::Deserialize;
 use serde_json::{Map, Value};

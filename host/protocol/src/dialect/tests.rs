@@ -2,14 +2,15 @@
 
 use super::*;
 use crate::{
-    grpc::Call,
-    id::{ContextId, PushConfigId, TaskId},
-    message::{Message, Part, Role},
-    operation::{SendMessage, TaskPageQuery, TaskPlace, Wait},
-    push::{OfferedPush, PushAuthentication, PushForm, Secret},
-    rest,
-    task::TaskState,
-    terms::Terms,
+    binding::{grpc::Call, rest},
+    model::{
+        id::{ContextId, PushConfigId, TaskId},
+        message::{Message, Part, Role},
+        operation::{SendMessage, TaskPageQuery, TaskPlace, Wait},
+        push::{OfferedPush, PushAuthentication, PushForm, Secret},
+        task::TaskState,
+        terms::Terms,
+    },
     v03::UNSAID_WAIT,
 };
 

@@ -5,19 +5,11 @@ use crate::{
         delegate::{Host, HostCall, Update},
         types::{self, Message},
     },
+    resources::Delegated,
     state::State,
 };
 use serde_json::Value;
 use wasmtime::component::Resource;
-
-/// The hub's side: the agents that one agent may call.
-pub trait DelegatePort: Send + Sync {
-    /// Their cards, as the hub publishes them, each with its `agentId`.
-    fn agents(&self) -> Vec<Value>;
-}
-
-/// A call to another agent. None can be made, so there is none.
-pub enum Delegated {}
 
 fn denied<T>() -> wasmtime::Result<Result<T, types::Failure>> {
     let why = "call another agent: this hub grants no agent another one";

@@ -6,75 +6,16 @@ use crate::{
         types,
     },
     convert::failure_to_guest,
-    failure::Failure,
+    resources::Child,
     state::State,
 };
-use a2a_hub_core::grant::{Held, HeldProgram};
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use a2a_hub_core::grant::HeldProgram;
+use a2a_hub_runtime::{
+    Failure,
+    port::process::{Launch, Said},
+};
+use std::{sync::Arc, time::Duration};
 use wasmtime::component::Resource;
-
-/// A program to start, found allowed. Where it is, and what its passed variables hold, only the hub knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
-    /// Its name in the grant.
-    pub program: String,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// Variables the guest sets.
-    pub set: Vec<(String, String)>,
-    /// Variables passed on from the hub's environment.
-    pub pass: BTreeSet<String>,
-    /// Where it starts; if left out, where the task is at home.
-    pub cwd: Option<String>,
-    /// How many of this program the agent may have running at once.
-    pub max_running: usize,
-}
-
-/// Something a program did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// It wrote to its standard output; at most 64 KiB at a time.
-    Stdout(Vec<u8>),
-    /// It wrote to its standard error.
-    Stderr(Vec<u8>),
-    /// It ended by itself, with this code.
-    Code(i32),
-    /// It was ended by this signal.
-    Signal(i32),
-}
-
-/// The hub's side: starts programs.
-#[async_trait::async_trait]
-pub trait ProcessPort: Send + Sync {
-    /// Starts a program that was found allowed.
-    async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure>;
-}
-
-/// The hub's side of one running program. Dropping it ends the whole process tree.
-#[async_trait::async_trait]
-pub trait ChildPort: Send + Sync {
-    /// What it does next; the end comes once, last. May be dropped and called again.
-    async fn next(&mut self) -> Result<Said, Failure>;
-    /// Sends bytes to its standard input; waits while it does not read.
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure>;
-    /// Ends its standard input.
-    fn close_stdin(&mut self);
-    /// Asks it to interrupt what it does.
-    fn interrupt(&mut self);
-    /// Asks the process tree to end, then ends it.
-    fn kill(&mut self);
-}
-
-/// A running program, as the guest holds it. The store owns it, so that it never outlives the task.
-pub struct Child(Box<dyn ChildPort>);
-
-/// What one guest may run.
-#[derive(Clone, Debug)]
-pub(crate) struct Processes {
-    pub(crate) held: Arc<Held>,
-    /// Where the client would have the work done.
-    pub(crate) home: Option<String>,
-}
 
 impl State {
     async fn spawn_child(&mut self, command: Command) -> Result<Resource<Child>, Failure> {

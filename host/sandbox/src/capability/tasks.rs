@@ -7,104 +7,16 @@ use crate::{
         types,
     },
     convert::{event_from_guest, failure_to_guest, message_from_guest, message_to_guest},
-    failure::Failure,
-    limits::Limits,
     redaction::Hide as _,
     state::State,
 };
-use a2a_hub_protocol::{
-    message::{Message, Metadata},
-    task::{Artifact, TaskState},
-    terms::Terms,
-};
+use a2a_hub_protocol::terms::Terms;
+use a2a_hub_runtime::{Failure, port::tasks::Need};
 use serde::Serialize;
 use std::{io, time::Duration};
 
 /// What an event costs besides its contents, in bytes: its place in the log, and the time.
 const FRAME: u64 = 64;
-
-/// What an agent needs from its client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// An answer.
-    Input,
-    /// A login.
-    Auth,
-}
-
-impl Need {
-    /// The state a task waits in.
-    pub fn state(self) -> TaskState {
-        match self {
-            Self::Input => TaskState::InputRequired,
-            Self::Auth => TaskState::AuthRequired,
-        }
-    }
-}
-
-/// Something an agent emits. The hub stamps the time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub enum Emitted {
-    /// It is at work, and has this to say.
-    Working {
-        /// What it says.
-        message: Option<Message>,
-        /// Facts to be merged into the task's.
-        metadata: Option<Metadata>,
-    },
-    /// It made a piece of something.
-    Artifact {
-        /// The piece.
-        artifact: Artifact,
-        /// Whether its parts are added to the artifact of that name.
-        append: bool,
-        /// Whether the artifact is now complete.
-        last_chunk: bool,
-    },
-}
-
-/// The hub's side of one task.
-#[async_trait::async_trait]
-pub trait TaskPort: Send + Sync {
-    /// Takes events, to be stored together; waits while too many are on their way.
-    async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure>;
-    /// Asks the client, and waits for the answer. [`Failure::Timeout`] when there was none in time.
-    async fn ask(
-        &self,
-        need: Need,
-        prompt: Message,
-        timeout: Option<Duration>,
-    ) -> Result<Message, Failure>;
-    /// On what terms the client said what it said last.
-    fn terms(&self) -> Terms;
-}
-
-/// What a task may still emit.
-#[derive(Debug)]
-pub(crate) struct Output {
-    events_left: u64,
-    bytes_left: u64,
-}
-
-impl Output {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        Self { events_left: limits.events, bytes_left: limits.output_bytes }
-    }
-
-    fn take(&mut self, events: u64, bytes: u64) -> Result<(), Failure> {
-        let (Some(events_left), Some(bytes_left)) =
-            (self.events_left.checked_sub(events), self.bytes_left.checked_sub(bytes))
-        else {
-            return Err(Failure::Exhausted(
-                "emit more: this task's output limit is used up; the operator raises it with `events` or `output_bytes` \
-                 in the agent's `limits`"
-                    .to_owned(),
-            ));
-        };
-        *self = Self { events_left, bytes_left };
-        Ok(())
-    }
-}
 
 impl State {
     async fn emit_events(&mut self, events: Vec<types::Event>) -> Result<(), Failure> {

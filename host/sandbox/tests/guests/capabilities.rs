@@ -3,9 +3,9 @@
 use crate::stage::Stage;
 use a2a_hub_core::redact::Secrets;
 use a2a_hub_protocol::message::joined_text;
-use a2a_hub_sandbox::{
+use a2a_hub_runtime::{
     Failure,
-    capability::tasks::{Emitted, Need},
+    port::tasks::{Emitted, Need},
 };
 use std::sync::Arc;
 

@@ -2,7 +2,8 @@
 
 use crate::stage::{DEADLINE, Stage};
 use a2a_hub_protocol::task::TaskState;
-use a2a_hub_sandbox::{Ended, Engine, EngineSettings, Failure, Limits};
+use a2a_hub_runtime::{Ended, Failure, Limits};
+use a2a_hub_sandbox::{Engine, EngineSettings};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 

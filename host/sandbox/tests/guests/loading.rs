@@ -2,7 +2,8 @@
 
 use crate::stage::{ENGINE, agent, component};
 use a2a_hub_protocol::operation::HealthStatus;
-use a2a_hub_sandbox::{Call, Limits, LoadError, Plugin, guest};
+use a2a_hub_runtime::{Call, Limits};
+use a2a_hub_sandbox::{LoadError, Plugin, guest};
 use std::time::Duration;
 
 fn refused(bytes: &[u8]) -> String {

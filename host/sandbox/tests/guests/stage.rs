@@ -10,9 +10,9 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
     terms::Terms,
 };
-use a2a_hub_sandbox::{
-    Call, Ended, Engine, EngineSettings, Failure, Guest, Limits, Plugin,
-    capability::{
+use a2a_hub_runtime::{
+    Call, Ended, Failure, Limits, Run, Runtime, Work,
+    port::{
         Ports,
         delegate::DelegatePort,
         files::FilesPort,
@@ -20,8 +20,8 @@ use a2a_hub_sandbox::{
         process::{ChildPort, Launch, ProcessPort, Said},
         tasks::{Emitted, Need, TaskPort},
     },
-    guest::Work,
 };
+use a2a_hub_sandbox::{Engine, EngineSettings, Plugin};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -35,8 +35,11 @@ use tokio::time::timeout;
 /// No test waits longer than this.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-pub(crate) static ENGINE: LazyLock<Engine> =
-    LazyLock::new(|| Engine::new(&EngineSettings::default()).unwrap());
+/// Each test is a process of its own, and a component takes seconds to compile: what one has compiled is kept for the others.
+pub(crate) static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
+    let beside = std::env::current_exe().unwrap().with_file_name("compiled-components");
+    Engine::new(&EngineSettings { cache_dir: Some(beside), ..EngineSettings::default() }).unwrap()
+});
 
 static TEST_GUEST: LazyLock<Plugin> =
     LazyLock::new(|| Plugin::compile(&ENGINE, &component("test-guests")).unwrap());
@@ -121,9 +124,9 @@ impl Stage {
     }
 
     /// Sets a guest to work on `text`.
-    pub(crate) fn start(&self, text: &str) -> Guest {
+    pub(crate) fn start(&self, text: &str) -> Box<dyn Run> {
         let plugin = self.plugin();
-        Guest::start(&plugin, self.call(&plugin), work(text))
+        Runtime::start(&plugin, self.call(&plugin), work(text))
     }
 
     /// Runs a guest to its end.

@@ -1,0 +1,383 @@
+//! `doctor`: looks at everything the hub needs, and says what would mend what is wrong.
+
+use super::{
+    Exit, Global, block_on,
+    client::Client,
+    render::{list, text},
+    text::{Text, style_of},
+    trial,
+};
+use a2a_hub_config::{self as config, Settings};
+use a2a_hub_process::probe;
+use clap::Args;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::{
+    fmt::Write as _,
+    fs, io,
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _},
+    path::Path,
+};
+
+/// With less space than that, in bytes, the hub will soon not be able to store a task.
+const LITTLE_SPACE: u64 = 1 << 30;
+
+/// With less space than that, in bytes, it may fail at once.
+const NO_SPACE: u64 = 64 << 20;
+
+/// The longest path of a unix socket: what fits into the system's address.
+const MAX_SOCKET_PATH: usize = 107;
+
+/// The CLIs that agents drive, and how each is installed.
+const CLIS: &[(&str, &str)] = &[
+    ("claude", "npm install -g @anthropic-ai/claude-code"),
+    ("gemini", "npm install -g @google/gemini-cli"),
+    ("codex", "npm install -g @openai/codex"),
+    ("vibe-acp", "uv tool install mistral-vibe"),
+    ("git", "install git with your system's packages"),
+];
+
+/// What agents are compiled for.
+const GUEST_TARGET: &str = "wasm32-wasip2";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Ok,
+    Warn,
+    Fail,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// What was found about one thing.
+#[derive(Debug, Serialize)]
+pub(super) struct Finding {
+    verdict: Verdict,
+    about: String,
+    pub(super) found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+pub(super) fn ok(about: &str, found: impl Into<String>) -> Finding {
+    Finding { verdict: Verdict::Ok, about: about.to_owned(), found: found.into(), fix: None }
+}
+
+pub(super) fn warn(about: &str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding { verdict: Verdict::Warn, fix: Some(fix.into()), ..ok(about, found) }
+}
+
+fn fail(about: &str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding { verdict: Verdict::Fail, ..warn(about, found, fix) }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Try these agents, or all that can be tried, against a model on this machine that only echoes: free and offline
+    #[arg(long, value_name = "AGENT", num_args = 0..)]
+    trial: Option<Vec<String>>,
+}
+
+pub(super) fn doctor(global: &Global, doctor: &Doctor) -> anyhow::Result<Exit> {
+    let findings = block_on(async {
+        match &doctor.trial {
+            Some(agents) => trial::try_agents(global, agents).await,
+            None => Ok(examine(global).await),
+        }
+    })?;
+    global.show(&json!(findings), || Ok(findings_text(&findings)?))?;
+    let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
+    Ok(if failed { Exit::Fault } else { Exit::Done })
+}
+
+async fn examine(global: &Global) -> Vec<Finding> {
+    let settings = match global.settings(Vec::new()) {
+        Ok(settings) => settings,
+        // Everything else depends on it.
+        Err(why) => {
+            return vec![fail(
+                "configuration",
+                why.to_string(),
+                "correct it; `a2a-hub config check` looks again",
+            )];
+        }
+    };
+    let file = settings.file.as_ref().map(|file| file.display().to_string());
+    let mut findings = vec![ok("configuration", file.unwrap_or_else(|| "the defaults".to_owned()))];
+    match settings.config.data_dir() {
+        Ok(dir) => findings.extend([data_directory(dir), space(dir)]),
+        Err(why) => findings.push(fail("data", why.to_string(), "set HOME")),
+    }
+    findings.push(socket(&settings.config.socket.path));
+    match Client::to(&settings.config.socket.path).await {
+        Ok(client) => findings.extend(running(client).await),
+        Err(_) => findings.extend(not_running(&settings).await),
+    }
+    findings.extend(clis().await);
+    findings.push(toolchain().await);
+    findings
+}
+
+fn data_directory(dir: &Path) -> Finding {
+    let about = "data";
+    let shown = dir.display();
+    match fs::metadata(dir) {
+        Ok(meta) if !meta.is_dir() => {
+            fail(about, format!("{shown} is not a directory"), "move it away, or set `data_dir`")
+        }
+        Ok(meta) if meta.uid() != rustix::process::geteuid().as_raw() => fail(
+            about,
+            format!("{shown} belongs to another user"),
+            "set `data_dir` to a directory of yours",
+        ),
+        Ok(meta) if meta.mode() & 0o077 != 0 => warn(
+            about,
+            format!("{shown} is open to others (mode {:o})", meta.mode() & 0o777),
+            format!("chmod 700 {shown}"),
+        ),
+        Ok(_) => ok(about, shown.to_string()),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            ok(about, format!("{shown}, which `a2a-hub start` makes"))
+        }
+        Err(why) => fail(about, format!("{shown}: {why}"), "let yourself in, or set `data_dir`"),
+    }
+}
+
+fn space(dir: &Path) -> Finding {
+    let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    let free = match rustix::fs::statvfs(there) {
+        Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
+        Err(why) => return warn("disk", why.to_string(), "look with `df`"),
+    };
+    space_verdict(free)
+}
+
+fn space_verdict(free: u64) -> Finding {
+    let found = format!("{} MiB free", free >> 20);
+    let fix = "make room, or set `data_dir` to another disk";
+    match free {
+        ..NO_SPACE => fail("disk", found, fix),
+        NO_SPACE..LITTLE_SPACE => warn("disk", found, fix),
+        _ => ok("disk", found),
+    }
+}
+
+fn socket(path: &Path) -> Finding {
+    let about = "socket";
+    let shown = path.display();
+    if path.as_os_str().len() > MAX_SOCKET_PATH {
+        let found =
+            format!("{shown} is longer than the {MAX_SOCKET_PATH} bytes a socket's path may have");
+        return fail(about, found, "set `socket.path` to a shorter one");
+    }
+    match fs::symlink_metadata(path) {
+        Ok(meta) if !meta.file_type().is_socket() => {
+            fail(about, format!("{shown} is not a socket"), "move it away, or set `socket.path`")
+        }
+        Ok(meta) if meta.uid() != rustix::process::geteuid().as_raw() => fail(
+            about,
+            format!("{shown} belongs to another user"),
+            "set `socket.path` to another one",
+        ),
+        Ok(meta) if meta.mode() & 0o077 != 0 => {
+            fail(about, format!("{shown} is open to others"), format!("chmod 600 {shown}"))
+        }
+        Ok(_) => ok(about, shown.to_string()),
+        Err(_) if path.parent().is_some_and(Path::is_dir) => ok(about, format!("{shown}, free")),
+        Err(_) => fail(
+            about,
+            format!("{shown}: its directory is missing"),
+            "make it, or set `socket.path`",
+        ),
+    }
+}
+
+/// What a running hub says of itself and of its agents.
+async fn running(mut client: Client) -> Vec<Finding> {
+    let params = json!({ "includeHealth": true });
+    let asked = async {
+        let status = client.call("hub/status", json!({})).await?;
+        Ok((status, client.call("hub/agents/list", params).await?))
+    };
+    let asked: anyhow::Result<(Value, Value)> = asked.await;
+    match asked {
+        Err(why) => vec![fail("hub", why.to_string(), "see `a2a-hub logs`")],
+        Ok((status, agents)) => {
+            let hub = hub_verdict(text(&status["version"]), env!("CARGO_PKG_VERSION"));
+            let agents = list(&agents).iter().map(agent_verdict);
+            let rejected = list(&status["rejectedPlugins"]).iter().map(rejected_verdict);
+            std::iter::once(hub).chain(agents).chain(rejected).collect()
+        }
+    }
+}
+
+fn hub_verdict(runs: &str, this: &str) -> Finding {
+    if runs == this {
+        ok("hub", format!("{runs}, running"))
+    } else {
+        let found = format!("{runs} is running, and this is {this}");
+        warn("hub", found, "a2a-hub stop && a2a-hub start")
+    }
+}
+
+fn agent_verdict(agent: &Value) -> Finding {
+    let (id, health) = (text(&agent["id"]), &agent["health"]);
+    let version = health["version"].as_str().map(|version| format!(" ({version})"));
+    let version = version.unwrap_or_default();
+    let about = format!("agent {id}");
+    let why = health["errorMessage"].as_str().unwrap_or("it does not say what is wrong");
+    let fix =
+        health["fix"].as_str().map_or_else(|| format!("a2a-hub agent show {id}"), str::to_owned);
+    match text(&health["status"]) {
+        "healthy" => ok(&about, format!("healthy{version}")),
+        // One agent that cannot work leaves the hub and the others as they are.
+        _ => warn(&about, format!("{why}{version}"), fix),
+    }
+}
+
+fn rejected_verdict(rejected: &Value) -> Finding {
+    let (file, why) = (text(&rejected["file"]), text(&rejected["error"]));
+    match file.strip_prefix("remote.") {
+        // A file's name has another end.
+        Some(id) if !id.contains('.') => warn(
+            &format!("agent {id}"),
+            why,
+            format!("see to that; then `a2a-hub agent reload {id}` looks at once"),
+        ),
+        _ => warn("plugin", format!("{file}: {why}"), "replace or remove it"),
+    }
+}
+
+/// What a hub would find if it were started.
+async fn not_running(settings: &Settings) -> Vec<Finding> {
+    let mut findings = vec![warn("hub", "it is not running", "a2a-hub start")];
+    let http = &settings.config.http;
+    if http.enabled {
+        let at = http.address();
+        findings.push(match tokio::net::TcpListener::bind(at).await {
+            Ok(_) => ok("http", format!("{at}, free")),
+            Err(why) => fail(
+                "http",
+                format!("{at}: {why}"),
+                "set `http.port` to another one, or `http.enabled` to false",
+            ),
+        });
+    }
+    findings
+}
+
+/// The CLIs as this user has them; what a running hub found may be others.
+async fn clis() -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (cli, install) in CLIS {
+        findings.push(match config::find_program(cli) {
+            Some(path) => match probe::first_line(&path, &["--version"]).await {
+                Ok(version) => ok(cli, format!("{version}, at {}", path.display())),
+                Err(why) => warn(cli, format!("{} --version: {why}", path.display()), *install),
+            },
+            None => warn(cli, "not found; its agent cannot work", *install),
+        });
+    }
+    findings
+}
+
+/// What it takes to write agents; to run those there are takes none of it.
+async fn toolchain() -> Finding {
+    let about = "toolchain";
+    let Some(rustc) = config::find_program("rustc") else {
+        let found = "no Rust; only needed to write agents";
+        return warn(about, found, "install Rust with rustup or your system's packages");
+    };
+    let asked =
+        probe::first_line(&rustc, &["--print", "target-libdir", "--target", GUEST_TARGET]).await;
+    match asked {
+        Ok(dir) if Path::new(&dir).is_dir() => ok(about, format!("Rust with {GUEST_TARGET}")),
+        Ok(_) | Err(_) => warn(
+            about,
+            format!("Rust without {GUEST_TARGET}; only needed to write agents"),
+            format!("rustup target add {GUEST_TARGET}"),
+        ),
+    }
+}
+
+fn findings_text(findings: &[Finding]) -> Result<Text, std::fmt::Error> {
+    let mut out = Text::new();
+    for Finding { verdict, about, found, fix } in findings {
+        out.push(style_of(verdict.word()), verdict.word());
+        writeln!(out, "{:<1$} {about:<20} {found}", "", 5 - verdict.word().len())?;
+        if let Some(fix) = fix {
+            writeln!(out, "      {:<20} fix: {fix}", "")?;
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn findings_as_people_see_them() {
+        let agent = |id: &str, health: Value| agent_verdict(&json!({ "id": id, "health": health }));
+        let findings = [
+            hub_verdict("0.1.0", "0.1.0"),
+            hub_verdict("0.1.0", "0.2.0"),
+            space_verdict(2 << 30),
+            space_verdict(900 << 20),
+            space_verdict(1 << 20),
+            agent("echo", json!({ "status": "healthy" })),
+            agent(
+                "claude-code",
+                json!({ "status": "unhealthy", "version": "2.1", "errorMessage": "not logged in", "fix": "claude /login" }),
+            ),
+            agent("odd", json!({ "status": "degraded" })),
+        ];
+        insta::assert_snapshot!(findings_text(&findings).unwrap().words(), @r"
+        ok    hub                  0.1.0, running
+        warn  hub                  0.1.0 is running, and this is 0.2.0
+                                   fix: a2a-hub stop && a2a-hub start
+        ok    disk                 2048 MiB free
+        warn  disk                 900 MiB free
+                                   fix: make room, or set `data_dir` to another disk
+        fail  disk                 1 MiB free
+                                   fix: make room, or set `data_dir` to another disk
+        ok    agent echo           healthy
+        warn  agent claude-code    not logged in (2.1)
+                                   fix: claude /login
+        warn  agent odd            it does not say what is wrong
+                                   fix: a2a-hub agent show odd
+        ");
+    }
+
+    #[test]
+    fn what_others_could_read_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let mode =
+            |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o700);
+        assert_eq!(data_directory(dir.path()).verdict, Verdict::Ok);
+        mode(0o755);
+        let found = data_directory(dir.path());
+        assert_eq!(found.verdict, Verdict::Warn);
+        assert!(found.fix.unwrap().starts_with("chmod 700"));
+        assert_eq!(data_directory(&dir.path().join("new")).verdict, Verdict::Ok);
+
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert_eq!(data_directory(&file).verdict, Verdict::Fail);
+        assert_eq!(socket(&file).verdict, Verdict::Fail);
+        assert_eq!(socket(&dir.path().join("free")).verdict, Verdict::Ok);
+        assert_eq!(socket(&dir.path().join("no/where")).verdict, Verdict::Fail);
+        assert_eq!(socket(Path::new(&"x".repeat(108))).verdict, Verdict::Fail);
+    }
+}

@@ -1,0 +1,174 @@
+//! What the hub says as text for people: pieces that several commands share.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use std::time::Duration;
+
+/// The text of a JSON string; nothing of anything else.
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The elements of a JSON array; none of anything else.
+pub(super) fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The first line of the text in the parts of a message that says something.
+pub(super) fn first_words(parts: &Value) -> String {
+    let text = parts_text(parts);
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+}
+
+/// The parts of a message or an artifact as text.
+pub(super) fn parts_text(parts: &Value) -> String {
+    list(parts).iter().map(part_text).collect()
+}
+
+/// A part as a line of text: what cannot be shown is named.
+fn part_text(part: &Value) -> String {
+    match part["kind"].as_str() {
+        Some("text") => text(&part["text"]).to_owned(),
+        Some("data") => format!("{}\n", part["data"]),
+        Some("file") => file_text(&part["file"]),
+        _ => String::new(),
+    }
+}
+
+/// A file in one line: its name, and how large it is, or where.
+fn file_text(file: &Value) -> String {
+    let name = file["name"].as_str().unwrap_or("without a name");
+    match (file["uri"].as_str(), file["bytes"].as_str()) {
+        (Some(uri), _) => format!("[file {name}: {uri}]\n"),
+        (None, Some(encoded)) => {
+            let padding = encoded.bytes().rev().take_while(|byte| *byte == b'=').count();
+            format!("[file {name}, {}]\n", size(encoded.len() / 4 * 3 - padding.min(2)))
+        }
+        (None, None) => format!("[file {name}]\n"),
+    }
+}
+
+/// So many bytes.
+pub(super) fn size(bytes: usize) -> String {
+    match bytes {
+        1 => "1 byte".to_owned(),
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+/// `word` as one word of a command line that is meant to be copied, whatever it holds.
+pub(super) fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@%+=,".contains(c);
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// How long something took.
+pub(super) fn duration(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// How long something may take, or took: short ones to the tenth of a second.
+pub(super) fn span(long: Duration) -> String {
+    match long.as_millis() {
+        millis @ 1..1_000 => format!("{millis} ms"),
+        millis if millis < 60_000 && millis % 1_000 >= 100 => {
+            format!("{}.{} s", millis / 1_000, millis % 1_000 / 100)
+        }
+        _ => duration(long.as_secs()),
+    }
+}
+
+/// How long before `now` a timestamp lies: `5 min ago`, `3 days ago`.
+pub(super) fn ago(timestamp: &Value, now: Timestamp) -> String {
+    let Ok(then) = text(timestamp).parse::<Timestamp>() else { return String::new() };
+    match now.duration_since(then).as_secs() {
+        ..5 => "now".to_owned(),
+        seconds @ 5..60 => format!("{seconds} s ago"),
+        seconds @ 60..3600 => format!("{} min ago", seconds / 60),
+        seconds @ 3600..172_800 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+/// How long after `now` a timestamp lies: `in 40 s`; `now` if it is over.
+pub(super) fn ahead(timestamp: &Value, now: Timestamp) -> String {
+    let then = text(timestamp).parse::<Timestamp>().unwrap_or(now);
+    match u64::try_from(then.duration_since(now).as_secs()) {
+        Ok(seconds @ 1..) => format!("in {}", duration(seconds)),
+        _ => "now".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn times_are_told_as_people_do() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let told = [
+            "2026-01-31T12:00:00.001Z",
+            "2026-01-31T11:59:50Z",
+            "2026-01-31T11:01:00Z",
+            "2026-01-30T11:00:00Z",
+            "2026-01-01T00:00:00Z",
+            "soon",
+        ];
+        let told = told.map(|then| ago(&json!(then), now)).join(", ");
+        insta::assert_snapshot!(told, @"now, 10 s ago, 59 min ago, 25 h ago, 30 days ago,");
+    }
+
+    #[test]
+    fn spans_are_told_as_people_do() {
+        let spans = [0, 7, 700, 1_000, 1_550, 10_000, 59_999, 60_000, 5_400_000];
+        let spans = spans.map(|millis| span(Duration::from_millis(millis))).join(", ");
+        insta::assert_snapshot!(spans, @"0 s, 7 ms, 700 ms, 1 s, 1.5 s, 10 s, 59.9 s, 1 min, 1 h 30 min");
+    }
+
+    #[test]
+    fn times_to_come_are_told_as_people_do() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let told = ["2026-01-31T12:00:09.5Z", "2026-01-31T13:05:00Z", "2026-01-31T11:59:50Z", ""];
+        let told = told.map(|then| ahead(&json!(then), now)).join(", ");
+        insta::assert_snapshot!(told, @"in 9 s, in 1 h 5 min, now, now");
+    }
+
+    #[test]
+    fn what_is_copied_into_a_shell_stays_one_word() {
+        let words =
+            ["01a1fc8f-a111", "https://x.org:1/a?b=1", "", "-rf", "a; rm -rf ~", "it's $(id)"];
+        insta::assert_snapshot!(words.map(shell_word).join(" "), @r"01a1fc8f-a111 'https://x.org:1/a?b=1' '' '-rf' 'a; rm -rf ~' 'it'\''s $(id)'");
+    }
+
+    #[test]
+    fn a_part_that_cannot_be_shown_is_named() {
+        let file = |file: Value| json!({ "kind": "file", "file": file });
+        let parts = json!([
+            { "kind": "text", "text": "see\n" },
+            { "kind": "data", "data": { "n": [1, null] } },
+            file(json!({ "name": "a.bin", "bytes": "AP8=" })),
+            file(json!({ "name": "b.bin", "bytes": "A".repeat(40_000) })),
+            file(json!({ "bytes": "" })),
+            file(json!({ "name": "a.png", "uri": "https://example.com/a.png" })),
+        ]);
+        insta::assert_snapshot!(parts_text(&parts), @r#"
+        see
+        {"n":[1,null]}
+        [file a.bin, 2 bytes]
+        [file b.bin, 29 KiB]
+        [file without a name, 0 bytes]
+        [file a.png: https://example.com/a.png]
+        "#);
+    }
+}

@@ -1,0 +1,289 @@
+//! The hub itself: put together here, run until it is told to stop, and taken apart in order.
+
+use super::render::span;
+use crate::builtin::COMPONENTS;
+use a2a_hub_client::Outbound;
+use a2a_hub_config::Config;
+use a2a_hub_hub::{
+    Hub,
+    agents::{Agents, PluginFolder, sweep_files},
+    contexts::Contexts,
+    events::Events,
+    push::{Pushes, Seal, Sender},
+    tasks::{Recovered, Tasks},
+    token::Token,
+};
+use a2a_hub_process::Supervisor;
+use a2a_hub_protocol::id::TaskId;
+use a2a_hub_sandbox::{Engine, EngineSettings};
+use a2a_hub_server::{Desk, Http, Unix, Whereabouts};
+use a2a_hub_store::sqlite::SqliteStorage;
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use std::{
+    fs, io,
+    net::SocketAddr,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::{sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// How long a program may take to end after it was asked to; a CLI writes its session down meanwhile.
+const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
+
+/// How long the hub waits at its end for clients, programs and tasks that it cut off.
+const STOP_DEADLINE: Duration = Duration::from_secs(15);
+
+/// The file in the data directory that says where a running hub is.
+pub(super) const RUN_FILE: &str = "run.json";
+
+/// The file in the data directory that says what the last hub cut off when it stopped.
+pub(super) const STOPPED_FILE: &str = "stopped.json";
+
+/// Runs the hub until it is told to stop.
+pub(super) async fn run(config: Config) -> anyhow::Result<()> {
+    let dir = config.data_dir()?.to_owned();
+    let storage = Arc::new(SqliteStorage::open(&dir).context("open the hub's store")?);
+    sweep(&dir);
+    // Bound early: a port that is taken is found before anything else is done.
+    let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
+    let http = bind_http(&config).await?;
+
+    let parts = Parts::build(&config, &dir, storage).await?;
+    parts.go_on().await?;
+    let (stop, running) = (CancellationToken::new(), TaskTracker::new());
+    parts.plugins.clone().watch(&running, stop.clone());
+    parts.contexts.watch(&running, stop.clone());
+    let hub = parts.hub().with_default(config.default_agent.clone());
+    let at = http.as_ref().map(Http::address);
+    let (streams, patience) = (config.max_streams(), config.clients.timeout());
+    let desk = Desk::new(hub.clone(), whereabouts(&config, at), streams, patience);
+    if let Some(http) = http {
+        let token = Token::open(&dir)?;
+        running.spawn(http.serve(desk.clone(), token, stop.clone()));
+    }
+    if let Some(unix) = unix {
+        running.spawn(unix.serve(desk, stop.clone()));
+    }
+    let mut signals = Signals::new()?;
+    let _announced = Announced::new(&dir, &config, at).context("say where the hub is")?;
+    let http = at.map(tracing::field::display);
+    tracing::info!(socket = %config.socket.path.display(), http, "the hub is up");
+
+    signals.next().await;
+    hub.close();
+    let drain = config.stop.drain();
+    let patience = span(drain);
+    tracing::info!(patience, "the hub is going down; a second signal ends tasks at once");
+    tokio::select! {
+        idle = parts.tasks.idle() => idle.context("wait for the tasks at work")?,
+        () = sleep(drain) => {}
+        () = signals.next() => {}
+    }
+    stop.cancel();
+    running.close();
+    let down = async {
+        parts.take_down(&dir).await;
+        running.wait().await;
+    };
+    if timeout(STOP_DEADLINE, down).await.is_err() {
+        tracing::warn!("something did not end in time and was cut off");
+    }
+    Ok(())
+}
+
+/// What an earlier run of the hub left in its data directory, and of its programs.
+fn sweep(dir: &Path) {
+    let left = Supervisor::sweep_leftovers(dir);
+    if left > 0 {
+        tracing::warn!(processes = left, "ended programs that an earlier run left behind");
+    }
+    if let Err(why) = sweep_files(dir) {
+        tracing::warn!(%why, "cannot remove the files that agents of an earlier run left");
+    }
+}
+
+/// What a hub is made of.
+struct Parts {
+    supervisor: Supervisor,
+    events: Events,
+    agents: Agents,
+    plugins: PluginFolder,
+    contexts: Contexts,
+    tasks: Tasks,
+    pushes: Pushes,
+}
+
+impl Parts {
+    /// Puts them together. The agents are there once this returns.
+    async fn build(
+        config: &Config,
+        dir: &Path,
+        storage: Arc<SqliteStorage>,
+    ) -> anyhow::Result<Self> {
+        // Stays right when an update replaces the file.
+        let exe = PathBuf::from("/proc/self/exe");
+        let supervisor = Supervisor::new(exe, dir.to_owned(), PROGRAM_GRACE);
+        let engine = Engine::new(&EngineSettings {
+            cache_dir: Some(dir.join("cache")),
+            max_instances: config.max_tasks.unwrap_or(EngineSettings::default().max_instances),
+        })?;
+        let events = Events::default();
+        let tasks = Tasks::new(storage.clone(), events.clone());
+        let contexts = Contexts::new(storage.clone(), config);
+        let seal = config.push.sign.then(|| Seal::open(dir)).transpose()?;
+        let sender = Sender::new(config.push.rules(), seal).challenging(config.push.challenge);
+        let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
+        let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
+        let agents = Agents::new(
+            config.clone(),
+            COMPONENTS,
+            dir.to_owned(),
+            engine,
+            supervisor.clone(),
+            storage,
+            events.clone(),
+        );
+        agents.join_built_in().await;
+        let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
+            .context("make the plugins folder")?;
+        plugins.load().await;
+        agents.join_remote(Outbound::unguarded()).await;
+        Ok(Self { supervisor, events, agents, plugins, contexts, tasks, pushes })
+    }
+
+    /// Takes up what an earlier run left unfinished.
+    async fn go_on(&self) -> anyhow::Result<()> {
+        let recovered = self.tasks.recover(&self.agents).await;
+        let recovered = recovered.context("take up the tasks of an earlier run")?;
+        if recovered != Recovered::default() {
+            let Recovered { started, waiting, followed, failed, unreadable } = recovered;
+            tracing::warn!(
+                started,
+                waiting,
+                followed,
+                failed,
+                unreadable,
+                "took up tasks that an earlier run left unfinished"
+            );
+        }
+        let configs = self.pushes.resume().await;
+        let configs = configs.context("go on with what an earlier run did not send")?;
+        if configs > 0 {
+            tracing::info!(configs, "goes on sending notifications");
+        }
+        Ok(())
+    }
+
+    fn hub(&self) -> Hub {
+        let Self { agents, plugins, contexts, tasks, pushes, events, .. } = self;
+        Hub::new(
+            agents.clone(),
+            plugins.clone(),
+            contexts.clone(),
+            tasks.clone(),
+            pushes.clone(),
+            events.clone(),
+        )
+    }
+
+    /// Takes them apart, in order: tasks end first, and their programs last.
+    async fn take_down(&self, dir: &Path) {
+        let cut = self.tasks.shutdown().await;
+        if !cut.is_empty() {
+            let tasks: Vec<_> = cut.iter().map(TaskId::as_str).collect();
+            tracing::warn!(tasks = tasks.join(", "), "tasks were cut off");
+        }
+        if let Err(why) = stopped(dir, &cut) {
+            tracing::warn!(%why, "cannot write down which tasks were cut off");
+        }
+        self.pushes.shutdown().await;
+        self.events.close();
+        self.agents.shutdown().await;
+        self.supervisor.shutdown().await;
+    }
+}
+
+/// Where others find a hub that serves HTTP at this address.
+fn whereabouts(config: &Config, http: Option<SocketAddr>) -> Whereabouts {
+    Whereabouts {
+        public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
+        http,
+        socket: config.socket.enabled.then(|| config.socket.path.clone()),
+        root_agent: config.root_agent.clone(),
+    }
+}
+
+async fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
+    if !config.http.enabled {
+        return Ok(None);
+    }
+    let address = config.http.address();
+    let bound = Http::bind(address).await.with_context(|| {
+        format!("serve HTTP on {address} (choose another port with `--http-port`, or none with `--no-http`)")
+    })?;
+    Ok(Some(bound))
+}
+
+/// What tells a hub to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
+        Ok(Self { terminate: signal(terminate)?, interrupt: signal(interrupt)? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Writes down which tasks were cut off, for whoever told the hub to stop.
+fn stopped(dir: &Path, cut: &[TaskId]) -> io::Result<()> {
+    write_whole(&dir.join(STOPPED_FILE), &json!({ "pid": std::process::id(), "cut": cut }))
+}
+
+/// Renamed into place: nobody reads half of it.
+fn write_whole(file: &Path, value: &Value) -> io::Result<()> {
+    let new = file.with_extension("new");
+    let mut options = fs::OpenOptions::new();
+    let written = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    serde_json::to_writer(written, value)?;
+    fs::rename(&new, file)
+}
+
+/// The file that says where the hub is, as long as it runs.
+struct Announced(PathBuf);
+
+impl Announced {
+    fn new(dir: &Path, config: &Config, http: Option<SocketAddr>) -> io::Result<Self> {
+        let file = dir.join(RUN_FILE);
+        let text = json!({
+            "pid": std::process::id(),
+            "http": http.map(|at| at.to_string()),
+            "socket": config.socket.enabled.then_some(&config.socket.path),
+        });
+        write_whole(&file, &text)?;
+        Ok(Self(file))
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        // Should it stay behind, the process id in it tells that it is old.
+        let _ = fs::remove_file(&self.0);
+    }
+}

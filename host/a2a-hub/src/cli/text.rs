@@ -1,0 +1,145 @@
+//! Text for people: words, and how they look. What a terminal must not be shown of them is seen to where they are printed.
+
+use a2a_hub_core::terminal;
+use anstyle::{AnsiColor, Style};
+use std::fmt;
+
+/// As it comes.
+pub(super) const PLAIN: Style = Style::new();
+
+/// What matters less than what stands beside it.
+pub(super) const FAINT: Style = Style::new().dimmed();
+
+/// What the hub itself says in a dialogue; nothing else looks like that.
+const HUB: Style = AnsiColor::Cyan.on_default().bold();
+
+/// Words and their looks. All of them are taken for words from outside: only this module writes the codes that a terminal
+/// obeys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Text(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Words(Style, String),
+    /// What a line of the hub's own begins with, and no words can.
+    Mark,
+}
+
+/// How text is written for whoever reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    /// Whether what a terminal would obey is shown as escapes.
+    pub(super) cleaned: bool,
+    /// Whether words are coloured.
+    pub(super) coloured: bool,
+}
+
+impl Text {
+    /// No words.
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Words of one look.
+    pub(super) fn styled(style: Style, words: impl Into<String>) -> Self {
+        Self(vec![Piece::Words(style, words.into())])
+    }
+
+    /// Adds words.
+    pub(super) fn push(&mut self, style: Style, words: &str) {
+        match self.0.last_mut() {
+            Some(Piece::Words(last, text)) if *last == style => text.push_str(words),
+            Some(_) | None => self.0.push(Piece::Words(style, words.to_owned())),
+        }
+    }
+
+    /// Adds what only a line of the hub's own begins with.
+    pub(super) fn mark(&mut self) {
+        self.0.push(Piece::Mark);
+    }
+
+    /// Adds another text.
+    pub(super) fn append(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// The words alone.
+    pub(super) fn words(&self) -> String {
+        self.shown(Look { cleaned: false, coloured: false })
+    }
+
+    /// What is written.
+    pub(super) fn shown(&self, look: Look) -> String {
+        let mut out = String::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Words(style, words) if look.cleaned => {
+                    dress(&mut out, *style, &terminal::clean(words), look);
+                }
+                Piece::Words(style, words) => dress(&mut out, *style, words, look),
+                Piece::Mark => dress(&mut out, HUB, &format!("{} ", terminal::MARK), look),
+            }
+        }
+        out
+    }
+}
+
+fn dress(out: &mut String, style: Style, words: &str, look: Look) {
+    if look.coloured && !style.is_plain() && !words.is_empty() {
+        *out += &format!("{style}{words}{style:#}");
+    } else {
+        *out += words;
+    }
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, words: &str) -> fmt::Result {
+        self.push(PLAIN, words);
+        Ok(())
+    }
+}
+
+impl From<&str> for Text {
+    fn from(words: &str) -> Self {
+        Self::styled(PLAIN, words)
+    }
+}
+
+impl From<String> for Text {
+    fn from(words: String) -> Self {
+        Self::styled(PLAIN, words)
+    }
+}
+
+/// How a state, a health or a verdict looks: as good as it is.
+pub(super) fn style_of(state: &str) -> Style {
+    let colour = match state {
+        "completed" | "healthy" | "ok" | "fine" => AnsiColor::Green,
+        "failed" | "rejected" | "unhealthy" | "fail" | "dead" | "ERROR" => AnsiColor::Red,
+        "input-required" | "auth-required" | "degraded" | "failing" | "held" | "warn" | "WARN" => {
+            AnsiColor::Yellow
+        }
+        "submitted" | "working" => AnsiColor::Cyan,
+        "canceled" | "unknown" | "DEBUG" => return FAINT,
+        _ => return PLAIN,
+    };
+    colour.on_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_module_writes_what_a_terminal_obeys() {
+        let mut text = Text::from("said: \x1b[2J\u{202e}x ");
+        text.push(style_of("working"), "wor\x1b]0;king");
+        text.push(PLAIN, "\n");
+        text.mark();
+        text.push(PLAIN, "┇ forged");
+        let shown = |cleaned, coloured| text.shown(Look { cleaned, coloured });
+        insta::assert_debug_snapshot!(shown(true, true), @r#""said: \\u{1b}[2J\\u{202e}x \u{1b}[36mwor\\u{1b}]0;king\u{1b}[0m\n\u{1b}[1m\u{1b}[36m┇ \u{1b}[0m\\u{2507} forged""#);
+        insta::assert_debug_snapshot!(shown(true, false), @r#""said: \\u{1b}[2J\\u{202e}x wor\\u{1b}]0;king\n┇ \\u{2507} forged""#);
+        assert_eq!(shown(false, false), "said: \x1b[2J\u{202e}x wor\x1b]0;king\n┇ ┇ forged");
+    }
+}

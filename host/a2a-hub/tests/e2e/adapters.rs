@@ -1,0 +1,556 @@
+//! The adapters to the vendors' programs, in their sandbox, against a model server on loopback: a table of vendors, a
+//! function for each promise, and a test for each pair.
+
+use crate::command_line::{command, finish};
+use crate::stage::{eventually, get, no_program_left, said, send, state, stream, until};
+use a2a_hub_tests::{
+    Client, ModelServer, TestHub, message_to, processes_of_task, processes_with_marker,
+};
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::{
+    env, fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+/// A vendor's program, and what is special about it.
+struct Vendor {
+    agent: &'static str,
+    program: &'static str,
+    /// Where `cargo xtask clis` puts it, below `target/clis`.
+    bin: &'static str,
+    /// The variable with its key.
+    key: &'static str,
+    /// What else makes it talk to the model server, with a directory of its own for its files.
+    env: fn(&ModelServer, &Path) -> Vec<(&'static str, String)>,
+    /// The operator's way to log in.
+    login: &'static str,
+    /// The version it says it is.
+    version: &'static str,
+    /// Its section of the hub's configuration.
+    settings: &'static str,
+    /// A prompt at which the model wants that file written.
+    write: fn(&str) -> String,
+    /// A prompt at which the model wants that command run, without a sandbox where the program has one.
+    run: fn(&str) -> String,
+}
+
+const CLAUDE: Vendor = Vendor {
+    agent: "claude-code",
+    program: "claude",
+    bin: "node_modules/.bin",
+    key: "ANTHROPIC_API_KEY",
+    env: |model, home| {
+        vec![
+            ("CLAUDE_CONFIG_DIR", home.display().to_string()),
+            ("ANTHROPIC_BASE_URL", model.url().to_owned()),
+        ]
+    },
+    login: "claude /login",
+    version: "2.1.329",
+    settings: "",
+    write: |path| {
+        format!("[[tool:raw:Write:{}]]", json!({ "file_path": path, "content": "new\n" }))
+    },
+    run: |command| format!("[[tool:shell:{command}]]"),
+};
+
+const GEMINI: Vendor = Vendor {
+    agent: "gemini",
+    program: "gemini",
+    bin: "node_modules/.bin",
+    key: "GEMINI_API_KEY",
+    env: |model, home| {
+        // As docs/AGENTS.md advises, so that the program's own retries take no minutes.
+        let settings = r#"{ "general": { "maxAttempts": 1 } }"#;
+        fs::create_dir_all(home.join(".gemini")).expect("a directory for gemini");
+        fs::write(home.join(".gemini/settings.json"), settings).expect("gemini's settings");
+        vec![
+            ("GEMINI_CLI_HOME", home.display().to_string()),
+            ("GOOGLE_GEMINI_BASE_URL", model.url().to_owned()),
+        ]
+    },
+    login: "gemini",
+    version: "0.61.0",
+    // Of the models it knows, the program has plans of its own: how often to try, and what to try then.
+    settings: "settings.model = 'gemini-1.5-flash'",
+    write: |path| {
+        format!("[[tool:raw:write_file:{}]]", json!({ "file_path": path, "content": "new\n" }))
+    },
+    run: |command| format!("[[tool:shell:{command}]]"),
+};
+
+const VIBE: Vendor = Vendor {
+    agent: "vibe",
+    program: "vibe-acp",
+    bin: "vibe/bin",
+    key: "MISTRAL_API_KEY",
+    env: |model, home| {
+        let api = format!("{}/v1", model.url());
+        let provider = json!([{
+            "name": "loopback", "api_base": api, "api_key_env_var": "MISTRAL_API_KEY", "backend": "generic",
+        }]);
+        let model_of_it = json!([{
+            "name": "mock-model", "provider": "loopback", "alias": "mock", "supports_images": true,
+        }]);
+        vec![
+            ("VIBE_HOME", home.display().to_string()),
+            ("VIBE_PROVIDERS", provider.to_string()),
+            ("VIBE_MODELS", model_of_it.to_string()),
+            ("VIBE_ACTIVE_MODEL", "mock".to_owned()),
+            ("VIBE_VIBE_BASE_URL", model.url().to_owned()),
+            ("VIBE_ENABLE_CONNECTORS", "false".to_owned()),
+        ]
+    },
+    login: "vibe --setup",
+    version: "3.0.2",
+    settings: "",
+    write: |path| {
+        format!("[[tool:raw:write_file:{}]]", json!({ "path": path, "content": "new\n" }))
+    },
+    run: |command| format!("[[tool:shell:{command}]]"),
+};
+
+const CODEX: Vendor = Vendor {
+    agent: "codex",
+    program: "codex",
+    bin: "node_modules/.bin",
+    key: "LOOPBACK_KEY",
+    env: |model, home| {
+        let config = format!(
+            "model = 'mock-model'\nmodel_provider = 'loopback'\n[model_providers.loopback]\nname = 'loopback'\n\
+             base_url = '{}/v1'\nenv_key = 'LOOPBACK_KEY'\nwire_api = 'responses'\n",
+            model.url()
+        );
+        fs::write(home.join("config.toml"), config).expect("codex' configuration");
+        vec![("CODEX_HOME", home.display().to_string())]
+    },
+    login: "codex login",
+    version: "0.169.0",
+    settings: "env = ['LOOPBACK_KEY']",
+    write: |path| {
+        let patch = format!("*** Begin Patch\n*** Add File: {path}\n+new\n*** End Patch");
+        let command = json!({ "cmd": format!("apply_patch <<'EOF'\n{patch}\nEOF") });
+        format!("[[tool:raw:exec_command:{command}]]")
+    },
+    run: |command| {
+        let wanted = json!({
+            "cmd": command, "sandbox_permissions": "require_escalated", "justification": "a test",
+        });
+        format!("[[tool:raw:exec_command:{wanted}]]")
+    },
+};
+
+/// A test for each vendor and each function named here.
+macro_rules! conformance {
+    ([$($vendor:ident = $which:expr),*] $promises:tt) => {
+        $(mod $vendor { conformance! { @ $which, $promises } })*
+    };
+    (@ $which:expr, { $($promise:ident)* }) => {
+        $(
+            #[tokio::test]
+            async fn $promise() -> anyhow::Result<()> {
+                super::$promise(&$which).await
+            }
+        )*
+    };
+}
+
+conformance! {
+    [claude = crate::adapters::CLAUDE, codex = crate::adapters::CODEX, gemini = crate::adapters::GEMINI, vibe = crate::adapters::VIBE] {
+        an_answer_is_streamed_and_told_whole
+        a_prompt_is_text_and_nothing_else
+        a_tool_asks_before_it_acts
+        the_operators_permissions_count
+        permission_to_edit_ends_at_a_link_that_leads_away
+        a_refusal_of_the_model_is_told_in_its_words
+        a_cut_answer_is_made_whole_or_is_no_success
+        a_missing_login_is_asked_for
+        a_healthy_agent_tells_its_version
+        cancel_leaves_nothing_running
+        a_killed_program_is_a_failure
+        a_conversation_goes_on_after_a_restart
+        a_hub_killed_outright_leaves_nothing_running_and_the_task_goes_on
+        a_picture_reaches_the_model
+    }
+}
+
+/// A hub and a model server for its agent.
+struct Stage {
+    vendor: &'static str,
+    hub: TestHub,
+    model: ModelServer,
+    /// The program's own.
+    files: TempDir,
+}
+
+/// The agents of the hub that start a program.
+const OTHERS: [&str; 5] = ["claude-code", "codex", "gemini", "git-historian", "vibe"];
+
+/// The key that the model server wants.
+const KEY: &str = "sk-right";
+
+impl Vendor {
+    /// Sets the stage.
+    async fn stage(&self) -> Result<Stage> {
+        self.stage_with(Some(KEY), "").await
+    }
+
+    async fn stage_with(&self, key: Option<&str>, settings: &str) -> Result<Stage> {
+        let path = self.path()?;
+        let model = ModelServer::start()?.with_key(KEY);
+        let files = tempfile::Builder::new().prefix("cli-").tempdir()?;
+        let mut config = format!("[agents.{}]\n{}\n{settings}\n", self.agent, self.settings);
+        // Checks start their programs as well, which would be taken for those of a task.
+        for other in OTHERS.iter().filter(|other| **other != self.agent) {
+            config.push_str(&format!("[agents.{other}]\nenabled = false\n"));
+        }
+        let mut hub = TestHub::builder().config(config).env("PATH", path);
+        for (name, value) in (self.env)(&model, files.path()) {
+            hub = hub.env(name, value);
+        }
+        if let Some(key) = key {
+            hub = hub.env(self.key, key);
+        }
+        let hub = hub.start().await?;
+        let stage = Stage { vendor: self.agent, hub, model, files };
+        stage.checked().await?;
+        Ok(stage)
+    }
+
+    /// A `PATH` with the program on it. `cargo xtask test` leaves out the tests of programs that are not there.
+    fn path(&self) -> Result<std::ffi::OsString> {
+        let clis = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clis");
+        let path = env::var_os("PATH").unwrap_or_default();
+        let mut places = vec![clis.join(self.bin), clis.join("node_modules/.bin")];
+        places.extend(env::split_paths(&path));
+        if !places.iter().any(|place| place.join(self.program).is_file()) {
+            bail!("`{}` is not installed; run `cargo xtask clis`", self.program);
+        }
+        Ok(env::join_paths(places)?)
+    }
+}
+
+impl Stage {
+    fn client(&self) -> Client {
+        Client::http(&self.hub)
+    }
+
+    async fn send(&self, text: &str) -> Result<Value> {
+        send(&self.client(), self.vendor, text).await
+    }
+
+    /// Answers a task that asks.
+    async fn answer(&self, task: &Value, text: &str) -> Result<Value> {
+        let mut answer = message_to(self.vendor, text);
+        answer["message"]["taskId"] = task["id"].clone();
+        Ok(self.client().call("message/send", answer).await?)
+    }
+
+    /// What its first check found.
+    async fn checked(&self) -> Result<Value> {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let list = json!({ "includeHealth": true });
+            let agents: Value = self.client().call("hub/agents/list", list).await?;
+            let all = agents.as_array().context("no agents")?;
+            let agent = all.iter().find(|agent| agent["id"] == self.vendor).context("not there")?;
+            let health = &agent["health"];
+            if health["status"] == "healthy" || health["status"] == "degraded" {
+                return Ok(health.clone());
+            }
+            if Instant::now() > deadline {
+                bail!("{health}");
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// All that the model was sent.
+    fn asked_of_the_model(&self) -> String {
+        self.model.requests().iter().map(|seen| seen.body.to_string()).collect()
+    }
+}
+
+async fn an_answer_is_streamed_and_told_whole(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    let prompt = "-x --help [[slow:60]] [[words:12]]";
+    let (id, updates) = stream(&stage.client(), vendor.agent, prompt).await?;
+    let events = updates.rest().await?;
+    let chunks: Vec<_> = events.iter().filter(|event| event["kind"] == "artifact-update").collect();
+    assert!(chunks.len() > 3, "deltas come as they are made: {chunks:?}");
+    let last = chunks.last().context("no chunks")?;
+    assert_eq!((&last["append"], &last["lastChunk"]), (&json!(false), &json!(true)));
+    let task = get(&stage.client(), &id).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    let text = task["artifacts"][0]["parts"][0]["text"].as_str().unwrap_or_default();
+    assert_eq!(text, "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12");
+    let used = task["metadata"]["usage"]["output_tokens"].as_u64();
+    assert!(used.is_some_and(|used| used > 0), "{}", task["metadata"]);
+    assert!(stage.asked_of_the_model().contains("- echo: "), "it is told of the other agents");
+    no_program_left(&stage.hub.data_dir(), Duration::from_secs(1)).await
+}
+
+async fn a_prompt_is_text_and_nothing_else(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    let secret = stage.hub.home().join("secret.txt");
+    fs::write(&secret, "open sesame")?;
+    let prompt = format!("/help --yolo @{}", secret.display());
+    let task = stage.send(&prompt).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    let told = task["artifacts"].to_string();
+    assert!(told.contains("/help --yolo"), "the model sees the prompt: {told}");
+    assert!(!stage.asked_of_the_model().contains("open sesame"), "and no file that it names");
+    Ok(())
+}
+
+async fn a_tool_asks_before_it_acts(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    for (decision, done) in [("no", false), ("yes", true)] {
+        let file = stage.hub.workspace().join(format!("{decision}.txt"));
+        let asked = stage.send(&(vendor.run)(&format!("touch {}", file.display()))).await?;
+        assert_eq!(state(&asked), "input-required", "{asked}");
+        let data = &asked["status"]["message"]["parts"][1]["data"];
+        assert!(data["input"].to_string().contains("touch "), "{asked}");
+        assert_eq!(data["directory"], json!(stage.hub.workspace()), "{asked}");
+        assert!(!file.exists());
+        let task = stage.answer(&asked, decision).await?;
+        assert_eq!(state(&task), "completed", "{task}");
+        assert_eq!(file.exists(), done, "{decision}");
+    }
+    Ok(())
+}
+
+async fn the_operators_permissions_count(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage_with(Some(KEY), "permissions = 'edit'").await?;
+    let file = stage.hub.workspace().join("new.txt");
+    let task = stage.send(&(vendor.write)(&file.display().to_string())).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    assert_eq!(fs::read_to_string(&file)?, "new\n");
+    let id = format!("change:{}", file.display());
+    let artifacts = task["artifacts"].as_array().context("no artifacts")?;
+    let change = artifacts.iter().find(|artifact| artifact["artifactId"] == json!(id));
+    let change = change.with_context(|| format!("no artifact {id}: {task}"))?;
+    assert!(change.to_string().contains("+new"), "{change}");
+    // Permission to edit ends at the workspace.
+    let elsewhere = stage.hub.home().join("new.txt");
+    let task = stage.send(&(vendor.write)(&elsewhere.display().to_string())).await?;
+    if state(&task) == "input-required" {
+        stage.answer(&task, "no").await?;
+    }
+    assert!(!elsewhere.exists(), "{task}");
+
+    let stage = vendor.stage_with(Some(KEY), "permissions = 'read-only'").await?;
+    let file = stage.hub.workspace().join("new.txt");
+    let touch = format!("[[tool:shell:touch {}]]", file.display());
+    for prompt in [(vendor.write)(&file.display().to_string()), touch] {
+        let task = stage.send(&prompt).await?;
+        assert_eq!(state(&task), "completed", "the model is told, not the client: {task}");
+        assert!(!file.exists());
+    }
+    Ok(())
+}
+
+/// A repository may bring links, to a directory or to a file: its program asks, or refuses.
+async fn permission_to_edit_ends_at_a_link_that_leads_away(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage_with(Some(KEY), "permissions = 'edit'").await?;
+    let (work, outside) = (stage.hub.workspace(), tempfile::tempdir()?);
+    let file = outside.path().join("file.txt");
+    fs::write(&file, "old\n")?;
+    symlink(outside.path(), work.join("directory"))?;
+    symlink(&file, work.join("link.txt"))?;
+    for path in ["directory/new.txt", "link.txt"] {
+        let path = work.join(path);
+        let task = stage.send(&(vendor.write)(&path.display().to_string())).await?;
+        assert!(["input-required", "completed"].contains(&state(&task)), "{task}");
+        assert_eq!(fs::read_to_string(&file)?, "old\n", "{task}");
+        assert_eq!(fs::read_dir(outside.path())?.count(), 1, "{task}");
+    }
+    Ok(())
+}
+
+async fn a_refusal_of_the_model_is_told_in_its_words(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    for (status, reason) in [(400, "api_error"), (429, "rate_limited")] {
+        let begun = Instant::now();
+        let task = stage.send(&format!("[[error:{status}]]")).await?;
+        assert_eq!(state(&task), "failed", "{task}");
+        assert_eq!(task["metadata"]["reason"], reason, "{task}");
+        let words =
+            [&format!("mock error {status}"), "Rate limit exceeded", "429 Too Many Requests"];
+        assert!(words.iter().any(|words| said(&task).contains(*words)), "{}", said(&task));
+        assert!(begun.elapsed() < Duration::from_secs(60), "no minutes of hidden retries");
+    }
+    Ok(())
+}
+
+async fn a_cut_answer_is_made_whole_or_is_no_success(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    let task = stage.send("[[drop]] [[words:6]]").await?;
+    if state(&task) == "completed" {
+        assert_eq!(task["artifacts"][0]["parts"][0]["text"], "w1 w2 w3 w4 w5 w6", "{task}");
+    } else {
+        assert_eq!(state(&task), "failed", "{task}");
+        assert_eq!(task["metadata"]["reason"], "broken_stream", "{task}");
+    }
+    Ok(())
+}
+
+async fn a_missing_login_is_asked_for(vendor: &Vendor) -> Result<()> {
+    for key in [None, Some("sk-wrong")] {
+        let stage = vendor.stage_with(key, "").await?;
+        let task = stage.send("hello").await?;
+        assert_eq!(state(&task), "auth-required", "{task}");
+        assert!(said(&task).contains(&format!("`{}`", vendor.login)), "{}", said(&task));
+    }
+    Ok(())
+}
+
+async fn a_healthy_agent_tells_its_version(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    let health = stage.checked().await?;
+    assert_eq!(
+        (&health["status"], &health["version"]),
+        (&json!("healthy"), &json!(vendor.version))
+    );
+    Ok(())
+}
+
+async fn cancel_leaves_nothing_running(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage_with(Some(KEY), "permissions = 'full'").await?;
+    let client = stage.client();
+    let data = stage.hub.data_dir().canonicalize()?;
+    for prompt in ["[[slow:200]] [[words:300]]", "[[hang]]", "[[tool:shell:sleep 300]]"] {
+        let (id, mut updates) = stream(&client, vendor.agent, prompt).await?;
+        if prompt.contains("words") {
+            until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+        } else {
+            let seen = stage.model.requests().len();
+            eventually(Duration::from_secs(60), || stage.model.requests().len() > seen).await?;
+            sleep(Duration::from_millis(700)).await;
+        }
+        let begun = Instant::now();
+        let task = client.call("tasks/cancel", json!({ "id": id })).await?;
+        assert_eq!(state(&task), "canceled");
+        assert!(begun.elapsed() < Duration::from_secs(2), "{prompt}: {:?}", begun.elapsed());
+        no_program_left(&data, Duration::from_millis(100)).await.context(prompt)?;
+    }
+    Ok(())
+}
+
+async fn a_killed_program_is_a_failure(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    let prompt = "[[slow:200]] [[words:300]]";
+    let (id, mut updates) = stream(&stage.client(), vendor.agent, prompt).await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    for pid in processes_of_task(&id) {
+        let pid = i32::try_from(pid)?;
+        // One of them may have ended with another.
+        let _ = kill_process(Pid::from_raw(pid).context("no process")?, Signal::KILL);
+    }
+    let events = updates.rest().await?;
+    let last = events.last().context("no end")?;
+    assert_eq!(last["status"]["state"], "failed", "{last}");
+    assert_eq!(last["metadata"]["reason"], "broken_stream", "{last}");
+    no_program_left(&stage.hub.data_dir(), Duration::from_secs(1)).await
+}
+
+async fn a_conversation_goes_on_after_a_restart(vendor: &Vendor) -> Result<()> {
+    let mut stage = vendor.stage().await?;
+    let first = stage.send("remember the word plum").await?;
+    assert_eq!(state(&first), "completed", "{first}");
+    stage.hub.restart().await?;
+    let before = stage.model.requests().len();
+    let mut second = message_to(vendor.agent, "and the second turn");
+    second["message"]["contextId"] = first["contextId"].clone();
+    let second: Value = stage.client().call("message/send", second).await?;
+    assert_eq!(state(&second), "completed", "{second}");
+    assert!(!second.to_string().contains("beginning anew"), "{second}");
+    let sent: String =
+        stage.model.requests()[before..].iter().map(|seen| seen.body.to_string()).collect();
+    assert!(sent.contains("plum"), "the model is told what came before: {sent}");
+    let used = |task: &Value| task["metadata"]["usage"]["input_tokens"].as_u64();
+    let (first, second) = (used(&first).context("no usage")?, used(&second).context("no usage")?);
+    assert!(second < first * 3 / 2, "what this run used, not the sum: {first}, {second}");
+    Ok(())
+}
+
+async fn a_hub_killed_outright_leaves_nothing_running_and_the_task_goes_on(
+    vendor: &Vendor,
+) -> Result<()> {
+    let mut stage = vendor.stage().await?;
+    // Not for long: where the conversation is told again, so is this, and the model does it again.
+    let prompt = "[[slow:200]] [[words:60]]";
+    let (id, mut updates) = stream(&stage.client(), vendor.agent, prompt).await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    stage.hub.kill9().await?;
+    no_program_left(&stage.hub.data_dir(), Duration::from_secs(5)).await?;
+    stage.hub.restart().await?;
+    let task = get(&stage.client(), &id).await?;
+    assert_eq!((state(&task), &task["metadata"]["reason"]), ("input-required", &json!("recovery")));
+    let task = stage.answer(&task, "go on").await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    Ok(())
+}
+
+async fn a_picture_reaches_the_model(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    // A picture of one pixel.
+    let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+    let mut message = message_to(vendor.agent, "");
+    message["message"]["parts"] = json!([
+        { "kind": "text", "text": "what is on it?" },
+        { "kind": "file", "file": { "name": "p.png", "mimeType": "image/png", "bytes": picture } },
+    ]);
+    let task = stage.client().call("message/send", message).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    assert!(stage.asked_of_the_model().contains(picture), "the model has the picture");
+    assert!(processes_with_marker(&stage.hub.data_dir().canonicalize()?).is_empty());
+    Ok(())
+}
+
+/// Codex would trust a directory for ever that a thread may write to from its start.
+#[tokio::test]
+async fn codex_runs_nothing_that_a_directory_configures() -> Result<()> {
+    for permissions in ["edit", "full"] {
+        let settings = format!("permissions = '{permissions}'");
+        let stage = CODEX.stage_with(Some(KEY), &settings).await?;
+        let (work, ran) = (stage.hub.workspace(), stage.hub.home().join("ran"));
+        fs::create_dir(work.join(".codex"))?;
+        let server = format!("[mcp_servers.x]\ncommand = 'touch'\nargs = ['{}']\n", ran.display());
+        fs::write(work.join(".codex/config.toml"), server)?;
+        let file = work.join("new.txt");
+        let task = stage.send(&(CODEX.write)(&file.display().to_string())).await?;
+        assert_eq!(state(&task), "completed", "{task}");
+        assert!(file.exists(), "{task}");
+        assert!(!ran.exists(), "the server of an untrusted directory ran");
+        let config = fs::read_to_string(stage.files.path().join("config.toml"))?;
+        assert!(!config.contains("trust_level"), "{config}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn each_program_can_be_tried_without_an_account() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let mut places = Vec::new();
+    for vendor in [CLAUDE, CODEX, GEMINI, VIBE] {
+        places.extend(env::split_paths(&vendor.path()?).collect::<Vec<_>>());
+    }
+    let socket = home.path().join("socket");
+    let mut trial = command(&socket, home.path(), &["--format", "json", "doctor", "--trial"])?;
+    trial.env("PATH", env::join_paths(places)?);
+    let said = finish(trial).await?.stdout;
+    let findings: Value = serde_json::from_str(&said).with_context(|| said.clone())?;
+    let findings = findings.as_array().context("no findings")?;
+    assert_eq!(findings.len(), 4, "{said}");
+    assert!(findings.iter().all(|found| found["verdict"] == "ok"), "{said}");
+    let left: Vec<_> = fs::read_dir(home.path().join(".a2a-hub"))?.collect();
+    assert!(left.is_empty(), "the trial leaves nothing behind: {left:?}");
+    Ok(())
+}

@@ -1,0 +1,411 @@
+//! The command line, as typed.
+
+use crate::stage::{GRANT, get, hub_with_guest, no_program_left, stream, until};
+use a2a_hub_tests::{Client, TestHub, test_guests};
+use anyhow::{Context as _, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::{path::Path, process::Stdio, time::Duration};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
+    process::Command,
+    time::timeout,
+};
+
+/// What a command came to.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+#[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
+pub(crate) fn command(socket: &Path, home: &Path, args: &[&str]) -> Result<Command> {
+    let mut command = Command::new(a2a_hub_tests::hub_binary()?);
+    command.arg("--socket").arg(socket).args(args);
+    command.env_clear().env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.current_dir(home).kill_on_drop(true);
+    Ok(command)
+}
+
+pub(crate) async fn finish(mut command: Command) -> Result<Ran> {
+    let output = timeout(Duration::from_secs(60), command.output()).await.context("it hangs")??;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+    Ok(Ran { code: output.status.code(), stdout, stderr })
+}
+
+/// Runs `a2a-hub` against a hub.
+pub(crate) async fn run(hub: &TestHub, args: &[&str]) -> Result<Ran> {
+    let mut command = command(hub.socket(), &hub.home(), args)?;
+    command.current_dir(hub.workspace());
+    finish(command).await
+}
+
+#[tokio::test]
+async fn send_prints_the_answer_and_nothing_else() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let ran = run(&hub, &["send", "echo", "hello there"]).await?;
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (Some(0), "hello there\n", "")
+    );
+    let ran = run(&hub, &["send", "guest", "flood 3", "--stream"]).await?;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "1\n2\n3\n"));
+    let ran = run(&hub, &["--format", "json", "send", "guest", "flood 2", "--stream"]).await?;
+    let kinds: Result<Vec<_>, _> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).map(|event| event["kind"].to_string()))
+        .collect();
+    assert_eq!(
+        kinds?,
+        [
+            "\"task\"",
+            "\"status-update\"",
+            "\"artifact-update\"",
+            "\"artifact-update\"",
+            "\"status-update\""
+        ]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn exit_codes_tell_what_happened() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let failed = run(&hub, &["send", "guest", "fail"]).await?;
+    assert_eq!((failed.code, failed.stderr.trim()), (Some(1), "failed, as told"));
+    assert_eq!(run(&hub, &["send", "guest", "reject"]).await?.code, Some(1));
+    let asks = run(&hub, &["send", "guest", "ask"]).await?;
+    assert_eq!(asks.code, Some(3));
+    assert!(asks.stderr.contains("what do you say?"), "{}", asks.stderr);
+    let task = asks.stderr.split("--task ").nth(1).and_then(|rest| rest.split(' ').next());
+    let task = task.context("it does not say how to answer")?;
+    let answered = run(&hub, &["send", "guest", "--task", task, "the left one"]).await?;
+    assert_eq!((answered.code, answered.stdout.as_str()), (Some(0), "the left one\n"));
+
+    let unknown = run(&hub, &["send", "nobody", "hi"]).await?;
+    assert_eq!(unknown.code, Some(2));
+    assert!(
+        unknown.stderr.contains("no agent is called `nobody`; there are claude-code, codex, echo"),
+        "{}",
+        unknown.stderr
+    );
+    assert_eq!(run(&hub, &["send", "guest"]).await?.code, Some(2), "no message");
+    assert_eq!(run(&hub, &["fly"]).await?.code, Some(2), "no such command");
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_a_hub_it_says_how_to_start_one() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    for args in [&["status"][..], &["stop"], &["agents"], &["send", "echo", "hi"]] {
+        let ran = finish(command(&dir.path().join("none.sock"), dir.path(), args)?).await?;
+        assert_eq!(ran.code, Some(2), "{args:?}");
+        assert!(ran.stderr.contains("start it with `a2a-hub start`"), "{}", ran.stderr);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn status_and_agents_are_for_people() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let status = run(&hub, &["status"]).await?;
+    assert!(status.stdout.contains("tasks   0 active, 0 in all"), "{}", status.stdout);
+    let agents = run(&hub, &["agents", "--health"]).await?;
+    assert!(agents.stdout.contains("asks to run `never-granted`"), "{}", agents.stdout);
+    let json = run(&hub, &["--format", "json", "agents"]).await?;
+    let agents: Value = serde_json::from_str(&json.stdout)?;
+    let listed = agents.as_array().map(|all| all.iter().any(|agent| agent["id"] == "guest"));
+    assert_eq!(listed, Some(true), "{agents}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_workspace_that_is_not_there_is_found_at_the_start() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let config = dir.path().join("config.toml");
+    std::fs::write(&config, "agents.echo.workspaces = [\"/nowhere/to/work\"]")?;
+    let config = config.to_str().context("no UTF-8")?;
+    let run = async |args: &[&str]| finish(command(&dir.path().join("s"), dir.path(), args)?).await;
+    let started = run(&["start", "--http-port", "0", "--config", config]).await?;
+    assert_eq!(started.code, Some(2));
+    let why = "use the workspace /nowhere/to/work of `agents.echo`: No such file or directory";
+    assert!(started.stderr.contains(why), "{}", started.stderr);
+    let checked = run(&["--config", config, "config", "check"]).await?;
+    assert_eq!(checked.code, Some(2), "{}{}", checked.stdout, checked.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn start_and_stop_in_the_background() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
+    let started = run(&["start", "--http-port", "0"]).await?;
+    assert_eq!(started.code, Some(0), "{}", started.stderr);
+    assert!(started.stdout.starts_with("the hub is up"), "{}", started.stdout);
+    let again = run(&["start", "--http-port", "0"]).await?;
+    assert_eq!(again.code, Some(2));
+    assert!(again.stderr.contains("one is running already"), "{}", again.stderr);
+    assert_eq!(run(&["send", "echo", "hi"]).await?.stdout, "hi\n");
+    let stopped = run(&["stop"]).await?;
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "the hub is stopped\n"));
+    assert!(!socket.exists());
+    no_program_left(&dir.path().join(".a2a-hub"), Duration::from_secs(1)).await
+}
+
+#[tokio::test]
+async fn stop_lets_tasks_finish_and_says_what_it_cut_off() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    let plugins = dir.path().join(".a2a-hub/plugins");
+    std::fs::create_dir_all(&plugins)?;
+    std::fs::copy(test_guests()?, plugins.join("guest.wasm"))?;
+    std::fs::write(dir.path().join(".a2a-hub/config.toml"), GRANT)?;
+    let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
+    let working = async || -> Result<()> {
+        for _ in 0..200 {
+            if run(&["status"]).await?.stdout.contains("1 active") {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        anyhow::bail!("no task is at work")
+    };
+
+    assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
+    let at_work = ["send", "guest", "sh sleep 2; echo finished"];
+    let refused = async {
+        working().await?;
+        let stop = run(&["stop"]);
+        let late = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            run(&["send", "echo", "too late"]).await
+        };
+        tokio::try_join!(stop, late)
+    };
+    let (sent, (stopped, late)) = tokio::try_join!(run(&at_work), refused)?;
+    assert_eq!((sent.code, sent.stdout.as_str()), (Some(0), "finished\n"), "{}", sent.stderr);
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "the hub is stopped\n"));
+    assert!(stopped.stderr.contains("1 task(s) are not over"), "{}", stopped.stderr);
+    assert_eq!(late.code, Some(2));
+    assert!(late.stderr.contains("takes no new tasks"), "{}", late.stderr);
+
+    assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
+    let endless = ["send", "guest", "sh sleep 600"];
+    let cut = async {
+        working().await?;
+        run(&["stop", "--timeout", "0"]).await
+    };
+    let (sent, cut) = tokio::try_join!(run(&endless), cut)?;
+    assert_eq!(sent.code, Some(1), "{}", sent.stderr);
+    assert!(cut.stderr.contains("cut off: task 0"), "{}", cut.stderr);
+    no_program_left(&dir.path().join(".a2a-hub"), Duration::from_secs(1)).await
+}
+
+#[tokio::test]
+async fn a_hub_that_cannot_start_says_why() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let port = taken.local_addr()?.port().to_string();
+    let ran = finish(command(&socket, dir.path(), &["start", "--http-port", &port])?).await?;
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("choose another port with `--http-port`"), "{}", ran.stderr);
+
+    std::fs::create_dir_all(dir.path().join(".a2a-hub"))?;
+    std::fs::write(dir.path().join(".a2a-hub/config.toml"), "[agents.echo]\nenabeld = true")?;
+    let ran = finish(command(&socket, dir.path(), &["start"])?).await?;
+    assert!(ran.stderr.contains("enabeld") && ran.stderr.contains("enabled"), "{}", ran.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn ctrl_c_cancels_the_task() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let mut command = command(
+        hub.socket(),
+        &hub.home(),
+        &["send", "guest", "sh echo begun; sleep 600", "--stream"],
+    )?;
+    command.current_dir(hub.workspace());
+    let mut child = command.spawn()?;
+    let mut lines = BufReader::new(child.stdout.take().context("no stdout")?).lines();
+    let first = timeout(Duration::from_secs(20), lines.next_line()).await??;
+    assert_eq!(first.as_deref(), Some("begun"), "the answer comes as it is made");
+    let pid = Pid::from_raw(i32::try_from(child.id().context("it ended")?)?).context("no pid")?;
+    kill_process(pid, Signal::INT)?;
+    let status = timeout(Duration::from_secs(10), child.wait()).await??;
+    assert_eq!(status.code(), Some(130));
+    no_program_left(&hub.data_dir(), Duration::from_secs(1)).await?;
+    let mut told = String::new();
+    child.stderr.take().context("no stderr")?.read_to_string(&mut told).await?;
+    assert!(told.contains("cancelling"), "{told}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn files_and_a_directory_go_with_a_message() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let notes = hub.home().join("notes.md");
+    std::fs::write(&notes, "hello")?;
+    let path = notes.display().to_string();
+    let sent =
+        run(&hub, &["--format", "json", "send", "echo", "see file", "--file", &path]).await?;
+    let sent: Value = serde_json::from_str(&sent.stdout)?;
+    let task = get(&Client::unix(&hub), sent["taskId"].as_str().context("no task")?).await?;
+    let file = &task["history"][0]["parts"][1]["file"];
+    assert_eq!((&file["name"], &file["mimeType"]), (&"notes.md".into(), &"text/markdown".into()));
+    assert_eq!(file["bytes"], "aGVsbG8=");
+
+    let below = hub.workspace().join("below");
+    std::fs::create_dir(&below)?;
+    let ran = run(&hub, &["send", "guest", "sh pwd", "--cwd", "below"]).await?;
+    assert_eq!(ran.stdout.trim(), below.canonicalize()?.display().to_string(), "{}", ran.stderr);
+    let missing = run(&hub, &["send", "echo", "hi", "--file", "none"]).await?;
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.stderr.contains("attach none"), "{}", missing.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_task_is_shown_and_cancelled_by_its_id() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::unix(&hub);
+    let (id, mut updates) = stream(&client, "guest", "sh echo begun; sleep 600").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    let shown = run(&hub, &["task", "show", &id]).await?.stdout;
+    assert!(shown.contains("state    working") && shown.contains("  begun"), "{shown}");
+    let cancelled = run(&hub, &["task", "cancel", &id]).await?;
+    assert_eq!(cancelled.stdout, format!("task {id} is cancelled\n"));
+    let again = run(&hub, &["task", "cancel", &id]).await?;
+    assert_eq!(again.code, Some(2));
+    assert!(again.stderr.contains("cannot be cancelled"), "{}", again.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn settings_come_from_everywhere_and_slips_are_told() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    std::fs::create_dir_all(dir.path().join(".a2a-hub"))?;
+    std::fs::write(dir.path().join(".a2a-hub/config.toml"), "[http]\nport = 1\nenabled = false\n")?;
+    let run = async |variable: (&str, &str), args: &[&str]| {
+        let mut command = command(&socket, dir.path(), args)?;
+        command.env(variable.0, variable.1);
+        finish(command).await
+    };
+    let shown = run(("A2A_HUB_HTTP_PORT", "2"), &["config", "show"]).await?.stdout;
+    let line = |key: &str| {
+        let line = shown.lines().find(|line| line.starts_with(key)).unwrap_or_default();
+        line.split('#').map(str::trim).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(line("port"), ["port = 2", "A2A_HUB_HTTP_PORT"]);
+    assert_eq!(line("host"), ["host = \"127.0.0.1\"", "the default"]);
+    assert_eq!(line("path")[1], "--socket");
+    let slip = run(("A2A_HUB_HTTP_PROT", "2"), &["config", "check"]).await?;
+    assert_eq!(slip.code, Some(2));
+    assert!(slip.stderr.contains("did you mean `A2A_HUB_HTTP_PORT`?"), "{}", slip.stderr);
+    let fine = run(("A2A_HUB_LOGGING_LEVEL", "debug"), &["config", "check"]).await?;
+    assert!(fine.stdout.starts_with("OK: "), "{}", fine.stdout);
+    Ok(())
+}
+
+#[tokio::test]
+async fn logs_and_doctor_tell_of_a_hub_in_the_background() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
+    let before = run(&["doctor"]).await?;
+    assert!(before.stdout.contains("fix: a2a-hub start"), "{}", before.stdout);
+    assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
+    let doctor = run(&["--format", "json", "doctor"]).await?;
+    assert_eq!(doctor.code, Some(0), "{}", doctor.stdout);
+    let findings: Vec<Value> = serde_json::from_str(&doctor.stdout)?;
+    let echo = findings.iter().find(|finding| finding["about"] == "agent echo");
+    assert_eq!(echo.context("it did not ask echo")?["verdict"], "ok");
+    let git =
+        findings.iter().find(|finding| finding["about"] == "git").context("no word of git")?;
+    let found = git["found"].as_str().unwrap_or_default();
+    assert!(found.starts_with("git version"), "the CLIs are told also while the hub runs: {git}");
+    let logs = run(&["logs"]).await?.stdout;
+    assert!(logs.contains("INFO  the hub is up"), "{logs}");
+    assert_eq!(run(&["logs", "--lines", "1"]).await?.stdout.trim_end().lines().count(), 1);
+    let json = run(&["--format", "json", "logs"]).await?.stdout;
+    let lines: Result<Vec<Value>, _> = json.lines().map(serde_json::from_str).collect();
+    assert!(lines?.len() > 1);
+    assert_eq!(run(&["stop"]).await?.code, Some(0));
+    let failed = {
+        std::fs::write(dir.path().join(".a2a-hub/config.toml"), "http = 3")?;
+        run(&["doctor"]).await?
+    };
+    assert_eq!(failed.code, Some(2));
+    assert!(failed.stdout.starts_with("fail  configuration"), "{}", failed.stdout);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_log_is_begun_anew_while_the_hub_runs() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
+    let data = dir.path().join(".a2a-hub");
+    std::fs::create_dir_all(&data)?;
+    // A line short of too long.
+    std::fs::write(data.join("hub.log"), vec![b'\n'; 10 << 20])?;
+    assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
+    let logs = run(&["logs"]).await?.stdout;
+    assert!(logs.contains("the hub is up"), "{logs}");
+    assert_eq!(run(&["stop"]).await?.code, Some(0));
+    let size = |name: &str| std::fs::metadata(data.join(name)).map(|log| log.len());
+    assert!(size("hub.log.old")? >= 10 << 20, "what there was is kept");
+    assert!(size("hub.log")? < 1 << 20, "{} bytes", size("hub.log")?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_programs_are_passed_is_never_logged() -> Result<()> {
+    let path = std::env::var_os("PATH").context("no PATH")?;
+    let path = format!("{}:/hush-hush", path.to_str().context("PATH is not text")?);
+    let grant = format!("{GRANT}\n[logging]\nlevel = \"debug\"");
+    let hub = TestHub::builder().config(grant).env("PATH", path);
+    let hub = hub.plugin("guest", test_guests()?).start().await?;
+    let ran = run(&hub, &["send", "guest", "sh echo $PATH"]).await?;
+    assert!(ran.stdout.contains("/hush-hush"), "the program got it: {}", ran.stdout);
+    assert!(hub.log().contains("the hub is up"), "this is the log");
+    assert!(!hub.log().contains("hush-hush"), "{}", hub.log());
+    Ok(())
+}
+
+#[tokio::test]
+async fn tasks_and_conversations_are_listed_and_forgotten() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let sent = run(&hub, &["--format", "json", "send", "echo", "hello list"]).await?;
+    let sent: Value = serde_json::from_str(&sent.stdout)?;
+    let task = get(&Client::unix(&hub), sent["taskId"].as_str().context("no task")?).await?;
+    let context = task["contextId"].as_str().context("no context")?;
+    let listed = run(&hub, &["tasks", "--context", context, "--state", "completed"]).await?;
+    assert!(listed.stdout.contains("hello list"), "{}", listed.stdout);
+    assert_eq!(run(&hub, &["tasks", "--state", "failed"]).await?.stdout, "no tasks\n");
+    let contexts = run(&hub, &["contexts"]).await?.stdout;
+    assert!(contexts.contains(&format!("{context}\t1\t")), "{contexts}");
+    assert_eq!(run(&hub, &["contexts", "delete", context]).await?.code, Some(0));
+    assert_eq!(run(&hub, &["contexts", "show", context]).await?.code, Some(2));
+    let shown = run(&hub, &["agent", "show", "echo"]).await?.stdout;
+    assert!(shown.starts_with("echo "), "{shown}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn watching_ends_with_the_task() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let (id, mut updates) = stream(&Client::unix(&hub), "guest", "count 20").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    let watched = run(&hub, &["task", "watch", &id]).await?;
+    assert_eq!(watched.code, Some(0), "{}", watched.stderr);
+    assert!(watched.stdout.contains("20\n"), "{}", watched.stdout);
+    Ok(())
+}

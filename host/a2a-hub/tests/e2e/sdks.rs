@@ -1,0 +1,290 @@
+//! The official SDKs, each with its own client on each of its bindings, against the real hub: the drivers are in
+//! `tests/sdks`, and every step of theirs must pass. And the other way round: the hub calls agents that they serve.
+
+use crate::stage::{GRANT, artifact, get, said, send, state, stream};
+use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use anyhow::{Context as _, Result, bail, ensure};
+use serde::Deserialize;
+use serde_json::json;
+use std::{
+    collections::BTreeMap,
+    env,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+    time::timeout,
+};
+
+/// What a client of 0.3 does.
+const STEPS: &[&str] = &[
+    "discover",
+    "send_task",
+    "send_message",
+    "non_blocking",
+    "stream",
+    "parts",
+    "get_task",
+    "subscribe",
+    "push",
+    "cancel",
+    "input_required",
+    "ends",
+    "extended_card",
+    "error_mapping",
+];
+
+/// What only 1.0 can do beside that.
+const STEPS_OF_1: &[&str] = &["list_tasks"];
+
+/// A driver takes some ten seconds, and each of its steps has a limit of its own.
+const WITHIN: Duration = Duration::from_secs(100);
+
+/// A server that was started says where it is; Python takes a while to load it.
+const SERVES_WITHIN: Duration = Duration::from_secs(60);
+
+/// What a driver prints for each step.
+#[derive(Debug, Deserialize)]
+struct Step {
+    step: String,
+    binding: String,
+    ok: bool,
+    detail: String,
+}
+
+/// An SDK, by the folder it is installed in.
+#[derive(Clone, Copy)]
+enum Sdk {
+    Py1,
+    Py0,
+    Js1,
+    Js0,
+}
+
+impl Sdk {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Py1 => "py1",
+            Self::Py0 => "py0",
+            Self::Js1 => "js1",
+            Self::Js0 => "js0",
+        }
+    }
+
+    fn steps(self) -> Vec<&'static str> {
+        let more = match self {
+            Self::Py1 | Self::Js1 => STEPS_OF_1,
+            Self::Py0 | Self::Js0 => &[],
+        };
+        STEPS.iter().chain(more).copied().collect()
+    }
+
+    /// Where it finds the guest. 0.3 has no tenants, by which gRPC tells agents apart: there it asks the hub.
+    fn endpoint(self, binding: &str) -> &'static str {
+        match (self, binding) {
+            (Self::Py0, "GRPC") => "/a2a",
+            (Self::Py1 | Self::Py0 | Self::Js1 | Self::Js0, _) => "/agents/guest",
+        }
+    }
+
+    /// Where it is. `cargo xtask test` leaves out the tests of SDKs that are not there.
+    fn find(self) -> Result<PathBuf> {
+        let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/sdks").join(self.name());
+        ensure!(sdk.is_dir(), "{} is not installed; run `cargo xtask sdks`", self.name());
+        Ok(sdk)
+    }
+
+    /// Its driver, for an agent at `url`.
+    fn driver(self, sdk: &Path, url: &str, binding: &str) -> Command {
+        let mut driver = self.run(sdk, "client");
+        driver.args([url, binding]).arg(sdk);
+        driver
+    }
+
+    /// One of its scripts.
+    #[expect(clippy::disallowed_methods, reason = "what an SDK does, it does in its own program")]
+    fn run(self, sdk: &Path, role: &str) -> Command {
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/sdks");
+        let script = |kind| scripts.join(format!("{role}_{}.{kind}", self.name()));
+        let mut command = match self {
+            Self::Py1 | Self::Py0 => {
+                let mut python = Command::new(sdk.join("bin/python"));
+                python.arg("-B").arg(script("py"));
+                python
+            }
+            Self::Js1 | Self::Js0 => {
+                let mut node = Command::new("node");
+                node.arg(script("mjs"));
+                node
+            }
+        };
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        command
+    }
+}
+
+/// An agent that an SDK serves, until this is dropped.
+struct Reference {
+    /// Where its card is.
+    url: String,
+    /// Where else it is.
+    origins: Vec<String>,
+    _server: Child,
+}
+
+impl Reference {
+    /// Serves one with these arguments of its script, of which the first is the only binding.
+    async fn start(sdk: Sdk, place: &Path, arguments: &[&str]) -> Result<Self> {
+        let mut server = sdk.run(place, "server");
+        let mut server = server.args(arguments).stdout(Stdio::piped()).spawn()?;
+        let said = server.stdout.take().context("the server has no output")?;
+        let first = timeout(SERVES_WITHIN, BufReader::new(said).lines().next_line()).await??;
+        let first = first.context("the server ended before it served")?;
+        let mut told = first.split(' ').map(str::to_owned);
+        let url = told.next().context("it does not say where it is")?;
+        Ok(Self { url, origins: told.collect(), _server: server })
+    }
+}
+
+/// Has an SDK's client take all its steps with an agent.
+async fn drive(sdk: Sdk, binding: &str) -> Result<()> {
+    let place = sdk.find()?;
+    let config = format!("default_agent = \"guest\"\n{GRANT}");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let url = format!("http://{}{}", hub.http(), sdk.endpoint(binding));
+    let ran = timeout(WITHIN, sdk.driver(&place, &url, binding).output())
+        .await
+        .with_context(|| format!("the driver is not done after {WITHIN:?}"))??;
+    let (told, complaints) =
+        (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let mut steps = BTreeMap::new();
+    for line in told.lines() {
+        let step: Step = serde_json::from_str(line).with_context(|| line.to_owned())?;
+        ensure!(step.binding == binding, "{step:?} is not of {binding}");
+        steps.insert(step.step.clone(), step);
+    }
+    let missed = |name: &&str| match steps.get(*name) {
+        Some(step) if step.ok => None,
+        Some(step) => Some(format!("{name}: {}", step.detail)),
+        None => Some(format!("{name}: not taken")),
+    };
+    let failed: Vec<_> = sdk.steps().iter().filter_map(missed).collect();
+    let whole = failed.is_empty() && ran.status.success();
+    ensure!(whole, "{}\n{complaints}\nhub: {}", failed.join("\n"), hub.log());
+    Ok(())
+}
+
+/// One test an SDK and a binding.
+macro_rules! drive {
+    ($($name:ident: $sdk:ident on $binding:literal;)*) => {$(
+        #[tokio::test]
+        async fn $name() -> Result<()> {
+            drive(Sdk::$sdk, $binding).await
+        }
+    )*};
+}
+
+drive! {
+    python_1_on_jsonrpc: Py1 on "JSONRPC";
+    python_1_on_rest: Py1 on "HTTP+JSON";
+    python_1_on_grpc: Py1 on "GRPC";
+    python_0_3_on_jsonrpc: Py0 on "JSONRPC";
+    python_0_3_on_rest: Py0 on "HTTP+JSON";
+    python_0_3_on_grpc: Py0 on "GRPC";
+    javascript_1_on_jsonrpc: Js1 on "JSONRPC";
+    javascript_1_on_rest: Js1 on "HTTP+JSON";
+    javascript_0_3_on_jsonrpc: Js0 on "JSONRPC";
+    javascript_0_3_on_rest: Js0 on "HTTP+JSON";
+}
+
+/// One test an SDK and a binding: the hub calls an agent that the SDK serves.
+macro_rules! call {
+    ($($name:ident: $sdk:ident on $($argument:literal)+;)*) => {$(
+        #[tokio::test]
+        async fn $name() -> Result<()> {
+            call(Sdk::$sdk, &[$($argument),+], None).await
+        }
+    )*};
+}
+
+call! {
+    the_hub_calls_python_1_on_jsonrpc: Py1 on "JSONRPC";
+    the_hub_calls_python_1_on_rest: Py1 on "HTTP+JSON";
+    the_hub_calls_python_1_on_grpc: Py1 on "GRPC";
+    the_hub_calls_python_1_that_does_not_stream: Py1 on "HTTP+JSON" "--no-streaming";
+    the_hub_calls_python_0_3_on_jsonrpc: Py0 on "JSONRPC";
+    the_hub_calls_python_0_3_on_rest: Py0 on "HTTP+JSON";
+    the_hub_calls_python_0_3_on_grpc: Py0 on "GRPC";
+    the_hub_calls_python_0_3_that_does_not_stream: Py0 on "JSONRPC" "--no-streaming";
+}
+
+#[tokio::test]
+async fn the_hub_calls_python_1_on_grpc_over_tls() -> Result<()> {
+    let folder = TempDir::new()?;
+    let path = folder.path().to_str().context("a folder with a strange name")?;
+    call(Sdk::Py1, &["GRPC", "--certificate", path], Some(folder.path())).await
+}
+
+/// A card that an SDK signed is trusted by its key, and by no other.
+#[tokio::test]
+async fn a_card_that_python_1_signed_is_checked() -> Result<()> {
+    let place = Sdk::Py1.find()?;
+    let dir = tempfile::tempdir()?;
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    let (own, other) = (file("own"), file("other"));
+    let there = Reference::start(Sdk::Py1, &place, &["JSONRPC", "--key", &own]).await?;
+    let _another = Reference::start(Sdk::Py1, &place, &["JSONRPC", "--key", &other]).await?;
+    let remote =
+        |id: &str, key: &str| format!("[remote.{id}]\nurl = '{}'\nkeys = ['{key}']\n", there.url);
+    let config = remote("right", &own) + &remote("wrong", &other);
+    let hub = TestHub::builder().config(config).start().await?;
+    let client = Client::http(&hub);
+    assert_eq!(send(&client, "right", "reply hi").await?["parts"][0]["text"], "hi");
+    let status = client.call("hub/status", json!({})).await?;
+    assert_eq!(status["rejectedPlugins"][0]["file"], "remote.wrong", "{status}");
+    let why = status["rejectedPlugins"][0]["error"].as_str().unwrap_or_default();
+    assert!(why.contains("the card is not what was signed"), "{why}");
+    Ok(())
+}
+
+/// An agent that an SDK serves does for the hub's clients what it is told. The hub trusts the certificate in the folder.
+async fn call(sdk: Sdk, arguments: &[&str], certificate: Option<&Path>) -> Result<()> {
+    let place = sdk.find()?;
+    let there = Reference::start(sdk, &place, arguments).await?;
+    let (url, origins) = (&there.url, &there.origins);
+    let mut hub = TestHub::builder()
+        .config(format!("[remote.reference]\nurl = '{url}'\norigins = {origins:?}\n"));
+    if let Some(folder) = certificate {
+        hub = hub.env("SSL_CERT_FILE", folder.join("certificate.pem"));
+    }
+    let hub = hub.start().await?;
+    let client = Client::http(&hub);
+
+    let (id, updates) = stream(&client, "reference", "tick 3 50").await?;
+    let told = updates.rest().await?;
+    let pieces = told.iter().filter(|event| event["kind"] == "artifact-update").count();
+    assert!(pieces == 3 || arguments.contains(&"--no-streaming"), "{told:?}");
+    let done = get(&client, &id).await?;
+    assert_eq!((state(&done), artifact(&done).as_str()), ("completed", "1\n2\n3\n"));
+    let answer = send(&client, "reference", "reply hi").await?;
+    assert_eq!((&answer["kind"], &answer["parts"][0]["text"]), (&json!("message"), &json!("hi")));
+
+    let asked = send(&client, "reference", "ask").await?;
+    assert_eq!((state(&asked), said(&asked)), ("input-required", "what do you say?"));
+    let mut more = message_to("reference", "blue");
+    more["message"]["taskId"] = asked["id"].clone();
+    let answered = client.call("message/send", more).await?;
+    assert_eq!((state(&answered), said(&answered)), ("completed", "blue"));
+
+    for (text, end) in [("fail", "failed"), ("reject", "rejected")] {
+        assert_eq!(state(&send(&client, "reference", text).await?), end);
+    }
+    let (id, _updates) = stream(&client, "reference", "tick 300 100").await?;
+    let canceled = client.call("tasks/cancel", json!({ "id": id })).await?;
+    assert_eq!(state(&canceled), "canceled");
+    Ok(())
+}

@@ -1,0 +1,272 @@
+//! One table of cases over everything a client can speak, and over none of it: the answers are the same.
+
+use crate::stage::GRANT;
+use a2a_hub_config::Settings;
+use a2a_hub_hub::{
+    Hub, Listening, Reply,
+    agents::{Agents, BuiltIn, PluginFolder},
+    contexts::Contexts,
+    events::Events,
+    push::{Pushes, Sender},
+    tasks::Tasks,
+};
+use a2a_hub_process::Supervisor;
+use a2a_hub_protocol::{hub::methods, operation::Answer, v03};
+use a2a_hub_sandbox::{Engine, EngineSettings};
+use a2a_hub_store::memory::MemoryStorage;
+use a2a_hub_tests::{Client, RpcError, TestHub, message_to, test_guests};
+use anyhow::{Context as _, Result};
+use futures::{FutureExt as _, future::BoxFuture};
+use serde_json::{Value, json};
+use std::{fs, sync::Arc, time::Duration};
+use tempfile::TempDir;
+
+/// Members that are different in each run.
+const CHANGING: [&str; 6] = ["id", "taskId", "contextId", "messageId", "timestamp", "registeredAt"];
+
+/// One way to ask the hub: a result or several, or a refusal's code and reason.
+type Way = Box<dyn Fn(&'static str, Value, bool) -> BoxFuture<'static, Result<Vec<Value>>>>;
+
+#[tokio::test]
+async fn every_transport_gives_the_same_answers() -> Result<()> {
+    let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
+    let (inside, _dir) = hub_in_process().await?;
+    let ways: [(&str, Way); 4] = [
+        ("http", over(Client::http(&hub))),
+        ("sse", over_sse(Client::http(&hub))),
+        ("unix", over(Client::unix(&hub))),
+        ("in process", in_process(inside)),
+    ];
+    let mut told = Vec::new();
+    for (name, way) in &ways {
+        let mut lines = String::new();
+        for (method, params, streams) in cases() {
+            let case = format!("{method} {}", params["message"]["parts"][0]["text"]);
+            let answers = way(method, params, streams).await.context(case.clone())?;
+            lines.push_str(&format!("{case}\n"));
+            for mut answer in answers {
+                mask(&mut answer);
+                lines.push_str(&format!("    {answer}\n"));
+            }
+        }
+        told.push((name, lines));
+    }
+    for (name, lines) in &told[1..] {
+        assert_eq!(*lines, told[0].1, "{name} answers otherwise");
+    }
+    insta::assert_snapshot!(told[0].1, @r#"
+    message/send "reply hi"
+        {"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"hi"}],"role":"agent","taskId":"…"}
+    message/send "reject"
+        {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"reject"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"message":{"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"not today"}],"role":"agent","taskId":"…"},"state":"rejected","timestamp":"…"}}
+    message/send "fail"
+        {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"fail"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","metadata":{"reason":"told-to"},"status":{"message":{"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"failed, as told"}],"role":"agent","taskId":"…"},"state":"failed","timestamp":"…"}}
+    message/send "no-outcome-message"
+        {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"no-outcome-message"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"state":"completed","timestamp":"…"}}
+    message/send "flood 2"
+        {"artifacts":[{"artifactId":"flood","name":"flood","parts":[{"kind":"text","text":"1\n2\n"}]}],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"flood 2"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"message":{"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"2 pieces"}],"role":"agent","taskId":"…"},"state":"completed","timestamp":"…"}}
+    message/send "ask"
+        {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"ask"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"message":{"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"what do you say?"}],"role":"agent","taskId":"…"},"state":"input-required","timestamp":"…"}}
+    message/stream "flood 2"
+        {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"flood 2"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"state":"submitted","timestamp":"…"}}
+        {"contextId":"…","final":false,"kind":"status-update","status":{"state":"working","timestamp":"…"},"taskId":"…"}
+        {"append":false,"artifact":{"artifactId":"flood","name":"flood","parts":[{"kind":"text","text":"1\n"}]},"contextId":"…","kind":"artifact-update","lastChunk":false,"taskId":"…"}
+        {"append":true,"artifact":{"artifactId":"flood","name":"flood","parts":[{"kind":"text","text":"2\n"}]},"contextId":"…","kind":"artifact-update","lastChunk":true,"taskId":"…"}
+        {"contextId":"…","final":true,"kind":"status-update","status":{"message":{"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"2 pieces"}],"role":"agent","taskId":"…"},"state":"completed","timestamp":"…"},"taskId":"…"}
+    message/stream "ask"
+        {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"ask"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"state":"submitted","timestamp":"…"}}
+        {"contextId":"…","final":false,"kind":"status-update","status":{"state":"working","timestamp":"…"},"taskId":"…"}
+        {"contextId":"…","final":true,"kind":"status-update","status":{"message":{"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"what do you say?"}],"role":"agent","taskId":"…"},"state":"input-required","timestamp":"…"},"taskId":"…"}
+    message/stream "reply hi"
+        {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"reply hi"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"state":"submitted","timestamp":"…"}}
+        {"contextId":"…","final":false,"kind":"status-update","status":{"state":"working","timestamp":"…"},"taskId":"…"}
+        {"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"hi"}],"role":"agent","taskId":"…"}
+    message/send "hi"
+        {"code":-32003,"reason":"AGENT_NOT_FOUND"}
+    message/send null
+        {"code":-32602,"reason":"INVALID_PARAMS"}
+    message/send "x"
+        {"code":-32602,"reason":"INVALID_PARAMS"}
+    message/stream "hi"
+        {"code":-32003,"reason":"AGENT_NOT_FOUND"}
+    tasks/get null
+        {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    tasks/cancel null
+        {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    tasks/pushNotificationConfig/set null
+        {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    tasks/pushNotificationConfig/get null
+        {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    tasks/pushNotificationConfig/list null
+        {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    tasks/pushNotificationConfig/delete null
+        {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    message/send "flood 2"
+        {"code":-32602,"reason":"INVALID_PARAMS"}
+    hub/deliveries/list null
+        []
+    hub/deliveries/retry null
+        {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    no/such/method null
+        {"code":-32601,"reason":"METHOD_NOT_FOUND"}
+    "#);
+    Ok(())
+}
+
+/// Method, parameters, and whether the answer is a stream.
+fn cases() -> Vec<(&'static str, Value, bool)> {
+    let send = |text: &str| ("message/send", message_to("guest", text), false);
+    let stream = |text: &str| ("message/stream", message_to("guest", text), true);
+    let ask = |method, params| (method, params, false);
+    vec![
+        send("reply hi"),
+        send("reject"),
+        send("fail"),
+        send("no-outcome-message"),
+        send("flood 2"),
+        send("ask"),
+        stream("flood 2"),
+        stream("ask"),
+        stream("reply hi"),
+        ask("message/send", message_to("nobody", "hi")),
+        ask("message/send", json!({})),
+        ask(
+            "message/send",
+            json!({"message": {"messageId": "m", "role": "agent", "parts": [{"kind": "text", "text": "x"}]}}),
+        ),
+        ("message/stream", message_to("nobody", "hi"), true),
+        ask("tasks/get", json!({"id": "no-such-task"})),
+        ask("tasks/cancel", json!({"id": "no-such-task"})),
+        ask(
+            "tasks/pushNotificationConfig/set",
+            json!({"taskId": "no-such-task", "pushNotificationConfig": {"url": "https://example.com/"}}),
+        ),
+        ask("tasks/pushNotificationConfig/get", json!({"id": "no-such-task"})),
+        ask("tasks/pushNotificationConfig/list", json!({"id": "no-such-task"})),
+        ask(
+            "tasks/pushNotificationConfig/delete",
+            json!({"id": "no-such-task", "pushNotificationConfigId": "c"}),
+        ),
+        ask("message/send", pushed("https://169.254.169.254/")),
+        ask("hub/deliveries/list", json!({})),
+        ask("hub/deliveries/retry", json!({"taskId": "no-such-task"})),
+        ask("no/such/method", json!({})),
+    ]
+}
+
+/// A message whose notifications are to be sent somewhere.
+fn pushed(url: &str) -> Value {
+    let mut params = message_to("guest", "flood 2");
+    params["configuration"] = json!({ "pushNotificationConfig": { "url": url } });
+    params
+}
+
+fn mask(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                if CHANGING.contains(&name.as_str()) && member.is_string() {
+                    *member = json!("…");
+                } else {
+                    mask(member);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(mask),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn refused(code: i64, reason: &Value) -> Vec<Value> {
+    vec![json!({ "code": code, "reason": reason })]
+}
+
+fn told(answer: Result<Vec<Value>, RpcError>) -> Result<Vec<Value>> {
+    match answer {
+        Ok(answers) => Ok(answers),
+        Err(RpcError::Refused { code, data, .. }) => Ok(refused(code, &data["reason"])),
+        Err(lost @ RpcError::Lost(_)) => Err(lost.into()),
+    }
+}
+
+fn over(client: Client) -> Way {
+    Box::new(move |method, params, streams| {
+        let client = client.clone();
+        async move {
+            if !streams {
+                return told(client.call(method, params).await.map(|answer| vec![answer]));
+            }
+            match client.stream(method, params).await {
+                Ok(updates) => told(updates.rest().await),
+                Err(why) => told(Err(why)),
+            }
+        }
+        .boxed()
+    })
+}
+
+/// Also what is no stream comes as an event there.
+fn over_sse(client: Client) -> Way {
+    let way = over(client);
+    Box::new(move |method, params, _| way(method, params, true))
+}
+
+fn in_process(hub: Hub) -> Way {
+    Box::new(move |method, params, _| {
+        let hub = hub.clone();
+        async move {
+            let reply = match methods::operation(method, params) {
+                Ok(operation) => hub.handle(operation).await,
+                Err(why) => Err(why),
+            };
+            Ok(match reply {
+                Ok(Reply::One(Answer::Task(task))) => vec![v03::json::write_task(&task, None)],
+                Ok(Reply::One(Answer::Message(message))) => {
+                    vec![v03::json::write_message(&message)]
+                }
+                Ok(Reply::One(Answer::Deliveries(deliveries))) => vec![json!(deliveries)],
+                Ok(Reply::One(other)) => anyhow::bail!("no case is answered by {other:?}"),
+                Ok(Reply::Stream(Listening::Hub(_))) => {
+                    anyhow::bail!("no case listens to the whole hub")
+                }
+                Ok(Reply::Stream(Listening::Task(mut heard))) => {
+                    let mut events = Vec::new();
+                    while let Some(event) = heard.next().await {
+                        events.extend(v03::json::write_event(&*event?));
+                    }
+                    events
+                }
+                Err(why) => refused(why.kind.hub_code().into(), &json!(why.kind.reason())),
+            })
+        }
+        .boxed()
+    })
+}
+
+/// A hub of the same agents with no transport, and where it keeps things.
+async fn hub_in_process() -> Result<(Hub, TempDir)> {
+    let dir = tempfile::tempdir()?;
+    let plugins = dir.path().join("plugins");
+    fs::create_dir(&plugins)?;
+    fs::copy(test_guests()?, plugins.join("guest.wasm"))?;
+    let config = dir.path().join("config.toml");
+    fs::write(&config, GRANT)?;
+    let config = Settings::load(Some(config), &[])?.config;
+    let storage = Arc::new(MemoryStorage::default());
+    // No case runs a program.
+    let supervisor = Supervisor::new("/nonexistent".into(), dir.path().into(), Duration::ZERO);
+    let engine = Engine::new(&EngineSettings { max_instances: 16, ..EngineSettings::default() })?;
+    let (events, push) = (Events::default(), config.push.clone());
+    let (breaker, give_up) = (config.breaker.settings(), push.give_up());
+    let contexts = Contexts::new(Arc::clone(&storage) as _, &config);
+    let home = dir.path().to_owned();
+    let kept = Arc::clone(&storage) as _;
+    let agents =
+        Agents::new(config, BuiltIn::default(), home, engine, supervisor, kept, events.clone());
+    let plugins = PluginFolder::open(plugins, agents.clone())?;
+    plugins.load().await;
+    let tasks = Tasks::new(Arc::clone(&storage) as _, events.clone());
+    let sender = Sender::new(push.rules(), None);
+    let pushes = Pushes::new(storage, tasks.clone(), sender, breaker, give_up);
+    Ok((Hub::new(agents, plugins, contexts, tasks, pushes, events), dir))
+}

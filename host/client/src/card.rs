@@ -1,0 +1,144 @@
+//! The card of an agent elsewhere: where it is looked for, and what else may be found there.
+
+use crate::{
+    answer::{QUICK, body},
+    error::ClientError,
+    outbound::{Incoming, Outbound},
+    request::signed,
+};
+use a2a_hub_protocol::{card::signed::without_signatures, push::Secret};
+use http::{
+    Request, Response, StatusCode,
+    header::{ACCEPT, LOCATION},
+};
+use http_body_util::Full;
+use ring::digest;
+use serde_json::Value;
+use url::Url;
+
+/// Where a card is, below the URL of its agent: today, and before 0.3.
+const CARD_PATHS: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent.json"];
+
+/// The largest card that is taken, in bytes: it is kept, and read by people.
+pub const MAX_CARD: usize = 256 << 10;
+
+/// The URL of an agent, if it can be one.
+pub fn base(url: &str) -> Result<Url, ClientError> {
+    let base = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    base.ok_or_else(|| ClientError::NotUrl(url.to_owned()))
+}
+
+/// The card of the agent at `base`, which may also be the URL of the card itself.
+pub async fn fetch(
+    outbound: &Outbound,
+    base: &Url,
+    token: Option<&Secret>,
+) -> Result<Value, ClientError> {
+    let below = base.as_str().trim_end_matches('/');
+    let places = match below.ends_with(".json") {
+        true => vec![below.to_owned()],
+        false => CARD_PATHS.iter().map(|path| format!("{below}/{path}")).collect(),
+    };
+    let none = |why: String| ClientError::NoCard { url: base.to_string(), why };
+    for place in &places {
+        let asked =
+            Request::get(place).header("A2A-Version", "1.0").header(ACCEPT, "application/json");
+        let asked = signed(asked, token)?.body(Full::default())?;
+        let answer = outbound.ask(asked, QUICK).await;
+        let answer = answer.map_err(|why| {
+            none(format!(
+                "nobody answers there ({why}); look at host and port, and whether the agent runs"
+            ))
+        })?;
+        match answer.status() {
+            status if status.is_success() => {
+                return read(&body(answer, QUICK).await?, place).map_err(none);
+            }
+            StatusCode::NOT_FOUND => {}
+            _ => return Err(none(refused(&answer, place, token.is_some()))),
+        }
+    }
+    Err(none(format!(
+        "there is none at {}; give the URL of the agent itself, or that of its card",
+        places.join(" or ")
+    )))
+}
+
+fn read(text: &[u8], place: &str) -> Result<Value, String> {
+    if text.len() > MAX_CARD {
+        return Err(format!(
+            "what is at {place} is larger than the {} KiB of a card",
+            MAX_CARD >> 10
+        ));
+    }
+    if text.trim_ascii_start().starts_with(b"<") {
+        return Err(format!(
+            "a web page is at {place}, and no card; give the URL of the agent itself, or that of its card"
+        ));
+    }
+    let card: Value = serde_json::from_slice(text)
+        .map_err(|why| format!("what is at {place} is no JSON: {why}"))?;
+    if card.is_object() {
+        return Ok(card);
+    }
+    Err(format!("what is at {place} is JSON, but no object, as a card is"))
+}
+
+/// Why no card was given, and what would have it given.
+fn refused(answer: &Response<Incoming>, place: &str, has_token: bool) -> String {
+    let status = answer.status();
+    let way_out = match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if has_token => {
+            "it does not take the token it was shown".to_owned()
+        }
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            "it wants a token; `--token-env VARIABLE` shows what that variable holds, and for `[remote.<id>]` so does `token_env`".to_owned()
+        }
+        _ if status.is_redirection() => {
+            let to = answer.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+            let to = to.map(|to| format!(" to {to:?}")).unwrap_or_default();
+            format!("it points elsewhere{to}, and nobody is followed unseen; give that URL if it is the right one")
+        }
+        _ => "ask whoever runs it".to_owned(),
+    };
+    format!("{place} answers with HTTP status {status}: {way_out}")
+}
+
+/// The SHA-256 digest of what a card says, in hex. In which order it says so, and who signed it, makes no difference.
+pub fn digest(card: &Value) -> String {
+    let said = without_signatures(card).to_string();
+    hex(digest::digest(&digest::SHA256, said.as_bytes()).as_ref())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_no_card_is_told_from_one() {
+        let long = vec![b' '; MAX_CARD + 1];
+        let told = [b"<!doctype html>".as_slice(), b"hello", b"[]", &long]
+            .map(|text| read(text, "https://x/card").unwrap_err());
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        a web page is at https://x/card, and no card; give the URL of the agent itself, or that of its card
+        what is at https://x/card is no JSON: expected value at line 1 column 1
+        what is at https://x/card is JSON, but no object, as a card is
+        what is at https://x/card is larger than the 256 KiB of a card
+        "#);
+        assert_eq!(read(b"{\"name\": 1}", "").unwrap(), json!({ "name": 1 }));
+    }
+
+    #[test]
+    fn a_digest_is_of_what_is_said() {
+        let parsed = |text: &str| digest(&serde_json::from_str(text).unwrap());
+        let one = parsed(r#"{"name":"n","version":"1"}"#);
+        assert_eq!(parsed(r#"{"version":"1","signatures":[{}],"name":"n"}"#), one);
+        assert_ne!(parsed(r#"{"name":"n","version":"2"}"#), one);
+        assert_eq!(one.len(), 64);
+    }
+}

@@ -1,0 +1,133 @@
+//! A client of one agent: found by its card, in 1.0 or 0.3, over the binding that its card prefers.
+
+use crate::{
+    answer::{QUICK, whole},
+    binding::Reader,
+    card,
+    error::ClientError,
+    interface::SelectedInterface,
+    outbound::{Incoming, Outbound},
+    request::signed,
+};
+use a2a_hub_protocol::{
+    card::{AgentCard, official::read_interfaces},
+    event::Told,
+    id::TaskId,
+    operation::{Operation, SendMessage},
+    push::Secret,
+    task::Task,
+};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+use serde_json::Value;
+use std::time::Duration;
+use url::Url;
+
+/// An agent elsewhere. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct A2aClient {
+    outbound: Outbound,
+    interface: SelectedInterface,
+    token: Option<Secret>,
+    card: AgentCard,
+    /// Whether its clients may listen. It must say so.
+    pub(crate) streams: bool,
+}
+
+impl A2aClient {
+    /// Finds the agent at `url` by its card. The token is shown to the card's own origin and to no other.
+    pub async fn find(
+        outbound: Outbound,
+        url: &str,
+        token: Option<Secret>,
+    ) -> Result<Self, ClientError> {
+        Self::find_trusting(outbound, url, token, &[]).await
+    }
+
+    /// The same for one whose card may send its clients, with their token, to these origins as well, such as
+    /// `https://example.com:50051`.
+    pub async fn find_trusting(
+        outbound: Outbound,
+        url: &str,
+        token: Option<Secret>,
+        origins: &[String],
+    ) -> Result<Self, ClientError> {
+        let base = card::base(url)?;
+        let card = card::fetch(&outbound, &base, token.as_ref()).await?;
+        Self::of_card(outbound, &base, token, origins, &card)
+    }
+
+    /// The agent with this card, which was found at `base`.
+    pub fn of_card(
+        outbound: Outbound,
+        base: &Url,
+        token: Option<Secret>,
+        origins: &[String],
+        card: &Value,
+    ) -> Result<Self, ClientError> {
+        let trusted = origins.iter().map(|url| Ok(card::base(url)?.origin()));
+        let trusted = trusted.collect::<Result<Vec<_>, ClientError>>()?;
+        let agent = AgentCard::parse(&card.to_string());
+        // In words: whoever prints the causes of an error would say it twice.
+        let agent = agent.map_err(|why| ClientError::InvalidCard(why.to_string()))?;
+        let interfaces = read_interfaces(card).map_err(ClientError::Refused)?;
+        let interface = SelectedInterface::choose(&agent.name, &interfaces, base, &trusted)?;
+        let streams = card["capabilities"]["streaming"] == true;
+        Ok(Self { outbound, interface, token, card: agent, streams })
+    }
+
+    /// Its card.
+    pub fn card(&self) -> &AgentCard {
+        &self.card
+    }
+
+    /// Has it work on a message, and waits for the end, or for so long.
+    pub async fn send(&self, send: SendMessage, patience: Duration) -> Result<Told, ClientError> {
+        let told = self.call(&Operation::SendMessage(send), patience).await?;
+        self.told(told)
+    }
+
+    /// Shows a task.
+    pub async fn get(&self, id: TaskId) -> Result<Task, ClientError> {
+        let task = self.call(&Operation::GetTask { id, history_length: None }, QUICK).await?;
+        self.task(task)
+    }
+
+    /// Stops a task.
+    pub async fn cancel(&self, id: TaskId) -> Result<Task, ClientError> {
+        let task = self.call(&Operation::CancelTask { id }, QUICK).await?;
+        self.task(task)
+    }
+
+    fn task(&self, task: Value) -> Result<Task, ClientError> {
+        let task = self.interface.version.read_task(task);
+        task.map_err(|why| ClientError::senseless(StatusCode::OK, &why))
+    }
+
+    pub(crate) fn told(&self, told: Value) -> Result<Told, ClientError> {
+        let told = self.interface.version.read_told(told);
+        told.map_err(|why| ClientError::senseless(StatusCode::OK, &why))
+    }
+
+    async fn call(&self, operation: &Operation, patience: Duration) -> Result<Value, ClientError> {
+        let (answer, reader) = self.ask(operation, patience).await?;
+        reader.whole(&whole(answer, patience).await?)
+    }
+
+    /// Sends a request, and returns the answer's head once that is there, and how the answer is read.
+    pub(crate) async fn ask(
+        &self,
+        operation: &Operation,
+        patience: Duration,
+    ) -> Result<(Response<Incoming>, Reader), ClientError> {
+        let (request, body, reader) = self.interface.ask(operation)?;
+        let asked = signed(request, self.token.as_ref())?.body(Full::new(body))?;
+        let answer = self.outbound.ask(asked, patience).await?;
+        match answer.status() {
+            status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                Err(ClientError::Unknown(status))
+            }
+            _ => Ok((answer, reader)),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The interface that is used of those in an agent's card: where it is, its binding, and which version is spoken there.
+
+use crate::error::ClientError;
+use a2a_hub_protocol::{
+    card::official::{Binding, Interface},
+    dialect::Version,
+};
+use url::{Origin, Url};
+
+/// An interface that the hub speaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SelectedInterface {
+    pub(crate) url: Url,
+    pub(crate) wire: Wire,
+    /// How things are spelled there.
+    pub(crate) version: Version,
+    /// What is said to be brought to the agent.
+    pub(crate) tenant: Option<String>,
+}
+
+/// The binding of an interface: what travels there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    JsonRpc,
+    Rest,
+    Grpc,
+}
+
+impl SelectedInterface {
+    /// The best of these that the hub speaks, for a card at `base`: 1.0 before 0.3, then as the card has them. Words and
+    /// tokens go to the card's own origin, and to those that are `trusted`.
+    pub(crate) fn choose(
+        agent: &str,
+        interfaces: &[Interface],
+        base: &Url,
+        trusted: &[Origin],
+    ) -> Result<Self, ClientError> {
+        let mut spoken: Vec<_> =
+            interfaces.iter().filter_map(|it| Some((it, spoken(it)?))).collect();
+        spoken.sort_by_key(|(_, (_, version))| *version != Version::V1);
+        let mut first_problem = None;
+        for (interface, (wire, version)) in spoken {
+            let Some(url) = place(interface, base) else {
+                first_problem.get_or_insert_with(|| ClientError::NotUrl(interface.url.clone()));
+                continue;
+            };
+            let origin = url.origin();
+            if origin == base.origin() || trusted.contains(&origin) {
+                return Ok(Self { url, wire, version, tenant: interface.tenant.clone() });
+            }
+            first_problem.get_or_insert_with(|| ClientError::Elsewhere {
+                agent: agent.to_owned(),
+                card: base.origin().ascii_serialization(),
+                elsewhere: origin.ascii_serialization(),
+            });
+        }
+        let foreign =
+            || ClientError::Foreign { agent: agent.to_owned(), offered: offered(interfaces) };
+        Err(first_problem.unwrap_or_else(foreign))
+    }
+}
+
+/// Where an interface of a card at `base` is. For gRPC that may be `host:port`, which is what its own clients take for a
+/// URL; whether there is TLS, the card's own URL tells then.
+fn place(interface: &Interface, base: &Url) -> Option<Url> {
+    let url = interface.url.strip_prefix("dns:///").unwrap_or(&interface.url);
+    if interface.binding == Binding::Grpc && !url.contains("://") {
+        return Url::parse(&format!("{}://{url}", base.scheme())).ok();
+    }
+    base.join(url).ok()
+}
+
+/// What travels there and how it is spelled, if the hub speaks that.
+fn spoken(interface: &Interface) -> Option<(Wire, Version)> {
+    match (&interface.binding, interface.version.as_str()) {
+        (Binding::JsonRpc, "1.0") => Some((Wire::JsonRpc, Version::V1)),
+        // 0.2 says the same things with the same words.
+        (Binding::JsonRpc, "0.3" | "0.2") => Some((Wire::JsonRpc, Version::V03)),
+        (Binding::Rest, "1.0") => Some((Wire::Rest, Version::V1)),
+        (Binding::Rest, "0.3") => Some((Wire::Rest, Version::V03Rest)),
+        (Binding::Grpc, "1.0") => Some((Wire::Grpc, Version::V1)),
+        (Binding::Grpc, "0.3") => Some((Wire::Grpc, Version::V03Rest)),
+        (Binding::JsonRpc | Binding::Rest | Binding::Grpc | Binding::Other(_), _) => None,
+    }
+}
+
+fn offered(interfaces: &[Interface]) -> String {
+    let names = interfaces.iter().map(|it| {
+        let binding = match &it.binding {
+            Binding::JsonRpc => "JSON-RPC",
+            Binding::Rest => "REST",
+            Binding::Grpc => "gRPC",
+            Binding::Other(name) => name,
+        };
+        format!("{binding} {}", it.version)
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::card::official::read_interfaces;
+    use serde_json::{Value, json};
+
+    /// What is chosen of a card at `https://a`, where `https://b` is trusted too.
+    fn chosen(card: &Value) -> String {
+        let interfaces = read_interfaces(card).unwrap();
+        let [base, trusted] = ["https://a/card", "https://b"].map(|url| Url::parse(url).unwrap());
+        match SelectedInterface::choose("agent", &interfaces, &base, &[trusted.origin()]) {
+            Ok(SelectedInterface { url, wire, version, tenant }) => {
+                format!("{wire:?} {version:?} {url} {tenant:?}")
+            }
+            Err(why) => why.to_string(),
+        }
+    }
+
+    fn of(interfaces: &[[&str; 3]]) -> String {
+        let one = |[binding, version, url]: &[&str; 3]| json!({ "protocolBinding": binding, "protocolVersion": version, "url": url, "tenant": "t" });
+        chosen(&json!({ "supportedInterfaces": interfaces.iter().map(one).collect::<Value>() }))
+    }
+
+    #[test]
+    fn the_newest_version_is_chosen_and_then_the_first() {
+        let told = [
+            of(&[
+                ["JSONRPC", "0.3", "/old"],
+                ["HTTP+JSON", "1.0.1", "/rest"],
+                ["JSONRPC", "1.0", "/rpc"],
+            ]),
+            of(&[["JSONRPC", "0.3", "/old"], ["GRPC", "1.0", "https://a/grpc"]]),
+            of(&[["GRPC", "0.3", "https://a"], ["JSONRPC", "0.3", "/old"]]),
+            of(&[
+                ["JSONRPC", "2.0", "/future"],
+                ["urn:x", "1.0", "x:"],
+                ["HTTP+JSON", "0.2", "/r"],
+            ]),
+            chosen(
+                &json!({ "url": "/rest", "preferredTransport": "HTTP+JSON", "protocolVersion": "0.3.0",
+                "additionalInterfaces": [{ "url": "/rpc", "transport": "JSONRPC" }] }),
+            ),
+            chosen(&json!({ "url": "/u" })),
+            chosen(&json!({ "url": "/u", "protocolVersion": "0.2.6" })),
+        ];
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        Rest V1 https://a/rest Some("t")
+        Grpc V1 https://a/grpc Some("t")
+        Grpc V03Rest https://a/ Some("t")
+        talk to `agent`: its card offers JSON-RPC 2.0, urn:x 1.0, REST 0.2, and JSON-RPC, REST or gRPC of 1.0 or 0.3 is needed
+        Rest V03Rest https://a/rest None
+        JsonRpc V03 https://a/u None
+        JsonRpc V03 https://a/u None
+        "#);
+    }
+
+    #[test]
+    fn nobody_is_sent_where_the_operator_did_not_say() {
+        let told = [
+            of(&[["JSONRPC", "1.0", "https://evil/"], ["HTTP+JSON", "0.3", "https://a/rest"]]),
+            of(&[["JSONRPC", "1.0", "http://a/"], ["JSONRPC", "1.0", "https://b:443/x"]]),
+            of(&[["JSONRPC", "1.0", "https://a:8443/"], ["HTTP+JSON", "1.0", "https://evil/"]]),
+            of(&[["JSONRPC", "1.0", "https://["]]),
+            of(&[["GRPC", "1.0", "a:443"]]),
+            of(&[["GRPC", "1.0", "dns:///b"], ["JSONRPC", "1.0", "/rpc"]]),
+            of(&[["GRPC", "1.0", "a:50051"], ["GRPC", "1.0", "http://a"]]),
+        ];
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        Rest V03Rest https://a/rest Some("t")
+        JsonRpc V1 https://b/x Some("t")
+        talk to `agent`: its card is at https://a, and sends its clients to https://a:8443; if that is right, list it in `origins` of a `[remote.<id>]`
+        `https://[` is not a URL of an agent: it must begin with https:// or http://
+        Grpc V1 https://a/ Some("t")
+        Grpc V1 https://b/ Some("t")
+        talk to `agent`: its card is at https://a, and sends its clients to https://a:50051; if that is right, list it in `origins` of a `[remote.<id>]`
+        "#);
+    }
+}

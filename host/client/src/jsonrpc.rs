@@ -1,0 +1,71 @@
+//! JSON-RPC: one URL for all that is asked, and an object with a result or an error for each answer.
+
+use crate::{error::ClientError, interface::SelectedInterface};
+use a2a_hub_protocol::{dialect::Version, error::A2aError, operation::Operation, v1, v03};
+use bytes::Bytes;
+use http::{
+    Request, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE},
+    request::Builder,
+};
+use serde_json::{Value, json};
+
+/// The request that asks for this; none if the version has no such operation.
+pub(crate) fn write(
+    interface: &SelectedInterface,
+    operation: &Operation,
+) -> Option<(Builder, Bytes)> {
+    let (method, mut params) = match interface.version {
+        Version::V1 => v1::write_request(operation).map(|(method, it)| (method.name(), it))?,
+        Version::V03 | Version::V03Rest => v03::write_request(operation)?,
+    };
+    if let (Version::V1, Some(tenant)) = (interface.version, &interface.tenant) {
+        params["tenant"] = json!(tenant);
+    }
+    let asked = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let accept = if operation.streams() { "text/event-stream" } else { "application/json" };
+    let request = Request::post(interface.url.as_str())
+        .header(CONTENT_TYPE, "application/json")
+        .header(ACCEPT, accept);
+    Some((request, Bytes::from(asked.to_string())))
+}
+
+/// The result in a response.
+pub(crate) fn read(status: StatusCode, text: &[u8]) -> Result<Value, ClientError> {
+    let mut answer: Value =
+        serde_json::from_slice(text).map_err(|why| ClientError::senseless(status, &why))?;
+    if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
+        let why = A2aError::read_official(error);
+        let mut why = why.ok_or_else(|| ClientError::senseless(status, "its error has no code"))?;
+        why.message = format!("{} ({})", why.message, error["code"]);
+        return Err(ClientError::Refused(why));
+    }
+    let result = answer.get_mut("result").map(Value::take);
+    result.ok_or_else(|| ClientError::senseless(status, "it has neither a result nor an error"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::error::ErrorKind;
+
+    #[test]
+    fn a_refusal_is_told_in_either_form() {
+        let error =
+            |data: Value| json!({ "code": -32001, "message": "Task not found", "data": data });
+        for data in [Value::Null, json!([{ "reason": "TASK_NOT_FOUND" }]), json!({ "x": 1 })] {
+            let text = json!({ "jsonrpc": "2.0", "id": 1, "error": error(data) }).to_string();
+            let Err(ClientError::Refused(why)) = read(StatusCode::OK, text.as_bytes()) else {
+                panic!("it was refused")
+            };
+            assert_eq!(
+                (why.kind, why.message.as_str()),
+                (ErrorKind::TaskNotFound, "Task not found (-32001)")
+            );
+        }
+        for text in ["", "<html>", "{}", r#"{"error": "no"}"#] {
+            let why = read(StatusCode::BAD_GATEWAY, text.as_bytes()).unwrap_err();
+            assert!(why.is_passing(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What an agent elsewhere tells of a task, to the task's end or to its question, also when the connection breaks.
+
+use crate::{
+    answer::{QUICK, whole},
+    binding::{Decoder, Reader},
+    client::A2aClient,
+    error::ClientError,
+    outbound::{Incoming, OutboundError},
+};
+use a2a_hub_protocol::{
+    event::Told,
+    id::TaskId,
+    operation::{Operation, SendMessage, Wait},
+    task::{Task, TaskState},
+};
+use http_body_util::BodyExt as _;
+use std::{collections::VecDeque, time::Duration};
+use tokio::time::{sleep, timeout};
+
+/// How long a stream may take to begin: some servers send nothing before the first event, which may be all there is.
+const FIRST: Duration = Duration::from_secs(300);
+
+/// How long nothing at all may come of events, not even a comment. Servers send one every few seconds, some every half
+/// minute. gRPC has none: there the connection itself is asked whether it is there.
+const SILENCE: Duration = Duration::from_secs(120);
+
+/// The pauses in seconds before it is asked again what became of the task: two minutes, in which a server is restarted.
+const PAUSES: [u64; 7] = [1, 1, 3, 9, 27, 40, 40];
+
+/// The pause before a task is looked at again whose agent does not stream.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What is told of one task.
+#[derive(Debug)]
+pub struct TaskStream {
+    agent: A2aClient,
+    source: Source,
+    /// What was read and not yet taken.
+    ready: VecDeque<Result<Told, ClientError>>,
+    task: Option<TaskId>,
+    /// How often it was looked for since something was told.
+    tries: usize,
+    over: bool,
+}
+
+#[derive(Debug)]
+enum Source {
+    Stream {
+        body: Incoming,
+        decoder: Decoder,
+        reader: Reader,
+    },
+    /// All there is was read.
+    Read,
+    /// The agent does not stream: the task is looked at, and was so when it was looked at last.
+    Looks(Option<Box<Task>>),
+}
+
+impl A2aClient {
+    /// Has it work on a message, and hears what happens as it happens, or soon after if it does not stream.
+    pub async fn stream(&self, send: SendMessage) -> Result<TaskStream, ClientError> {
+        TaskStream::of_work(self.clone(), send).await
+    }
+
+    /// Hears what happens to a task: as it stands, and from now on. It is looked for when it is first listened to.
+    pub fn subscribe(&self, id: TaskId) -> TaskStream {
+        TaskStream::again(self.clone(), id)
+    }
+}
+
+impl TaskStream {
+    /// Has an agent work on a message.
+    async fn of_work(agent: A2aClient, send: SendMessage) -> Result<Self, ClientError> {
+        let asks = match agent.streams {
+            true => Operation::StreamMessage(send),
+            false => Operation::SendMessage(SendMessage { wait: Wait::No, ..send }),
+        };
+        let mut telling = Self::new(agent, None);
+        telling.begin(&asks).await?;
+        Ok(telling)
+    }
+
+    /// Of a task that was told of before: as of one whose stream has just broken.
+    fn again(agent: A2aClient, task: TaskId) -> Self {
+        Self::new(agent, Some(task))
+    }
+
+    fn new(agent: A2aClient, task: Option<TaskId>) -> Self {
+        let source = if agent.streams { Source::Read } else { Source::Looks(None) };
+        Self { agent, source, ready: VecDeque::new(), task, tries: 0, over: false }
+    }
+
+    /// The task that is told of, once that is known.
+    pub fn task(&self) -> Option<&TaskId> {
+        self.task.as_ref()
+    }
+
+    /// What is told next; nothing after the task's end or its question. When the connection breaks, the task is looked
+    /// for again, and then told as it stands.
+    pub async fn next(&mut self) -> Option<Result<Told, ClientError>> {
+        while !self.over {
+            let broken = match self.ready.pop_front() {
+                Some(Ok(told)) => {
+                    self.note(&told);
+                    return Some(Ok(told));
+                }
+                Some(Err(why)) => why,
+                None => match self.read().await {
+                    Ok(()) => continue,
+                    Err(why) => why,
+                },
+            };
+            if let Err(why) = self.come_back(broken).await {
+                self.over = true;
+                return Some(Err(why));
+            }
+        }
+        None
+    }
+
+    async fn begin(&mut self, asks: &Operation) -> Result<(), ClientError> {
+        let (answer, reader) = self.agent.ask(asks, FIRST).await?;
+        if let Some(decoder) = reader.decoder(answer.headers()) {
+            self.source = Source::Stream { body: answer.into_body(), decoder, reader };
+            return Ok(());
+        }
+        // One answer: a refusal, or all there is from a server that does not stream.
+        let told = self.agent.told(reader.whole(&whole(answer, QUICK).await?)?)?;
+        match (&mut self.source, &told) {
+            (Source::Looks(before), Told::Task(task)) => *before = Some(task.clone()),
+            (Source::Looks(_), _) => {}
+            (source, _) => *source = Source::Read,
+        }
+        self.ready.push_back(Ok(told));
+        Ok(())
+    }
+
+    /// Reads on; an error once there is nothing more.
+    async fn read(&mut self) -> Result<(), ClientError> {
+        let (body, decoder, reader) = match &mut self.source {
+            Source::Stream { body, decoder, reader } => (body, decoder, reader),
+            Source::Read => {
+                return Err(ClientError::Broken("it ended before the task did".to_owned()));
+            }
+            Source::Looks(_) => {
+                sleep(LOOK).await;
+                return self.look().await;
+            }
+        };
+        let frame = match decoder {
+            Decoder::Events(_) => timeout(SILENCE, body.frame())
+                .await
+                .map_err(|_| ClientError::Lost(OutboundError::Late(SILENCE)))?,
+            Decoder::Messages(_) => body.frame().await,
+        };
+        let Some(frame) = frame else {
+            self.source = Source::Read;
+            return Ok(());
+        };
+        let frame = frame.map_err(|why| ClientError::Broken(why.to_string()))?;
+        if let Some(trailers) = frame.trailers_ref() {
+            return reader.end(trailers);
+        }
+        let Some(piece) = frame.data_ref() else { return Ok(()) };
+        let items = decoder.take(piece)?;
+        let told = items.iter().map(|item| self.agent.told(reader.item(item)?));
+        self.ready.extend(told);
+        Ok(())
+    }
+
+    /// Finds the task again after the connection broke.
+    async fn come_back(&mut self, broken: ClientError) -> Result<(), ClientError> {
+        let Some(task) = self.task.clone().filter(|_| broken.is_passing()) else {
+            return Err(broken);
+        };
+        let mut last = broken;
+        while let Some(pause) = PAUSES.get(self.tries) {
+            self.tries += 1;
+            sleep(Duration::from_secs(*pause)).await;
+            match self.find(&task).await {
+                Ok(()) => return Ok(()),
+                Err(why) if why.is_passing() => last = why,
+                Err(why) => return Err(why),
+            }
+        }
+        Err(last)
+    }
+
+    /// Subscribes again. A task that is over has no stream any more: some servers say so, and some end it at once.
+    async fn find(&mut self, task: &TaskId) -> Result<(), ClientError> {
+        if let Source::Looks(_) = self.source {
+            return self.look().await;
+        }
+        if self.tries > 1 && self.rests(task).await? {
+            return Ok(());
+        }
+        match self.begin(&Operation::Resubscribe { id: task.clone(), after: None }).await {
+            Err(ClientError::Refused(_)) if self.rests(task).await? => Ok(()),
+            begun => begun,
+        }
+    }
+
+    /// Looks at the task, and tells it if it is not as it was.
+    async fn look(&mut self) -> Result<(), ClientError> {
+        let Some(task) = self.task.clone() else {
+            return Err(ClientError::Broken("it did not say which task it is".to_owned()));
+        };
+        let now = Box::new(self.agent.get(task).await?);
+        self.tries = 0;
+        if let Source::Looks(before) = &mut self.source
+            && before.as_ref() != Some(&now)
+        {
+            *before = Some(now.clone());
+            self.ready.push_back(Ok(Told::Task(now)));
+        }
+        Ok(())
+    }
+
+    /// Whether the task is over or waits for its client; then that is told.
+    async fn rests(&mut self, task: &TaskId) -> Result<bool, ClientError> {
+        let now = self.agent.get(task.clone()).await?;
+        let rests = rests(now.status.state);
+        if rests {
+            self.ready.push_back(Ok(Told::Task(Box::new(now))));
+        }
+        Ok(rests)
+    }
+
+    fn note(&mut self, told: &Told) {
+        self.tries = 0;
+        match told {
+            Told::Task(task) => {
+                self.task = Some(task.id.clone());
+                self.over = rests(task.status.state);
+            }
+            Told::Message(_) => self.over = true,
+            Told::Status { task, update, .. } => {
+                self.task = Some(task.clone());
+                self.over = rests(update.status.state);
+            }
+            Told::Artifact { task, .. } => self.task = Some(task.clone()),
+        }
+    }
+}
+
+fn rests(state: TaskState) -> bool {
+    state.is_final() || state.is_interrupted()
+}

@@ -1,0 +1,282 @@
+//! What the settings of one agent may say, and what it is told of them: text, under a name.
+
+use super::ConfigError;
+use a2a_hub_core::{grant::Grant, quota};
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_runtime::Limits;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Settings of one agent.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentConfig {
+    /// Whether to load it.
+    pub enabled: bool,
+    /// What it may do. Agents that come with the hub get what they ask for unless this is said; plugins get nothing.
+    pub grant: Option<Grant>,
+    /// Where its programs are that the hub does not find on its `PATH`, by the names that the manifest uses.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub programs: BTreeMap<String, String>,
+    /// Variables that all its programs are passed besides those that the manifest asks for, in the same words.
+    pub env: BTreeSet<String>,
+    /// Directories it may work in, instead of the hub's `workspaces`.
+    pub workspaces: Option<Vec<PathBuf>>,
+    /// What the program behind it may do without asking.
+    pub permissions: Permissions,
+    /// How long its question for permission waits before it counts as denied, in milliseconds. An hour unless said: then a
+    /// person who is there has seen it, and what waits holds a program.
+    pub approval_timeout_ms: u64,
+    /// What only the agent itself understands.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, SettingText>,
+    /// What it may use up.
+    pub limits: LimitsConfig,
+    /// How long a task may take, in milliseconds.
+    pub timeout_ms: u64,
+    /// How long a task waits for its client's answer, in milliseconds, if the agent itself is more patient.
+    pub answer_timeout_ms: u64,
+    /// How many of its tasks run at once: unless said, 8 if each may start programs, for a coding agent takes a core and a
+    /// gigabyte, and 64 if it has only its own megabytes.
+    pub max_running: Option<usize>,
+    /// How many wait for that; more are refused.
+    pub max_queued: usize,
+    /// How many messages of the conversation so far it is given with a new task.
+    pub history: usize,
+    /// The SHA-256 digest its component must have, in hex.
+    pub sha256: Option<String>,
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            grant: None,
+            programs: BTreeMap::new(),
+            env: BTreeSet::new(),
+            workspaces: None,
+            permissions: Permissions::default(),
+            approval_timeout_ms: 60 * 60 * 1000,
+            settings: BTreeMap::new(),
+            limits: LimitsConfig::default(),
+            // A coding agent at work is slow, not stuck.
+            timeout_ms: 30 * 60 * 1000,
+            // People sleep; then what it holds is given back.
+            answer_timeout_ms: 24 * 60 * 60 * 1000,
+            max_running: None,
+            // More than anybody watches.
+            max_queued: 64,
+            // A long talk, and it fits any model.
+            history: 50,
+            sha256: None,
+        }
+    }
+}
+
+impl AgentConfig {
+    /// How long a task may take.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
+
+    /// How long a task waits for its client.
+    pub fn answer_timeout(&self) -> Duration {
+        Duration::from_millis(self.answer_timeout_ms)
+    }
+
+    /// How many of its tasks run and wait, if each may start programs or not.
+    pub fn quota(&self, runs_programs: bool) -> quota::Limits {
+        let max_running = self.max_running.unwrap_or(if runs_programs { 8 } else { 64 });
+        quota::Limits { max_running, max_queued: self.max_queued }
+    }
+}
+
+/// What an agent may use up per task; what is left out is as [`Limits::default`].
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsConfig {
+    /// Memory, in MiB.
+    pub memory_mb: Option<usize>,
+    /// Time on the processor, in milliseconds.
+    pub cpu_ms: Option<u64>,
+    /// Events it emits.
+    pub events: Option<u64>,
+    /// Bytes of the events it emits.
+    pub output_bytes: Option<u64>,
+    /// Bytes it logs.
+    pub log_bytes: Option<u64>,
+}
+
+impl LimitsConfig {
+    /// The limits, with defaults for what is left out.
+    pub fn limits(&self) -> Limits {
+        let default = Limits::default();
+        Limits {
+            memory_bytes: self.memory_mb.map_or(default.memory_bytes, |mb| mb << 20),
+            cpu: self.cpu_ms.map_or(default.cpu, Duration::from_millis),
+            events: self.events.unwrap_or(default.events),
+            output_bytes: self.output_bytes.unwrap_or(default.output_bytes),
+            log_bytes: self.log_bytes.unwrap_or(default.log_bytes),
+        }
+    }
+}
+
+/// What the program behind an agent may do without asking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Permissions {
+    /// Nothing that changes anything: it asks the client each time.
+    #[default]
+    Ask,
+    /// Reading; the rest is refused without asking.
+    ReadOnly,
+    /// Reading, and changing files in the working directory; it asks for the rest.
+    Edit,
+    /// Everything that the hub's user may.
+    Full,
+}
+
+impl Permissions {
+    /// As it is written in the configuration, and told to the agent.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::ReadOnly => "read-only",
+            Self::Edit => "edit",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// A setting that only the agent understands. Numbers and booleans are told as text.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(from = "Said")]
+pub struct SettingText(String);
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected text, a number or a boolean")]
+enum Said {
+    Text(String),
+    Flag(bool),
+    Whole(i64),
+    Fraction(f64),
+}
+
+impl From<Said> for SettingText {
+    fn from(said: Said) -> Self {
+        Self(match said {
+            Said::Text(text) => text,
+            Said::Flag(flag) => flag.to_string(),
+            Said::Whole(number) => number.to_string(),
+            Said::Fraction(number) => number.to_string(),
+        })
+    }
+}
+
+/// The longest name of a setting.
+const MAX_NAME: usize = 64;
+
+/// Names that tell of settings of the hub's own, and what those are called.
+const OWN: &[(&str, &str)] = &[
+    ("permissions", "permissions"),
+    ("approval_timeout", "approval_timeout_ms"),
+    ("workspace", "workspaces"),
+];
+
+impl AgentConfig {
+    /// What the agent is told when it asks, by name; `workspace` is where its programs start if nobody says otherwise.
+    pub fn told(&self, workspace: &Path) -> BTreeMap<String, String> {
+        let own =
+            self.settings.iter().map(|(name, SettingText(text))| (name.clone(), text.clone()));
+        let mut told: BTreeMap<_, _> = own.collect();
+        told.insert("permissions".to_owned(), self.permissions.word().to_owned());
+        told.insert("approval_timeout".to_owned(), self.approval_timeout_ms.to_string());
+        told.insert("workspace".to_owned(), workspace.display().to_string());
+        told
+    }
+
+    /// Whether its programs can be found, and what they are passed.
+    pub(super) fn check_programs(&self, agent: &AgentId) -> Result<(), ConfigError> {
+        let ours = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        let names_some = |word: &str| {
+            let name = word.strip_suffix('*').unwrap_or(word);
+            !name.is_empty() && name.bytes().all(ours)
+        };
+        let agent = || agent.clone();
+        if let Some(word) = self.env.iter().find(|word| !names_some(word)) {
+            return Err(ConfigError::Variable { agent: agent(), word: word.clone() });
+        }
+        let relative = self.programs.iter().find(|(_, path)| !Path::new(path).is_absolute());
+        relative.map_or(Ok(()), |(name, path)| {
+            Err(ConfigError::Relative { agent: agent(), name: name.clone(), path: path.clone() })
+        })
+    }
+
+    pub(super) fn check_settings(&self, agent: &AgentId) -> Result<(), ConfigError> {
+        let fits = |name: &str| {
+            let ours = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b);
+            (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(ours)
+        };
+        for name in self.settings.keys() {
+            let way_out = if let Some((_, key)) = OWN.iter().find(|(own, _)| own == name) {
+                format!("say `agents.{agent}.{key}`")
+            } else if !fits(name) {
+                format!("choose a name of 1 to {MAX_NAME} characters of a-z, 0-9, `_` and `-`")
+            } else {
+                continue;
+            };
+            return Err(ConfigError::Setting { agent: agent.clone(), name: name.clone(), way_out });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    fn read(agent: &str) -> Result<AgentConfig, String> {
+        let text = format!("[agents.any]\n{agent}");
+        let config: Config = toml::from_str(&text).map_err(|why| why.message().to_owned())?;
+        config.check().map_err(|why| why.to_string())?;
+        Ok(config.agent(&AgentId::parse("any").unwrap()))
+    }
+
+    fn told(agent: &str) -> String {
+        read(agent).map_or_else(|why| why, |config| format!("{:?}", config.told(Path::new("/w"))))
+    }
+
+    #[test]
+    fn an_agent_is_told_its_settings_as_text() {
+        insta::assert_snapshot!(told(""), @r#"{"approval_timeout": "3600000", "permissions": "ask", "workspace": "/w"}"#);
+        let all = "permissions = 'read-only'\napproval_timeout_ms = 1\nsettings = { model = 'x', turns = 3, deep = true, heat = 0.5 }";
+        insta::assert_snapshot!(told(all), @r#"{"approval_timeout": "1", "deep": "true", "heat": "0.5", "model": "x", "permissions": "read-only", "turns": "3", "workspace": "/w"}"#);
+        let unnamed = Config::default().agent(&AgentId::parse("other").unwrap());
+        assert_eq!(unnamed.told(Path::new("/w"))["permissions"], "ask");
+    }
+
+    #[test]
+    fn each_word_is_told_as_it_is_written() {
+        for word in ["ask", "read-only", "edit", "full"] {
+            let config = read(&format!("permissions = '{word}'")).unwrap();
+            assert_eq!(config.told(Path::new("/w"))["permissions"], word);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        insta::assert_snapshot!(told("permissions = 'yolo'"), @"unknown variant `yolo`, expected one of `ask`, `read-only`, `edit`, `full`");
+        insta::assert_snapshot!(told("settings.permissions = 'full'"), @"set `agents.any.settings.permissions`: say `agents.any.permissions`");
+        insta::assert_snapshot!(told("settings.approval_timeout = 1"), @"set `agents.any.settings.approval_timeout`: say `agents.any.approval_timeout_ms`");
+        insta::assert_snapshot!(told("settings.workspace = '/'"), @"set `agents.any.settings.workspace`: say `agents.any.workspaces`");
+        insta::assert_snapshot!(told("settings.Model = 'x'"), @"set `agents.any.settings.Model`: choose a name of 1 to 64 characters of a-z, 0-9, `_` and `-`");
+        insta::assert_snapshot!(told("programs.vibe-acp = 'vibe'"), @"run `vibe` as `agents.any.programs.vibe-acp` says: give it an absolute path");
+        insta::assert_snapshot!(told("env = ['*']"), @"pass on `*` as `agents.any.env` says: name a variable, or several by how they begin, such as `VIBE_*`");
+        insta::assert_snapshot!(told("settings.tools = ['a']"), @"expected text, a number or a boolean");
+    }
+}

@@ -1,0 +1,329 @@
+//! The layers of the configuration, one on top of the other: defaults, the file, the environment, the command line.
+
+use super::{
+    Config, ConfigError,
+    names::{self, Place},
+};
+use serde::Deserialize as _;
+use std::{
+    collections::BTreeMap,
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+use toml::{Table, Value};
+
+/// What the variables of the environment begin with that set something.
+const PREFIX: &str = "A2A_HUB_";
+
+/// Variables that begin so and are no settings: the place of the file, the marks on programs that a hub starts, and what
+/// its developers build and test with.
+const NO_SETTINGS: &[&str] = &["CONFIG", "OWNER", "TREE", "DATA", "COMPONENTS", "BIN", "CI"];
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The configuration file.
+    File(PathBuf),
+    /// A variable of the environment.
+    Variable(String),
+    /// The command line.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => write!(f, "the default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Variable(name) => write!(f, "{name}"),
+            Self::Flag(name) => write!(f, "{name}"),
+        }
+    }
+}
+
+/// A setting on the command line.
+#[derive(Clone, Debug)]
+pub struct Flag {
+    /// As it is typed.
+    pub name: &'static str,
+    /// What it sets, such as `["http", "port"]`.
+    pub key: &'static [&'static str],
+    /// To what.
+    pub value: Value,
+}
+
+/// The configuration, and where it came from.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What counts.
+    pub config: Config,
+    /// The file that was read, if there was one.
+    pub file: Option<PathBuf>,
+    origins: BTreeMap<Vec<String>, Origin>,
+}
+
+/// Values that were set, and by what; later ones count more.
+#[derive(Default)]
+struct Layers {
+    values: Table,
+    origins: BTreeMap<Vec<String>, Origin>,
+}
+
+impl Settings {
+    /// Reads `file`, or the default file if there is one, and puts the `environment` and the `flags` on top.
+    pub(super) fn read(
+        file: Option<PathBuf>,
+        environment: &BTreeMap<String, String>,
+        home: Option<&Path>,
+        flags: &[Flag],
+    ) -> Result<Self, ConfigError> {
+        let above = |layers: &mut Layers| -> Result<(), ConfigError> {
+            for (name, text) in environment {
+                layers.variable(name, text)?;
+            }
+            for flag in flags {
+                let path = flag.key.iter().map(|&name| name.to_owned()).collect();
+                layers.set(path, flag.value.clone(), &Origin::Flag(flag.name));
+            }
+            Ok(())
+        };
+        // Where the file is, what stands above it may say.
+        let mut layers = Layers::default();
+        above(&mut layers)?;
+        let said = layers.values.get("data_dir").and_then(Value::as_str).map(PathBuf::from);
+        let default_dir = said.or_else(|| Some(home?.join(".a2a-hub")));
+        let named = file.or_else(|| environment.get("A2A_HUB_CONFIG").map(PathBuf::from));
+        let optional = named.is_none();
+        let mut file = named.or_else(|| Some(default_dir.as_ref()?.join("config.toml")));
+
+        let mut layers = Layers::default();
+        if let Some(path) = &file
+            && !layers.file(path, optional)?
+        {
+            file = None;
+        }
+        above(&mut layers)?;
+        let mut config = layers.config()?;
+        config.data_dir = config.data_dir.or(default_dir);
+        config.check()?;
+        Ok(Self { config, file, origins: layers.origins })
+    }
+
+    /// Where the value at `path` came from.
+    pub fn origin(&self, path: &[String]) -> &Origin {
+        self.origins.get(path).unwrap_or(&Origin::Default)
+    }
+}
+
+impl Layers {
+    /// Puts a file on top; false if it is not there and need not be.
+    fn file(&mut self, path: &Path, optional: bool) -> Result<bool, ConfigError> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(why) if optional && why.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(why) => return Err(ConfigError::Unreadable { path: path.to_owned(), why }),
+        };
+        let table = text
+            .parse()
+            .map_err(|why| ConfigError::Toml { path: path.to_owned(), why: Box::new(why) })?;
+        self.table(&[], table, &Origin::File(path.to_owned()))?;
+        Ok(true)
+    }
+
+    fn variable(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
+        let Some(words) = name.strip_prefix(PREFIX) else { return Ok(()) };
+        // An empty variable is how shells unset one for a single command.
+        if text.is_empty() || NO_SETTINGS.contains(&words) {
+            return Ok(());
+        }
+        let words = if words == "SOCKET" { "socket_path".to_owned() } else { words.to_lowercase() };
+        let words: Vec<&str> = words.split('_').collect();
+        let path = names::resolve::<Config>(&words).ok_or_else(|| unknown_variable(name))?;
+        let value = match format!("value = {text}").parse::<Table>() {
+            Ok(mut parsed) if parsed.len() == 1 => parsed.remove("value"),
+            // What is no TOML is text; nobody quotes a path in a shell.
+            Ok(_) | Err(_) => None,
+        };
+        let value = value.unwrap_or_else(|| Value::String(text.to_owned()));
+        self.value(path, value, &Origin::Variable(name.to_owned()))
+    }
+
+    fn table(&mut self, path: &[String], table: Table, origin: &Origin) -> Result<(), ConfigError> {
+        let place = names::place::<Config>(path);
+        for (name, value) in table {
+            let name = match place {
+                Place::Section(fields) => known(path, &name, fields, origin)?,
+                Place::Names | Place::Value => name,
+            };
+            self.value([path, &[name]].concat(), value, origin)?;
+        }
+        Ok(())
+    }
+
+    fn value(
+        &mut self,
+        path: Vec<String>,
+        value: Value,
+        origin: &Origin,
+    ) -> Result<(), ConfigError> {
+        match (names::place::<Config>(&path), value) {
+            (Place::Section(_) | Place::Names, Value::Table(table)) if !table.is_empty() => {
+                self.table(&path, table, origin)
+            }
+            (_, value) => {
+                self.set(path, value, origin);
+                Ok(())
+            }
+        }
+    }
+
+    /// Sets one value. What stands in its way has the wrong type, and whoever reads it will say so.
+    fn set(&mut self, path: Vec<String>, value: Value, origin: &Origin) {
+        let Some((name, sections)) = path.split_last() else { return };
+        let mut table = &mut self.values;
+        for section in sections {
+            let entry = table.entry(section.clone()).or_insert_with(|| Table::new().into());
+            let Value::Table(inner) = entry else { return };
+            table = inner;
+        }
+        let empty_section = value.as_table().is_some_and(Table::is_empty);
+        if !(empty_section && table.contains_key(name)) {
+            table.insert(name.clone(), value);
+            self.origins.insert(path, origin.clone());
+        }
+    }
+
+    fn config(&self) -> Result<Config, ConfigError> {
+        let mut track = serde_path_to_error::Track::new();
+        let values = Value::Table(self.values.clone());
+        Config::deserialize(serde_path_to_error::Deserializer::new(values, &mut track)).map_err(
+            |why| {
+                let key = track.path().to_string();
+                let holds = |path: &&Vec<String>| key.starts_with(&path.join("."));
+                let by = self.origins.keys().filter(holds).max_by_key(|path| path.len());
+                let origin = by.map_or(&Origin::Default, |path| &self.origins[path]).clone();
+                ConfigError::Value { key, origin, why: Box::new(why) }
+            },
+        )
+    }
+}
+
+/// `name` as the section spells it: the Local Hub specification writes `dataDir` where this hub writes `data_dir`.
+fn known(
+    section: &[String],
+    name: &str,
+    fields: &[&str],
+    origin: &Origin,
+) -> Result<String, ConfigError> {
+    let snake: String = name
+        .chars()
+        .flat_map(|c| c.is_uppercase().then_some('_').into_iter().chain(c.to_lowercase()))
+        .collect();
+    if let Some(field) = fields.iter().find(|field| **field == snake) {
+        return Ok((*field).to_owned());
+    }
+    let key = |name: &str| [section, &[name.to_owned()]].concat().join(".");
+    let hint = match names::nearest(&snake, fields.iter().copied()) {
+        Some(name) => format!("did you mean `{}`?", key(name)),
+        None => format!("there are `{}`", fields.join("`, `")),
+    };
+    Err(ConfigError::Unknown { name: key(name), place: origin.to_string(), hint })
+}
+
+fn unknown_variable(name: &str) -> ConfigError {
+    let variable = |path: &Vec<String>| format!("{PREFIX}{}", path.join("_").to_uppercase());
+    let variables: Vec<_> = names::all::<Config>(&[]).iter().map(variable).collect();
+    let hint = match names::nearest(name, variables.iter().map(String::as_str)) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => "`a2a-hub config show` lists the settings".to_owned(),
+    };
+    ConfigError::Unknown { name: name.to_owned(), place: "the environment".to_owned(), hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(file: &str, environment: &[(&str, &str)], flags: &[Flag]) -> Result<Settings, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        fs::write(&path, file).unwrap();
+        let environment = environment.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
+        Settings::read(Some(path), &environment, Some(Path::new("/home/me")), flags)
+            .map_err(|why| why.to_string().replace(&dir.path().display().to_string(), "DIR"))
+    }
+
+    fn refused(file: &str, environment: &[(&str, &str)]) -> String {
+        read(file, environment, &[]).unwrap_err()
+    }
+
+    #[test]
+    fn later_layers_count_more() {
+        let file =
+            "dataDir = '/file'\n[http]\nport = 1\nenabled = false\n[logging]\nlevel = 'warn'";
+        let environment = [
+            ("A2A_HUB_HTTP_PORT", "2"),
+            ("A2A_HUB_SOCKET", "/env.sock"),
+            ("A2A_HUB_AGENTS_CLAUDE_CODE_TIMEOUT_MS", "5"),
+            ("A2A_HUB_LOGGING_LEVEL", "error"),
+            ("A2A_HUB_LOGGING_PRETTY", ""),
+            ("PATH", "/bin"),
+        ];
+        let flag = Flag { name: "--http-port", key: &["http", "port"], value: 3.into() };
+        let settings = read(file, &environment, &[flag]).unwrap();
+        let config = &settings.config;
+        assert_eq!((config.http.port, config.http.enabled), (3, false));
+        assert_eq!(config.data_dir.as_deref(), Some(Path::new("/file")));
+        assert_eq!(config.socket.path, Path::new("/env.sock"));
+        assert_eq!(config.agents.values().next().unwrap().timeout_ms, 5);
+        let origin = |path: &[&str]| {
+            settings
+                .origin(&path.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
+                .to_string()
+        };
+        assert_eq!(origin(&["http", "port"]), "--http-port");
+        assert_eq!(origin(&["logging", "level"]), "A2A_HUB_LOGGING_LEVEL");
+        assert!(origin(&["http", "enabled"]).ends_with("config.toml"));
+        assert_eq!(origin(&["http", "host"]), "the default");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        insta::assert_snapshot!(refused("[http]\nprot = 1", &[]), @"read DIR/config.toml: no setting is called `http.prot`; did you mean `http.port`?");
+        insta::assert_snapshot!(refused("[agents.echo]\nenabeld = true", &[]), @"read DIR/config.toml: no setting is called `agents.echo.enabeld`; did you mean `agents.echo.enabled`?");
+        insta::assert_snapshot!(refused("socket.colour = 'red'", &[]), @"read DIR/config.toml: no setting is called `socket.colour`; there are `path`, `enabled`");
+        insta::assert_snapshot!(refused("", &[("A2A_HUB_HTTP_PROT", "1")]), @"read the environment: no setting is called `A2A_HUB_HTTP_PROT`; did you mean `A2A_HUB_HTTP_PORT`?");
+        insta::assert_snapshot!(refused("", &[("A2A_HUB_COLOUR", "red")]), @"read the environment: no setting is called `A2A_HUB_COLOUR`; `a2a-hub config show` lists the settings");
+        insta::assert_snapshot!(refused("[http]\nport = 'x'", &[]), @r#"set `http.port` as DIR/config.toml says: invalid type: string "x", expected a whole number from 0 to 65535"#);
+        insta::assert_snapshot!(refused("", &[("A2A_HUB_HTTP_PORT", "high")]), @r#"set `http.port` as A2A_HUB_HTTP_PORT says: invalid type: string "high", expected a whole number from 0 to 65535"#);
+        insta::assert_snapshot!(refused("http = 3", &[("A2A_HUB_HTTP_PORT", "4")]), @"set `http` as DIR/config.toml says: invalid type: integer `3`, expected an object");
+        insta::assert_snapshot!(refused("[http]\nport =", &[]), @r"
+        read the configuration DIR/config.toml: TOML parse error at line 2, column 7
+          |
+        2 | port =
+          |       ^
+        string values must be quoted, expected literal string
+        ");
+    }
+
+    #[test]
+    fn an_empty_section_is_a_grant() {
+        let file = "[agents.x.grant.process.git]\n[agents.x.grant.process.sh]\nmax_running = 1";
+        let environment = [("A2A_HUB_AGENTS_X_GRANT_PROCESS_GIT_MAX_RUNNING", "2")];
+        let settings = read(file, &environment, &[]).unwrap();
+        let agent = settings.config.agents.values().next().unwrap();
+        let process = &agent.grant.as_ref().unwrap().process;
+        assert_eq!(process["git"].max_running, Some(2));
+        assert_eq!(process["sh"].max_running, Some(1));
+    }
+
+    #[test]
+    fn without_a_home_there_is_no_file() {
+        let environment = BTreeMap::from([("A2A_HUB_SOCKET".to_owned(), "/s".to_owned())]);
+        let settings = Settings::read(None, &environment, None, &[]).unwrap();
+        assert_eq!(settings.config.socket.path, Path::new("/s"));
+        assert!(settings.config.data_dir().is_err());
+    }
+}

@@ -1,0 +1,550 @@
+//! What the operator set: a file, the environment and the command line, with defaults for what they leave out. The one
+//! place that reads the environment.
+
+mod agent;
+mod layers;
+mod names;
+mod push;
+mod remote;
+
+pub use agent::{AgentConfig, LimitsConfig, Permissions, SettingText};
+pub use layers::{Flag, Origin, Settings};
+pub use names::nearest;
+pub use push::Push;
+pub use remote::Remote;
+
+use a2a_hub_core::{breaker, grant};
+use a2a_hub_protocol::{expected::plain, id::AgentId};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    ffi::OsString,
+    fs, io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Where the hub listens, unless it is told otherwise: the path of the Local Hub specification.
+pub const DEFAULT_SOCKET: &str = "/tmp/a2a-hub.sock";
+
+/// The longest that a pause of the hub's own can be: longer ones are a slip.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The settings.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where the hub keeps what outlives it: tasks, plugins, its log. By default `~/.a2a-hub`.
+    pub data_dir: Option<PathBuf>,
+    /// The unix socket.
+    pub socket: Socket,
+    /// The HTTP server.
+    pub http: Http,
+    /// What is logged, and how.
+    pub logging: Logging,
+    /// How the hub stops.
+    pub stop: Stop,
+    /// Directories that agents with the process capability may work in, unless their own settings name others.
+    pub workspaces: Vec<PathBuf>,
+    /// Settings of single agents.
+    pub agents: BTreeMap<AgentId, AgentConfig>,
+    /// How long clients may keep the hub waiting.
+    pub clients: Clients,
+    /// The URL that others reach this hub by, such as that of a proxy: cards tell it.
+    pub public_url: Option<String>,
+    /// The agent that a message is for which names none.
+    pub default_agent: Option<AgentId>,
+    /// The agent whose card is found at the root, instead of the hub's own.
+    pub root_agent: Option<AgentId>,
+    /// How agents are asked how they are.
+    pub health: Health,
+    /// When an agent that fails is left alone.
+    pub breaker: Breaker,
+    /// How many tasks may be alive at once, over all agents.
+    pub max_tasks: Option<u32>,
+    /// How many streams may be open at once, over all clients.
+    pub max_streams: Option<usize>,
+    /// How long conversations are kept.
+    pub contexts: Contexts,
+    /// How long tasks are kept.
+    pub retention: Retention,
+    /// How notifications are sent to where their clients want them.
+    pub push: Push,
+    /// Agents elsewhere, by the names they are to have here.
+    pub remote: BTreeMap<AgentId, Remote>,
+}
+
+/// How long conversations are kept.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Contexts {
+    /// A conversation in which nothing has happened for so many days is forgotten with its tasks; without it, none is.
+    pub max_age_days: Option<u32>,
+}
+
+/// How long tasks are kept that are over.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retention {
+    /// One that ended so many days ago is forgotten; without it, none is.
+    pub max_age_days: Option<u32>,
+    /// Once everything stored is larger, the oldest are forgotten, in MiB; 0 keeps them all. A disk that runs full would
+    /// stop the hub, so there is a limit unless the operator says otherwise.
+    pub max_mb: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { max_age_days: None, max_mb: 4096 }
+    }
+}
+
+/// The unix socket.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Socket {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether to listen on it.
+    pub enabled: bool,
+}
+
+impl Default for Socket {
+    fn default() -> Self {
+        Self { path: DEFAULT_SOCKET.into(), enabled: true }
+    }
+}
+
+/// The HTTP server.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Http {
+    /// Whether to serve HTTP.
+    pub enabled: bool,
+    /// The address to listen on: loopback only, for there is no TLS yet.
+    pub host: IpAddr,
+    /// The port to listen on; 0 takes a free one.
+    pub port: u16,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self { enabled: true, host: Ipv4Addr::LOCALHOST.into(), port: 8080 }
+    }
+}
+
+impl Http {
+    /// The address and the port.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.host, self.port)
+    }
+}
+
+/// How long clients may keep the hub waiting.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Clients {
+    /// How long one may take to send what it began, and leave what there is for it, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Default for Clients {
+    /// Clients are on this machine: one that does nothing for half a minute is stuck.
+    fn default() -> Self {
+        Self { timeout_ms: 30_000 }
+    }
+}
+
+impl Clients {
+    /// How long.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
+}
+
+/// How agents are asked how they are.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Health {
+    /// How often, in milliseconds, give or take a tenth.
+    pub interval_ms: u64,
+}
+
+impl Default for Health {
+    /// Every 30 seconds, as the Local Hub specification has it.
+    fn default() -> Self {
+        Self { interval_ms: 30_000 }
+    }
+}
+
+impl Health {
+    /// How often.
+    pub fn interval(&self) -> Duration {
+        Duration::from_millis(self.interval_ms)
+    }
+}
+
+/// When an agent that fails is left alone, and for how long.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Breaker {
+    /// How many tasks, or health checks, must fail one after the other.
+    pub failures: u32,
+    /// For how long at first, in milliseconds; twice as long each time it fails again.
+    pub pause_ms: u64,
+    /// For how long at most, in milliseconds.
+    pub max_pause_ms: u64,
+}
+
+impl Default for Breaker {
+    /// Five failures are no accident; half a minute to five is what a service takes to recover.
+    fn default() -> Self {
+        Self { failures: 5, pause_ms: 30_000, max_pause_ms: 300_000 }
+    }
+}
+
+impl Breaker {
+    /// As `core` takes it.
+    pub fn settings(&self) -> breaker::Settings {
+        breaker::Settings {
+            failures: self.failures,
+            pause: Duration::from_millis(self.pause_ms),
+            max_pause: Duration::from_millis(self.max_pause_ms),
+        }
+    }
+}
+
+/// What is logged, and how.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Logging {
+    /// The least that is worth a line.
+    pub level: Level,
+    /// Lines for people rather than JSON.
+    pub pretty: bool,
+}
+
+/// How much a log line matters.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// For those who look for a fault.
+    Debug,
+    /// What happens.
+    #[default]
+    Info,
+    /// What should not happen.
+    Warn,
+    /// What must not happen.
+    Error,
+}
+
+/// How the hub stops.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stop {
+    /// How long tasks that are at work may go on once the hub is told to stop, in milliseconds.
+    pub drain_ms: u64,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { drain_ms: 10_000 }
+    }
+}
+
+impl Stop {
+    /// How long tasks that are at work may go on.
+    pub fn drain(&self) -> Duration {
+        Duration::from_millis(self.drain_ms)
+    }
+}
+
+/// Settings that cannot be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("read the configuration {path}: {why}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: io::Error,
+    },
+    /// The file does not say what a configuration does.
+    #[error("read the configuration {path}: {why}")]
+    Toml {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        why: Box<toml::de::Error>,
+    },
+    /// Nothing is called that.
+    #[error("read {place}: no setting is called `{name}`; {hint}")]
+    Unknown {
+        /// What was to be set.
+        name: String,
+        /// Where.
+        place: String,
+        /// What it may have been meant to be.
+        hint: String,
+    },
+    /// A setting cannot have that value.
+    #[error("set `{key}` as {origin} says: {}", plain(why.message()))]
+    Value {
+        /// The setting.
+        key: String,
+        /// Who says so.
+        origin: Origin,
+        /// What is wrong with it.
+        why: Box<toml::de::Error>,
+    },
+    /// A variable cannot be read.
+    #[error("read the environment: {0} is not UTF-8; set it to text")]
+    NotText(String),
+    /// There is no home directory to keep data in.
+    #[error("find a place for the hub's data: HOME is not set; name one with --data-dir")]
+    Homeless,
+    /// HTTP would be open to others.
+    #[error(
+        "listen on {0}: this hub has no TLS yet, so it serves HTTP on loopback only; set `http.host` to 127.0.0.1 or ::1"
+    )]
+    Open(IpAddr),
+    /// A number is nothing that can be followed.
+    #[error("set `{name}` to {value}: it must be from 1 to {max}")]
+    Range {
+        /// The setting.
+        name: &'static str,
+        /// What it was to be.
+        value: u64,
+        /// The most it can be.
+        max: u64,
+    },
+    /// Nobody could reach the hub by that.
+    #[error(
+        "set `public_url` to `{0}`: it must be an absolute URL that begins with http:// or https://"
+    )]
+    PublicUrl(String),
+    /// An agent could never run.
+    #[error("run no task of `{0}`: set its `max_running` to 1 or more, or its `enabled` to false")]
+    Idle(AgentId),
+    /// An agent's setting cannot be called that.
+    #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
+    Setting {
+        /// The agent.
+        agent: AgentId,
+        /// The name.
+        name: String,
+        /// What to do instead.
+        way_out: String,
+    },
+    /// Where a program is depends on where somebody stands.
+    #[error("run `{path}` as `agents.{agent}.programs.{name}` says: give it an absolute path")]
+    Relative {
+        /// The agent.
+        agent: AgentId,
+        /// The program's name.
+        name: String,
+        /// Where it was said to be.
+        path: String,
+    },
+    /// A word names no variable.
+    #[error(
+        "pass on `{word}` as `agents.{agent}.env` says: name a variable, or several by how they begin, such as `VIBE_*`"
+    )]
+    Variable {
+        /// The agent.
+        agent: AgentId,
+        /// The word.
+        word: String,
+    },
+    /// A memory limit is larger than the pool's slots.
+    #[error("give `{agent}` {mb} MiB of memory: an agent can have at most {max} MiB")]
+    Memory {
+        /// The agent.
+        agent: AgentId,
+        /// What it was to get.
+        mb: usize,
+        /// What it can get.
+        max: usize,
+    },
+}
+
+impl Config {
+    /// Where the hub keeps its data.
+    pub fn data_dir(&self) -> Result<&Path, ConfigError> {
+        self.data_dir.as_deref().ok_or(ConfigError::Homeless)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if !self.http.host.is_loopback() {
+            return Err(ConfigError::Open(self.http.host));
+        }
+        for (name, value, max) in [
+            ("clients.timeout_ms", self.clients.timeout_ms, DAY_MS),
+            ("health.interval_ms", self.health.interval_ms, DAY_MS),
+            ("breaker.failures", self.breaker.failures.into(), u32::MAX.into()),
+            ("breaker.pause_ms", self.breaker.pause_ms, DAY_MS),
+            ("breaker.max_pause_ms", self.breaker.max_pause_ms, DAY_MS),
+            ("push.give_up_ms", self.push.give_up_ms, 30 * DAY_MS),
+        ] {
+            if !(1..=max).contains(&value) {
+                return Err(ConfigError::Range { name, value, max });
+            }
+        }
+        if let Some(url) = &self.public_url {
+            let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+            let is_plain =
+                |rest: &str| !rest.starts_with('/') && !rest.contains(['?', '#', '@', ' ']);
+            if !rest.is_some_and(|rest| !rest.is_empty() && is_plain(rest)) {
+                return Err(ConfigError::PublicUrl(url.clone()));
+            }
+        }
+        let max = a2a_hub_runtime::limits::MAX_MEMORY_BYTES >> 20;
+        for (agent, config) in &self.agents {
+            config.check_settings(agent)?;
+            config.check_programs(agent)?;
+            if config.max_running == Some(0) {
+                return Err(ConfigError::Idle(agent.clone()));
+            }
+            if let Some(mb) = config.limits.memory_mb.filter(|mb| *mb > max) {
+                return Err(ConfigError::Memory { agent: agent.clone(), mb, max });
+            }
+        }
+        Ok(())
+    }
+
+    /// How many streams may be open at once: 2,000 unless said, for each costs tens of kilobytes while its client is slow.
+    pub fn max_streams(&self) -> usize {
+        self.max_streams.unwrap_or(2_000)
+    }
+
+    /// The settings of one agent.
+    pub fn agent(&self, id: &AgentId) -> AgentConfig {
+        self.agents.get(id).cloned().unwrap_or_default()
+    }
+}
+
+impl Settings {
+    /// Reads `file`, or the default file if there is one, and puts the environment and the `flags` on top.
+    pub fn load(file: Option<PathBuf>, flags: &[Flag]) -> Result<Self, ConfigError> {
+        let ours =
+            env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"A2A_HUB_"));
+        let environment =
+            ours.map(|(name, value)| match (name.into_string(), value.into_string()) {
+                (Ok(name), Ok(value)) => Ok((name, value)),
+                (Ok(name), Err(_)) => Err(ConfigError::NotText(name)),
+                (Err(name), _) => Err(ConfigError::NotText(name.to_string_lossy().into_owned())),
+            });
+        let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        Self::read(file, &environment.collect::<Result<_, _>>()?, home.as_deref(), flags)
+    }
+}
+
+/// Whether the user asks for text without colours, as no-color.org has it, or has a terminal that knows none.
+pub fn is_colourless() -> bool {
+    let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+    is_set("NO_COLOR") || env::var_os("TERM").is_none_or(|term| term == "dumb")
+}
+
+/// The hub's own environment, read when a program is started: only what a grant passes on leaves it, as its `words` say.
+pub fn environment(words: &BTreeSet<String>) -> Vec<(String, String)> {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let passed = |name: &str| words.iter().any(|word| grant::passes(word, name));
+    env::vars_os().filter_map(text).filter(|(name, _)| passed(name)).collect()
+}
+
+/// Where `name` is on the hub's `PATH`, as an absolute path.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path)
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join(name))
+        .find(|file| is_executable(file))
+}
+
+/// Whether `file` is a file that somebody may run.
+pub fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_specification_defaults() {
+        let config: Config = toml::from_str("").unwrap();
+        assert_eq!(config.socket.path, Path::new("/tmp/a2a-hub.sock"));
+        assert_eq!(config.http.address().to_string(), "127.0.0.1:8080");
+        assert!(config.http.enabled && config.socket.enabled);
+    }
+
+    #[test]
+    fn a_grant_is_a_few_lines() {
+        let text = r#"
+            workspaces = ["/src"]
+            [agents.parrot]
+            limits = { memory_mb = 16 }
+            [agents.parrot.grant.process.git]
+            args = [["log"]]
+        "#;
+        let config: Config = toml::from_str(text).unwrap();
+        let parrot = config.agent(&AgentId::parse("parrot").unwrap());
+        assert_eq!(parrot.limits.limits().memory_bytes, 16 << 20);
+        assert!(parrot.grant.unwrap().process.contains_key("git"));
+    }
+
+    #[test]
+    fn every_setting_is_documented() {
+        let readme = include_str!("../../../README.md");
+        let agent = ["agents", "any"].map(str::to_owned);
+        let remote = ["remote", "any"].map(str::to_owned);
+        let all = [&[][..], &agent, &remote].map(names::all::<Config>);
+        for key in all.into_iter().flatten() {
+            let key = key.join(".").replace(".any.", ".<id>.");
+            assert!(readme.contains(&format!("`{key}`")), "README.md: add `{key}`");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let unknown = toml::from_str::<Config>("[htttp]\nport = 1").unwrap_err().to_string();
+        assert!(unknown.contains("unknown field `htttp`"), "{unknown}");
+        let open: Config = toml::from_str("http.host = \"0.0.0.0\"").unwrap();
+        assert!(open.check().unwrap_err().to_string().contains("loopback only"));
+        let never: Config = toml::from_str("health.interval_ms = 0").unwrap();
+        assert_eq!(
+            never.check().unwrap_err().to_string(),
+            "set `health.interval_ms` to 0: it must be from 1 to 86400000"
+        );
+        for (url, good) in [
+            ("https://hub.example/a2a-hub", true),
+            ("http://127.0.0.1:8080/", true),
+            ("hub.example", false),
+            ("https://", false),
+            ("https:///x", false),
+            ("https://me@hub.example", false),
+        ] {
+            let config = Config { public_url: Some(url.to_owned()), ..Config::default() };
+            assert_eq!(config.check().is_ok(), good, "{url}");
+        }
+    }
+
+    proptest! {
+        /// The fuzz target `config` goes further.
+        #[test]
+        fn whatever_the_file_says_nothing_breaks(text in ".{0,80}", key in "[a-z_.]{1,20}", value in r#"[-0-9a-z\[\]{}="., ]{0,20}"#) {
+            let _ = toml::from_str::<Config>(&text);
+            if let Ok(config) = toml::from_str::<Config>(&format!("{key} = {value}")) {
+                let _ = config.check();
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The names of the settings, asked of the types that hold them: nothing is registered twice.
+
+use serde::{
+    Deserialize,
+    de::{
+        DeserializeSeed, Deserializer, Error as _, IntoDeserializer as _, MapAccess, Visitor,
+        value::Error,
+    },
+    forward_to_deserialize_any,
+};
+use std::cell::Cell;
+
+/// What stands at a place of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A section that has these settings.
+    Section(&'static [&'static str]),
+    /// A section whose names are the operator's to choose.
+    Names,
+    /// A value.
+    Value,
+}
+
+/// What `T` has at `path`. Of a place that it does not have, whoever reads the value will say so.
+pub(super) fn place<T: for<'de> Deserialize<'de>>(path: &[String]) -> Place {
+    let found = Cell::new(Place::Value);
+    // It never comes to a `T`: the walk ends where the path does.
+    let _ = T::deserialize(Walk { path, found: &found });
+    found.get()
+}
+
+/// The path to the setting of `T` that `words` name: `http`, `port`, or `agents`, `my`, `agent`, `timeout`, `ms`.
+pub(super) fn resolve<T: for<'de> Deserialize<'de>>(words: &[&str]) -> Option<Vec<String>> {
+    fn below<T: for<'de> Deserialize<'de>>(path: &[String], words: &[&str]) -> Option<Vec<String>> {
+        if words.is_empty() {
+            return Some(path.to_owned());
+        }
+        let at = place::<T>(path);
+        (1..=words.len()).find_map(|count| {
+            let (name, rest) = words.split_at(count);
+            let name = match at {
+                Place::Section(fields) => {
+                    Some(name.join("_")).filter(|name| fields.contains(&name.as_str()))
+                }
+                Place::Names => Some(name.join("-")).filter(|name| {
+                    let here = [path, std::slice::from_ref(name)].concat();
+                    !rest.is_empty() || place::<T>(&here) == Place::Value
+                }),
+                Place::Value => None,
+            };
+            below::<T>(&[path, &[name?]].concat(), rest)
+        })
+    }
+    below::<T>(&[], words)
+}
+
+/// The paths of all values of `T` below `section` that have a fixed name.
+pub(super) fn all<T: for<'de> Deserialize<'de>>(section: &[String]) -> Vec<Vec<String>> {
+    let (mut found, mut pending) = (Vec::new(), vec![section.to_owned()]);
+    while let Some(path) = pending.pop() {
+        match place::<T>(&path) {
+            Place::Section(fields) => pending
+                .extend(fields.iter().map(|name| [&path[..], &[(*name).to_owned()]].concat())),
+            Place::Names => {}
+            Place::Value => found.push(path),
+        }
+    }
+    found
+}
+
+/// The one of `names` that `wrong` was probably meant to be.
+pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let by_distance = names.map(|name| (strsim::osa_distance(wrong, name), name));
+    // One slip in three letters is a slip; more is another word.
+    by_distance.filter(|(slips, _)| *slips <= wrong.len().div_ceil(3)).min().map(|(_, name)| name)
+}
+
+/// Pretends to be a file that holds one value, at the end of `path`, and notes what the reading type expects there.
+struct Walk<'w> {
+    path: &'w [String],
+    found: &'w Cell<Place>,
+}
+
+impl Walk<'_> {
+    fn go_on<'de, V: Visitor<'de>>(self, here: Place, visitor: V) -> Result<V::Value, Error> {
+        match self.path {
+            [] => {
+                self.found.set(here);
+                Err(Error::custom("the walk is over"))
+            }
+            [name, path @ ..] => {
+                visitor.visit_map(Step { name: Some(name), walk: Walk { path, ..self } })
+            }
+        }
+    }
+}
+
+impl<'de> Deserializer<'de> for Walk<'_> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        Err(Error::custom("here is a value"))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.go_on(Place::Section(fields), visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.go_on(Place::Names, visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct enum identifier ignored_any
+    }
+}
+
+/// The only entry of a map on the way.
+struct Step<'w> {
+    name: Option<&'w str>,
+    walk: Walk<'w>,
+}
+
+impl<'de> MapAccess<'de> for Step<'_> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Error> {
+        self.name.take().map(|name| seed.deserialize(name.into_deserializer())).transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+        seed.deserialize(Walk { ..self.walk })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    fn found(words: &str) -> Option<String> {
+        let words: Vec<&str> = words.split('_').collect();
+        Some(resolve::<Config>(&words)?.join("."))
+    }
+
+    #[test]
+    fn words_name_settings() {
+        assert_eq!(found("http_port").as_deref(), Some("http.port"));
+        assert_eq!(found("data_dir").as_deref(), Some("data_dir"));
+        assert_eq!(
+            found("agents_claude_code_timeout_ms").as_deref(),
+            Some("agents.claude-code.timeout_ms")
+        );
+        assert_eq!(
+            found("agents_echo_limits_memory_mb").as_deref(),
+            Some("agents.echo.limits.memory_mb")
+        );
+        assert_eq!(
+            found("agents_echo_grant_process_git_max_running").as_deref(),
+            Some("agents.echo.grant.process.git.max_running")
+        );
+        assert_eq!(
+            found("agents_echo_settings_model").as_deref(),
+            Some("agents.echo.settings.model")
+        );
+        for wrong in ["http_prot", "http_port_x", "port", "", "agents_echo", "agents_echo_enabeld"]
+        {
+            assert_eq!(found(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn places_are_what_the_types_say() {
+        let at = |path: &[&str]| {
+            place::<Config>(&path.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(at(&["http"]), Place::Section(&["enabled", "host", "port"]));
+        assert_eq!(at(&["agents"]), Place::Names);
+        assert_eq!(at(&["agents", "echo", "grant", "memory"]), Place::Value);
+        assert_eq!(at(&["http", "port"]), Place::Value);
+    }
+
+    #[test]
+    fn a_slip_is_told_from_another_word() {
+        let names = ["enabled", "host", "port"];
+        assert_eq!(nearest("prot", names.into_iter()), Some("port"));
+        assert_eq!(nearest("enable", names.into_iter()), Some("enabled"));
+        assert_eq!(nearest("colour", names.into_iter()), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! The errors of the hub's parts as the protocol tells them: the one place that maps them.
+
+use crate::{
+    agents::{RegistryError, Unavailable},
+    contexts::ForgetError,
+    error::HubError,
+    push::{PushError, ReceiverError},
+    tasks::SubmitError,
+};
+use a2a_hub_core::quota::Busy;
+use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use serde_json::json;
+
+/// An agent that is not tried: why, until when, and how to fix it.
+impl From<Unavailable> for HubError {
+    fn from(why: Unavailable) -> Self {
+        let Unavailable { agent, breaker, retry_in, fix } = why;
+        let cause = breaker.cause.as_deref().unwrap_or("it did not say why");
+        let at = breaker.retry_at.as_deref().unwrap_or_default();
+        let mend = fix.as_ref().map(|fix| format!("; fix: {fix}")).unwrap_or_default();
+        let text =
+            format!("`{agent}` failed repeatedly, and is not tried before {at}: {cause}{mend}");
+        Self::from(A2aError::new(ErrorKind::AgentUnavailable, text).with(json!({
+            "agentId": agent,
+            "breaker": breaker,
+            "retryAfterMs": u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX),
+            "fix": fix,
+        })))
+    }
+}
+
+/// For an administrator: the agents are as they were.
+impl From<RegistryError> for HubError {
+    fn from(why: RegistryError) -> Self {
+        let (kind, agent) = match &why {
+            RegistryError::Unknown(agent) => (ErrorKind::AgentNotFound, Some(agent)),
+            RegistryError::Refused { agent, .. } | RegistryError::NotElsewhere(agent) => {
+                (ErrorKind::InvalidParams, Some(agent))
+            }
+            RegistryError::Disabled(agent)
+            | RegistryError::Kept { agent, .. }
+            | RegistryError::Elsewhere { agent, .. } => {
+                (ErrorKind::UnsupportedOperation, Some(agent))
+            }
+            RegistryError::Folder(_) => (ErrorKind::Internal, None),
+        };
+        Self::from(A2aError::new(kind, why.to_string()).with(json!({ "agentId": agent })))
+    }
+}
+
+impl From<SubmitError> for HubError {
+    fn from(why: SubmitError) -> Self {
+        match why {
+            SubmitError::Busy { agent, why } => {
+                let Busy { running, queued } = why;
+                let text = format!("agent `{agent}` is busy: {why}");
+                Self::from(A2aError::new(ErrorKind::AgentUnavailable, text).with(json!({
+                    "reason": "busy",
+                    "agent": agent,
+                    "running": running,
+                    "queued": queued,
+                })))
+            }
+            SubmitError::Storage(why) => why.into(),
+        }
+    }
+}
+
+impl From<PushError> for HubError {
+    fn from(why: PushError) -> Self {
+        let refusal = |kind| A2aError::new(kind, why.to_string());
+        Self::from(match &why {
+            PushError::NoTask(task) => A2aError::no_task(task),
+            // A2A has no error of its own for it.
+            PushError::NoConfig { task, id } => refusal(ErrorKind::TaskNotFound)
+                .with(json!({ "taskId": task, "pushNotificationConfigId": id })),
+            PushError::TooMany(task) => {
+                refusal(ErrorKind::UnsupportedOperation).with(json!({ "taskId": task }))
+            }
+            PushError::Receiver(why) => A2aError::invalid(RECEIVER, why),
+            PushError::Storage(why) => return why.clone().into(),
+        })
+    }
+}
+
+/// The field that names a receiver.
+const RECEIVER: &str = "pushNotificationConfig.url";
+
+impl From<ReceiverError> for HubError {
+    fn from(why: ReceiverError) -> Self {
+        Self::from(A2aError::invalid(RECEIVER, why))
+    }
+}
+
+impl From<ForgetError> for HubError {
+    fn from(why: ForgetError) -> Self {
+        Self::from(match &why {
+            ForgetError::Unknown(context) => A2aError::no_context(context),
+            ForgetError::Live(_, task) => {
+                let refusal = A2aError::new(ErrorKind::UnsupportedOperation, why.to_string());
+                refusal.with(json!({ "taskId": task }))
+            }
+            ForgetError::Storage(why) => return why.clone().into(),
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! The other side of a task that is elsewhere: whom it is asked of, and what that agent calls our tasks and conversations.
+
+use a2a_hub_client::{A2aClient, ClientError};
+use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
+use a2a_hub_store::Storage;
+use std::{fmt, sync::Arc};
+
+/// How many bytes of names are remembered of one agent: those of ten thousand conversations.
+pub(super) const MAX_NAMES: u64 = 1 << 20;
+
+/// An agent elsewhere, with its names for what is ours, which outlive the hub. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Peer {
+    id: AgentId,
+    client: Arc<A2aClient>,
+    storage: Arc<dyn Storage>,
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Peer {
+    /// The agent that is called `id` here and is reached by `client`.
+    pub(super) fn new(id: AgentId, client: A2aClient, storage: Arc<dyn Storage>) -> Self {
+        Self { id, client: Arc::new(client), storage }
+    }
+
+    /// Whether it was given a task of ours, and has said what it calls it.
+    pub(super) async fn has(&self, task: &TaskId) -> bool {
+        self.task(task).await.is_some()
+    }
+
+    /// Has it stop what it does for a task of ours, if it still does.
+    pub(super) async fn stop(&self, task: &TaskId) -> Result<(), ClientError> {
+        let Some(theirs) = self.task(task).await else { return Ok(()) };
+        let stopped = self.client.cancel(theirs).await.map(|_| ());
+        self.forget(task).await;
+        stopped
+    }
+
+    pub(super) fn client(&self) -> &A2aClient {
+        &self.client
+    }
+
+    /// What it calls a task of ours that it still works on.
+    pub(super) async fn task(&self, ours: &TaskId) -> Option<TaskId> {
+        self.known(&task_key(ours)).await.map(TaskId::new)
+    }
+
+    /// What it calls a conversation of ours.
+    pub(super) async fn context(&self, ours: &ContextId) -> Option<ContextId> {
+        self.known(&context_key(ours)).await.map(ContextId::new)
+    }
+
+    pub(super) async fn remember(
+        &self,
+        ours: (&TaskId, &ContextId),
+        theirs: (&TaskId, &ContextId),
+    ) {
+        self.keep(&task_key(ours.0), theirs.0.as_str()).await;
+        if !theirs.1.as_str().is_empty() {
+            self.keep(&context_key(ours.1), theirs.1.as_str()).await;
+        }
+    }
+
+    /// A task of ours is over: what it is called there is of no use any more.
+    pub(super) async fn forget(&self, ours: &TaskId) {
+        if let Err(why) = self.storage.forget(&self.id, &task_key(ours)).await {
+            tracing::warn!(agent = %self.id, %why, "cannot forget the name of a task");
+        }
+    }
+
+    async fn known(&self, key: &str) -> Option<String> {
+        let found = self.storage.recall(&self.id, key).await;
+        String::from_utf8(found.ok().flatten()?).ok()
+    }
+
+    /// What cannot be kept costs a conversation its memory, not the task.
+    async fn keep(&self, key: &str, name: &str) {
+        let kept = self.storage.remember(&self.id, key, name.as_bytes().to_vec(), MAX_NAMES);
+        if let Err(why) = kept.await {
+            tracing::warn!(agent = %self.id, %why, "cannot keep what an agent elsewhere calls something");
+        }
+    }
+}
+
+fn task_key(ours: &TaskId) -> String {
+    format!("remote/task/{ours}")
+}
+
+fn context_key(ours: &ContextId) -> String {
+    format!("remote/context/{ours}")
+}

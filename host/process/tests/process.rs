@@ -1,0 +1,600 @@
+//! Programs and what they start: their output, their end, and that nothing of them outlives whom it serves.
+//!
+//! These drive real minders. What a test starts carries the test's own data directory in its environment or command
+//! line, and is looked for by that.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of a test fail it as the test itself would")]
+#![expect(clippy::disallowed_methods, reason = "a hub to be killed has to be a process of its own")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::time::{Duration, Instant};
+use std::{fs, path::Path, process::Stdio, sync::Arc};
+
+use a2a_hub_process::{Child, Exit, Launch, MAX_CHUNK, MIND, Output, SpawnError, Supervisor};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+
+/// No step takes longer, also in a debug build on a busy machine. A hang is a failure.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// Tells [`one_hub`] that it is started by a test, and where its data are.
+const HUB_DATA: &str = "PROCESS_TEST_HUB_DATA";
+
+/// Tells [`one_hub`] what to run.
+const HUB_SCRIPT: &str = "PROCESS_TEST_HUB_SCRIPT";
+
+struct Fixture {
+    supervisor: Supervisor,
+    data: TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        Self { supervisor: supervisor(data.path(), GRACE), data }
+    }
+
+    fn launch(&self, program: &str, args: &[&str]) -> Launch {
+        launch(self.data.path(), program, args)
+    }
+
+    async fn start(&self, program: &str, args: &[&str]) -> Child {
+        self.supervisor.spawn(self.launch(program, args)).await.unwrap()
+    }
+
+    async fn sh(&self, script: &str) -> Child {
+        self.start("/bin/sh", &["-c", script]).await
+    }
+
+    /// Everybody, minders included, that this fixture is to answer for.
+    fn alive(&self) -> Vec<Found> {
+        alive(self.data.path())
+    }
+}
+
+fn supervisor(data: &Path, grace: Duration) -> Supervisor {
+    Supervisor::new(env!("CARGO_BIN_EXE_minder").into(), data.to_path_buf(), grace)
+}
+
+fn launch(cwd: &Path, program: &str, args: &[&str]) -> Launch {
+    Launch {
+        owner: "task-1".to_owned(),
+        program: program.into(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
+        cwd: cwd.to_path_buf(),
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Found {
+    pid: Pid,
+    command: String,
+}
+
+/// Who carries the directory in the environment or on the command line, and has not ended.
+fn alive(data: &Path) -> Vec<Found> {
+    let ourselves = rustix::process::getpid();
+    let marker = data.to_str().unwrap();
+    let named = |pid: &Pid, file: &str| {
+        let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        String::from_utf8_lossy(&text).replace('\0', " ")
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(pid) = pid.and_then(Pid::from_raw).filter(|pid| *pid != ourselves) else {
+            continue;
+        };
+        let command = named(&pid, "cmdline"); // empty once ended
+        let marked = command.contains(marker) || named(&pid, "environ").contains(marker);
+        if marked && !command.is_empty() {
+            found.push(Found { pid, command });
+        }
+    }
+    found
+}
+
+async fn nobody_within(data: &Path, limit: Duration) {
+    let deadline = Instant::now() + limit;
+    while !alive(data).is_empty() {
+        assert!(Instant::now() < deadline, "still there after {limit:?}: {:#?}", alive(data));
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn count_reaches(data: &Path, count: usize, part: &str) -> Vec<Found> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut found = alive(data);
+        found.retain(|it| it.command.contains(part));
+        if found.len() >= count {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{} of {count} {part:?}: {found:#?}", found.len());
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn next(child: &mut Child) -> Output {
+    timeout(PATIENCE, child.next()).await.expect("the program says something, or ends")
+}
+
+/// All output, then the exit.
+async fn finish(child: &mut Child) -> (Vec<u8>, Vec<u8>, Exit) {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    loop {
+        match next(child).await {
+            Output::Stdout(chunk) => stdout.extend(chunk),
+            Output::Stderr(chunk) => stderr.extend(chunk),
+            Output::Exited(exit) => return (stdout, stderr, exit),
+        }
+    }
+}
+
+/// Standard output up to and with `end`.
+async fn read_to(child: &mut Child, end: &str) -> String {
+    let mut text = String::new();
+    while !text.ends_with(end) {
+        match next(child).await {
+            Output::Stdout(chunk) => text.push_str(&String::from_utf8(chunk).unwrap()),
+            other @ (Output::Stderr(_) | Output::Exited(_)) => panic!("{other:?} after {text:?}"),
+        }
+    }
+    text
+}
+
+#[tokio::test]
+async fn input_comes_back_from_cat() {
+    let hub = Fixture::new();
+    let mut cat = hub.start("/bin/cat", &[]).await;
+    cat.write_stdin(b"hello, ").await.unwrap();
+    cat.write_stdin(b"world\n").await.unwrap();
+    assert_eq!(read_to(&mut cat, "\n").await, "hello, world\n");
+    cat.close_stdin();
+    assert_eq!(finish(&mut cat).await, (vec![], vec![], Exit::Code(0)));
+    assert_eq!(
+        next(&mut cat).await,
+        Output::Exited(Exit::Code(0)),
+        "asked again, it says so again"
+    );
+    let closed = cat.write_stdin(b"too late").await.unwrap_err();
+    assert_eq!(closed.kind(), std::io::ErrorKind::BrokenPipe);
+}
+
+#[tokio::test]
+async fn a_line_of_five_megabytes_goes_in_and_out_whole() {
+    let hub = Fixture::new();
+    let mut cat = hub.start("/bin/cat", &[]).await;
+    let mut line = b"0123456789abcdef".repeat(5 * 1024 * 1024 / 16);
+    line.push(b'\n');
+    timeout(PATIENCE, cat.write_stdin(&line)).await.expect("does not wait for the answer").unwrap();
+    cat.close_stdin();
+    let (stdout, stderr, exit) = finish(&mut cat).await;
+    assert!(stdout == line, "{} of {} bytes, or others", stdout.len(), line.len());
+    assert_eq!((stderr, exit), (vec![], Exit::Code(0)));
+}
+
+#[tokio::test]
+async fn writing_to_a_program_that_ended_says_so() {
+    let hub = Fixture::new();
+    let mut child = hub.sh("exec 0</dev/null; echo closed; sleep 1000").await;
+    read_to(&mut child, "closed\n").await;
+    let refused = timeout(PATIENCE, async {
+        while child.write_stdin(b"anybody?").await.is_ok() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    });
+    refused.await.expect("the closed pipe is noticed");
+}
+
+#[tokio::test]
+async fn exits_are_told_apart() {
+    let hub = Fixture::new();
+    for (script, expected) in [
+        ("exit 0", Exit::Code(0)),
+        ("exit 7", Exit::Code(7)),
+        ("exit 255", Exit::Code(255)),
+        ("kill -KILL $$", Exit::Signal(9)),
+        ("kill -TERM $$", Exit::Signal(15)),
+        ("kill -SEGV $$", Exit::Signal(11)),
+    ] {
+        let mut child = hub.sh(&format!("echo out; echo err >&2; {script}")).await;
+        let expected = (b"out\n".to_vec(), b"err\n".to_vec(), expected);
+        assert_eq!(finish(&mut child).await, expected, "{script}");
+    }
+    assert_eq!(hub.supervisor.running(), 0);
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_start_says_why() {
+    let hub = Fixture::new();
+    let plain = hub.data.path().join("plain");
+    fs::write(&plain, "text").unwrap();
+    let plain = plain.to_str().unwrap();
+
+    let cat = || hub.launch("/bin/cat", &[]);
+    let with = |name: &str, value: &str| Launch {
+        env: vec![(name.to_owned(), value.to_owned())],
+        ..cat()
+    };
+    let long = "x".repeat(200_000);
+    for (launch, reason) in [
+        (hub.launch("/no/such/program", &[]), "start /no/such/program: it, or the interpreter"),
+        (hub.launch(plain, &[]), "may not be executed"),
+        (hub.launch("cat", &[]), "not an absolute path"),
+        (hub.launch("/bin/cat", &[&long]), "too long"),
+        (with("LONG", &long), "too long"),
+        (hub.launch("/bin/cat", &["a\0b"]), "nul byte"),
+        (Launch { cwd: "/no/such/dir".into(), ..cat() }, "in /no/such/dir: No such file"),
+        (Launch { cwd: plain.into(), ..cat() }, "Not a directory"),
+        (with("", "x"), "the variable \"\""),
+        (with("A=B", "x"), "the variable \"A=B\""),
+        (with("A\0", "x"), "the variable \"A\\0\""),
+        (with("A", "x\0y"), "the variable \"A\""),
+    ] {
+        let error = hub.supervisor.spawn(launch).await.unwrap_err().to_string();
+        assert!(error.contains(reason), "{error:?} does not say {reason:?}");
+    }
+    for minder in ["/no/such/hub", "/bin/true"] {
+        let mute = Supervisor::new(minder.into(), hub.data.path().to_path_buf(), GRACE);
+        let error = mute.spawn(cat()).await.unwrap_err();
+        assert!(matches!(error, SpawnError::Minder { .. }), "{error}");
+    }
+    assert_eq!(hub.supervisor.running(), 0);
+    nobody_within(hub.data.path(), PATIENCE).await;
+}
+
+#[tokio::test]
+async fn the_environment_is_what_was_given_and_the_markers() {
+    let hub = Fixture::new();
+    let env = [("A", "1"), ("EMPTY", ""), ("A2A_HUB_OWNER", "somebody else"), ("A", "2=3")];
+    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let launch = Launch { env, ..hub.launch("/usr/bin/env", &["-0"]) };
+    let mut child = hub.supervisor.spawn(launch).await.unwrap();
+    let (stdout, _, _) = finish(&mut child).await;
+    let mut variables: Vec<_> = str::from_utf8(&stdout).unwrap().split_terminator('\0').collect();
+    variables.sort_unstable();
+    let tree = variables.iter().position(|it| it.starts_with("A2A_HUB_TREE="));
+    variables.remove(tree.unwrap());
+    let data = format!("A2A_HUB_DATA={}", hub.data.path().canonicalize().unwrap().display());
+    let mut expected = ["A2A_HUB_OWNER=task-1", &data, "A=2=3", "EMPTY="];
+    expected.sort_unstable();
+    assert_eq!(variables, expected);
+}
+
+#[tokio::test]
+async fn it_starts_in_its_directory_with_signals_as_new() {
+    let hub = Fixture::new();
+    let mut child = hub.sh("pwd -P; grep -E '^Sig(Blk|Ign)' /proc/self/status").await;
+    let (stdout, _, _) = finish(&mut child).await;
+    let text = String::from_utf8(stdout).unwrap();
+    let [cwd, blocked, ignored] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+    assert_eq!(Path::new(cwd), hub.data.path().canonicalize().unwrap());
+    let mask =
+        |line: &str| u64::from_str_radix(line.split_whitespace().last().unwrap(), 16).unwrap();
+    assert_eq!(mask(blocked), 0, "no signal is blocked");
+    assert_eq!(mask(ignored) & (1 << (13 - 1)), 0, "SIGPIPE ends it, as `yes | head` expects");
+}
+
+#[tokio::test]
+async fn output_waits_until_it_is_asked_for() {
+    let hub = Fixture::new();
+    let mut child = hub.start("/usr/bin/yes", &[]).await;
+    for _ in 0..100 {
+        let Output::Stdout(chunk) = next(&mut child).await else { panic!("yes has ended") };
+        assert!(!chunk.is_empty() && chunk.len() <= MAX_CHUNK);
+    }
+    let yes = count_reaches(hub.data.path(), 1, "/usr/bin/yes").await;
+    let yes = yes.into_iter().find(|it| !it.command.contains(MIND)).unwrap().pid;
+    // `wchar` is what it has written: no more once its pipe is full.
+    let written = || fs::read_to_string(format!("/proc/{yes}/io")).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let (mut before, mut after) = (String::new(), written());
+    while before != after {
+        assert!(Instant::now() < deadline, "it never comes to rest");
+        sleep(Duration::from_millis(50)).await;
+        (before, after) = (after, written());
+    }
+    child.kill();
+    assert_eq!(finish(&mut child).await.2, Exit::Signal(15));
+}
+
+#[tokio::test]
+async fn dropped_waits_lose_nothing() {
+    let hub = Fixture::new();
+    let mut child = hub.sh("seq 1 3000; sleep 0.05; seq 3001 6000; seq 1 500 >&2").await;
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        assert!(Instant::now() < deadline);
+        match timeout(Duration::from_micros(50), child.next()).await {
+            Err(_) => {}
+            Ok(Output::Stdout(chunk)) => stdout.extend(chunk),
+            Ok(Output::Stderr(chunk)) => stderr.extend(chunk),
+            Ok(Output::Exited(exit)) => break assert_eq!(exit, Exit::Code(0)),
+        }
+    }
+    let numbers = |to: u32| (1..=to).map(|number| format!("{number}\n")).collect::<String>();
+    assert!(stdout == numbers(6000).as_bytes() && stderr == numbers(500).as_bytes());
+}
+
+#[tokio::test]
+async fn a_child_left_in_the_background_goes_with_the_program() {
+    let hub = Fixture::new();
+    let mut child = hub.sh("sleep 1000 & setsid sleep 1000 & echo done").await;
+    // They hold its pipe, too, so that this would not end before them.
+    assert_eq!(finish(&mut child).await, (b"done\n".to_vec(), vec![], Exit::Code(0)));
+    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+}
+
+#[tokio::test]
+async fn a_pipe_held_by_a_stranger_delays_the_exit_and_loses_nothing() {
+    let hub = Fixture::new();
+    let mut child = hub.sh("read line; echo last words; exit 3").await;
+    let program = count_reaches(hub.data.path(), 2, "last words").await;
+    let program = program.into_iter().find(|it| !it.command.contains(MIND)).unwrap();
+    let stranger = fs::OpenOptions::new().write(true).open(format!("/proc/{}/fd/1", program.pid));
+    child.write_stdin(b"go\n").await.unwrap();
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    assert_eq!(finish(&mut child).await, (b"last words\n".to_vec(), vec![], Exit::Code(3)));
+    drop(stranger.unwrap());
+}
+
+#[tokio::test]
+async fn an_interrupt_reaches_the_program() {
+    // Whoever started the tests may ignore SIGINT, and all below would too. Listening ends that, as it does in the hub.
+    let _listening = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+    let hub = Fixture::new();
+    let mut child =
+        hub.sh("trap 'echo caught; exit 42' INT; echo ready; while :; do sleep 0.02; done").await;
+    read_to(&mut child, "ready\n").await;
+    child.interrupt();
+    let (stdout, _, exit) = finish(&mut child).await;
+    assert_eq!((&stdout[..], exit), (&b"caught\n"[..], Exit::Code(42)));
+}
+
+/// Starts what a cancelled agent may leave: a session of its own, a daemon, and a program that ignores SIGTERM.
+const STUBBORN: &str = "trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 1000 & wait' & \
+    (setsid sh -c 'sleep 1000 & echo ready; wait' &) ; while :; do sleep 1000; done";
+
+#[tokio::test]
+async fn a_kill_ends_sessions_daemons_and_the_deaf() {
+    let hub = Fixture::new();
+    let mut child = hub.sh(STUBBORN).await;
+    read_to(&mut child, "ready\n").await;
+    let begin = Instant::now();
+    child.kill();
+    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+    let took = begin.elapsed();
+    assert!(took >= GRACE && took < GRACE + Duration::from_secs(5), "{took:?}");
+    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+    assert_eq!(hub.supervisor.running(), 0);
+}
+
+#[tokio::test]
+async fn who_heeds_the_request_is_not_kept_waiting() {
+    let data = tempfile::tempdir().unwrap();
+    let hub = Fixture { supervisor: supervisor(data.path(), PATIENCE * 2), data };
+    let mut child =
+        hub.sh("trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.02; done").await;
+    read_to(&mut child, "ready\n").await;
+    child.kill();
+    let (stdout, _, exit) = finish(&mut child).await; // the shell reports its `sleep` on stderr
+    assert_eq!((&stdout[..], exit), (&b"bye\n"[..], Exit::Code(5)));
+}
+
+#[tokio::test]
+async fn a_dropped_child_ends_and_so_does_a_dropped_start() {
+    let hub = Fixture::new();
+    let (held, launch) = (Arc::new(()), hub.launch("/bin/sh", &["-c", STUBBORN]));
+    let mut child = hub.supervisor.spawn_holding(launch, Arc::clone(&held)).await.unwrap();
+    read_to(&mut child, "ready\n").await;
+    drop(child);
+    assert_eq!((hub.supervisor.running(), Arc::strong_count(&held)), (1, 2));
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    assert_eq!((hub.alive().len(), Arc::strong_count(&held)), (0, 1), "{:#?}", hub.alive());
+
+    for micros in [0, 200, 1_000, 3_000] {
+        let start = hub.supervisor.spawn(hub.launch("/bin/sleep", &["1000"]));
+        let _ = timeout(Duration::from_micros(micros), start).await;
+    }
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_all_and_starts_nothing_more() {
+    let hub = Fixture::new();
+    let mut children = Vec::new();
+    for owner in ["task-1", "task-2", "task-2"] {
+        let launch = Launch { owner: owner.to_owned(), ..hub.launch("/bin/sleep", &["1000"]) };
+        children.push(hub.supervisor.spawn(launch).await.unwrap());
+    }
+    assert_eq!(hub.supervisor.running(), 3);
+    drop(children.remove(0));
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    assert_eq!(hub.supervisor.running(), 2);
+
+    timeout(PATIENCE, hub.supervisor.shutdown()).await.unwrap();
+    assert_eq!(hub.supervisor.running(), 0);
+    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+    assert_eq!(finish(&mut children[0]).await.2, Exit::Signal(15));
+    let error = hub.supervisor.spawn(hub.launch("/bin/true", &[])).await.unwrap_err();
+    assert!(matches!(error, SpawnError::ShuttingDown { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_fork_storm_ends() {
+    let hub = Fixture::new();
+    let storm = "trap '' TERM; i=0; while [ $i -lt 50 ]; do i=$((i+1)); \
+        setsid sh -c 'sleep 1000 & sleep 1000' & done; echo ready; \
+        while :; do sh -c 'setsid sleep 1000 &'; done";
+    let mut child = hub.sh(storm).await;
+    read_to(&mut child, "ready\n").await;
+    count_reaches(hub.data.path(), 100, "sleep 1000").await;
+    let begin = Instant::now();
+    child.kill();
+    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+    assert!(begin.elapsed() < GRACE + Duration::from_secs(6), "{:?}", begin.elapsed());
+    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_programs_run_at_once() {
+    let hub = Fixture::new();
+    let mut runs = tokio::task::JoinSet::new();
+    for number in 0..100 {
+        let owner = format!("task-{number}");
+        let launch = Launch { owner, ..hub.launch("/bin/cat", &[]) };
+        let supervisor = hub.supervisor.clone();
+        runs.spawn(async move {
+            let mut child = supervisor.spawn(launch).await.unwrap();
+            let line = format!("{number}\n");
+            child.write_stdin(line.as_bytes()).await.unwrap();
+            assert_eq!(read_to(&mut child, "\n").await, line);
+            child
+        });
+    }
+    let mut children = timeout(PATIENCE, runs.join_all()).await.expect("all answer");
+    assert_eq!(hub.supervisor.running(), 100);
+    for child in &mut children {
+        child.close_stdin();
+    }
+    for child in &mut children {
+        assert_eq!(finish(child).await.2, Exit::Code(0));
+    }
+    assert_eq!(hub.supervisor.running(), 0);
+    nobody_within(hub.data.path(), PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_lost_minder_takes_its_tree_along_and_no_other() {
+    let hub = Fixture::new();
+    let mut sibling = hub.start("/bin/cat", &[]).await;
+    let path = hub.data.path().display();
+    // The last one sheds its environment; its session still tells whose it is.
+    let script = format!(
+        "setsid sleep 1000 & env -i /bin/sh -c 'echo ready; while :; do /bin/sleep 1; done' {path}"
+    );
+    let mut child = hub.sh(&script).await;
+    read_to(&mut child, "ready\n").await;
+    let minders = count_reaches(hub.data.path(), 2, MIND).await;
+    let minder = minders.into_iter().find(|it| it.command.contains("env -i")).unwrap();
+    kill_process(minder.pid, Signal::KILL).unwrap();
+    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+
+    sibling.write_stdin(b"still here\n").await.unwrap();
+    read_to(&mut sibling, "still here\n").await;
+    sibling.close_stdin();
+    assert_eq!(finish(&mut sibling).await.2, Exit::Code(0));
+    assert_eq!(hub.supervisor.running(), 0);
+    nobody_within(hub.data.path(), Duration::from_secs(1)).await;
+}
+
+/// A hub in a process of its own, with `before` run in the shell that starts it. Returns once its program is `ready`.
+fn another_hub(
+    data: &Path,
+    before: &str,
+    script: &str,
+) -> (std::process::Child, impl BufRead + use<>) {
+    let mut hub = std::process::Command::new("/bin/sh")
+        .args(["-c", &format!("{before} exec \"$0\" --exact one_hub --nocapture")])
+        .arg(std::env::current_exe().unwrap())
+        .env(HUB_DATA, data)
+        .env(HUB_SCRIPT, script)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(hub.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.ends_with("ready\n") {
+        line.clear();
+        assert_ne!(
+            stdout.read_line(&mut line).unwrap(),
+            0,
+            "the hub ended before its program was ready"
+        );
+    }
+    (hub, stdout)
+}
+
+/// Not a test by itself: the hub that others start by [`another_hub`], and kill.
+#[tokio::test]
+async fn one_hub() {
+    let (Ok(data), Ok(script)) = (std::env::var(HUB_DATA), std::env::var(HUB_SCRIPT)) else {
+        return;
+    };
+    let supervisor = supervisor(data.as_ref(), GRACE);
+    let launch = launch(data.as_ref(), "/bin/sh", &["-c", &script]);
+    let mut child = supervisor.spawn(launch).await.unwrap();
+    let run = async {
+        loop {
+            match child.next().await {
+                Output::Stdout(chunk) => std::io::stdout().write_all(&chunk).unwrap(),
+                Output::Stderr(_) => {}
+                Output::Exited(_) => break,
+            }
+        }
+    };
+    timeout(PATIENCE * 2, run).await.expect("somebody kills this hub, or its program ends");
+}
+
+#[tokio::test]
+async fn a_hub_killed_outright_leaves_nobody() {
+    let data = tempfile::tempdir().unwrap();
+    let (mut hub, _stdout) = another_hub(data.path(), "", STUBBORN);
+    assert!(alive(data.path()).len() >= 5, "hub, minder, program, and what it started");
+    hub.kill().unwrap();
+    hub.wait().unwrap();
+    nobody_within(data.path(), GRACE + Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn what_a_hub_and_its_minders_leave_is_swept_at_the_next_start() {
+    let data = tempfile::tempdir().unwrap();
+    let other = Fixture::new();
+    let _other_hubs = other.start("/bin/sleep", &["1000"]).await;
+    let mut users = tokio::process::Command::new("/bin/sleep");
+    let users = users.arg("1000").env("A2A_HUB_DATA", data.path()).kill_on_drop(true).spawn();
+    let mut users = users.unwrap();
+    let (mut hub, _stdout) = another_hub(data.path(), "", STUBBORN);
+    // Held still, so that it cannot clean up after its minder.
+    kill_process(Pid::from_child(&hub), Signal::STOP).unwrap();
+    let minder = count_reaches(data.path(), 1, MIND).await.remove(0);
+    kill_process(minder.pid, Signal::KILL).unwrap();
+    hub.kill().unwrap();
+    hub.wait().unwrap();
+    assert!(alive(data.path()).len() >= 4, "{:#?}", alive(data.path()));
+
+    let path = data.path().to_path_buf();
+    let swept = tokio::task::spawn_blocking(move || Supervisor::sweep_leftovers(&path));
+    assert!(swept.await.unwrap() >= 4);
+    assert_eq!(users.try_wait().unwrap(), None, "the user's own program is no hub's");
+    users.kill().await.unwrap();
+    nobody_within(data.path(), Duration::from_secs(1)).await;
+    assert_eq!(other.alive().len(), 2, "another hub's program, and its minder, are left alone");
+}
+
+#[tokio::test]
+async fn descriptors_that_the_hub_was_started_with_go_no_further() {
+    let data = tempfile::tempdir().unwrap();
+    let before = "exec 7</etc/passwd 9</etc/hostname;";
+    let (mut hub, mut stdout) = another_hub(data.path(), before, "echo ready; ls -l /proc/self/fd");
+    let mut listing = String::new();
+    stdout.read_to_string(&mut listing).unwrap();
+    hub.wait().unwrap();
+    let mut pipes = 0;
+    for (entry, target) in listing.lines().filter_map(|line| line.rsplit_once(" -> ")) {
+        pipes += usize::from(target.starts_with("pipe:"));
+        // The listing itself is the one under /proc.
+        let expected = ["pipe:", "/dev/null", "/proc/"].iter().any(|it| target.starts_with(it));
+        assert!(expected, "{entry} -> {target}");
+    }
+    assert_eq!(pipes, 3, "{listing}");
+}

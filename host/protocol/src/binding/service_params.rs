@@ -1,0 +1,89 @@
+//! Service parameters: what a client says beside its request (A2A 1.0, section 3.2.6). Most bindings have headers for them;
+//! where there are none, they stand in the request's metadata.
+
+use crate::{codec::members::Members, model::error::A2aError};
+use serde_json::{Map, Value, json};
+
+/// The version of A2A that the client speaks.
+pub const VERSION: &str = "a2a-version";
+
+/// The extensions that it asks for: in 1.0, and in 0.3.
+pub const EXTENSIONS: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
+
+/// What the object is called that holds them: in the metadata of a request, and beside its result.
+pub const MEMBER: &str = "a2a-service-parameters";
+
+/// What a client says in them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Service {
+    /// The version that it names, if it does: an empty one is 0.3 (section 3.6.2).
+    pub version: Option<String>,
+    /// URIs of the extensions that it asks for.
+    pub extensions: Vec<String>,
+}
+
+impl Service {
+    /// Those in the metadata of a request with these parameters; none if there are none. Names are read in any case, and
+    /// what is not known is ignored.
+    pub fn of_metadata(params: &Value) -> Result<Option<Self>, A2aError> {
+        let given = params.get("metadata").and_then(|facts| facts.get(MEMBER));
+        let Some(given) = given.filter(|given| !given.is_null()) else { return Ok(None) };
+        let at = format!("metadata.{MEMBER}");
+        let Value::Object(given) = given else {
+            return Err(A2aError::invalid(&at, "must be an object"));
+        };
+        let lower = |(name, value): (&String, &Value)| (name.to_ascii_lowercase(), value.clone());
+        let given: Map<_, _> = given.iter().map(lower).collect();
+        let mut of = Members::of(Value::Object(given), at)?;
+        let version = of.text(VERSION)?;
+        let mut extensions = Vec::new();
+        for name in EXTENSIONS {
+            extensions.extend(listed(of.text(name)?.as_deref().unwrap_or_default()));
+        }
+        Ok(Some(Self { version, extensions }))
+    }
+}
+
+/// The URIs in a list with commas between them.
+pub fn listed(list: &str) -> impl Iterator<Item = String> {
+    list.split(',').map(str::trim).filter(|uri| !uri.is_empty()).map(str::to_owned)
+}
+
+/// What an answer says of the extensions that are active; nothing if none is.
+pub fn activated(extensions: &[String]) -> Option<Value> {
+    (!extensions.is_empty()).then(|| json!({ "A2A-Extensions": extensions.join(", ") }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_stand_in_the_metadata() {
+        let read = |given: Value| Service::of_metadata(&json!({ "metadata": { MEMBER: given } }));
+        let said = read(
+            json!({"A2A-Version": "1.0", "a2a-extensions": "urn:a, urn:b,", "X-A2A-Extensions": "urn:c", "other": 1}),
+        );
+        let said = said.unwrap().unwrap();
+        assert_eq!(said.version.as_deref(), Some("1.0"));
+        assert_eq!(said.extensions, ["urn:a", "urn:b", "urn:c"]);
+        assert_eq!(read(json!({"A2A-Version": ""})).unwrap().unwrap().version.as_deref(), Some(""));
+        assert_eq!(read(Value::Null).unwrap(), None);
+        for params in [json!({}), json!({"metadata": 1}), json!({"metadata": null}), json!([])] {
+            assert_eq!(Service::of_metadata(&params).unwrap(), None, "{params}");
+        }
+        let refused = [read(json!("1.0")), read(json!({"A2A-Version": 1.0}))];
+        let refused = refused.map(|why| why.unwrap_err().to_string());
+        insta::assert_snapshot!(refused.join("\n"), @r"
+        `metadata.a2a-service-parameters`: must be an object
+        `metadata.a2a-service-parameters.a2a-version`: must be a string
+        ");
+    }
+
+    #[test]
+    fn an_answer_tells_what_is_active() {
+        assert_eq!(activated(&[]), None);
+        let both = activated(&["urn:a".to_owned(), "urn:b".to_owned()]);
+        assert_eq!(both, Some(json!({ "A2A-Extensions": "urn:a, urn:b" })));
+    }
+}

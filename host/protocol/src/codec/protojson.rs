@@ -1,0 +1,382 @@
+//! The nouns in ProtoJSON: as A2A 1.0 spells them, and as the `a2a.v1` package did, which REST clients of 0.3 speak. Read
+//! and written from both ends, for the hub is a server and a client.
+
+use crate::{
+    codec::members::{Members, object, only_true, some_list},
+    model::{
+        error::A2aError,
+        event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent, Told},
+        id::{ArtifactId, ContextId, MessageId, TaskId},
+        message::{Content, Message, Part, Role, base64_bytes},
+        task::{Artifact, Task, TaskState, TaskStatus},
+    },
+};
+use serde_json::{Value, json};
+
+/// Which of the two it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proto {
+    /// The package `lf.a2a.v1`.
+    V1,
+    /// The package `a2a.v1`.
+    V03,
+}
+
+/// The states in the order of their numbers.
+const STATES: [TaskState; 9] = [
+    TaskState::Unknown,
+    TaskState::Submitted,
+    TaskState::Working,
+    TaskState::Completed,
+    TaskState::Failed,
+    TaskState::Canceled,
+    TaskState::InputRequired,
+    TaskState::Rejected,
+    TaskState::AuthRequired,
+];
+
+impl Proto {
+    /// What the list of a message's parts is called.
+    fn parts(self) -> &'static str {
+        match self {
+            Self::V1 => "parts",
+            Self::V03 => "content",
+        }
+    }
+
+    /// A state's name.
+    pub(crate) fn state_name(self, state: TaskState) -> &'static str {
+        match (state, self) {
+            (TaskState::Submitted, _) => "TASK_STATE_SUBMITTED",
+            (TaskState::Working, _) => "TASK_STATE_WORKING",
+            (TaskState::Completed, _) => "TASK_STATE_COMPLETED",
+            (TaskState::Failed, _) => "TASK_STATE_FAILED",
+            (TaskState::Canceled, Self::V1) => "TASK_STATE_CANCELED",
+            (TaskState::Canceled, Self::V03) => "TASK_STATE_CANCELLED",
+            (TaskState::InputRequired, _) => "TASK_STATE_INPUT_REQUIRED",
+            (TaskState::Rejected, _) => "TASK_STATE_REJECTED",
+            (TaskState::AuthRequired, _) => "TASK_STATE_AUTH_REQUIRED",
+            (TaskState::Unknown, _) => "TASK_STATE_UNSPECIFIED",
+        }
+    }
+
+    /// A message; whether a client may say it is not looked at.
+    pub(crate) fn read_message(self, value: Value, at: String) -> Result<Message, A2aError> {
+        let mut of = Members::of(value, at)?;
+        let role = of.need("role")?;
+        Ok(Message {
+            message_id: MessageId::new(of.need_text("messageId")?),
+            context_id: of.some_text("contextId")?.map(ContextId::new),
+            task_id: of.some_text("taskId")?.map(TaskId::new),
+            role: read_role(&role).ok_or_else(|| {
+                of.refuse("role", "must be ROLE_USER or ROLE_AGENT, or its number")
+            })?,
+            parts: of.list(self.parts(), |part, at| self.read_part(part, at))?,
+            metadata: of.facts("metadata")?,
+            extensions: of.texts("extensions")?,
+            reference_task_ids: of
+                .texts("referenceTaskIds")?
+                .into_iter()
+                .map(TaskId::new)
+                .collect(),
+        })
+    }
+
+    fn read_part(self, value: Value, at: String) -> Result<Part, A2aError> {
+        let whole = at.clone();
+        let mut of = Members::of(value, at)?;
+        match self {
+            Self::V1 => Ok(Part {
+                content: read_content(&mut of, &whole)?,
+                filename: of.some_text("filename")?,
+                media_type: of.some_text("mediaType")?,
+                metadata: of.facts("metadata")?,
+            }),
+            Self::V03 => read_old_part(&mut of, &whole),
+        }
+    }
+
+    fn read_artifact(self, value: Value, at: String) -> Result<Artifact, A2aError> {
+        let mut of = Members::of(value, at)?;
+        Ok(Artifact {
+            artifact_id: ArtifactId::new(of.need_text("artifactId")?),
+            name: of.some_text("name")?,
+            description: of.some_text("description")?,
+            parts: of.list("parts", |part, at| self.read_part(part, at))?,
+            metadata: of.facts("metadata")?,
+            extensions: of.texts("extensions")?,
+        })
+    }
+
+    fn read_status(self, value: Value, at: String) -> Result<TaskStatus, A2aError> {
+        let mut of = Members::of(value, at)?;
+        let state = of.need("state")?;
+        // Named `update` in the old package, and `message` in its JSON.
+        let (name, said) = match of.take("message") {
+            Some(said) => ("message", Some(said)),
+            None => ("update", of.take("update")),
+        };
+        let at = of.at(name);
+        Ok(TaskStatus {
+            state: Self::read_state(&state).ok_or_else(|| of.refuse("state", self.states()))?,
+            message: said.map(|said| self.read_message(said, at)).transpose()?,
+            timestamp: of.text("timestamp")?.unwrap_or_default(),
+        })
+    }
+
+    /// A state by its name or number.
+    pub(crate) fn read_state(value: &Value) -> Option<TaskState> {
+        match value {
+            Value::String(name) => {
+                let is_its = |state: &TaskState| {
+                    [Self::V1, Self::V03].iter().any(|proto| proto.state_name(*state) == name)
+                };
+                STATES.into_iter().find(is_its)
+            }
+            Value::Number(_) => {
+                let number = usize::try_from(value.as_u64()?).ok()?;
+                STATES.get(number).copied()
+            }
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+
+    /// Why something is no state.
+    pub(crate) fn states(self) -> String {
+        let names: Vec<_> = STATES[1..].iter().map(|state| self.state_name(*state)).collect();
+        let names = names.join(", ");
+        format!("must be the name or number of a state: {names}")
+    }
+
+    /// A task.
+    pub(crate) fn read_task(self, value: Value, at: String) -> Result<Task, A2aError> {
+        let mut of = Members::of(value, at)?;
+        let status = of.need("status")?;
+        Ok(Task {
+            id: TaskId::new(of.need_text("id")?),
+            context_id: ContextId::new(of.text("contextId")?.unwrap_or_default()),
+            status: self.read_status(status, of.at("status"))?,
+            artifacts: of.list("artifacts", |made, at| self.read_artifact(made, at))?,
+            history: of.list("history", |said, at| self.read_message(said, at))?,
+            metadata: of.facts("metadata")?,
+        })
+    }
+
+    /// What a server tells: a `StreamResponse`, or a `SendMessageResponse`, which is one with fewer choices.
+    pub(crate) fn read_told(self, value: Value) -> Result<Told, A2aError> {
+        let mut of = Members::of(value, "")?;
+        if let Some(task) = of.take("task") {
+            return Ok(Told::Task(Box::new(self.read_task(task, "task".to_owned())?)));
+        }
+        for name in ["message", "msg"] {
+            if let Some(said) = of.take(name) {
+                return Ok(Told::Message(self.read_message(said, name.to_owned())?));
+            }
+        }
+        if let Some(mut update) = of.members("statusUpdate")? {
+            let (task, context) = whose(&mut update)?;
+            let status = update.need("status")?;
+            let status = self.read_status(status, update.at("status"))?;
+            let update = StatusUpdate { status, metadata: update.facts("metadata")? };
+            return Ok(Told::Status { task, context, update });
+        }
+        if let Some(mut update) = of.members("artifactUpdate")? {
+            let (task, context) = whose(&mut update)?;
+            let artifact = update.need("artifact")?;
+            let artifact = self.read_artifact(artifact, update.at("artifact"))?;
+            let (append, last_chunk) = (update.flag("append")?, update.flag("lastChunk")?);
+            let update = ArtifactUpdate { artifact, append, last_chunk };
+            return Ok(Told::Artifact { task, context, update });
+        }
+        let why = "must have one of `task`, `message`, `statusUpdate` and `artifactUpdate`";
+        Err(A2aError::invalid("result", why))
+    }
+
+    /// A message.
+    pub(crate) fn write_message(self, message: &Message) -> Value {
+        let about = match self {
+            Self::V1 => some_list(&message.reference_task_ids, |id| json!(id)),
+            // The old package does not know it, and its Python client refuses what it does not know.
+            Self::V03 => Value::Null,
+        };
+        object([
+            ("messageId", json!(message.message_id)),
+            ("contextId", json!(message.context_id)),
+            ("taskId", json!(message.task_id)),
+            ("role", json!(message.role)),
+            (self.parts(), message.parts.iter().map(|part| self.write_part(part)).collect()),
+            ("metadata", json!(message.metadata)),
+            ("extensions", some_list(&message.extensions, |uri| json!(uri))),
+            ("referenceTaskIds", about),
+        ])
+    }
+
+    fn write_part(self, part: &Part) -> Value {
+        match self {
+            Self::V1 => {
+                let (name, content) = match &part.content {
+                    Content::Text(text) => ("text", json!(text)),
+                    Content::Raw(bytes) => ("raw", json!(base64_bytes::encode(bytes))),
+                    Content::Url(url) => ("url", json!(url)),
+                    Content::Data(data) => ("data", data.clone()),
+                };
+                let mut written = object([
+                    ("filename", json!(part.filename)),
+                    ("mediaType", json!(part.media_type)),
+                    ("metadata", json!(part.metadata)),
+                ]);
+                // Data that is `null` is content all the same.
+                written[name] = content;
+                written
+            }
+            Self::V03 => write_old_part(part),
+        }
+    }
+
+    fn write_artifact(self, artifact: &Artifact) -> Value {
+        object([
+            ("artifactId", json!(artifact.artifact_id)),
+            ("name", json!(artifact.name)),
+            ("description", json!(artifact.description)),
+            ("parts", artifact.parts.iter().map(|part| self.write_part(part)).collect()),
+            ("metadata", json!(artifact.metadata)),
+            ("extensions", some_list(&artifact.extensions, |uri| json!(uri))),
+        ])
+    }
+
+    fn write_status(self, status: &TaskStatus) -> Value {
+        let timestamp = Some(&status.timestamp).filter(|timestamp| !timestamp.is_empty());
+        object([
+            ("state", json!(self.state_name(status.state))),
+            ("message", json!(status.message.as_ref().map(|said| self.write_message(said)))),
+            ("timestamp", json!(timestamp)),
+        ])
+    }
+
+    /// A task.
+    pub(crate) fn write_task(self, task: &Task) -> Value {
+        object([
+            ("id", json!(task.id)),
+            ("contextId", json!(task.context_id)),
+            ("status", self.write_status(&task.status)),
+            ("artifacts", some_list(&task.artifacts, |made| self.write_artifact(made))),
+            ("history", some_list(&task.history, |said| self.write_message(said))),
+            ("metadata", json!(task.metadata)),
+        ])
+    }
+
+    /// What a listener hears of an event; nothing of a client's own words.
+    pub(crate) fn write_event(self, recorded: &Recorded) -> Option<Value> {
+        let Recorded { task, context, event, .. } = recorded;
+        Some(match event {
+            TaskEvent::Created(created) => json!({ "task": self.write_task(&created.task) }),
+            TaskEvent::Reply(message) => json!({ "message": self.write_message(message) }),
+            TaskEvent::Status(StatusUpdate { status, metadata }) => {
+                let state = status.state;
+                let last = match self {
+                    Self::V1 => Value::Null,
+                    Self::V03 => json!(state.is_final() || state.is_interrupted()),
+                };
+                json!({ "statusUpdate": object([
+                    ("taskId", json!(task)),
+                    ("contextId", json!(context)),
+                    ("status", self.write_status(status)),
+                    ("final", last),
+                    ("metadata", json!(metadata)),
+                ]) })
+            }
+            TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk }) => {
+                json!({ "artifactUpdate": object([
+                    ("taskId", json!(task)),
+                    ("contextId", json!(context)),
+                    ("artifact", self.write_artifact(artifact)),
+                    ("append", only_true(*append)),
+                    ("lastChunk", only_true(*last_chunk)),
+                ]) })
+            }
+            TaskEvent::Input(_) => return None,
+        })
+    }
+}
+
+/// The task and the conversation that an update is of.
+fn whose(update: &mut Members) -> Result<(TaskId, ContextId), A2aError> {
+    let task = TaskId::new(update.need_text("taskId")?);
+    Ok((task, ContextId::new(update.text("contextId")?.unwrap_or_default())))
+}
+
+fn read_role(value: &Value) -> Option<Role> {
+    match (value.as_str(), value.as_u64()) {
+        (Some("ROLE_USER"), _) | (_, Some(1)) => Some(Role::User),
+        (Some("ROLE_AGENT"), _) | (_, Some(2)) => Some(Role::Agent),
+        _ => None,
+    }
+}
+
+/// The one content that a part of 1.0 has.
+fn read_content(of: &mut Members, at: &str) -> Result<Content, A2aError> {
+    let one = || A2aError::invalid(at, "must have exactly one of `text`, `raw`, `url` and `data`");
+    let (text, raw) = (of.text("text")?, of.text("raw")?);
+    let (url, data) = (of.text("url")?, of.raw("data"));
+    match (text, raw, url, data) {
+        (Some(text), None, None, None | Some(Value::Null)) => Ok(Content::Text(text)),
+        (None, Some(raw), None, None | Some(Value::Null)) => {
+            Ok(Content::Raw(bytes(&raw, &of.at("raw"))?))
+        }
+        (None, None, Some(url), None | Some(Value::Null)) => Ok(Content::Url(url)),
+        (None, None, None, Some(data)) => Ok(Content::Data(data)),
+        _ => Err(one()),
+    }
+}
+
+fn bytes(text: &str, at: &str) -> Result<Vec<u8>, A2aError> {
+    base64_bytes::decode(text).map_err(|why| A2aError::invalid(at, format!("is not base64: {why}")))
+}
+
+/// A part of the old package: files and data stand in objects of their own.
+fn read_old_part(of: &mut Members, at: &str) -> Result<Part, A2aError> {
+    let (text, file, data) = (of.text("text")?, of.members("file")?, of.members("data")?);
+    let metadata = of.facts("metadata")?;
+    match (text, file, data) {
+        (Some(text), None, None) => Ok(Part { metadata, ..Part::text(text) }),
+        (None, None, Some(mut data)) => {
+            let data = data.raw("data").unwrap_or(Value::Null);
+            Ok(Part { metadata, ..Part::data(data) })
+        }
+        (None, Some(mut file), None) => {
+            let content = match (file.text("fileWithBytes")?, file.text("fileWithUri")?) {
+                (Some(text), None) => Content::Raw(bytes(&text, &file.at("fileWithBytes"))?),
+                (None, Some(uri)) => Content::Url(uri),
+                (Some(_), Some(_)) | (None, None) => {
+                    let why = "must have exactly one of `fileWithBytes` and `fileWithUri`";
+                    return Err(A2aError::invalid(&format!("{at}.file"), why));
+                }
+            };
+            let filename = file.some_text("name")?;
+            Ok(Part { content, filename, media_type: file.some_text("mimeType")?, metadata })
+        }
+        _ => Err(A2aError::invalid(at, "must have exactly one of `text`, `file` and `data`")),
+    }
+}
+
+fn write_old_part(part: &Part) -> Value {
+    let file = |name: &str, content: Value| {
+        object([
+            (name, content),
+            ("mimeType", json!(part.media_type)),
+            ("name", json!(part.filename)),
+        ])
+    };
+    let (name, content) = match &part.content {
+        Content::Text(text) => ("text", json!(text)),
+        Content::Raw(bytes) => ("file", file("fileWithBytes", json!(base64_bytes::encode(bytes)))),
+        Content::Url(url) => ("file", file("fileWithUri", json!(url))),
+        // It is a `Struct` there: another value stands in one.
+        Content::Data(data) if data.is_object() => ("data", json!({ "data": data })),
+        Content::Data(data) => ("data", json!({ "data": { "value": data } })),
+    };
+    object([(name, content), ("metadata", json!(part.metadata))])
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

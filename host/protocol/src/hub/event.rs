@@ -1,0 +1,150 @@
+//! What happens in the hub, as `hub/events` tells it: agents that come and go, how they are, and where tasks stand.
+
+use crate::model::{
+    id::{AgentId, ContextId, TaskId},
+    operation::{AgentBreaker, AgentHealth},
+    task::TaskState,
+};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HubEvent {
+    /// Its place among all events since the hub started: one more than the one before.
+    pub seq: u64,
+    /// When it happened: RFC 3339 in UTC.
+    pub timestamp: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: Happened,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum Happened {
+    /// You listen: whatever happens from now on is told. `seq` is that of the event before.
+    Subscribed,
+    /// An agent joined.
+    AgentJoined {
+        /// Which.
+        agent_id: AgentId,
+        /// Where it came from: `built-in` or the file's name.
+        source: String,
+    },
+    /// An agent took the place of an older one of its name; its running tasks end on the old version.
+    AgentReplaced {
+        /// Which.
+        agent_id: AgentId,
+        /// Where it came from: `built-in` or the file's name.
+        source: String,
+    },
+    /// An agent left; its tasks go on to their end.
+    AgentLeft {
+        /// Which.
+        agent_id: AgentId,
+    },
+    /// A file in the plugins folder cannot join.
+    PluginRejected {
+        /// The file's name.
+        file: String,
+        /// What is wrong with it, and how to mend it.
+        error: String,
+    },
+    /// An agent is better or worse than it was.
+    AgentHealth {
+        /// Which.
+        agent_id: AgentId,
+        /// How it is now.
+        health: AgentHealth,
+    },
+    /// Tasks reach an agent again, or no longer.
+    AgentBreaker {
+        /// Which.
+        agent_id: AgentId,
+        /// Where its breaker stands now.
+        breaker: AgentBreaker,
+    },
+    /// A task was accepted.
+    TaskCreated {
+        /// Which.
+        task_id: TaskId,
+        /// Its conversation.
+        context_id: ContextId,
+        /// Who is to do it.
+        agent_id: AgentId,
+    },
+    /// A task moved to another state.
+    TaskState {
+        /// Which.
+        task_id: TaskId,
+        /// Its conversation.
+        context_id: ContextId,
+        /// Who does it.
+        agent_id: AgentId,
+        /// Where it stands now, such as `input-required`.
+        #[serde(serialize_with = "by_name")]
+        #[schemars(with = "String")]
+        state: TaskState,
+    },
+}
+
+/// A state as the hub's dialect spells it.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn by_name<S: Serializer>(state: &TaskState, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(state.name())
+}
+
+/// Why a stream of the hub's events came to its end. Whoever still wants to hear asks anew, and for what it missed
+/// looks at `hub/status`, `hub/agents/list` and `tasks/get`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StreamEnd {
+    /// The listener took so long that events it had not heard were let go.
+    TooSlow,
+    /// The hub stops.
+    HubStopped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wire_form() {
+        let event =
+            |seq, what| HubEvent { seq, timestamp: "2026-01-01T00:00:00.000Z".to_owned(), what };
+        let agent_id = AgentId::parse("echo").unwrap();
+        let told = [
+            event(7, Happened::Subscribed),
+            event(
+                8,
+                Happened::AgentJoined { agent_id: agent_id.clone(), source: "built-in".to_owned() },
+            ),
+            event(
+                9,
+                Happened::AgentBreaker {
+                    agent_id: agent_id.clone(),
+                    breaker: AgentBreaker::closed(),
+                },
+            ),
+            event(
+                10,
+                Happened::TaskState {
+                    task_id: TaskId::new("t"),
+                    context_id: ContextId::new("c"),
+                    agent_id,
+                    state: TaskState::InputRequired,
+                },
+            ),
+        ];
+        let lines = told.map(|event| serde_json::to_string(&event).unwrap()).join("\n");
+        insta::assert_snapshot!(lines, @r#"
+        {"seq":7,"timestamp":"2026-01-01T00:00:00.000Z","type":"subscribed"}
+        {"seq":8,"timestamp":"2026-01-01T00:00:00.000Z","type":"agent-joined","agentId":"echo","source":"built-in"}
+        {"seq":9,"timestamp":"2026-01-01T00:00:00.000Z","type":"agent-breaker","agentId":"echo","breaker":{"state":"closed"}}
+        {"seq":10,"timestamp":"2026-01-01T00:00:00.000Z","type":"task-state","taskId":"t","contextId":"c","agentId":"echo","state":"input-required"}
+        "#);
+    }
+}

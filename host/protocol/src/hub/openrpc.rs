@@ -1,0 +1,276 @@
+//! The table of methods as an OpenRPC document (spec.open-rpc.org, 1.3.2), for tools that write clients.
+//!
+//! Streams and administrators are marked by extensions, `x-streams` and `x-admin`: OpenRPC knows neither.
+
+use super::methods::{METHODS, Method};
+use crate::model::{error::ErrorKind, task::TaskState};
+use schemars::{Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
+use serde_json::{Map, Value, json};
+
+/// The document that describes the interface of a hub of this `version`.
+pub fn discover(version: &str) -> Value {
+    // OpenRPC is defined in terms of draft 7.
+    let settings =
+        SchemaSettings::draft07().with(|it| it.definitions_path = "/components/schemas".into());
+    let mut schemas = settings.into_generator();
+    let methods: Vec<_> = METHODS.iter().map(|it| method(it, &mut schemas)).collect();
+    let errors = ErrorKind::ALL.map(|kind| {
+        let error = json!({ "code": kind.hub_code(), "message": kind.reason() });
+        (kind.reason().to_owned(), error)
+    });
+    json!({
+        "openrpc": "1.3.2",
+        "info": { "title": "a2a-hub", "version": version },
+        "methods": methods,
+        "components": { "schemas": schemas.take_definitions(true), "errors": Map::from_iter(errors) },
+    })
+}
+
+fn method(method: &Method, schemas: &mut SchemaGenerator) -> Value {
+    let mut params = (method.params)(schemas);
+    let params = params.ensure_object();
+    let required = params.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let properties = params.get("properties").and_then(Value::as_object).cloned();
+    let params: Vec<_> = properties
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(name, schema)| {
+            let required = required.iter().any(|it| *it == name);
+            json!({ "name": name, "required": required, "schema": schema })
+        })
+        .collect();
+    let mut told = json!({
+        "name": method.name,
+        "summary": method.summary,
+        "paramStructure": "by-name",
+        "params": params,
+        "result": { "name": "result", "schema": (method.result)(schemas) },
+        "examples": [example(method)],
+    });
+    for (mark, holds) in [("x-streams", method.streams), ("x-admin", method.admin)] {
+        if holds {
+            told[mark] = json!(true);
+        }
+    }
+    told
+}
+
+fn example(method: &Method) -> Value {
+    // A test reads every example.
+    let params: Map<String, Value> = serde_json::from_str(method.example).unwrap_or_default();
+    let params: Vec<_> =
+        params.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+    json!({ "name": "example", "params": params })
+}
+
+/// A task as `v03::json` writes it.
+pub(super) fn task(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "title": "Task",
+        "type": "object",
+        "required": ["kind", "id", "contextId", "status", "history", "artifacts"],
+        "properties": {
+            "kind": { "const": "task" },
+            "id": { "type": "string" },
+            "contextId": { "type": "string" },
+            "status": status(),
+            "history": { "type": "array", "items": message() },
+            "artifacts": { "type": "array", "items": artifact() },
+            "metadata": { "type": "object" },
+        },
+    })
+}
+
+/// A task, or the message of an agent that answers without one.
+pub(super) fn task_or_message(schemas: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "oneOf": [task(schemas), message()] })
+}
+
+/// A list of tasks.
+pub(super) fn tasks(schemas: &mut SchemaGenerator) -> Schema {
+    let agent = json!({ "properties": { "agentId": { "type": "string" } } });
+    json_schema!({ "type": "array", "items": { "allOf": [task(schemas), agent] } })
+}
+
+/// Where a task's notifications are sent.
+pub(super) fn push_config(_: &mut SchemaGenerator) -> Schema {
+    let text = json!({ "type": "string" });
+    json_schema!({
+        "title": "TaskPushNotificationConfig",
+        "type": "object",
+        "required": ["taskId", "pushNotificationConfig"],
+        "properties": {
+            "taskId": text,
+            "pushNotificationConfig": {
+                "type": "object",
+                "required": ["id", "url"],
+                "properties": {
+                    "id": text,
+                    "url": text,
+                    "token": text,
+                    "authentication": {
+                        "type": "object",
+                        "required": ["schemes"],
+                        "properties": {
+                            "schemes": { "type": "array", "items": text },
+                            "credentials": text,
+                        },
+                    },
+                },
+            },
+        },
+    })
+}
+
+/// Every place where they are.
+pub(super) fn push_configs(schemas: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": push_config(schemas) })
+}
+
+/// `null`: it is done, and there is nothing to tell.
+pub(super) fn nothing(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "null" })
+}
+
+/// What a task's stream tells.
+pub(super) fn task_event(schemas: &mut SchemaGenerator) -> Schema {
+    let event = |kind: &str, of: &str, what: Value| {
+        json!({
+            "title": kind,
+            "type": "object",
+            "required": ["kind", "taskId", "contextId", of],
+            "properties": {
+                "kind": { "const": kind },
+                "taskId": { "type": "string" },
+                "contextId": { "type": "string" },
+                of: what,
+                "final": { "type": "boolean" },
+                "append": { "type": "boolean" },
+                "lastChunk": { "type": "boolean" },
+                "metadata": { "type": "object" },
+            },
+        })
+    };
+    json_schema!({ "oneOf": [
+        task(schemas),
+        message(),
+        event("status-update", "status", status()),
+        event("artifact-update", "artifact", artifact()),
+    ] })
+}
+
+fn status() -> Value {
+    json!({
+        "title": "TaskStatus",
+        "type": "object",
+        "required": ["state", "timestamp"],
+        "properties": {
+            "state": { "enum": TaskState::ALL.map(TaskState::name) },
+            "message": message(),
+            "timestamp": { "type": "string", "format": "date-time" },
+        },
+    })
+}
+
+fn message() -> Value {
+    json!({
+        "title": "Message",
+        "type": "object",
+        "required": ["kind", "messageId", "role", "parts"],
+        "properties": {
+            "kind": { "const": "message" },
+            "messageId": { "type": "string" },
+            "role": { "enum": ["user", "agent"] },
+            "parts": parts(),
+            "taskId": { "type": "string" },
+            "contextId": { "type": "string" },
+            "metadata": { "type": "object" },
+        },
+    })
+}
+
+fn artifact() -> Value {
+    json!({
+        "title": "Artifact",
+        "type": "object",
+        "required": ["artifactId", "parts"],
+        "properties": {
+            "artifactId": { "type": "string" },
+            "name": { "type": "string" },
+            "description": { "type": "string" },
+            "parts": parts(),
+            "metadata": { "type": "object" },
+        },
+    })
+}
+
+fn parts() -> Value {
+    let kinds = ["text", "file", "data"];
+    json!({
+        "type": "array",
+        "items": {
+            "title": "Part",
+            "type": "object",
+            "required": ["kind"],
+            "properties": { "kind": { "enum": kinds } },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(value: &Value) -> &[Value] {
+        value.as_array().unwrap()
+    }
+
+    /// Every method of the table is in the document, its example names only parameters it has, and all that it must.
+    #[test]
+    fn every_method_is_described() {
+        let document = discover("1.2.3");
+        let methods = list(&document["methods"]);
+        assert_eq!(methods.len(), METHODS.len());
+        for (method, told) in METHODS.iter().zip(methods) {
+            assert_eq!(told["name"], method.name);
+            let params = list(&told["params"]);
+            let example: Map<_, _> = serde_json::from_str(method.example).unwrap();
+            for name in example.keys() {
+                assert!(params.iter().any(|it| it["name"] == **name), "{}: {name}", method.name);
+            }
+            for must in params.iter().filter(|it| it["required"] == true) {
+                let name = must["name"].as_str().unwrap();
+                assert!(example.contains_key(name), "{}: {name}", method.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let document = discover("1.2.3");
+        let text = document.to_string();
+        let mut found = 0;
+        for rest in text.split("\"$ref\":\"#").skip(1) {
+            let pointer = rest.split('"').next().unwrap();
+            assert!(document.pointer(pointer).is_some(), "{pointer}");
+            found += 1;
+        }
+        assert!(found > 5, "{found}");
+    }
+
+    #[test]
+    fn one_method_as_tools_see_it() {
+        let document = discover("1.2.3");
+        let register = list(&document["methods"])
+            .iter()
+            .find(|it| it["name"] == "hub/agents/register")
+            .unwrap();
+        let params: Vec<_> = list(&register["params"]).iter().map(Value::to_string).collect();
+        insta::assert_snapshot!(params.join("\n"), @r##"
+        {"name":"agentId","required":true,"schema":{"$ref":"#/components/schemas/AgentId","description":"What it is to be called; no other agent may be called so."}}
+        {"name":"component","required":false,"schema":{"description":"The component itself in base64, instead of a path.","type":["string","null"]}}
+        {"name":"path","required":false,"schema":{"description":"Its component's file on the hub's machine, as an absolute path.","type":["string","null"]}}
+        "##);
+        assert_eq!(register["x-admin"], true);
+    }
+}

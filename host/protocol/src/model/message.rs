@@ -1,0 +1,216 @@
+//! What is said: messages and their parts (A2A 1.0, section 4.1.4 and following).
+
+use crate::model::id::{ContextId, MessageId, TaskId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Open-ended facts about something, as a JSON object.
+pub type Metadata = Map<String, Value>;
+
+/// How deep the open-ended parts of a message may be nested. What is stored wraps them in a few levels more, and the
+/// reader of JSON gives up at 128.
+pub const MAX_DEPTH: usize = 64;
+
+/// Whether `value` is nested no deeper than [`MAX_DEPTH`].
+pub fn is_shallow(value: &Value) -> bool {
+    fn within(value: &Value, levels: usize) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+            Value::Array(items) => levels > 0 && items.iter().all(|item| within(item, levels - 1)),
+            Value::Object(members) => {
+                levels > 0 && members.values().all(|member| within(member, levels - 1))
+            }
+        }
+    }
+    within(value, MAX_DEPTH)
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Role {
+    /// The client.
+    #[serde(rename = "ROLE_USER")]
+    User,
+    /// The agent.
+    #[serde(rename = "ROLE_AGENT")]
+    Agent,
+}
+
+/// One turn of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Message {
+    /// Its name, chosen by its speaker.
+    pub message_id: MessageId,
+    /// The conversation it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_id: Option<ContextId>,
+    /// The task it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// Who speaks.
+    pub role: Role,
+    /// What is said; at least one part.
+    pub parts: Vec<Part>,
+    /// Open-ended facts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    /// URIs of the extensions that shaped it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<String>,
+    /// Other tasks it speaks of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference_task_ids: Vec<TaskId>,
+}
+
+impl Message {
+    /// A message of one text part, with a fresh name.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self::new(role, vec![Part::text(text)])
+    }
+
+    /// A message of these parts, with a fresh name.
+    pub fn new(role: Role, parts: Vec<Part>) -> Self {
+        Self {
+            message_id: MessageId::fresh(),
+            context_id: None,
+            task_id: None,
+            role,
+            parts,
+            metadata: None,
+            extensions: Vec::new(),
+            reference_task_ids: Vec::new(),
+        }
+    }
+
+    /// All its text parts, one after the other.
+    pub fn joined_text(&self) -> String {
+        joined_text(&self.parts)
+    }
+}
+
+/// All text among `parts`, one after the other.
+pub fn joined_text(parts: &[Part]) -> String {
+    parts
+        .iter()
+        .filter_map(|part| match &part.content {
+            Content::Text(text) => Some(text.as_str()),
+            Content::Raw(_) | Content::Url(_) | Content::Data(_) => None,
+        })
+        .collect()
+}
+
+/// A piece of a message or an artifact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Part {
+    /// What it holds.
+    #[serde(flatten)]
+    pub content: Content,
+    /// What a file of it would be called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filename: Option<String>,
+    /// Its media type (RFC 6838), such as `text/markdown`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Open-ended facts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+}
+
+impl Part {
+    /// A part that holds `content`, and nothing about it.
+    pub fn new(content: Content) -> Self {
+        Self { content, filename: None, media_type: None, metadata: None }
+    }
+
+    /// A part that holds text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Content::Text(text.into()))
+    }
+
+    /// A part that holds structured data.
+    pub fn data(data: Value) -> Self {
+        Self::new(Content::Data(data))
+    }
+}
+
+/// What a part holds: exactly one of these.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Content {
+    /// Plain text.
+    Text(String),
+    /// Bytes, in base64 on the wire.
+    #[serde(with = "base64_bytes")]
+    Raw(Vec<u8>),
+    /// Where to find it.
+    Url(String),
+    /// Any JSON value.
+    Data(Value),
+}
+
+/// Bytes as base64 text: written in the standard alphabet, read in either, padded or not (ProtoJSON).
+pub(crate) mod base64_bytes {
+    use base64::{
+        Engine as _,
+        alphabet::{STANDARD, URL_SAFE},
+        engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+    };
+    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
+
+    const LENIENT: GeneralPurposeConfig =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+
+    pub(crate) fn encode(bytes: &[u8]) -> String {
+        base64::engine::general_purpose::STANDARD.encode(bytes)
+    }
+
+    pub(crate) fn decode(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+        let url_safe = text.bytes().any(|b| b == b'-' || b == b'_');
+        GeneralPurpose::new(if url_safe { &URL_SAFE } else { &STANDARD }, LENIENT).decode(text)
+    }
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&encode(bytes))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(from)?;
+        decode(&text).map_err(|why| D::Error::custom(format!("`raw` is not base64: {why}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn parts_are_told_apart_by_their_member() {
+        let parts = [
+            (Part::text("hi"), json!({"text": "hi"})),
+            (Part::new(Content::Raw(vec![255, 254])), json!({"raw": "//4="})),
+            (Part::new(Content::Url("file:///x".into())), json!({"url": "file:///x"})),
+            (Part::data(json!({"n": 1})), json!({"data": {"n": 1}})),
+        ];
+        for (part, wire) in parts {
+            assert_eq!(serde_json::to_value(&part).unwrap(), wire);
+            assert_eq!(serde_json::from_value::<Part>(wire).unwrap(), part);
+        }
+    }
+
+    #[test]
+    fn depth_is_counted() {
+        let nested = |levels| (0..levels).fold(Value::Null, |inner, _| json!([inner]));
+        assert!(is_shallow(&nested(MAX_DEPTH)));
+        assert!(!is_shallow(&nested(MAX_DEPTH + 1)));
+    }
+
+    #[test]
+    fn base64_is_read_in_either_alphabet() {
+        for text in ["//4=", "//4", "__4=", "__4"] {
+            assert_eq!(base64_bytes::decode(text).unwrap(), [255, 254], "{text}");
+        }
+    }
+}

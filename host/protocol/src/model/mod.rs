@@ -1,0 +1,10 @@
+//! A2A's nouns and verbs in one model, in the shape of 1.0 (A2A 1.0, section 4).
+
+pub mod error;
+pub mod event;
+pub mod id;
+pub mod message;
+pub mod operation;
+pub mod push;
+pub mod task;
+pub mod terms;

@@ -1,0 +1,172 @@
+//! A task as clients see it: its identity, its state and what came of it (A2A 1.0, section 4.1.1 and following).
+
+use crate::model::{
+    id::{ArtifactId, ContextId, TaskId},
+    message::{Message, Metadata, Part},
+};
+use serde::{Deserialize, Serialize};
+
+/// Where a task stands. The first four are live, the next four final, and the last is neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TaskState {
+    /// Accepted, and waiting for an agent.
+    #[serde(rename = "TASK_STATE_SUBMITTED")]
+    Submitted,
+    /// An agent is on it.
+    #[serde(rename = "TASK_STATE_WORKING")]
+    Working,
+    /// Waiting for the client to say more.
+    #[serde(rename = "TASK_STATE_INPUT_REQUIRED")]
+    InputRequired,
+    /// Waiting for the client to prove who it is.
+    #[serde(rename = "TASK_STATE_AUTH_REQUIRED")]
+    AuthRequired,
+    /// Done.
+    #[serde(rename = "TASK_STATE_COMPLETED")]
+    Completed,
+    /// The agent gave up, or broke.
+    #[serde(rename = "TASK_STATE_FAILED")]
+    Failed,
+    /// The client called it off.
+    #[serde(rename = "TASK_STATE_CANCELED")]
+    Canceled,
+    /// The agent would not take it.
+    #[serde(rename = "TASK_STATE_REJECTED")]
+    Rejected,
+    /// Nobody says: `unknown` in A2A 0.3, unspecified in 1.0. Other servers may tell it of their tasks; none of this hub's
+    /// ever comes there.
+    #[serde(rename = "TASK_STATE_UNSPECIFIED")]
+    Unknown,
+}
+
+impl TaskState {
+    /// Every state, in the order of the enum.
+    pub const ALL: [Self; 9] = [
+        Self::Submitted,
+        Self::Working,
+        Self::InputRequired,
+        Self::AuthRequired,
+        Self::Completed,
+        Self::Failed,
+        Self::Canceled,
+        Self::Rejected,
+        Self::Unknown,
+    ];
+
+    /// Whether nothing more can happen to the task.
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Submitted
+            | Self::Working
+            | Self::InputRequired
+            | Self::AuthRequired
+            | Self::Unknown => false,
+            Self::Completed | Self::Failed | Self::Canceled | Self::Rejected => true,
+        }
+    }
+
+    /// Whether the task waits for its client.
+    pub fn is_interrupted(self) -> bool {
+        matches!(self, Self::InputRequired | Self::AuthRequired)
+    }
+
+    /// Its name in A2A 0.3, in the hub's dialect and on the command line, such as `input-required`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::Working => "working",
+            Self::InputRequired => "input-required",
+            Self::AuthRequired => "auth-required",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Canceled => "canceled",
+            Self::Rejected => "rejected",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The state that [`TaskState::name`] calls `name`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// A task's state, since when, and what the agent has to say about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskStatus {
+    /// Where it stands.
+    pub state: TaskState,
+    /// What the agent says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Message>,
+    /// Since when: RFC 3339 in UTC with milliseconds, such as `2026-01-01T00:00:00.000Z`.
+    pub timestamp: String,
+}
+
+/// Something the agent made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Artifact {
+    /// Its name, unique within the task.
+    pub artifact_id: ArtifactId,
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What it holds.
+    pub parts: Vec<Part>,
+    /// Open-ended facts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    /// URIs of the extensions that shaped it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<String>,
+}
+
+/// One piece of work, with everything that came of it so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Task {
+    /// Its name.
+    pub id: TaskId,
+    /// The conversation it belongs to.
+    pub context_id: ContextId,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// What the agent made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// What was said, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Message>,
+    /// Open-ended facts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+}
+
+impl Task {
+    /// Leaves out all but its latest `length` messages.
+    pub fn keep_latest(&mut self, length: usize) {
+        self.history.drain(..self.history.len().saturating_sub(length));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_nine_states_have_names_in_both_versions() {
+        for state in TaskState::ALL {
+            assert_eq!(TaskState::from_name(state.name()), Some(state));
+            assert_eq!(serde_json::from_value::<TaskState>(json!(state)).unwrap(), state);
+        }
+        assert_eq!(TaskState::from_name("unknown"), Some(TaskState::Unknown));
+        assert_eq!(json!(TaskState::Unknown), "TASK_STATE_UNSPECIFIED");
+        assert_eq!(TaskState::from_name("done"), None);
+    }
+}

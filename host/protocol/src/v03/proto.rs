@@ -1,0 +1,224 @@
+//! A2A 0.3 over REST as its official clients speak it: ProtoJSON of the package `a2a.v1`, which differs from 0.3's own
+//! JSON.
+
+use crate::{
+    codec::{
+        limits,
+        members::{Members, object, some_list},
+        protojson::Proto,
+    },
+    model::{
+        error::A2aError,
+        event::{Recorded, Told},
+        id::{PushConfigId, TaskId},
+        message::Message,
+        operation::{Operation, SendMessage, Wait},
+        push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
+        task::Task,
+    },
+    v1,
+    v03::{UNSAID_WAIT, push},
+};
+use serde_json::{Value, json};
+
+/// What a method asks for with these parameters. They are read as 1.0's, but where they hold a noun.
+pub fn operation(method: v1::Method, params: Value) -> Result<Operation, A2aError> {
+    match method {
+        v1::Method::SendMessage => Ok(Operation::SendMessage(read_send(params)?)),
+        v1::Method::SendStreamingMessage => Ok(Operation::StreamMessage(read_send(params)?)),
+        v1::Method::CreateTaskPushNotificationConfig => read_push_request(params),
+        v1::Method::GetTask
+        | v1::Method::ListTasks
+        | v1::Method::CancelTask
+        | v1::Method::SubscribeToTask
+        | v1::Method::GetTaskPushNotificationConfig
+        | v1::Method::ListTaskPushNotificationConfigs
+        | v1::Method::DeleteTaskPushNotificationConfig
+        | v1::Method::GetExtendedAgentCard => method.read(params),
+    }
+}
+
+/// The method and the parameters that ask for this; none if A2A 0.3 has no such operation. What is asked about is named as
+/// in 1.0: REST says it in its path, and gRPC in a name of its own.
+pub fn write_request(operation: &Operation) -> Option<(v1::Method, Value)> {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "all others hold no noun, or are the hub's own"
+    )]
+    match operation {
+        Operation::SendMessage(send) => Some((v1::Method::SendMessage, write_send(send))),
+        Operation::StreamMessage(send) => {
+            Some((v1::Method::SendStreamingMessage, write_send(send)))
+        }
+        Operation::SetPushConfig { task, push } => {
+            let params = write_push_request(task, push);
+            Some((v1::Method::CreateTaskPushNotificationConfig, params))
+        }
+        // 0.3 lists none.
+        Operation::PageTasks(_) => None,
+        other => v1::write_request(other),
+    }
+}
+
+fn write_send(send: &SendMessage) -> Value {
+    let configuration = object([
+        ("historyLength", json!(send.history_length)),
+        ("blocking", json!(send.wait != Wait::No)),
+        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
+        ("pushNotification", json!(send.push.as_ref().map(push::write_offered))),
+    ]);
+    json!({ "message": write_message(&send.message), "configuration": configuration })
+}
+
+fn write_push_request(task: &TaskId, push: &OfferedPush) -> Value {
+    let name = push.id.as_ref().map(|id| config_name(task, id));
+    let config =
+        object([("name", json!(name)), ("pushNotificationConfig", push::write_offered(push))]);
+    object([
+        ("taskId", json!(task)),
+        ("parent", json!(format!("tasks/{task}"))),
+        ("configId", json!(push.id)),
+        ("config", config),
+    ])
+}
+
+fn config_name(task: &TaskId, id: &PushConfigId) -> String {
+    format!("tasks/{task}/pushNotificationConfigs/{id}")
+}
+
+fn read_send(params: Value) -> Result<SendMessage, A2aError> {
+    let mut of = Members::of(params, "")?;
+    // Its name in the package, and in the JSON of it.
+    let message = of.take("request").map_or_else(|| of.need("message"), Ok)?;
+    let message = Proto::V03.read_message(message, "message".to_owned())?;
+    limits::check_message(&message, "message")?;
+    let mut send = SendMessage::new(message, of.facts("metadata")?.as_ref())?;
+    send.wait = Wait::AtMost(UNSAID_WAIT);
+    if let Some(mut how) = of.members("configuration")? {
+        send.history_length = how.count("historyLength")?.filter(|length| *length > 0);
+        match how.some_flag("blocking")? {
+            Some(true) => send.wait = Wait::ToTheEnd,
+            Some(false) => send.wait = Wait::No,
+            None => {}
+        }
+        send.terms.output_modes = how.texts("acceptedOutputModes")?;
+        let push = match how.members("pushNotification")? {
+            Some(push) => Some(push),
+            None => how.members("pushNotificationConfig")?,
+        };
+        send.push = push.map(read_push).transpose()?;
+    }
+    Ok(send)
+}
+
+/// One client sends the config, another the whole request: `{parent, configId, config}`.
+fn read_push_request(params: Value) -> Result<Operation, A2aError> {
+    let mut of = Members::of(params, "")?;
+    let task = TaskId::new(of.need_text("taskId")?);
+    let chosen = of.some_text("configId")?.map(PushConfigId::new);
+    let mut config = of.members("config")?.unwrap_or(of);
+    let named = config.some_text("name")?;
+    let named = named.and_then(|name| name.rsplit_once('/').map(|(_, id)| PushConfigId::new(id)));
+    let push = config.members("pushNotificationConfig")?;
+    let push = push.ok_or_else(|| config.refuse("pushNotificationConfig", "is missing"))?;
+    let mut push = read_push(push)?;
+    push.id = push.id.or(chosen).or(named);
+    push.check("pushNotificationConfig")?;
+    Ok(Operation::SetPushConfig { task, push })
+}
+
+fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
+    let authentication = match of.members("authentication")? {
+        None => None,
+        Some(mut how) => {
+            let credentials = how.some_text("credentials")?.map(Secret::new);
+            let scheme = how.texts("schemes")?.into_iter().next();
+            let scheme = scheme.or_else(|| credentials.is_some().then(|| "Bearer".to_owned()));
+            scheme.map(|scheme| PushAuthentication { scheme, credentials })
+        }
+    };
+    let push = OfferedPush {
+        id: of.some_text("id")?.map(PushConfigId::new),
+        url: of.need_text("url")?,
+        token: of.some_text("token")?.map(Secret::new),
+        authentication,
+        form: PushForm::V03,
+    };
+    push.check(of.place())?;
+    Ok(push)
+}
+
+/// A `TaskPushNotificationConfig`.
+pub fn write_push_config(config: &PushConfig) -> Value {
+    let mut written = push::write(config);
+    object([
+        ("name", json!(config_name(&config.task, &config.id))),
+        ("pushNotificationConfig", written["pushNotificationConfig"].take()),
+    ])
+}
+
+/// A task.
+pub fn write_task(task: &Task) -> Value {
+    Proto::V03.write_task(task)
+}
+
+/// A message.
+pub fn write_message(message: &Message) -> Value {
+    Proto::V03.write_message(message)
+}
+
+/// What a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
+pub fn write_event(recorded: &Recorded) -> Option<Value> {
+    Proto::V03.write_event(recorded)
+}
+
+/// A task.
+pub fn read_task(value: Value) -> Result<Task, A2aError> {
+    Proto::V03.read_task(value, "task".to_owned())
+}
+
+/// What a server tells: a `StreamResponse` or a `SendMessageResponse`.
+pub fn read_told(value: Value) -> Result<Told, A2aError> {
+    Proto::V03.read_told(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_comes_in_the_old_package() {
+        let params = json!({
+            "request": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]},
+            "configuration": {"blocking": true, "acceptedOutputModes": ["text/plain"],
+                "pushNotification": {"url": "http://x/", "authentication": {"schemes": ["Basic"], "credentials": "c"}}},
+            "metadata": {"targetAgent": "echo"},
+        });
+        let Ok(Operation::SendMessage(send)) = operation(v1::Method::SendMessage, params) else {
+            panic!("not a message")
+        };
+        assert_eq!((send.message.joined_text().as_str(), send.wait), ("hi", Wait::ToTheEnd));
+        assert_eq!(send.agent.unwrap().as_str(), "echo");
+        assert_eq!(send.push.unwrap().authentication.unwrap().scheme, "Basic");
+        let unsaid = json!({"message": {"messageId": "m", "role": 1, "content": [{"text": "hi"}]}});
+        let Ok(Operation::StreamMessage(send)) =
+            operation(v1::Method::SendStreamingMessage, unsaid)
+        else {
+            panic!("not a message")
+        };
+        assert_eq!(send.wait, Wait::AtMost(UNSAID_WAIT));
+    }
+
+    #[test]
+    fn a_config_comes_in_either_form() {
+        let method = v1::Method::CreateTaskPushNotificationConfig;
+        let python = json!({"taskId": "t", "parent": "tasks/t", "configId": "c",
+            "config": {"name": "tasks/t/pushNotificationConfigs/c", "pushNotificationConfig": {"url": "http://x/"}}});
+        let javascript = json!({"taskId": "t", "name": "tasks/t/pushNotificationConfigs/c",
+            "pushNotificationConfig": {"url": "http://x/"}});
+        let read = operation(method, python).unwrap();
+        assert_eq!(read, operation(method, javascript).unwrap());
+        let Operation::SetPushConfig { task, push } = read else { panic!("not a config") };
+        insta::assert_snapshot!(write_push_config(&push.of(task)), @r#"{"name":"tasks/t/pushNotificationConfigs/c","pushNotificationConfig":{"id":"c","url":"http://x/"}}"#);
+    }
+}

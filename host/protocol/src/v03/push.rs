@@ -1,0 +1,99 @@
+//! Where notifications are sent, in the wire form of A2A 0.3.
+
+use crate::{
+    codec::members::object,
+    model::{
+        id::PushConfigId,
+        push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
+    },
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A `PushNotificationConfig` as a client offers it, not yet looked at.
+#[derive(Deserialize, JsonSchema)]
+pub struct OfferedConfig {
+    /// What the client calls it; the next one without a name takes its place.
+    id: Option<String>,
+    /// Where to send notifications.
+    url: String,
+    /// What the receiver knows them by.
+    token: Option<Secret>,
+    /// How the hub proves itself to the receiver.
+    authentication: Option<OfferedAuthentication>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct OfferedAuthentication {
+    /// Schemes the receiver knows, the best first.
+    schemes: Vec<String>,
+    /// What goes with the first of them.
+    credentials: Option<Secret>,
+}
+
+/// Reads one; whether it can be used is for [`OfferedPush::check`] to tell.
+pub fn read(offered: OfferedConfig) -> OfferedPush {
+    let OfferedConfig { id, url, token, authentication } = offered;
+    let authentication =
+        authentication.and_then(|OfferedAuthentication { schemes, credentials }| {
+            let scheme = schemes.into_iter().next();
+            // Credentials without a scheme are what OAuth calls a bearer token.
+            let scheme = scheme.or_else(|| credentials.is_some().then(|| "Bearer".to_owned()))?;
+            Some(PushAuthentication { scheme, credentials })
+        });
+    let id = id.map(PushConfigId::new);
+    OfferedPush { id, url, token, authentication, form: PushForm::V03 }
+}
+
+/// A `TaskPushNotificationConfig`. It goes to who may see the task, and holds what they gave.
+pub fn write(config: &PushConfig) -> Value {
+    let PushConfig { id, task, url, token, authentication, form } = config.clone();
+    let offered = OfferedPush { id: Some(id), url, token, authentication, form };
+    json!({ "taskId": task, "pushNotificationConfig": write_offered(&offered) })
+}
+
+/// A `PushNotificationConfig`, as a client offers it.
+pub fn write_offered(push: &OfferedPush) -> Value {
+    let OfferedPush { id, url, token, authentication, form: _ } = push;
+    let secret = |secret: &Option<Secret>| json!(secret.as_ref().map(Secret::expose));
+    let authentication =
+        authentication.as_ref().map(|PushAuthentication { scheme, credentials }| {
+            object([("schemes", json!([scheme])), ("credentials", secret(credentials))])
+        });
+    object([
+        ("id", json!(id)),
+        ("url", json!(url)),
+        ("token", secret(token)),
+        ("authentication", json!(authentication)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::TaskId;
+
+    #[test]
+    fn a_config_is_told_as_it_was_given() {
+        let given = json!({
+            "id": "c", "url": "https://example.com/", "token": "t",
+            "authentication": { "schemes": ["Bearer"], "credentials": "s" },
+        });
+        let read = read(serde_json::from_value(given.clone()).unwrap()).of(TaskId::new("task"));
+        let told = json!({ "taskId": "task", "pushNotificationConfig": given });
+        assert_eq!(write(&read), told);
+    }
+
+    #[test]
+    fn the_best_scheme_is_used_or_none() {
+        let scheme = |authentication: Value| {
+            let given = json!({ "url": "u", "authentication": authentication });
+            let read = read(serde_json::from_value(given).unwrap());
+            read.authentication.map(|it| it.scheme)
+        };
+        assert_eq!(scheme(json!({ "schemes": ["Basic", "Bearer"] })).unwrap(), "Basic");
+        assert_eq!(scheme(json!({ "schemes": [], "credentials": "s" })).unwrap(), "Bearer");
+        assert_eq!(scheme(json!({ "schemes": [] })), None);
+    }
+}

@@ -1,0 +1,442 @@
+//! A2A 1.0 as JSON: its methods, what they take, and what they are answered, for both ends of the wire.
+
+use crate::{
+    codec::{
+        limits,
+        members::{Members, object, only_true, some_list},
+        protojson::Proto,
+    },
+    model::{
+        error::{A2aError, ErrorKind},
+        event::{Recorded, Told},
+        id::{ContextId, MAX_ID, PushConfigId, TaskId},
+        message::Message,
+        operation::{Operation, SendMessage, TaskPageQuery, TaskPlace, Wait},
+        push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
+        task::Task,
+    },
+};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+
+/// How many tasks a page holds, unless the client says otherwise.
+const PAGE: usize = 50;
+
+/// How many it holds at most.
+const MAX_PAGE: usize = 100;
+
+/// Why a page token is refused.
+const UNKNOWN_TOKEN: &str = "must be the `nextPageToken` of an earlier answer";
+
+/// What a client may ask. The names are those of the gRPC service, which JSON-RPC shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Have an agent work on a message.
+    SendMessage,
+    /// The same, hearing what happens as it happens.
+    SendStreamingMessage,
+    /// Show a task.
+    GetTask,
+    /// Show tasks.
+    ListTasks,
+    /// Stop a task.
+    CancelTask,
+    /// Hear what happens to a task.
+    SubscribeToTask,
+    /// Have a task's notifications sent somewhere.
+    CreateTaskPushNotificationConfig,
+    /// Show where they are sent.
+    GetTaskPushNotificationConfig,
+    /// Show every place where they are.
+    ListTaskPushNotificationConfigs,
+    /// Send them there no more.
+    DeleteTaskPushNotificationConfig,
+    /// Show the card that is for those who have shown who they are.
+    GetExtendedAgentCard,
+}
+
+impl Method {
+    /// Every method.
+    pub const ALL: [Self; 11] = [
+        Self::SendMessage,
+        Self::SendStreamingMessage,
+        Self::GetTask,
+        Self::ListTasks,
+        Self::CancelTask,
+        Self::SubscribeToTask,
+        Self::CreateTaskPushNotificationConfig,
+        Self::GetTaskPushNotificationConfig,
+        Self::ListTaskPushNotificationConfigs,
+        Self::DeleteTaskPushNotificationConfig,
+        Self::GetExtendedAgentCard,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SendMessage => "SendMessage",
+            Self::SendStreamingMessage => "SendStreamingMessage",
+            Self::GetTask => "GetTask",
+            Self::ListTasks => "ListTasks",
+            Self::CancelTask => "CancelTask",
+            Self::SubscribeToTask => "SubscribeToTask",
+            Self::CreateTaskPushNotificationConfig => "CreateTaskPushNotificationConfig",
+            Self::GetTaskPushNotificationConfig => "GetTaskPushNotificationConfig",
+            Self::ListTaskPushNotificationConfigs => "ListTaskPushNotificationConfigs",
+            Self::DeleteTaskPushNotificationConfig => "DeleteTaskPushNotificationConfig",
+            Self::GetExtendedAgentCard => "GetExtendedAgentCard",
+        }
+    }
+
+    /// The method called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.name() == name)
+    }
+
+    /// What the method asks for with these parameters.
+    pub fn read(self, params: Value) -> Result<Operation, A2aError> {
+        let mut of = Members::of(params, "")?;
+        Ok(match self {
+            Self::SendMessage => Operation::SendMessage(read_send(of)?),
+            Self::SendStreamingMessage => Operation::StreamMessage(read_send(of)?),
+            Self::GetTask => Operation::GetTask {
+                id: TaskId::new(of.need_text("id")?),
+                history_length: of.count("historyLength")?,
+            },
+            Self::ListTasks => Operation::PageTasks(read_page(of)?),
+            Self::CancelTask => Operation::CancelTask { id: TaskId::new(of.need_text("id")?) },
+            Self::SubscribeToTask => {
+                Operation::Resubscribe { id: TaskId::new(of.need_text("id")?), after: None }
+            }
+            Self::CreateTaskPushNotificationConfig => {
+                let task = TaskId::new(of.need_text("taskId")?);
+                Operation::SetPushConfig { task, push: read_push(of)? }
+            }
+            Self::GetTaskPushNotificationConfig => Operation::GetPushConfig {
+                task: TaskId::new(of.need_text("taskId")?),
+                id: Some(PushConfigId::new(of.need_text("id")?)),
+            },
+            Self::ListTaskPushNotificationConfigs => {
+                // All of them fit on one page, so that there is no token to come with.
+                of.count("pageSize")?;
+                if of.some_text("pageToken")?.is_some() {
+                    return Err(of.refuse("pageToken", UNKNOWN_TOKEN));
+                }
+                Operation::ListPushConfigs { task: TaskId::new(of.need_text("taskId")?) }
+            }
+            Self::DeleteTaskPushNotificationConfig => Operation::DeletePushConfig {
+                task: TaskId::new(of.need_text("taskId")?),
+                id: PushConfigId::new(of.need_text("id")?),
+            },
+            Self::GetExtendedAgentCard => Operation::GetCard { agent: None },
+        })
+    }
+}
+
+/// What the method called `name` asks for with these parameters.
+pub fn operation(name: &str, params: Value) -> Result<Operation, A2aError> {
+    let method = Method::named(name).ok_or_else(|| {
+        let names = Method::ALL.map(Method::name);
+        let why = format!("no method is called `{name}`; there are {}", names.join(", "));
+        A2aError::new(ErrorKind::MethodNotFound, why).with(json!({ "methods": names }))
+    })?;
+    method.read(params)
+}
+
+/// The method and the parameters that ask for this; none if A2A 1.0 has no such operation.
+pub fn write_request(operation: &Operation) -> Option<(Method, Value)> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the hub's own")]
+    Some(match operation {
+        Operation::SendMessage(send) => (Method::SendMessage, write_send(send)),
+        Operation::StreamMessage(send) => (Method::SendStreamingMessage, write_send(send)),
+        Operation::GetTask { id, history_length } => {
+            let params = object([("id", json!(id)), ("historyLength", json!(history_length))]);
+            (Method::GetTask, params)
+        }
+        Operation::PageTasks(query) => (Method::ListTasks, write_page(query)),
+        Operation::CancelTask { id } => (Method::CancelTask, json!({ "id": id })),
+        Operation::Resubscribe { id, .. } => (Method::SubscribeToTask, json!({ "id": id })),
+        Operation::SetPushConfig { task, push } => {
+            let config = write_push(&push.clone().of(task.clone()), push.id.as_ref());
+            (Method::CreateTaskPushNotificationConfig, config)
+        }
+        Operation::GetPushConfig { task, id } => {
+            (Method::GetTaskPushNotificationConfig, json!({ "taskId": task, "id": id }))
+        }
+        Operation::ListPushConfigs { task } => {
+            (Method::ListTaskPushNotificationConfigs, json!({ "taskId": task }))
+        }
+        Operation::DeletePushConfig { task, id } => {
+            (Method::DeleteTaskPushNotificationConfig, json!({ "taskId": task, "id": id }))
+        }
+        Operation::GetCard { .. } => (Method::GetExtendedAgentCard, json!({})),
+        _ => return None,
+    })
+}
+
+fn read_send(mut of: Members) -> Result<SendMessage, A2aError> {
+    let message = of.need("message")?;
+    let message = read_message(message)?;
+    limits::check_message(&message, "message")?;
+    let mut send = SendMessage::new(message, of.facts("metadata")?.as_ref())?;
+    if let Some(mut how) = of.members("configuration")? {
+        send.history_length = how.count("historyLength")?;
+        if how.flag("returnImmediately")? {
+            send.wait = Wait::No;
+        }
+        send.push = how.members("taskPushNotificationConfig")?.map(read_push).transpose()?;
+        send.terms.output_modes = how.texts("acceptedOutputModes")?;
+    }
+    Ok(send)
+}
+
+fn write_send(send: &SendMessage) -> Value {
+    let configuration = object([
+        ("historyLength", json!(send.history_length)),
+        ("returnImmediately", only_true(send.wait == Wait::No)),
+        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
+        (
+            "taskPushNotificationConfig",
+            json!(send.push.as_ref().map(|push| {
+                let mut config = write_push(&push.clone().of(TaskId::new("")), push.id.as_ref());
+                // There is no task yet.
+                config.as_object_mut().map(|config| config.remove("taskId"));
+                config
+            })),
+        ),
+    ]);
+    json!({ "message": write_message(&send.message), "configuration": configuration })
+}
+
+/// Where notifications are to be sent, of a `TaskPushNotificationConfig`.
+fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
+    let authentication = of.members("authentication")?.map(|mut how| {
+        let scheme = how.need_text("scheme")?;
+        let credentials = how.some_text("credentials")?.map(Secret::new);
+        Ok::<_, A2aError>(PushAuthentication { scheme, credentials })
+    });
+    let push = OfferedPush {
+        id: of.some_text("id")?.map(PushConfigId::new),
+        url: of.need_text("url")?,
+        token: of.some_text("token")?.map(Secret::new),
+        authentication: authentication.transpose()?,
+        form: PushForm::V1,
+    };
+    push.check(of.place())?;
+    Ok(push)
+}
+
+fn write_push(config: &PushConfig, id: Option<&PushConfigId>) -> Value {
+    let PushConfig { id: _, task, url, token, authentication, form: _ } = config;
+    let secret = |secret: &Option<Secret>| json!(secret.as_ref().map(Secret::expose));
+    let authentication =
+        authentication.as_ref().map(|PushAuthentication { scheme, credentials }| {
+            object([("scheme", json!(scheme)), ("credentials", secret(credentials))])
+        });
+    object([
+        ("id", json!(id)),
+        ("taskId", json!(task)),
+        ("url", json!(url)),
+        ("token", secret(token)),
+        ("authentication", json!(authentication)),
+    ])
+}
+
+/// A `TaskPushNotificationConfig`. It goes to who may see the task, and holds what they gave.
+pub fn write_push_config(config: &PushConfig) -> Value {
+    write_push(config, Some(&config.id))
+}
+
+fn read_page(mut of: Members) -> Result<TaskPageQuery, A2aError> {
+    let size = of.count("pageSize")?.unwrap_or(PAGE);
+    if !(1..=MAX_PAGE).contains(&size) {
+        return Err(of.refuse("pageSize", format!("must be 1 to {MAX_PAGE}")));
+    }
+    let state = of.take("status").filter(|state| *state != 0 && *state != "TASK_STATE_UNSPECIFIED");
+    let context = of.some_text("contextId")?;
+    if context.as_ref().is_some_and(|id| id.len() > MAX_ID) {
+        return Err(of.refuse("contextId", format!("must be 1 to {MAX_ID} bytes long")));
+    }
+    let after = of
+        .some_text("pageToken")?
+        .map(|token| read_token(&token).ok_or_else(|| of.refuse("pageToken", UNKNOWN_TOKEN)));
+    let after = after.transpose()?;
+    Ok(TaskPageQuery {
+        agent: None,
+        context: context.map(ContextId::new),
+        state: state
+            .map(|state| {
+                Proto::read_state(&state).ok_or_else(|| of.refuse("status", Proto::V1.states()))
+            })
+            .transpose()?,
+        since: of.some_text("statusTimestampAfter")?,
+        after,
+        size,
+        history_length: of.count("historyLength")?,
+        include_artifacts: of.flag("includeArtifacts")?,
+    })
+}
+
+fn write_page(query: &TaskPageQuery) -> Value {
+    object([
+        ("contextId", json!(query.context)),
+        ("status", json!(query.state.map(|state| Proto::V1.state_name(state)))),
+        ("pageSize", json!(query.size)),
+        ("pageToken", json!(query.after.as_ref().map(write_token))),
+        ("historyLength", json!(query.history_length)),
+        ("statusTimestampAfter", json!(query.since)),
+        ("includeArtifacts", only_true(query.include_artifacts)),
+    ])
+}
+
+/// A place as a page token: nobody but the hub is to read it.
+fn write_token(place: &TaskPlace) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{} {}", place.updated, place.id))
+}
+
+fn read_token(token: &str) -> Option<TaskPlace> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
+    let (updated, id) = text.split_once(' ')?;
+    Some(TaskPlace { updated: updated.to_owned(), id: TaskId::new(id) })
+}
+
+/// A `ListTasksResponse`.
+pub fn write_tasks(
+    tasks: &[Task],
+    artifacts: bool,
+    size: usize,
+    total: u64,
+    next: Option<&TaskPlace>,
+) -> Value {
+    let listed = |task: &Task| {
+        let mut task = write_task(task);
+        if let (Value::Object(task), false) = (&mut task, artifacts) {
+            task.remove("artifacts");
+        }
+        task
+    };
+    json!({
+        "tasks": tasks.iter().map(listed).collect::<Value>(),
+        "pageSize": size,
+        "totalSize": total,
+        "nextPageToken": next.map(write_token).unwrap_or_default(),
+    })
+}
+
+/// A message.
+pub fn write_message(message: &Message) -> Value {
+    Proto::V1.write_message(message)
+}
+
+/// A task.
+pub fn write_task(task: &Task) -> Value {
+    Proto::V1.write_task(task)
+}
+
+/// What a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
+pub fn write_event(recorded: &Recorded) -> Option<Value> {
+    Proto::V1.write_event(recorded)
+}
+
+/// A message; whether a client may say it is not looked at.
+pub fn read_message(value: Value) -> Result<Message, A2aError> {
+    Proto::V1.read_message(value, "message".to_owned())
+}
+
+/// A task.
+pub fn read_task(value: Value) -> Result<Task, A2aError> {
+    Proto::V1.read_task(value, "task".to_owned())
+}
+
+/// What a server tells: a `StreamResponse` or a `SendMessageResponse`.
+pub fn read_told(value: Value) -> Result<Told, A2aError> {
+    Proto::V1.read_told(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_request_in_another_spelling_is_the_same() {
+        let read = |params| Method::SendMessage.read(params).unwrap();
+        let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]});
+        let full = json!({"message": message, "tenant": "x",
+            "configuration": {"historyLength": 2, "returnImmediately": true, "acceptedOutputModes": ["text/plain"]},
+            "metadata": {"targetAgent": "echo"}});
+        let snake = json!({"message": {"message_id": "m", "role": 1, "parts": [{"text": "hi"}], "task_id": ""},
+            "configuration": {"history_length": 2, "return_immediately": true, "accepted_output_modes": ["text/plain"]},
+            "metadata": {"targetAgent": "echo"}, "unknown": 1});
+        assert_eq!(read(full), read(snake));
+        let Operation::SendMessage(plain) =
+            read(json!({ "message": message, "configuration": {} }))
+        else {
+            panic!("not a message")
+        };
+        assert_eq!((plain.wait, plain.history_length), (Wait::ToTheEnd, None));
+    }
+
+    #[test]
+    fn bad_parameters_name_their_field() {
+        let read = |method: Method, params: Value| match method.read(params) {
+            Ok(read) => panic!("{read:?}"),
+            Err(why) => {
+                assert_eq!(why.kind, ErrorKind::InvalidParams);
+                why.to_string()
+            }
+        };
+        let send = |message: Value| read(Method::SendMessage, json!({ "message": message }));
+        let list = |params: Value| read(Method::ListTasks, params);
+        let refused = [
+            read(Method::SendMessage, json!([])),
+            read(Method::SendMessage, json!({})),
+            send(json!({"role": 1, "parts": [{"text": "x"}]})),
+            send(json!({"messageId": "m", "role": 0, "parts": [{"text": "x"}]})),
+            send(json!({"messageId": "m", "role": 1})),
+            send(json!({"messageId": "m", "role": 1, "parts": [{"text": "x"}, {}]})),
+            send(
+                json!({"messageId": "m", "role": 1, "parts": [{"text": "x"}], "contextId": "c".repeat(129)}),
+            ),
+            send(
+                json!({"messageId": "m", "role": 1, "parts": [{"text": "x"}], "metadata": {"targetAgent": 1}}),
+            ),
+            read(Method::GetTask, json!({})),
+            read(Method::GetTask, json!({"id": "t", "historyLength": -1})),
+            list(json!({"pageSize": 0})),
+            list(json!({"pageSize": 101})),
+            list(json!({"pageToken": "?"})),
+            list(json!({"status": "done"})),
+            read(Method::ListTaskPushNotificationConfigs, json!({"taskId": "t", "pageSize": -1})),
+            read(Method::ListTaskPushNotificationConfigs, json!({"taskId": "t", "pageToken": "x"})),
+        ];
+        insta::assert_snapshot!(refused.join("\n"), @"
+        `params`: must be an object
+        `message`: is missing
+        `message.messageId`: is missing, or empty
+        `message.role`: must be ROLE_USER or ROLE_AGENT, or its number
+        `message.parts`: must hold at least one part
+        `message.parts[1]`: must have exactly one of `text`, `raw`, `url` and `data`
+        `message.contextId`: must be 1 to 128 bytes long
+        `message.metadata.targetAgent`: must be a string
+        `id`: is missing, or empty
+        `historyLength`: must not be negative
+        `pageSize`: must be 1 to 100
+        `pageSize`: must be 1 to 100
+        `pageToken`: must be the `nextPageToken` of an earlier answer
+        `status`: must be the name or number of a state: TASK_STATE_SUBMITTED, TASK_STATE_WORKING, TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_CANCELED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_REJECTED, TASK_STATE_AUTH_REQUIRED
+        `pageSize`: must not be negative
+        `pageToken`: must be the `nextPageToken` of an earlier answer
+        ");
+        let unknown = operation("message/send", json!({})).unwrap_err();
+        assert_eq!(unknown.kind, ErrorKind::MethodNotFound);
+    }
+
+    proptest! {
+        #[test]
+        fn a_page_token_is_read_by_who_wrote_it(updated in "[0-9TZ:.-]{0,30}", id in ".{0,40}") {
+            let place = TaskPlace { updated, id: TaskId::new(id) };
+            prop_assert_eq!(read_token(&write_token(&place)), Some(place));
+        }
+    }
+}

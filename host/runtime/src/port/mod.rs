@@ -1,0 +1,31 @@
+//! The hub's side of an agent's capabilities: one small trait a capability, which the hub implements and a runtime calls.
+
+pub mod delegate;
+pub mod files;
+pub mod memory;
+pub mod process;
+pub mod tasks;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+/// The hub's side of the capabilities of one call. What is missing is refused.
+#[derive(Clone, Default)]
+pub struct Ports {
+    /// Hears of the task; none for calls outside of a task.
+    pub tasks: Option<Arc<dyn tasks::TaskPort>>,
+    /// Runs programs.
+    pub process: Option<Arc<dyn process::ProcessPort>>,
+    /// Remembers values.
+    pub memory: Option<Arc<dyn memory::MemoryPort>>,
+    /// Writes files.
+    pub files: Option<Arc<dyn files::FilesPort>>,
+    /// Knows the agents that this one may call.
+    pub delegate: Option<Arc<dyn delegate::DelegatePort>>,
+    /// What the operator set for the agent.
+    pub settings: Arc<BTreeMap<String, String>>,
+    /// Hears the agent's log lines.
+    pub log: Option<Arc<LogPort>>,
+}
+
+/// The hub's side of `log`: takes one line.
+pub type LogPort = dyn Fn(tracing::Level, &str) + Send + Sync;

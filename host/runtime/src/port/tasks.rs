@@ -1,0 +1,66 @@
+//! Where an agent tells of its task, and asks its client.
+
+use crate::failure::Failure;
+use a2a_hub_protocol::{
+    message::{Message, Metadata},
+    task::{Artifact, TaskState},
+    terms::Terms,
+};
+use serde::Serialize;
+use std::time::Duration;
+
+/// What an agent needs from its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// An answer.
+    Input,
+    /// A login.
+    Auth,
+}
+
+impl Need {
+    /// The state a task waits in.
+    pub fn state(self) -> TaskState {
+        match self {
+            Self::Input => TaskState::InputRequired,
+            Self::Auth => TaskState::AuthRequired,
+        }
+    }
+}
+
+/// Something an agent emits. The hub stamps the time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Emitted {
+    /// It is at work, and has this to say.
+    Working {
+        /// What it says.
+        message: Option<Message>,
+        /// Facts to be merged into the task's.
+        metadata: Option<Metadata>,
+    },
+    /// It made a piece of something.
+    Artifact {
+        /// The piece.
+        artifact: Artifact,
+        /// Whether its parts are added to the artifact of that name.
+        append: bool,
+        /// Whether the artifact is now complete.
+        last_chunk: bool,
+    },
+}
+
+/// The hub's side of one task.
+#[async_trait::async_trait]
+pub trait TaskPort: Send + Sync {
+    /// Takes events, to be stored together; waits while too many are on their way.
+    async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure>;
+    /// Asks the client, and waits for the answer. [`Failure::Timeout`] when there was none in time.
+    async fn ask(
+        &self,
+        need: Need,
+        prompt: Message,
+        timeout: Option<Duration>,
+    ) -> Result<Message, Failure>;
+    /// On what terms the client said what it said last.
+    fn terms(&self) -> Terms;
+}

@@ -1,0 +1,80 @@
+//! One run of an agent: what it is given, what it says of itself, and how it ends.
+
+use crate::{failure::Failure, limits::Limits, port::Ports};
+use a2a_hub_core::{grant::Held, redact::Secrets};
+use a2a_hub_protocol::{
+    id::AgentId,
+    message::{Message, Metadata},
+    operation::HealthStatus,
+    task::{Task, TaskState},
+};
+use std::sync::Arc;
+
+/// What a guest is to do.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// The task.
+    pub task: Task,
+    /// What the client said last.
+    pub message: Message,
+    /// What was said before in this conversation, oldest first.
+    pub history: Vec<Message>,
+    /// Whether somebody listens.
+    pub live: bool,
+}
+
+/// What a call of an agent comes with: whose it is, and what it may do.
+#[derive(Clone)]
+pub struct Call {
+    /// The agent.
+    pub agent: AgentId,
+    /// What it may use up.
+    pub limits: Limits,
+    /// What it holds.
+    pub held: Arc<Held>,
+    /// The hub's side of what it holds.
+    pub ports: Arc<Ports>,
+    /// What must not be in anything it tells.
+    pub secrets: Arc<Secrets>,
+    /// Where the client would have the work done.
+    pub working_directory: Option<String>,
+}
+
+impl Call {
+    /// A call with no capability at all.
+    pub fn bare(agent: AgentId, limits: Limits) -> Self {
+        let (held, ports, secrets) = Default::default();
+        Self { agent, limits, held, ports, secrets, working_directory: None }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    /// With a direct answer and no task result.
+    Reply(Message),
+    /// With a final status of the task.
+    Status {
+        /// The state, a final one.
+        state: TaskState,
+        /// What the agent says.
+        message: Option<Message>,
+        /// Facts to be merged into the task's.
+        metadata: Option<Metadata>,
+    },
+    /// Without one.
+    Failed(Failure),
+}
+
+/// What an agent says of its health.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// How well it is.
+    pub status: HealthStatus,
+    /// The version of the program behind it.
+    pub version: Option<String>,
+    /// What was found.
+    pub detail: Option<String>,
+    /// The command that mends it.
+    pub fix: Option<String>,
+}

@@ -1,0 +1,74 @@
+//! The seam between the hub and whatever does an agent's work: a component, an agent elsewhere, or a Rust value.
+
+use crate::{
+    failure::Failure,
+    run::{Call, Ended, Report, Work},
+};
+use a2a_hub_core::{grant::Ask, recovery::Hold};
+use a2a_hub_protocol::{id::TaskId, task::Task};
+use std::{
+    future::poll_fn,
+    task::{Context, Poll},
+};
+
+/// What does an agent's work. The hub stores, counts, queues and cancels in the same way whichever it is.
+#[async_trait::async_trait]
+pub trait Runtime: Send + Sync {
+    /// The capabilities that the agent asks for; its operator decides which of them it holds.
+    fn ask(&self) -> &Ask;
+
+    /// Sets the agent to work on a task. What it tells goes to the task port of `call`.
+    fn start(&self, call: Call, work: Work) -> Box<dyn Run>;
+
+    /// Listens again to what the agent does for a task that it was given before this hub started; none if its work ends
+    /// with the hub.
+    fn follow(&self, call: Call, task: Task) -> Option<Box<dyn Run>> {
+        drop((call, task));
+        None
+    }
+
+    /// What the agent still has of a task whose hub is gone.
+    async fn hold(&self, task: &TaskId) -> Hold;
+
+    /// Asks the agent how it is. The caller bounds how long that may take.
+    async fn health(&self, call: Call) -> Result<Report, Failure>;
+
+    /// Lets the agent clean up after a task that was cancelled. The caller bounds how long that may take.
+    async fn clean_up(&self, call: Call, task: &TaskId) -> Result<(), Failure>;
+
+    /// A task of the agent has come to a final state: what is remembered of it is of no use any more.
+    async fn forget(&self, task: &TaskId) {
+        let _ = task;
+    }
+
+    /// Whether the agent is another one by now, and the hub has it join anew.
+    fn is_renewed(&self) -> bool {
+        false
+    }
+}
+
+/// One run of an agent on a task. Dropping it ends the work on this machine, and the programs that the agent started with it.
+#[async_trait::async_trait]
+pub trait Run: Send {
+    /// Whether the run has ended, and how; after that it is pending for ever.
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended>;
+
+    /// Asks the agent to stop: whatever it waits for ends with [`Failure::Cancelled`], and so does all that it asks for from
+    /// now on.
+    fn cancel(&self);
+
+    /// Stops listening, and tells whether the agent goes on all the same, so that the next hub can listen again.
+    async fn leave(&mut self) -> bool {
+        false
+    }
+
+    /// Ends the run now, wherever it is.
+    async fn end(&mut self);
+}
+
+impl dyn Run + '_ {
+    /// How the run ended. May be dropped and called again; after the end it waits for ever.
+    pub async fn ended(&mut self) -> Ended {
+        poll_fn(|cx| self.poll_ended(cx)).await
+    }
+}

@@ -1,0 +1,32 @@
+//! A component as a runtime: each task, each question about its health, each clean-up in an instance of its own.
+
+use crate::{
+    guest::{self, Guest},
+    plugin::Plugin,
+};
+use a2a_hub_core::{grant::Ask, recovery::Hold};
+use a2a_hub_protocol::id::TaskId;
+use a2a_hub_runtime::{Call, Failure, Report, Run, Runtime, Work};
+
+#[async_trait::async_trait]
+impl Runtime for Plugin {
+    fn ask(&self) -> &Ask {
+        Plugin::ask(self)
+    }
+
+    fn start(&self, call: Call, work: Work) -> Box<dyn Run> {
+        Box::new(Guest::start(self, call, work))
+    }
+
+    async fn hold(&self, _task: &TaskId) -> Hold {
+        if Plugin::ask(self).resume { Hold::Session } else { Hold::Nothing }
+    }
+
+    async fn health(&self, call: Call) -> Result<Report, Failure> {
+        guest::health(self, call).await
+    }
+
+    async fn clean_up(&self, call: Call, task: &TaskId) -> Result<(), Failure> {
+        guest::clean_up(self, call, task).await
+    }
+}

@@ -1,0 +1,186 @@
+//! What others find at well-known places: the cards of the hub and of its agents.
+
+use super::{
+    desk::{Desk, answer_json},
+    door::Caller,
+    official,
+};
+use a2a_hub_hub::{Reply, clock};
+use a2a_hub_protocol::{
+    card::official::Reach,
+    error::{A2aError, ErrorKind},
+    id::AgentId,
+    operation::{Answer, Operation},
+};
+use axum::{
+    Json, Router,
+    extract::{ConnectInfo, Path, State},
+    http::{HeaderMap, Method, StatusCode, Uri, header},
+    response::{AppendHeaders, IntoResponse, Response},
+    routing::get,
+};
+use serde_json::json;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// How long a card may be used without asking again, in seconds: a component that is replaced is soon known.
+const FRESH: &str = "max-age=60";
+
+/// What a card is called. The first is where A2A 0.2 looked, and the specification of the Local Hub does.
+const FILES: [&str; 2] = ["agent.json", "agent-card.json"];
+
+/// The paths at which cards are found.
+pub(super) fn routes() -> Router<Desk> {
+    Router::new()
+        .route("/.well-known/{file}", get(root_card))
+        .route("/.well-known/agents", get(all_cards))
+        .route("/.well-known/agents/{file}", get(agent_card))
+}
+
+/// The card of the hub, or of the agent that stands for it.
+async fn root_card(
+    State(desk): State<Desk>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    Path(file): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let agent = desk.whereabouts().root_agent.clone();
+    let needs_token = !caller.is_own_user().await;
+    let reach = desk.reach(&own_url(&desk, &headers), agent.as_ref(), needs_token);
+    let version = official::version(&headers, uri.query());
+    official(&desk, &Method::GET, &file, agent, &reach, &headers, version).await
+}
+
+/// A card as official A2A has it: of 1.0 for those who ask for that, or else of both versions at once.
+pub(super) async fn official(
+    desk: &Desk,
+    method: &Method,
+    file: &str,
+    agent: Option<AgentId>,
+    reach: &Reach,
+    headers: &HeaderMap,
+    version: Option<&str>,
+) -> Response {
+    if !FILES.contains(&file) {
+        let why = format!("there is nothing called `{file}` here; there are {}", FILES.join(", "));
+        return refusal(&A2aError::new(ErrorKind::AgentNotFound, why));
+    }
+    if method != Method::GET && method != Method::HEAD {
+        return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, HEAD")]).into_response();
+    }
+    let is_hub = agent.is_none();
+    match desk.hub().handle(Operation::GetCard { agent }).await {
+        Ok(Reply::One(Answer::Card(of))) => {
+            let card = if version.is_some_and(|version| version.trim().starts_with("1.")) {
+                of.card.v1(reach)
+            } else {
+                let mut card = of.card.hybrid(reach);
+                // The first of the files is the Local Hub's, whose clients speak its dialect.
+                if is_hub && file == FILES[0] {
+                    card["url"] = json!(own_url(desk, headers));
+                }
+                card
+            };
+            fresh(card.to_string(), clock::http_date(&of.since), headers)
+        }
+        // No card is a stream, and nothing else.
+        Ok(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Err(why) => refusal(&why),
+    }
+}
+
+async fn all_cards(State(desk): State<Desk>, headers: HeaderMap) -> Response {
+    show(&desk, Ok(Operation::ListCards), &headers).await
+}
+
+async fn agent_card(
+    State(desk): State<Desk>,
+    Path(file): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let named = file.strip_suffix(".json").ok_or_else(|| {
+        let why =
+            format!("there is nothing called `{file}` here; an agent's card is at `<id>.json`");
+        A2aError::new(ErrorKind::AgentNotFound, why)
+    });
+    let named = named.and_then(|id| {
+        AgentId::parse(id).map_err(|why| A2aError::new(ErrorKind::AgentNotFound, why.to_string()))
+    });
+    show(&desk, named.map(|id| Operation::GetCard { agent: Some(id) }), &headers).await
+}
+
+async fn show(desk: &Desk, wanted: Result<Operation, A2aError>, headers: &HeaderMap) -> Response {
+    let reply = match wanted {
+        Ok(wanted) => desk.hub().handle(wanted).await,
+        Err(why) => Err(why),
+    };
+    match reply {
+        Ok(Reply::One(answer)) => {
+            fresh(answer_json(answer, &own_url(desk, headers)).to_string(), None, headers)
+        }
+        // No card is a stream.
+        Ok(Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Err(why) => refusal(&why),
+    }
+}
+
+fn refusal(why: &A2aError) -> Response {
+    let found = why.kind != ErrorKind::AgentNotFound;
+    let status = if found { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::NOT_FOUND };
+    (status, Json(json!({ "error": why.to_hub_json() }))).into_response()
+}
+
+/// Where others reach this hub, with a slash at the end: as the operator says, or by the `Host` header, which the guard has
+/// found to be one of the hub's own names.
+pub(super) fn own_url(desk: &Desk, headers: &HeaderMap) -> String {
+    if let Some(url) = &desk.whereabouts().public_url {
+        return format!("{url}/");
+    }
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    format!("http://{host}/")
+}
+
+/// The card, or word that the client has it already.
+fn fresh(card: String, since: Option<String>, headers: &HeaderMap) -> Response {
+    let mut hash = DefaultHasher::new();
+    card.hash(&mut hash);
+    let tag = format!("\"{:016x}\"", hash.finish());
+    let said = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+    let has_it = said.is_some_and(|tags| {
+        tags.split(',').any(
+            |one| matches!(one.trim().trim_start_matches("W/"), one if one == tag || one == "*"),
+        )
+    });
+    let head = [
+        (header::ETAG, tag),
+        (header::CACHE_CONTROL, FRESH.to_owned()),
+        // What it says depends on these.
+        (header::VARY, "A2A-Version, Authorization, Host".to_owned()),
+    ];
+    let head: Vec<_> =
+        head.into_iter().chain(since.map(|since| (header::LAST_MODIFIED, since))).collect();
+    let head = AppendHeaders(head);
+    if has_it {
+        return (StatusCode::NOT_MODIFIED, head).into_response();
+    }
+    (head, [(header::CONTENT_TYPE, "application/json")], card).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_that_is_known_is_not_sent_again() {
+        let ask = |known: Option<&str>| {
+            let known = known.map(|tag| (header::IF_NONE_MATCH, tag.parse().unwrap()));
+            fresh("{}".to_owned(), None, &known.into_iter().collect())
+        };
+        let first = ask(None);
+        assert_eq!(first.status(), 200);
+        assert_eq!(first.headers()[header::CACHE_CONTROL], FRESH);
+        let tag = first.headers()[header::ETAG].to_str().unwrap();
+        assert_eq!(ask(Some(&format!("\"other\", W/{tag}"))).status(), 304);
+        assert_eq!(ask(Some("\"other\"")).status(), 200);
+    }
+}

@@ -1,0 +1,326 @@
+//! Where operations are handed in, whatever they travelled on: who asks, from where, on what terms; and what comes of them.
+
+use super::telling::Telling;
+use a2a_hub_hub::{Hub, Listening, Reply, Visit};
+use a2a_hub_protocol::{
+    binding::jsonrpc::Beside,
+    card::official::Reach,
+    dialect::{Dialect, Version},
+    error::{A2aError, ErrorKind},
+    id::AgentId,
+    operation::{Answer, CardOf, Operation},
+    v03,
+};
+use serde_json::{Value, json};
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use url::Url;
+
+/// Where the hub itself is reached as official A2A has it.
+pub(super) const HUB: &str = "/a2a";
+
+/// Where the agents are.
+pub(super) const AGENTS: &str = "/agents/";
+
+/// How soon a client that was sent away should come again, in seconds.
+pub(super) const COME_AGAIN: u32 = 1;
+
+/// Where requests are taken in, whatever they travel on. Cheap to clone.
+#[derive(Clone)]
+pub struct Desk {
+    hub: Hub,
+    whereabouts: Arc<Whereabouts>,
+    streams: Arc<Semaphore>,
+    max_streams: usize,
+    patience: Duration,
+}
+
+/// Where others find this hub.
+#[derive(Clone, Debug, Default)]
+pub struct Whereabouts {
+    /// The URL that others reach it by, without a slash at the end; where they reached it if none is set.
+    pub public_url: Option<String>,
+    /// Where it serves HTTP, if it does.
+    pub http: Option<SocketAddr>,
+    /// Its unix socket.
+    pub socket: Option<PathBuf>,
+    /// Whose card is at its root; its own if none is named.
+    pub root_agent: Option<AgentId>,
+}
+
+/// What a transport knows of a request beside its text.
+pub(super) struct Circumstances<'a> {
+    /// Where this hub is reached.
+    pub(super) url: &'a str,
+    /// The number of the event that the client heard last, if it was cut off.
+    pub(super) heard: Option<u64>,
+    /// How requests are spelled, unless their method says otherwise.
+    pub(super) spelled: Dialect,
+    /// Where the endpoint is reached.
+    pub(super) reach: Reach,
+    /// The agent whose endpoint it is.
+    pub(super) agent: Option<AgentId>,
+    /// URIs of the extensions that the client asks for.
+    pub(super) extensions: Vec<String>,
+    /// Those that turned out to be active.
+    pub(super) active: Active,
+    /// Whether the version is spoken that the client names.
+    pub(super) version: Result<(), A2aError>,
+    /// Where the client says what goes with its requests, of the three above.
+    pub(super) beside: Beside,
+}
+
+/// The extensions that are active in what a client asked, as far as that was carried out.
+#[derive(Default)]
+pub(super) struct Active(Mutex<Vec<String>>);
+
+impl Active {
+    fn add(&self, active: Vec<String>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let new: Vec<_> = active.into_iter().filter(|uri| !all.contains(uri)).collect();
+        all.extend(new);
+    }
+
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl<'a> Circumstances<'a> {
+    /// Those of a request in the Local Hub's dialect.
+    pub(super) fn of_hub(url: &'a str, heard: Option<u64>, reach: Reach) -> Self {
+        Self {
+            url,
+            heard,
+            spelled: Dialect::Hub,
+            reach,
+            agent: None,
+            extensions: Vec::new(),
+            active: Active::default(),
+            version: Ok(()),
+            beside: Beside::Headers,
+        }
+    }
+
+    /// The client, as one that speaks a version of official A2A.
+    pub(super) fn visit(&self, version: Version) -> Visit {
+        Visit { agent: self.agent.clone(), version, extensions: self.extensions.clone() }
+    }
+}
+
+/// What an operation comes to, without the envelope of what it travelled on.
+pub(super) enum Done {
+    /// One answer.
+    One(Value),
+    /// Several, as they come.
+    Stream(Box<Telling>),
+    /// A refusal.
+    Refused(A2aError),
+    /// A refusal that is none of the request's making: there is no room now.
+    Busy(A2aError),
+}
+
+impl Desk {
+    /// A desk before this hub that serves so many streams at once. A client may take so long to send what it began, and
+    /// leave for so long what there is for it.
+    pub fn new(hub: Hub, whereabouts: Whereabouts, max_streams: usize, patience: Duration) -> Self {
+        let max_streams = max_streams.min(Semaphore::MAX_PERMITS);
+        let (whereabouts, streams) = (Arc::new(whereabouts), Arc::new(Semaphore::new(max_streams)));
+        Self { hub, whereabouts, streams, max_streams, patience }
+    }
+
+    /// How long a client may keep the hub waiting.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// The hub behind the desk.
+    pub(super) fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// Where others find the hub.
+    pub(super) fn whereabouts(&self) -> &Whereabouts {
+        &self.whereabouts
+    }
+
+    /// How an agent is reached, or the hub itself, by a client that reached the hub at `url` over HTTP. The socket is for
+    /// the hub's own user, who needs no token.
+    pub(super) fn reach(&self, url: &str, agent: Option<&AgentId>, needs_token: bool) -> Reach {
+        let socket = if needs_token { None } else { self.socket_url() };
+        Reach { socket, ..over_http(url, agent, needs_token) }
+    }
+
+    /// The same by one on the socket, who learns there where HTTP is.
+    pub(super) fn reach_from_socket(&self, agent: Option<&AgentId>) -> Reach {
+        let whereabouts = self.whereabouts();
+        let http = whereabouts.http.map(|address| format!("http://{address}"));
+        let socket = self.socket_url();
+        match http.map(|http| whereabouts.public_url.clone().unwrap_or(http)) {
+            Some(url) => Reach { socket, ..over_http(&url, agent, false) },
+            None => {
+                let tenant = agent.map(AgentId::to_string);
+                Reach { base: None, grpc: None, socket, tenant, needs_token: false }
+            }
+        }
+    }
+
+    /// The socket's URL, if there is one.
+    pub(super) fn socket_url(&self) -> Option<String> {
+        let path = std::path::absolute(self.whereabouts.socket.as_ref()?).ok()?;
+        let url = Url::from_file_path(path).ok()?;
+        Some(format!("unix://{}", url.path()))
+    }
+
+    /// The agent that a tenant names, where there are no paths. There is none to guess: what is for one agent must not go
+    /// to another.
+    pub(super) fn of_tenant(&self, tenant: Option<&str>) -> Result<Option<AgentId>, A2aError> {
+        let Some(tenant) = tenant.filter(|tenant| !tenant.is_empty()) else { return Ok(None) };
+        let agent = AgentId::parse(tenant).ok().filter(|agent| self.hub.has(agent));
+        let unknown = || {
+            let why = format!(
+                "the tenant `{tenant}` is no agent; leave it out to speak to the hub, or take it from an agent's card"
+            );
+            A2aError::new(ErrorKind::AgentNotFound, why)
+        };
+        agent.map(Some).ok_or_else(unknown)
+    }
+
+    /// Has the hub carry out an operation that was asked in this dialect.
+    pub(super) async fn carry_out(
+        &self,
+        dialect: Dialect,
+        mut operation: Operation,
+        of: &Circumstances<'_>,
+    ) -> Done {
+        if let (Err(why), Dialect::Official(_)) = (&of.version, dialect) {
+            return Done::Refused(why.clone());
+        }
+        let permit = match operation.streams().then(|| self.admit()).transpose() {
+            Ok(permit) => permit,
+            Err(why) => return Done::Busy(why),
+        };
+        if let Operation::Resubscribe { after: after @ None, .. } = &mut operation {
+            *after = of.heard;
+        }
+        let resume = of.heard.filter(|_| operation.resumes());
+        let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
+        let reply = match dialect {
+            Dialect::Hub => self.hub.handle(operation).await,
+            Dialect::Official(version) => {
+                let visit = of.visit(version);
+                of.active.add(self.hub.activated(&visit, &operation).await);
+                self.hub.receive(&visit, operation).await
+            }
+        };
+        match (reply, dialect) {
+            (Ok(Reply::One(answer)), Dialect::Hub) => Done::One(answer_json(answer, of.url)),
+            (Ok(Reply::One(answer)), Dialect::Official(version)) => {
+                match version.write_answer(&answer, sent, &of.reach) {
+                    Some(answer) => Done::One(answer),
+                    None => {
+                        Done::Refused(A2aError::new(ErrorKind::Internal, "A2A has no such answer"))
+                    }
+                }
+            }
+            (Ok(Reply::Stream(mut heard)), dialect) => {
+                if let (Some(after), Listening::Task(heard)) = (resume, &mut heard) {
+                    heard.resume(after);
+                }
+                Done::Stream(Box::new(Telling::new(dialect, heard, is_new, permit)))
+            }
+            (Err(why), _) => Done::Refused(why),
+        }
+    }
+
+    /// Makes room for a stream.
+    fn admit(&self) -> Result<OwnedSemaphorePermit, A2aError> {
+        Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
+            let max = self.max_streams;
+            let why = format!(
+                "the hub serves {max} streams already; try again soon, or raise `max_streams`"
+            );
+            A2aError::new(ErrorKind::AgentUnavailable, why).with(json!({ "limit": max }))
+        })
+    }
+}
+
+/// How an agent is reached over HTTP, or the hub itself, where the hub is at `url`.
+fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Reach {
+    let path = agent.map_or_else(|| HUB.to_owned(), |agent| format!("{AGENTS}{agent}"));
+    let base = Some(format!("{}{path}", url.trim_end_matches('/')));
+    // gRPC has no path: its clients say by a tenant which agent they mean.
+    let grpc = url.split_once("://").and_then(|(scheme, rest)| {
+        let host = rest.strip_suffix('/').unwrap_or(rest);
+        let port = if scheme == "https" { ":443" } else { ":80" };
+        let port = if has_port(host) { "" } else { port };
+        (!host.contains('/')).then(|| format!("{host}{port}"))
+    });
+    Reach { base, grpc, socket: None, tenant: agent.map(AgentId::to_string), needs_token }
+}
+
+/// Whether a URL's host is followed by a port. An IPv6 address has colons of its own, in brackets.
+fn has_port(host: &str) -> bool {
+    host.rsplit(']').next().is_some_and(|rest| rest.contains(':'))
+}
+
+/// Why a client is hung up on that began to send something and did not go on.
+pub(super) fn dawdled(what: &str, patience: Duration) -> A2aError {
+    let why = format!(
+        "the {what} did not come to its end within {patience:?}; send it in one go, or raise `clients.timeout_ms`"
+    );
+    A2aError::new(ErrorKind::InvalidRequest, why)
+}
+
+/// The answer as JSON, from a hub that is reached at `url`.
+pub(super) fn answer_json(answer: Answer, url: &str) -> Value {
+    let reached = |card: &mut Value| card["url"] = json!(url);
+    match answer {
+        Answer::Task(task) => v03::json::write_task(&task, None),
+        Answer::Message(message) => v03::json::write_message(&message),
+        Answer::Tasks { tasks, artifacts } => {
+            tasks.iter().map(|task| v03::json::write_listed(task, artifacts)).collect()
+        }
+        Answer::PushConfig(config) => v03::push::write(&config),
+        Answer::PushConfigs(configs) => configs.iter().map(v03::push::write).collect(),
+        Answer::Deliveries(deliveries) => json!(deliveries),
+        Answer::PushKeys(keys) => json!({ "keys": keys }),
+        Answer::PushConfigDeleted => Value::Null,
+        Answer::Contexts(contexts) => json!(contexts),
+        Answer::Context(info, said) => {
+            let mut context = json!(info);
+            context["messages"] = said.iter().map(v03::json::write_message).collect();
+            context
+        }
+        Answer::Forgotten { context, tasks } => json!({ "id": context, "deletedTasks": tasks }),
+        Answer::Status(status) => json!(status),
+        Answer::Agents(mut agents) => {
+            agents.iter_mut().for_each(|agent| reached(&mut agent.card));
+            json!(agents)
+        }
+        Answer::Agent(mut agent) => {
+            reached(&mut agent.card);
+            json!(agent)
+        }
+        Answer::Health(health) => json!(health),
+        Answer::Deregistered(agent) => json!(agent),
+        Answer::Discovery(document) => document,
+        Answer::Card(of) => published(&of, url),
+        Answer::Cards(all) => all.iter().map(|of| published(of, url)).collect(),
+        Answer::TaskPage { tasks, .. } => {
+            tasks.iter().map(|task| v03::json::write_task(task, None)).collect()
+        }
+    }
+}
+
+/// A card as the Local Hub specification has it.
+fn published(of: &CardOf, url: &str) -> Value {
+    let mut card = of.card.published(of.agent.as_ref());
+    card["url"] = json!(url);
+    card
+}

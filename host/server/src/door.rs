@@ -1,0 +1,269 @@
+//! Where HTTP connections come in: so many at once, each with what can be known of its other end.
+
+use super::patience::Patient;
+use super::peer;
+use axum::{
+    Router,
+    extract::{ConnectInfo, Request},
+    http::{HeaderValue, Version, header},
+};
+use hyper::{
+    body::Incoming,
+    rt::Executor,
+    server::conn::{http1, http2},
+    service::{Service as _, service_fn},
+};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use std::{
+    io,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
+    time::timeout,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// Connections at once; each costs some ten kilobytes. Others wait with the system until one is over.
+const MAX_CONNECTIONS: usize = 4_000;
+
+/// How many calls a client of HTTP/2 may make at once on one connection. As RFC 9113 (6.5.2) would have it, at least 100.
+const MAX_CALLS: u32 = 100;
+
+/// What HTTP/2 begins with, which is no method of HTTP/1 (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// How long to wait when the system has no file descriptors left.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// A listener that counts who is in, and keeps nobody in who dawdles.
+pub(super) struct Door {
+    listener: TcpListener,
+    room: Arc<Semaphore>,
+    patience: Duration,
+}
+
+impl Door {
+    pub(super) fn new(listener: TcpListener, patience: Duration) -> Self {
+        Self { listener, room: Arc::new(Semaphore::new(MAX_CONNECTIONS)), patience }
+    }
+
+    /// Lets connections in until `stop`, then lets the requests that are under way come to their end.
+    pub(super) async fn serve(self, routes: Router, stop: CancellationToken) {
+        let connections = TaskTracker::new();
+        loop {
+            let (connection, remote) = tokio::select! {
+                accepted = self.accept() => accepted,
+                () = stop.cancelled() => break,
+            };
+            let patience = self.patience;
+            let calls = Calls(connections.clone());
+            let talk = talk(connection, remote, routes.clone(), patience, calls, stop.clone());
+            connections.spawn(talk);
+        }
+        drop(self.listener);
+        connections.close();
+        connections.wait().await;
+    }
+
+    async fn accept(&self) -> (Connection, SocketAddr) {
+        loop {
+            // The room is never closed.
+            let permit = Arc::clone(&self.room).acquire_owned().await.ok();
+            match self.listener.accept().await {
+                Ok((stream, remote)) => {
+                    let local = stream.local_addr().ok();
+                    // An event must not wait for the client to acknowledge the one before it.
+                    if let Err(why) = stream.set_nodelay(true) {
+                        tracing::debug!(%why, "small answers may be late");
+                    }
+                    let stream = Patient::new(stream, self.patience);
+                    return (Connection { stream, local, _permit: permit }, remote);
+                }
+                Err(why) => {
+                    tracing::warn!(%why, "cannot accept a connection");
+                    tokio::time::sleep(BREATH).await;
+                }
+            }
+        }
+    }
+}
+
+/// One connection, until it is over. Each request's head must be there in time, and the first of them soon. A client that
+/// speaks HTTP/2 from its first byte on, as those of gRPC do, must answer when it is asked whether it is still there.
+async fn talk(
+    connection: Connection,
+    remote: SocketAddr,
+    routes: Router,
+    patience: Duration,
+    calls: Calls,
+    stop: CancellationToken,
+) {
+    let caller = Caller::new(connection.local, remote);
+    let routes = TowerToHyperService::new(routes);
+    let answer = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(caller.clone()));
+        name_host(&mut request);
+        routes.call(request)
+    });
+    // Both have the same methods, and no trait in common.
+    macro_rules! finish {
+        ($talk:expr) => {{
+            let mut talk = pin!($talk);
+            tokio::select! {
+                over = talk.as_mut() => over,
+                () = stop.cancelled() => {
+                    talk.as_mut().graceful_shutdown();
+                    talk.await
+                }
+            }
+        }};
+    }
+    let http2 = tokio::select! {
+        http2 = timeout(patience, connection.speaks_http2()) => http2,
+        () = stop.cancelled() => return,
+    };
+    let over = match http2 {
+        Ok(Ok(false)) => {
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(patience);
+            finish!(http.serve_connection(TokioIo::new(connection), answer))
+        }
+        Ok(Ok(true)) => {
+            let mut http = http2::Builder::new(calls);
+            http.timer(TokioTimer::new()).max_concurrent_streams(MAX_CALLS);
+            http.keep_alive_interval(patience).keep_alive_timeout(patience);
+            finish!(http.serve_connection(TokioIo::new(connection), answer))
+        }
+        Ok(Err(why)) => return tracing::debug!(%why, "a connection broke off"),
+        Err(_) => return tracing::debug!("a connection was never used"),
+    };
+    if let Err(why) = over {
+        tracing::debug!(%why, "a connection broke off");
+    }
+}
+
+/// What HTTP/2 calls its authority is a `Host` by another name. With both, the guard sees two.
+fn name_host(request: &mut Request<Incoming>) {
+    if request.version() != Version::HTTP_2 {
+        return;
+    }
+    let named = request.uri().authority().and_then(|it| HeaderValue::from_str(it.as_str()).ok());
+    if let Some(named) = named.filter(|named| request.headers().get(header::HOST) != Some(named)) {
+        request.headers_mut().append(header::HOST, named);
+    }
+}
+
+/// The calls that are under way on HTTP/2 connections, counted with these.
+#[derive(Clone)]
+struct Calls(TaskTracker);
+
+impl<F> Executor<F> for Calls
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, call: F) {
+        self.0.spawn(call);
+    }
+}
+
+/// A connection, which gives back its room when it is over.
+pub(super) struct Connection {
+    stream: Patient<TcpStream>,
+    local: Option<SocketAddr>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Connection {
+    /// Whether its client speaks HTTP/2, by what it sends first; nothing is taken of that.
+    async fn speaks_http2(&self) -> io::Result<bool> {
+        let mut first = [0; PREFACE.len()];
+        loop {
+            let length = self.stream.get_ref().peek(&mut first).await?;
+            if length == 0 || length == PREFACE.len() || !PREFACE.starts_with(&first[..length]) {
+                return Ok(length > 0 && first == PREFACE);
+            }
+            // The rest is on its way.
+            tokio::time::sleep(BREATH).await;
+        }
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// The other end of a connection.
+#[derive(Clone)]
+pub(super) struct Caller(Arc<Ends>);
+
+struct Ends {
+    local: Option<SocketAddr>,
+    remote: SocketAddr,
+    /// Found out once: a connection does not change hands.
+    is_own_user: OnceCell<bool>,
+}
+
+impl Caller {
+    fn new(local: Option<SocketAddr>, remote: SocketAddr) -> Self {
+        Self(Arc::new(Ends { local, remote, is_own_user: OnceCell::new() }))
+    }
+
+    /// Whether a program of the hub's own user is at the other end.
+    pub(super) async fn is_own_user(&self) -> bool {
+        let Ends { local, remote, is_own_user } = &*self.0;
+        let (Some(local), remote) = (*local, *remote) else { return false };
+        let look = || async move {
+            let own = spawn_blocking(move || peer::is_own_user(local, remote)).await;
+            own.unwrap_or(false)
+        };
+        *is_own_user.get_or_init(look).await
+    }
+}

@@ -1,0 +1,315 @@
+//! gRPC: A2A's services of both versions, where HTTP is served. What is asked and answered is what REST has; here is what
+//! else gRPC has: which agent is meant where there is no path, and how a refusal is told.
+
+use super::{
+    MAX_REQUEST, cards,
+    desk::{Desk, Done},
+    door::Caller,
+    http::read_body,
+    official,
+    telling::{Item, Telling},
+};
+use a2a_hub_protocol::{
+    binding::grpc::{self, Call},
+    dialect::Dialect,
+    error::A2aError,
+    id::AgentId,
+    operation::Operation,
+};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{ConnectInfo, Path, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::post,
+};
+use bytes::{Buf as _, BufMut as _};
+use futures::{Stream, StreamExt as _, future::BoxFuture, stream, stream::BoxStream};
+use std::{pin::pin, time::Duration};
+use tokio::{sync::mpsc, task::JoinSet};
+use tonic::{
+    Code, Status,
+    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+    server::{Grpc, ServerStreamingService, UnaryService},
+};
+
+/// The paths of both services.
+pub(super) fn routes() -> Router<Desk> {
+    let services = grpc::SERVICES.into_iter();
+    services.fold(Router::new(), |router, service| {
+        let call = move |desk: State<Desk>,
+                         caller: ConnectInfo<Caller>,
+                         Path(method): Path<String>,
+                         request| async move {
+            enter(service, &method, desk, caller, request).await
+        };
+        router.route(&format!("/{service}/{{method}}"), post(call))
+    })
+}
+
+/// Whether a request is gRPC's, by the type of its body, which no web page can send without asking first.
+pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
+    let media = headers.get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
+    media.is_some_and(|media| {
+        let essence = media.split(';').next().unwrap_or_default().trim();
+        ["application/grpc", "application/grpc+proto"].contains(&essence)
+    })
+}
+
+/// A refusal before anything was read, as a client that speaks gRPC is told it.
+pub(super) fn refusal(http: StatusCode, why: &str) -> Response {
+    let unknown = http == StatusCode::UNAUTHORIZED;
+    let code = if unknown { Code::Unauthenticated } else { Code::PermissionDenied };
+    Status::new(code, why).into_http()
+}
+
+async fn enter(
+    service: &'static str,
+    method: &str,
+    State(desk): State<Desk>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    request: Request,
+) -> Response {
+    if !is_grpc(request.headers()) {
+        let why = "gRPC is spoken here; send `Content-Type: application/grpc`";
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, why).into_response();
+    }
+    let call = match Call::named(service, method) {
+        Ok(call) => call,
+        Err(why) => return status(&why).into_http(),
+    };
+    let (head, body) = request.into_parts();
+    let body = match read_body(&desk, Request::from_parts(head.clone(), body)).await {
+        Ok(body) => body,
+        Err(unread) => return status(&unread.why).into_http(),
+    };
+    let (headers, request) = (head.headers.clone(), Request::from_parts(head, Body::from(body)));
+    let streams = call.streams();
+    let visit = Visit { desk, call, caller, headers };
+    let mut grpc = Grpc::new(Whole).max_decoding_message_size(MAX_REQUEST);
+    let answer = if streams {
+        grpc.server_streaming(visit, request).await
+    } else {
+        grpc.unary(visit, request).await
+    };
+    answer.map(Body::new)
+}
+
+/// One call of a client.
+#[derive(Clone)]
+struct Visit {
+    desk: Desk,
+    call: Call,
+    caller: Caller,
+    headers: HeaderMap,
+}
+
+/// One message of a stream, or why there is no more.
+type Told = Result<Vec<u8>, Status>;
+
+/// What a call comes to, and the extensions that were activated for it.
+type Answered = (Done, Option<(HeaderName, HeaderValue)>);
+
+impl Visit {
+    async fn carry_out(&self, sent: &[u8]) -> Answered {
+        let grpc::Request { tenant, operation } = self.call.read(sent);
+        match (operation, self.desk.of_tenant(tenant.as_deref())) {
+            (Ok(operation), Ok(agent)) => self.ask(operation, agent, tenant.as_deref()).await,
+            (Err(why), _) | (_, Err(why)) => (Done::Refused(why), None),
+        }
+    }
+
+    async fn ask(
+        &self,
+        operation: Operation,
+        agent: Option<AgentId>,
+        tenant: Option<&str>,
+    ) -> Answered {
+        let Self { desk, call, caller, headers } = self;
+        let url = cards::own_url(desk, headers);
+        let dialect = Dialect::Official(call.version());
+        let reach = desk.reach(&url, agent.as_ref(), !caller.is_own_user().await);
+        let of = official::circumstances(&url, reach, agent, dialect, headers, None);
+        let mut done = desk.carry_out(dialect, operation, &of).await;
+        if let Done::One(answer) = &mut done {
+            call.version().echo_tenant(answer, tenant);
+        }
+        (done, official::activated(&of.active, headers))
+    }
+}
+
+impl UnaryService<Bytes> for Visit {
+    type Response = Vec<u8>;
+    type Future = BoxFuture<'static, Result<tonic::Response<Vec<u8>>, Status>>;
+
+    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
+        let visit = self.clone();
+        Box::pin(async move {
+            let (done, active) = visit.carry_out(&request.into_inner()).await;
+            match done {
+                Done::One(answer) => {
+                    let answer = visit.call.write(answer).map_err(|why| status(&why))?;
+                    Ok(with_metadata(answer, active))
+                }
+                // What is asked by this call is answered once.
+                Done::Stream(_) => Err(Status::internal("the answer is a stream")),
+                Done::Refused(why) | Done::Busy(why) => Err(status(&why)),
+            }
+        })
+    }
+}
+
+impl ServerStreamingService<Bytes> for Visit {
+    type Response = Vec<u8>;
+    type ResponseStream = BoxStream<'static, Told>;
+    type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, Status>>;
+
+    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
+        let visit = self.clone();
+        Box::pin(async move {
+            let (done, active) = visit.carry_out(&request.into_inner()).await;
+            match done {
+                Done::Stream(telling) => {
+                    let patience = visit.desk.patience();
+                    let told = patiently(messages(visit.call, telling), patience);
+                    Ok(with_metadata(told.boxed(), active))
+                }
+                // What is asked by this call is answered by a stream.
+                Done::One(_) => Err(Status::internal("the answer is no stream")),
+                Done::Refused(why) | Done::Busy(why) => Err(status(&why)),
+            }
+        })
+    }
+}
+
+/// What a stream tells, as messages.
+fn messages(call: Call, telling: Box<Telling>) -> impl Stream<Item = Told> + Send + 'static {
+    stream::unfold((call, telling), async |(call, mut telling)| {
+        let Item { told, .. } = telling.next().await?;
+        let told = told.and_then(|told| call.write(told)).map_err(|why| status(&why));
+        Some((told, (call, telling)))
+    })
+}
+
+/// The same for as long as the client takes it. HTTP/2 lets a client leave one stream unread beside others that it
+/// reads, so that its connection does not tell: a stream that is left so is given up, and makes room.
+fn patiently(
+    told: impl Stream<Item = Told> + Send + 'static,
+    patience: Duration,
+) -> impl Stream<Item = Told> {
+    let (send, heard) = mpsc::channel(1);
+    // Ended with the stream that owns it.
+    let mut pump = JoinSet::new();
+    pump.spawn(async move {
+        let mut told = pin!(told);
+        while let Some(told) = told.next().await {
+            if send.send_timeout(told, patience).await.is_err() {
+                let why = format!("the client took nothing for {patience:?}; subscribe again");
+                return Err(Status::deadline_exceeded(why));
+            }
+        }
+        Ok(())
+    });
+    stream::unfold((heard, pump), async |(mut heard, mut pump)| {
+        if let Some(told) = heard.recv().await {
+            return Some((told, (heard, pump)));
+        }
+        let broke = || Err(Status::internal("the stream broke; subscribe again"));
+        let end = pump.join_next().await?.unwrap_or_else(|_| broke());
+        end.err().map(|why| (Err(why), (heard, pump)))
+    })
+}
+
+fn with_metadata<T>(answer: T, active: Option<(HeaderName, HeaderValue)>) -> tonic::Response<T> {
+    let mut response = tonic::Response::new(answer);
+    let headers: &mut HeaderMap = response.metadata_mut().as_mut();
+    headers.extend(active);
+    response
+}
+
+fn status(why: &A2aError) -> Status {
+    let (code, details) = grpc::write_status(why);
+    Status::with_details(Code::from_i32(code), &why.message, details.into())
+}
+
+/// Messages as they are: what they say is read and written elsewhere.
+struct Whole;
+
+impl Codec for Whole {
+    type Encode = Vec<u8>;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Whole {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn encode(&mut self, item: Vec<u8>, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        into.put_slice(&item);
+        Ok(())
+    }
+}
+
+impl Decoder for Whole {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(from.copy_to_bytes(from.remaining())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn numbers(of: u8) -> impl Stream<Item = Told> + Send + 'static {
+        stream::iter((0..of).map(|n| Ok(vec![n])))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_hears_it_all() {
+        let mut told = pin!(patiently(numbers(4), PATIENCE));
+        for n in 0..4 {
+            tokio::time::sleep(PATIENCE - Duration::from_millis(1)).await;
+            assert_eq!(told.next().await.unwrap().unwrap(), [n]);
+        }
+        assert!(told.next().await.is_none());
+        let broken = stream::iter([Err(Status::not_found("gone"))]);
+        let told: Vec<_> = patiently(broken, PATIENCE).collect().await;
+        assert_eq!(told[0].as_ref().unwrap_err().code(), Code::NotFound);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_leaves_a_stream_unread_is_told_that_it_was_given_up() {
+        let told = patiently(numbers(4), PATIENCE);
+        tokio::time::sleep(PATIENCE * 2).await;
+        let told: Vec<_> = told.collect().await;
+        assert_eq!(told.len(), 2, "one was held for the client, and then there is the reason");
+        assert_eq!(told[1].as_ref().unwrap_err().code(), Code::DeadlineExceeded);
+    }
+
+    #[test]
+    fn what_is_grpc_is_told_by_its_media_type() {
+        let is = |media: &'static str| {
+            is_grpc(
+                &[(header::CONTENT_TYPE, HeaderValue::from_static(media))].into_iter().collect(),
+            )
+        };
+        assert!(is("application/grpc") && is("application/grpc+proto"));
+        assert!(!is("application/grpc-web") && !is("application/grpc+json") && !is("text/plain"));
+    }
+}

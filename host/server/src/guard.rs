@@ -1,0 +1,238 @@
+//! Who may talk to the HTTP server: programs of this machine, and no web page that a browser was lured to.
+//!
+//! A browser on this machine can reach loopback on behalf of any page. Before anything is routed, the request must name
+//! this server itself as its `Host` (or the page's own name was bound to 127.0.0.1), and must come from no other
+//! `Origin`. A body must be JSON or gRPC's, which a page cannot send elsewhere without asking first.
+//!
+//! Then its sender must be a program of the hub's own user, or hold the hub's token: loopback is shared by all users. Only
+//! the public keys are for everybody.
+
+use super::{door::Caller, grpc, keys, official};
+use a2a_hub_hub::token::{TOKEN_FILE, Token};
+use axum::{
+    Json,
+    extract::{ConnectInfo, Request, State},
+    http::{HeaderMap, HeaderName, Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+use std::{net::SocketAddr, sync::Arc};
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The names this server goes by.
+#[derive(Clone)]
+pub(super) struct Names(Arc<[String]>);
+
+impl Names {
+    /// The names of a server on the loopback address `at`, which others reach by `public_url` if there is one.
+    pub(super) fn of(at: SocketAddr, public_url: Option<&str>) -> Self {
+        let port = at.port();
+        let hosts = [format!("{at}"), format!("localhost:{port}"), format!("127.0.0.1:{port}")];
+        let bare = ["localhost".to_owned(), at.ip().to_string()].into_iter().filter(|_| port == 80);
+        let public = public_url.and_then(|url| url.split("://").nth(1)?.split('/').next());
+        let public = public.map(str::to_owned);
+        Self(hosts.into_iter().chain(bare).chain(public).collect())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
+/// What the door keeper knows.
+#[derive(Clone)]
+pub(super) struct Guard {
+    names: Names,
+    token: Arc<Token>,
+}
+
+impl Guard {
+    /// The guard of a server on the loopback address `at`, which others reach by `public_url` if there is one. Admits other
+    /// users that hold `token`.
+    pub(super) fn new(at: SocketAddr, public_url: Option<&str>, token: Token) -> Self {
+        Self { names: Names::of(at, public_url), token: Arc::new(token) }
+    }
+
+    async fn knows(&self, caller: &Caller, headers: &HeaderMap) -> bool {
+        bearer(headers).is_some_and(|offered| self.token.is(offered)) || caller.is_own_user().await
+    }
+}
+
+/// Lets a request pass, or says why not.
+pub(super) async fn check(
+    State(guard): State<Guard>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let is_grpc = grpc::is_grpc(request.headers());
+    if let Err((status, why)) = verdict(&guard.names, request.method(), request.headers()) {
+        if is_grpc {
+            return grpc::refusal(status, why);
+        }
+        let told = match status {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => official::wrong_media(request.uri().path(), why),
+            _ => None,
+        };
+        return told.unwrap_or_else(|| refusal(status, why));
+    }
+    let is_public = request.uri().path() == keys::PATH;
+    if !is_public && !guard.knows(&caller, request.headers()).await {
+        let why = format!(
+            "this hub serves its own user; others send `Authorization: Bearer` and what the file \
+             `{TOKEN_FILE}` in the hub's data directory holds"
+        );
+        if is_grpc {
+            return grpc::refusal(StatusCode::UNAUTHORIZED, &why);
+        }
+        let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"a2a-hub\"")];
+        return (challenge, refusal(StatusCode::UNAUTHORIZED, &why)).into_response();
+    }
+    next.run(request).await
+}
+
+fn refusal(status: StatusCode, why: &str) -> Response {
+    (status, Json(json!({ "error": { "code": status.as_u16(), "message": why } }))).into_response()
+}
+
+/// The token that a request shows (RFC 6750, section 2.1).
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = only(headers, &header::AUTHORIZATION).ok()??.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn verdict(
+    names: &Names,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<(), (StatusCode, &'static str)> {
+    let forbidden = |why| Err((StatusCode::FORBIDDEN, why));
+    let host =
+        only(headers, &header::HOST).and_then(|host| host.filter(|host| names.has(host)).ok_or(()));
+    if host.is_err() {
+        return forbidden("the Host header must name this server, such as 127.0.0.1 and its port");
+    }
+    let Ok(origin) = only(headers, &header::ORIGIN) else {
+        return forbidden("there is more than one Origin header");
+    };
+    let own = |origin: &str| origin.strip_prefix("http://").is_some_and(|host| names.has(host));
+    if origin.is_some_and(|origin| !own(origin)) {
+        return forbidden("requests from web pages of another origin are refused");
+    }
+    let Ok(site) = only(headers, &SEC_FETCH_SITE) else {
+        return forbidden("there is more than one Sec-Fetch-Site header");
+    };
+    if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
+        return forbidden("requests from web pages of another site are refused");
+    }
+    let is_known = is_json(headers) || grpc::is_grpc(headers);
+    if method == Method::POST && !is_known && !is_empty(headers) {
+        let why = "send the request with `Content-Type: application/json`";
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+    }
+    Ok(())
+}
+
+/// The one value of a header; an error if there are several, or it is not text.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(());
+    }
+    value.to_str().map(Some).map_err(|_| ())
+}
+
+/// Whether there is no body, of which nothing needs to be said: A2A's clients subscribe so over REST. A page that posts
+/// nothing is still told by its `Origin`.
+fn is_empty(headers: &HeaderMap) -> bool {
+    let length = only(headers, &header::CONTENT_LENGTH);
+    !headers.contains_key(header::CONTENT_TYPE)
+        && !headers.contains_key(header::TRANSFER_ENCODING)
+        && length.is_ok_and(|length| length.is_none_or(|length| length == "0"))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Ok(Some(media)) = only(headers, &header::CONTENT_TYPE) else { return false };
+    let essence = media.split(';').next().unwrap_or_default().trim();
+    ["application/json", "application/a2a+json"]
+        .iter()
+        .any(|json| essence.eq_ignore_ascii_case(json))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is answered to a request with these headers, one a line.
+    fn status(method: &Method, headers: &str) -> u16 {
+        let names =
+            Names::of(SocketAddr::from(([127, 0, 0, 1], 8080)), Some("https://hub.example/x"));
+        let mut map = HeaderMap::new();
+        for line in headers.split('|').filter(|line| !line.is_empty()) {
+            let (name, value) = line.split_once(": ").unwrap();
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            map.append(name, value.parse().unwrap());
+        }
+        verdict(&names, method, &map).map_or_else(|(status, _)| status.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn a_web_page_cannot_reach_the_hub() {
+        let get = |headers: &str| status(&Method::GET, headers);
+        assert_eq!(get("host: 127.0.0.1:8080"), 200);
+        assert_eq!(get("host: LOCALHOST:8080"), 200);
+        assert_eq!(get("host: hub.example"), 200, "its public name");
+        assert_eq!(get(""), 403, "no Host");
+        assert_eq!(get("host: 127.0.0.1:8080|host: 127.0.0.1:8080"), 403, "two of them");
+        for rebound in
+            ["evil.example:8080", "127.0.0.1.evil.example:8080", "127.0.0.1", "127.0.0.2:8080"]
+        {
+            assert_eq!(get(&format!("host: {rebound}")), 403, "{rebound}");
+        }
+        let with = |header: &str| get(&format!("host: localhost:8080|{header}"));
+        assert_eq!(with("origin: http://localhost:8080"), 200);
+        for origin in
+            ["http://evil.example", "null", "http://localhost:8081", "https://localhost:8080"]
+        {
+            assert_eq!(with(&format!("origin: {origin}")), 403, "{origin}");
+        }
+        assert_eq!(with("sec-fetch-site: cross-site"), 403);
+        assert_eq!(with("sec-fetch-site: same-site"), 403);
+        assert_eq!(with("sec-fetch-site: none"), 200);
+    }
+
+    #[test]
+    fn a_token_is_shown_as_a_bearer() {
+        let shown = |value: &'static str| {
+            let headers = [(header::AUTHORIZATION, value.parse().unwrap())].into_iter().collect();
+            bearer(&headers).map(str::to_owned)
+        };
+        assert_eq!(shown("Bearer abc").as_deref(), Some("abc"));
+        assert_eq!(shown("bearer  abc").as_deref(), Some("abc"));
+        assert_eq!(shown("Basic abc"), None);
+        assert_eq!(shown("abc"), None);
+    }
+
+    #[test]
+    fn a_body_is_json() {
+        let post = |media: &str| {
+            status(&Method::POST, &format!("host: localhost:8080|content-type: {media}"))
+        };
+        assert_eq!(post("application/json"), 200);
+        assert_eq!(post("Application/JSON; charset=utf-8"), 200);
+        assert_eq!(post("application/a2a+json"), 200);
+        assert_eq!(post("application/grpc"), 200);
+        assert_eq!(post("application/grpc-web"), 415, "a web page may send it");
+        assert_eq!(post("text/plain"), 415);
+        assert_eq!(post("application/jsonp"), 415);
+        let silent = |more: &str| status(&Method::POST, &format!("host: localhost:8080{more}"));
+        assert_eq!(silent(""), 200, "there is no body");
+        assert_eq!(silent("|content-length: 0"), 200);
+        assert_eq!(silent("|content-length: 1"), 415);
+        assert_eq!(silent("|transfer-encoding: chunked"), 415);
+        assert_eq!(silent("|origin: http://evil.example"), 403);
+    }
+}

@@ -1,0 +1,225 @@
+//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`, cards, keys, and gRPC.
+
+use super::{
+    MAX_REQUEST, cards,
+    desk::{COME_AGAIN, Circumstances, Desk, dawdled},
+    door::Door,
+    grpc,
+    guard::{self, Guard},
+    jsonrpc::{self, Response as RpcResponse, Stream, Update},
+    keys, official,
+};
+use a2a_hub_hub::token::Token;
+use a2a_hub_protocol::{
+    dialect::Dialect,
+    error::{A2aError, ErrorKind},
+};
+use axum::{
+    Json, Router,
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, FromRequest as _, Request, State},
+    http::{HeaderMap, StatusCode, header},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use futures::{Stream as FutureStream, StreamExt as _, stream};
+use serde_json::json;
+use std::{convert::Infallible, io, net::SocketAddr, time::Duration};
+use tokio::{net::TcpListener, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Python's A2A clients give up on a stream after 5 s without a byte.
+const KEEP_ALIVE: Duration = Duration::from_secs(3);
+
+/// A bound HTTP server.
+pub struct Http {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Http {
+    /// Listens on `address`.
+    pub async fn bind(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop`, then lets the requests that are under way come to their end.
+    pub async fn serve(self, desk: Desk, token: Token, stop: CancellationToken) {
+        let patience = desk.patience();
+        let guard = Guard::new(self.address, desk.whereabouts().public_url.as_deref(), token);
+        let routes = Router::new()
+            .route("/", post(call))
+            .route("/stream", post(call_streaming))
+            .route("/health", get(health))
+            .merge(cards::routes())
+            .merge(keys::routes())
+            .merge(official::routes())
+            .merge(grpc::routes())
+            .layer(DefaultBodyLimit::max(MAX_REQUEST))
+            .layer(middleware::from_fn_with_state(guard, guard::check))
+            .with_state(desk);
+        Door::new(self.listener, patience).serve(routes, stop).await;
+    }
+}
+
+async fn health() -> impl IntoResponse {
+    Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
+}
+
+async fn call(State(desk): State<Desk>, request: Request) -> Response {
+    respond(&desk, request, false).await
+}
+
+async fn call_streaming(State(desk): State<Desk>, request: Request) -> Response {
+    respond(&desk, request, true).await
+}
+
+/// Streams are what `POST /stream` is for; there, an answer that is not a stream is one event.
+async fn respond(desk: &Desk, request: Request, sse: bool) -> Response {
+    let headers = request.headers().clone();
+    let url = cards::own_url(desk, &headers);
+    let of = Circumstances::of_hub(&url, last_event(&headers), desk.reach(&url, None, false));
+    let of = official::said_in_headers(of, &headers, request.uri().query());
+    match read_body(desk, request).await {
+        Ok(body) => {
+            let response = answer(desk.respond(&body, &of).await, sse);
+            official::with_extensions(response, &of.active, &headers)
+        }
+        Err(unread) => unread.answer(json_body(jsonrpc::unreadable(Dialect::Hub, &unread.why))),
+    }
+}
+
+/// What goes back over HTTP.
+pub(super) fn answer(response: RpcResponse, sse: bool) -> Response {
+    match response {
+        RpcResponse::None => StatusCode::NO_CONTENT.into_response(),
+        RpcResponse::One(text) if sse && is_result(&text) => {
+            event_stream(stream::iter([Ok(frame(&Update { number: None, text, is_error: false }))]))
+        }
+        RpcResponse::One(answer) => json_body(answer),
+        RpcResponse::Busy(answer) => {
+            let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
+            (StatusCode::SERVICE_UNAVAILABLE, again, json_body(answer)).into_response()
+        }
+        RpcResponse::Stream(answers) => event_stream(frames(*answers)),
+    }
+}
+
+/// The number of the event that the client heard last, before it was cut off.
+pub(super) fn last_event(headers: &HeaderMap) -> Option<u64> {
+    headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
+}
+
+/// An error found before the first event is a plain answer, so that clients need not read a stream to find it.
+fn is_result(answer: &[u8]) -> bool {
+    serde_json::from_slice::<serde_json::Value>(answer)
+        .is_ok_and(|answer| answer.get("result").is_some())
+}
+
+/// A body that could not be read.
+pub(super) struct Unread {
+    status: StatusCode,
+    /// What was wrong.
+    pub(super) why: A2aError,
+}
+
+impl Unread {
+    /// The answer that tells it. Of a body that came too slowly the rest is not read: its connection ends.
+    pub(super) fn answer(&self, told: Response) -> Response {
+        let slow = self.status == StatusCode::REQUEST_TIMEOUT;
+        let hang_up = slow.then_some([(header::CONNECTION, "close")]);
+        (self.status, hang_up, told).into_response()
+    }
+}
+
+/// Reads the whole body, for as long as the hub has patience.
+pub(super) async fn read_body(desk: &Desk, request: Request) -> Result<Bytes, Unread> {
+    match timeout(desk.patience(), Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(why)) => {
+            let text = if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                format!("the request is larger than {MAX_REQUEST} bytes")
+            } else {
+                why.body_text()
+            };
+            let text = A2aError::new(ErrorKind::InvalidRequest, text);
+            Err(Unread { status: why.status(), why: text })
+        }
+        Err(_) => {
+            let why = dawdled("request", desk.patience());
+            Err(Unread { status: StatusCode::REQUEST_TIMEOUT, why })
+        }
+    }
+}
+
+pub(super) fn json_body(answer: Vec<u8>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], answer).into_response()
+}
+
+pub(super) fn event_stream(
+    frames: impl FutureStream<Item = Result<Vec<u8>, Infallible>> + Send + 'static,
+) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-cache"),
+        // For proxies that would hold the events back.
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, Body::from_stream(frames)).into_response()
+}
+
+/// Server-sent events, with a comment whenever there was nothing to send for a while. How soon to come back is said
+/// first: who is hung up on for not reading cannot be told any more. Only events end with an empty line, for some clients
+/// read an event without data into any other.
+pub(super) fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
+    let retry = format!("retry: {}\n", COME_AGAIN * 1_000).into_bytes();
+    let events = stream::unfold(answers, async |mut answers| {
+        match timeout(KEEP_ALIVE, answers.next()).await {
+            Ok(Some(update)) => Some((Ok(frame(&update)), answers)),
+            Ok(None) => None,
+            Err(_) => Some((Ok(b": ping\n".to_vec()), answers)),
+        }
+    });
+    stream::iter([Ok(retry)]).chain(events)
+}
+
+/// An event, by the number after which a client can go on with `Last-Event-ID`.
+fn frame(Update { number, text, is_error }: &Update) -> Vec<u8> {
+    let id = number.map(|number| format!("id: {number}\n")).unwrap_or_default();
+    let name: &[u8] = if *is_error { b"event: error\n" } else { b"" };
+    [id.as_bytes(), name, b"data: ", text, b"\n\n"].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_carries_its_number() {
+        let told = |number| {
+            String::from_utf8(frame(&Update { number, text: b"{}".to_vec(), is_error: false }))
+        };
+        assert_eq!(told(Some(7)).unwrap(), "id: 7\ndata: {}\n\n");
+        assert_eq!(told(None).unwrap(), "data: {}\n\n");
+    }
+
+    #[test]
+    fn where_a_client_was_cut_off_is_read() {
+        let read = |said: &'static str| {
+            last_event(
+                &[(header::HeaderName::from_static("last-event-id"), said.parse().unwrap())]
+                    .into_iter()
+                    .collect(),
+            )
+        };
+        assert_eq!((read("12"), read("x"), read("-1")), (Some(12), None, None));
+    }
+}

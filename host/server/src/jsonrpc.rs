@@ -1,0 +1,235 @@
+//! JSON-RPC 2.0 requests and their answers, in any dialect and whatever they travel on.
+
+use super::{
+    desk::{Circumstances, Desk, Done},
+    telling::{Item, Telling},
+};
+use a2a_hub_hub::Listening;
+use a2a_hub_protocol::{
+    binding::{
+        jsonrpc::{self, Beside, Frame, Request, RequestId},
+        service_params::{self, Service},
+    },
+    dialect::{self, Dialect},
+    error::{A2aError, ErrorKind},
+};
+use futures::{StreamExt as _, stream};
+use serde_json::{Map, Value, json};
+use std::future::ready;
+
+/// Requests of one batch that are carried out at once.
+const BATCH_AT_ONCE: usize = 16;
+
+/// What a request comes to.
+pub(super) enum Response {
+    /// Nothing: it was a notification.
+    None,
+    /// One answer, ready to be sent.
+    One(Vec<u8>),
+    /// A refusal that is none of the request's making: there is no room now.
+    Busy(Vec<u8>),
+    /// Several, as they come.
+    Stream(Box<Stream>),
+}
+
+impl Desk {
+    /// Reads what a client sent, has the hub carry it out, and writes the answer.
+    pub(super) async fn respond(&self, sent: &[u8], of: &Circumstances<'_>) -> Response {
+        match jsonrpc::read(sent, of.spelled, of.beside) {
+            Frame::One(request) => self.one(*request, of).await,
+            Frame::Batch(requests) => self.batch(requests, of).await,
+        }
+    }
+
+    async fn one(&self, request: Request, of: &Circumstances<'_>) -> Response {
+        let Request { id, dialect, tenant, service, operation } = request;
+        let own = match (of.beside, dialect) {
+            (Beside::Metadata, Dialect::Official(_)) => {
+                Some(self.in_metadata(of, service.unwrap_or_default(), tenant.as_deref()))
+            }
+            (Beside::Metadata, Dialect::Hub) | (Beside::Headers, _) => None,
+        };
+        let of = match own.as_ref() {
+            Some(Ok(own)) => own,
+            Some(Err(_)) | None => of,
+        };
+        let done = match (operation, &own) {
+            (Err(why), _) => Done::Refused(why),
+            (Ok(_), Some(Err(why))) => Done::Refused(why.clone()),
+            (Ok(operation), Some(Ok(_)) | None) => self.carry_out(dialect, operation, of).await,
+        };
+        let Some(id) = id else { return Response::None };
+        let activated = match of.beside {
+            Beside::Metadata => service_params::activated(&of.active.all()),
+            Beside::Headers => None,
+        };
+        let under = Under { id, activated };
+        match done {
+            Done::One(mut answer) => {
+                if let Dialect::Official(version) = dialect {
+                    version.echo_tenant(&mut answer, tenant.as_deref());
+                }
+                Response::One(under.result(&answer))
+            }
+            Done::Stream(telling) => {
+                let envelope = Envelope::Response(under);
+                Response::Stream(Box::new(Stream { envelope, dialect, telling, failed: false }))
+            }
+            Done::Refused(why) => Response::One(under.error(dialect, &why)),
+            Done::Busy(why) => Response::Busy(under.error(dialect, &why)),
+        }
+    }
+
+    /// The circumstances of a request that says in its own metadata what others say in headers, and by its tenant which
+    /// agent is meant.
+    fn in_metadata<'a>(
+        &self,
+        of: &Circumstances<'a>,
+        service: Service,
+        tenant: Option<&str>,
+    ) -> Result<Circumstances<'a>, A2aError> {
+        let agent = self.of_tenant(tenant)?;
+        let reach = self.reach_from_socket(agent.as_ref());
+        Ok(Circumstances {
+            agent,
+            extensions: service.extensions,
+            version: dialect::check_version(service.version.as_deref()),
+            beside: of.beside,
+            ..Circumstances::of_hub(of.url, of.heard, reach)
+        })
+    }
+
+    /// The answers go back as one array, in the order in which they are ready.
+    async fn batch(&self, requests: Vec<Request>, of: &Circumstances<'_>) -> Response {
+        let answers = stream::iter(requests)
+            .map(|request| Box::pin(self.one(in_batch(request), of)))
+            .buffer_unordered(BATCH_AT_ONCE)
+            .filter_map(|response| ready(response.into_one()));
+        let answers: Vec<_> = answers.collect().await;
+        if answers.is_empty() {
+            return Response::None;
+        }
+        Response::One([b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat())
+    }
+}
+
+impl Response {
+    fn into_one(self) -> Option<Vec<u8>> {
+        match self {
+            Self::One(answer) | Self::Busy(answer) => Some(answer),
+            // No stream gets into a batch.
+            Self::None | Self::Stream(_) => None,
+        }
+    }
+}
+
+/// A stream would hold up the answers that are to go back with it.
+fn in_batch(request: Request) -> Request {
+    let operation = request.operation.and_then(|operation| {
+        if operation.streams() {
+            let why = "a batch has one answer, which a stream is not; send the request by itself";
+            return Err(A2aError::new(ErrorKind::UnsupportedOperation, why));
+        }
+        Ok(operation)
+    });
+    Request { operation, ..request }
+}
+
+/// The answer to bytes that are no request at all.
+pub(super) fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
+    Under { id: RequestId::Null, activated: None }.error(dialect, why)
+}
+
+/// A stream of answers, each in the same envelope.
+pub(super) struct Stream {
+    envelope: Envelope,
+    dialect: Dialect,
+    telling: Box<Telling>,
+    /// Whether it has told why there is no more.
+    failed: bool,
+}
+
+/// What an answer travels in.
+enum Envelope {
+    /// A JSON-RPC response.
+    Response(Under),
+    /// Nothing: it stands by itself, as REST has it.
+    None,
+}
+
+/// One answer of a stream.
+pub(super) struct Update {
+    /// The number of the event it tells, to go on after.
+    pub(super) number: Option<u64>,
+    /// The answer, ready to be sent.
+    pub(super) text: Vec<u8>,
+    /// Whether that stands by itself and tells why there is no more.
+    pub(super) is_error: bool,
+}
+
+impl Stream {
+    /// What is told, as REST has it.
+    pub(super) fn bare(dialect: Dialect, telling: Box<Telling>) -> Self {
+        Self { envelope: Envelope::None, dialect, telling, failed: false }
+    }
+
+    /// The next answer; none at the end.
+    pub(super) async fn next(&mut self) -> Option<Update> {
+        let Item { number, told } = self.telling.next().await?;
+        self.failed = told.is_err();
+        let is_error = self.failed && matches!(self.envelope, Envelope::None);
+        let text = match (told, &self.envelope) {
+            (Ok(told), Envelope::Response(under)) => under.result(&told),
+            (Ok(told), Envelope::None) => line(&told),
+            (Err(why), Envelope::Response(under)) => under.error(self.dialect, &why),
+            (Err(why), Envelope::None) => line(&self.dialect.write_rest_error(&why)),
+        };
+        Some(Update { number, text, is_error })
+    }
+
+    /// The answer that tells the end of the stream, where the transport has no end of its own and the last answer did
+    /// not tell, as an error does.
+    pub(super) fn end(&self) -> Option<Vec<u8>> {
+        let (Listening::Task(heard), Envelope::Response(under), false) =
+            (self.telling.heard(), &self.envelope, self.failed)
+        else {
+            return None;
+        };
+        let (task, context) = (heard.task(), heard.context());
+        let end = json!({ "kind": "stream-end", "taskId": task, "contextId": context });
+        Some(under.result(&end))
+    }
+}
+
+/// What a request is answered under.
+struct Under {
+    id: RequestId,
+    /// What is said of active extensions, where that is not said in a header.
+    activated: Option<Value>,
+}
+
+impl Under {
+    fn result(&self, result: &Value) -> Vec<u8> {
+        self.response("result", result.clone())
+    }
+
+    fn error(&self, dialect: Dialect, why: &A2aError) -> Vec<u8> {
+        self.response("error", dialect.write_error(why))
+    }
+
+    fn response(&self, name: &str, value: Value) -> Vec<u8> {
+        let mut response = Map::new();
+        response.insert("jsonrpc".to_owned(), json!("2.0"));
+        response.insert("id".to_owned(), self.id.to_json());
+        response.insert(name.to_owned(), value);
+        if let Some(activated) = &self.activated {
+            response.insert(service_params::MEMBER.to_owned(), activated.clone());
+        }
+        line(&Value::Object(response))
+    }
+}
+
+/// JSON text in one line: serde_json writes no line breaks.
+fn line(value: &Value) -> Vec<u8> {
+    value.to_string().into_bytes()
+}

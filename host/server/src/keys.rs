@@ -1,0 +1,37 @@
+//! The keys by which receivers of notifications know that they are this hub's: a JSON Web Key Set (RFC 7517, section 5).
+
+use super::desk::{Desk, answer_json};
+use a2a_hub_hub::Reply;
+use a2a_hub_protocol::operation::Operation;
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+
+/// Where they are. Whoever asks gets them, for a public key helps nobody to sign, and what checks a signature has no token.
+pub(super) const PATH: &str = "/.well-known/jwks.json";
+
+/// For how long they may be used without asking again, in seconds: as long as a signature is good.
+const FRESH: &str = "public, max-age=300";
+
+/// The path at which they are found.
+pub(super) fn routes() -> Router<Desk> {
+    Router::new().route(PATH, get(keys))
+}
+
+async fn keys(State(desk): State<Desk>) -> Response {
+    match desk.hub().handle(Operation::ListPushKeys).await {
+        Ok(Reply::One(answer)) => {
+            let head = [
+                (header::CONTENT_TYPE, "application/jwk-set+json"),
+                (header::CACHE_CONTROL, FRESH),
+            ];
+            (head, answer_json(answer, "").to_string()).into_response()
+        }
+        // They are no stream, and always there.
+        Ok(Reply::Stream(_)) | Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}

@@ -1,0 +1,318 @@
+//! The unix socket: one JSON-RPC request a line, many under way at once, answers in any order by id.
+
+use super::{
+    MAX_REQUEST,
+    desk::{Circumstances, Desk, dawdled},
+    jsonrpc::{self, Response},
+    patience::Patient,
+};
+use a2a_hub_protocol::{
+    binding::{jsonrpc::Beside, ndjson::Lines},
+    dialect::Dialect,
+    error::{A2aError, ErrorKind},
+};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use std::{
+    fs, io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{fs::FileTypeExt as _, net::UnixStream as StdUnixStream},
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter, Interest},
+    net::{
+        UnixListener, UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::{Semaphore, mpsc},
+    time::{Instant, error::Elapsed, timeout_at},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// Connections at once; each costs a few kilobytes.
+const MAX_CONNECTIONS: usize = 1_000;
+
+/// Requests of one connection under way at once; its next line is read when one is done.
+const MAX_IN_FLIGHT: usize = 256;
+
+/// Bytes read at once.
+const READ: usize = 16 << 10;
+
+/// Lines that wait to be written to a connection; who answers waits while its client does not read.
+const OUTBOX: usize = 64;
+
+/// How long to wait when the system has no file descriptors left.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// A bound unix socket. Its file is removed when it is dropped.
+pub struct Unix {
+    listener: UnixListener,
+    path: PathBuf,
+    _lock: OwnedFd,
+}
+
+/// Why the socket cannot be bound.
+#[derive(Debug, thiserror::Error)]
+pub enum UnixError {
+    /// Another hub listens there.
+    #[error(
+        "listen on {0}: another hub does; stop it with `a2a-hub stop`, or choose another `--socket`"
+    )]
+    Taken(PathBuf),
+    /// Something else is there.
+    #[error(
+        "listen on {0}: there is a file that is not a socket; move it away, or choose another `--socket`"
+    )]
+    Occupied(PathBuf),
+    /// The system says no.
+    #[error("listen on {path}: {why}")]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        why: io::Error,
+    },
+}
+
+impl Unix {
+    /// Listens on `path`, for this user only. A socket that a dead hub left behind gives way.
+    pub fn bind(path: &Path) -> Result<Self, UnixError> {
+        let failed = |why| UnixError::Io { path: path.to_owned(), why };
+        let lock = lock(path).map_err(failed)?.ok_or_else(|| UnixError::Taken(path.to_owned()))?;
+        match fs::symlink_metadata(path) {
+            Ok(meta) if meta.file_type().is_socket() => fs::remove_file(path).map_err(failed)?,
+            Ok(_) => return Err(UnixError::Occupied(path.to_owned())),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => {}
+            Err(why) => return Err(failed(why)),
+        }
+        // Made for this user only: no moment passes in which others could connect.
+        let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+        let listener = UnixListener::bind(path);
+        rustix::process::umask(before);
+        Ok(Self { listener: listener.map_err(failed)?, path: path.to_owned(), _lock: lock })
+    }
+
+    /// Serves until `stop`, then lets the requests that are under way come to their end.
+    pub async fn serve(self, desk: Desk, stop: CancellationToken) {
+        let url: Arc<str> = desk.socket_url().unwrap_or_default().into();
+        let connections = TaskTracker::new();
+        let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = stop.cancelled() => break,
+            };
+            match accepted {
+                Ok((stream, _)) if is_own_user(&stream) => {
+                    let Ok(permit) = Arc::clone(&room).try_acquire_owned() else { continue };
+                    let connection = talk(stream, desk.clone(), Arc::clone(&url), stop.clone());
+                    connections.spawn(async move {
+                        connection.await;
+                        drop(permit);
+                    });
+                }
+                Ok(_) => tracing::warn!("another user tried to connect to the hub's socket"),
+                Err(why) => {
+                    tracing::warn!(%why, "cannot accept a connection");
+                    tokio::time::sleep(BREATH).await;
+                }
+            }
+        }
+        connections.close();
+        connections.wait().await;
+    }
+}
+
+impl Drop for Unix {
+    fn drop(&mut self) {
+        // Gone already if somebody tidied up.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Takes the lock beside the socket; none if somebody holds it. The file stays: to remove it would race.
+fn lock(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let mut file = path.as_os_str().to_owned();
+    file.push(".lock");
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let lock = rustix::fs::open(PathBuf::from(file), flags, Mode::RUSR | Mode::WUSR)?;
+    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(lock)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(why) => Err(why.into()),
+    }
+}
+
+fn is_own_user(stream: &UnixStream) -> bool {
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// One connection, until the client hangs up, dawdles or no longer reads. Its streams end with it; other requests that are
+/// under way go on without it.
+async fn talk(stream: UnixStream, desk: Desk, url: Arc<str>, stop: CancellationToken) {
+    let (read, write) = stream.into_split();
+    let (outbox, letters) = mpsc::channel(OUTBOX);
+    let requests = TaskTracker::new();
+    let hung_up = CancellationToken::new();
+    requests.spawn(post(Patient::new(write, desk.patience()), letters, hung_up.clone()));
+    let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
+    let take_in = async |line: Vec<u8>| {
+        let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await else { return };
+        let answering = answer(desk.clone(), Arc::clone(&url), line, outbox.clone());
+        requests.spawn(async move {
+            answering.await;
+            drop(permit);
+        });
+    };
+    let mut reader = Reader::new(read, desk.patience());
+    loop {
+        let line = tokio::select! {
+            line = reader.next_line() => line,
+            () = stop.cancelled() => break,
+            () = outbox.closed() => break,
+        };
+        match line {
+            Ok(Some(line)) if line.trim_ascii().is_empty() => {}
+            Ok(Some(line)) => take_in(line).await,
+            Ok(None) => break,
+            Err(why) => {
+                // A client that is gone needs no answer.
+                let _ = outbox.send(jsonrpc::unreadable(Dialect::Hub, &why)).await;
+            }
+        }
+    }
+    // Nothing more is heard, and once nobody has anything to say, the line is dead.
+    requests.close();
+    let gone = gone(reader.read.as_ref());
+    drop(outbox);
+    tokio::select! {
+        () = requests.wait() => return,
+        () = gone => hung_up.cancel(),
+    }
+    requests.wait().await;
+}
+
+/// Waits until the client has closed its end. One that has only said its last word still listens.
+async fn gone(stream: &UnixStream) {
+    // Watched by a handle of its own: the writer must not lose sight of what is cleared here.
+    let watched = stream.as_fd().try_clone_to_owned().map(StdUnixStream::from);
+    let closed = async {
+        let watched = UnixStream::from_std(watched?)?;
+        while !watched.ready(Interest::WRITABLE).await?.is_write_closed() {
+            let would_block = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+            let _cleared = watched.try_io(Interest::WRITABLE, would_block);
+        }
+        Ok(())
+    };
+    if let Err(why) = closed.await {
+        let why: io::Error = why;
+        // A stream finds out when it next says something.
+        tracing::debug!(%why, "cannot watch a connection");
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The lines a client writes.
+struct Reader {
+    read: OwnedReadHalf,
+    lines: Lines,
+    patience: Duration,
+    /// When the line that has begun must be whole.
+    deadline: Option<Instant>,
+    dawdled: bool,
+}
+
+impl Reader {
+    fn new(read: OwnedReadHalf, patience: Duration) -> Self {
+        Self { read, lines: Lines::new(MAX_REQUEST), patience, deadline: None, dawdled: false }
+    }
+
+    /// The next line; none when the client has no more to say, or took too long to say it. Nothing is lost when it is
+    /// asked and then let go.
+    async fn next_line(&mut self) -> Result<Option<Vec<u8>>, A2aError> {
+        let mut bytes = Vec::with_capacity(READ);
+        loop {
+            if self.dawdled {
+                return Ok(None);
+            }
+            if let Some(line) = self.lines.next_line() {
+                self.deadline = None;
+                return line
+                    .map(Some)
+                    .map_err(|why| A2aError::new(ErrorKind::InvalidRequest, why.to_string()));
+            }
+            bytes.clear();
+            let Ok(read) = self.read(&mut bytes).await else {
+                self.dawdled = true;
+                return Err(dawdled("line", self.patience));
+            };
+            match read {
+                Ok(1..) => self.lines.push(&bytes),
+                // Broken off or at its end: it has no more to say.
+                Ok(0) | Err(_) => return Ok(self.lines.take_rest()),
+            }
+        }
+    }
+
+    /// Between two lines a client may be silent for as long as it likes.
+    async fn read(&mut self, bytes: &mut Vec<u8>) -> Result<io::Result<usize>, Elapsed> {
+        if !self.lines.is_within() {
+            return Ok(self.read.read_buf(bytes).await);
+        }
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.patience);
+        timeout_at(deadline, self.read.read_buf(bytes)).await
+    }
+}
+
+async fn answer(desk: Desk, url: Arc<str>, line: Vec<u8>, outbox: mpsc::Sender<Vec<u8>>) {
+    let of = Circumstances::of_hub(&url, None, desk.reach_from_socket(None));
+    match desk.respond(&line, &Circumstances { beside: Beside::Metadata, ..of }).await {
+        Response::None => {}
+        Response::One(answer) | Response::Busy(answer) => {
+            let _ = outbox.send(answer).await;
+        }
+        Response::Stream(mut answers) => {
+            loop {
+                let update = tokio::select! {
+                    update = answers.next() => update,
+                    () = outbox.closed() => return,
+                };
+                let Some(update) = update else { break };
+                if outbox.send(update.text).await.is_err() {
+                    return;
+                }
+            }
+            if let Some(end) = answers.end() {
+                let _ = outbox.send(end).await;
+            }
+        }
+    }
+}
+
+/// Writes what the requests of a connection have to say, a line each, until the client has hung up.
+async fn post(
+    write: Patient<OwnedWriteHalf>,
+    mut letters: mpsc::Receiver<Vec<u8>>,
+    hung_up: CancellationToken,
+) {
+    let mut write = BufWriter::new(write);
+    loop {
+        let letter = tokio::select! {
+            letter = letters.recv() => letter,
+            () = hung_up.cancelled() => return,
+        };
+        let Some(letter) = letter else { return };
+        let written = async {
+            write.write_all(&letter).await?;
+            write.write_all(b"\n").await?;
+            if letters.is_empty() { write.flush().await } else { Ok(()) }
+        };
+        if written.await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Where task logs, the memories of guests and where notifications are sent outlive the process.
+//!
+//! A task's log is the truth, and [`Storage::append`] the only way to write one; heads, tasks and conversations are read
+//! from logs. No module above may assume that a log is kept on this machine.
+
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
+mod log;
+pub mod memory;
+mod pushes;
+pub mod sqlite;
+
+pub use pushes::{Progress, PushFilter, StoredPush, Trouble};
+
+use a2a_hub_core::task::IllegalEvent;
+use a2a_hub_protocol::{
+    event::{Recorded, TaskEvent},
+    id::{AgentId, ContextId, PushConfigId, TaskId},
+    message::Message,
+    operation::{ContextInfo, TaskPageQuery},
+    push::PushConfig,
+    task::{Task, TaskState},
+};
+use std::{path::PathBuf, sync::Arc};
+
+/// What the hub asks of a store. Every store passes the tests in `contract`.
+///
+/// A write that was asked for may happen although nobody waits for its answer any more.
+#[async_trait::async_trait]
+pub trait Storage: Send + Sync {
+    /// Adds events to the end of a task's log and returns the number of the last: all of them, durably, or none.
+    ///
+    /// `expected` is the number of the last event that the caller knows of. If the log is elsewhere, somebody else wrote
+    /// first and nothing is added. With 0 the task must be new, and its first event its creation. Nothing is added to
+    /// the log of a final task.
+    async fn append(
+        &self,
+        task: &TaskId,
+        expected: u64,
+        events: Vec<Arc<TaskEvent>>,
+    ) -> Result<u64, StorageError>;
+
+    /// Up to `limit` events of a task that come after number `after`, oldest first; none if the task is unknown.
+    async fn events(
+        &self,
+        task: &TaskId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, StorageError>;
+
+    /// What a task's log comes to.
+    async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError>;
+
+    /// The tasks that match, in one line each, newest first: by id, which is the order of their creation.
+    async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError>;
+
+    /// A task in one line.
+    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError>;
+
+    /// A page of the tasks that match, in one line each, the one with the latest status first.
+    async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError>;
+
+    /// The conversations that match, the one with the newest task first.
+    async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError>;
+
+    /// Up to `limit` tasks that are over, oldest first; with `before`, only those whose latest status is older.
+    async fn finished(
+        &self,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StorageError>;
+
+    /// Forgets those of these tasks that are over, with their logs and configs, and returns how many it knew. Those that are not over
+    /// stay as they are.
+    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError>;
+
+    /// The bytes that everything stored takes up. What was forgotten takes none, although its place may be kept.
+    async fn size(&self) -> Result<u64, StorageError>;
+
+    /// How many tasks there are.
+    async fn counts(&self) -> Result<Counts, StorageError>;
+
+    /// The latest `limit` messages of a conversation's final tasks, oldest first: each task's history and what its agent
+    /// said at the end. Tasks come in the order of their creation.
+    async fn conversation(
+        &self,
+        context: &ContextId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StorageError>;
+
+    /// Keeps where a task's notifications are sent, durably, and returns whether the task is known. A config of that name is
+    /// replaced and goes on where it was, as if nothing had failed; a new one begins after event `sent`.
+    async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError>;
+
+    /// The configs that match: by task, oldest first, and those of one task in the order in which they were set first.
+    async fn pushes(&self, filter: PushFilter) -> Result<Vec<StoredPush>, StorageError>;
+
+    /// Writes down how the deliveries of a config go, unless it is gone. What was sent stays sent.
+    async fn push_went(
+        &self,
+        task: &TaskId,
+        id: &PushConfigId,
+        progress: Progress,
+    ) -> Result<(), StorageError>;
+
+    /// Forgets a config, if it is there.
+    async fn delete_push(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError>;
+
+    /// What an agent remembers under `key`.
+    async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError>;
+
+    /// Has an agent remember `value` under `key` in place of what was there, durably, unless its keys and values would
+    /// then come to more than `max_bytes`.
+    async fn remember(
+        &self,
+        agent: &AgentId,
+        key: &str,
+        value: Vec<u8>,
+        max_bytes: u64,
+    ) -> Result<(), StorageError>;
+
+    /// Has an agent forget `key`, if it knew it.
+    async fn forget(&self, agent: &AgentId, key: &str) -> Result<(), StorageError>;
+
+    /// The keys an agent remembers that begin with `prefix`, sorted by their bytes.
+    async fn keys(&self, agent: &AgentId, prefix: &str) -> Result<Vec<String>, StorageError>;
+}
+
+/// A task as its log tells it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredTask {
+    /// Who does it.
+    pub agent: AgentId,
+    /// The number of the last event in it.
+    pub seq: u64,
+    /// The task after that event.
+    pub task: Task,
+}
+
+/// A task in one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Its name.
+    pub task: TaskId,
+    /// The conversation it belongs to.
+    pub context: ContextId,
+    /// Who does it.
+    pub agent: AgentId,
+    /// Where it stands.
+    pub state: TaskState,
+    /// The number of the last event in its log.
+    pub seq: u64,
+    /// The timestamp of its first status.
+    pub created: String,
+    /// The timestamp of its latest status.
+    pub updated: String,
+}
+
+/// A page of heads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadPage {
+    /// As many as it may hold.
+    pub heads: Vec<Head>,
+    /// How many there are on all pages.
+    pub total: u64,
+}
+
+/// Which heads to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadFilter {
+    /// Only those whose name begins so.
+    pub id_prefix: Option<String>,
+    /// Only those of this agent.
+    pub agent: Option<AgentId>,
+    /// Only those whose status changed then or later: RFC 3339 in UTC with milliseconds.
+    pub since: Option<String>,
+    /// Only those of this conversation.
+    pub context: Option<ContextId>,
+    /// Only those in this state.
+    pub state: Option<TaskState>,
+    /// Only those that are not over.
+    pub live_only: bool,
+    /// At most so many.
+    pub limit: usize,
+    /// Leaving out so many of the newest that match.
+    pub offset: usize,
+}
+
+impl Default for HeadFilter {
+    /// All of them.
+    fn default() -> Self {
+        Self {
+            id_prefix: None,
+            agent: None,
+            since: None,
+            context: None,
+            state: None,
+            live_only: false,
+            limit: usize::MAX,
+            offset: 0,
+        }
+    }
+}
+
+/// Which conversations to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextFilter {
+    /// Only those whose name begins so.
+    pub id_prefix: Option<String>,
+    /// Only this one.
+    pub context: Option<ContextId>,
+    /// Only those none of whose tasks is live, or has a status as new as this.
+    pub idle_since: Option<String>,
+    /// At most so many.
+    pub limit: usize,
+    /// Leaving out so many of the first that match.
+    pub offset: usize,
+}
+
+impl Default for ContextFilter {
+    /// All of them.
+    fn default() -> Self {
+        Self { id_prefix: None, context: None, idle_since: None, limit: usize::MAX, offset: 0 }
+    }
+}
+
+/// How many tasks there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Those that are not over.
+    pub live: u64,
+    /// All of them.
+    pub total: u64,
+}
+
+/// Why a store could not do as asked. Nothing was written, except as [`StorageError::Unavailable`] says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StorageError {
+    /// The store cannot be reached, or will not write. A write that fails so cannot be read afterwards, but may turn up
+    /// when the store is opened again: read before writing once more.
+    #[error("use the store: {0}")]
+    Unavailable(String),
+    /// Somebody else wrote to the log first.
+    #[error(
+        "append to task {task} after event {expected}: its log is at {found}; read it again and decide anew"
+    )]
+    Conflict {
+        /// Whose log.
+        task: TaskId,
+        /// Where the writer thought it was.
+        expected: u64,
+        /// Where it is; 0 if there is none.
+        found: u64,
+    },
+    /// The log does not allow the event.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+    /// A log must begin with the creation of its own task.
+    #[error("begin the log of task {0} with anything but its creation")]
+    Uncreated(TaskId),
+    /// What is stored makes no sense.
+    #[error("read {what}: {why}; restore the data directory from a backup, or move it away")]
+    Corrupt {
+        /// What was read.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An agent's memory would outgrow what the operator grants.
+    #[error(
+        "remember more for agent {agent}: it would hold {would_hold} of the {max_bytes} bytes it is granted; \
+         forget something, or grant more"
+    )]
+    Full {
+        /// Whose memory.
+        agent: AgentId,
+        /// What its keys and values would have come to.
+        would_hold: u64,
+        /// What they may come to.
+        max_bytes: u64,
+    },
+    /// The store was written by a newer hub.
+    #[error(
+        "open {path}: its format is number {found}, and this hub knows none above {known}; run the newer hub", path = .path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The format's number.
+        found: u32,
+        /// The newest this hub knows.
+        known: u32,
+    },
+    /// Another hub uses the data directory.
+    #[error(
+        "lock {path}: another hub{who} uses this data directory; stop it, or choose another directory",
+        path = .path.display(), who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    )]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// The other hub's process, if it said so.
+        pid: Option<u32>,
+    },
+}

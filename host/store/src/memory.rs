@@ -1,0 +1,345 @@
+//! A store that forgets everything when it is dropped: for tests and for trying things out.
+
+use super::{
+    ContextFilter, Counts, Head, HeadFilter, HeadPage, Progress, PushFilter, Storage, StorageError,
+    StoredPush, StoredTask,
+    log::{self, Conversation},
+};
+use a2a_hub_protocol::{
+    event::{Recorded, TaskEvent},
+    id::{AgentId, ContextId, PushConfigId, TaskId},
+    message::Message,
+    operation::{ContextInfo, TaskPageQuery},
+    push::PushConfig,
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// Logs in memory, and a limit past which it refuses to write, to see who notices.
+#[derive(Debug)]
+pub struct MemoryStorage {
+    kept: Mutex<Kept>,
+    max_events: u64,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    logs: BTreeMap<TaskId, Log>,
+    memories: BTreeMap<AgentId, BTreeMap<String, Vec<u8>>>,
+    /// In the order in which they were set first.
+    pushes: Vec<(PushConfig, Progress)>,
+}
+
+#[derive(Debug)]
+struct Log {
+    head: Head,
+    events: Vec<Arc<TaskEvent>>,
+}
+
+impl MemoryStorage {
+    /// A store that takes `max_events` a task, then fails.
+    pub fn failing_after(max_events: u64) -> Self {
+        Self { kept: Mutex::default(), max_events }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryStorage {
+    fn default() -> Self {
+        Self::failing_after(u64::MAX)
+    }
+}
+
+impl Log {
+    fn fold(&self) -> Result<StoredTask, StorageError> {
+        let task = log::fold(&self.head.task, None, self.events.iter().map(Arc::as_ref))?;
+        Ok(StoredTask { agent: self.head.agent.clone(), seq: self.head.seq, task })
+    }
+}
+
+#[async_trait::async_trait]
+impl Storage for MemoryStorage {
+    async fn append(
+        &self,
+        task: &TaskId,
+        expected: u64,
+        events: Vec<Arc<TaskEvent>>,
+    ) -> Result<u64, StorageError> {
+        let mut kept = self.kept();
+        let known = kept.logs.get(task).map(|log| log.head.clone());
+        let head = log::extend(known, task, expected, &events)?;
+        let seq = head.seq;
+        if seq > self.max_events {
+            let why = format!("it was told to fail after {} events", self.max_events);
+            return Err(StorageError::Unavailable(why));
+        }
+        let log = kept
+            .logs
+            .entry(task.clone())
+            .or_insert_with(|| Log { head: head.clone(), events: Vec::new() });
+        log.head = head;
+        log.events.extend(events);
+        Ok(seq)
+    }
+
+    async fn events(
+        &self,
+        task: &TaskId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, StorageError> {
+        let kept = self.kept();
+        let Some(log) = kept.logs.get(task) else { return Ok(Vec::new()) };
+        let numbered = (1..).zip(&log.events).filter(|(seq, _)| *seq > after).take(limit);
+        Ok(numbered
+            .map(|(seq, event)| Recorded {
+                task: task.clone(),
+                context: log.head.context.clone(),
+                seq,
+                event: TaskEvent::clone(event),
+            })
+            .collect())
+    }
+
+    async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {
+        self.kept().logs.get(task).map(Log::fold).transpose()
+    }
+
+    async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
+        let matches = |head: &&Head| {
+            filter.id_prefix.as_ref().is_none_or(|prefix| head.task.as_str().starts_with(prefix))
+                && filter.agent.as_ref().is_none_or(|agent| head.agent == *agent)
+                && filter.since.as_ref().is_none_or(|since| head.updated >= *since)
+                && filter.context.as_ref().is_none_or(|context| head.context == *context)
+                && filter.state.is_none_or(|state| head.state == state)
+                && !(filter.live_only && head.state.is_final())
+        };
+        let kept = self.kept();
+        let newest_first = kept.logs.values().rev().map(|log| &log.head);
+        let page = newest_first.filter(matches).skip(filter.offset).take(filter.limit);
+        Ok(page.cloned().collect())
+    }
+
+    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
+        Ok(self.kept().logs.get(task).map(|log| log.head.clone()))
+    }
+
+    async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {
+        let matches = |head: &&Head| {
+            query.agent.as_ref().is_none_or(|agent| head.agent == *agent)
+                && query.context.as_ref().is_none_or(|context| head.context == *context)
+                && query.state.is_none_or(|state| head.state == state)
+                && query.since.as_ref().is_none_or(|since| head.updated >= *since)
+        };
+        let place = |head: &Head| (head.updated.clone(), head.task.clone());
+        let kept = self.kept();
+        let mut found: Vec<_> = kept.logs.values().map(|log| &log.head).filter(matches).collect();
+        found.sort_by_key(|head| std::cmp::Reverse(place(head)));
+        let total = found.len() as u64;
+        let after = query.after.clone().map(|after| (after.updated, after.id));
+        let rest =
+            found.into_iter().filter(|head| after.as_ref().is_none_or(|it| place(head) < *it));
+        Ok(HeadPage { heads: rest.take(query.size).cloned().collect(), total })
+    }
+
+    async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError> {
+        let kept = self.kept();
+        let mut found: Vec<(&TaskId, ContextInfo)> = Vec::new();
+        for log in kept.logs.values() {
+            let head = &log.head;
+            match found.iter_mut().find(|(_, info)| info.id == head.context) {
+                Some((newest, info)) => {
+                    *newest = &head.task;
+                    log::join(info, head);
+                }
+                None => found.push((&head.task, log::context_of(head))),
+            }
+        }
+        found.sort_by(|(one, _), (other, _)| other.cmp(one));
+        let is_live = |info: &ContextInfo| {
+            let mut heads = kept.logs.values().map(|log| &log.head);
+            heads.any(|head| head.context == info.id && !head.state.is_final())
+        };
+        let matches = |info: &ContextInfo| {
+            filter.context.as_ref().is_none_or(|context| info.id == *context)
+                && filter.id_prefix.as_ref().is_none_or(|it| info.id.as_str().starts_with(it))
+                && filter
+                    .idle_since
+                    .as_ref()
+                    .is_none_or(|time| info.updated_at < *time && !is_live(info))
+        };
+        let matching = found.into_iter().map(|(_, info)| info).filter(matches);
+        Ok(matching.skip(filter.offset).take(filter.limit).collect())
+    }
+
+    async fn finished(
+        &self,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StorageError> {
+        let kept = self.kept();
+        let heads = kept.logs.values().map(|log| &log.head);
+        let over = heads.filter(|head| head.state.is_final());
+        let old = over.filter(|head| before.is_none_or(|time| head.updated.as_str() < time));
+        Ok(old.take(limit).map(|head| head.task.clone()).collect())
+    }
+
+    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
+        let mut kept = self.kept();
+        let before = kept.logs.len();
+        let Kept { logs, pushes, .. } = &mut *kept;
+        logs.retain(|id, log| !(log.head.state.is_final() && tasks.contains(id)));
+        pushes.retain(|(config, _)| logs.contains_key(&config.task));
+        Ok(before - logs.len())
+    }
+
+    async fn size(&self) -> Result<u64, StorageError> {
+        let kept = self.kept();
+        let events = kept.logs.values().flat_map(|log| &log.events);
+        // As SQLite would write them.
+        let written =
+            events.map(|event| serde_json::to_vec(event.as_ref()).map_or(0, |json| json.len()));
+        Ok(written.sum::<usize>() as u64)
+    }
+
+    async fn counts(&self) -> Result<Counts, StorageError> {
+        let kept = self.kept();
+        let live = kept.logs.values().filter(|log| !log.head.state.is_final()).count();
+        Ok(Counts { live: live as u64, total: kept.logs.len() as u64 })
+    }
+
+    async fn conversation(
+        &self,
+        context: &ContextId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StorageError> {
+        let mut said = Conversation::new(limit);
+        for log in self.kept().logs.values().rev() {
+            if said.is_enough() {
+                break;
+            }
+            if log.head.context == *context && log.head.state.is_final() {
+                said.add(log.fold()?.task);
+            }
+        }
+        Ok(said.oldest_first())
+    }
+
+    async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError> {
+        let mut kept = self.kept();
+        if !kept.logs.contains_key(&config.task) {
+            return Ok(false);
+        }
+        let same = |known: &PushConfig| (&known.task, &known.id) == (&config.task, &config.id);
+        match kept.pushes.iter_mut().find(|(known, _)| same(known)) {
+            Some((known, progress)) => {
+                *known = config;
+                progress.trouble = None;
+            }
+            None => kept.pushes.push((config, Progress { sent, trouble: None })),
+        }
+        Ok(true)
+    }
+
+    async fn pushes(&self, filter: PushFilter) -> Result<Vec<StoredPush>, StorageError> {
+        let kept = self.kept();
+        let mut found = Vec::new();
+        for (config, progress) in &kept.pushes {
+            let Some(Log { head, .. }) = kept.logs.get(&config.task) else { continue };
+            let is_open = progress.sent < head.seq || !head.state.is_final();
+            if filter.task.as_ref().is_none_or(|task| config.task == *task)
+                && (is_open || !filter.open_only)
+                && (progress.is_dead() || !filter.dead_only)
+            {
+                let (config, progress) = (config.clone(), progress.clone());
+                found.push(StoredPush { config, progress, last: head.seq });
+            }
+        }
+        // Stable: those of one task stay as they are.
+        found.sort_by(|one, other| one.config.task.cmp(&other.config.task));
+        found.truncate(filter.limit);
+        Ok(found)
+    }
+
+    async fn push_went(
+        &self,
+        task: &TaskId,
+        id: &PushConfigId,
+        progress: Progress,
+    ) -> Result<(), StorageError> {
+        let mut kept = self.kept();
+        let same = |known: &PushConfig| (&known.task, &known.id) == (task, id);
+        if let Some((_, known)) = kept.pushes.iter_mut().find(|(known, _)| same(known)) {
+            *known = Progress { sent: progress.sent.max(known.sent), ..progress };
+        }
+        Ok(())
+    }
+
+    async fn delete_push(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError> {
+        self.kept().pushes.retain(|(known, _)| (&known.task, &known.id) != (task, id));
+        Ok(())
+    }
+
+    async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError> {
+        Ok(self.kept().memories.get(agent).and_then(|memory| memory.get(key)).cloned())
+    }
+
+    async fn remember(
+        &self,
+        agent: &AgentId,
+        key: &str,
+        value: Vec<u8>,
+        max_bytes: u64,
+    ) -> Result<(), StorageError> {
+        let mut kept = self.kept();
+        let memory = kept.memories.entry(agent.clone()).or_default();
+        let others = memory.iter().filter(|(known, _)| *known != key);
+        let others: usize = others.map(|(key, value)| key.len() + value.len()).sum();
+        let would_hold = (others + key.len() + value.len()) as u64;
+        if would_hold > max_bytes {
+            return Err(StorageError::Full { agent: agent.clone(), would_hold, max_bytes });
+        }
+        memory.insert(key.to_owned(), value);
+        Ok(())
+    }
+
+    async fn forget(&self, agent: &AgentId, key: &str) -> Result<(), StorageError> {
+        if let Some(memory) = self.kept().memories.get_mut(agent) {
+            memory.remove(key);
+        }
+        Ok(())
+    }
+
+    async fn keys(&self, agent: &AgentId, prefix: &str) -> Result<Vec<String>, StorageError> {
+        let kept = self.kept();
+        let keys = kept.memories.get(agent).into_iter().flat_map(BTreeMap::keys);
+        Ok(keys.filter(|key| key.starts_with(prefix)).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{self, chunk, created, status};
+    use a2a_hub_protocol::task::TaskState;
+
+    #[tokio::test]
+    async fn keeps_the_contract() {
+        contract::suite(MemoryStorage::default).await;
+    }
+
+    #[tokio::test]
+    async fn fails_when_told_to() {
+        let storage = MemoryStorage::failing_after(3);
+        let task = TaskId::fresh();
+        let begin = vec![created(&task, "c"), status(TaskState::Working, 1, None), chunk("x")];
+        assert_eq!(storage.append(&task, 0, begin).await, Ok(3));
+        let refused = storage.append(&task, 3, vec![chunk("y")]).await;
+        assert!(matches!(refused, Err(StorageError::Unavailable(_))));
+    }
+}

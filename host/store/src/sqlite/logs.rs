@@ -1,0 +1,367 @@
+//! Task logs and what is read from them, in SQL.
+
+use super::{Counts, Failure, Head, HeadFilter, StorageError, StoredTask, integer, unavailable};
+use crate::log::{self, Conversation};
+use a2a_hub_protocol::{
+    event::{Recorded, TaskEvent},
+    id::{AgentId, ContextId, TaskId},
+    message::Message,
+    task::{Task, TaskState},
+};
+use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
+use serde::de::DeserializeOwned;
+use std::{fmt::Display, sync::Arc};
+
+/// The condition of the index `live_tasks`, word for word: SQLite uses the index for no other. It would make a list a
+/// table of its own at every write.
+pub(super) const LIVE: &str = "(state = 'submitted' OR state = 'working'
+    OR state = 'input-required' OR state = 'auth-required')";
+
+/// A question whose answers [`head_of`] reads.
+macro_rules! heads_where {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, context, agent, state, seq, created, updated FROM tasks WHERE ",
+            $condition
+        )
+    };
+}
+
+pub(super) use heads_where;
+
+/// A fold of this many events is worth keeping. A shorter one is read as quickly as it would be in one piece.
+const LONG: u64 = 16;
+
+/// Free pages that are kept, for they will be used again soon: 1 MiB.
+const SPARE_PAGES: i64 = 256;
+
+/// Pages given back in one change. Each costs as much as writing one.
+const PAGES_AT_ONCE: i64 = 1024;
+
+/// Events to be added to a log, with their JSON made before the writer's turn comes.
+pub(super) struct Addition {
+    task: TaskId,
+    expected: u64,
+    events: Vec<Arc<TaskEvent>>,
+    json: Vec<String>,
+}
+
+impl Addition {
+    pub(super) fn new(
+        task: TaskId,
+        expected: u64,
+        events: Vec<Arc<TaskEvent>>,
+    ) -> Result<Self, StorageError> {
+        let json = events.iter().map(|event| serde_json::to_string(event.as_ref()));
+        let json = json.collect::<Result<_, _>>();
+        let json = json.map_err(|why| unavailable(format!("write an event as JSON: {why}")))?;
+        Ok(Self { task, expected, events, json })
+    }
+
+    pub(super) fn append(&self, db: &Connection) -> Result<u64, Failure> {
+        let known = head(db, &self.task)?;
+        let head = log::extend(known, &self.task, self.expected, &self.events)?;
+        let sql = "INSERT INTO events (task, seq, event) VALUES (?1, ?2, ?3)";
+        let mut insert = db.prepare_cached(sql)?;
+        for (seq, json) in (integer(self.expected) + 1..).zip(&self.json) {
+            insert.execute(params![self.task.as_str(), seq, json])?;
+        }
+        set_head(db, &head)?;
+        Ok(head.seq)
+    }
+}
+
+pub(super) fn head(db: &Connection, task: &TaskId) -> Result<Option<Head>, Failure> {
+    let mut found = db.prepare_cached(heads_where!("id = ?1"))?;
+    let mut rows = found.query([task.as_str()])?;
+    rows.next()?.map(head_of).transpose()
+}
+
+fn set_head(db: &Connection, head: &Head) -> Result<(), Failure> {
+    let sql = "INSERT INTO tasks (id, context, agent, state, seq, created, updated)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        ON CONFLICT (id) DO UPDATE SET state = ?4, seq = ?5, updated = ?7";
+    db.prepare_cached(sql)?.execute(params![
+        head.task.as_str(),
+        head.context.as_str(),
+        head.agent.as_str(),
+        head.state.name(),
+        integer(head.seq),
+        head.created,
+        head.updated
+    ])?;
+    Ok(())
+}
+
+pub(super) fn events(
+    db: &Connection,
+    task: &TaskId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Recorded>, Failure> {
+    let Some(head) = head(db, task)? else { return Ok(Vec::new()) };
+    let sql = "SELECT seq, event FROM events WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+    let mut found = db.prepare_cached(sql)?;
+    let mut rows = found.query(params![task.as_str(), integer(after), integer(limit as u64)])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        let seq = row.get::<_, i64>(0)?.unsigned_abs();
+        let event = parse(row, 1, || format!("event {seq} of task {task}"))?;
+        events.push(Recorded { task: task.clone(), context: head.context.clone(), seq, event });
+    }
+    Ok(events)
+}
+
+/// A task in one piece, as it is after event `seq`.
+pub(super) struct Fold {
+    task: TaskId,
+    seq: u64,
+    json: String,
+}
+
+/// The task, and its fold if the next reader should be spared the work.
+pub(super) fn task(
+    db: &Connection,
+    id: &TaskId,
+) -> Result<Option<(StoredTask, Option<Fold>)>, Failure> {
+    let Some(head) = head(db, id)? else { return Ok(None) };
+    let what = || format!("the fold of task {id}");
+    let mut found = db.prepare_cached("SELECT seq, fold FROM folds WHERE task = ?1")?;
+    let mut rows = found.query([id.as_str()])?;
+    let (from, known) = match rows.next()? {
+        Some(row) => (row.get::<_, i64>(0)?.unsigned_abs(), Some(parse::<Task>(row, 1, what)?)),
+        None => (0, None),
+    };
+    // A fold may be newer than the head read before it, but then neither lacks anything.
+    let seq = head.seq.max(from);
+    let task = match known {
+        Some(task) if from == seq => task,
+        known => replay(db, id, known, from, seq)?,
+    };
+    let rests = task.status.state.is_final() || task.status.state.is_interrupted();
+    let fold = if rests && seq - from >= LONG {
+        let json = serde_json::to_string(&task).map_err(|why| corrupt(what(), why))?;
+        Some(Fold { task: id.clone(), seq, json })
+    } else {
+        None
+    };
+    Ok(Some((StoredTask { agent: head.agent, seq, task }, fold)))
+}
+
+/// What a task comes to after event `to`, given what it came to after event `from`.
+fn replay(
+    db: &Connection,
+    id: &TaskId,
+    known: Option<Task>,
+    from: u64,
+    to: u64,
+) -> Result<Task, Failure> {
+    let sql = "SELECT event FROM events WHERE task = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
+    let mut found = db.prepare_cached(sql)?;
+    let mut rows = found.query(params![id.as_str(), integer(from), integer(to)])?;
+    let mut events = Vec::<TaskEvent>::new();
+    while let Some(row) = rows.next()? {
+        events.push(parse(row, 0, || format!("the log of task {id}"))?);
+    }
+    Ok(log::fold(id, known, events)?)
+}
+
+/// Keeps folds, unless newer ones are there.
+pub(super) fn keep(db: &Connection, folds: &[Fold]) -> Result<(), Failure> {
+    // A task may have been forgotten since it was read.
+    let sql = "INSERT INTO folds (task, seq, fold) SELECT ?1, ?2, ?3
+        WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1)
+        ON CONFLICT (task) DO UPDATE SET seq = ?2, fold = ?3 WHERE seq < ?2";
+    let mut insert = db.prepare_cached(sql)?;
+    for Fold { task, seq, json } in folds {
+        insert.execute(params![task.as_str(), integer(*seq), json])?;
+    }
+    Ok(())
+}
+
+pub(super) fn heads(db: &Connection, filter: &HeadFilter) -> Result<Vec<Head>, Failure> {
+    let (sql, values) = select(filter);
+    let mut found = db.prepare_cached(&sql)?;
+    let mut rows = found.query(params_from_iter(values))?;
+    let mut heads = Vec::new();
+    while let Some(row) = rows.next()? {
+        heads.push(head_of(row)?);
+    }
+    Ok(heads)
+}
+
+/// What sorts after every text that begins with `prefix`, as a range on an index wants it.
+pub(super) fn beyond(prefix: &str) -> String {
+    format!("{prefix}{}", char::MAX)
+}
+
+/// A question that names only what the filter names, so that it can use the index that fits.
+fn select(filter: &HeadFilter) -> (String, Vec<Value>) {
+    let mut sql = heads_where!("true").to_owned();
+    let mut values = Vec::new();
+    if let Some(prefix) = &filter.id_prefix {
+        sql += " AND id >= ? AND id < ?";
+        values.extend([prefix.clone(), beyond(prefix)].map(Value::from));
+    }
+    let (agent, context) = (filter.agent.as_ref(), filter.context.as_ref());
+    for (condition, wanted) in [
+        (" AND agent = ?", agent.map(|agent| agent.as_str())),
+        (" AND context = ?", context.map(|context| context.as_str())),
+        (" AND updated >= ?", filter.since.as_deref()),
+    ] {
+        if let Some(wanted) = wanted {
+            sql += condition;
+            values.push(Value::from(wanted.to_owned()));
+        }
+    }
+    if filter.live_only || filter.state.is_some_and(|state| !state.is_final()) {
+        sql = sql + " AND " + LIVE;
+    }
+    if let Some(state) = filter.state {
+        sql += " AND state = ?";
+        values.push(Value::from(state.name().to_owned()));
+    }
+    sql += " ORDER BY id DESC LIMIT ? OFFSET ?";
+    values.extend([filter.limit, filter.offset].map(|n| Value::from(integer(n as u64))));
+    (sql, values)
+}
+
+pub(super) fn finished(
+    db: &Connection,
+    before: Option<&str>,
+    limit: usize,
+) -> Result<Vec<TaskId>, Failure> {
+    let sql = format!(
+        "SELECT id FROM tasks WHERE NOT {LIVE} AND (?1 IS NULL OR updated < ?1) ORDER BY id LIMIT ?2"
+    );
+    let mut found = db.prepare_cached(&sql)?;
+    let rows =
+        found.query_map(params![before, integer(limit as u64)], |row| row.get::<_, String>(0))?;
+    Ok(rows.map(|id| id.map(TaskId::new)).collect::<Result<_, _>>()?)
+}
+
+/// Forgets those of these tasks that are over, and returns how many it knew.
+pub(super) fn forget(db: &Connection, tasks: &[TaskId]) -> Result<usize, Failure> {
+    let mut task = db.prepare_cached(&format!("DELETE FROM tasks WHERE id = ?1 AND NOT {LIVE}"))?;
+    let mut events = db.prepare_cached("DELETE FROM events WHERE task = ?1")?;
+    let mut fold = db.prepare_cached("DELETE FROM folds WHERE task = ?1")?;
+    let mut pushes = db.prepare_cached("DELETE FROM pushes WHERE task = ?1")?;
+    let mut forgotten = 0;
+    for id in tasks {
+        if task.execute([id.as_str()])? > 0 {
+            events.execute([id.as_str()])?;
+            fold.execute([id.as_str()])?;
+            pushes.execute([id.as_str()])?;
+            forgotten += 1;
+        }
+    }
+    Ok(forgotten)
+}
+
+/// Gives free pages back to the disk, as many as others can wait for; false once there are hardly any.
+pub(super) fn shrink(db: &Connection) -> Result<bool, Failure> {
+    let free: i64 = db.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    if free <= SPARE_PAGES {
+        return Ok(false);
+    }
+    db.execute_batch(&format!("PRAGMA incremental_vacuum({PAGES_AT_ONCE})"))?;
+    let left: i64 = db.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    Ok(left > SPARE_PAGES && left < free)
+}
+
+/// The bytes of the pages in use.
+pub(super) fn size(db: &Connection) -> Result<u64, Failure> {
+    let ask = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let pages = ask("PRAGMA page_count")? - ask("PRAGMA freelist_count")?;
+    Ok((pages * ask("PRAGMA page_size")?).unsigned_abs())
+}
+
+pub(super) fn counts(db: &Connection) -> Result<Counts, Failure> {
+    let sql =
+        format!("SELECT (SELECT count(*) FROM tasks WHERE {LIVE}), (SELECT count(*) FROM tasks)");
+    let [live, total] =
+        db.prepare_cached(&sql)?.query_row([], |row| Ok([row.get(0)?, row.get(1)?]))?;
+    Ok(Counts { live: i64::unsigned_abs(live), total: i64::unsigned_abs(total) })
+}
+
+/// What was said, and the folds of the tasks it was said in that are worth keeping.
+pub(super) fn conversation(
+    db: &Connection,
+    context: &ContextId,
+    limit: usize,
+) -> Result<(Vec<Message>, Vec<Fold>), Failure> {
+    let sql = format!("SELECT id FROM tasks WHERE context = ?1 AND NOT {LIVE} ORDER BY id DESC");
+    let mut found = db.prepare_cached(&sql)?;
+    let mut rows = found.query([context.as_str()])?;
+    let mut said = Conversation::new(limit);
+    let mut folds = Vec::new();
+    while !said.is_enough()
+        && let Some(row) = rows.next()?
+    {
+        let id = TaskId::new(row.get::<_, String>(0)?);
+        if let Some((stored, fold)) = task(db, &id)? {
+            said.add(stored.task);
+            folds.extend(fold);
+        }
+    }
+    Ok((said.oldest_first(), folds))
+}
+
+pub(super) fn head_of(row: &Row<'_>) -> Result<Head, Failure> {
+    let task = TaskId::new(row.get::<_, String>(0)?);
+    let what = || format!("the head of task {task}");
+    let agent = AgentId::parse(row.get::<_, String>(2)?).map_err(|why| corrupt(what(), why))?;
+    let state: String = row.get(3)?;
+    let state = TaskState::from_name(&state)
+        .ok_or_else(|| corrupt(what(), format!("no task is ever {state}")))?;
+    Ok(Head {
+        context: ContextId::new(row.get::<_, String>(1)?),
+        agent,
+        state,
+        seq: row.get::<_, i64>(4)?.unsigned_abs(),
+        created: row.get(5)?,
+        updated: row.get(6)?,
+        task,
+    })
+}
+
+/// A column of JSON.
+fn parse<T: DeserializeOwned>(
+    row: &Row<'_>,
+    column: usize,
+    what: impl FnOnce() -> String,
+) -> Result<T, Failure> {
+    let json = row.get_ref(column)?.as_bytes().map_err(rusqlite::Error::from)?;
+    Ok(serde_json::from_slice(json).map_err(|why| corrupt(what(), why))?)
+}
+
+pub(super) fn corrupt(what: String, why: impl Display) -> StorageError {
+    StorageError::Corrupt { what, why: why.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A listing that reads every task would grow slow unnoticed.
+    #[test]
+    fn questions_use_the_indexes_made_for_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap();
+        let plan = |filter: HeadFilter| -> String {
+            let (sql, values) = select(&filter);
+            let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            plan.query_row(params_from_iter(values), |row| row.get("detail")).unwrap()
+        };
+        let all = HeadFilter::default();
+        let live = HeadFilter { live_only: true, ..all.clone() };
+        let working = HeadFilter { state: Some(TaskState::Working), ..all.clone() };
+        let context = HeadFilter { context: Some(ContextId::new("c")), ..all.clone() };
+        let prefix = HeadFilter { id_prefix: Some("01a1".to_owned()), ..all.clone() };
+        assert!(plan(prefix.clone()).contains("(id>? AND id<?)"), "{}", plan(prefix));
+        assert_eq!(plan(all), "SCAN tasks");
+        assert_eq!(plan(live), "SCAN tasks USING INDEX live_tasks");
+        assert_eq!(plan(working), "SCAN tasks USING INDEX live_tasks");
+        assert_eq!(plan(context), "SEARCH tasks USING INDEX tasks_of_context (context=?)");
+    }
+}

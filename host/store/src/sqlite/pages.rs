@@ -1,0 +1,89 @@
+//! Pages of tasks, the one whose status changed last first, in SQL.
+
+use super::{
+    Failure, HeadPage, integer,
+    logs::{LIVE, head_of, heads_where},
+};
+use a2a_hub_protocol::operation::TaskPageQuery;
+use rusqlite::{Connection, params_from_iter, types::Value};
+
+pub(super) fn page(db: &Connection, query: &TaskPageQuery) -> Result<HeadPage, Failure> {
+    let (condition, mut values) = condition(query);
+    let count = format!("SELECT count(*) FROM tasks WHERE {condition}");
+    let total: i64 =
+        db.prepare_cached(&count)?.query_row(params_from_iter(&values), |row| row.get(0))?;
+    let mut sql = heads_where!("").to_owned() + &condition;
+    if let Some(after) = &query.after {
+        sql += " AND (updated, id) < (?, ?)";
+        values.extend([&after.updated[..], after.id.as_str()].map(|it| Value::from(it.to_owned())));
+    }
+    sql += " ORDER BY updated DESC, id DESC LIMIT ?";
+    values.push(Value::from(integer(query.size as u64)));
+    let mut found = db.prepare_cached(&sql)?;
+    let mut rows = found.query(params_from_iter(values))?;
+    let mut heads = Vec::new();
+    while let Some(row) = rows.next()? {
+        heads.push(head_of(row)?);
+    }
+    Ok(HeadPage { heads, total: total.unsigned_abs() })
+}
+
+/// What a task must be like, naming only what the query names, so that the index that fits is used.
+fn condition(query: &TaskPageQuery) -> (String, Vec<Value>) {
+    let (mut sql, mut values) = ("true".to_owned(), Vec::new());
+    if query.state.is_some_and(|state| !state.is_final()) {
+        sql = sql + " AND " + LIVE;
+    }
+    let (agent, context) = (query.agent.as_ref(), query.context.as_ref());
+    for (column, wanted) in [
+        (" AND agent = ?", agent.map(|agent| agent.as_str())),
+        (" AND context = ?", context.map(|context| context.as_str())),
+        (" AND state = ?", query.state.map(|state| state.name())),
+        (" AND updated >= ?", query.since.as_deref()),
+    ] {
+        if let Some(wanted) = wanted {
+            sql += column;
+            values.push(Value::from(wanted.to_owned()));
+        }
+    }
+    (sql, values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        id::{AgentId, TaskId},
+        operation::TaskPlace,
+    };
+
+    /// A page that sorts every task would grow slow unnoticed.
+    #[test]
+    fn a_page_is_read_off_its_index() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap();
+        let after = TaskPlace { updated: "2026".to_owned(), id: TaskId::new("t") };
+        let of = |agent: Option<&str>| TaskPageQuery {
+            agent: agent.map(|agent| AgentId::parse(agent).unwrap()),
+            context: None,
+            state: None,
+            since: Some("2025".to_owned()),
+            after: Some(after.clone()),
+            size: 3,
+            history_length: None,
+            include_artifacts: false,
+        };
+        for (agent, index) in [(None, "tasks_by_status"), (Some("echo"), "tasks_of_agent")] {
+            let (condition, values) = condition(&of(agent));
+            let sql = format!(
+                "EXPLAIN QUERY PLAN SELECT id FROM tasks WHERE {condition} AND (updated, id) < ('x', 'y')
+                 ORDER BY updated DESC, id DESC LIMIT 3"
+            );
+            let mut plan = db.prepare(&sql).unwrap();
+            let mut rows = plan.query(params_from_iter(values)).unwrap();
+            let detail: String = rows.next().unwrap().unwrap().get("detail").unwrap();
+            assert!(detail.contains(&format!("INDEX {index}")), "{detail}");
+            assert!(rows.next().unwrap().is_none(), "there is nothing to sort");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What SQLite promises beyond the contract: its files, their lock, and what a crash leaves.
+
+use super::*;
+use crate::contract::{self, agent, chunk, created, status};
+use a2a_hub_protocol::task::TaskState;
+use rusqlite::Connection;
+use std::{cell::Cell, fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
+use tempfile::{TempDir, tempdir};
+
+fn open(dir: &TempDir) -> SqliteStorage {
+    SqliteStorage::open(dir.path()).unwrap()
+}
+
+/// A log of that many events.
+async fn begin(storage: &SqliteStorage, events: u64) -> TaskId {
+    let task = TaskId::fresh();
+    storage.append(&task, 0, vec![created(&task, "c")]).await.unwrap();
+    for seq in 1..events {
+        let event = match seq {
+            1 => status(TaskState::Working, 1, None),
+            _ => chunk(&format!("{seq} ")),
+        };
+        storage.append(&task, seq, vec![event]).await.unwrap();
+    }
+    task
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keeps_the_contract() {
+    let dir = tempdir().unwrap();
+    let stores = Cell::new(0);
+    contract::suite(|| {
+        stores.set(stores.get() + 1);
+        SqliteStorage::open(&dir.path().join(stores.get().to_string())).unwrap()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn opened_again_it_is_as_it_was() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let task = begin(&storage, 30).await;
+    storage.append(&task, 30, vec![status(TaskState::Completed, 2, Some("done"))]).await.unwrap();
+    storage.remember(&agent("one"), "k", vec![0; 7], 8).await.unwrap();
+    let before = (storage.task(&task).await, storage.events(&task, 0, 100).await);
+    drop(storage);
+    assert!(!dir.path().join("hub.db-wal").exists(), "the last to close tidies up");
+
+    let storage = open(&dir);
+    assert_eq!((storage.task(&task).await, storage.events(&task, 0, 100).await), before);
+    assert_eq!(storage.recall(&agent("one"), "k").await, Ok(Some(vec![0; 7])));
+    let full = storage.remember(&agent("one"), "l", Vec::new(), 8).await;
+    assert!(matches!(full, Err(StorageError::Full { would_hold: 9, .. })));
+}
+
+#[tokio::test]
+async fn dropping_it_waits_for_what_was_asked() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let task = TaskId::fresh();
+    let asked = storage.append(&task, 0, vec![created(&task, "c")]);
+    // Polled once, so that it is in the queue; then nobody waits for it any more.
+    tokio::select! {
+        biased;
+        _ = asked => unreachable!("no disk is that fast"),
+        () = async {} => {}
+    }
+    drop(storage);
+    assert_eq!(open(&dir).counts().await, Ok(Counts { live: 1, total: 1 }));
+}
+
+#[tokio::test]
+async fn a_long_log_of_a_task_at_rest_is_read_in_one_piece() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let folds = || -> Vec<(String, u32)> {
+        let db = schema::open_to_read(&dir.path().join("hub.db")).unwrap();
+        let mut found = db.prepare("SELECT task, seq FROM folds").unwrap();
+        let rows = found.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    };
+    let task = begin(&storage, 30).await;
+    storage.task(&task).await.unwrap();
+    begin(&storage, 1).await;
+    assert_eq!(folds(), [], "a working task changes too often");
+
+    storage.append(&task, 30, vec![status(TaskState::Completed, 2, None)]).await.unwrap();
+    let folded = storage.task(&task).await.unwrap().unwrap();
+    // Writes are made in order: after this one, the fold that was offered is there.
+    begin(&storage, 1).await;
+    assert_eq!(folds(), [(task.to_string(), 31)]);
+    assert_eq!(storage.task(&task).await.unwrap().unwrap(), folded);
+}
+
+/// As a hub before this setting made it, and as this one does.
+#[tokio::test]
+async fn what_is_forgotten_makes_the_file_smaller() {
+    for old in [true, false] {
+        let dir = tempdir().unwrap();
+        let file = dir.path().join("hub.db");
+        drop(open(&dir));
+        if old {
+            let db = Connection::open(&file).unwrap();
+            db.execute_batch("PRAGMA auto_vacuum = NONE; VACUUM").unwrap();
+        }
+        let storage = open(&dir);
+        let mut tasks = Vec::new();
+        for _ in 0..20 {
+            let task = begin(&storage, 2).await;
+            let chunks = vec![chunk(&"x".repeat(1 << 18)), status(TaskState::Completed, 2, None)];
+            storage.append(&task, 2, chunks).await.unwrap();
+            tasks.push(task);
+        }
+        let kept = tasks.pop().unwrap();
+        assert_eq!(storage.forget_tasks(tasks).await, Ok(19));
+        drop(storage);
+        let size = fs::metadata(&file).unwrap().len();
+        assert!(size < 2 << 20, "{size} bytes are left of 5 MiB (old: {old})");
+        assert_eq!(open(&dir).events(&kept, 0, 9).await.unwrap().len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn a_second_hub_is_kept_out() {
+    let dir = tempdir().unwrap();
+    let first = open(&dir);
+    let error = SqliteStorage::open(dir.path()).unwrap_err();
+    let path = dir.path().join("hub.lock");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "lock {}: another hub (process {}) uses this data directory; stop it, or choose another directory",
+            path.display(),
+            std::process::id()
+        )
+    );
+    drop(first);
+    open(&dir);
+}
+
+#[tokio::test]
+async fn only_its_user_can_read_it() {
+    let dir = tempdir().unwrap();
+    let data = dir.path().join("made/for/it");
+    let storage = SqliteStorage::open(&data).unwrap();
+    begin(&storage, 2).await;
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(data.clone()), 0o700);
+    for file in ["hub.db", "hub.db-wal", "hub.db-shm", "hub.lock"] {
+        assert_eq!(mode(data.join(file)), 0o600, "{file}");
+    }
+}
+
+#[tokio::test]
+async fn it_opens_nothing_that_it_does_not_understand() {
+    let dir = tempdir().unwrap();
+    drop(open(&dir));
+    let file = dir.path().join("hub.db");
+    let change = |pragma: &str, value: i64| {
+        Connection::open(&file).unwrap().pragma_update(None, pragma, value).unwrap();
+        let before = fs::read(&file).unwrap();
+        let error = SqliteStorage::open(dir.path()).unwrap_err();
+        assert_eq!(fs::read(&file).unwrap(), before, "it was not touched");
+        error
+    };
+    let newer = StorageError::Newer { path: file.clone(), found: 99, known: 5 };
+    assert_eq!(change("user_version", 99), newer);
+    assert!(matches!(change("application_id", 7), StorageError::Corrupt { .. }));
+
+    fs::write(&file, "Dear diary, ".repeat(1000)).unwrap();
+    let error = SqliteStorage::open(dir.path()).unwrap_err();
+    assert!(matches!(error, StorageError::Corrupt { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_write_that_fails_leaves_nothing() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let task = begin(&storage, 3).await;
+    let disk = Connection::open(dir.path().join("hub.db")).unwrap();
+    let fire =
+        "CREATE TRIGGER fire BEFORE UPDATE ON tasks BEGIN SELECT RAISE(ABORT, 'on fire'); END";
+    disk.execute_batch(fire).unwrap();
+    let failed = storage.append(&task, 3, vec![chunk("x")]).await;
+    assert_eq!(failed, Err(StorageError::Unavailable("on fire".into())));
+    assert_eq!(storage.events(&task, 3, 10).await, Ok(Vec::new()));
+
+    disk.execute_batch("DROP TRIGGER fire").unwrap();
+    assert_eq!(storage.append(&task, 3, vec![chunk("x")]).await, Ok(4));
+}
+
+/// A hub that is killed leaves its files as they are: the copy is what the next one finds.
+fn crash(from: &TempDir) -> TempDir {
+    let to = tempdir().unwrap();
+    for file in ["hub.db", "hub.db-wal"] {
+        fs::copy(from.path().join(file), to.path().join(file)).unwrap();
+    }
+    to
+}
+
+#[tokio::test]
+async fn a_crash_loses_nothing_that_was_acknowledged() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let task = begin(&storage, 50).await;
+    let crashed = crash(&dir);
+    let left = open(&crashed);
+    assert_eq!(left.events(&task, 0, 100).await, storage.events(&task, 0, 100).await);
+    assert_eq!(left.append(&task, 50, vec![chunk("on")]).await, Ok(51));
+}
+
+#[tokio::test]
+async fn a_torn_write_is_as_if_it_had_not_begun() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let tasks = [begin(&storage, 20).await, begin(&storage, 40).await, begin(&storage, 3).await];
+    let mut logs = Vec::new();
+    for task in &tasks {
+        logs.push(storage.events(task, 0, 100).await.unwrap());
+    }
+    let whole = fs::metadata(dir.path().join("hub.db-wal")).unwrap().len();
+    // A stride prime to all sizes in the file: the cuts fall in headers, in pages and between them.
+    for cut in (1..=50).map(|n| n * 7919 * 31 % whole) {
+        let torn = crash(&dir);
+        let wal = fs::OpenOptions::new().write(true).open(torn.path().join("hub.db-wal")).unwrap();
+        wal.set_len(cut).unwrap();
+        let left = open(&torn);
+        for (task, log) in tasks.iter().zip(&logs) {
+            let found = left.events(task, 0, 100).await.unwrap();
+            assert_eq!(found, log[..found.len()], "cut at {cut} of {whole}");
+            let seq = left.task(task).await.unwrap().map_or(0, |stored| stored.seq);
+            assert_eq!(seq, found.len() as u64, "head and log are one transaction");
+        }
+    }
+}

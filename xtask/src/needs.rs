@@ -1,0 +1,135 @@
+//! What some tests need that a machine may lack: the vendors' programs, and the official SDKs.
+//!
+//! A test that lacks what it needs fails. So they are left out by name where that is missing, and counted and named at the
+//! end; CI leaves out nothing.
+
+use std::{env, path::Path};
+
+/// Set where a test that lacks what it needs is to fail.
+const CI: &str = "A2A_HUB_CI";
+
+/// Something that some tests need.
+#[derive(Debug)]
+pub(crate) struct Need {
+    /// What it is, for people.
+    pub(crate) name: &'static str,
+    /// The file or folder that is there with it, below `target`; a file is also looked for on the `PATH`.
+    place: &'static str,
+    /// The tests that need it, as nextest's filters have it.
+    pub(crate) tests: &'static str,
+    /// The command that brings it.
+    pub(crate) brought_by: &'static str,
+}
+
+const CLIS: &str = "cargo xtask clis";
+const SDKS: &str = "cargo xtask sdks";
+
+/// All that may be missing.
+const NEEDS: [Need; 8] = [
+    Need {
+        name: "claude",
+        place: "clis/node_modules/.bin/claude",
+        tests: "test(/^adapters::(claude|each_program)/)",
+        brought_by: CLIS,
+    },
+    Need {
+        name: "codex",
+        place: "clis/node_modules/.bin/codex",
+        tests: "test(/^adapters::(codex|each_program)/)",
+        brought_by: CLIS,
+    },
+    Need {
+        name: "gemini",
+        place: "clis/node_modules/.bin/gemini",
+        tests: "test(/^adapters::(gemini|each_program)/)",
+        brought_by: CLIS,
+    },
+    Need {
+        name: "vibe",
+        place: "clis/vibe/bin/vibe-acp",
+        tests: "test(/^adapters::(vibe|each_program)/)",
+        brought_by: CLIS,
+    },
+    Need {
+        name: "the Python SDK 1.x",
+        place: "sdks/py1",
+        tests: "test(/^sdks::.*python_1/) + test(/^pushes::proof::a_receiver_in_python/)",
+        brought_by: SDKS,
+    },
+    Need {
+        name: "the Python SDK 0.3",
+        place: "sdks/py0",
+        tests: "test(/^sdks::.*python_0_3/)",
+        brought_by: SDKS,
+    },
+    Need {
+        name: "the JavaScript SDK 1.x",
+        place: "sdks/js1",
+        tests: "test(/^sdks::.*javascript_1/)",
+        brought_by: SDKS,
+    },
+    Need {
+        name: "the JavaScript SDK 0.3",
+        place: "sdks/js0",
+        tests: "test(/^sdks::.*javascript_0_3/)",
+        brought_by: SDKS,
+    },
+];
+
+/// What is not there, as far as tests may do without it.
+pub(crate) fn missing(root: &Path) -> Vec<&'static Need> {
+    if env::var_os(CI).is_some() {
+        return Vec::new();
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    NEEDS.iter().filter(|need| !need.is_there(root, &path)).collect()
+}
+
+impl Need {
+    fn is_there(&self, root: &Path, path: &std::ffi::OsStr) -> bool {
+        let place = root.join("target").join(self.place);
+        let on_path = |program: &std::ffi::OsStr| {
+            self.brought_by == CLIS && env::split_paths(path).any(|dir| dir.join(program).is_file())
+        };
+        place.exists() || place.file_name().is_some_and(on_path)
+    }
+}
+
+/// The tests that need nothing of `missing`, as nextest's filters have it.
+pub(crate) fn runnable(missing: &[&Need]) -> String {
+    let without = missing.iter().map(|need| format!(" - ({})", need.tests));
+    std::iter::once("all()".to_owned()).chain(without).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{ffi::OsStr, fs};
+
+    #[test]
+    fn what_is_there_is_found_where_it_is_installed_or_on_the_path() {
+        let root = tempfile::tempdir().unwrap();
+        let bin = root.path().join("bin");
+        let there = |path: &OsStr| {
+            let there = NEEDS.iter().filter(|need| need.is_there(root.path(), path));
+            there.map(|need| need.name).collect::<Vec<_>>()
+        };
+        assert!(there(OsStr::new("")).is_empty());
+        fs::create_dir_all(root.path().join("target/sdks/py0")).unwrap();
+        fs::create_dir_all(root.path().join("target/clis/vibe/bin")).unwrap();
+        fs::write(root.path().join("target/clis/vibe/bin/vibe-acp"), "").unwrap();
+        fs::create_dir_all(&bin).unwrap();
+        fs::write(bin.join("codex"), "").unwrap();
+        fs::write(bin.join("js1"), "").unwrap();
+        assert_eq!(there(bin.as_os_str()), ["codex", "vibe", "the Python SDK 0.3"]);
+    }
+
+    #[test]
+    fn tests_are_left_out_by_name() {
+        assert_eq!(runnable(&[]), "all()");
+        assert_eq!(
+            runnable(&[&NEEDS[1], &NEEDS[5]]),
+            "all() - (test(/^adapters::(codex|each_program)/)) - (test(/^sdks::.*python_0_3/))"
+        );
+    }
+}
