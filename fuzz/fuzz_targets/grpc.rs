@@ -3,13 +3,14 @@
 
 use a2a_hub_protocol::{
     binding::grpc::{Call, SERVICES},
-    v1::Method,
+    dialect::grpc::read,
+    method::Method,
 };
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((first, message)) = bytes.split_first() else { return };
     let method = Method::ALL[usize::from(first >> 1) % Method::ALL.len()].name();
     if let Ok(call) = Call::named(SERVICES[usize::from(first & 1)], method) {
-        let _ = call.read(message);
+        let _ = read(&call, message);
     }
 });

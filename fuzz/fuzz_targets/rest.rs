@@ -1,7 +1,7 @@
 //! Reading REST requests: `cargo fuzz run rest`. The first line is the path and the query, the rest is the body.
 #![no_main]
 
-use a2a_hub_protocol::binding::rest::{Verb, read};
+use a2a_hub_protocol::{binding::rest::Verb, dialect::rest::read};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());

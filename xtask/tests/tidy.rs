@@ -53,7 +53,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("hyper::", HTTP),
     ("hyper_util::", HTTP),
     ("tonic::", &["host/server/src"]),
-    ("prost_reflect::", &["host/protocol/src/binding/grpc.rs"]),
+    ("prost_reflect::", &["host/protocol/src/codec/protobuf.rs"]),
     ("rusqlite::", &["host/store/src/sqlite.rs", "host/store/src/sqlite"]),
     ("wasmtime::", &["host/sandbox/src"]),
     ("wasmtime_wasi::", &["host/sandbox/src"]),

@@ -9,7 +9,8 @@
 
 use a2a_hub_sdk::Exit;
 use a2a_hub_sdk::cli::{
-    Action, Decision, Driver, End, Job, Question, Session, cut, describe_exit, running,
+    Action, Decision, Driver, End, FailureReason, Job, Question, Session, cut, describe_exit,
+    running,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -177,7 +178,7 @@ impl Driver for Claude {
             // The CLI waits for the next prompt now, and would wait for ever.
             Err(error) if line.contains(r#""type":"result""#) => {
                 let text = format!("claude's result is not understood: {error}");
-                vec![Action::End(End::failed("broken_stream", text))]
+                vec![Action::End(End::failed(FailureReason::BrokenStream, text))]
             }
             Err(_) => {
                 if !line.trim_start().starts_with('{') {
@@ -201,7 +202,7 @@ impl Driver for Claude {
             return End::LoginNeeded(words.clone());
         }
         let text = format!("claude ended ({}) before it was done: {words}", describe_exit(exit));
-        End::failed("broken_stream", text.trim_end_matches([':', ' ']))
+        End::failed(FailureReason::BrokenStream, text.trim_end_matches([':', ' ']))
     }
 }
 
@@ -311,15 +312,15 @@ impl Claude {
 }
 
 impl Terminal {
-    fn reason(&self) -> &'static str {
+    fn reason(&self) -> FailureReason {
         match (self.subtype.as_str(), self.api_error_status, self.terminal_reason.as_deref()) {
-            ("error_max_turns", ..) => "max_turns",
-            ("error_max_budget_usd", ..) => "max_budget",
-            (_, Some(429), _) => "rate_limited",
-            (_, Some(529), _) => "overloaded",
-            (_, Some(_), _) | (_, None, Some("api_error")) => "api_error",
-            (_, None, Some("aborted_tools" | "aborted_streaming")) => "interrupted",
-            _ => "agent_error",
+            ("error_max_turns", ..) => FailureReason::MaxTurns,
+            ("error_max_budget_usd", ..) => FailureReason::MaxBudget,
+            (_, Some(429), _) => FailureReason::RateLimited,
+            (_, Some(529), _) => FailureReason::Overloaded,
+            (_, Some(_), _) | (_, None, Some("api_error")) => FailureReason::ApiError,
+            (_, None, Some("aborted_tools" | "aborted_streaming")) => FailureReason::Interrupted,
+            _ => FailureReason::AgentError,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The driver on recorded runs of the CLI (2.1.329, against a model that echoes).
 
-use a2a_hub_sdk::cli::{Action, Driver as _, End, Job, Session};
+use a2a_hub_sdk::cli::{Action, Driver as _, End, FailureReason, Job, Session};
 use a2a_hub_sdk::testing::{end, failure, metadata, streamed};
 use a2a_hub_sdk::{Exit, ExitStatus};
 use claude_code::driver::Claude;
@@ -157,10 +157,10 @@ fn an_end_without_result_is_a_failure_whatever_the_code() {
     transcript.lines().take(5).for_each(|line| drop(driver.line(line)));
     let exit = Exit { status: ExitStatus::Code(0), stderr: String::new() };
     let text = "claude ended (exit code 0) before it was done";
-    assert_eq!(driver.ended(&exit), End::failed("broken_stream", text));
+    assert_eq!(driver.ended(&exit), End::failed(FailureReason::BrokenStream, text));
     driver.line("Segmentation fault");
     let text = "claude ended (exit code 0) before it was done: Segmentation fault";
-    assert_eq!(driver.ended(&exit), End::failed("broken_stream", text));
+    assert_eq!(driver.ended(&exit), End::failed(FailureReason::BrokenStream, text));
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn what_it_does_not_know_it_ignores_unless_somebody_waits_for_it() {
         assert_eq!(driver.line(line), [], "{line}");
     }
     let actions = driver.line(r#"{"type":"result","is_error":"maybe"}"#);
-    assert!(matches!(end(&actions), End::Failed { reason: "broken_stream", .. }));
+    assert!(matches!(end(&actions), End::Failed { reason: FailureReason::BrokenStream, .. }));
     let actions = driver.line(
         r#"{"type":"control_request","request_id":"r","request":{"subtype":"hook_callback"}}"#,
     );

@@ -9,7 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use a2a_hub_sdk::cli::{self, Action, Decision, End, Job, Permissions, Question, Session, cut};
+use a2a_hub_sdk::cli::{
+    self, Action, Decision, End, FailureReason, Job, Permissions, Question, Session, cut,
+};
 use a2a_hub_sdk::{Exit, cli::describe_exit};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -84,7 +86,7 @@ impl Driver {
             }
             (INITIALIZE | THREAD | TURN, None, Some(error)) => {
                 let text = error["message"].as_str().unwrap_or("no word on why");
-                vec![Action::End(End::failed("agent_error", text))]
+                vec![Action::End(End::failed(FailureReason::AgentError, text))]
             }
             _ => Vec::new(),
         }
@@ -93,7 +95,7 @@ impl Driver {
     fn opened(&mut self, opened: &Value) -> Vec<Action> {
         let Some(thread) = opened["thread"]["id"].as_str() else {
             let text = "codex opened a thread and does not tell which";
-            return vec![Action::End(End::failed("broken_stream", text))];
+            return vec![Action::End(End::failed(FailureReason::BrokenStream, text))];
         };
         thread.clone_into(&mut self.thread);
         self.model = opened["model"].as_str().map(ToOwned::to_owned);
@@ -241,10 +243,13 @@ impl Driver {
             }
             Some("failed") => match Fault::deserialize(&turn["error"]) {
                 Ok(fault) => fault.end(&metadata),
-                Err(_) => failed("agent_error", "codex failed without a word on why"),
+                Err(_) => failed(FailureReason::AgentError, "codex failed without a word on why"),
             },
-            Some("interrupted") => failed("interrupted", "codex was interrupted"),
-            _ => failed("broken_stream", "codex ended its turn in a way that is not understood"),
+            Some("interrupted") => failed(FailureReason::Interrupted, "codex was interrupted"),
+            _ => failed(
+                FailureReason::BrokenStream,
+                "codex ended its turn in a way that is not understood",
+            ),
         };
         actions.push(Action::End(end));
         actions
@@ -318,7 +323,7 @@ impl cli::Driver for Driver {
             // Codex waits for the next prompt now, and would wait for ever.
             Err(error) if line.contains(r#""turn/completed""#) => {
                 let text = format!("the end of codex' turn is not understood: {error}");
-                vec![Action::End(End::failed("broken_stream", text))]
+                vec![Action::End(End::failed(FailureReason::BrokenStream, text))]
             }
             Err(_) => {
                 if !line.trim_start().starts_with('{') {
@@ -338,7 +343,11 @@ impl cli::Driver for Driver {
         let words = words.unwrap_or(&self.noise);
         let how = describe_exit(exit);
         let text = format!("codex ended ({how}) before it was done: {words}");
-        let reason = if self.thread.is_empty() { "agent_error" } else { "broken_stream" };
+        let reason = if self.thread.is_empty() {
+            FailureReason::AgentError
+        } else {
+            FailureReason::BrokenStream
+        };
         End::failed(reason, text.trim_end_matches([':', ' ']))
     }
 }

@@ -1,6 +1,6 @@
 //! What goes wrong in a turn, in Codex' words, and how that ends the run.
 
-use a2a_hub_sdk::cli::End;
+use a2a_hub_sdk::cli::{End, FailureReason};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -39,16 +39,20 @@ impl Fault {
             "unauthorized" => End::LoginNeeded(text),
             // A provider of the user's own configuration, whose key is not there.
             _ if text.starts_with("Missing environment variable") => End::LoginNeeded(text),
-            "rateLimitExceeded" | "usageLimitExceeded" => End::failed("rate_limited", text),
-            "serverOverloaded" => End::failed("overloaded", text),
-            "contextWindowExceeded" => End::failed("max_tokens", text),
-            "sessionBudgetExceeded" => End::failed("max_budget", text),
+            "rateLimitExceeded" | "usageLimitExceeded" => {
+                End::failed(FailureReason::RateLimited, text)
+            }
+            "serverOverloaded" => End::failed(FailureReason::Overloaded, text),
+            "contextWindowExceeded" => End::failed(FailureReason::MaxTokens, text),
+            "sessionBudgetExceeded" => End::failed(FailureReason::MaxBudget, text),
             "cyberPolicy"
             | "misalignmentPolicyViolation"
             | "inferenceHookDenied"
-            | "tooManyDenials" => End::failed("refused", text),
-            "responseStreamDisconnected" => End::failed("broken_stream", text),
-            _ if text.starts_with("stream disconnected") => End::failed("broken_stream", text),
+            | "tooManyDenials" => End::failed(FailureReason::Refused, text),
+            "responseStreamDisconnected" => End::failed(FailureReason::BrokenStream, text),
+            _ if text.starts_with("stream disconnected") => {
+                End::failed(FailureReason::BrokenStream, text)
+            }
             _ => End::of_status(self.status().unwrap_or_default(), text),
         };
         if let End::Failed { metadata: told, .. } = &mut end {

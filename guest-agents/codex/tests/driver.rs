@@ -371,7 +371,7 @@ fn only_a_completed_turn_is_a_success() {
         panic!("an end without a turn is a failure");
     };
     assert_eq!(
-        (reason, text.as_str()),
+        (reason.name(), text.as_str()),
         ("agent_error", "codex ended (exit code 0) before it was done")
     );
 }

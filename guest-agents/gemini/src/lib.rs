@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use a2a_hub_sdk::cli::acp::{self, Acp, Refusal, Speaker};
 use a2a_hub_sdk::cli::{
-    self, Action, Check, Cli, Decision, Driver, End, Job, Kind, Permissions, Question,
+    self, Action, Check, Cli, Decision, Driver, End, FailureReason, Job, Kind, Permissions,
+    Question,
 };
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::{Exit, serde_json::Value};
@@ -100,9 +101,9 @@ impl Speaker for Gemini {
                 End::LoginNeeded(text.into())
             }
             // Node's word for a connection that was cut.
-            Ok(_) if text == "terminated" => End::failed("broken_stream", text),
+            Ok(_) if text == "terminated" => End::failed(FailureReason::BrokenStream, text),
             Ok(status @ 400..600) => End::of_status(status, text),
-            _ => End::failed("agent_error", text),
+            _ => End::failed(FailureReason::AgentError, text),
         }
     }
 

@@ -8,8 +8,8 @@
 
 use a2a_hub_sdk::cli::acp::{Refusal, Speaker as _, plain};
 use a2a_hub_sdk::cli::{
-    Action, Decision, Driver, End, FileChange, Job, Permissions, Question, Session, cut,
-    describe_exit, running,
+    Action, Decision, Driver, End, FailureReason, FileChange, Job, Permissions, Question, Session,
+    cut, describe_exit, running,
 };
 use a2a_hub_sdk::serde_json::{self, Map, Value};
 use a2a_hub_sdk::{Command, Exit, ExitStatus};
@@ -113,7 +113,7 @@ impl OneShot {
             None => {
                 let text = self.complaint.take();
                 let text = text.unwrap_or_else(|| "Gemini CLI does not say why it failed".into());
-                End::Failed { reason: "broken_stream", text, metadata }
+                End::Failed { reason: FailureReason::BrokenStream, text, metadata }
             }
         }
     }
@@ -125,8 +125,8 @@ fn refused(text: &str) -> End {
     let error = serde_json::from_str::<Value>(inner).unwrap_or_default()["error"].take();
     match (error["code"].as_i64(), error["message"].as_str()) {
         (Some(code), Some(message)) => Gemini::end(&Refusal { code, text: message.to_owned() }),
-        _ if inner.contains("quota") => End::failed("rate_limited", inner),
-        _ => End::failed("api_error", inner),
+        _ if inner.contains("quota") => End::failed(FailureReason::RateLimited, inner),
+        _ => End::failed(FailureReason::ApiError, inner),
     }
 }
 
@@ -166,11 +166,11 @@ impl Driver for OneShot {
         match exit.status {
             ExitStatus::Code(41) => End::LoginNeeded(why.to_owned()),
             ExitStatus::Code(42) if self.resumed => End::SessionLost,
-            ExitStatus::Code(53) => End::failed("max_turns", why),
+            ExitStatus::Code(53) => End::failed(FailureReason::MaxTurns, why),
             ExitStatus::Code(_) | ExitStatus::Signal(_) => {
                 let end = describe_exit(exit);
                 let text = format!("Gemini CLI ended before its answer ({end}): {why}");
-                End::failed("broken_stream", text)
+                End::failed(FailureReason::BrokenStream, text)
             }
         }
     }

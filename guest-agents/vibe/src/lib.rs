@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use a2a_hub_sdk::cli::acp::{self, Acp, Refusal, Speaker};
-use a2a_hub_sdk::cli::{self, Check, Cli, End, Job, Permissions};
+use a2a_hub_sdk::cli::{self, Check, Cli, End, FailureReason, Job, Permissions};
 use a2a_hub_sdk::prelude::*;
 
 /// The CLI's own retries take five minutes; after this many seconds the client may decide.
@@ -80,15 +80,15 @@ impl Speaker for Vibe {
         match (refusal.code, status(text)) {
             (-32000, _) => End::LoginNeeded(text.into()),
             (-31002, _) if text.contains("API key") => End::LoginNeeded(text.into()),
-            (-31001, _) => End::failed("rate_limited", text),
-            (-31003 | -31004, _) => End::failed("max_tokens", text),
-            (-31005, _) => End::failed("refused", text),
+            (-31001, _) => End::failed(FailureReason::RateLimited, text),
+            (-31003 | -31004, _) => End::failed(FailureReason::MaxTokens, text),
+            (-31005, _) => End::failed(FailureReason::Refused, text),
             (-32603, Some(status)) => End::of_status(status, text),
             (-32603, None) if text.contains("finish reason") || text.starts_with("peer closed") => {
-                End::failed("broken_stream", text)
+                End::failed(FailureReason::BrokenStream, text)
             }
-            (-32603 | -31002, None) => End::failed("api_error", text),
-            _ => End::failed("agent_error", text),
+            (-32603 | -31002, None) => End::failed(FailureReason::ApiError, text),
+            _ => End::failed(FailureReason::AgentError, text),
         }
     }
 

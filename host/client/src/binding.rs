@@ -1,13 +1,13 @@
 //! The bindings of A2A that the client speaks, behind one choice: what is sent to an interface, and how what comes back is read.
 
 use crate::{
-    answer::Answer,
-    error::ClientError,
-    grpc,
-    interface::{SelectedInterface, Wire},
-    jsonrpc, rest, sse,
+    answer::Answer, error::ClientError, grpc, interface::SelectedInterface, jsonrpc, rest, sse,
 };
-use a2a_hub_protocol::{binding::grpc::Call, dialect::Version, operation::Operation};
+use a2a_hub_protocol::{
+    binding::grpc::Call,
+    interface::{Binding, Version},
+    operation::Operation,
+};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header::CONTENT_TYPE, request::Builder};
 use serde_json::Value;
@@ -36,21 +36,23 @@ impl SelectedInterface {
         operation: &Operation,
     ) -> Result<(Builder, Bytes, Reader), ClientError> {
         let plain = |(request, body), reader| (request, body, reader);
-        let written = match self.wire {
-            Wire::JsonRpc => jsonrpc::write(self, operation).map(|it| plain(it, Reader::JsonRpc)),
-            Wire::Rest => rest::write(self, operation).map(|it| plain(it, Reader::Rest)),
-            Wire::Grpc => grpc::write(self, operation)?
+        let written = match self.wire.binding {
+            Binding::JsonRpc => {
+                jsonrpc::write(self, operation).map(|it| plain(it, Reader::JsonRpc))
+            }
+            Binding::Rest => rest::write(self, operation).map(|it| plain(it, Reader::Rest)),
+            Binding::Grpc => grpc::write(self, operation)?
                 .map(|(request, body, call)| (request, body, Reader::Grpc(call))),
         };
         let (request, body, reader) = written.ok_or(ClientError::NotOfA2a)?;
-        let (mut request, extensions) = match self.version {
+        let (mut request, extensions) = match self.wire.version {
             Version::V1 => (request.header("A2A-Version", "1.0"), "A2A-Extensions"),
-            Version::V03 | Version::V03Rest => (request, "X-A2A-Extensions"),
+            Version::V03 => (request, "X-A2A-Extensions"),
         };
         if let Operation::SendMessage(send) | Operation::StreamMessage(send) = operation
-            && !send.terms.extensions.is_empty()
+            && !send.client.extensions.is_empty()
         {
-            request = request.header(extensions, send.terms.extensions.join(", "));
+            request = request.header(extensions, send.client.extensions.join(", "));
         }
         Ok((request, body, reader))
     }

@@ -10,8 +10,8 @@ use crate::{
     request::signed,
 };
 use a2a_hub_protocol::{
-    card::{AgentCard, official::read_interfaces},
-    event::Told,
+    card::{AgentCard, read_interfaces},
+    event::StreamResponse,
     id::TaskId,
     operation::{Operation, SendMessage},
     push::Secret,
@@ -82,7 +82,11 @@ impl A2aClient {
     }
 
     /// Has it work on a message, and waits for the end, or for so long.
-    pub async fn send(&self, send: SendMessage, patience: Duration) -> Result<Told, ClientError> {
+    pub async fn send(
+        &self,
+        send: SendMessage,
+        patience: Duration,
+    ) -> Result<StreamResponse, ClientError> {
         let told = self.call(&Operation::SendMessage(send), patience).await?;
         self.told(told)
     }
@@ -100,12 +104,12 @@ impl A2aClient {
     }
 
     fn task(&self, task: Value) -> Result<Task, ClientError> {
-        let task = self.interface.version.read_task(task);
+        let task = self.interface.wire.read_task(task);
         task.map_err(|why| ClientError::senseless(StatusCode::OK, &why))
     }
 
-    pub(crate) fn told(&self, told: Value) -> Result<Told, ClientError> {
-        let told = self.interface.version.read_told(told);
+    pub(crate) fn told(&self, told: Value) -> Result<StreamResponse, ClientError> {
+        let told = self.interface.wire.read_stream_response(told);
         told.map_err(|why| ClientError::senseless(StatusCode::OK, &why))
     }
 

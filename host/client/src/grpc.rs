@@ -7,6 +7,7 @@ use crate::{
 };
 use a2a_hub_protocol::{
     binding::grpc::{self, Call},
+    dialect,
     error::{A2aError, ErrorKind},
     operation::Operation,
 };
@@ -28,7 +29,8 @@ pub(crate) fn write(
     interface: &SelectedInterface,
     operation: &Operation,
 ) -> Result<Option<(Builder, Bytes, Call)>, ClientError> {
-    let asking = Call::asking(interface.version, interface.tenant.as_deref(), operation);
+    let asking =
+        dialect::grpc::write(interface.wire.version, interface.tenant.as_deref(), operation);
     let Some((call, message)) = asking.map_err(ClientError::Refused)? else { return Ok(None) };
     let length = u32::try_from(message.len()).map_err(|_| {
         let why = format!("a message of {} bytes is too long for gRPC", message.len());
@@ -135,8 +137,11 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::Wire;
-    use a2a_hub_protocol::{dialect, id::TaskId};
+    use a2a_hub_protocol::{
+        dialect::Wire,
+        id::TaskId,
+        interface::{self, Binding},
+    };
     use proptest::prelude::*;
     use url::Url;
 
@@ -164,10 +169,10 @@ mod tests {
         }
     }
 
-    fn call(version: dialect::Version) -> (Request<()>, Bytes, Call) {
+    fn call(version: interface::Version) -> (Request<()>, Bytes, Call) {
         let url = Url::parse("https://x:1/what/ever").unwrap();
-        let interface =
-            SelectedInterface { url, wire: Wire::Grpc, version, tenant: Some("me".to_owned()) };
+        let wire = Wire { version, binding: Binding::Grpc };
+        let interface = SelectedInterface { url, wire, tenant: Some("me".to_owned()) };
         let get = Operation::GetTask { id: TaskId::new("t"), history_length: None };
         let (request, body, call) = write(&interface, &get).unwrap().unwrap();
         (request.body(()).unwrap(), body, call)
@@ -175,17 +180,17 @@ mod tests {
 
     #[test]
     fn a_request_is_a_message_for_a_method() {
-        let (request, body, _) = call(dialect::Version::V1);
+        let (request, body, _) = call(interface::Version::V1);
         assert_eq!(request.uri(), "https://x:1/lf.a2a.v1.A2AService/GetTask");
         assert_eq!(&body[..], b"\0\0\0\0\x07\x0a\x02me\x12\x01t");
-        let (request, body, _) = call(dialect::Version::V03Rest);
+        let (request, body, _) = call(interface::Version::V03);
         assert_eq!(request.uri(), "https://x:1/a2a.v1.A2AService/GetTask");
         assert_eq!(&body[..], b"\0\0\0\0\x09\x0a\x07tasks/t");
     }
 
     #[test]
     fn the_trailers_tell_how_it_ended() {
-        let (_, _, call) = call(dialect::Version::V1);
+        let (_, _, call) = call(interface::Version::V1);
         let told = |status: u16, trailers: &[(&'static str, &str)], body: &'static [u8]| {
             let trailers = trailers
                 .iter()

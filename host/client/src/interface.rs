@@ -2,8 +2,8 @@
 
 use crate::error::ClientError;
 use a2a_hub_protocol::{
-    card::official::{Binding, Interface},
-    dialect::Version,
+    dialect::Wire,
+    interface::{Binding, Interface, Version},
 };
 use url::{Origin, Url};
 
@@ -11,19 +11,10 @@ use url::{Origin, Url};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SelectedInterface {
     pub(crate) url: Url,
+    /// What is spoken there.
     pub(crate) wire: Wire,
-    /// How things are spelled there.
-    pub(crate) version: Version,
     /// What is said to be brought to the agent.
     pub(crate) tenant: Option<String>,
-}
-
-/// The binding of an interface: what travels there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wire {
-    JsonRpc,
-    Rest,
-    Grpc,
 }
 
 impl SelectedInterface {
@@ -36,17 +27,17 @@ impl SelectedInterface {
         trusted: &[Origin],
     ) -> Result<Self, ClientError> {
         let mut spoken: Vec<_> =
-            interfaces.iter().filter_map(|it| Some((it, spoken(it)?))).collect();
-        spoken.sort_by_key(|(_, (_, version))| *version != Version::V1);
+            interfaces.iter().filter_map(|it| Some((it, Wire::of(it)?))).collect();
+        spoken.sort_by_key(|(_, wire)| wire.version != Version::V1);
         let mut first_problem = None;
-        for (interface, (wire, version)) in spoken {
+        for (interface, wire) in spoken {
             let Some(url) = place(interface, base) else {
                 first_problem.get_or_insert_with(|| ClientError::NotUrl(interface.url.clone()));
                 continue;
             };
             let origin = url.origin();
             if origin == base.origin() || trusted.contains(&origin) {
-                return Ok(Self { url, wire, version, tenant: interface.tenant.clone() });
+                return Ok(Self { url, wire, tenant: interface.tenant.clone() });
             }
             first_problem.get_or_insert_with(|| ClientError::Elsewhere {
                 agent: agent.to_owned(),
@@ -64,33 +55,19 @@ impl SelectedInterface {
 /// URL; whether there is TLS, the card's own URL tells then.
 fn place(interface: &Interface, base: &Url) -> Option<Url> {
     let url = interface.url.strip_prefix("dns:///").unwrap_or(&interface.url);
-    if interface.binding == Binding::Grpc && !url.contains("://") {
+    if interface.binding() == Some(Binding::Grpc) && !url.contains("://") {
         return Url::parse(&format!("{}://{url}", base.scheme())).ok();
     }
     base.join(url).ok()
 }
 
-/// What travels there and how it is spelled, if the hub speaks that.
-fn spoken(interface: &Interface) -> Option<(Wire, Version)> {
-    match (&interface.binding, interface.version.as_str()) {
-        (Binding::JsonRpc, "1.0") => Some((Wire::JsonRpc, Version::V1)),
-        // 0.2 says the same things with the same words.
-        (Binding::JsonRpc, "0.3" | "0.2") => Some((Wire::JsonRpc, Version::V03)),
-        (Binding::Rest, "1.0") => Some((Wire::Rest, Version::V1)),
-        (Binding::Rest, "0.3") => Some((Wire::Rest, Version::V03Rest)),
-        (Binding::Grpc, "1.0") => Some((Wire::Grpc, Version::V1)),
-        (Binding::Grpc, "0.3") => Some((Wire::Grpc, Version::V03Rest)),
-        (Binding::JsonRpc | Binding::Rest | Binding::Grpc | Binding::Other(_), _) => None,
-    }
-}
-
 fn offered(interfaces: &[Interface]) -> String {
     let names = interfaces.iter().map(|it| {
-        let binding = match &it.binding {
-            Binding::JsonRpc => "JSON-RPC",
-            Binding::Rest => "REST",
-            Binding::Grpc => "gRPC",
-            Binding::Other(name) => name,
+        let binding = match it.binding() {
+            Some(Binding::JsonRpc) => "JSON-RPC",
+            Some(Binding::Rest) => "REST",
+            Some(Binding::Grpc) => "gRPC",
+            None => &it.binding,
         };
         format!("{binding} {}", it.version)
     });
@@ -100,7 +77,7 @@ fn offered(interfaces: &[Interface]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_protocol::card::official::read_interfaces;
+    use a2a_hub_protocol::card::read_interfaces;
     use serde_json::{Value, json};
 
     /// What is chosen of a card at `https://a`, where `https://b` is trusted too.
@@ -108,8 +85,8 @@ mod tests {
         let interfaces = read_interfaces(card).unwrap();
         let [base, trusted] = ["https://a/card", "https://b"].map(|url| Url::parse(url).unwrap());
         match SelectedInterface::choose("agent", &interfaces, &base, &[trusted.origin()]) {
-            Ok(SelectedInterface { url, wire, version, tenant }) => {
-                format!("{wire:?} {version:?} {url} {tenant:?}")
+            Ok(SelectedInterface { url, wire: Wire { version, binding }, tenant }) => {
+                format!("{binding:?} {version:?} {url} {tenant:?}")
             }
             Err(why) => why.to_string(),
         }
@@ -145,9 +122,9 @@ mod tests {
         insta::assert_snapshot!(told.join("\n"), @r#"
         Rest V1 https://a/rest Some("t")
         Grpc V1 https://a/grpc Some("t")
-        Grpc V03Rest https://a/ Some("t")
+        Grpc V03 https://a/ Some("t")
         talk to `agent`: its card offers JSON-RPC 2.0, urn:x 1.0, REST 0.2, and JSON-RPC, REST or gRPC of 1.0 or 0.3 is needed
-        Rest V03Rest https://a/rest None
+        Rest V03 https://a/rest None
         JsonRpc V03 https://a/u None
         JsonRpc V03 https://a/u None
         "#);
@@ -165,7 +142,7 @@ mod tests {
             of(&[["GRPC", "1.0", "a:50051"], ["GRPC", "1.0", "http://a"]]),
         ];
         insta::assert_snapshot!(told.join("\n"), @r#"
-        Rest V03Rest https://a/rest Some("t")
+        Rest V03 https://a/rest Some("t")
         JsonRpc V1 https://b/x Some("t")
         talk to `agent`: its card is at https://a, and sends its clients to https://a:8443; if that is right, list it in `origins` of a `[remote.<id>]`
         `https://[` is not a URL of an agent: it must begin with https:// or http://

@@ -1,33 +1,29 @@
 //! JSON-RPC: one URL for all that is asked, and an object with a result or an error for each answer.
 
 use crate::{error::ClientError, interface::SelectedInterface};
-use a2a_hub_protocol::{dialect::Version, error::A2aError, operation::Operation, v1, v03};
+use a2a_hub_protocol::{
+    binding::jsonrpc::write_request, dialect, error::A2aError, operation::Operation,
+};
 use bytes::Bytes;
 use http::{
     Request, StatusCode,
     header::{ACCEPT, CONTENT_TYPE},
     request::Builder,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The request that asks for this; none if the version has no such operation.
 pub(crate) fn write(
     interface: &SelectedInterface,
     operation: &Operation,
 ) -> Option<(Builder, Bytes)> {
-    let (method, mut params) = match interface.version {
-        Version::V1 => v1::write_request(operation).map(|(method, it)| (method.name(), it))?,
-        Version::V03 | Version::V03Rest => v03::write_request(operation)?,
-    };
-    if let (Version::V1, Some(tenant)) = (interface.version, &interface.tenant) {
-        params["tenant"] = json!(tenant);
-    }
-    let asked = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let tenant = interface.tenant.as_deref();
+    let (method, params) = dialect::jsonrpc::write(interface.wire.version, tenant, operation)?;
     let accept = if operation.streams() { "text/event-stream" } else { "application/json" };
     let request = Request::post(interface.url.as_str())
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, accept);
-    Some((request, Bytes::from(asked.to_string())))
+    Some((request, Bytes::from(write_request(1, method, &params))))
 }
 
 /// The result in a response.
@@ -48,6 +44,7 @@ pub(crate) fn read(status: StatusCode, text: &[u8]) -> Result<Value, ClientError
 mod tests {
     use super::*;
     use a2a_hub_protocol::error::ErrorKind;
+    use serde_json::json;
 
     #[test]
     fn a_refusal_is_told_in_either_form() {

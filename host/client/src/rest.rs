@@ -2,9 +2,7 @@
 
 use crate::{error::ClientError, interface::SelectedInterface};
 use a2a_hub_protocol::{
-    binding::rest::{self, Written},
-    dialect::Version,
-    error::A2aError,
+    binding::rest::Written, dialect::rest, error::A2aError, interface::Version,
     operation::Operation,
 };
 use bytes::Bytes;
@@ -21,10 +19,10 @@ pub(crate) fn write(
     operation: &Operation,
 ) -> Option<(Builder, Bytes)> {
     let Written { verb, target, body } =
-        rest::write(interface.version, interface.tenant.as_deref(), operation)?;
-    let media = match interface.version {
+        rest::write(interface.wire.version, interface.tenant.as_deref(), operation)?;
+    let media = match interface.wire.version {
         Version::V1 => "application/a2a+json",
-        Version::V03 | Version::V03Rest => "application/json",
+        Version::V03 => "application/json",
     };
     let url = format!("{}/{target}", interface.url.as_str().trim_end_matches('/'));
     let accept = if operation.streams() { "text/event-stream" } else { media };
@@ -54,8 +52,7 @@ pub(crate) fn read(status: StatusCode, text: &[u8]) -> Result<Value, ClientError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::Wire;
-    use a2a_hub_protocol::{error::ErrorKind, id::TaskId};
+    use a2a_hub_protocol::{dialect::Wire, error::ErrorKind, id::TaskId, interface::Binding};
     use serde_json::json;
     use url::Url;
 
@@ -64,7 +61,8 @@ mod tests {
         let asked = |version, tenant: Option<&str>, operation: &Operation| {
             let url = Url::parse("http://x/agent/rest/").unwrap();
             let tenant = tenant.map(str::to_owned);
-            let interface = SelectedInterface { url, wire: Wire::Rest, version, tenant };
+            let wire = Wire { version, binding: Binding::Rest };
+            let interface = SelectedInterface { url, wire, tenant };
             let (request, body) = write(&interface, operation).unwrap();
             let request = request.body(()).unwrap();
             let header = |name| request.headers().get(name).map(|it| it.to_str().unwrap());
@@ -75,9 +73,9 @@ mod tests {
         let get = Operation::GetTask { id: id(), history_length: Some(1) };
         let told = [
             asked(Version::V1, Some("me"), &get),
-            asked(Version::V03Rest, None, &get),
+            asked(Version::V03, None, &get),
             asked(Version::V1, None, &Operation::CancelTask { id: id() }),
-            asked(Version::V03Rest, None, &Operation::Resubscribe { id: id(), after: None }),
+            asked(Version::V03, None, &Operation::Resubscribe { id: id(), after: None }),
         ];
         insta::assert_snapshot!(told.join("\n"), @r#"
         GET http://x/agent/rest/me/tasks/t?historyLength=1  (None, Some("application/a2a+json"))

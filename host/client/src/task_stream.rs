@@ -8,7 +8,7 @@ use crate::{
     outbound::{Incoming, OutboundError},
 };
 use a2a_hub_protocol::{
-    event::Told,
+    event::StreamResponse,
     id::TaskId,
     operation::{Operation, SendMessage, Wait},
     task::{Task, TaskState},
@@ -36,7 +36,7 @@ pub struct TaskStream {
     agent: A2aClient,
     source: Source,
     /// What was read and not yet taken.
-    ready: VecDeque<Result<Told, ClientError>>,
+    ready: VecDeque<Result<StreamResponse, ClientError>>,
     task: Option<TaskId>,
     /// How often it was looked for since something was told.
     tries: usize,
@@ -97,7 +97,7 @@ impl TaskStream {
 
     /// What is told next; nothing after the task's end or its question. When the connection breaks, the task is looked
     /// for again, and then told as it stands.
-    pub async fn next(&mut self) -> Option<Result<Told, ClientError>> {
+    pub async fn next(&mut self) -> Option<Result<StreamResponse, ClientError>> {
         while !self.over {
             let broken = match self.ready.pop_front() {
                 Some(Ok(told)) => {
@@ -127,7 +127,7 @@ impl TaskStream {
         // One answer: a refusal, or all there is from a server that does not stream.
         let told = self.agent.told(reader.whole(&whole(answer, QUICK).await?)?)?;
         match (&mut self.source, &told) {
-            (Source::Looks(before), Told::Task(task)) => *before = Some(task.clone()),
+            (Source::Looks(before), StreamResponse::Task(task)) => *before = Some(task.clone()),
             (Source::Looks(_), _) => {}
             (source, _) => *source = Source::Read,
         }
@@ -211,7 +211,7 @@ impl TaskStream {
             && before.as_ref() != Some(&now)
         {
             *before = Some(now.clone());
-            self.ready.push_back(Ok(Told::Task(now)));
+            self.ready.push_back(Ok(StreamResponse::Task(now)));
         }
         Ok(())
     }
@@ -221,24 +221,24 @@ impl TaskStream {
         let now = self.agent.get(task.clone()).await?;
         let rests = rests(now.status.state);
         if rests {
-            self.ready.push_back(Ok(Told::Task(Box::new(now))));
+            self.ready.push_back(Ok(StreamResponse::Task(Box::new(now))));
         }
         Ok(rests)
     }
 
-    fn note(&mut self, told: &Told) {
+    fn note(&mut self, told: &StreamResponse) {
         self.tries = 0;
         match told {
-            Told::Task(task) => {
+            StreamResponse::Task(task) => {
                 self.task = Some(task.id.clone());
                 self.over = rests(task.status.state);
             }
-            Told::Message(_) => self.over = true,
-            Told::Status { task, update, .. } => {
+            StreamResponse::Message(_) => self.over = true,
+            StreamResponse::Status { task, update, .. } => {
                 self.task = Some(task.clone());
                 self.over = rests(update.status.state);
             }
-            Told::Artifact { task, .. } => self.task = Some(task.clone()),
+            StreamResponse::Artifact { task, .. } => self.task = Some(task.clone()),
         }
     }
 }

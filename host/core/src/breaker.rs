@@ -13,12 +13,9 @@
 //!
 //! Receivers of notifications are judged by the same machine, by how deliveries to them went.
 
+use crate::reason::FailureReason;
 use a2a_hub_protocol::{operation::HealthStatus, task::TaskState};
 use std::time::{Duration, Instant};
-
-/// Reasons of a failed task that are its agent's fault, or that of what the agent needs. What is left out is the
-/// client's doing, the operator's, or nobody's.
-const AGENT_FAULTS: [&str; 3] = ["agent_crashed", "agent_error", "unavailable"];
 
 /// What was learned of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +36,14 @@ pub enum Source {
 }
 
 impl Outcome {
-    /// What a task tells of its agent: nothing while it is alive, or when it ended for another's sake.
-    pub fn of_task(state: TaskState, reason: Option<&str>) -> Option<Self> {
+    /// What a task tells of its agent: nothing while it is alive, or when it ended for another's sake. `reason` is the one of
+    /// a failed task, if it is one that the hub knows.
+    pub fn of_task(state: TaskState, reason: Option<FailureReason>) -> Option<Self> {
         use TaskState as S;
         match state {
             S::Completed | S::Rejected => Some(Self::Success(Source::Task)),
             S::Failed => reason
-                .is_some_and(|reason| AGENT_FAULTS.contains(&reason))
+                .is_some_and(FailureReason::is_agents_fault)
                 .then_some(Self::Failure(Source::Task)),
             S::Canceled
             | S::Submitted
@@ -270,15 +268,14 @@ mod tests {
 
     #[test]
     fn only_the_agents_faults_count() {
-        let of = |state, reason| Outcome::of_task(state, Some(reason));
-        for reason in AGENT_FAULTS {
-            let failure = Some(Outcome::Failure(Source::Task));
-            assert_eq!(of(TaskState::Failed, reason), failure, "{reason}");
-        }
-        for reason in ["timeout", "denied", "invalid_request", "limit_exceeded", "hub_stopped"] {
-            assert_eq!(of(TaskState::Failed, reason), None, "{reason}");
-        }
-        assert_eq!(of(TaskState::Canceled, "agent_crashed"), None);
+        let counted = FailureReason::ALL.into_iter().filter(|reason| {
+            let outcome = Outcome::of_task(TaskState::Failed, Some(*reason));
+            assert!(matches!(outcome, None | Some(Outcome::Failure(Source::Task))), "{reason:?}");
+            outcome.is_some()
+        });
+        use FailureReason::{AgentCrashed, AgentError, Unavailable};
+        assert_eq!(counted.collect::<Vec<_>>(), [Unavailable, AgentError, AgentCrashed]);
+        assert_eq!(Outcome::of_task(TaskState::Canceled, Some(AgentCrashed)), None);
         assert_eq!(Outcome::of_task(TaskState::Failed, None), None);
         assert_eq!(
             Outcome::of_task(TaskState::Rejected, None),

@@ -1,5 +1,6 @@
 //! What the hub decides: state machines that take events and the time, and do no I/O.
 
+pub mod access;
 pub mod address;
 pub mod breaker;
 pub mod delivery;
@@ -8,6 +9,7 @@ pub mod forms;
 pub mod grant;
 pub mod health;
 pub mod quota;
+pub mod reason;
 pub mod receiver;
 pub mod recovery;
 pub mod redact;

@@ -7,7 +7,7 @@ use a2a_hub_protocol::{
     message::Message,
     operation::{ContextInfo, ContextQuery, Page},
 };
-use a2a_hub_store::{ContextFilter, Head, HeadFilter, Storage, StorageError};
+use a2a_hub_store::{ContextFilter, Head, HeadFilter, StorageError, TaskStore};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -23,7 +23,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The conversations in a store. A conversation is its tasks: it begins with the first and ends when all are forgotten.
 #[derive(Clone)]
 pub struct Contexts {
-    storage: Arc<dyn Storage>,
+    storage: Arc<dyn TaskStore>,
     keeps: Keeps,
 }
 
@@ -51,7 +51,7 @@ pub enum ForgetError {
 
 impl Contexts {
     /// The conversations in `storage`, kept for as long as `config` says.
-    pub fn new(storage: Arc<dyn Storage>, config: &Config) -> Self {
+    pub fn new(storage: Arc<dyn TaskStore>, config: &Config) -> Self {
         let days = |days: Option<u32>| days.map(|days| DAY * days);
         let keeps = Keeps {
             idle_contexts: days(config.contexts.max_age_days),
@@ -198,6 +198,7 @@ mod tests {
     use super::*;
     use a2a_hub_protocol::task::TaskState;
     use a2a_hub_store::{
+        TaskIndex as _, TaskLog as _,
         contract::{chunk, created, status},
         memory::MemoryStorage,
     };

@@ -14,6 +14,7 @@ use crate::{
     tasks::{NewTask, Subscription, Tasks},
 };
 use a2a_hub_config::nearest;
+use a2a_hub_core::access::{self, Principal};
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
     error::{A2aError, ErrorKind},
@@ -106,8 +107,13 @@ impl Hub {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Carries out an operation.
-    pub async fn handle(&self, operation: Operation) -> Result<Reply, A2aError> {
+    /// Carries out an operation, if it is for whoever asks: every operation, whatever it travels on, comes by here.
+    pub async fn handle(
+        &self,
+        caller: &Principal,
+        operation: Operation,
+    ) -> Result<Reply, A2aError> {
+        admit(caller, &operation)?;
         Ok(self.perform(operation).await?)
     }
 
@@ -246,7 +252,7 @@ impl Hub {
     }
 
     async fn start(&self, send: SendMessage, streamed: bool) -> Result<Subscription, HubError> {
-        let SendMessage { message, agent, working_directory, timeout_ms, push, terms, .. } = send;
+        let SendMessage { message, agent, working_directory, timeout_ms, push, client, .. } = send;
         if message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`").into());
         }
@@ -256,7 +262,7 @@ impl Hub {
         };
         if let Some(task) = message.task_id.clone() {
             let tasks = self.tasks.clone();
-            let answered = async move { tasks.answer(&task, message, terms).await };
+            let answered = async move { tasks.answer(&task, message, client).await };
             return self.begin(push, answered).await;
         }
         if self.closed.load(Ordering::Relaxed) {
@@ -267,7 +273,7 @@ impl Hub {
         }
         let agent = self.agent(agent)?;
         agent.admit()?;
-        let new = NewTask { agent, message, working_directory, timeout_ms, streamed, terms };
+        let new = NewTask { agent, message, working_directory, timeout_ms, streamed, client };
         let tasks = self.tasks.clone();
         self.begin(push, async move { Ok(tasks.submit(new).await?) }).await
     }
@@ -370,6 +376,14 @@ impl Hub {
             self.agents.all().iter().map(|agent| agent.info(None)).collect()
         })
     }
+}
+
+/// Whether an operation is for whoever asks; a refusal is for the log as well.
+fn admit(caller: &Principal, operation: &Operation) -> Result<(), A2aError> {
+    caller.may(access::needed(operation)).map_err(|denied| {
+        tracing::warn!(%denied, "an operation was refused");
+        A2aError::new(ErrorKind::Authentication, denied.to_string())
+    })
 }
 
 /// All media types that the agents' cards name in `member`.

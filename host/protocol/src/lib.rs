@@ -2,8 +2,8 @@
 //!
 //! One model, in the shape of A2A 1.0, is used throughout the hub; its modules stand at the root of this crate. The wire
 //! forms are turned into it, and it into them, at the edge: [`v1`] and [`v03`] are the official ones, and [`hub`] is the
-//! Local Hub's, whose nouns are those of 0.3. [`binding`] has the envelopes in which they travel, and [`dialect`] is for
-//! whoever does not care which.
+//! Local Hub's, whose nouns are those of 0.3. [`binding`] has the envelopes in which they travel, which know no dialect, and
+//! [`dialect`] on top chooses a form and an envelope.
 
 pub mod binding;
 pub mod card;
@@ -15,4 +15,4 @@ mod model;
 pub mod v03;
 pub mod v1;
 
-pub use model::{error, event, id, message, operation, push, task, terms};
+pub use model::{client, error, event, id, interface, message, method, operation, push, task};

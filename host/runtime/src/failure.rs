@@ -1,5 +1,7 @@
 //! Why a guest's work, or something it asked of the hub, was not done.
 
+use a2a_hub_core::reason::FailureReason;
+
 /// A refusal between hub and guest, as `failure` of the contract; and how a guest can break, which only the hub can tell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -36,19 +38,19 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// A stable word for machines, as it stands in the `reason` of a failed task's metadata.
-    pub fn reason(&self) -> &'static str {
+    /// The reason that a failed task tells. None for a task that was cancelled: it did not fail.
+    pub fn reason(&self) -> Option<FailureReason> {
         match self {
-            Self::Invalid(_) => "invalid_request",
-            Self::Unsupported(_) => "unsupported",
-            Self::Denied(_) => "denied",
-            Self::Cancelled => "cancelled",
-            Self::Timeout => "timeout",
-            Self::Unavailable(_) => "unavailable",
-            Self::HubFull => "hub_full",
-            Self::Exhausted(_) => "limit_exceeded",
-            Self::Internal(_) => "agent_error",
-            Self::Trapped(_) => "agent_crashed",
+            Self::Invalid(_) => Some(FailureReason::InvalidRequest),
+            Self::Unsupported(_) => Some(FailureReason::Unsupported),
+            Self::Denied(_) => Some(FailureReason::Denied),
+            Self::Cancelled => None,
+            Self::Timeout => Some(FailureReason::Timeout),
+            Self::Unavailable(_) => Some(FailureReason::Unavailable),
+            Self::HubFull => Some(FailureReason::HubFull),
+            Self::Exhausted(_) => Some(FailureReason::LimitExceeded),
+            Self::Internal(_) => Some(FailureReason::AgentError),
+            Self::Trapped(_) => Some(FailureReason::AgentCrashed),
         }
     }
 }

@@ -1,19 +1,17 @@
 //! What others find at well-known places: the cards of the hub and of its agents.
 
-use super::{
-    desk::{Desk, answer_json},
-    door::Caller,
-    official,
-};
+use super::{desk::Desk, door::Caller, official};
+use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{Reply, clock};
 use a2a_hub_protocol::{
-    card::official::Reach,
+    card::Endpoints,
     error::{A2aError, ErrorKind},
+    hub,
     id::AgentId,
     operation::{Answer, Operation},
 };
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     extract::{ConnectInfo, Path, State},
     http::{HeaderMap, Method, StatusCode, Uri, header},
     response::{AppendHeaders, IntoResponse, Response},
@@ -40,26 +38,36 @@ pub(super) fn routes() -> Router<Desk> {
 async fn root_card(
     State(desk): State<Desk>,
     ConnectInfo(caller): ConnectInfo<Caller>,
+    Extension(principal): Extension<Principal>,
     Path(file): Path<String>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
     let agent = desk.whereabouts().root_agent.clone();
     let needs_token = !caller.is_own_user().await;
-    let reach = desk.reach(&own_url(&desk, &headers), agent.as_ref(), needs_token);
+    let endpoints = desk.endpoints(&own_url(&desk, &headers), agent.as_ref(), needs_token);
     let version = official::version(&headers, uri.query());
-    official(&desk, &Method::GET, &file, agent, &reach, &headers, version).await
+    let asked = Asked { caller: &principal, method: &Method::GET, headers: &headers, version };
+    official(&desk, asked, &file, agent, &endpoints).await
+}
+
+/// Who asks for a card, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) caller: &'a Principal,
+    pub(super) method: &'a Method,
+    pub(super) headers: &'a HeaderMap,
+    /// The version of A2A that is named.
+    pub(super) version: Option<&'a str>,
 }
 
 /// A card as official A2A has it: of 1.0 for those who ask for that, or else of both versions at once.
 pub(super) async fn official(
     desk: &Desk,
-    method: &Method,
+    Asked { caller, method, headers, version }: Asked<'_>,
     file: &str,
     agent: Option<AgentId>,
-    reach: &Reach,
-    headers: &HeaderMap,
-    version: Option<&str>,
+    endpoints: &Endpoints,
 ) -> Response {
     if !FILES.contains(&file) {
         let why = format!("there is nothing called `{file}` here; there are {}", FILES.join(", "));
@@ -69,12 +77,12 @@ pub(super) async fn official(
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, HEAD")]).into_response();
     }
     let is_hub = agent.is_none();
-    match desk.hub().handle(Operation::GetCard { agent }).await {
+    match desk.hub().handle(caller, Operation::GetCard { agent }).await {
         Ok(Reply::One(Answer::Card(of))) => {
             let card = if version.is_some_and(|version| version.trim().starts_with("1.")) {
-                of.card.v1(reach)
+                of.card.v1(endpoints)
             } else {
-                let mut card = of.card.hybrid(reach);
+                let mut card = of.card.hybrid(endpoints);
                 // The first of the files is the Local Hub's, whose clients speak its dialect.
                 if is_hub && file == FILES[0] {
                     card["url"] = json!(own_url(desk, headers));
@@ -89,12 +97,17 @@ pub(super) async fn official(
     }
 }
 
-async fn all_cards(State(desk): State<Desk>, headers: HeaderMap) -> Response {
-    show(&desk, Ok(Operation::ListCards), &headers).await
+async fn all_cards(
+    State(desk): State<Desk>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Response {
+    show(&desk, &principal, Ok(Operation::ListCards), &headers).await
 }
 
 async fn agent_card(
     State(desk): State<Desk>,
+    Extension(principal): Extension<Principal>,
     Path(file): Path<String>,
     headers: HeaderMap,
 ) -> Response {
@@ -106,17 +119,22 @@ async fn agent_card(
     let named = named.and_then(|id| {
         AgentId::parse(id).map_err(|why| A2aError::new(ErrorKind::AgentNotFound, why.to_string()))
     });
-    show(&desk, named.map(|id| Operation::GetCard { agent: Some(id) }), &headers).await
+    show(&desk, &principal, named.map(|id| Operation::GetCard { agent: Some(id) }), &headers).await
 }
 
-async fn show(desk: &Desk, wanted: Result<Operation, A2aError>, headers: &HeaderMap) -> Response {
+async fn show(
+    desk: &Desk,
+    caller: &Principal,
+    wanted: Result<Operation, A2aError>,
+    headers: &HeaderMap,
+) -> Response {
     let reply = match wanted {
-        Ok(wanted) => desk.hub().handle(wanted).await,
+        Ok(wanted) => desk.hub().handle(caller, wanted).await,
         Err(why) => Err(why),
     };
     match reply {
         Ok(Reply::One(answer)) => {
-            fresh(answer_json(answer, &own_url(desk, headers)).to_string(), None, headers)
+            fresh(hub::answer::write(answer, &own_url(desk, headers)).to_string(), None, headers)
         }
         // No card is a stream.
         Ok(Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

@@ -1,15 +1,16 @@
 //! Where operations are handed in, whatever they travelled on: who asks, from where, on what terms; and what comes of them.
 
 use super::telling::Telling;
+use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{Hub, Listening, Reply, Visit};
 use a2a_hub_protocol::{
     binding::jsonrpc::Beside,
-    card::official::Reach,
-    dialect::{Dialect, Version},
+    card::Endpoints,
+    dialect::{Dialect, Wire},
     error::{A2aError, ErrorKind},
+    hub,
     id::AgentId,
-    operation::{Answer, CardOf, Operation},
-    v03,
+    operation::Operation,
 };
 use serde_json::{Value, json};
 use std::{
@@ -55,6 +56,8 @@ pub struct Whereabouts {
 
 /// What a transport knows of a request beside its text.
 pub(super) struct Circumstances<'a> {
+    /// Who asks.
+    pub(super) caller: Principal,
     /// Where this hub is reached.
     pub(super) url: &'a str,
     /// The number of the event that the client heard last, if it was cut off.
@@ -62,7 +65,7 @@ pub(super) struct Circumstances<'a> {
     /// How requests are spelled, unless their method says otherwise.
     pub(super) spelled: Dialect,
     /// Where the endpoint is reached.
-    pub(super) reach: Reach,
+    pub(super) endpoints: Endpoints,
     /// The agent whose endpoint it is.
     pub(super) agent: Option<AgentId>,
     /// URIs of the extensions that the client asks for.
@@ -93,12 +96,18 @@ impl Active {
 
 impl<'a> Circumstances<'a> {
     /// Those of a request in the Local Hub's dialect.
-    pub(super) fn of_hub(url: &'a str, heard: Option<u64>, reach: Reach) -> Self {
+    pub(super) fn of_hub(
+        caller: Principal,
+        url: &'a str,
+        heard: Option<u64>,
+        endpoints: Endpoints,
+    ) -> Self {
         Self {
+            caller,
             url,
             heard,
             spelled: Dialect::Hub,
-            reach,
+            endpoints,
             agent: None,
             extensions: Vec::new(),
             active: Active::default(),
@@ -108,8 +117,12 @@ impl<'a> Circumstances<'a> {
     }
 
     /// The client, as one that speaks a version of official A2A.
-    pub(super) fn visit(&self, version: Version) -> Visit {
-        Visit { agent: self.agent.clone(), version, extensions: self.extensions.clone() }
+    pub(super) fn visit(&self, wire: Wire) -> Visit {
+        Visit {
+            agent: self.agent.clone(),
+            version: wire.version,
+            extensions: self.extensions.clone(),
+        }
     }
 }
 
@@ -151,21 +164,26 @@ impl Desk {
 
     /// How an agent is reached, or the hub itself, by a client that reached the hub at `url` over HTTP. The socket is for
     /// the hub's own user, who needs no token.
-    pub(super) fn reach(&self, url: &str, agent: Option<&AgentId>, needs_token: bool) -> Reach {
+    pub(super) fn endpoints(
+        &self,
+        url: &str,
+        agent: Option<&AgentId>,
+        needs_token: bool,
+    ) -> Endpoints {
         let socket = if needs_token { None } else { self.socket_url() };
-        Reach { socket, ..over_http(url, agent, needs_token) }
+        Endpoints { socket, ..over_http(url, agent, needs_token) }
     }
 
     /// The same by one on the socket, who learns there where HTTP is.
-    pub(super) fn reach_from_socket(&self, agent: Option<&AgentId>) -> Reach {
+    pub(super) fn endpoints_from_socket(&self, agent: Option<&AgentId>) -> Endpoints {
         let whereabouts = self.whereabouts();
         let http = whereabouts.http.map(|address| format!("http://{address}"));
         let socket = self.socket_url();
         match http.map(|http| whereabouts.public_url.clone().unwrap_or(http)) {
-            Some(url) => Reach { socket, ..over_http(&url, agent, false) },
+            Some(url) => Endpoints { socket, ..over_http(&url, agent, false) },
             None => {
                 let tenant = agent.map(AgentId::to_string);
-                Reach { base: None, grpc: None, socket, tenant, needs_token: false }
+                Endpoints { base: None, grpc: None, socket, tenant, needs_token: false }
             }
         }
     }
@@ -211,17 +229,17 @@ impl Desk {
         let resume = of.heard.filter(|_| operation.resumes());
         let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
         let reply = match dialect {
-            Dialect::Hub => self.hub.handle(operation).await,
-            Dialect::Official(version) => {
-                let visit = of.visit(version);
+            Dialect::Hub => self.hub.handle(&of.caller, operation).await,
+            Dialect::Official(wire) => {
+                let visit = of.visit(wire);
                 of.active.add(self.hub.activated(&visit, &operation).await);
-                self.hub.receive(&visit, operation).await
+                self.hub.receive(&of.caller, &visit, operation).await
             }
         };
         match (reply, dialect) {
-            (Ok(Reply::One(answer)), Dialect::Hub) => Done::One(answer_json(answer, of.url)),
-            (Ok(Reply::One(answer)), Dialect::Official(version)) => {
-                match version.write_answer(&answer, sent, &of.reach) {
+            (Ok(Reply::One(answer)), Dialect::Hub) => Done::One(hub::answer::write(answer, of.url)),
+            (Ok(Reply::One(answer)), Dialect::Official(wire)) => {
+                match wire.write_answer(&answer, sent, &of.endpoints) {
                     Some(answer) => Done::One(answer),
                     None => {
                         Done::Refused(A2aError::new(ErrorKind::Internal, "A2A has no such answer"))
@@ -251,7 +269,7 @@ impl Desk {
 }
 
 /// How an agent is reached over HTTP, or the hub itself, where the hub is at `url`.
-fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Reach {
+fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Endpoints {
     let path = agent.map_or_else(|| HUB.to_owned(), |agent| format!("{AGENTS}{agent}"));
     let base = Some(format!("{}{path}", url.trim_end_matches('/')));
     // gRPC has no path: its clients say by a tenant which agent they mean.
@@ -261,7 +279,7 @@ fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Reach {
         let port = if has_port(host) { "" } else { port };
         (!host.contains('/')).then(|| format!("{host}{port}"))
     });
-    Reach { base, grpc, socket: None, tenant: agent.map(AgentId::to_string), needs_token }
+    Endpoints { base, grpc, socket: None, tenant: agent.map(AgentId::to_string), needs_token }
 }
 
 /// Whether a URL's host is followed by a port. An IPv6 address has colons of its own, in brackets.
@@ -275,52 +293,4 @@ pub(super) fn dawdled(what: &str, patience: Duration) -> A2aError {
         "the {what} did not come to its end within {patience:?}; send it in one go, or raise `clients.timeout_ms`"
     );
     A2aError::new(ErrorKind::InvalidRequest, why)
-}
-
-/// The answer as JSON, from a hub that is reached at `url`.
-pub(super) fn answer_json(answer: Answer, url: &str) -> Value {
-    let reached = |card: &mut Value| card["url"] = json!(url);
-    match answer {
-        Answer::Task(task) => v03::json::write_task(&task, None),
-        Answer::Message(message) => v03::json::write_message(&message),
-        Answer::Tasks { tasks, artifacts } => {
-            tasks.iter().map(|task| v03::json::write_listed(task, artifacts)).collect()
-        }
-        Answer::PushConfig(config) => v03::push::write(&config),
-        Answer::PushConfigs(configs) => configs.iter().map(v03::push::write).collect(),
-        Answer::Deliveries(deliveries) => json!(deliveries),
-        Answer::PushKeys(keys) => json!({ "keys": keys }),
-        Answer::PushConfigDeleted => Value::Null,
-        Answer::Contexts(contexts) => json!(contexts),
-        Answer::Context(info, said) => {
-            let mut context = json!(info);
-            context["messages"] = said.iter().map(v03::json::write_message).collect();
-            context
-        }
-        Answer::Forgotten { context, tasks } => json!({ "id": context, "deletedTasks": tasks }),
-        Answer::Status(status) => json!(status),
-        Answer::Agents(mut agents) => {
-            agents.iter_mut().for_each(|agent| reached(&mut agent.card));
-            json!(agents)
-        }
-        Answer::Agent(mut agent) => {
-            reached(&mut agent.card);
-            json!(agent)
-        }
-        Answer::Health(health) => json!(health),
-        Answer::Deregistered(agent) => json!(agent),
-        Answer::Discovery(document) => document,
-        Answer::Card(of) => published(&of, url),
-        Answer::Cards(all) => all.iter().map(|of| published(of, url)).collect(),
-        Answer::TaskPage { tasks, .. } => {
-            tasks.iter().map(|task| v03::json::write_task(task, None)).collect()
-        }
-    }
-}
-
-/// A card as the Local Hub specification has it.
-fn published(of: &CardOf, url: &str) -> Value {
-    let mut card = of.card.published(of.agent.as_ref());
-    card["url"] = json!(url);
-    card
 }

@@ -5,13 +5,15 @@ use super::{
     MAX_REQUEST, cards,
     desk::{Desk, Done},
     door::Caller,
+    guard,
     http::read_body,
     official,
     telling::{Item, Telling},
 };
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     binding::grpc::{self, Call},
-    dialect::Dialect,
+    dialect::{self, Dialect},
     error::A2aError,
     id::AgentId,
     operation::Operation,
@@ -79,6 +81,7 @@ async fn enter(
         Ok(call) => call,
         Err(why) => return status(&why).into_http(),
     };
+    let principal = guard::principal(&request);
     let (head, body) = request.into_parts();
     let body = match read_body(&desk, Request::from_parts(head.clone(), body)).await {
         Ok(body) => body,
@@ -86,7 +89,7 @@ async fn enter(
     };
     let (headers, request) = (head.headers.clone(), Request::from_parts(head, Body::from(body)));
     let streams = call.streams();
-    let visit = Visit { desk, call, caller, headers };
+    let visit = Visit { desk, call, caller, principal, headers };
     let mut grpc = Grpc::new(Whole).max_decoding_message_size(MAX_REQUEST);
     let answer = if streams {
         grpc.server_streaming(visit, request).await
@@ -102,6 +105,7 @@ struct Visit {
     desk: Desk,
     call: Call,
     caller: Caller,
+    principal: Principal,
     headers: HeaderMap,
 }
 
@@ -113,7 +117,7 @@ type Answered = (Done, Option<(HeaderName, HeaderValue)>);
 
 impl Visit {
     async fn carry_out(&self, sent: &[u8]) -> Answered {
-        let grpc::Request { tenant, operation } = self.call.read(sent);
+        let dialect::grpc::Request { tenant, operation } = dialect::grpc::read(&self.call, sent);
         match (operation, self.desk.of_tenant(tenant.as_deref())) {
             (Ok(operation), Ok(agent)) => self.ask(operation, agent, tenant.as_deref()).await,
             (Err(why), _) | (_, Err(why)) => (Done::Refused(why), None),
@@ -126,14 +130,23 @@ impl Visit {
         agent: Option<AgentId>,
         tenant: Option<&str>,
     ) -> Answered {
-        let Self { desk, call, caller, headers } = self;
+        let Self { desk, call, caller, principal, headers } = self;
         let url = cards::own_url(desk, headers);
-        let dialect = Dialect::Official(call.version());
-        let reach = desk.reach(&url, agent.as_ref(), !caller.is_own_user().await);
-        let of = official::circumstances(&url, reach, agent, dialect, headers, None);
+        let wire = dialect::grpc::wire(call);
+        let dialect = Dialect::Official(wire);
+        let endpoints = desk.endpoints(&url, agent.as_ref(), !caller.is_own_user().await);
+        let of = official::circumstances(
+            principal.clone(),
+            &url,
+            endpoints,
+            agent,
+            dialect,
+            headers,
+            None,
+        );
         let mut done = desk.carry_out(dialect, operation, &of).await;
         if let Done::One(answer) = &mut done {
-            call.version().echo_tenant(answer, tenant);
+            wire.echo_tenant(answer, tenant);
         }
         (done, official::activated(&of.active, headers))
     }

@@ -8,6 +8,7 @@
 //! the public keys are for everybody.
 
 use super::{door::Caller, grpc, keys, official};
+use a2a_hub_core::access::Principal;
 use a2a_hub_hub::token::{TOKEN_FILE, Token};
 use axum::{
     Json,
@@ -64,7 +65,7 @@ impl Guard {
 pub(super) async fn check(
     State(guard): State<Guard>,
     ConnectInfo(caller): ConnectInfo<Caller>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let is_grpc = grpc::is_grpc(request.headers());
@@ -79,7 +80,8 @@ pub(super) async fn check(
         return told.unwrap_or_else(|| refusal(status, why));
     }
     let is_public = request.uri().path() == keys::PATH;
-    if !is_public && !guard.knows(&caller, request.headers()).await {
+    let is_known = !is_public && guard.knows(&caller, request.headers()).await;
+    if !is_public && !is_known {
         let why = format!(
             "this hub serves its own user; others send `Authorization: Bearer` and what the file \
              `{TOKEN_FILE}` in the hub's data directory holds"
@@ -90,7 +92,14 @@ pub(super) async fn check(
         let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"a2a-hub\"")];
         return (challenge, refusal(StatusCode::UNAUTHORIZED, &why)).into_response();
     }
+    let principal = if is_known { Principal::Operator } else { Principal::Anonymous };
+    request.extensions_mut().insert(principal);
     next.run(request).await
+}
+
+/// Who asks, as the guard found; nobody whom the hub knows, should a request have got around it.
+pub(super) fn principal(request: &Request) -> Principal {
+    request.extensions().get().cloned().unwrap_or(Principal::Anonymous)
 }
 
 fn refusal(status: StatusCode, why: &str) -> Response {

@@ -84,9 +84,14 @@ async fn call_streaming(State(desk): State<Desk>, request: Request) -> Response 
 
 /// Streams are what `POST /stream` is for; there, an answer that is not a stream is one event.
 async fn respond(desk: &Desk, request: Request, sse: bool) -> Response {
-    let headers = request.headers().clone();
+    let (caller, headers) = (guard::principal(&request), request.headers().clone());
     let url = cards::own_url(desk, &headers);
-    let of = Circumstances::of_hub(&url, last_event(&headers), desk.reach(&url, None, false));
+    let of = Circumstances::of_hub(
+        caller,
+        &url,
+        last_event(&headers),
+        desk.endpoints(&url, None, false),
+    );
     let of = official::said_in_headers(of, &headers, request.uri().query());
     match read_body(desk, request).await {
         Ok(body) => {
@@ -101,10 +106,13 @@ async fn respond(desk: &Desk, request: Request, sse: bool) -> Response {
 pub(super) fn answer(response: RpcResponse, sse: bool) -> Response {
     match response {
         RpcResponse::None => StatusCode::NO_CONTENT.into_response(),
-        RpcResponse::One(text) if sse && is_result(&text) => {
+        RpcResponse::Result(text) if sse => {
             event_stream(stream::iter([Ok(frame(&Update { number: None, text, is_error: false }))]))
         }
-        RpcResponse::One(answer) => json_body(answer),
+        // An error found before the first event is a plain answer, so that clients need not read a stream to find it.
+        RpcResponse::Result(answer) | RpcResponse::Refused(answer) | RpcResponse::Batch(answer) => {
+            json_body(answer)
+        }
         RpcResponse::Busy(answer) => {
             let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
             (StatusCode::SERVICE_UNAVAILABLE, again, json_body(answer)).into_response()
@@ -116,12 +124,6 @@ pub(super) fn answer(response: RpcResponse, sse: bool) -> Response {
 /// The number of the event that the client heard last, before it was cut off.
 pub(super) fn last_event(headers: &HeaderMap) -> Option<u64> {
     headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
-}
-
-/// An error found before the first event is a plain answer, so that clients need not read a stream to find it.
-fn is_result(answer: &[u8]) -> bool {
-    serde_json::from_slice::<serde_json::Value>(answer)
-        .is_ok_and(|answer| answer.get("result").is_some())
 }
 
 /// A body that could not be read.

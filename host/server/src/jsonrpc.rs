@@ -7,14 +7,15 @@ use super::{
 use a2a_hub_hub::Listening;
 use a2a_hub_protocol::{
     binding::{
-        jsonrpc::{self, Beside, Frame, Request, RequestId},
-        service_params::{self, Service},
+        jsonrpc::{Beside, Envelope, Frame},
+        service_params::{self, ServiceParams},
     },
-    dialect::{self, Dialect},
+    dialect::{self, Dialect, jsonrpc::Request},
     error::{A2aError, ErrorKind},
+    interface::check_version,
 };
 use futures::{StreamExt as _, stream};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::future::ready;
 
 /// Requests of one batch that are carried out at once.
@@ -24,8 +25,12 @@ const BATCH_AT_ONCE: usize = 16;
 pub(super) enum Response {
     /// Nothing: it was a notification.
     None,
-    /// One answer, ready to be sent.
-    One(Vec<u8>),
+    /// A result, ready to be sent.
+    Result(Vec<u8>),
+    /// A refusal.
+    Refused(Vec<u8>),
+    /// The answers to a batch, in one.
+    Batch(Vec<u8>),
     /// A refusal that is none of the request's making: there is no room now.
     Busy(Vec<u8>),
     /// Several, as they come.
@@ -35,17 +40,17 @@ pub(super) enum Response {
 impl Desk {
     /// Reads what a client sent, has the hub carry it out, and writes the answer.
     pub(super) async fn respond(&self, sent: &[u8], of: &Circumstances<'_>) -> Response {
-        match jsonrpc::read(sent, of.spelled, of.beside) {
+        match dialect::jsonrpc::read(sent, of.spelled, of.beside) {
             Frame::One(request) => self.one(*request, of).await,
             Frame::Batch(requests) => self.batch(requests, of).await,
         }
     }
 
     async fn one(&self, request: Request, of: &Circumstances<'_>) -> Response {
-        let Request { id, dialect, tenant, service, operation } = request;
+        let Request { id, dialect, tenant, service_params, operation } = request;
         let own = match (of.beside, dialect) {
             (Beside::Metadata, Dialect::Official(_)) => {
-                Some(self.in_metadata(of, service.unwrap_or_default(), tenant.as_deref()))
+                Some(self.in_metadata(of, service_params.unwrap_or_default(), tenant.as_deref()))
             }
             (Beside::Metadata, Dialect::Hub) | (Beside::Headers, _) => None,
         };
@@ -59,24 +64,24 @@ impl Desk {
             (Ok(operation), Some(Ok(_)) | None) => self.carry_out(dialect, operation, of).await,
         };
         let Some(id) = id else { return Response::None };
-        let activated = match of.beside {
+        let service_params = match of.beside {
             Beside::Metadata => service_params::activated(&of.active.all()),
             Beside::Headers => None,
         };
-        let under = Under { id, activated };
+        let envelope = Envelope { id, service_params };
         match done {
             Done::One(mut answer) => {
-                if let Dialect::Official(version) = dialect {
-                    version.echo_tenant(&mut answer, tenant.as_deref());
+                if let Dialect::Official(wire) = dialect {
+                    wire.echo_tenant(&mut answer, tenant.as_deref());
                 }
-                Response::One(under.result(&answer))
+                Response::Result(envelope.result(&answer))
             }
             Done::Stream(telling) => {
-                let envelope = Envelope::Response(under);
+                let envelope = Some(envelope);
                 Response::Stream(Box::new(Stream { envelope, dialect, telling, failed: false }))
             }
-            Done::Refused(why) => Response::One(under.error(dialect, &why)),
-            Done::Busy(why) => Response::Busy(under.error(dialect, &why)),
+            Done::Refused(why) => Response::Refused(envelope.error(&dialect.write_error(&why))),
+            Done::Busy(why) => Response::Busy(envelope.error(&dialect.write_error(&why))),
         }
     }
 
@@ -85,17 +90,17 @@ impl Desk {
     fn in_metadata<'a>(
         &self,
         of: &Circumstances<'a>,
-        service: Service,
+        said: ServiceParams,
         tenant: Option<&str>,
     ) -> Result<Circumstances<'a>, A2aError> {
         let agent = self.of_tenant(tenant)?;
-        let reach = self.reach_from_socket(agent.as_ref());
+        let endpoints = self.endpoints_from_socket(agent.as_ref());
         Ok(Circumstances {
             agent,
-            extensions: service.extensions,
-            version: dialect::check_version(service.version.as_deref()),
+            extensions: said.extensions,
+            version: check_version(said.version.as_deref()),
             beside: of.beside,
-            ..Circumstances::of_hub(of.url, of.heard, reach)
+            ..Circumstances::of_hub(of.caller.clone(), of.url, of.heard, endpoints)
         })
     }
 
@@ -109,16 +114,16 @@ impl Desk {
         if answers.is_empty() {
             return Response::None;
         }
-        Response::One([b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat())
+        Response::Batch([b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat())
     }
 }
 
 impl Response {
     fn into_one(self) -> Option<Vec<u8>> {
         match self {
-            Self::One(answer) | Self::Busy(answer) => Some(answer),
-            // No stream gets into a batch.
-            Self::None | Self::Stream(_) => None,
+            Self::Result(answer) | Self::Refused(answer) | Self::Busy(answer) => Some(answer),
+            // No stream gets into a batch, and no batch.
+            Self::None | Self::Batch(_) | Self::Stream(_) => None,
         }
     }
 }
@@ -137,24 +142,17 @@ fn in_batch(request: Request) -> Request {
 
 /// The answer to bytes that are no request at all.
 pub(super) fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
-    Under { id: RequestId::Null, activated: None }.error(dialect, why)
+    Envelope::of_no_request().error(&dialect.write_error(why))
 }
 
 /// A stream of answers, each in the same envelope.
 pub(super) struct Stream {
-    envelope: Envelope,
+    /// What each answer travels in; nothing where it stands by itself, as REST has it.
+    envelope: Option<Envelope>,
     dialect: Dialect,
     telling: Box<Telling>,
     /// Whether it has told why there is no more.
     failed: bool,
-}
-
-/// What an answer travels in.
-enum Envelope {
-    /// A JSON-RPC response.
-    Response(Under),
-    /// Nothing: it stands by itself, as REST has it.
-    None,
 }
 
 /// One answer of a stream.
@@ -170,19 +168,19 @@ pub(super) struct Update {
 impl Stream {
     /// What is told, as REST has it.
     pub(super) fn bare(dialect: Dialect, telling: Box<Telling>) -> Self {
-        Self { envelope: Envelope::None, dialect, telling, failed: false }
+        Self { envelope: None, dialect, telling, failed: false }
     }
 
     /// The next answer; none at the end.
     pub(super) async fn next(&mut self) -> Option<Update> {
         let Item { number, told } = self.telling.next().await?;
         self.failed = told.is_err();
-        let is_error = self.failed && matches!(self.envelope, Envelope::None);
+        let is_error = self.failed && self.envelope.is_none();
         let text = match (told, &self.envelope) {
-            (Ok(told), Envelope::Response(under)) => under.result(&told),
-            (Ok(told), Envelope::None) => line(&told),
-            (Err(why), Envelope::Response(under)) => under.error(self.dialect, &why),
-            (Err(why), Envelope::None) => line(&self.dialect.write_rest_error(&why)),
+            (Ok(told), Some(envelope)) => envelope.result(&told),
+            (Ok(told), None) => line(&told),
+            (Err(why), Some(envelope)) => envelope.error(&self.dialect.write_error(&why)),
+            (Err(why), None) => line(&self.dialect.write_rest_error(&why)),
         };
         Some(Update { number, text, is_error })
     }
@@ -190,42 +188,14 @@ impl Stream {
     /// The answer that tells the end of the stream, where the transport has no end of its own and the last answer did
     /// not tell, as an error does.
     pub(super) fn end(&self) -> Option<Vec<u8>> {
-        let (Listening::Task(heard), Envelope::Response(under), false) =
+        let (Listening::Task(heard), Some(envelope), false) =
             (self.telling.heard(), &self.envelope, self.failed)
         else {
             return None;
         };
         let (task, context) = (heard.task(), heard.context());
         let end = json!({ "kind": "stream-end", "taskId": task, "contextId": context });
-        Some(under.result(&end))
-    }
-}
-
-/// What a request is answered under.
-struct Under {
-    id: RequestId,
-    /// What is said of active extensions, where that is not said in a header.
-    activated: Option<Value>,
-}
-
-impl Under {
-    fn result(&self, result: &Value) -> Vec<u8> {
-        self.response("result", result.clone())
-    }
-
-    fn error(&self, dialect: Dialect, why: &A2aError) -> Vec<u8> {
-        self.response("error", dialect.write_error(why))
-    }
-
-    fn response(&self, name: &str, value: Value) -> Vec<u8> {
-        let mut response = Map::new();
-        response.insert("jsonrpc".to_owned(), json!("2.0"));
-        response.insert("id".to_owned(), self.id.to_json());
-        response.insert(name.to_owned(), value);
-        if let Some(activated) = &self.activated {
-            response.insert(service_params::MEMBER.to_owned(), activated.clone());
-        }
-        line(&Value::Object(response))
+        Some(envelope.result(&end))
     }
 }
 

@@ -1,8 +1,9 @@
 //! The keys by which receivers of notifications know that they are this hub's: a JSON Web Key Set (RFC 7517, section 5).
 
-use super::desk::{Desk, answer_json};
+use super::desk::Desk;
+use a2a_hub_core::access::Principal;
 use a2a_hub_hub::Reply;
-use a2a_hub_protocol::operation::Operation;
+use a2a_hub_protocol::{hub, operation::Operation};
 use axum::{
     Router,
     extract::State,
@@ -23,13 +24,13 @@ pub(super) fn routes() -> Router<Desk> {
 }
 
 async fn keys(State(desk): State<Desk>) -> Response {
-    match desk.hub().handle(Operation::ListPushKeys).await {
+    match desk.hub().handle(&Principal::Anonymous, Operation::ListPushKeys).await {
         Ok(Reply::One(answer)) => {
             let head = [
                 (header::CONTENT_TYPE, "application/jwk-set+json"),
                 (header::CACHE_CONTROL, FRESH),
             ];
-            (head, answer_json(answer, "").to_string()).into_response()
+            (head, hub::answer::write(answer, "").to_string()).into_response()
         }
         // They are no stream, and always there.
         Ok(Reply::Stream(_)) | Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

@@ -5,19 +5,18 @@ use super::{
     cards,
     desk::{AGENTS, Active, COME_AGAIN, Circumstances, Desk, Done, HUB},
     door::Caller,
+    guard,
     http::{Unread, answer, event_stream, frames, last_event, read_body},
     jsonrpc::{self, Response as RpcResponse, Stream},
 };
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
-    binding::{
-        jsonrpc::Beside,
-        rest::{self, Verb},
-        service_params,
-    },
-    card::official::Reach,
-    dialect::{self, Dialect, Version},
+    binding::{jsonrpc::Beside, rest::Verb, service_params},
+    card::Endpoints,
+    dialect::{Dialect, Wire, rest},
     error::{A2aError, ErrorKind},
     id::AgentId,
+    interface::{Binding, Version, check_version},
 };
 use axum::{
     Router,
@@ -39,7 +38,7 @@ const EXTENSIONS: [HeaderName; 2] = [
 ];
 
 /// How an answer is spelled whose request does not tell its version.
-const TODAYS: Dialect = Dialect::Official(Version::V1);
+const TODAYS: Dialect = Dialect::Official(Wire { version: Version::V1, binding: Binding::JsonRpc });
 
 /// JSON of which a client has said that it is A2A's.
 const A2A_JSON: &str = "application/a2a+json";
@@ -63,7 +62,7 @@ pub(super) fn wrong_media(path: &str, why: &str) -> Option<Response> {
         return Some(refusal(&why, TODAYS, None));
     }
     let text = jsonrpc::unreadable(TODAYS, &why);
-    let response = answer(RpcResponse::One(text), false);
+    let response = answer(RpcResponse::Refused(text), false);
     Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, response).into_response())
 }
 
@@ -99,7 +98,7 @@ async fn enter(
     request: Request,
 ) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let headers = request.headers().clone();
+    let (principal, headers) = (guard::principal(&request), request.headers().clone());
     let place = match Place::of(uri.path()) {
         Ok(place) => place,
         Err(why) => return refusal(&why, TODAYS, None),
@@ -109,12 +108,14 @@ async fn enter(
         return refusal(&A2aError::new(ErrorKind::AgentNotFound, why), TODAYS, None);
     }
     let url = cards::own_url(&desk, &headers);
-    let reach = desk.reach(&url, place.agent.as_ref(), !caller.is_own_user().await);
+    let endpoints = desk.endpoints(&url, place.agent.as_ref(), !caller.is_own_user().await);
     if let Some(file) = place.below.strip_prefix(".well-known/") {
         let version = version(&headers, uri.query());
-        return cards::official(&desk, &method, file, place.agent, &reach, &headers, version).await;
+        let asked =
+            cards::Asked { caller: &principal, method: &method, headers: &headers, version };
+        return cards::official(&desk, asked, file, place.agent, &endpoints).await;
     }
-    let of = circumstances(&url, reach, place.agent, TODAYS, &headers, uri.query());
+    let of = circumstances(principal, &url, endpoints, place.agent, TODAYS, &headers, uri.query());
     let body = read_body(&desk, request).await;
     let response = if place.below.is_empty() {
         call(&desk, &method, body, &of).await
@@ -141,7 +142,7 @@ async fn call(
         Ok(body) => answer(desk.respond(&body, of).await, false),
         Err(unread) => {
             let text = jsonrpc::unreadable(of.spelled, &unread.why);
-            unread.answer(answer(RpcResponse::One(text), false))
+            unread.answer(answer(RpcResponse::Refused(text), false))
         }
     }
 }
@@ -170,8 +171,8 @@ async fn rest_call(
         Ok(body) => body,
         Err(unread) => return unread.answer(refusal(&unread.why, TODAYS, media)),
     };
-    let rest::Request { version, tenant, operation } = rest::read(verb, path, uri.query(), &body);
-    let dialect = Dialect::Official(version);
+    let rest::Request { wire, tenant, operation } = rest::read(verb, path, uri.query(), &body);
+    let dialect = Dialect::Official(wire);
     let done = match operation {
         Ok(operation) => desk.carry_out(dialect, operation, of).await,
         Err(why) => Done::Refused(why),
@@ -180,7 +181,7 @@ async fn rest_call(
         // Its client reads a body, whatever there is to tell.
         Done::One(Value::Null) => json_body("{}".to_owned(), media),
         Done::One(mut answer) => {
-            version.echo_tenant(&mut answer, tenant.as_deref());
+            wire.echo_tenant(&mut answer, tenant.as_deref());
             json_body(answer.to_string(), media)
         }
         Done::Stream(telling) => event_stream(frames(Stream::bare(dialect, telling))),
@@ -198,7 +199,7 @@ pub(super) fn said_in_headers<'a>(
     headers: &HeaderMap,
     query: Option<&str>,
 ) -> Circumstances<'a> {
-    let version = dialect::check_version(version(headers, query));
+    let version = check_version(version(headers, query));
     Circumstances { extensions: extensions(headers), version, ..of }
 }
 
@@ -214,22 +215,24 @@ pub(super) fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Opt
 
 /// The circumstances of a request with these headers, and this query, to an agent or to the hub.
 pub(super) fn circumstances<'a>(
+    caller: Principal,
     url: &'a str,
-    reach: Reach,
+    endpoints: Endpoints,
     agent: Option<AgentId>,
     spelled: Dialect,
     headers: &HeaderMap,
     query: Option<&str>,
 ) -> Circumstances<'a> {
     Circumstances {
+        caller,
         url,
         heard: last_event(headers),
         spelled,
-        reach,
+        endpoints,
         agent,
         extensions: extensions(headers),
         active: Active::default(),
-        version: dialect::check_version(version(headers, query)),
+        version: check_version(version(headers, query)),
         beside: Beside::Headers,
     }
 }

@@ -4,7 +4,7 @@ use a2a_hub_hub::Listening;
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
-    event::{Recorded, StatusUpdate, TaskEvent},
+    event::{SequencedEvent, StatusUpdate, TaskEvent},
     hub::event::HubEvent,
     task::{TaskState, TaskStatus},
 };
@@ -26,7 +26,7 @@ pub(super) struct Telling {
     /// Until when it may still turn out to be a message; none once that is decided.
     undecided: Option<Instant>,
     /// What was heard before it was decided.
-    held: VecDeque<Arc<Recorded>>,
+    held: VecDeque<Arc<SequencedEvent>>,
     /// Since when the task is where it is.
     since: String,
     over: bool,
@@ -99,7 +99,7 @@ impl Telling {
     }
 
     /// The next event, once it is decided what this is a stream of.
-    async fn next_event(&mut self) -> Option<Result<Arc<Recorded>, A2aError>> {
+    async fn next_event(&mut self) -> Option<Result<Arc<SequencedEvent>, A2aError>> {
         let Listening::Task(heard) = &mut self.heard else { return None };
         while let Some(until) = self.undecided {
             match timeout_at(until, heard.next()).await {
@@ -129,7 +129,7 @@ impl Telling {
     }
 
     /// The event as official A2A has it: what began as a task ends as one, with the agent's message as its last word.
-    fn official(&mut self, event: Arc<Recorded>) -> Arc<Recorded> {
+    fn official(&mut self, event: Arc<SequencedEvent>) -> Arc<SequencedEvent> {
         match &event.event {
             TaskEvent::Created(created) => self.since.clone_from(&created.task.status.timestamp),
             TaskEvent::Status(update) => self.since.clone_from(&update.status.timestamp),
@@ -137,7 +137,7 @@ impl Telling {
                 let (message, timestamp) = (Some(message.clone()), self.since.clone());
                 let status = TaskStatus { state: TaskState::Completed, message, timestamp };
                 let last = TaskEvent::Status(StatusUpdate { status, metadata: None });
-                return Arc::new(Recorded { event: last, ..Recorded::clone(&event) });
+                return Arc::new(SequencedEvent { event: last, ..SequencedEvent::clone(&event) });
             }
             TaskEvent::Reply(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => {}
         }

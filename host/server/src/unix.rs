@@ -6,6 +6,7 @@ use super::{
     jsonrpc::{self, Response},
     patience::Patient,
 };
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     binding::{jsonrpc::Beside, ndjson::Lines},
     dialect::Dialect,
@@ -268,11 +269,16 @@ impl Reader {
     }
 }
 
+/// Only programs of the hub's own user get to connect, so who asks is the operator.
 async fn answer(desk: Desk, url: Arc<str>, line: Vec<u8>, outbox: mpsc::Sender<Vec<u8>>) {
-    let of = Circumstances::of_hub(&url, None, desk.reach_from_socket(None));
+    let of =
+        Circumstances::of_hub(Principal::Operator, &url, None, desk.endpoints_from_socket(None));
     match desk.respond(&line, &Circumstances { beside: Beside::Metadata, ..of }).await {
         Response::None => {}
-        Response::One(answer) | Response::Busy(answer) => {
+        Response::Result(answer)
+        | Response::Refused(answer)
+        | Response::Batch(answer)
+        | Response::Busy(answer) => {
             let _ = outbox.send(answer).await;
         }
         Response::Stream(mut answers) => {

@@ -10,13 +10,13 @@ use super::{
 };
 use a2a_hub_core::task::IllegalEvent;
 use a2a_hub_protocol::{
+    client::ClientCapabilities,
     event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
     id::{AgentId, ArtifactId, ContextId, PushConfigId, TaskId},
     message::{MAX_DEPTH, Message, Part, Role},
     operation::{TaskPageQuery, TaskPlace},
     push::{PushAuthentication, PushConfig, PushForm, Secret},
     task::{Artifact, Task, TaskState, TaskStatus},
-    terms::Terms,
 };
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -63,7 +63,7 @@ pub fn created(task: &TaskId, context: &str) -> Arc<TaskEvent> {
         agent: agent("echo"),
         task,
         timeout_ms: None,
-        terms: Terms::default(),
+        client: ClientCapabilities::default(),
     })))
 }
 

@@ -1,6 +1,6 @@
 //! Where task logs, the memories of guests and where notifications are sent outlive the process.
 //!
-//! A task's log is the truth, and [`Storage::append`] the only way to write one; heads, tasks and conversations are read
+//! A task's log is the truth, and [`TaskLog::append`] the only way to write one; heads, tasks and conversations are read
 //! from logs. No module above may assume that a log is kept on this machine.
 
 #[cfg(any(test, feature = "contract"))]
@@ -14,7 +14,7 @@ pub use pushes::{Progress, PushFilter, StoredPush, Trouble};
 
 use a2a_hub_core::task::IllegalEvent;
 use a2a_hub_protocol::{
-    event::{Recorded, TaskEvent},
+    event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
     operation::{ContextInfo, TaskPageQuery},
@@ -23,11 +23,12 @@ use a2a_hub_protocol::{
 };
 use std::{path::PathBuf, sync::Arc};
 
-/// What the hub asks of a store. Every store passes the tests in `contract`.
+/// Task logs: the truth about each task, and the only way to write it.
 ///
-/// A write that was asked for may happen although nobody waits for its answer any more.
+/// A log may be kept elsewhere: whoever writes says what it knows of, and is told when somebody else wrote first (optimistic
+/// concurrency). A write that was asked for may happen although nobody waits for its answer any more.
 #[async_trait::async_trait]
-pub trait Storage: Send + Sync {
+pub trait TaskLog: Send + Sync {
     /// Adds events to the end of a task's log and returns the number of the last: all of them, durably, or none.
     ///
     /// `expected` is the number of the last event that the caller knows of. If the log is elsewhere, somebody else wrote
@@ -46,16 +47,24 @@ pub trait Storage: Send + Sync {
         task: &TaskId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Recorded>, StorageError>;
+    ) -> Result<Vec<SequencedEvent>, StorageError>;
 
     /// What a task's log comes to.
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError>;
 
-    /// The tasks that match, in one line each, newest first: by id, which is the order of their creation.
-    async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError>;
+    /// Forgets those of these tasks that are over, with their logs and configs, and returns how many it knew. Those that are not over
+    /// stay as they are.
+    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError>;
+}
 
+/// What is found of tasks without their names: lists, conversations, counts. It is read from the logs.
+#[async_trait::async_trait]
+pub trait TaskIndex: Send + Sync {
     /// A task in one line.
     async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError>;
+
+    /// The tasks that match, in one line each, newest first: by id, which is the order of their creation.
+    async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError>;
 
     /// A page of the tasks that match, in one line each, the one with the latest status first.
     async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError>;
@@ -70,16 +79,6 @@ pub trait Storage: Send + Sync {
         limit: usize,
     ) -> Result<Vec<TaskId>, StorageError>;
 
-    /// Forgets those of these tasks that are over, with their logs and configs, and returns how many it knew. Those that are not over
-    /// stay as they are.
-    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError>;
-
-    /// The bytes that everything stored takes up. What was forgotten takes none, although its place may be kept.
-    async fn size(&self) -> Result<u64, StorageError>;
-
-    /// How many tasks there are.
-    async fn counts(&self) -> Result<Counts, StorageError>;
-
     /// The latest `limit` messages of a conversation's final tasks, oldest first: each task's history and what its agent
     /// said at the end. Tasks come in the order of their creation.
     async fn conversation(
@@ -88,6 +87,17 @@ pub trait Storage: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Message>, StorageError>;
 
+    /// How many tasks there are.
+    async fn counts(&self) -> Result<Counts, StorageError>;
+
+    /// The bytes that everything stored takes up. What was forgotten takes none, although its place may be kept.
+    async fn size(&self) -> Result<u64, StorageError>;
+}
+
+/// Where the notifications of tasks are sent, and how far that has come (a transactional outbox: what is to be sent is what
+/// the task's log holds beyond).
+#[async_trait::async_trait]
+pub trait Outbox: Send + Sync {
     /// Keeps where a task's notifications are sent, durably, and returns whether the task is known. A config of that name is
     /// replaced and goes on where it was, as if nothing had failed; a new one begins after event `sent`.
     async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError>;
@@ -105,7 +115,11 @@ pub trait Storage: Send + Sync {
 
     /// Forgets a config, if it is there.
     async fn delete_push(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError>;
+}
 
+/// What agents remember: small values by key, for each agent by itself.
+#[async_trait::async_trait]
+pub trait AgentMemory: Send + Sync {
     /// What an agent remembers under `key`.
     async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError>;
 
@@ -125,6 +139,16 @@ pub trait Storage: Send + Sync {
     /// The keys an agent remembers that begin with `prefix`, sorted by their bytes.
     async fn keys(&self, agent: &AgentId, prefix: &str) -> Result<Vec<String>, StorageError>;
 }
+
+/// Logs and what is found in them: what the engine's tasks need.
+pub trait TaskStore: TaskLog + TaskIndex {}
+
+impl<S: TaskLog + TaskIndex> TaskStore for S {}
+
+/// All that a hub keeps. Every store passes the tests in `contract`.
+pub trait Storage: TaskStore + Outbox + AgentMemory {}
+
+impl<S: TaskStore + Outbox + AgentMemory> Storage for S {}
 
 /// A task as its log tells it.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,12 +1,12 @@
 //! A store that forgets everything when it is dropped: for tests and for trying things out.
 
 use super::{
-    ContextFilter, Counts, Head, HeadFilter, HeadPage, Progress, PushFilter, Storage, StorageError,
-    StoredPush, StoredTask,
+    AgentMemory, ContextFilter, Counts, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
+    StorageError, StoredPush, StoredTask, TaskIndex, TaskLog,
     log::{self, Conversation},
 };
 use a2a_hub_protocol::{
-    event::{Recorded, TaskEvent},
+    event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
     operation::{ContextInfo, TaskPageQuery},
@@ -63,7 +63,7 @@ impl Log {
 }
 
 #[async_trait::async_trait]
-impl Storage for MemoryStorage {
+impl TaskLog for MemoryStorage {
     async fn append(
         &self,
         task: &TaskId,
@@ -92,12 +92,12 @@ impl Storage for MemoryStorage {
         task: &TaskId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Recorded>, StorageError> {
+    ) -> Result<Vec<SequencedEvent>, StorageError> {
         let kept = self.kept();
         let Some(log) = kept.logs.get(task) else { return Ok(Vec::new()) };
         let numbered = (1..).zip(&log.events).filter(|(seq, _)| *seq > after).take(limit);
         Ok(numbered
-            .map(|(seq, event)| Recorded {
+            .map(|(seq, event)| SequencedEvent {
                 task: task.clone(),
                 context: log.head.context.clone(),
                 seq,
@@ -108,6 +108,22 @@ impl Storage for MemoryStorage {
 
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {
         self.kept().logs.get(task).map(Log::fold).transpose()
+    }
+
+    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
+        let mut kept = self.kept();
+        let before = kept.logs.len();
+        let Kept { logs, pushes, .. } = &mut *kept;
+        logs.retain(|id, log| !(log.head.state.is_final() && tasks.contains(id)));
+        pushes.retain(|(config, _)| logs.contains_key(&config.task));
+        Ok(before - logs.len())
+    }
+}
+
+#[async_trait::async_trait]
+impl TaskIndex for MemoryStorage {
+    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
+        Ok(self.kept().logs.get(task).map(|log| log.head.clone()))
     }
 
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
@@ -123,10 +139,6 @@ impl Storage for MemoryStorage {
         let newest_first = kept.logs.values().rev().map(|log| &log.head);
         let page = newest_first.filter(matches).skip(filter.offset).take(filter.limit);
         Ok(page.cloned().collect())
-    }
-
-    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
-        Ok(self.kept().logs.get(task).map(|log| log.head.clone()))
     }
 
     async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {
@@ -189,30 +201,6 @@ impl Storage for MemoryStorage {
         Ok(old.take(limit).map(|head| head.task.clone()).collect())
     }
 
-    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
-        let mut kept = self.kept();
-        let before = kept.logs.len();
-        let Kept { logs, pushes, .. } = &mut *kept;
-        logs.retain(|id, log| !(log.head.state.is_final() && tasks.contains(id)));
-        pushes.retain(|(config, _)| logs.contains_key(&config.task));
-        Ok(before - logs.len())
-    }
-
-    async fn size(&self) -> Result<u64, StorageError> {
-        let kept = self.kept();
-        let events = kept.logs.values().flat_map(|log| &log.events);
-        // As SQLite would write them.
-        let written =
-            events.map(|event| serde_json::to_vec(event.as_ref()).map_or(0, |json| json.len()));
-        Ok(written.sum::<usize>() as u64)
-    }
-
-    async fn counts(&self) -> Result<Counts, StorageError> {
-        let kept = self.kept();
-        let live = kept.logs.values().filter(|log| !log.head.state.is_final()).count();
-        Ok(Counts { live: live as u64, total: kept.logs.len() as u64 })
-    }
-
     async fn conversation(
         &self,
         context: &ContextId,
@@ -230,6 +218,24 @@ impl Storage for MemoryStorage {
         Ok(said.oldest_first())
     }
 
+    async fn counts(&self) -> Result<Counts, StorageError> {
+        let kept = self.kept();
+        let live = kept.logs.values().filter(|log| !log.head.state.is_final()).count();
+        Ok(Counts { live: live as u64, total: kept.logs.len() as u64 })
+    }
+
+    async fn size(&self) -> Result<u64, StorageError> {
+        let kept = self.kept();
+        let events = kept.logs.values().flat_map(|log| &log.events);
+        // As SQLite would write them.
+        let written =
+            events.map(|event| serde_json::to_vec(event.as_ref()).map_or(0, |json| json.len()));
+        Ok(written.sum::<usize>() as u64)
+    }
+}
+
+#[async_trait::async_trait]
+impl Outbox for MemoryStorage {
     async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError> {
         let mut kept = self.kept();
         if !kept.logs.contains_key(&config.task) {
@@ -284,7 +290,10 @@ impl Storage for MemoryStorage {
         self.kept().pushes.retain(|(known, _)| (&known.task, &known.id) != (task, id));
         Ok(())
     }
+}
 
+#[async_trait::async_trait]
+impl AgentMemory for MemoryStorage {
     async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError> {
         Ok(self.kept().memories.get(agent).and_then(|memory| memory.get(key)).cloned())
     }

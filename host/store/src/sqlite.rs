@@ -12,11 +12,11 @@ mod tests;
 mod writer;
 
 use super::{
-    ContextFilter, Counts, Head, HeadFilter, HeadPage, Progress, PushFilter, Storage, StorageError,
-    StoredPush, StoredTask,
+    AgentMemory, ContextFilter, Counts, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
+    StorageError, StoredPush, StoredTask, TaskIndex, TaskLog,
 };
 use a2a_hub_protocol::{
-    event::{Recorded, TaskEvent},
+    event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
     operation::{ContextInfo, TaskPageQuery},
@@ -58,7 +58,7 @@ impl SqliteStorage {
 }
 
 #[async_trait::async_trait]
-impl Storage for SqliteStorage {
+impl TaskLog for SqliteStorage {
     async fn append(
         &self,
         task: &TaskId,
@@ -74,7 +74,7 @@ impl Storage for SqliteStorage {
         task: &TaskId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Recorded>, StorageError> {
+    ) -> Result<Vec<SequencedEvent>, StorageError> {
         let task = task.clone();
         self.readers.read(move |db| logs::events(db, &task, after, limit)).await
     }
@@ -88,13 +88,26 @@ impl Storage for SqliteStorage {
         }))
     }
 
-    async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
-        self.readers.read(move |db| logs::heads(db, &filter)).await
+    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
+        let mut forgotten = 0;
+        for few in tasks.chunks(FORGOTTEN_AT_ONCE) {
+            let few = few.to_vec();
+            forgotten += self.writer.write(move |db| logs::forget(db, &few)).await?;
+        }
+        while self.writer.write(logs::shrink).await? {}
+        Ok(forgotten)
     }
+}
 
+#[async_trait::async_trait]
+impl TaskIndex for SqliteStorage {
     async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
         let task = task.clone();
         self.readers.read(move |db| logs::head(db, &task)).await
+    }
+
+    async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
+        self.readers.read(move |db| logs::heads(db, &filter)).await
     }
 
     async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {
@@ -115,24 +128,6 @@ impl Storage for SqliteStorage {
         self.readers.read(move |db| logs::finished(db, before.as_deref(), limit)).await
     }
 
-    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
-        let mut forgotten = 0;
-        for few in tasks.chunks(FORGOTTEN_AT_ONCE) {
-            let few = few.to_vec();
-            forgotten += self.writer.write(move |db| logs::forget(db, &few)).await?;
-        }
-        while self.writer.write(logs::shrink).await? {}
-        Ok(forgotten)
-    }
-
-    async fn size(&self) -> Result<u64, StorageError> {
-        self.readers.read(logs::size).await
-    }
-
-    async fn counts(&self) -> Result<Counts, StorageError> {
-        self.readers.read(logs::counts).await
-    }
-
     async fn conversation(
         &self,
         context: &ContextId,
@@ -145,6 +140,17 @@ impl Storage for SqliteStorage {
         Ok(said)
     }
 
+    async fn counts(&self) -> Result<Counts, StorageError> {
+        self.readers.read(logs::counts).await
+    }
+
+    async fn size(&self) -> Result<u64, StorageError> {
+        self.readers.read(logs::size).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Outbox for SqliteStorage {
     async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError> {
         self.writer.write(move |db| pushes::set(db, &config, sent)).await
     }
@@ -167,7 +173,10 @@ impl Storage for SqliteStorage {
         let (task, id) = (task.clone(), id.clone());
         self.writer.write(move |db| pushes::delete(db, &task, &id)).await
     }
+}
 
+#[async_trait::async_trait]
+impl AgentMemory for SqliteStorage {
     async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError> {
         let (agent, key) = (agent.clone(), key.to_owned());
         self.readers.read(move |db| memories::recall(db, &agent, &key)).await

@@ -22,7 +22,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
-use super::{Action, Decision, Driver, End, Job, Kind, Question, Session, cut};
+use super::{Action, Decision, Driver, End, FailureReason, Job, Kind, Question, Session, cut};
 use crate::{Exit, Failure};
 use ask::Asked;
 pub use check::check;
@@ -134,7 +134,9 @@ impl<S: Speaker> Acp<S> {
                     self.session = Session::new(id);
                     self.opened(result)
                 }
-                None => self.end(End::failed("broken_stream", "the new session has no id")),
+                None => {
+                    self.end(End::failed(FailureReason::BrokenStream, "the new session has no id"))
+                }
             },
             Step::Mode => self.choose_model(),
             Step::Model => self.prompt(),
@@ -182,7 +184,7 @@ impl<S: Speaker> Acp<S> {
         let mut offered = modes["availableModes"].as_array().into_iter().flatten();
         if !offered.any(|mode| mode["id"] == wanted) {
             let text = format!("{} has no mode `{wanted}`, which keeps it in bounds", S::NAME);
-            return self.end(End::failed("agent_error", text));
+            return self.end(End::failed(FailureReason::AgentError, text));
         }
         let params = json!({ "sessionId": self.session.id, "modeId": wanted });
         self.request(Step::Mode, "session/set_mode", &params)
@@ -293,12 +295,14 @@ impl<S: Speaker> Acp<S> {
                 actions.extend(self.end(End::Completed { text, metadata }));
                 return actions;
             }
-            "end_turn" => ("broken_stream", "ended in the middle of its answer"),
-            "max_tokens" => ("max_tokens", "stopped at the model's limit of tokens"),
-            "max_turn_requests" => ("max_turns", "stopped at its limit of turns"),
-            "refusal" => ("refused", "says that the model refuses to do this"),
-            "cancelled" => ("interrupted", "was interrupted"),
-            _ => ("agent_error", "stopped for a reason that this version does not know"),
+            "end_turn" => (FailureReason::BrokenStream, "ended in the middle of its answer"),
+            "max_tokens" => (FailureReason::MaxTokens, "stopped at the model's limit of tokens"),
+            "max_turn_requests" => (FailureReason::MaxTurns, "stopped at its limit of turns"),
+            "refusal" => (FailureReason::Refused, "says that the model refuses to do this"),
+            "cancelled" => (FailureReason::Interrupted, "was interrupted"),
+            _ => {
+                (FailureReason::AgentError, "stopped for a reason that this version does not know")
+            }
         };
         let text = format!("{} {text}", S::NAME);
         actions.extend(self.end(End::Failed { reason, text, metadata }));
@@ -379,7 +383,10 @@ impl<S: Speaker> Driver for Acp<S> {
         let end = super::describe_exit(exit);
         let why = exit.stderr.lines().rev().find(|line| !line.trim().is_empty());
         let why = why.map(|why| format!(": {}", why.trim())).unwrap_or_default();
-        End::failed("broken_stream", format!("{} ended before its answer ({end}){why}", S::NAME))
+        End::failed(
+            FailureReason::BrokenStream,
+            format!("{} ended before its answer ({end}){why}", S::NAME),
+        )
     }
 }
 

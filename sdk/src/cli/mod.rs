@@ -18,6 +18,7 @@ mod change;
 mod health;
 mod permission;
 mod prompt;
+mod reason;
 mod run;
 mod sessions;
 mod words;
@@ -34,6 +35,7 @@ pub use change::FileChange;
 pub use health::{health, program_version};
 pub use permission::{Decision, Kind, Permissions, Question, is_below};
 pub use prompt::{Attachment, Job};
+pub use reason::FailureReason;
 pub use run::run;
 pub use words::{cut, describe_exit, running};
 
@@ -126,9 +128,8 @@ pub enum End {
     },
     /// Without one.
     Failed {
-        /// Stable, for machines: `api_error`, `rate_limited`, `overloaded`, `broken_stream`, `interrupted`, `refused`,
-        /// `max_turns`, `max_tokens`, `max_budget`, `not_installed`, `agent_error`.
-        reason: &'static str,
+        /// The reason, for machines.
+        reason: FailureReason,
         /// The vendor's words.
         text: String,
         /// Model, usage and cost of this run.
@@ -142,7 +143,7 @@ pub enum End {
 
 impl End {
     /// A failure before there was anything to count.
-    pub fn failed(reason: &'static str, text: impl Into<String>) -> Self {
+    pub fn failed(reason: FailureReason, text: impl Into<String>) -> Self {
         Self::Failed { reason, text: text.into(), metadata: Map::new() }
     }
 
@@ -150,9 +151,9 @@ impl End {
     pub fn of_status(status: u16, text: impl Into<String>) -> Self {
         match status {
             401 | 403 => Self::LoginNeeded(text.into()),
-            429 => Self::failed("rate_limited", text),
-            503 | 529 => Self::failed("overloaded", text),
-            _ => Self::failed("api_error", text),
+            429 => Self::failed(FailureReason::RateLimited, text),
+            503 | 529 => Self::failed(FailureReason::Overloaded, text),
+            _ => Self::failed(FailureReason::ApiError, text),
         }
     }
 }

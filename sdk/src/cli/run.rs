@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::prompt::Request;
 use super::sessions::Sessions;
-use super::{Action, Cli, Decision, Driver, End, FileChange, Job, Kind, Question};
+use super::{Action, Cli, Decision, Driver, End, FailureReason, FileChange, Job, Kind, Question};
 use crate::{Child, Context, Failure, Need, Run, Task, TaskState, TaskStatus, TextStream};
 
 /// The client who reads along sees text at most this late.
@@ -40,12 +40,12 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
                 return Ok(status.with_metadata(&metadata).into());
             }
             End::Failed { reason, text, mut metadata } => {
-                metadata.insert("reason".into(), reason.into());
+                metadata.insert("reason".into(), reason.name().into());
                 let status = TaskStatus::new(TaskState::Failed, text);
                 return Ok(status.with_metadata(&metadata).into());
             }
             End::LoginNeeded(text) if logins == LOGIN_TRIES => {
-                return ctx.fail("not_logged_in", text);
+                return ctx.fail(FailureReason::NotLoggedIn.name(), text);
             }
             End::LoginNeeded(text) => {
                 ctx.ask_auth(format!(
@@ -57,7 +57,7 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
             }
             End::SessionLost if session.is_none() => {
                 let text = format!("{} looks for a session that nobody named", C::NAME);
-                return ctx.fail("broken_stream", text);
+                return ctx.fail(FailureReason::BrokenStream.name(), text);
             }
             End::SessionLost => {
                 ctx.say(format!(
@@ -77,7 +77,7 @@ fn converse<C: Cli>(ctx: &Context, sessions: &Sessions<'_>, job: &Job) -> Result
     let child = match ctx.spawn(command) {
         Err(Failure::Unavailable(why)) => {
             let text = format!("{why}; on the machine of the hub run `{}`", C::INSTALL);
-            return Ok(End::failed("not_installed", text));
+            return Ok(End::failed(FailureReason::NotInstalled, text));
         }
         child => child?,
     };
@@ -103,7 +103,7 @@ fn converse<C: Cli>(ctx: &Context, sessions: &Sessions<'_>, job: &Job) -> Result
             }
             Err(Failure::Timeout) => {
                 let text = format!("{} was silent for {} s", C::NAME, patience.as_secs());
-                return Ok(End::failed("broken_stream", text));
+                return Ok(End::failed(FailureReason::BrokenStream, text));
             }
             Err(failure) => return Err(failure),
         };

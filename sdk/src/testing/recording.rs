@@ -36,7 +36,7 @@ pub fn end(actions: &[Action]) -> &End {
 /// The reason of a failure, and its text.
 pub fn failure(actions: &[Action]) -> (&'static str, String) {
     let End::Failed { reason, text, .. } = end(actions) else { panic!("no failure: {actions:?}") };
-    (reason, text.clone())
+    (reason.name(), text.clone())
 }
 
 /// What is told beside an answer.

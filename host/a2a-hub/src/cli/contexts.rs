@@ -109,18 +109,18 @@ mod tests {
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
         let shown = |columns| contexts_text(&contexts, now, columns).words();
         insta::assert_snapshot!(shown(Some(100)), @"
-        CONTEXT        TASKS       CHANGED      AGENTS
-        01a1fc8f-a111  3 task(s)   2 min ago    claude-code, echo
-        ctx            12 task(s)  30 days ago  echo
+        CONTEXT        TASKS  CHANGED      AGENTS
+        01a1fc8f-a111  3      2 min ago    claude-code, echo
+        ctx            12     30 days ago  echo
         ");
         insta::assert_snapshot!(shown(Some(40)), @"
-        CONTEXT        TASKS     CHANGED   AGENTS
-        01a1fc8f-a111  3 task(…  2 min a…  claude-…
-        ctx            12 task…  30 days…  echo
+        CONTEXT        TASKS  CHANGED   AGENTS
+        01a1fc8f-a111  3      2 min a…  claude-…
+        ctx            12     30 days…  echo
         ");
         insta::assert_snapshot!(shown(None).replace('\t', " → "), @"
-        01a1fc8f-a111-7715-9c95-8a642d72e498 → 3 task(s) → 2026-01-31T11:58:00Z → claude-code, echo
-        ctx → 12 task(s) → 2026-01-01T11:58:00Z → echo
+        01a1fc8f-a111-7715-9c95-8a642d72e498 → 3 → 2026-01-31T11:58:00Z → claude-code, echo
+        ctx → 12 → 2026-01-01T11:58:00Z → echo
         ");
     }
 }

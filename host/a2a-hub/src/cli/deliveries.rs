@@ -101,43 +101,43 @@ mod tests {
         let deliveries = [fine, again, held, failing("dead")];
         let shown = |columns| deliveries_text(&deliveries, now, columns).words();
         insta::assert_snapshot!(shown(Some(100)), @"
-        TASK  STATE    WAITING    RECEIVER
-        t1    fine     0 waiting  https://example.com
-        t2    failing  3 waiting  https://example.com:8443
+        TASK  STATE    WAITING  RECEIVER
+        t1    fine     0        https://example.com
+        t2    failing  3        https://example.com:8443
             failed 5 time(s) since 2 min ago: connection refused
             next try: in 40 s
-        t3    held     2 waiting  https://example.com:8443
+        t3    held     2        https://example.com:8443
             left alone, for others failed in a row there: connection refused
             next try: in 25 s
-        t2    dead     3 waiting  https://example.com:8443
+        t2    dead     3        https://example.com:8443
             failed 5 time(s) since 2 min ago: connection refused
             try again: a2a-hub deliveries --retry t2
         ");
         insta::assert_snapshot!(shown(Some(44)), @"
-        TASK  STATE    WAITING    RECEIVER
-        t1    fine     0 waiting  https://example.c…
-        t2    failing  3 waiting  https://example.c…
+        TASK  STATE    WAITING  RECEIVER
+        t1    fine     0        https://example.com
+        t2    failing  3        https://example.com…
             failed 5 time(s) since 2 min ago:
             connection refused
             next try: in 40 s
-        t3    held     2 waiting  https://example.c…
+        t3    held     2        https://example.com…
             left alone, for others failed in a row
             there: connection refused
             next try: in 25 s
-        t2    dead     3 waiting  https://example.c…
+        t2    dead     3        https://example.com…
             failed 5 time(s) since 2 min ago:
             connection refused
             try again: a2a-hub deliveries --retry t2
         ");
         insta::assert_snapshot!(shown(None).replace('\t', " → "), @"
-        t1 → fine → 0 waiting → https://example.com
-        t2 → failing → 3 waiting → https://example.com:8443
+        t1 → fine → 0 → https://example.com
+        t2 → failing → 3 → https://example.com:8443
          → failed 5 time(s) since 2 min ago: connection refused
          → next try: in 40 s
-        t3 → held → 2 waiting → https://example.com:8443
+        t3 → held → 2 → https://example.com:8443
          → left alone, for others failed in a row there: connection refused
          → next try: in 25 s
-        t2 → dead → 3 waiting → https://example.com:8443
+        t2 → dead → 3 → https://example.com:8443
          → failed 5 time(s) since 2 min ago: connection refused
          → try again: a2a-hub deliveries --retry t2
         ");

@@ -12,7 +12,7 @@ use super::{
 use a2a_hub_client::{A2aClient, Outbound, TaskStream};
 use a2a_hub_config as config;
 use a2a_hub_protocol::{
-    event::{Recorded, TaskEvent, Told},
+    event::{SequencedEvent, StreamResponse, TaskEvent},
     id::{ContextId, TaskId},
     operation::SendMessage,
     push::Secret,
@@ -227,15 +227,17 @@ async fn at(instant: Option<Instant>) {
 }
 
 /// The same in the words that the other commands read.
-fn as_the_hub_tells(told: Told) -> Value {
+fn as_the_hub_tells(told: StreamResponse) -> Value {
     let event = |task: TaskId, context: ContextId, event: TaskEvent| {
-        v03::json::write_event(&Recorded { task, context, seq: 0, event }).unwrap_or_default()
+        v03::json::write_event(&SequencedEvent { task, context, seq: 0, event }).unwrap_or_default()
     };
     match told {
-        Told::Task(task) => v03::json::write_task(&task, None),
-        Told::Message(message) => v03::json::write_message(&message),
-        Told::Status { task, context, update } => event(task, context, TaskEvent::Status(update)),
-        Told::Artifact { task, context, update } => {
+        StreamResponse::Task(task) => v03::json::write_task(&task, None),
+        StreamResponse::Message(message) => v03::json::write_message(&message),
+        StreamResponse::Status { task, context, update } => {
+            event(task, context, TaskEvent::Status(update))
+        }
+        StreamResponse::Artifact { task, context, update } => {
             event(task, context, TaskEvent::Artifact(update))
         }
     }

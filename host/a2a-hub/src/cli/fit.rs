@@ -42,6 +42,9 @@ pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
             let (this, next) = rest.split_at(word.unwrap_or(end));
             lines.push(this.to_owned());
             rest = next.strip_prefix(' ').unwrap_or(next);
+            if rest.is_empty() {
+                break;
+            }
         }
     }
     lines

@@ -385,8 +385,8 @@ mod tests {
         insta::assert_snapshot!(render(ANSWER, 60).words(), @"
         What I changed
 
-        The test failed because retry never stopped: __init__ and 
-        my_name_here were read as one, which is a long sentence that 
+        The test failed because retry never stopped: __init__ and
+        my_name_here were read as one, which is a long sentence that
         has to be broken somewhere.
         A second line.
 
@@ -411,7 +411,7 @@ mod tests {
         src/lib.rs  12
         漢字.md     3
 
-        See the docs (https://evil.example/x), https://example.com 
+        See the docs (https://evil.example/x), https://example.com
         and <b>this</b>.
 
         ────────────────────────────────────────
@@ -424,7 +424,7 @@ mod tests {
     fn marks_become_looks() {
         let shown = render("# A *b* c\n**bold** `code`", 80);
         let shown = shown.shown(Look { cleaned: true, coloured: true });
-        insta::assert_debug_snapshot!(shown, @r#""\u{1b}[1m\u{1b}[4mA \u{1b}[0m\u{1b}[1m\u{1b}[3m\u{1b}[4mb\u{1b}[0m\u{1b}[1m\u{1b}[4m c\u{1b}[0m\n\n\u{1b}[1mbold\u{1b}[0m \u{1b}[33mcode\u{1b}[0m\n""#);
+        insta::assert_debug_snapshot!(shown, @r#""\u{1b}[1m\u{1b}[4mA\u{1b}[0m \u{1b}[1m\u{1b}[3m\u{1b}[4mb\u{1b}[0m \u{1b}[1m\u{1b}[4mc\u{1b}[0m\n\n\u{1b}[1mbold\u{1b}[0m \u{1b}[33mcode\u{1b}[0m\n""#);
     }
 
     #[test]

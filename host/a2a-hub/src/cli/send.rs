@@ -15,7 +15,7 @@ use super::{
     start,
     terminal::Progress,
 };
-use a2a_hub_protocol::{id::MessageId, message::Message, v03};
+use a2a_hub_protocol::{id::MessageId, message::Message, v03::params::OfferedMessage};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -207,8 +207,8 @@ impl Send {
 
 /// The message for an agent elsewhere, which has nothing to do with directories here.
 pub(super) fn message(send: &Send) -> anyhow::Result<Message> {
-    let offered = serde_json::from_value(params(send)?["message"].take())?;
-    Ok(Message { metadata: None, ..v03::json::message(offered, "message")? })
+    let offered: OfferedMessage = serde_json::from_value(params(send)?["message"].take())?;
+    Ok(Message { metadata: None, ..offered.accept("message")? })
 }
 
 /// Where the agent is to work.

@@ -196,7 +196,7 @@ mod tests {
         insta::assert_snapshot!(line("claude-code", "", 80), @"⠋ claude-code · 1 min · at work, Ctrl-C cancels");
         let said = "Running\n  `cargo test --workspace` in the background";
         insta::assert_snapshot!(line("claude-code", said, 80), @"⠋ claude-code · 1 min · Running `cargo test --workspace` in the background");
-        insta::assert_snapshot!(line("claude-code", said, 30), @"⠋ claude-code · 1 min · Runni…");
+        insta::assert_snapshot!(line("claude-code", said, 30), @"⠋ claude-code · 1 min · Runn…");
         for who in ["a".repeat(200), "漢".repeat(200), "\x1b".repeat(200), "a\nb\r".repeat(99)] {
             for columns in [0, 30, 80] {
                 let line = line(&who, &who, columns);

@@ -9,12 +9,7 @@ use a2a_hub_tests::{
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::{
-    env, fs,
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{env, fs, os::unix::fs::symlink, path::Path, time::Duration};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 

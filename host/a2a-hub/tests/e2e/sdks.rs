@@ -3,7 +3,7 @@
 
 use crate::stage::{GRANT, artifact, get, said, send, state, stream};
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use serde_json::json;
 use std::{

@@ -2,6 +2,7 @@
 
 use crate::stage::GRANT;
 use a2a_hub_config::Settings;
+use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{
     Hub, Listening, Reply,
     agents::{Agents, BuiltIn, PluginFolder},
@@ -11,7 +12,9 @@ use a2a_hub_hub::{
     tasks::Tasks,
 };
 use a2a_hub_process::Supervisor;
-use a2a_hub_protocol::{hub::methods, operation::Answer, v03};
+use a2a_hub_protocol::{
+    error::ErrorKind, hub::methods, id::AgentId, operation::Answer, operation::Operation, v03,
+};
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use a2a_hub_store::memory::MemoryStorage;
 use a2a_hub_tests::{Client, RpcError, TestHub, message_to, test_guests};
@@ -216,7 +219,7 @@ fn in_process(hub: Hub) -> Way {
         let hub = hub.clone();
         async move {
             let reply = match methods::operation(method, params) {
-                Ok(operation) => hub.handle(operation).await,
+                Ok(operation) => hub.handle(&Principal::Operator, operation).await,
                 Err(why) => Err(why),
             };
             Ok(match reply {
@@ -241,6 +244,21 @@ fn in_process(hub: Hub) -> Way {
         }
         .boxed()
     })
+}
+
+#[tokio::test]
+async fn what_is_not_for_whoever_asks_is_refused() -> Result<()> {
+    let (hub, _dir) = hub_in_process().await?;
+    let (client, nobody) = (Principal::Client("ci".to_owned()), Principal::Anonymous);
+    let status = || Operation::Status;
+    let deregister = || Operation::DeregisterAgent { id: AgentId::parse("guest").expect("an id") };
+    assert!(hub.handle(&client, status()).await.is_ok());
+    for (who, what) in [(&nobody, status()), (&nobody, deregister()), (&client, deregister())] {
+        let why = hub.handle(who, what).await.err().context("it was allowed")?;
+        assert_eq!(why.kind, ErrorKind::Authentication, "{why}");
+    }
+    assert!(hub.handle(&Principal::Operator, deregister()).await.is_ok(), "it is there still");
+    Ok(())
 }
 
 /// A hub of the same agents with no transport, and where it keeps things.

@@ -28,7 +28,7 @@ use a2a_hub_runtime::{
     Call, Failure, Report, Run, Runtime, Work,
     port::{Ports, tasks::TaskPort},
 };
-use a2a_hub_store::Storage;
+use a2a_hub_store::AgentMemory;
 use std::{
     collections::BTreeMap,
     fmt,
@@ -82,7 +82,7 @@ pub(super) struct Seat {
     /// Runs its programs.
     pub supervisor: Supervisor,
     /// Keeps its values.
-    pub storage: Arc<dyn Storage>,
+    pub storage: Arc<dyn AgentMemory>,
     /// Writes files for its programs.
     pub files: Files,
     /// Knows the other agents.

@@ -31,7 +31,7 @@ use a2a_hub_protocol::{
     operation::{AgentHealth, RejectedPlugin},
 };
 use a2a_hub_sandbox::{Engine, LoadError, Plugin};
-use a2a_hub_store::Storage;
+use a2a_hub_store::AgentMemory;
 use bytes::Bytes;
 use futures::future;
 use std::{
@@ -61,7 +61,7 @@ struct Shared {
     data_dir: PathBuf,
     engine: Engine,
     supervisor: Supervisor,
-    storage: Arc<dyn Storage>,
+    storage: Arc<dyn AgentMemory>,
     files: Files,
     events: Events,
     asking: Arc<Semaphore>,
@@ -105,7 +105,7 @@ impl Agents {
         data_dir: PathBuf,
         engine: Engine,
         supervisor: Supervisor,
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn AgentMemory>,
         events: Events,
     ) -> Self {
         let files = Files::new(&data_dir, supervisor.clone());

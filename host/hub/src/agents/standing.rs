@@ -1,7 +1,10 @@
 //! How an agent stands: what it last said of its health, whether tasks reach it, and the telling of both.
 
 use crate::{clock, events::Events};
-use a2a_hub_core::breaker::{Breaker, Outcome, Settings, State};
+use a2a_hub_core::{
+    breaker::{Breaker, Outcome, Settings, State},
+    reason::FailureReason,
+};
 use a2a_hub_protocol::{
     hub::event::Happened,
     id::AgentId,
@@ -82,6 +85,7 @@ impl Standing {
     pub(super) fn task_ended(&self, task: &Task) {
         let reason = task.metadata.as_ref().and_then(|facts| facts.get("reason")?.as_str());
         let said = task.status.message.as_ref().map(|message| message.joined_text());
+        let reason = reason.and_then(FailureReason::named);
         if let Some(outcome) = Outcome::of_task(task.status.state, reason) {
             self.record(&mut self.judged(), outcome, said);
         }

@@ -2,18 +2,18 @@
 
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{Failure, port::memory::MemoryPort};
-use a2a_hub_store::{Storage, StorageError};
+use a2a_hub_store::{AgentMemory, StorageError};
 use std::sync::Arc;
 
 /// One agent's values, within the bytes it holds.
 pub(super) struct Values {
     agent: AgentId,
     max_bytes: u64,
-    storage: Arc<dyn Storage>,
+    storage: Arc<dyn AgentMemory>,
 }
 
 impl Values {
-    pub(super) fn new(agent: AgentId, max_bytes: u64, storage: Arc<dyn Storage>) -> Self {
+    pub(super) fn new(agent: AgentId, max_bytes: u64, storage: Arc<dyn AgentMemory>) -> Self {
         Self { agent, max_bytes, storage }
     }
 }

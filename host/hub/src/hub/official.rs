@@ -1,12 +1,13 @@
 //! What official clients ask: of one agent or of the whole hub, and as strictly as A2A has it. Whatever they speak, it is
 //! an operation like any other in the end.
 
-use super::{Hub, Reply};
+use super::{Hub, Reply, admit};
 use crate::{agents::Agent, clock, error::HubError};
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
-    dialect::Version,
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
+    interface::Version,
     message::Message,
     operation::{Answer, Operation, SendMessage, TaskPageQuery},
 };
@@ -26,7 +27,13 @@ pub struct Visit {
 
 impl Hub {
     /// Carries out what an official client asks. An agent's endpoint knows no task but that agent's.
-    pub async fn receive(&self, visit: &Visit, operation: Operation) -> Result<Reply, A2aError> {
+    pub async fn receive(
+        &self,
+        caller: &Principal,
+        visit: &Visit,
+        operation: Operation,
+    ) -> Result<Reply, A2aError> {
+        admit(caller, &operation)?;
         Ok(self.perform_for(visit, operation).await?)
     }
 
@@ -117,7 +124,7 @@ impl Hub {
         if let Some(agent) = &agent {
             must_know_extensions(agent, &visit.extensions)?;
             must_be_taken(agent, &send.message)?;
-            send.terms.extensions = known_extensions(agent, &visit.extensions);
+            send.client.extensions = known_extensions(agent, &visit.extensions);
         }
         Ok((agent, send))
     }

@@ -102,7 +102,7 @@ impl Courier {
                     if !payload::moves(&event.event) {
                         continue;
                     }
-                    let stored = self.inner.storage.task(&self.config.task).await?;
+                    let stored = self.inner.tasks.stored(&self.config.task).await?;
                     let Some(stored) = stored else { return Ok(None) };
                     // It tells of all that happened so far.
                     heard.resume(stored.seq);

@@ -29,7 +29,7 @@ use a2a_hub_protocol::{
     id::{PushConfigId, TaskId},
     push::{Delivery, DeliveryState, OfferedPush, PublicKey, PushConfig},
 };
-use a2a_hub_store::{Progress, PushFilter, Storage, StorageError, StoredPush};
+use a2a_hub_store::{Outbox, Progress, PushFilter, StorageError, StoredPush};
 use courier::Courier;
 use receivers::Receivers;
 use std::{
@@ -48,7 +48,7 @@ const MAX_CONFIGS: usize = 16;
 pub struct Pushes(Arc<Inner>);
 
 struct Inner {
-    storage: Arc<dyn Storage>,
+    storage: Arc<dyn Outbox>,
     tasks: Tasks,
     sender: Sender,
     receivers: Receivers,
@@ -93,7 +93,7 @@ impl Pushes {
     /// Those that are in the store, of these tasks. A receiver to which several deliveries fail in a row is left alone by
     /// `breaker`; one event is tried for as long as `patience`.
     pub fn new(
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn Outbox>,
         tasks: Tasks,
         sender: Sender,
         breaker: Settings,

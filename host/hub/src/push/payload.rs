@@ -1,7 +1,7 @@
 //! What a receiver is told, in the form of the version in which it was asked for.
 
 use a2a_hub_protocol::{
-    event::{Recorded, TaskEvent},
+    event::{SequencedEvent, TaskEvent},
     task::Task,
     v1, v03,
 };
@@ -20,9 +20,9 @@ pub(super) struct Payload {
 }
 
 /// An event as A2A 1.0 tells it; nothing of a client's own words.
-pub(super) fn of_event(recorded: &Recorded) -> Option<Payload> {
-    let Recorded { task, seq, .. } = recorded;
-    let body = v1::write_event(recorded)?.to_string().into();
+pub(super) fn of_event(sequenced: &SequencedEvent) -> Option<Payload> {
+    let SequencedEvent { task, seq, .. } = sequenced;
+    let body = v1::write_event(sequenced)?.to_string().into();
     Some(Payload {
         id: format!("{task}-{seq}"),
         seq: *seq,

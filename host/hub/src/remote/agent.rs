@@ -15,7 +15,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_runtime::{Call, Failure, Report, Run, Runtime, Work};
-use a2a_hub_store::Storage;
+use a2a_hub_store::AgentMemory;
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -42,7 +42,7 @@ impl RemoteAgent {
         id: AgentId,
         endpoint: RemoteEndpoint,
         outbound: Outbound,
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn AgentMemory>,
     ) -> Result<Self, TrustError> {
         match Trusted::recall(&id, &endpoint, &outbound, &*storage).await? {
             Some(used) => Self::with_card(id, endpoint, outbound, storage, used),
@@ -56,7 +56,7 @@ impl RemoteAgent {
         id: AgentId,
         endpoint: RemoteEndpoint,
         outbound: Outbound,
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn AgentMemory>,
         accepted: Option<&str>,
     ) -> Result<Self, TrustError> {
         let used = Trusted::recall(&id, &endpoint, &outbound, &*storage).await?;
@@ -70,7 +70,7 @@ impl RemoteAgent {
         id: AgentId,
         endpoint: RemoteEndpoint,
         outbound: Outbound,
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn AgentMemory>,
         trusted: Trusted,
     ) -> Result<Self, TrustError> {
         let base = card::base(&endpoint.url)?;

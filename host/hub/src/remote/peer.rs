@@ -2,7 +2,7 @@
 
 use a2a_hub_client::{A2aClient, ClientError};
 use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
-use a2a_hub_store::Storage;
+use a2a_hub_store::AgentMemory;
 use std::{fmt, sync::Arc};
 
 /// How many bytes of names are remembered of one agent: those of ten thousand conversations.
@@ -13,7 +13,7 @@ pub(super) const MAX_NAMES: u64 = 1 << 20;
 pub(super) struct Peer {
     id: AgentId,
     client: Arc<A2aClient>,
-    storage: Arc<dyn Storage>,
+    storage: Arc<dyn AgentMemory>,
 }
 
 impl fmt::Debug for Peer {
@@ -24,7 +24,7 @@ impl fmt::Debug for Peer {
 
 impl Peer {
     /// The agent that is called `id` here and is reached by `client`.
-    pub(super) fn new(id: AgentId, client: A2aClient, storage: Arc<dyn Storage>) -> Self {
+    pub(super) fn new(id: AgentId, client: A2aClient, storage: Arc<dyn AgentMemory>) -> Self {
         Self { id, client: Arc::new(client), storage }
     }
 

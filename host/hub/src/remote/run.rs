@@ -5,7 +5,7 @@ use a2a_hub_client::{ClientError, TaskStream};
 use a2a_hub_core::task;
 use a2a_hub_protocol::{
     error::ErrorKind,
-    event::{ArtifactUpdate, TaskEvent, Told},
+    event::{ArtifactUpdate, StreamResponse, TaskEvent},
     id::{ContextId, TaskId},
     message::{Message, Metadata, Role},
     operation::SendMessage,
@@ -175,7 +175,7 @@ impl RemoteTask {
     async fn say(&self, message: Message) -> Result<TaskStream, Failure> {
         let send = SendMessage::new(message, None);
         let send = send.map_err(|why| Failure::Invalid(why.to_string()))?;
-        let send = SendMessage { terms: self.port.terms(), ..send };
+        let send = SendMessage { client: self.port.client_capabilities(), ..send };
         self.peer.client().stream(send).await.map_err(|why| failure(&why))
     }
 
@@ -194,10 +194,10 @@ impl RemoteTask {
     }
 
     /// Takes in what the agent tells; where it came to rest, if it did.
-    async fn hear(&mut self, told: Told) -> Result<Option<Rest>, Failure> {
+    async fn hear(&mut self, told: StreamResponse) -> Result<Option<Rest>, Failure> {
         match told {
-            Told::Message(message) => Ok(Some(Rest::Ended(Ended::Reply(anew(message))))),
-            Told::Task(task) => {
+            StreamResponse::Message(message) => Ok(Some(Rest::Ended(Ended::Reply(anew(message))))),
+            StreamResponse::Task(task) => {
                 self.knows(&task.id, &task.context_id).await;
                 let is_last = task.status.state.is_final();
                 let new: Vec<_> = task
@@ -211,11 +211,11 @@ impl RemoteTask {
                 }
                 self.status(task.status, task.metadata).await
             }
-            Told::Status { task, context, update } => {
+            StreamResponse::Status { task, context, update } => {
                 self.knows(&task, &context).await;
                 self.status(update.status, update.metadata).await
             }
-            Told::Artifact { update, .. } => {
+            StreamResponse::Artifact { update, .. } => {
                 self.make(vec![update]).await?;
                 Ok(None)
             }

@@ -8,7 +8,7 @@ use a2a_hub_client::{
 };
 use a2a_hub_core::trust::{Known, Offered, Verdict};
 use a2a_hub_protocol::{card::changes::changes, id::AgentId};
-use a2a_hub_store::{Storage, StorageError};
+use a2a_hub_store::{AgentMemory, StorageError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -142,7 +142,7 @@ impl Trusted {
         id: &AgentId,
         endpoint: &RemoteEndpoint,
         outbound: &Outbound,
-        storage: &dyn Storage,
+        storage: &dyn AgentMemory,
     ) -> Result<Option<Self>, TrustError> {
         let Some(kept) = storage.recall(id, KEY).await? else { return Ok(None) };
         let kept = serde_json::from_slice::<Self>(&kept).ok();
@@ -172,7 +172,11 @@ impl Trusted {
         Self::judge(id, endpoint, outbound, card, used, accepted).await
     }
 
-    pub(super) async fn keep(&self, id: &AgentId, storage: &dyn Storage) -> Result<(), TrustError> {
+    pub(super) async fn keep(
+        &self,
+        id: &AgentId,
+        storage: &dyn AgentMemory,
+    ) -> Result<(), TrustError> {
         let kept = serde_json::to_vec(self).unwrap_or_default();
         Ok(storage.remember(id, KEY, kept, ROOM).await?)
     }

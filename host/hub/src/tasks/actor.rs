@@ -4,22 +4,22 @@ use super::{
     at_work::{Answer, AtWork, Next},
     facts::{QUEUED, REASON, RECOVERY, fact, has_fact, working_directory},
     feed::Feed,
-    port::{LatestTerms, Question, Said, ToActor},
+    port::{LatestClient, Question, Said, ToActor},
     recovery,
     turns::{Admitted, Place, Turn, Turns},
 };
 use crate::{agents::Agent, clock, events::Events};
-use a2a_hub_core::{recovery::Hold, task};
+use a2a_hub_core::{reason::FailureReason, recovery::Hold, task};
 use a2a_hub_protocol::{
+    client::ClientCapabilities,
     error::A2aError,
-    event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
+    event::{ArtifactUpdate, SequencedEvent, StatusUpdate, TaskEvent},
     hub::event::Happened,
     message::{Message, Metadata, Role},
     task::{Task, TaskState, TaskStatus},
-    terms::Terms,
 };
 use a2a_hub_runtime::{Ended, Failure, Work, port::tasks::Emitted};
-use a2a_hub_store::{Storage, StorageError, StoredTask};
+use a2a_hub_store::{StorageError, StoredTask, TaskStore};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -58,7 +58,7 @@ pub(super) enum Command {
 /// What the client says to a task that there is.
 pub(super) struct Input {
     pub(super) message: Message,
-    pub(super) terms: Terms,
+    pub(super) client: ClientCapabilities,
     /// Is told whether the task was waiting for it.
     pub(super) told: oneshot::Sender<Result<(), A2aError>>,
 }
@@ -75,7 +75,7 @@ pub(super) struct TaskActor {
     pub(super) task: Task,
     pub(super) seq: u64,
     pub(super) agent: Arc<Agent>,
-    pub(super) storage: Arc<dyn Storage>,
+    pub(super) storage: Arc<dyn TaskStore>,
     pub(super) events: Events,
     pub(super) turns: Turns,
     pub(super) feed: Feed,
@@ -91,15 +91,15 @@ pub(super) enum Begin {
     /// Waiting for the client, without an agent at work: the hub that had one is gone.
     Parked,
     /// Listening to the agent, which is elsewhere and has been at work all the time.
-    Follow(Admitted, Terms),
+    Follow(Admitted, ClientCapabilities),
 }
 
 /// What the agent is to be given, once it is the task's turn.
 pub(super) struct Start {
     /// What the client said last.
     pub(super) message: Message,
-    /// On what terms.
-    pub(super) terms: Terms,
+    /// What the client can do with an answer.
+    pub(super) client: ClientCapabilities,
     /// Where the client would have the work done.
     pub(super) directory: Option<String>,
     /// Whether somebody listens while it works.
@@ -125,9 +125,9 @@ impl TaskActor {
         let start = match begin {
             Begin::Work(start) => Some(*start),
             Begin::Parked => self.parked().await?,
-            Begin::Follow(admitted, terms) => return self.follow(admitted, terms).await,
+            Begin::Follow(admitted, client) => return self.follow(admitted, client).await,
         };
-        let Some(Start { message, terms, directory, streamed, goes_on, admitted }) = start else {
+        let Some(Start { message, client, directory, streamed, goes_on, admitted }) = start else {
             return Ok(());
         };
         let deadline = Instant::now() + self.patience;
@@ -141,16 +141,18 @@ impl TaskActor {
             Err(why) => {
                 tracing::error!(task = %self.task.id, %why, "the conversation so far cannot be read");
                 let text = "The hub cannot read what was said before; its log says why.";
-                return self.store(vec![self.failure("internal", text.to_owned())]).await;
+                return self
+                    .store(vec![self.failure(FailureReason::Internal, text.to_owned())])
+                    .await;
             }
         };
         let (queue, said) = mpsc::channel(SAID);
-        let terms = LatestTerms::new(terms);
-        let port = Arc::new(ToActor { queue, terms: terms.clone() });
+        let client = LatestClient::new(client);
+        let port = Arc::new(ToActor { queue, client: client.clone() });
         let work = Work { task: self.task.clone(), message, history, live: streamed };
         let guest = self.agent.start(port, directory, work);
         let quiet_until = Some(Instant::now() + QUIET);
-        self.work(AtWork::new(guest, said, terms, turn, deadline, quiet_until)).await
+        self.work(AtWork::new(guest, said, client, turn, deadline, quiet_until)).await
     }
 
     /// The store did not take what happened, and nobody may hear what is not stored: the task fails, as soon as the store
@@ -185,21 +187,25 @@ impl TaskActor {
             return Ok(());
         }
         let text = "The hub could not store what the agent did; its log says why.".to_owned();
-        self.store(vec![self.failure("storage", text)]).await
+        self.store(vec![self.failure(FailureReason::Storage, text)]).await
     }
 
     /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
-    async fn follow(&mut self, admitted: Admitted, terms: Terms) -> Result<(), Unstorable> {
+    async fn follow(
+        &mut self,
+        admitted: Admitted,
+        client: ClientCapabilities,
+    ) -> Result<(), Unstorable> {
         let deadline = Instant::now() + self.patience;
         let Some(turn) = self.turn(admitted, deadline).await? else { return Ok(()) };
         let (queue, said) = mpsc::channel(SAID);
-        let terms = LatestTerms::new(terms);
-        let port = Arc::new(ToActor { queue, terms: terms.clone() });
+        let client = LatestClient::new(client);
+        let port = Arc::new(ToActor { queue, client: client.clone() });
         let Some(guest) = self.agent.follow(port, self.task.clone()) else {
             let text = "The agent that had this task is another one now.".to_owned();
-            return self.store(vec![self.failure("hub_restarted", text)]).await;
+            return self.store(vec![self.failure(FailureReason::HubRestarted, text)]).await;
         };
-        self.work(AtWork::new(guest, said, terms, turn, deadline, None)).await
+        self.work(AtWork::new(guest, said, client, turn, deadline, None)).await
     }
 
     /// The task's turn; nothing if the task ends before it comes, or the hub does.
@@ -218,14 +224,14 @@ impl TaskActor {
     async fn parked(&mut self) -> Result<Option<Start>, Unstorable> {
         match timeout(self.agent.config.answer_timeout(), self.commands.recv()).await {
             Ok(Some(Command::Input(input))) => {
-                let Input { message, terms, told } = *input;
+                let Input { message, client, told } = *input;
                 self.store(vec![TaskEvent::Input(message.clone())]).await?;
                 let _ = told.send(Ok(()));
                 // It was admitted by the hub that ran it.
                 let admitted = self.turns.come_back(&self.agent);
                 let directory = working_directory(&self.task);
                 let (streamed, goes_on) = (true, true);
-                let start = Start { message, terms, directory, streamed, goes_on, admitted };
+                let start = Start { message, client, directory, streamed, goes_on, admitted };
                 return Ok(Some(start));
             }
             Ok(Some(Command::Cancel)) => {
@@ -236,7 +242,7 @@ impl TaskActor {
             Ok(Some(Command::Shutdown) | None) => {}
             Err(_) => {
                 let text = "Nobody answered in time.".to_owned();
-                self.store(vec![self.failure("timeout", text)]).await?;
+                self.store(vec![self.failure(FailureReason::Timeout, text)]).await?;
             }
         }
         Ok(None)
@@ -258,7 +264,7 @@ impl TaskActor {
                         "The agent was busy for longer than the {:?} that the task was given.",
                         self.patience
                     );
-                    self.store(vec![self.failure("timeout", text)]).await?;
+                    self.store(vec![self.failure(FailureReason::Timeout, text)]).await?;
                     return Ok(None);
                 }
             };
@@ -359,12 +365,12 @@ impl TaskActor {
     }
 
     async fn input(&mut self, input: Input, at_work: &mut AtWork) -> Result<(), Unstorable> {
-        let Input { message, terms, told } = input;
+        let Input { message, client, told } = input;
         if !at_work.asks() {
             self.refuse(told);
             return Ok(());
         }
-        at_work.terms.set(terms);
+        at_work.client.set(client);
         let said = vec![TaskEvent::Input(message.clone())];
         self.come_back(Ok(message), said, at_work).await?;
         let _ = told.send(Ok(()));
@@ -459,11 +465,11 @@ impl TaskActor {
             Cut::Timeout => {
                 let text =
                     format!("The task took longer than the {:?} it was given.", self.patience);
-                self.failure("timeout", text)
+                self.failure(FailureReason::Timeout, text)
             }
             Cut::Shutdown => {
                 let text = "The hub was stopped while the agent was at work.".to_owned();
-                self.failure("hub_stopped", text)
+                self.failure(FailureReason::HubStopped, text)
             }
         };
         self.store(vec![event]).await
@@ -493,16 +499,16 @@ impl TaskActor {
             tracing::error!(task = %self.task.id, %why, "events could not be stored");
             return Err(Unstorable);
         }
-        let recorded = taken.into_iter().map(|event| {
+        let sequenced = taken.into_iter().map(|event| {
             self.seq += 1;
-            Arc::new(Recorded {
+            Arc::new(SequencedEvent {
                 task: self.task.id.clone(),
                 context: self.task.context_id.clone(),
                 seq: self.seq,
                 event: Arc::unwrap_or_clone(event),
             })
         });
-        self.feed.publish(recorded.collect::<Vec<_>>());
+        self.feed.publish(sequenced.collect::<Vec<_>>());
         for state in moves {
             self.events.publish(Happened::TaskState {
                 task_id: self.task.id.clone(),
@@ -563,14 +569,14 @@ impl TaskActor {
 
     /// How the task ends when its guest did not do what it was to do.
     fn failed(&self, failure: &Failure) -> TaskEvent {
-        if *failure == Failure::Cancelled {
-            return self.status(TaskState::Canceled, None, None);
+        match failure.reason() {
+            Some(reason) => self.failure(reason, failure.to_string()),
+            None => self.status(TaskState::Canceled, None, None),
         }
-        self.failure(failure.reason(), failure.to_string())
     }
 
-    fn failure(&self, reason: &str, text: String) -> TaskEvent {
-        let facts = Metadata::from_iter([(REASON.to_owned(), json!(reason))]);
+    fn failure(&self, reason: FailureReason, text: String) -> TaskEvent {
+        let facts = Metadata::from_iter([(REASON.to_owned(), json!(reason.name()))]);
         let message = Message::text(Role::Agent, text);
         self.status(TaskState::Failed, Some(message), Some(facts))
     }

@@ -2,7 +2,7 @@
 
 use super::{
     actor::Command,
-    port::{LatestTerms, Said},
+    port::{LatestClient, Said},
     turns::{Place, Turn},
 };
 use a2a_hub_protocol::message::Message;
@@ -25,8 +25,8 @@ pub(super) struct AtWork {
     phase: Phase,
     /// Where the guest waits for its answer, if it does.
     asked: Option<oneshot::Sender<Answer>>,
-    /// What it is told of the terms on which its client asks.
-    pub(super) terms: LatestTerms,
+    /// What it is told of what its client can do with an answer.
+    pub(super) client: LatestClient,
 }
 
 enum Phase {
@@ -57,13 +57,13 @@ impl AtWork {
     pub(super) fn new(
         guest: Box<dyn Run>,
         said: mpsc::Receiver<Said>,
-        terms: LatestTerms,
+        client: LatestClient,
         turn: Turn,
         deadline: Instant,
         quiet_until: Option<Instant>,
     ) -> Self {
         let phase = Phase::Working { _turn: turn, quiet_until };
-        Self { guest, said, deadline, phase, asked: None, terms }
+        Self { guest, said, deadline, phase, asked: None, client }
     }
 
     pub(super) async fn next(&mut self, commands: &mut mpsc::Receiver<Command>) -> Next {

@@ -1,11 +1,11 @@
 //! What a task's listeners hear: everything from any place on, then everything as it happens.
 
 use a2a_hub_protocol::{
-    event::{Recorded, TaskEvent},
+    event::{SequencedEvent, TaskEvent},
     id::{ContextId, TaskId},
     task::TaskState,
 };
-use a2a_hub_store::{Storage, StorageError};
+use a2a_hub_store::{StorageError, TaskLog};
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::watch;
 
@@ -23,7 +23,7 @@ struct Heard {
     /// The number of the latest event.
     seq: u64,
     /// The latest events, the last of them number `seq`.
-    recent: VecDeque<Arc<Recorded>>,
+    recent: VecDeque<Arc<SequencedEvent>>,
 }
 
 impl Feed {
@@ -32,7 +32,7 @@ impl Feed {
         Self(watch::Sender::new(Heard { seq, recent: VecDeque::new() }))
     }
 
-    pub(super) fn publish(&self, events: impl IntoIterator<Item = Arc<Recorded>>) {
+    pub(super) fn publish(&self, events: impl IntoIterator<Item = Arc<SequencedEvent>>) {
         self.0.send_modify(|heard| {
             for event in events {
                 if event.seq != heard.seq + 1 {
@@ -62,7 +62,7 @@ impl Listener {
         &self,
         task: TaskId,
         context: ContextId,
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn TaskLog>,
         after: u64,
     ) -> Subscription {
         let pages = VecDeque::new();
@@ -80,12 +80,12 @@ impl Listener {
 pub struct Subscription {
     task: TaskId,
     context: ContextId,
-    storage: Arc<dyn Storage>,
+    storage: Arc<dyn TaskLog>,
     heard: watch::Receiver<Heard>,
     /// The number of the last event that was taken.
     after: u64,
     /// Events read from the log and not yet taken.
-    pages: VecDeque<Arc<Recorded>>,
+    pages: VecDeque<Arc<SequencedEvent>>,
     /// Whether to go on where the task waits for its client.
     to_the_end: bool,
     over: bool,
@@ -93,7 +93,7 @@ pub struct Subscription {
 
 /// What a subscriber finds when it looks.
 enum Found {
-    Event(Arc<Recorded>),
+    Event(Arc<SequencedEvent>),
     /// It is further behind than what is kept at hand.
     Behind,
     Nothing,
@@ -101,7 +101,7 @@ enum Found {
 
 impl Subscription {
     /// Hears `first` before everything else.
-    pub(super) fn opening(mut self, first: Recorded) -> Self {
+    pub(super) fn opening(mut self, first: SequencedEvent) -> Self {
         self.pages.push_front(Arc::new(first));
         self
     }
@@ -135,7 +135,7 @@ impl Subscription {
 
     /// The next event. Nothing after one that ends the task or leaves it waiting for its client, and nothing when the
     /// hub stopped before: the log then has the rest.
-    pub async fn next(&mut self) -> Option<Result<Arc<Recorded>, StorageError>> {
+    pub async fn next(&mut self) -> Option<Result<Arc<SequencedEvent>, StorageError>> {
         while !self.over {
             if let Some(event) = self.pages.pop_front() {
                 return Some(Ok(self.take(event)));
@@ -170,7 +170,7 @@ impl Subscription {
         }
     }
 
-    fn take(&mut self, event: Arc<Recorded>) -> Arc<Recorded> {
+    fn take(&mut self, event: Arc<SequencedEvent>) -> Arc<SequencedEvent> {
         self.after = event.seq;
         let state = state_after(&event.event);
         // One who comes back late hears past questions that were answered.
@@ -195,11 +195,11 @@ fn state_after(event: &TaskEvent) -> Option<TaskState> {
 mod tests {
     use super::*;
     use a2a_hub_protocol::{
+        client::ClientCapabilities,
         event::{Created, StatusUpdate},
         id::AgentId,
         message::{Message, Role},
         task::{Task, TaskStatus},
-        terms::Terms,
     };
     use a2a_hub_store::memory::MemoryStorage;
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     /// A task of `events` events, told as they are stored: each batch first in the log, then in the feed.
-    async fn told(storage: &Arc<dyn Storage>, events: usize, last: TaskState) -> (Feed, Task) {
+    async fn told(storage: &Arc<dyn TaskLog>, events: usize, last: TaskState) -> (Feed, Task) {
         let task = Task {
             id: TaskId::fresh(),
             context_id: ContextId::fresh(),
@@ -222,15 +222,19 @@ mod tests {
             metadata: None,
         };
         let agent = AgentId::parse("echo").unwrap();
-        let created =
-            Created { agent, task: task.clone(), timeout_ms: None, terms: Terms::default() };
+        let created = Created {
+            agent,
+            task: task.clone(),
+            timeout_ms: None,
+            client: ClientCapabilities::default(),
+        };
         let created = TaskEvent::Created(Box::new(created));
         let feed = Feed::new(0);
         let middle = (2..events).map(|_| update(TaskState::Working));
         for (seq, event) in (1..).zip([created].into_iter().chain(middle).chain([update(last)])) {
             storage.append(&task.id, seq - 1, vec![Arc::new(event.clone())]).await.unwrap();
             let (id, context) = (task.id.clone(), task.context_id.clone());
-            feed.publish([Arc::new(Recorded { task: id, context, seq, event })]);
+            feed.publish([Arc::new(SequencedEvent { task: id, context, seq, event })]);
         }
         (feed, task)
     }
@@ -245,7 +249,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_comes_late_misses_nothing() {
-        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::default());
+        let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
         let events = RECENT * 3;
         let (feed, task) = told(&storage, events, TaskState::Completed).await;
         for after in [0, 1, RECENT, events - RECENT, events - RECENT - 1, events - 1] {
@@ -259,7 +263,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_ends_where_the_task_waits_for_its_client() {
-        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::default());
+        let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
         let (feed, task) = told(&storage, 5, TaskState::InputRequired).await;
         let subscription = feed.listener().subscribe(task.id, task.context_id, storage, 0);
         assert_eq!(heard(subscription).await, [1, 2, 3, 4, 5], "though the feed is still open");
@@ -267,7 +271,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_feed_that_breaks_off_ends_its_streams() {
-        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::default());
+        let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
         let (feed, task) = told(&storage, 5, TaskState::Working).await;
         let subscription = feed.listener().subscribe(task.id, task.context_id, storage, 3);
         drop(feed);

@@ -14,16 +14,16 @@ pub use recovery::Recovered;
 use crate::{agents::Agent, clock, error::HubError, events::Events};
 use a2a_hub_core::quota::Busy;
 use a2a_hub_protocol::{
+    client::ClientCapabilities,
     error::{A2aError, ErrorKind},
-    event::{Created, Recorded, TaskEvent},
+    event::{Created, SequencedEvent, TaskEvent},
     hub::event::Happened,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
     operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
     task::{Task, TaskState, TaskStatus},
-    terms::Terms,
 };
-use a2a_hub_store::{Counts, Head, HeadFilter, HeadPage, Storage, StorageError, StoredTask};
+use a2a_hub_store::{Counts, Head, HeadFilter, HeadPage, StorageError, StoredTask, TaskStore};
 use actor::{Begin, Command, Input, Start, TaskActor};
 use facts::QUEUED;
 use feed::{Feed, Listener};
@@ -55,7 +55,7 @@ const LOOK: Duration = Duration::from_millis(25);
 /// Starts tasks, finds them, and waits for them at the end. Cheap to clone.
 #[derive(Clone)]
 pub struct Tasks {
-    storage: Arc<dyn Storage>,
+    storage: Arc<dyn TaskStore>,
     events: Events,
     actors: TaskTracker,
     running: Arc<Mutex<HashMap<TaskId, Running>>>,
@@ -98,20 +98,20 @@ pub struct NewTask {
     pub timeout_ms: Option<u64>,
     /// Whether somebody listens while it is done.
     pub streamed: bool,
-    /// On what terms the client asks.
-    pub terms: Terms,
+    /// What the client can do with an answer.
+    pub client: ClientCapabilities,
 }
 
 impl Tasks {
     /// No tasks but those in the log. What becomes of them is told in `events`.
-    pub fn new(storage: Arc<dyn Storage>, events: Events) -> Self {
+    pub fn new(storage: Arc<dyn TaskStore>, events: Events) -> Self {
         let (actors, running) = (TaskTracker::new(), Arc::default());
         Self { storage, events, actors, running, turns: Turns::default() }
     }
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
     pub async fn submit(&self, new: NewTask) -> Result<Subscription, SubmitError> {
-        let NewTask { agent, mut message, working_directory, timeout_ms, streamed, terms } = new;
+        let NewTask { agent, mut message, working_directory, timeout_ms, streamed, client } = new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
         let admitted = self.turns.ask(&agent).map_err(busy)?;
         let (id, goes_on) = (TaskId::fresh(), message.context_id.is_some());
@@ -129,8 +129,8 @@ impl Tasks {
             history: vec![message.clone()],
             metadata: matches!(admitted, Admitted::Later(_)).then(queued),
         };
-        let (by, told, asked) = (agent.id.clone(), task.clone(), terms.clone());
-        let created = Created { agent: by, task: told, timeout_ms, terms: asked };
+        let (by, told, asked) = (agent.id.clone(), task.clone(), client.clone());
+        let created = Created { agent: by, task: told, timeout_ms, client: asked };
         let created = TaskEvent::Created(Box::new(created));
         let seq = self.storage.append(&id, 0, vec![Arc::new(created.clone())]).await?;
 
@@ -140,9 +140,9 @@ impl Tasks {
             agent_id: agent.id.clone(),
         });
         let feed = Feed::new(0);
-        feed.publish([Arc::new(Recorded { task: id.clone(), context, seq, event: created })]);
+        feed.publish([Arc::new(SequencedEvent { task: id.clone(), context, seq, event: created })]);
         let directory = working_directory;
-        let start = Start { message, terms, directory, streamed, goes_on, admitted };
+        let start = Start { message, client, directory, streamed, goes_on, admitted };
         let patience = patience(&agent, timeout_ms);
         let running = self.spawn(task, seq, agent, feed, patience, Begin::Work(Box::new(start)));
         Ok(self.subscribe(&id, &running, 0))
@@ -207,9 +207,14 @@ impl Tasks {
         Ok(match after {
             Some(after) => heard(after),
             None => {
-                let event = Created { agent, task, timeout_ms: None, terms: Terms::default() };
+                let event = Created {
+                    agent,
+                    task,
+                    timeout_ms: None,
+                    client: ClientCapabilities::default(),
+                };
                 let event = TaskEvent::Created(Box::new(event));
-                let now = Recorded { task: id.clone(), context: context.clone(), seq, event };
+                let now = SequencedEvent { task: id.clone(), context: context.clone(), seq, event };
                 heard(seq).opening(now)
             }
         })
@@ -284,7 +289,7 @@ impl Tasks {
         &self,
         id: &TaskId,
         message: Message,
-        terms: Terms,
+        client: ClientCapabilities,
     ) -> Result<Subscription, HubError> {
         let Some(running) = self.find(id) else {
             let stored = self.get(id).await?;
@@ -297,7 +302,7 @@ impl Tasks {
         let heard = running.listener.seq();
         let (told, answer) = oneshot::channel();
         let over = || not_waiting(id, TaskState::Completed);
-        let input = Command::Input(Box::new(Input { message, terms, told }));
+        let input = Command::Input(Box::new(Input { message, client, told }));
         running.commands.send(input).await.map_err(|_| over())?;
         answer.await.map_err(|_| over())??;
         Ok(self.subscribe(id, &running, heard))
@@ -326,7 +331,12 @@ impl Tasks {
 
     /// A task as its log tells it.
     pub async fn get(&self, id: &TaskId) -> Result<StoredTask, HubError> {
-        self.storage.task(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+        self.stored(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+    }
+
+    /// The same; none if there is no such task.
+    pub async fn stored(&self, id: &TaskId) -> Result<Option<StoredTask>, StorageError> {
+        self.storage.task(id).await
     }
 
     /// How many tasks there are.

@@ -1,6 +1,6 @@
 //! A running guest's way to its task's actor: everything it says goes through one bounded queue, in order.
 
-use a2a_hub_protocol::{message::Message, terms::Terms};
+use a2a_hub_protocol::{client::ClientCapabilities, message::Message};
 use a2a_hub_runtime::{
     Failure,
     port::tasks::{Emitted, Need, TaskPort},
@@ -28,20 +28,20 @@ pub(super) struct Question {
     pub(super) answer: oneshot::Sender<Result<Message, Failure>>,
 }
 
-/// The terms of what the client said last: written by the actor, read by the guest.
+/// What the client can do with an answer, as it said with its last message: written by the actor, read by the guest.
 #[derive(Clone)]
-pub(super) struct LatestTerms(Arc<Mutex<Terms>>);
+pub(super) struct LatestClient(Arc<Mutex<ClientCapabilities>>);
 
-impl LatestTerms {
-    pub(super) fn new(terms: Terms) -> Self {
-        Self(Arc::new(Mutex::new(terms)))
+impl LatestClient {
+    pub(super) fn new(client: ClientCapabilities) -> Self {
+        Self(Arc::new(Mutex::new(client)))
     }
 
-    pub(super) fn set(&self, terms: Terms) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = terms;
+    pub(super) fn set(&self, client: ClientCapabilities) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = client;
     }
 
-    fn get(&self) -> Terms {
+    fn get(&self) -> ClientCapabilities {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -49,7 +49,7 @@ impl LatestTerms {
 /// The speaking end.
 pub(super) struct ToActor {
     pub(super) queue: mpsc::Sender<Said>,
-    pub(super) terms: LatestTerms,
+    pub(super) client: LatestClient,
 }
 
 #[async_trait::async_trait]
@@ -70,7 +70,7 @@ impl TaskPort for ToActor {
         answered.await.unwrap_or(Err(Failure::Cancelled))
     }
 
-    fn terms(&self) -> Terms {
-        self.terms.get()
+    fn client_capabilities(&self) -> ClientCapabilities {
+        self.client.get()
     }
 }

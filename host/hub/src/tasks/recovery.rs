@@ -10,12 +10,15 @@ use crate::{
     agents::{Agent, Agents},
     clock,
 };
-use a2a_hub_core::recovery::{Left, Recovery};
+use a2a_hub_core::{
+    reason::FailureReason,
+    recovery::{Left, Recovery},
+};
 use a2a_hub_protocol::{
+    client::ClientCapabilities,
     event::{StatusUpdate, TaskEvent},
     message::{Message, Metadata, Role},
     task::{Task, TaskState, TaskStatus},
-    terms::Terms,
 };
 use a2a_hub_store::{Head, HeadFilter, StorageError, StoredTask};
 use serde_json::json;
@@ -100,8 +103,8 @@ impl Tasks {
         let Some(message) = task.history.first().cloned() else { return Ok(()) };
         let admitted = self.turns.come_back(&agent);
         let directory = working_directory(&task);
-        let (timeout_ms, terms) = self.began(&task).await?;
-        let start = Start { message, terms, directory, streamed: true, goes_on: true, admitted };
+        let (timeout_ms, client) = self.began(&task).await?;
+        let start = Start { message, client, directory, streamed: true, goes_on: true, admitted };
         let patience = super::patience(&agent, timeout_ms);
         self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Work(Box::new(start)));
         Ok(())
@@ -113,18 +116,18 @@ impl Tasks {
         agent: Arc<Agent>,
     ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        let (timeout_ms, terms) = self.began(&task).await?;
+        let (timeout_ms, client) = self.began(&task).await?;
         let patience = super::patience(&agent, timeout_ms);
         let admitted = self.turns.come_back(&agent);
-        self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Follow(admitted, terms));
+        self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Follow(admitted, client));
         Ok(())
     }
 
-    /// How long the task was given when it began, in milliseconds, and on what terms it was asked for.
-    async fn began(&self, task: &Task) -> Result<(Option<u64>, Terms), StorageError> {
+    /// How long the task was given when it began, in milliseconds, and what its client can do with an answer.
+    async fn began(&self, task: &Task) -> Result<(Option<u64>, ClientCapabilities), StorageError> {
         let first = self.storage.events(&task.id, 0, 1).await?.pop();
         let said = first.and_then(|first| match first.event {
-            TaskEvent::Created(created) => Some((created.timeout_ms, created.terms)),
+            TaskEvent::Created(created) => Some((created.timeout_ms, created.client)),
             TaskEvent::Status(_)
             | TaskEvent::Artifact(_)
             | TaskEvent::Input(_)
@@ -160,7 +163,8 @@ impl Tasks {
         } else {
             "The hub was restarted, and the agent that had this task cannot go on with it."
         };
-        let event = status(TaskState::Failed, Some(note(task, text)), "hub_restarted");
+        let event =
+            status(TaskState::Failed, Some(note(task, text)), FailureReason::HubRestarted.name());
         self.storage.append(&head.task, head.seq, vec![Arc::new(event)]).await?;
         Ok(())
     }

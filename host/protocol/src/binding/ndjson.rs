@@ -1,4 +1,4 @@
-//! Lines out of bytes, as they come: one JSON text a line (NDJSON).
+//! NDJSON: one JSON text a line. Here are the lines, cut out of bytes as these come.
 
 /// Cuts a stream of bytes into lines. A line that is too long is left out, and what follows is read again.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Lines {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the line is longer than {max} bytes; it was left out")]
 pub struct TooLong {
-    /// How long a line may be.
+    /// The limit: how many bytes a line may have.
     pub max: usize,
 }
 
@@ -25,7 +25,7 @@ impl Lines {
         Self { max, bytes: Vec::new(), seen: 0, skips: false }
     }
 
-    /// Takes in what came next.
+    /// Takes in the bytes that came next.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

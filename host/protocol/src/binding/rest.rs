@@ -1,33 +1,30 @@
-//! A2A over REST, from both ends: which method is meant by a verb and a path (A2A 1.0, section 11.3), and what it asks for.
-//! 0.3 has the same paths, below `v1/`, for nouns of another spelling.
+//! REST as A2A has it (A2A 1.0, section 11): which method is meant by a verb and a path, and the other way round. 0.3 has the
+//! same paths, below `v1/`.
 
 use crate::{
     codec::limits,
-    dialect::Version,
     model::{
         error::{A2aError, ErrorKind},
-        message::{self, is_shallow},
-        operation::Operation,
+        interface::Version,
+        method::Method,
     },
-    v1::{self, Method},
-    v03::proto,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
-/// What is done to what is at a path.
+/// A method of HTTP that A2A uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// `GET`
+    /// `GET`, which shows what is at a path.
     Get,
-    /// `POST`
+    /// `POST`, which has something done.
     Post,
-    /// `DELETE`
+    /// `DELETE`, which takes away what is at a path.
     Delete,
 }
 
 impl Verb {
-    /// The method of HTTP.
+    /// The verb as HTTP has it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -40,19 +37,19 @@ impl Verb {
 /// A request that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// How its answer is spelled.
+    /// The version that its path is of.
     pub version: Version,
-    /// The tenant it names: opaque to the hub.
+    /// The tenant that its path or its parameters name, as 1.0 lets them.
     pub tenant: Option<String>,
-    /// What it asks for, or why that cannot be told.
-    pub operation: Result<Operation, A2aError>,
+    /// The method that is called, and with what; or why that cannot be told.
+    pub call: Result<(Method, Map<String, Value>), A2aError>,
 }
 
 /// Reads a request for `path`, which is what follows the interface's URL and a slash, still escaped.
 pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request {
     let path = path.trim_matches('/');
     let (version, path) = match path.strip_prefix("v1/") {
-        Some(path) => (Version::V03Rest, path),
+        Some(path) => (Version::V03, path),
         None => (Version::V1, path),
     };
     let segments: Vec<_> = path.split('/').map(unescaped).collect();
@@ -63,11 +60,11 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
         }
         (found, _) => (None, found),
     };
-    let operation = found.ok_or_else(|| {
+    let found = found.ok_or_else(|| {
         let why = format!("there is nothing to {} at `/{path}`", verb.name());
         A2aError::new(ErrorKind::MethodNotFound, why)
     });
-    let operation = operation.and_then(|Route { method, names }| {
+    let call = found.and_then(|Route { method, names }| {
         let mut params = params(query, body)?;
         if let (None, Some(said)) = (&tenant, params.get("tenant").and_then(Value::as_str)) {
             tenant = Some(said.to_owned());
@@ -77,13 +74,9 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
             params.remove(name.replace("Id", "_id").as_str());
             params.insert(name.to_owned(), json!(value));
         }
-        match version {
-            Version::V1 => method.read(Value::Object(params)),
-            Version::V03 | Version::V03Rest => proto::operation(method, Value::Object(params)),
-        }
+        Ok((method, params))
     });
-    let tenant = tenant.filter(|_| operation.is_ok());
-    Request { version, tenant, operation }
+    Request { version, tenant, call }
 }
 
 /// Which method is meant by a verb and a path, in whose segments a name in braces stands for itself. A client of 1.0 takes
@@ -149,30 +142,31 @@ fn route<'a>(verb: Verb, path: &[&'a str]) -> Option<Route<'a>> {
 /// A request as a client sends it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// What is done.
+    /// The verb.
     pub verb: Verb,
     /// What follows the interface's URL and a slash: a path and a query, escaped.
     pub target: String,
-    /// What is sent, if anything is.
+    /// The JSON body, if there is one.
     pub body: Option<Value>,
 }
 
-/// Writes what asks for this, of the agent that `tenant` names; none if the version has no such operation.
-pub fn write(version: Version, tenant: Option<&str>, operation: &Operation) -> Option<Written> {
-    let (method, params) = match version {
-        Version::V1 => v1::write_request(operation)?,
-        Version::V03 | Version::V03Rest => proto::write_request(operation)?,
-    };
-    let Value::Object(mut params) = params else { return None };
+/// Writes the call of a method with these parameters, of the agent that `tenant` names; none if the method has no path, or
+/// what its path names is not among the parameters.
+pub fn write(
+    version: Version,
+    tenant: Option<&str>,
+    method: Method,
+    mut params: Map<String, Value>,
+) -> Option<Written> {
     let mut routes = ROUTES.iter().filter(|(of, ..)| *of == method);
     let (_, verb, route) = match version {
         Version::V1 => routes.next(),
-        Version::V03 | Version::V03Rest => routes.next_back(),
+        Version::V03 => routes.next_back(),
     }?;
     let mut target = match (version, tenant) {
         (Version::V1, None) => String::new(),
         (Version::V1, Some(tenant)) => format!("{}/", escaped(tenant)),
-        (Version::V03 | Version::V03Rest, _) => "v1/".to_owned(),
+        (Version::V03, _) => "v1/".to_owned(),
     };
     for (n, segment) in route.split('/').enumerate() {
         if n > 0 {
@@ -210,10 +204,6 @@ fn params(query: Option<&str>, body: &[u8]) -> Result<Map<String, Value>, A2aErr
         };
         params.extend(said);
     }
-    if !params.values().all(is_shallow) {
-        let why = format!("the request is nested deeper than {} levels", message::MAX_DEPTH);
-        return Err(A2aError::new(ErrorKind::InvalidRequest, why));
-    }
     limits::check(&params)?;
     Ok(params)
 }
@@ -234,13 +224,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn asks(verb: Verb, target: &str, body: &str) -> String {
+    /// What is called at a target, and with what.
+    fn called(verb: Verb, target: &str, body: &str) -> String {
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let Request { version, tenant, operation } = read(verb, path, query, body.as_bytes());
+        let Request { version, tenant, call } = read(verb, path, query, body.as_bytes());
         let tenant = tenant.map(|tenant| format!(" for {tenant}")).unwrap_or_default();
-        match operation {
-            Ok(operation) => format!("{version:?}{tenant} {operation:?}"),
+        match call {
+            Ok((method, params)) => {
+                format!("{version:?}{tenant} {} {}", method.name(), Value::Object(params))
+            }
             Err(why) => format!("{version:?}{tenant} {:?}: {why}", why.kind),
         }
     }
@@ -249,96 +242,61 @@ mod tests {
     fn every_path_has_its_method() {
         let push = r#"{"url": "http://x/", "taskId": "other", "task_id": "another"}"#;
         let told = [
-            asks(Verb::Get, "tasks/t?historyLength=2", ""),
-            asks(Verb::Get, "acme/tasks/t", ""),
-            asks(Verb::Get, "v1/tasks/t", ""),
-            asks(Verb::Get, "tasks/a%2Fb%3Ac", ""),
-            asks(
-                Verb::Get,
-                "tasks?status=TASK_STATE_WORKING&pageSize=3&includeArtifacts=true&A2A-Version=1.0",
-                "",
-            ),
-            asks(Verb::Post, "tasks/t:cancel", "{}"),
-            asks(Verb::Get, "tasks/t:subscribe", ""),
-            asks(Verb::Post, "tasks/t:subscribe", ""),
-            asks(Verb::Post, "tasks/t/pushNotificationConfigs", push),
-            asks(Verb::Get, "tasks/t/pushNotificationConfigs", ""),
-            asks(Verb::Get, "tasks/t/pushNotificationConfigs/c", ""),
-            asks(Verb::Delete, "acme/tasks/t/pushNotificationConfigs/c", ""),
-            asks(Verb::Get, "extendedAgentCard", ""),
-            asks(Verb::Get, "v1/card", ""),
+            called(Verb::Post, "message:send", "{}"),
+            called(Verb::Post, "acme/message:stream", "{}"),
+            called(Verb::Get, "tasks/t?historyLength=2", ""),
+            called(Verb::Get, "acme/tasks/t", ""),
+            called(Verb::Get, "v1/tasks/t", ""),
+            called(Verb::Get, "tasks/a%2Fb%3Ac", ""),
+            called(Verb::Get, "tasks?pageSize=3&includeArtifacts=true&tenant=acme", ""),
+            called(Verb::Post, "tasks/t:cancel", "{}"),
+            called(Verb::Get, "tasks/t:subscribe", ""),
+            called(Verb::Post, "tasks/t:subscribe", ""),
+            called(Verb::Post, "tasks/t/pushNotificationConfigs", push),
+            called(Verb::Get, "tasks/t/pushNotificationConfigs", ""),
+            called(Verb::Get, "tasks/t/pushNotificationConfigs/c", ""),
+            called(Verb::Delete, "acme/tasks/t/pushNotificationConfigs/c", ""),
+            called(Verb::Get, "extendedAgentCard", ""),
+            called(Verb::Get, "v1/card", ""),
         ];
-        insta::assert_snapshot!(told.join("\n"), @r#"
-        V1 GetTask { id: TaskId("t"), history_length: Some(2) }
-        V1 for acme GetTask { id: TaskId("t"), history_length: None }
-        V03Rest GetTask { id: TaskId("t"), history_length: None }
-        V1 GetTask { id: TaskId("a/b:c"), history_length: None }
-        V1 PageTasks(TaskPageQuery { agent: None, context: None, state: Some(Working), since: None, after: None, size: 3, history_length: None, include_artifacts: true })
-        V1 CancelTask { id: TaskId("t") }
-        V1 Resubscribe { id: TaskId("t"), after: None }
-        V1 Resubscribe { id: TaskId("t"), after: None }
-        V1 SetPushConfig { task: TaskId("t"), push: OfferedPush { id: None, url: "http://x/", token: None, authentication: None, form: V1 } }
-        V1 ListPushConfigs { task: TaskId("t") }
-        V1 GetPushConfig { task: TaskId("t"), id: Some(PushConfigId("c")) }
-        V1 for acme DeletePushConfig { task: TaskId("t"), id: PushConfigId("c") }
-        V1 GetCard { agent: None }
-        V03Rest GetCard { agent: None }
-        "#);
+        insta::assert_snapshot!(told.join("\n"), @"");
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn what_is_no_call_is_refused() {
         let told = [
-            asks(Verb::Get, "", ""),
-            asks(Verb::Get, "message:send", ""),
-            asks(Verb::Post, "tasks/t", "{}"),
-            asks(Verb::Get, "v1/acme/tasks/t", ""),
-            asks(Verb::Post, "message:send", "hi"),
-            asks(Verb::Post, "message:send", "[]"),
-            asks(Verb::Post, "message:send", "{}"),
-            asks(Verb::Post, "v1/message:send", "{}"),
-            asks(Verb::Get, "tasks?pageSize=many", ""),
-            asks(Verb::Get, "tasks/t?historyLength=-1", ""),
+            called(Verb::Get, "", ""),
+            called(Verb::Get, "message:send", ""),
+            called(Verb::Post, "tasks/t", "{}"),
+            called(Verb::Get, "v1/acme/tasks/t", ""),
+            called(Verb::Post, "message:send", "hi"),
+            called(Verb::Post, "message:send", "[]"),
         ];
-        insta::assert_snapshot!(told.join("\n"), @"
-        V1 MethodNotFound: there is nothing to GET at `/`
-        V1 MethodNotFound: there is nothing to GET at `/message:send`
-        V1 MethodNotFound: there is nothing to POST at `/tasks/t`
-        V03Rest MethodNotFound: there is nothing to GET at `/acme/tasks/t`
-        V1 Parse: the request is not JSON: expected value at line 1 column 1
-        V1 InvalidRequest: the body must be a JSON object
-        V1 InvalidParams: `message`: is missing
-        V03Rest InvalidParams: `message`: is missing
-        V1 InvalidParams: `pageSize`: must be a whole number
-        V1 InvalidParams: `historyLength`: must not be negative
-        ");
-    }
-
-    #[test]
-    fn both_versions_send() {
-        let one =
-            r#"{"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}}"#;
-        let old =
-            r#"{"message": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]}}"#;
-        for (path, body) in
-            [("message:stream", one), ("x/message:stream", one), ("v1/message:stream", old)]
-        {
-            let Ok(Operation::StreamMessage(send)) =
-                read(Verb::Post, path, None, body.as_bytes()).operation
-            else {
-                panic!("{path} is no stream")
-            };
-            assert_eq!(send.message.joined_text(), "hi");
-        }
+        insta::assert_snapshot!(told.join("\n"), @"");
     }
 
     proptest! {
+        /// A client of either version is understood by a server: the path, the query and the body say together what was to
+        /// be said.
         #[test]
-        fn whatever_comes_has_an_answer(path in ".{0,40}", query in ".{0,40}", body: Vec<u8>) {
-            for verb in [Verb::Get, Verb::Post, Verb::Delete] {
-                read(verb, &path, Some(&query), &body);
-                read(verb, &format!("tasks/{path}"), Some(&query), b"{}");
-            }
+        fn what_is_written_is_read_again(
+            n in 0..Method::ALL.len(),
+            old: bool,
+            tenant in proptest::option::of("[a-z/]{1,8}"),
+            ids in [".{1,20}", ".{1,20}"],
+            said in "[a-z ]{0,20}",
+        ) {
+            let (version, method) =
+                (if old { Version::V03 } else { Version::V1 }, Method::ALL[n]);
+            let tenant = tenant.filter(|_| !old);
+            let Value::Object(params) = json!({"id": ids[0], "taskId": ids[1], "said": said}) else {
+                unreachable!()
+            };
+            let written = write(version, tenant.as_deref(), method, params.clone()).unwrap();
+            let (path, query) = written.target.split_once('?').unwrap_or((&written.target, ""));
+            let body = written.body.map(|body| body.to_string()).unwrap_or_default();
+            let read = read(written.verb, path, Some(query), body.as_bytes());
+            prop_assert_eq!(read, Request { version, tenant, call: Ok((method, params)) });
         }
     }
 }

@@ -4,26 +4,26 @@
 use crate::{codec::members::Members, model::error::A2aError};
 use serde_json::{Map, Value, json};
 
-/// The version of A2A that the client speaks.
+/// The service parameter that names the version of A2A which the client speaks.
 pub const VERSION: &str = "a2a-version";
 
-/// The extensions that it asks for: in 1.0, and in 0.3.
+/// The service parameters that name the extensions which the client asks for: in 1.0, and in 0.3.
 pub const EXTENSIONS: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
 
-/// What the object is called that holds them: in the metadata of a request, and beside its result.
+/// The name of the object that holds service parameters: in the metadata of a request, and beside its result.
 pub const MEMBER: &str = "a2a-service-parameters";
 
-/// What a client says in them.
+/// The service parameters of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Service {
-    /// The version that it names, if it does: an empty one is 0.3 (section 3.6.2).
+pub struct ServiceParams {
+    /// The version that the client names, if it does: an empty one is 0.3 (section 3.6.2).
     pub version: Option<String>,
-    /// URIs of the extensions that it asks for.
+    /// URIs of the extensions that the client asks for.
     pub extensions: Vec<String>,
 }
 
-impl Service {
-    /// Those in the metadata of a request with these parameters; none if there are none. Names are read in any case, and
+impl ServiceParams {
+    /// The service parameters in the metadata of a request with these parameters; none if there are none. Names are read in any case, and
     /// what is not known is ignored.
     pub fn of_metadata(params: &Value) -> Result<Option<Self>, A2aError> {
         let given = params.get("metadata").and_then(|facts| facts.get(MEMBER));
@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn they_stand_in_the_metadata() {
-        let read = |given: Value| Service::of_metadata(&json!({ "metadata": { MEMBER: given } }));
+        let read =
+            |given: Value| ServiceParams::of_metadata(&json!({ "metadata": { MEMBER: given } }));
         let said = read(
             json!({"A2A-Version": "1.0", "a2a-extensions": "urn:a, urn:b,", "X-A2A-Extensions": "urn:c", "other": 1}),
         );
@@ -70,7 +71,7 @@ mod tests {
         assert_eq!(read(json!({"A2A-Version": ""})).unwrap().unwrap().version.as_deref(), Some(""));
         assert_eq!(read(Value::Null).unwrap(), None);
         for params in [json!({}), json!({"metadata": 1}), json!({"metadata": null}), json!([])] {
-            assert_eq!(Service::of_metadata(&params).unwrap(), None, "{params}");
+            assert_eq!(ServiceParams::of_metadata(&params).unwrap(), None, "{params}");
         }
         let refused = [read(json!("1.0")), read(json!({"A2A-Version": 1.0}))];
         let refused = refused.map(|why| why.unwrap_err().to_string());

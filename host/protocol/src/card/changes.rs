@@ -1,4 +1,4 @@
-//! What is different between two cards, told to whoever is to approve the newer one.
+//! The differences between two cards, told to whoever is to approve the newer one.
 
 use serde_json::{Map, Value};
 use std::{
@@ -9,8 +9,8 @@ use std::{
 /// How much of a text is shown, in letters.
 const MAX_SHOWN: usize = 80;
 
-/// What is different, a piece for each member. Signatures are not looked at. What the cards say is quoted, for they may
-/// hold anything.
+/// The differences, a piece for each member. Signatures are not looked at. What the cards say is quoted, for they may hold
+/// what a terminal would obey.
 pub fn changes(before: &Value, now: &Value) -> Vec<String> {
     let (none, signatures) = (Map::new(), "signatures");
     let [before, now] = [before, now].map(|card| card.as_object().unwrap_or(&none));

@@ -1,12 +1,12 @@
 //! What the signatures of a card cover, and how each was made (A2A 1.0, section 8.4): JWS of RFC 7515 over canonical JSON of
 //! RFC 8785. Whether a key made one is for who has keys to say.
 
-use crate::binding::grpc;
+use crate::codec::protobuf;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// How signatures are made that are checked. None of them has a secret that who checks could sign with.
+/// An algorithm of signatures that are checked (RFC 7518, RFC 8037). None has a secret that who checks could sign with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// ECDSA on P-256 with SHA-256.
@@ -18,7 +18,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// As it stands in a JWS (RFC 7518, RFC 8037).
+    /// The algorithm's name in the `alg` of a JWS.
     pub fn name(self) -> &'static str {
         match self {
             Self::Es256 => "ES256",
@@ -28,14 +28,14 @@ impl Algorithm {
     }
 }
 
-/// One signature of a card.
+/// One signature of a card (A2A 1.0, section 4.4.7): a JSON Web Signature (RFC 7515).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// How it was made.
+    /// The algorithm that made it.
     pub algorithm: Algorithm,
-    /// The name of the key that made it.
+    /// The `kid`: the name of the key that made it.
     pub key: Option<String>,
-    /// Where it says that the key is found. It says so itself, so nobody should go there.
+    /// The `jku`: where the key is found, by the signature's own account, so that nobody should go there.
     pub key_url: Option<String>,
     /// Its header as it stands in the card: what is signed begins with it.
     protected: String,
@@ -62,9 +62,9 @@ pub enum UnreadableSignature {
 /// A card, and the bytes that a signature over it covers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignedCard {
-    /// The bytes.
+    /// The bytes that are signed.
     pub payload: Vec<u8>,
-    /// What they say. What the card says beside that is not signed, and not to be believed.
+    /// The card that those bytes say. What the card says beside that is not signed, and not to be believed.
     pub card: Value,
 }
 
@@ -125,7 +125,7 @@ pub fn signed_cards(card: &Value) -> Vec<SignedCard> {
     let unsigned = without_signatures(card);
     let mut forms = Vec::new();
     if card.get("supportedInterfaces").is_some() {
-        if let Some(normal) = grpc::normal_card(&unsigned) {
+        if let Some(normal) = protobuf::normal_card(&unsigned) {
             forms.push(canonical(normal.clone()));
             forms.push(canonical(without_empty(normal).unwrap_or_default()));
         }

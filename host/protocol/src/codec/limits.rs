@@ -1,9 +1,10 @@
-//! How much one request may hold, so that none costs more to look at than it is worth.
+//! Limits on what one request may hold, so that none costs more to look at than it is worth; and JSON, read so that everybody
+//! reads the same.
 
 use crate::model::{
     error::{A2aError, ErrorKind},
     id::{ContextId, MAX_ID, TaskId},
-    message::Message,
+    message::{MAX_DEPTH, Message, is_shallow},
 };
 use serde::{
     Deserialize, Deserializer,
@@ -21,10 +22,10 @@ pub(crate) const MAX_STRING: usize = 256 << 10;
 /// Members of one object, metadata above all.
 pub(crate) const MAX_MEMBERS: usize = 512;
 
-/// Parts of one message.
+/// How many parts one message may hold.
 pub(crate) const MAX_PARTS: usize = 256;
 
-/// Requests of one batch.
+/// How many requests one batch may hold.
 pub(crate) const MAX_BATCH: usize = 100;
 
 /// The members whose strings are content.
@@ -40,8 +41,13 @@ pub(crate) fn read(text: &[u8]) -> Result<Value, A2aError> {
     }
 }
 
-/// Refuses a request with a string that is too long, or an object with too many members; the error says where.
+/// Refuses a request that is nested too deep, with a string that is too long, or an object with too many members; the
+/// error says where.
 pub(crate) fn check(request: &Map<String, Value>) -> Result<(), A2aError> {
+    if !request.values().all(is_shallow) {
+        let why = format!("the request is nested deeper than {MAX_DEPTH} levels");
+        return Err(A2aError::new(ErrorKind::InvalidRequest, why));
+    }
     members(request).map_err(|Excess { path, limit, why }| {
         let field: String = path.into_iter().rev().collect();
         let field = field.strip_prefix('.').unwrap_or(&field);

@@ -1,10 +1,10 @@
-//! The members of a JSON object as ProtoJSON has them: named in camelCase or snake_case, `null` as good as absent, numbers
+//! The members of a JSON object, read as ProtoJSON has them: named in camelCase or snake_case, `null` as good as absent, numbers
 //! also as text, and whatever else is there ignored. A query string is read as one, too.
 
 use crate::model::{error::A2aError, message::Metadata};
 use serde_json::{Map, Value};
 
-/// An object that is being read, and where it stands, for the errors.
+/// A JSON object that is being read, and where it stands, for the errors.
 pub(crate) struct Members {
     members: Map<String, Value>,
     at: String,
@@ -60,7 +60,7 @@ impl Members {
         self.take(name).ok_or_else(|| self.refuse(name, "is missing"))
     }
 
-    /// A text.
+    /// The text of a member, if it is there.
     pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, A2aError> {
         match self.take(name) {
             None => Ok(None),
@@ -69,22 +69,22 @@ impl Members {
         }
     }
 
-    /// A text that says something: what ProtoJSON leaves out if it is empty.
+    /// The text of a member, unless it is empty, which ProtoJSON leaves out.
     pub(crate) fn some_text(&mut self, name: &str) -> Result<Option<String>, A2aError> {
         Ok(self.text(name)?.filter(|text| !text.is_empty()))
     }
 
-    /// A text that must say something.
+    /// The text of a member that must be there, and not be empty.
     pub(crate) fn need_text(&mut self, name: &str) -> Result<String, A2aError> {
         self.some_text(name)?.ok_or_else(|| self.refuse(name, "is missing, or empty"))
     }
 
-    /// Whether something is so; it is not if that is left out.
+    /// A flag; false if the member is left out.
     pub(crate) fn flag(&mut self, name: &str) -> Result<bool, A2aError> {
         Ok(self.some_flag(name)?.unwrap_or(false))
     }
 
-    /// Whether something is so, if that is said.
+    /// A flag, if the member is there.
     pub(crate) fn some_flag(&mut self, name: &str) -> Result<Option<bool>, A2aError> {
         match self.take(name) {
             None => Ok(None),
@@ -96,7 +96,7 @@ impl Members {
         }
     }
 
-    /// How many.
+    /// A count: a whole number that is not negative.
     pub(crate) fn count(&mut self, name: &str) -> Result<Option<usize>, A2aError> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let number = match &value {
@@ -140,13 +140,13 @@ impl Members {
         })
     }
 
-    /// An object that is read in turn.
+    /// The object of a member, to be read in turn.
     pub(crate) fn members(&mut self, name: &str) -> Result<Option<Self>, A2aError> {
         let at = self.at(name);
         self.take(name).map(|value| Self::of(value, at)).transpose()
     }
 
-    /// Open-ended facts.
+    /// The object of a member as it is: open-ended facts.
     pub(crate) fn facts(&mut self, name: &str) -> Result<Option<Metadata>, A2aError> {
         Ok(self.members(name)?.map(|facts| facts.members))
     }

@@ -1,11 +1,11 @@
-//! The nouns in ProtoJSON: as A2A 1.0 spells them, and as the `a2a.v1` package did, which REST clients of 0.3 speak. Read
-//! and written from both ends, for the hub is a server and a client.
+//! The nouns in ProtoJSON (A2A 1.0, section 5.5): as 1.0 spells them, and as the `a2a.v1` package did, which clients of 0.3 speak
+//! over REST and gRPC. Read and written from both ends, for the hub is a server and a client.
 
 use crate::{
     codec::members::{Members, object, only_true, some_list},
     model::{
         error::A2aError,
-        event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent, Told},
+        event::{ArtifactUpdate, SequencedEvent, StatusUpdate, StreamResponse, TaskEvent},
         id::{ArtifactId, ContextId, MessageId, TaskId},
         message::{Content, Message, Part, Role, base64_bytes},
         task::{Artifact, Task, TaskState, TaskStatus},
@@ -13,12 +13,12 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// Which of the two it is.
+/// A package of protobuf messages, which decides how nouns are spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proto {
-    /// The package `lf.a2a.v1`.
+    /// The package `lf.a2a.v1` of A2A 1.0.
     V1,
-    /// The package `a2a.v1`.
+    /// The package `a2a.v1` of A2A 0.3.
     V03,
 }
 
@@ -44,7 +44,7 @@ impl Proto {
         }
     }
 
-    /// A state's name.
+    /// The name of a state.
     pub(crate) fn state_name(self, state: TaskState) -> &'static str {
         match (state, self) {
             (TaskState::Submitted, _) => "TASK_STATE_SUBMITTED",
@@ -60,7 +60,7 @@ impl Proto {
         }
     }
 
-    /// A message; whether a client may say it is not looked at.
+    /// Reads a message; whether a client may say it is not looked at.
     pub(crate) fn read_message(self, value: Value, at: String) -> Result<Message, A2aError> {
         let mut of = Members::of(value, at)?;
         let role = of.need("role")?;
@@ -124,7 +124,7 @@ impl Proto {
         })
     }
 
-    /// A state by its name or number.
+    /// Reads a state by its name or number.
     pub(crate) fn read_state(value: &Value) -> Option<TaskState> {
         match value {
             Value::String(name) => {
@@ -141,14 +141,14 @@ impl Proto {
         }
     }
 
-    /// Why something is no state.
+    /// The refusal of what is no state.
     pub(crate) fn states(self) -> String {
         let names: Vec<_> = STATES[1..].iter().map(|state| self.state_name(*state)).collect();
         let names = names.join(", ");
         format!("must be the name or number of a state: {names}")
     }
 
-    /// A task.
+    /// Reads a task.
     pub(crate) fn read_task(self, value: Value, at: String) -> Result<Task, A2aError> {
         let mut of = Members::of(value, at)?;
         let status = of.need("status")?;
@@ -162,15 +162,15 @@ impl Proto {
         })
     }
 
-    /// What a server tells: a `StreamResponse`, or a `SendMessageResponse`, which is one with fewer choices.
-    pub(crate) fn read_told(self, value: Value) -> Result<Told, A2aError> {
+    /// Reads what a server tells: a `StreamResponse`, or a `SendMessageResponse`, which is one with fewer choices.
+    pub(crate) fn read_stream_response(self, value: Value) -> Result<StreamResponse, A2aError> {
         let mut of = Members::of(value, "")?;
         if let Some(task) = of.take("task") {
-            return Ok(Told::Task(Box::new(self.read_task(task, "task".to_owned())?)));
+            return Ok(StreamResponse::Task(Box::new(self.read_task(task, "task".to_owned())?)));
         }
         for name in ["message", "msg"] {
             if let Some(said) = of.take(name) {
-                return Ok(Told::Message(self.read_message(said, name.to_owned())?));
+                return Ok(StreamResponse::Message(self.read_message(said, name.to_owned())?));
             }
         }
         if let Some(mut update) = of.members("statusUpdate")? {
@@ -178,7 +178,7 @@ impl Proto {
             let status = update.need("status")?;
             let status = self.read_status(status, update.at("status"))?;
             let update = StatusUpdate { status, metadata: update.facts("metadata")? };
-            return Ok(Told::Status { task, context, update });
+            return Ok(StreamResponse::Status { task, context, update });
         }
         if let Some(mut update) = of.members("artifactUpdate")? {
             let (task, context) = whose(&mut update)?;
@@ -186,13 +186,13 @@ impl Proto {
             let artifact = self.read_artifact(artifact, update.at("artifact"))?;
             let (append, last_chunk) = (update.flag("append")?, update.flag("lastChunk")?);
             let update = ArtifactUpdate { artifact, append, last_chunk };
-            return Ok(Told::Artifact { task, context, update });
+            return Ok(StreamResponse::Artifact { task, context, update });
         }
         let why = "must have one of `task`, `message`, `statusUpdate` and `artifactUpdate`";
         Err(A2aError::invalid("result", why))
     }
 
-    /// A message.
+    /// Writes a message.
     pub(crate) fn write_message(self, message: &Message) -> Value {
         let about = match self {
             Self::V1 => some_list(&message.reference_task_ids, |id| json!(id)),
@@ -253,7 +253,7 @@ impl Proto {
         ])
     }
 
-    /// A task.
+    /// Writes a task.
     pub(crate) fn write_task(self, task: &Task) -> Value {
         object([
             ("id", json!(task.id)),
@@ -265,9 +265,9 @@ impl Proto {
         ])
     }
 
-    /// What a listener hears of an event; nothing of a client's own words.
-    pub(crate) fn write_event(self, recorded: &Recorded) -> Option<Value> {
-        let Recorded { task, context, event, .. } = recorded;
+    /// Writes what a listener hears of an event; nothing of a client's own words.
+    pub(crate) fn write_event(self, sequenced: &SequencedEvent) -> Option<Value> {
+        let SequencedEvent { task, context, event, .. } = sequenced;
         Some(match event {
             TaskEvent::Created(created) => json!({ "task": self.write_task(&created.task) }),
             TaskEvent::Reply(message) => json!({ "message": self.write_message(message) }),

@@ -2,17 +2,25 @@
 
 use super::*;
 use crate::{
-    binding::{grpc::Call, rest},
+    binding::{
+        jsonrpc::{Beside, Frame},
+        rest::Written,
+    },
     model::{
+        client::ClientCapabilities,
         id::{ContextId, PushConfigId, TaskId},
         message::{Message, Part, Role},
         operation::{SendMessage, TaskPageQuery, TaskPlace, Wait},
         push::{OfferedPush, PushAuthentication, PushForm, Secret},
         task::TaskState,
-        terms::Terms,
     },
     v03::UNSAID_WAIT,
 };
+use serde_json::json;
+
+fn official(version: Version, binding: Binding) -> Dialect {
+    Dialect::Official(Wire { version, binding })
+}
 
 /// Every operation that A2A has, with all that can be said of it, in the order of its methods.
 fn asked(form: PushForm) -> Vec<Operation> {
@@ -22,8 +30,8 @@ fn asked(form: PushForm) -> Vec<Operation> {
     let send = || {
         let message = Message::new(Role::User, vec![Part::text("hi")]);
         let output_modes = vec!["image/*".to_owned(), "text/plain".to_owned()];
-        let terms = Terms { output_modes, ..Terms::default() };
-        SendMessage { terms, ..SendMessage::new(message, None).unwrap() }
+        let client = ClientCapabilities { output_modes, ..ClientCapabilities::default() };
+        SendMessage { client, ..SendMessage::new(message, None).unwrap() }
     };
     let push = |id: Option<PushConfigId>| OfferedPush {
         id,
@@ -35,9 +43,12 @@ fn asked(form: PushForm) -> Vec<Operation> {
         }),
         form,
     };
-    let terms = || Terms { output_modes: vec!["image/*".to_owned()], ..Terms::default() };
+    let client = || ClientCapabilities {
+        output_modes: vec!["image/*".to_owned()],
+        ..ClientCapabilities::default()
+    };
     vec![
-        Operation::SendMessage(SendMessage { push: Some(push(None)), terms: terms(), ..send() }),
+        Operation::SendMessage(SendMessage { push: Some(push(None)), client: client(), ..send() }),
         Operation::StreamMessage(SendMessage { history_length: Some(2), wait: Wait::No, ..send() }),
         Operation::GetTask { id: id(), history_length: Some(3) },
         Operation::PageTasks(TaskPageQuery {
@@ -69,34 +80,45 @@ fn asked_of_old() -> Vec<Operation> {
 
 #[test]
 fn what_is_asked_over_json_rpc_is_read() {
-    for (asks, method) in asked(PushForm::V1).into_iter().zip(v1::Method::ALL) {
-        let (written, params) = v1::write_request(&asks).unwrap();
-        assert_eq!(written, method);
-        assert_eq!(v1::operation(method.name(), params).unwrap(), asks);
+    let read = |version, name: &str, said: Value| {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": name, "params": said });
+        let spelled = official(version, Binding::JsonRpc);
+        let read = jsonrpc::read(request.to_string().as_bytes(), spelled, Beside::Headers);
+        let Frame::One(read) = read else { panic!("a batch") };
+        assert_eq!(read.dialect, spelled);
+        (read.operation, read.tenant)
+    };
+    for (asks, method) in asked(PushForm::V1).into_iter().zip(Method::ALL) {
+        let (name, said) = jsonrpc::write(Version::V1, Some("me"), &asks).unwrap();
+        assert_eq!(name, method.name());
+        assert_eq!(read(Version::V1, name, said), (Ok(asks), Some("me".to_owned())));
     }
-    for (asks, name) in asked_of_old().into_iter().zip(v03::METHODS) {
-        let (written, params) = v03::write_request(&asks).unwrap();
-        assert_eq!((written, v03::operation(name, params)), (name, Ok(asks)));
+    for (asks, method) in asked_of_old().into_iter().zip(v03::methods::names()) {
+        let (name, said) = jsonrpc::write(Version::V03, Some("me"), &asks).unwrap();
+        assert_eq!(name, method);
+        assert_eq!(read(Version::V03, name, said), (Ok(asks), None), "it knows no tenant");
     }
     let unnamed = Operation::GetPushConfig { task: TaskId::new("t"), id: None };
-    let (name, params) = v03::write_request(&unnamed).unwrap();
-    assert_eq!(v03::operation(name, params).unwrap(), unnamed, "only there it need not be named");
+    let (name, said) = jsonrpc::write(Version::V03, None, &unnamed).unwrap();
+    assert_eq!(read(Version::V03, name, said).0, Ok(unnamed), "only there it need not be named");
+    assert_eq!(jsonrpc::write(Version::V1, None, &Operation::Status), None);
 }
 
 #[test]
 fn what_is_asked_over_rest_is_read() {
     let mut told = String::new();
     for (version, tenant, all) in
-        [(Version::V1, Some("a/b"), asked(PushForm::V1)), (Version::V03Rest, None, asked_of_old())]
+        [(Version::V1, Some("a/b"), asked(PushForm::V1)), (Version::V03, None, asked_of_old())]
     {
         for asks in all {
-            let rest::Written { verb, target, body } = rest::write(version, tenant, &asks).unwrap();
+            let Written { verb, target, body } = rest::write(version, tenant, &asks).unwrap();
             let (path, query) =
                 target.split_once('?').map_or((&*target, None), |(p, q)| (p, Some(q)));
             let sent = body.map_or_else(String::new, |body| body.to_string());
             let read = rest::read(verb, path, query, sent.as_bytes());
             let tenant = tenant.map(str::to_owned);
-            assert_eq!(read, rest::Request { version, tenant, operation: Ok(asks) });
+            let wire = Wire { version, binding: Binding::Rest };
+            assert_eq!(read, rest::Request { wire, tenant, operation: Ok(asks) });
             told.push_str(&format!("{} {target}\n", verb.name()));
         }
     }
@@ -124,7 +146,7 @@ fn what_is_asked_over_rest_is_read() {
     GET v1/card
     ");
     let pages = &asked(PushForm::V03)[3];
-    assert_eq!(rest::write(Version::V03Rest, None, pages), None, "0.3 lists no tasks");
+    assert_eq!(rest::write(Version::V03, None, pages), None, "0.3 lists no tasks");
     assert_eq!(rest::write(Version::V1, None, &Operation::Status), None);
 }
 
@@ -132,13 +154,13 @@ fn what_is_asked_over_rest_is_read() {
 fn what_is_asked_over_grpc_is_read() {
     let mut told = String::new();
     for (version, tenant, all) in
-        [(Version::V1, Some("a/b"), asked(PushForm::V1)), (Version::V03Rest, None, asked_of_old())]
+        [(Version::V1, Some("a/b"), asked(PushForm::V1)), (Version::V03, None, asked_of_old())]
     {
         for mut asks in all {
             let streams = asks.streams();
-            let (call, sent) = Call::asking(version, tenant, &asks).unwrap().unwrap();
-            let read = call.read(&sent);
-            if let (Operation::StreamMessage(send), Version::V03Rest) = (&mut asks, version) {
+            let (call, sent) = grpc::write(version, tenant, &asks).unwrap().unwrap();
+            let read = grpc::read(&call, &sent);
+            if let (Operation::StreamMessage(send), Version::V03) = (&mut asks, version) {
                 // What is `false` is not sent.
                 send.wait = Wait::AtMost(UNSAID_WAIT);
             }
@@ -170,24 +192,14 @@ fn what_is_asked_over_grpc_is_read() {
     /a2a.v1.A2AService/DeleteTaskPushNotificationConfig
     /a2a.v1.A2AService/GetAgentCard
     ");
-    assert!(Call::asking(Version::V1, None, &Operation::Status).unwrap().is_none());
+    assert!(grpc::write(Version::V1, None, &Operation::Status).unwrap().is_none());
 }
 
 #[test]
 fn a_method_tells_its_dialect() {
-    let official = Dialect::Official(Version::V1);
-    assert_eq!(Dialect::of_method("SendMessage", Dialect::Hub), official);
+    let [new, old] = Version::ALL.map(|version| official(version, Binding::JsonRpc));
+    assert_eq!(Dialect::of_method("SendMessage", Dialect::Hub), new);
     assert_eq!(Dialect::of_method("message/send", Dialect::Hub), Dialect::Hub);
-    assert_eq!(Dialect::of_method("message/send", official), Dialect::Official(Version::V03));
-    assert_eq!(Dialect::of_method("no such", official), official);
-}
-
-#[test]
-fn versions_are_checked() {
-    for good in [None, Some(""), Some("1.0"), Some("0.3"), Some("1.0.1"), Some(" 0.3.0")] {
-        assert_eq!(check_version(good), Ok(()), "{good:?}");
-    }
-    for bad in ["99.0", "1", "0.2", "x", "1.1"] {
-        assert!(check_version(Some(bad)).is_err(), "{bad}");
-    }
+    assert_eq!(Dialect::of_method("message/send", new), old);
+    assert_eq!(Dialect::of_method("no such", new), new);
 }

@@ -1,4 +1,4 @@
-//! What happens in the hub, as `hub/events` tells it: agents that come and go, how they are, and where tasks stand.
+//! Events of the whole hub, as `hub/events` tells them: agents that come and go, how they are, and where tasks stand.
 
 use crate::model::{
     id::{AgentId, ContextId, TaskId},
@@ -8,19 +8,19 @@ use crate::model::{
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-/// One thing that happened.
+/// An event of the hub.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HubEvent {
-    /// Its place among all events since the hub started: one more than the one before.
+    /// The event's place among all since the hub started: one more than the one before.
     pub seq: u64,
-    /// When it happened: RFC 3339 in UTC.
+    /// When the event happened: RFC 3339 in UTC.
     pub timestamp: String,
-    /// What happened.
+    /// What happened, by its `type`.
     #[serde(flatten)]
     pub what: Happened,
 }
 
-/// What happened.
+/// What happened in the hub, by its `type`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Happened {
@@ -28,62 +28,62 @@ pub enum Happened {
     Subscribed,
     /// An agent joined.
     AgentJoined {
-        /// Which.
+        /// The agent.
         agent_id: AgentId,
-        /// Where it came from: `built-in` or the file's name.
+        /// Where the agent came from: `built-in` or the file's name.
         source: String,
     },
     /// An agent took the place of an older one of its name; its running tasks end on the old version.
     AgentReplaced {
-        /// Which.
+        /// The agent.
         agent_id: AgentId,
-        /// Where it came from: `built-in` or the file's name.
+        /// Where the agent came from: `built-in` or the file's name.
         source: String,
     },
     /// An agent left; its tasks go on to their end.
     AgentLeft {
-        /// Which.
+        /// The agent.
         agent_id: AgentId,
     },
     /// A file in the plugins folder cannot join.
     PluginRejected {
         /// The file's name.
         file: String,
-        /// What is wrong with it, and how to mend it.
+        /// What is wrong with the file, and how to mend it.
         error: String,
     },
     /// An agent is better or worse than it was.
     AgentHealth {
-        /// Which.
+        /// The agent.
         agent_id: AgentId,
-        /// How it is now.
+        /// The agent's health by now.
         health: AgentHealth,
     },
     /// Tasks reach an agent again, or no longer.
     AgentBreaker {
-        /// Which.
+        /// The agent.
         agent_id: AgentId,
-        /// Where its breaker stands now.
+        /// The agent's circuit breaker by now.
         breaker: AgentBreaker,
     },
     /// A task was accepted.
     TaskCreated {
-        /// Which.
+        /// The task.
         task_id: TaskId,
-        /// Its conversation.
+        /// The task's conversation.
         context_id: ContextId,
-        /// Who is to do it.
+        /// The agent that is to do it.
         agent_id: AgentId,
     },
     /// A task moved to another state.
     TaskState {
-        /// Which.
+        /// The task.
         task_id: TaskId,
-        /// Its conversation.
+        /// The task's conversation.
         context_id: ContextId,
-        /// Who does it.
+        /// The agent that does it.
         agent_id: AgentId,
-        /// Where it stands now, such as `input-required`.
+        /// The state that the task is in now, such as `input-required`.
         #[serde(serialize_with = "by_name")]
         #[schemars(with = "String")]
         state: TaskState,
@@ -103,7 +103,7 @@ fn by_name<S: Serializer>(state: &TaskState, to: S) -> Result<S::Ok, S::Error> {
 pub enum StreamEnd {
     /// The listener took so long that events it had not heard were let go.
     TooSlow,
-    /// The hub stops.
+    /// The hub is about to stop.
     HubStopped,
 }
 

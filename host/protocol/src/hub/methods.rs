@@ -1,80 +1,56 @@
 //! The methods of the hub's dialect: one table, from which requests are read and `rpc.discover` is written.
 
-mod pushes;
-
 use crate::{
-    expected::plain,
-    hub::event::HubEvent,
+    hub::{event::HubEvent, params, schemas},
     model::{
         error::{A2aError, ErrorKind},
-        id::{AgentId, ContextId, MAX_ID, TaskId},
-        message::{Metadata, base64_bytes},
-        operation::{
-            AgentHealth, AgentInfo, Component, ContextInfo, ContextQuery, Deregistered, HubStatus,
-            Operation, Page, SendMessage, TaskQuery, Wait,
-        },
+        operation::{AgentHealth, AgentInfo, ContextInfo, Deregistered, HubStatus, Operation},
         push::Delivery,
-        task::TaskState,
-        terms::Terms,
     },
-    v03::{
-        json::{self, OfferedMessage},
-        push::{self, OfferedConfig},
-    },
+    v03,
 };
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, de::DeserializeOwned};
+use schemars::{JsonSchema as _, Schema, SchemaGenerator};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
-/// A method: how it is called, what it takes and gives.
-pub struct Method {
-    /// Its name.
+/// A row of the table: how a method is called, what it takes, what it gives.
+pub struct HubMethod {
+    /// The method's name.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// What the method does, in one line.
     pub summary: &'static str,
-    /// Parameters to call it with, as JSON.
+    /// Parameters to call the method with, as JSON.
     pub example: &'static str,
-    /// Whether it answers with a stream: each of its items is then a result.
+    /// Whether the method answers with a stream: each of its items is then a result.
     pub streams: bool,
-    /// Whether it changes the hub itself: for administrators only.
+    /// Whether the method changes the hub itself: for administrators only.
     pub admin: bool,
     pub(super) params: fn(&mut SchemaGenerator) -> Schema,
     pub(super) result: fn(&mut SchemaGenerator) -> Schema,
     read: fn(Value) -> Result<Operation, A2aError>,
 }
 
-/// How many tasks or conversations are listed, unless the client says otherwise.
-const DEFAULT_LISTED: usize = 20;
-
-/// How many messages of a conversation are shown, unless the client says otherwise.
-const DEFAULT_MESSAGES: usize = 100;
-
-/// How many of anything are listed at most: more would hold up the client's next answer.
-const MAX_LISTED: usize = 1_000;
-
 /// What most methods have in common.
-const PLAIN: Method = Method {
+const PLAIN: HubMethod = HubMethod {
     name: "",
     summary: "",
     example: "{}",
     streams: false,
     admin: false,
-    params: NoParams::json_schema,
-    result: super::openrpc::task,
+    params: params::NoParams::json_schema,
+    result: schemas::task,
     read: |_| Err(A2aError::new(ErrorKind::MethodNotFound, "a method without a name")),
 };
 
 /// Every method of the hub's dialect.
-pub static METHODS: &[Method] = &[
-    Method {
+pub static METHODS: &[HubMethod] = &[
+    HubMethod {
         name: "hub/status",
         summary: "Tell how the hub is",
         result: SchemaGenerator::subschema_for::<HubStatus>,
         read: |_| Ok(Operation::Status),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/events",
         summary: "Tell everything that happens, as it happens",
         streams: true,
@@ -82,223 +58,205 @@ pub static METHODS: &[Method] = &[
         read: |_| Ok(Operation::WatchHub),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/agents/list",
         summary: "List the agents",
         example: r#"{"includeHealth": true}"#,
-        params: ListAgents::json_schema,
+        params: params::ListAgents::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<AgentInfo>>,
-        read: |params| {
-            let ListAgents { include_health } = read(params)?;
-            Ok(Operation::ListAgents { include_health })
-        },
+        read: params::list_agents,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/agents/get",
         summary: "Show an agent",
         example: r#"{"agentId": "claude-code"}"#,
-        params: OneAgent::json_schema,
+        params: params::OneAgent::json_schema,
         result: SchemaGenerator::subschema_for::<AgentInfo>,
-        read: |params| Ok(Operation::GetAgent { id: one_agent(params)? }),
+        read: |said| Ok(Operation::GetAgent { id: params::one_agent(said)? }),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/agents/health",
         summary: "Ask an agent how it is, now",
         example: r#"{"agentId": "claude-code"}"#,
-        params: OneAgent::json_schema,
+        params: params::OneAgent::json_schema,
         result: SchemaGenerator::subschema_for::<AgentHealth>,
-        read: |params| Ok(Operation::CheckAgent { id: one_agent(params)? }),
+        read: |said| Ok(Operation::CheckAgent { id: params::one_agent(said)? }),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/agents/register",
         summary: "Take in an agent, for good: its component is copied into the plugins folder",
         example: r#"{"agentId": "parrot", "path": "/home/me/parrot.wasm"}"#,
         admin: true,
-        params: RegisterAgent::json_schema,
+        params: params::RegisterAgent::json_schema,
         result: SchemaGenerator::subschema_for::<AgentInfo>,
-        read: register_agent,
+        read: params::register_agent,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/agents/deregister",
         summary: "Let an agent go: its tasks go on to their end, its file leaves the plugins folder; one that came \
                   with the hub is gone until a restart",
         example: r#"{"agentId": "parrot"}"#,
         admin: true,
-        params: OneAgent::json_schema,
+        params: params::OneAgent::json_schema,
         result: SchemaGenerator::subschema_for::<Deregistered>,
-        read: |params| Ok(Operation::DeregisterAgent { id: one_agent(params)? }),
+        read: |said| Ok(Operation::DeregisterAgent { id: params::one_agent(said)? }),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/agents/reload",
         summary: "Read an agent's component again, or the card of one that is elsewhere; if that fails, the agent stays as \
                   it was",
         example: r#"{"agentId": "parrot"}"#,
         admin: true,
-        params: ReloadAgent::json_schema,
+        params: params::ReloadAgent::json_schema,
         result: SchemaGenerator::subschema_for::<AgentInfo>,
-        read: |params| {
-            let ReloadAgent { agent_id: id, accept } = read(params)?;
-            Ok(Operation::ReloadAgent { id, accept })
-        },
+        read: params::reload_agent,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/tasks/list",
         summary: "List tasks, newest first",
         example: r#"{"contextId": "optional-context-id", "state": "completed", "limit": 20, "offset": 0}"#,
-        params: ListTasks::json_schema,
-        result: super::openrpc::tasks,
-        read: |params| list_tasks(read(params)?),
+        params: params::ListTasks::json_schema,
+        result: schemas::tasks,
+        read: params::list_tasks,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/contexts/list",
         summary: "List conversations, the latest first",
         example: r#"{"limit": 10}"#,
-        params: ListContexts::json_schema,
+        params: params::ListContexts::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<ContextInfo>>,
-        read: |params| {
-            let ListContexts { id_prefix, limit, offset } = read(params)?;
-            Ok(Operation::ListContexts(ContextQuery { id_prefix, page: page(limit, offset)? }))
-        },
+        read: params::list_contexts,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/contexts/get",
         summary: "Show a conversation and what was said in it",
         example: r#"{"contextId": "ctx-789"}"#,
-        params: GetContext::json_schema,
+        params: params::GetContext::json_schema,
         result: SchemaGenerator::subschema_for::<ContextInfo>,
-        read: get_context,
+        read: params::get_context,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/contexts/delete",
         summary: "Forget a conversation with its tasks; refused while one of them is alive",
         example: r#"{"contextId": "ctx-789"}"#,
         admin: true,
-        params: DeleteContext::json_schema,
+        params: params::DeleteContext::json_schema,
         result: SchemaGenerator::subschema_for::<Value>,
-        read: |params| {
-            let DeleteContext { context_id: id } = read(params)?;
-            Ok(Operation::DeleteContext { id: context_id(id)? })
-        },
+        read: params::delete_context,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/deliveries/list",
         summary: "List push notifications that are on their way, or were given up",
         example: r#"{"dead": true}"#,
-        params: pushes::ListDeliveries::json_schema,
+        params: params::ListDeliveries::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<Delivery>>,
-        read: pushes::deliveries,
+        read: params::list_deliveries,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "hub/deliveries/retry",
         summary: "Retry a task's notifications that failed or were given up",
         example: r#"{"taskId": "task-456"}"#,
-        params: pushes::RetryDeliveries::json_schema,
+        params: params::RetryDeliveries::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<Delivery>>,
-        read: pushes::retry,
+        read: params::retry_deliveries,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "message/send",
         summary: "Have an agent work on a message, and wait for the end",
         example: r#"{"message": {"kind": "message", "messageId": "msg-123", "role": "user",
             "parts": [{"kind": "text", "text": "Write a hello world function in Python"}],
             "metadata": {"targetAgent": "claude-code"}}, "configuration": {"historyLength": 10}}"#,
-        params: MessageSend::json_schema,
-        result: super::openrpc::task_or_message,
-        read: |params| Ok(Operation::SendMessage(send_message(params)?)),
+        params: v03::params::MessageSend::json_schema,
+        result: schemas::task_or_message,
+        read: |said| Ok(Operation::SendMessage(v03::params::send_message(said)?)),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "message/stream",
         summary: "The same, hearing what happens as it happens",
         example: r#"{"message": {"kind": "message", "messageId": "msg-124", "role": "user",
             "parts": [{"kind": "text", "text": "Explain it"}], "metadata": {"targetAgent": "claude-code"}}}"#,
         streams: true,
-        params: MessageSend::json_schema,
-        result: super::openrpc::task_event,
-        read: |params| Ok(Operation::StreamMessage(send_message(params)?)),
+        params: v03::params::MessageSend::json_schema,
+        result: schemas::task_event,
+        read: |said| Ok(Operation::StreamMessage(v03::params::send_message(said)?)),
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/get",
         summary: "Show a task",
         example: r#"{"id": "task-456", "historyLength": 10}"#,
-        params: GetTask::json_schema,
-        read: |params| {
-            let GetTask { id, history_length } = read(params)?;
-            Ok(Operation::GetTask { id: task_id(id)?, history_length })
-        },
+        params: v03::params::GetTask::json_schema,
+        read: v03::params::get_task,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/cancel",
         summary: "Stop a task",
         example: r#"{"id": "task-456"}"#,
-        params: CancelTask::json_schema,
-        read: |params| {
-            let CancelTask { id } = read(params)?;
-            Ok(Operation::CancelTask { id: task_id(id)? })
-        },
+        params: v03::params::CancelTask::json_schema,
+        read: v03::params::cancel_task,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/resubscribe",
         summary: "Hear what happens to a task: as it stands and from now on, or all that came after an event",
         example: r#"{"id": "task-456"}"#,
         streams: true,
-        params: Resubscribe::json_schema,
-        result: super::openrpc::task_event,
-        read: |params| resubscribe(read(params)?),
+        params: v03::params::Resubscribe::json_schema,
+        result: schemas::task_event,
+        read: v03::params::resubscribe,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/pushNotificationConfig/set",
         summary: "Have a task's notifications sent to a URL",
         example: r#"{"taskId": "task-456", "pushNotificationConfig": {"url": "https://example.com/news", "token": "t"}}"#,
-        params: pushes::SetPush::json_schema,
-        result: super::openrpc::push_config,
-        read: pushes::set,
+        params: v03::params::SetPush::json_schema,
+        result: schemas::push_config,
+        read: v03::params::set_push,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/pushNotificationConfig/get",
         summary: "Show where a task's notifications are sent",
         example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
-        params: pushes::GetPush::json_schema,
-        result: super::openrpc::push_config,
-        read: pushes::get,
+        params: v03::params::GetPush::json_schema,
+        result: schemas::push_config,
+        read: v03::params::get_push,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/pushNotificationConfig/list",
         summary: "List where a task's notifications are sent",
         example: r#"{"id": "task-456"}"#,
-        params: pushes::ListPushes::json_schema,
-        result: super::openrpc::push_configs,
-        read: pushes::list,
+        params: v03::params::ListPushes::json_schema,
+        result: schemas::push_configs,
+        read: v03::params::list_pushes,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "tasks/pushNotificationConfig/delete",
         summary: "Stop sending a task's notifications there",
         example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
-        params: pushes::DeletePush::json_schema,
-        result: super::openrpc::nothing,
-        read: pushes::delete,
+        params: v03::params::DeletePush::json_schema,
+        result: schemas::nothing,
+        read: v03::params::delete_push,
         ..PLAIN
     },
-    Method {
+    HubMethod {
         name: "rpc.discover",
         summary: "Describe this interface, as an OpenRPC document",
         result: SchemaGenerator::subschema_for::<Value>,
@@ -307,7 +265,7 @@ pub static METHODS: &[Method] = &[
     },
 ];
 
-/// What `method` with `params` asks for.
+/// What a call of `method` with `params` asks for.
 pub fn operation(method: &str, params: Value) -> Result<Operation, A2aError> {
     match METHODS.iter().find(|known| known.name == method) {
         Some(known) => (known.read)(params),
@@ -319,275 +277,14 @@ pub fn operation(method: &str, params: Value) -> Result<Operation, A2aError> {
     }
 }
 
-#[derive(JsonSchema)]
-struct NoParams {}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct ListAgents {
-    /// Whether to ask each how it is.
-    #[serde(default)]
-    include_health: bool,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct OneAgent {
-    /// Its name on this hub.
-    agent_id: AgentId,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct ReloadAgent {
-    /// Its name on this hub.
-    agent_id: AgentId,
-    /// For one that is elsewhere: the SHA-256 digest, in hex, of its new card, which is approved by this.
-    accept: Option<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct RegisterAgent {
-    /// What it is to be called; no other agent may be called so.
-    agent_id: AgentId,
-    /// Its component's file on the hub's machine, as an absolute path.
-    path: Option<PathBuf>,
-    /// The component itself in base64, instead of a path.
-    component: Option<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct GetTask {
-    /// The task's name.
-    id: String,
-    /// How many of its latest messages to show; all of them if left out.
-    history_length: Option<usize>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct CancelTask {
-    /// The task's name.
-    id: String,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct Resubscribe {
-    /// The task's name.
-    id: String,
-    /// Only what comes after the event of this number.
-    after_seq: Option<u64>,
-    /// The same, as the id that a server-sent event carries.
-    last_event_id: Option<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct ListTasks {
-    /// Only those whose name begins so.
-    id_prefix: Option<String>,
-    /// Only those of this agent.
-    agent_id: Option<AgentId>,
-    /// Only those whose status changed then or later: RFC 3339 in UTC, such as `2026-01-31T12:00:00.000Z`.
-    since: Option<String>,
-    /// Only those of this conversation.
-    context_id: Option<String>,
-    /// Only those in this state.
-    state: Option<String>,
-    /// How many at most: 20 unless said, 1,000 at most.
-    limit: Option<usize>,
-    /// Leaving out so many of the newest.
-    offset: Option<usize>,
-    /// How many of each task's latest messages to show; all of them if left out.
-    history_length: Option<usize>,
-    /// Whether to show what the agents made.
-    #[serde(default)]
-    include_artifacts: bool,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct ListContexts {
-    /// Only those whose name begins so.
-    id_prefix: Option<String>,
-    /// How many at most: 20 unless said, 1,000 at most.
-    limit: Option<usize>,
-    /// Leaving out so many of the latest.
-    offset: Option<usize>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct GetContext {
-    /// The conversation's name.
-    context_id: String,
-    /// How many of its latest messages to show: 100 unless said, 1,000 at most.
-    history_length: Option<usize>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct DeleteContext {
-    /// The conversation's name.
-    context_id: String,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct MessageSend {
-    /// What to say; `metadata.targetAgent` names who is to hear it, `metadata.workingDirectory` where to work.
-    message: OfferedMessage,
-    /// How to treat it.
-    #[serde(default)]
-    configuration: Option<Configuration>,
-    /// What the message's own metadata leaves out.
-    #[serde(default)]
-    metadata: Option<Metadata>,
-}
-
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct Configuration {
-    /// How many of the task's latest messages to show; all of them if left out.
-    history_length: Option<usize>,
-    /// Whether to wait for the end, as the hub does unless told otherwise.
-    blocking: Option<bool>,
-    /// How long the task may take, in milliseconds.
-    timeout_ms: Option<u64>,
-    /// Where the task's notifications are to be sent.
-    push_notification_config: Option<OfferedConfig>,
-    /// Media types that the client takes; any, if left out or empty.
-    accepted_output_modes: Option<Vec<String>>,
-}
-
-fn one_agent(params: Value) -> Result<AgentId, A2aError> {
-    read(params).map(|OneAgent { agent_id }| agent_id)
-}
-
-fn register_agent(params: Value) -> Result<Operation, A2aError> {
-    let RegisterAgent { agent_id: id, path, component } = read(params)?;
-    let component =
-        match (path, component) {
-            (Some(path), None) if path.is_absolute() => Component::File(path),
-            (Some(_), None) => {
-                let why = "must be absolute: the hub does not know where you are";
-                return Err(A2aError::invalid("path", why));
-            }
-            (None, Some(text)) => {
-                let bytes = base64_bytes::decode(&text);
-                Component::Bytes(bytes.map_err(|why| {
-                    A2aError::invalid("component", format!("is not base64: {why}"))
-                })?)
-            }
-            (Some(_), Some(_)) | (None, None) => {
-                return Err(A2aError::invalid("path", "give either `path` or `component`"));
-            }
-        };
-    Ok(Operation::RegisterAgent { id, component })
-}
-
-fn resubscribe(params: Resubscribe) -> Result<Operation, A2aError> {
-    let Resubscribe { id, after_seq, last_event_id } = params;
-    let heard = last_event_id.map(|heard| {
-        let why = "must be the id of an event of this task, which is its number";
-        heard.parse().map_err(|_| A2aError::invalid("lastEventId", why))
-    });
-    Ok(Operation::Resubscribe { id: task_id(id)?, after: heard.transpose()?.or(after_seq) })
-}
-
-fn list_tasks(params: ListTasks) -> Result<Operation, A2aError> {
-    let ListTasks { id_prefix, agent_id: agent, since, context_id, state, .. } = params;
-    let ListTasks { limit, offset, history_length, include_artifacts, .. } = params;
-    let known = |name: String| {
-        let states = TaskState::ALL.map(TaskState::name).join(", ");
-        let why = format!("no task is ever `{name}`; there are {states}");
-        TaskState::from_name(&name).ok_or_else(|| A2aError::invalid("state", why))
-    };
-    Ok(Operation::ListTasks(TaskQuery {
-        id_prefix,
-        agent,
-        since,
-        context: context_id.map(self::context_id).transpose()?,
-        state: state.map(known).transpose()?,
-        page: page(limit, offset)?,
-        history_length,
-        include_artifacts,
-    }))
-}
-
-fn page(limit: Option<usize>, offset: Option<usize>) -> Result<Page, A2aError> {
-    let limit = within("limit", limit.unwrap_or(DEFAULT_LISTED), 1, MAX_LISTED)?;
-    Ok(Page { limit, offset: offset.unwrap_or(0) })
-}
-
-fn within(field: &str, number: usize, least: usize, most: usize) -> Result<usize, A2aError> {
-    if (least..=most).contains(&number) {
-        Ok(number)
-    } else {
-        Err(A2aError::invalid(field, format!("must be {least} to {most}")))
-    }
-}
-
-fn get_context(params: Value) -> Result<Operation, A2aError> {
-    let GetContext { context_id: id, history_length } = read(params)?;
-    let shown = history_length.unwrap_or(DEFAULT_MESSAGES);
-    let history_length = within("historyLength", shown, 0, MAX_LISTED)?;
-    Ok(Operation::GetContext { id: context_id(id)?, history_length })
-}
-
-fn send_message(params: Value) -> Result<SendMessage, A2aError> {
-    let MessageSend { message, configuration, metadata } = read(params)?;
-    let how = configuration.unwrap_or_default();
-    if how.timeout_ms == Some(0) {
-        return Err(A2aError::invalid("configuration.timeoutMs", "must be at least 1"));
-    }
-    let push = how.push_notification_config.map(push::read);
-    if let Some(push) = &push {
-        push.check("configuration.pushNotificationConfig")?;
-    }
-    let send = SendMessage::new(json::message(message, "message")?, metadata.as_ref())?;
-    // The specification shows that a client which does not say hears of the end.
-    let wait = if how.blocking == Some(false) { Wait::No } else { send.wait };
-    let (history_length, timeout_ms) = (how.history_length, how.timeout_ms);
-    let output_modes = how.accepted_output_modes.unwrap_or_default();
-    let terms = Terms { output_modes, ..send.terms };
-    Ok(SendMessage { history_length, timeout_ms, push, wait, terms, ..send })
-}
-
-fn task_id(id: String) -> Result<TaskId, A2aError> {
-    named("id", id)
-}
-
-fn named(field: &str, id: String) -> Result<TaskId, A2aError> {
-    if id.is_empty() {
-        Err(A2aError::invalid(field, "must not be empty"))
-    } else {
-        Ok(TaskId::new(id))
-    }
-}
-
-fn context_id(id: String) -> Result<ContextId, A2aError> {
-    if id.is_empty() || id.len() > MAX_ID {
-        let why = format!("must be 1 to {MAX_ID} bytes long");
-        Err(A2aError::invalid("contextId", why))
-    } else {
-        Ok(ContextId::new(id))
-    }
-}
-
-fn read<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
-    serde_path_to_error::deserialize(params).map_err(|why| {
-        let path = why.path().to_string();
-        let field = if path == "." { "params".to_owned() } else { path };
-        A2aError::invalid(&field, plain(&why.into_inner().to_string()))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{
+        id::{AgentId, TaskId},
+        operation::{Component, ContextQuery, Page},
+        task::TaskState,
+    };
     use std::collections::HashSet;
 
     #[test]
@@ -622,5 +319,29 @@ mod tests {
         `path`: must be absolute: the hub does not know where you are
         `component`: is not base64: Invalid symbol 63, offset 0.
         ");
+    }
+
+    #[test]
+    fn lists_have_a_page() {
+        let said = json!({"contextId": "optional-context-id", "state": "completed", "limit": 20, "offset": 0});
+        let Ok(Operation::ListTasks(query)) = operation("hub/tasks/list", said) else {
+            panic!("not a list")
+        };
+        assert_eq!(query.context.unwrap().as_str(), "optional-context-id");
+        assert_eq!(query.state, Some(TaskState::Completed));
+        assert_eq!(query.page, Page { limit: 20, offset: 0 });
+        let unsaid = operation("hub/contexts/list", json!({})).unwrap();
+        let page = Page { limit: 20, offset: 0 };
+        assert_eq!(unsaid, Operation::ListContexts(ContextQuery { id_prefix: None, page }));
+        let params =
+            json!({ "idPrefix": "01a1", "agentId": "echo", "since": "2026-01-31T12:00:00.000Z" });
+        let Ok(Operation::ListTasks(query)) = operation("hub/tasks/list", params) else {
+            panic!("not a list")
+        };
+        let asked = (query.id_prefix.as_deref(), query.agent);
+        assert_eq!(asked, (Some("01a1"), AgentId::parse("echo").ok()));
+        assert_eq!(query.since.as_deref(), Some("2026-01-31T12:00:00.000Z"));
+        let heard = operation("tasks/resubscribe", json!({"id": "t", "lastEventId": "7"})).unwrap();
+        assert_eq!(heard, Operation::Resubscribe { id: TaskId::new("t"), after: Some(7) });
     }
 }

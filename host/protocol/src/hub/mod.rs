@@ -1,5 +1,9 @@
-//! The Local Hub's dialect: its methods, the events of the whole hub, and their description as OpenRPC.
+//! The Local Hub's dialect: its methods, the events of the whole hub, and their description as OpenRPC. Its nouns, and the
+//! methods about messages and tasks, are those of A2A 0.3.
 
+pub mod answer;
 pub mod event;
 pub mod methods;
 pub mod openrpc;
+mod params;
+mod schemas;

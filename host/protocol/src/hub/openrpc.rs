@@ -2,12 +2,14 @@
 //!
 //! Streams and administrators are marked by extensions, `x-streams` and `x-admin`: OpenRPC knows neither.
 
-use super::methods::{METHODS, Method};
-use crate::model::{error::ErrorKind, task::TaskState};
-use schemars::{Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
+use crate::{
+    hub::methods::{HubMethod, METHODS},
+    model::error::ErrorKind,
+};
+use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// The document that describes the interface of a hub of this `version`.
+/// The OpenRPC document that describes the interface of a hub of this `version`.
 pub fn discover(version: &str) -> Value {
     // OpenRPC is defined in terms of draft 7.
     let settings =
@@ -26,7 +28,7 @@ pub fn discover(version: &str) -> Value {
     })
 }
 
-fn method(method: &Method, schemas: &mut SchemaGenerator) -> Value {
+fn method(method: &HubMethod, schemas: &mut SchemaGenerator) -> Value {
     let mut params = (method.params)(schemas);
     let params = params.ensure_object();
     let required = params.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -55,166 +57,12 @@ fn method(method: &Method, schemas: &mut SchemaGenerator) -> Value {
     told
 }
 
-fn example(method: &Method) -> Value {
+fn example(method: &HubMethod) -> Value {
     // A test reads every example.
     let params: Map<String, Value> = serde_json::from_str(method.example).unwrap_or_default();
     let params: Vec<_> =
         params.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
     json!({ "name": "example", "params": params })
-}
-
-/// A task as `v03::json` writes it.
-pub(super) fn task(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "title": "Task",
-        "type": "object",
-        "required": ["kind", "id", "contextId", "status", "history", "artifacts"],
-        "properties": {
-            "kind": { "const": "task" },
-            "id": { "type": "string" },
-            "contextId": { "type": "string" },
-            "status": status(),
-            "history": { "type": "array", "items": message() },
-            "artifacts": { "type": "array", "items": artifact() },
-            "metadata": { "type": "object" },
-        },
-    })
-}
-
-/// A task, or the message of an agent that answers without one.
-pub(super) fn task_or_message(schemas: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "oneOf": [task(schemas), message()] })
-}
-
-/// A list of tasks.
-pub(super) fn tasks(schemas: &mut SchemaGenerator) -> Schema {
-    let agent = json!({ "properties": { "agentId": { "type": "string" } } });
-    json_schema!({ "type": "array", "items": { "allOf": [task(schemas), agent] } })
-}
-
-/// Where a task's notifications are sent.
-pub(super) fn push_config(_: &mut SchemaGenerator) -> Schema {
-    let text = json!({ "type": "string" });
-    json_schema!({
-        "title": "TaskPushNotificationConfig",
-        "type": "object",
-        "required": ["taskId", "pushNotificationConfig"],
-        "properties": {
-            "taskId": text,
-            "pushNotificationConfig": {
-                "type": "object",
-                "required": ["id", "url"],
-                "properties": {
-                    "id": text,
-                    "url": text,
-                    "token": text,
-                    "authentication": {
-                        "type": "object",
-                        "required": ["schemes"],
-                        "properties": {
-                            "schemes": { "type": "array", "items": text },
-                            "credentials": text,
-                        },
-                    },
-                },
-            },
-        },
-    })
-}
-
-/// Every place where they are.
-pub(super) fn push_configs(schemas: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "array", "items": push_config(schemas) })
-}
-
-/// `null`: it is done, and there is nothing to tell.
-pub(super) fn nothing(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "null" })
-}
-
-/// What a task's stream tells.
-pub(super) fn task_event(schemas: &mut SchemaGenerator) -> Schema {
-    let event = |kind: &str, of: &str, what: Value| {
-        json!({
-            "title": kind,
-            "type": "object",
-            "required": ["kind", "taskId", "contextId", of],
-            "properties": {
-                "kind": { "const": kind },
-                "taskId": { "type": "string" },
-                "contextId": { "type": "string" },
-                of: what,
-                "final": { "type": "boolean" },
-                "append": { "type": "boolean" },
-                "lastChunk": { "type": "boolean" },
-                "metadata": { "type": "object" },
-            },
-        })
-    };
-    json_schema!({ "oneOf": [
-        task(schemas),
-        message(),
-        event("status-update", "status", status()),
-        event("artifact-update", "artifact", artifact()),
-    ] })
-}
-
-fn status() -> Value {
-    json!({
-        "title": "TaskStatus",
-        "type": "object",
-        "required": ["state", "timestamp"],
-        "properties": {
-            "state": { "enum": TaskState::ALL.map(TaskState::name) },
-            "message": message(),
-            "timestamp": { "type": "string", "format": "date-time" },
-        },
-    })
-}
-
-fn message() -> Value {
-    json!({
-        "title": "Message",
-        "type": "object",
-        "required": ["kind", "messageId", "role", "parts"],
-        "properties": {
-            "kind": { "const": "message" },
-            "messageId": { "type": "string" },
-            "role": { "enum": ["user", "agent"] },
-            "parts": parts(),
-            "taskId": { "type": "string" },
-            "contextId": { "type": "string" },
-            "metadata": { "type": "object" },
-        },
-    })
-}
-
-fn artifact() -> Value {
-    json!({
-        "title": "Artifact",
-        "type": "object",
-        "required": ["artifactId", "parts"],
-        "properties": {
-            "artifactId": { "type": "string" },
-            "name": { "type": "string" },
-            "description": { "type": "string" },
-            "parts": parts(),
-            "metadata": { "type": "object" },
-        },
-    })
-}
-
-fn parts() -> Value {
-    let kinds = ["text", "file", "data"];
-    json!({
-        "type": "array",
-        "items": {
-            "title": "Part",
-            "type": "object",
-            "required": ["kind"],
-            "properties": { "kind": { "enum": kinds } },
-        },
-    })
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
-//! Every way to be refused: one type, and the tables that turn it into codes, statuses and reasons.
+//! Errors as clients meet them: one type, and one table that turns its kinds into codes, statuses and reasons (A2A 1.0,
+//! sections 3.3.2 and 5.4).
 
 use serde_json::{Value, json};
 
-/// Why an operation was refused, in terms any client understands.
+/// The refusal of an operation, in terms that any client understands.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct A2aError {
-    /// What kind of refusal it is.
+    /// The kind of refusal, which decides codes and statuses.
     pub kind: ErrorKind,
     /// What was wrong and how to do it right, for people.
     pub message: String,
@@ -14,34 +15,34 @@ pub struct A2aError {
     pub details: Option<Value>,
 }
 
-/// The kinds of refusal.
+/// A kind of refusal: those of JSON-RPC and A2A, and the hub's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// Not JSON.
+    /// What was sent is not JSON.
     Parse,
-    /// JSON, but not a JSON-RPC 2.0 request.
+    /// What was sent is JSON, but not a JSON-RPC 2.0 request.
     InvalidRequest,
-    /// No such method.
+    /// No method has that name.
     MethodNotFound,
     /// A parameter is missing, of the wrong type or out of range.
     InvalidParams,
     /// A fault of the hub.
     Internal,
-    /// No such task, or none the caller may see.
+    /// No task has that id, or none that the caller may see.
     TaskNotFound,
-    /// The task is over.
+    /// The task is over, and cannot be cancelled.
     TaskNotCancelable,
-    /// No such agent.
+    /// No agent has that id.
     AgentNotFound,
-    /// The agent cannot take it now.
+    /// The agent cannot take the task now.
     AgentUnavailable,
-    /// It exists, but cannot be done here.
+    /// The operation exists, but cannot be done here.
     UnsupportedOperation,
     /// The caller did not show who it is, or may not do this.
     Authentication,
-    /// It took longer than it was given.
+    /// The operation took longer than it was given.
     Timeout,
-    /// No such context.
+    /// No conversation has that id.
     ContextNotFound,
     /// The agent sends no push notifications.
     PushNotSupported,
@@ -57,24 +58,24 @@ pub enum ErrorKind {
     VersionNotSupported,
 }
 
-/// How official A2A tells a kind of refusal (A2A 1.0.1, section 5.4), over each of its bindings.
+/// The codes of a kind of refusal over each of A2A's bindings (A2A 1.0.1, section 5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Codes {
-    /// The JSON-RPC code.
+    /// The code of a JSON-RPC error object.
     pub code: i32,
     /// The gRPC code, by its name in `google.rpc.Code`.
     pub status: &'static str,
-    /// The HTTP status.
+    /// The HTTP status of REST.
     pub http: u16,
 }
 
-/// Whose reasons those are that A2A knows.
+/// The domain of the reasons that A2A knows.
 const A2A: &str = "a2a-protocol.org";
 
-/// Whose reasons the others are.
+/// The domain of the hub's own reasons.
 const HUB: &str = "a2a-hub";
 
-/// What the table holds of one kind.
+/// A row of the table of kinds.
 struct Row {
     hub_code: i32,
     reason: &'static str,
@@ -134,7 +135,7 @@ impl ErrorKind {
         Row { hub_code, reason, domain, official: Codes { code, status, http } }
     }
 
-    /// Its JSON-RPC code in the hub's own dialect.
+    /// The JSON-RPC code of the kind in the hub's own dialect.
     pub fn hub_code(self) -> i32 {
         self.row().hub_code
     }
@@ -144,12 +145,12 @@ impl ErrorKind {
         Self::ALL.into_iter().find(|kind| i64::from(kind.hub_code()) == code)
     }
 
-    /// A stable word for machines.
+    /// The reason: a stable word for machines.
     pub fn reason(self) -> &'static str {
         self.row().reason
     }
 
-    /// How official A2A tells it.
+    /// The codes of the kind in official A2A.
     pub fn official(self) -> Codes {
         self.row().official
     }
@@ -233,7 +234,7 @@ impl A2aError {
         Self::new(ErrorKind::ContextNotFound, format!("no context is called `{id}`"))
     }
 
-    /// The same, with details for machines.
+    /// The same refusal with details for machines.
     #[must_use]
     pub fn with(mut self, details: Value) -> Self {
         self.details = Some(details);
@@ -275,7 +276,7 @@ impl A2aError {
         } })
     }
 
-    /// The same for a client of 0.3: beside the `google.rpc.Status`, where the JavaScript client looks for it, the error
+    /// The body of an HTTP response for a client of 0.3: beside the `google.rpc.Status`, where the JavaScript client looks for it, the error
     /// of JSON-RPC.
     pub fn to_v03_rest_json(&self) -> Value {
         let mut written = self.to_v03_json();

@@ -1,63 +1,63 @@
-//! What happens to a task, as its log keeps it and its listeners hear it (A2A 1.0, section 4.2).
+//! Events: what happens to a task, as the task's log keeps it and its listeners hear it (A2A 1.0, section 4.2).
 
 use crate::model::{
+    client::ClientCapabilities,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
     task::{Artifact, Task, TaskStatus},
-    terms::Terms,
 };
 use serde::{Deserialize, Serialize};
 
-/// One thing that happened to a task. A task's log begins with [`TaskEvent::Created`] and holds each once, in order.
+/// An event of a task. The task's log begins with [`TaskEvent::Created`] and holds each event once, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TaskEvent {
-    /// It was accepted.
+    /// The task was accepted.
     Created(Box<Created>),
-    /// It moved to another state, or its agent said something about the one it is in.
+    /// The task moved to another state, or its agent said something about the one it is in.
     Status(StatusUpdate),
-    /// The agent made a piece of something.
+    /// The agent made a piece of an artifact.
     Artifact(ArtifactUpdate),
-    /// The client said more.
+    /// The client sent another message to the task.
     Input(Message),
     /// The agent answered with a message and no task result: the task is over.
     Reply(Message),
 }
 
-/// How a task began.
+/// The beginning of a task: who asked for what, and of whom.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Created {
-    /// Who is to do it.
+    /// The agent that is to do it.
     pub agent: AgentId,
     /// The task as it stood then, with the client's message as its history.
     pub task: Task,
-    /// How long it may take, in milliseconds, if its client said.
+    /// How long the task may take, in milliseconds, if its client said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// On what terms its client asked.
-    #[serde(default, skip_serializing_if = "Terms::is_empty")]
-    pub terms: Terms,
+    /// What the client can do with an answer. Logs call it by an older name.
+    #[serde(rename = "terms", default, skip_serializing_if = "ClientCapabilities::is_empty")]
+    pub client: ClientCapabilities,
 }
 
-/// A task's new status.
+/// A new status of a task: the `TaskStatusUpdateEvent` of A2A 1.0 (section 4.2.1), without whose it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusUpdate {
-    /// Where it stands now.
+    /// Where the task stands now.
     pub status: TaskStatus,
-    /// Facts to be merged into the task's.
+    /// Facts to be merged into the task's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
-/// A piece of an artifact.
+/// A piece of an artifact: the `TaskArtifactUpdateEvent` of A2A 1.0 (section 4.2.2), without whose it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactUpdate {
-    /// The piece.
+    /// The artifact, as far as this piece has it.
     pub artifact: Artifact,
-    /// Whether its parts are added to the artifact of that name, rather than replacing it.
+    /// Whether the parts are added to the artifact of that id, rather than replacing it.
     #[serde(default)]
     pub append: bool,
     /// Whether the artifact is now complete.
@@ -65,50 +65,50 @@ pub struct ArtifactUpdate {
     pub last_chunk: bool,
 }
 
-/// A task event together with its place: what a listener hears.
+/// An event with its sequence number in the task's log: what a listener hears, and can go on after.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recorded {
-    /// The task it happened to.
+pub struct SequencedEvent {
+    /// The task that the event is of.
     pub task: TaskId,
     /// The task's conversation.
     pub context: ContextId,
-    /// Its place in the task's log, counted from 1.
+    /// The sequence number: the event's place in the task's log, counted from 1.
     pub seq: u64,
-    /// What happened.
+    /// The event itself.
     pub event: TaskEvent,
 }
 
-/// What a server tells its client of a task: an item of a stream, or the answer to a message.
+/// What a server tells its client of a task: an item of a stream (A2A 1.0, section 3.2.3), or the answer to a message.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum StreamResponse {
     /// The task as it stands.
     Task(Box<Task>),
     /// The agent's answer, instead of a task.
     Message(Message),
-    /// A new status.
+    /// A new status of a task.
     Status {
-        /// Whose.
+        /// The task.
         task: TaskId,
         /// The task's conversation.
         context: ContextId,
-        /// The status.
+        /// The new status.
         update: StatusUpdate,
     },
     /// A piece of an artifact.
     Artifact {
-        /// Of which task.
+        /// The task whose agent made it.
         task: TaskId,
         /// The task's conversation.
         context: ContextId,
-        /// The piece.
+        /// The piece of the artifact.
         update: ArtifactUpdate,
     },
 }
 
-impl Told {
+impl StreamResponse {
     /// What is told of an event; nothing of what the client itself said.
-    pub fn of(recorded: Recorded) -> Option<Self> {
-        let Recorded { task, context, event, .. } = recorded;
+    pub fn of(sequenced: SequencedEvent) -> Option<Self> {
+        let SequencedEvent { task, context, event, .. } = sequenced;
         match event {
             TaskEvent::Created(created) => Some(Self::Task(Box::new(created.task))),
             TaskEvent::Status(update) => Some(Self::Status { task, context, update }),
@@ -116,5 +116,22 @@ impl Told {
             TaskEvent::Reply(message) => Some(Self::Message(message)),
             TaskEvent::Input(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// What a client can do was called its terms when the first logs were written.
+    #[test]
+    fn a_log_says_what_the_client_can_do_as_it_always_did() {
+        let task = json!({"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_SUBMITTED", "timestamp": ""}});
+        let stored = json!({"created": {"agent": "echo", "task": task, "terms": {"outputModes": ["image/*"]}}});
+        let event: TaskEvent = serde_json::from_value(stored.clone()).unwrap();
+        let TaskEvent::Created(created) = &event else { panic!("{event:?}") };
+        assert_eq!(created.client.output_modes, ["image/*"]);
+        assert_eq!(json!(event), stored);
     }
 }

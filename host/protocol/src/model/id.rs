@@ -1,11 +1,11 @@
-//! Names of things.
+//! Ids of tasks, conversations, messages, artifacts, push configurations and agents, each a type of its own.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, fmt};
 use uuid::Uuid;
 
-/// The longest name a client may give to something, in bytes.
+/// The longest id that a client may choose, in bytes.
 pub const MAX_ID: usize = 128;
 
 macro_rules! id {
@@ -16,17 +16,17 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// The one that is called `name`.
+            /// The id that reads `name`.
             pub fn new(name: impl Into<String>) -> Self {
                 Self(name.into())
             }
 
-            /// A fresh one, a version 7 UUID (RFC 9562): later ones sort after earlier ones.
+            /// A fresh id, a version 7 UUID (RFC 9562): later ones sort after earlier ones.
             pub fn fresh() -> Self {
                 Self(Uuid::now_v7().to_string())
             }
 
-            /// The name as text.
+            /// The id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -41,32 +41,32 @@ macro_rules! id {
 }
 
 id!(
-    /// Names one task, for as long as the hub remembers it. Made by the hub, never by a client.
+    /// The id of a task, for as long as the hub remembers the task. Made by the hub, never by a client.
     TaskId
 );
 id!(
-    /// Names a conversation: the tasks and messages that belong together.
+    /// The id of a conversation, which A2A calls a context: the tasks and messages that belong together.
     ContextId
 );
 id!(
-    /// Names a message; whoever says it chooses the name.
+    /// The id of a message, chosen by whoever speaks.
     MessageId
 );
 id!(
-    /// Names an artifact within its task.
+    /// The id of an artifact, unique within its task.
     ArtifactId
 );
 id!(
-    /// Names a place where a task's notifications are sent, within that task.
+    /// The id of a push configuration, which says where notifications of a task are sent; unique within that task.
     PushConfigId
 );
 
-/// Names an agent of this hub: `^[a-z][a-z0-9-]{0,62}$`, so that it is safe in a path, a URL and a table.
+/// The id of an agent of this hub: `^[a-z][a-z0-9-]{0,62}$`, so that it is safe in a path, a URL and a table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentId(String);
 
-/// A name that no agent can have.
+/// A text that cannot be the id of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` cannot name an agent: use 1 to 63 lower-case letters, digits and hyphens, beginning with a letter"
@@ -74,7 +74,7 @@ pub struct AgentId(String);
 pub struct InvalidAgentId(String);
 
 impl AgentId {
-    /// The agent called `name`, if an agent can be called that.
+    /// The id that reads `name`, if an agent can be called that.
     pub fn parse(name: impl Into<String>) -> Result<Self, InvalidAgentId> {
         let name = name.into();
         let mut bytes = name.bytes();
@@ -87,7 +87,7 @@ impl AgentId {
         }
     }
 
-    /// The name as text.
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! What is said: messages and their parts (A2A 1.0, section 4.1.4 and following).
+//! Messages and their parts (A2A 1.0, sections 4.1.4 to 4.1.6).
 
 use crate::model::id::{ContextId, MessageId, TaskId};
 use serde::{Deserialize, Serialize};
@@ -25,40 +25,40 @@ pub fn is_shallow(value: &Value) -> bool {
     within(value, MAX_DEPTH)
 }
 
-/// Who speaks.
+/// The side that speaks (A2A 1.0, section 4.1.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Role {
-    /// The client.
+    /// The client speaks.
     #[serde(rename = "ROLE_USER")]
     User,
-    /// The agent.
+    /// The agent speaks.
     #[serde(rename = "ROLE_AGENT")]
     Agent,
 }
 
-/// One turn of a conversation.
+/// A message: one turn of a conversation (A2A 1.0, section 4.1.4).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Message {
-    /// Its name, chosen by its speaker.
+    /// The message's id, chosen by whoever speaks.
     pub message_id: MessageId,
-    /// The conversation it belongs to.
+    /// The conversation that the message belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_id: Option<ContextId>,
-    /// The task it belongs to.
+    /// The task that the message belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
-    /// Who speaks.
+    /// The side that speaks.
     pub role: Role,
-    /// What is said; at least one part.
+    /// What the message says; at least one part.
     pub parts: Vec<Part>,
-    /// Open-ended facts.
+    /// Open-ended facts about the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
-    /// URIs of the extensions that shaped it.
+    /// URIs of the extensions that shaped the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
-    /// Other tasks it speaks of.
+    /// Other tasks that the message speaks of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reference_task_ids: Vec<TaskId>,
 }
@@ -100,20 +100,20 @@ pub fn joined_text(parts: &[Part]) -> String {
         .collect()
 }
 
-/// A piece of a message or an artifact.
+/// A part of a message or of an artifact (A2A 1.0, section 4.1.6).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Part {
-    /// What it holds.
+    /// The content, of one kind.
     #[serde(flatten)]
     pub content: Content,
-    /// What a file of it would be called.
+    /// The name of a file with this content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    /// Its media type (RFC 6838), such as `text/markdown`.
+    /// The content's media type (RFC 6838), such as `text/markdown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Open-ended facts.
+    /// Open-ended facts about the part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
@@ -135,7 +135,7 @@ impl Part {
     }
 }
 
-/// What a part holds: exactly one of these.
+/// The content of a part: exactly one of these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Content {
@@ -144,9 +144,9 @@ pub enum Content {
     /// Bytes, in base64 on the wire.
     #[serde(with = "base64_bytes")]
     Raw(Vec<u8>),
-    /// Where to find it.
+    /// The URL at which the content is.
     Url(String),
-    /// Any JSON value.
+    /// Structured data: any JSON value.
     Data(Value),
 }
 

@@ -1,10 +1,13 @@
 //! A2A's nouns and verbs in one model, in the shape of 1.0 (A2A 1.0, section 4).
 
+pub(crate) mod card;
+pub mod client;
 pub mod error;
 pub mod event;
 pub mod id;
+pub mod interface;
 pub mod message;
+pub mod method;
 pub mod operation;
 pub mod push;
 pub mod task;
-pub mod terms;

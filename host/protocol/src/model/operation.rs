@@ -1,103 +1,102 @@
-//! Everything a client may ask of the hub, whatever it speaks, and what it is answered.
+//! Operations: everything a client may ask of the hub, whatever dialect it speaks, and the answers. Those of A2A (A2A 1.0,
+//! section 3.1) stand beside the hub's own.
 
-use crate::{
+use crate::model::{
     card::AgentCard,
-    model::{
-        error::A2aError,
-        id::{AgentId, ContextId, PushConfigId, TaskId},
-        message::{Message, Metadata},
-        push::{Delivery, OfferedPush, PublicKey, PushConfig},
-        task::{Task, TaskState},
-        terms::Terms,
-    },
+    client::ClientCapabilities,
+    error::A2aError,
+    id::{AgentId, ContextId, PushConfigId, TaskId},
+    message::{Message, Metadata},
+    push::{Delivery, OfferedPush, PublicKey, PushConfig},
+    task::{Task, TaskState},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::{path::PathBuf, time::Duration};
 
-/// Something a client asks for.
+/// An operation: what a client asks the hub to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// Have an agent work on a message, and wait for the end.
+    /// Have an agent work on a message, and wait for the end (A2A 1.0, section 3.1.1).
     SendMessage(SendMessage),
-    /// The same, hearing what happens as it happens.
+    /// Have an agent work on a message, and hear what happens as it happens (section 3.1.2).
     StreamMessage(SendMessage),
-    /// Show a task.
+    /// Show a task (section 3.1.3).
     GetTask {
-        /// Which.
+        /// The task.
         id: TaskId,
         /// How many of its latest messages to show; all of them if left out.
         history_length: Option<usize>,
     },
-    /// Stop a task.
+    /// Stop a task (section 3.1.5).
     CancelTask {
-        /// Which.
+        /// The task to stop.
         id: TaskId,
     },
-    /// Hear what happens to a task from now on, or what happened since.
+    /// Hear what happens to a task from now on, or what happened since an event (section 3.1.6).
     Resubscribe {
-        /// Which.
+        /// The task to hear of.
         id: TaskId,
         /// The number of the last event heard; without it, the task as it stands comes first.
         after: Option<u64>,
     },
-    /// Have a task's notifications sent somewhere, instead of where a config of that name has them sent.
+    /// Have a task's notifications sent somewhere, instead of where a config of that id has them sent (section 3.1.7).
     SetPushConfig {
-        /// The task.
+        /// The task whose notifications are meant.
         task: TaskId,
-        /// Where.
+        /// Where the notifications are to be sent.
         push: OfferedPush,
     },
-    /// Show where a task's notifications are sent.
+    /// Show where a task's notifications are sent (section 3.1.8).
     GetPushConfig {
-        /// The task.
+        /// The task whose notifications are meant.
         task: TaskId,
-        /// Which of its configs; the first if left out.
+        /// The config to show, of those of the task; the first if left out.
         id: Option<PushConfigId>,
     },
-    /// List where a task's notifications are sent.
+    /// List where a task's notifications are sent (section 3.1.9).
     ListPushConfigs {
-        /// The task.
+        /// The task whose notifications are meant.
         task: TaskId,
     },
-    /// Stop sending a task's notifications there. One that is not there is deleted already.
+    /// Stop sending a task's notifications to one place (section 3.1.10). A config that is not there is deleted already.
     DeletePushConfig {
-        /// The task.
+        /// The task whose notifications are meant.
         task: TaskId,
-        /// Which of its configs.
+        /// The config to delete, of those of the task.
         id: PushConfigId,
     },
     /// List notifications that are on their way, or were given up.
     ListDeliveries {
-        /// Only what was given up.
+        /// Whether to list only notifications that were given up.
         dead_only: bool,
-        /// At most so many.
+        /// How many to list at most.
         limit: usize,
     },
     /// Retry a task's notifications that failed or were given up.
     RetryDeliveries {
-        /// The task.
+        /// The task whose notifications are meant.
         task: TaskId,
     },
     /// Show the keys by which receivers know that notifications are this hub's.
     ListPushKeys,
     /// Show the tasks that match, newest first.
     ListTasks(TaskQuery),
-    /// Show the tasks that match, the one whose status changed last first, a page at a time.
+    /// Show the tasks that match, the one whose status changed last first, a page at a time (section 3.1.4).
     PageTasks(TaskPageQuery),
     /// Show the conversations, the one with the newest task first.
     ListContexts(ContextQuery),
     /// Show a conversation.
     GetContext {
-        /// Which.
+        /// The conversation to show.
         id: ContextId,
         /// How many of its latest messages to show.
         history_length: usize,
     },
     /// Forget a conversation and its tasks.
     DeleteContext {
-        /// Which.
+        /// The conversation to forget.
         id: ContextId,
     },
     /// Tell how the hub is.
@@ -109,52 +108,52 @@ pub enum Operation {
     },
     /// Show an agent.
     GetAgent {
-        /// Which.
+        /// The agent to show.
         id: AgentId,
     },
     /// Ask an agent how it is, now.
     CheckAgent {
-        /// Which.
+        /// The agent to ask.
         id: AgentId,
     },
     /// Take in an agent, for good. For administrators only: no agent may ask for it.
     RegisterAgent {
-        /// What it is to be called.
+        /// The id that the agent is to have.
         id: AgentId,
-        /// Where its component is.
+        /// The agent's component, or where it is.
         component: Component,
     },
     /// Let an agent go. For administrators only.
     DeregisterAgent {
-        /// Which.
+        /// The agent to let go.
         id: AgentId,
     },
     /// Read an agent's component again, or the card of one that is elsewhere. For administrators only.
     ReloadAgent {
-        /// Which.
+        /// The agent to read again.
         id: AgentId,
         /// The SHA-256 digest of the card that the operator approves, in hex.
         accept: Option<String>,
     },
     /// Tell everything that happens, as it happens.
     WatchHub,
-    /// Show an agent's card, as others may find it.
+    /// Show an agent's card, as others may find it (section 3.1.11).
     GetCard {
-        /// Whose; the hub's own if left out.
+        /// The agent; the hub itself if left out.
         agent: Option<AgentId>,
     },
     /// Show the cards of all agents.
     ListCards,
-    /// Describe this interface.
+    /// Describe the hub's interface as OpenRPC.
     Discover,
 }
 
-/// An agent's component, on its way in.
+/// A component that is to become an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Component {
     /// A file on the hub's machine.
     File(PathBuf),
-    /// The component itself.
+    /// The bytes of the component.
     Bytes(Vec<u8>),
 }
 
@@ -164,7 +163,7 @@ impl Operation {
         matches!(self, Self::StreamMessage(_) | Self::Resubscribe { .. } | Self::WatchHub)
     }
 
-    /// Whether its stream is of a task that was there before, so that the client may have heard some of it.
+    /// Whether the answer is a stream of a task that was there before, so that the client may have heard some of it.
     pub fn resumes(&self) -> bool {
         if let Self::StreamMessage(send) = self {
             return send.message.task_id.is_some();
@@ -173,38 +172,38 @@ impl Operation {
     }
 }
 
-/// Which part of a list to show.
+/// A part of a list, by how many of its first items are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// At most so many.
+    /// How many items to show at most.
     pub limit: usize,
-    /// Leaving out so many of the first.
+    /// How many of the first items to leave out.
     pub offset: usize,
 }
 
-/// Which conversations to show.
+/// A choice among all conversations, the one with the newest task first: which to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextQuery {
-    /// Only those whose name begins so.
+    /// Leaves out conversations whose name does not begin so.
     pub id_prefix: Option<String>,
-    /// Which of those.
+    /// The part of the conversations that are left.
     pub page: Page,
 }
 
-/// Which tasks to show, and how much of each.
+/// A choice among all tasks, newest first: which to show, and how much of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskQuery {
-    /// Only those whose name begins so.
+    /// Leaves out tasks whose name does not begin so.
     pub id_prefix: Option<String>,
-    /// Only those of this agent.
+    /// Leaves out tasks of other agents.
     pub agent: Option<AgentId>,
-    /// Only those whose status changed then or later: RFC 3339 in UTC with milliseconds.
+    /// Leaves out tasks whose status changed before: RFC 3339 in UTC with milliseconds.
     pub since: Option<String>,
-    /// Only those of this conversation.
+    /// Leaves out tasks of other conversations.
     pub context: Option<ContextId>,
-    /// Only those in this state.
+    /// Leaves out tasks in other states.
     pub state: Option<TaskState>,
-    /// Which of those.
+    /// The part of the tasks that are left.
     pub page: Page,
     /// How many of each task's latest messages to show; all of them if left out.
     pub history_length: Option<usize>,
@@ -212,20 +211,20 @@ pub struct TaskQuery {
     pub include_artifacts: bool,
 }
 
-/// Which page of the tasks to show, and how much of each.
+/// A page of all tasks, the one whose status changed last first (A2A 1.0, section 3.1.4): which to show, and how much of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskPageQuery {
-    /// Only those of this agent.
+    /// Leaves out tasks of other agents.
     pub agent: Option<AgentId>,
-    /// Only those of this conversation.
+    /// Leaves out tasks of other conversations.
     pub context: Option<ContextId>,
-    /// Only those in this state.
+    /// Leaves out tasks in other states.
     pub state: Option<TaskState>,
-    /// Only those whose status changed then or later: RFC 3339 in UTC with milliseconds.
+    /// Leaves out tasks whose status has not changed since then: RFC 3339 in UTC with milliseconds.
     pub since: Option<String>,
-    /// Only those that come after this place.
+    /// The cursor: leaves out the task at this place, and those before it.
     pub after: Option<TaskPlace>,
-    /// At most so many.
+    /// How many tasks a page holds at most.
     pub size: usize,
     /// How many of each task's latest messages to show; all of them if left out.
     pub history_length: Option<usize>,
@@ -233,32 +232,32 @@ pub struct TaskPageQuery {
     pub include_artifacts: bool,
 }
 
-/// A task's place among all, when those whose status changed last come first.
+/// A task's place among all, when those whose status changed last come first: the cursor of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskPlace {
-    /// When its status changed: RFC 3339 in UTC with milliseconds.
+    /// When the task's status changed: RFC 3339 in UTC with milliseconds.
     pub updated: String,
-    /// Its name, which tells apart those that changed in the same millisecond.
+    /// The task's id, which tells apart those that changed in the same millisecond.
     pub id: TaskId,
 }
 
 /// How long to wait for the end of a task before it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Until it is over, or waits for its client.
+    /// Until the task is over, or waits for its client.
     ToTheEnd,
-    /// The same, but no longer than this.
+    /// Until the task is over, or waits for its client, but no longer than this.
     AtMost(Duration),
-    /// Not at all.
+    /// The task is answered as soon as it is accepted.
     No,
 }
 
-/// A message, and how it is to be treated.
+/// A message to an agent, and how it is to be treated (A2A 1.0, section 3.2.2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendMessage {
-    /// What the client says.
+    /// The message.
     pub message: Message,
-    /// Who is to hear it; a message that answers a task's question goes to that task's agent.
+    /// The agent that is to hear it; a message that answers a task's question goes to that task's agent.
     pub agent: Option<AgentId>,
     /// Where the work is to be done.
     pub working_directory: Option<String>,
@@ -268,10 +267,10 @@ pub struct SendMessage {
     pub timeout_ms: Option<u64>,
     /// Where the task's notifications are to be sent.
     pub push: Option<OfferedPush>,
-    /// How long to wait for its end; a stream has no need to.
+    /// How long to wait for the end of the task; a stream has no need to.
     pub wait: Wait,
-    /// On what terms it is asked.
-    pub terms: Terms,
+    /// What the client can do with the answer.
+    pub client: ClientCapabilities,
 }
 
 impl SendMessage {
@@ -301,39 +300,39 @@ impl SendMessage {
             timeout_ms: None,
             push: None,
             wait: Wait::ToTheEnd,
-            terms: Terms::default(),
+            client: ClientCapabilities::default(),
         })
     }
 }
 
-/// A task in a list.
+/// A task in a list of tasks of all agents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedTask {
-    /// Who does it.
+    /// The agent that does it.
     pub agent: AgentId,
-    /// The task.
+    /// The task as it stands.
     pub task: Task,
 }
 
 /// The answer to an operation that does not stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// A task.
+    /// A task as it stands.
     Task(Box<Task>),
     /// The agent answered with a message and no task.
     Message(Message),
-    /// Tasks.
+    /// The tasks that match a query.
     Tasks {
-        /// Each of them.
+        /// The tasks, newest first.
         tasks: Vec<ListedTask>,
-        /// Whether they are shown with what the agents made.
+        /// Whether the tasks are shown with what the agents made.
         artifacts: bool,
     },
     /// Where a task's notifications are sent.
     PushConfig(Box<PushConfig>),
-    /// Every place where they are.
+    /// Every place where a task's notifications are sent.
     PushConfigs(Vec<PushConfig>),
-    /// They are not sent there any more.
+    /// A task's notifications are not sent to that place any more.
     PushConfigDeleted,
     /// Notifications that are on their way, or were given up.
     Deliveries(Vec<Delivery>),
@@ -341,9 +340,9 @@ pub enum Answer {
     PushKeys(Vec<PublicKey>),
     /// A page of tasks.
     TaskPage {
-        /// Each of them.
+        /// The tasks of this page.
         tasks: Vec<Task>,
-        /// Whether they are shown with what the agents made.
+        /// Whether the tasks are shown with what the agents made.
         artifacts: bool,
         /// How many a page may hold.
         size: usize,
@@ -352,15 +351,15 @@ pub enum Answer {
         /// The place after which the next page begins, if there is one.
         next: Option<TaskPlace>,
     },
-    /// Conversations.
+    /// The conversations there are.
     Contexts(Vec<ContextInfo>),
     /// A conversation, with its latest messages, oldest first.
     Context(ContextInfo, Vec<Message>),
     /// A conversation was forgotten.
     Forgotten {
-        /// Which.
+        /// The conversation.
         context: ContextId,
-        /// How many tasks it had.
+        /// How many tasks the conversation had.
         tasks: usize,
     },
     /// How the hub is.
@@ -373,40 +372,40 @@ pub enum Answer {
     Health(AgentHealth),
     /// An agent was let go.
     Deregistered(Deregistered),
-    /// This interface, as an OpenRPC document.
+    /// The hub's interface, as an OpenRPC document.
     Discovery(Value),
-    /// A card, all but where it is reached: what it travels on knows.
+    /// A card without where its agent is reached, which only the transport knows.
     Card(Box<CardOf>),
-    /// The cards of all agents, in the same way.
+    /// The cards of all agents, without where they are reached.
     Cards(Vec<CardOf>),
 }
 
-/// A card, and whose it is.
+/// A card with the agent that it is of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CardOf {
     /// The agent; none if it is the hub itself.
     pub agent: Option<AgentId>,
-    /// What it says of itself.
+    /// The card.
     pub card: AgentCard,
-    /// Since when it has been so: RFC 3339 in UTC.
+    /// Since when the card has been so: RFC 3339 in UTC.
     pub since: String,
 }
 
-/// A conversation in one line.
+/// A conversation in one line: an element of the answer to `hub/contexts/list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextInfo {
-    /// Its name.
+    /// The conversation's id.
     pub id: ContextId,
-    /// How many tasks it has.
+    /// How many tasks the conversation has.
     pub task_count: u64,
-    /// Who takes part, by name.
+    /// The ids of the agents that take part.
     pub agents: Vec<AgentId>,
-    /// When its first task began: RFC 3339 in UTC.
+    /// When the first task of the conversation began: RFC 3339 in UTC.
     pub created_at: String,
-    /// When the state of one of its tasks last changed: RFC 3339 in UTC.
+    /// When the state of one of the conversation's tasks last changed: RFC 3339 in UTC.
     pub updated_at: String,
-    /// Where its newest task stands, as [`TaskState::name`] calls it.
+    /// The state of the conversation's newest task, as [`TaskState::name`] calls it.
     #[serde(serialize_with = "state_name")]
     #[schemars(with = "String")]
     pub last_state: TaskState,
@@ -416,48 +415,48 @@ fn state_name<S: serde::Serializer>(state: &TaskState, to: S) -> Result<S::Ok, S
     to.serialize_str(state.name())
 }
 
-/// How well an agent is.
+/// The health of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
-    /// It can work.
+    /// The agent can work.
     Healthy,
-    /// It can work, but not fully.
+    /// The agent can work, but not fully.
     Degraded,
-    /// It cannot work.
+    /// The agent cannot work.
     Unhealthy,
-    /// It was not asked yet.
+    /// The agent was not asked yet.
     Unknown,
 }
 
-/// What was found when an agent was last asked how it is.
+/// The last health check of an agent, and what it found.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentHealth {
-    /// How well it is.
+    /// The agent's health.
     pub status: HealthStatus,
-    /// When it was asked: RFC 3339 in UTC.
+    /// When the agent was asked: RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_check: Option<String>,
-    /// How long its answer took, in milliseconds.
+    /// How long the agent's answer took, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// The version of the program behind it.
+    /// The version of the program behind the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What is wrong with it.
+    /// What is wrong with the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// What else it says of itself, such as which version of its program it was tested with.
+    /// What else the agent says of itself, such as which version of its program it was tested with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The command that mends it.
+    /// The command that mends what is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
 impl AgentHealth {
-    /// Nobody asked yet.
+    /// The health of an agent that nobody asked yet.
     pub fn unknown() -> Self {
         Self {
             status: HealthStatus::Unknown,
@@ -471,11 +470,11 @@ impl AgentHealth {
     }
 }
 
-/// Whether tasks reach an agent, judged by how its last ones and its health checks went.
+/// The circuit breaker of an agent: whether tasks reach the agent, judged by how its last ones and its health checks went.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentBreaker {
-    /// Where it stands.
+    /// The state of the breaker.
     pub state: BreakerState,
     /// When the next task is let through, unless a good health check comes before: RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -486,72 +485,72 @@ pub struct AgentBreaker {
 }
 
 impl AgentBreaker {
-    /// Tasks reach the agent.
+    /// A closed breaker: tasks reach the agent.
     pub fn closed() -> Self {
         Self { state: BreakerState::Closed, retry_at: None, cause: None }
     }
 }
 
-/// Where a breaker stands.
+/// The state of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BreakerState {
     /// Every task reaches the agent.
     Closed,
-    /// None does, for the agent failed again and again.
+    /// No task reaches the agent, which failed again and again.
     Open,
-    /// One was let through, to see how it fares.
+    /// One task was let through, to see how it fares.
     HalfOpen,
 }
 
-/// How the hub is: `hub/status` of the Local Hub specification.
+/// The state of the hub: the answer to `hub/status` of the Local Hub specification.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HubStatus {
     /// The hub's version.
     pub version: String,
-    /// How long it has been up, in milliseconds.
+    /// How long the hub has been up, in milliseconds.
     pub uptime: u64,
-    /// Its agents.
+    /// The hub's agents.
     pub agents: Vec<AgentBrief>,
-    /// Tasks that are not over.
+    /// How many tasks are not over.
     pub active_tasks: u64,
-    /// Tasks it remembers.
+    /// How many tasks the hub remembers.
     pub total_tasks: u64,
-    /// Agents in all.
+    /// How many agents there are.
     pub total: usize,
-    /// Agents that can work.
+    /// How many agents can work.
     pub healthy: usize,
-    /// Agents that can work, but not fully.
+    /// How many agents can work, but not fully.
     pub degraded: usize,
-    /// Agents that cannot work.
+    /// How many agents cannot work.
     pub unhealthy: usize,
-    /// Agents that were not asked yet.
+    /// How many agents were not asked yet.
     pub unknown: usize,
     /// Components in the plugins folder that are not agents, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejected_plugins: Vec<RejectedPlugin>,
 }
 
-/// An agent in one line.
+/// An agent in one line of the hub's status.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AgentBrief {
-    /// Its name on this hub.
+    /// The agent's id on this hub.
     pub id: AgentId,
-    /// Its name for people.
+    /// The agent's name for people.
     pub name: String,
-    /// How well it is.
+    /// The agent's health.
     pub status: HealthStatus,
-    /// Whether tasks reach it.
+    /// The agent's circuit breaker: whether tasks reach it.
     pub breaker: AgentBreaker,
 }
 
-/// A component that was not taken in.
+/// A file in the plugins folder that did not become an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RejectedPlugin {
     /// The file's name.
     pub file: String,
-    /// What is wrong with it, and how to mend it.
+    /// What is wrong with the file, and how to mend it.
     pub error: String,
 }
 
@@ -559,22 +558,22 @@ pub struct RejectedPlugin {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentInfo {
-    /// Its name on this hub.
+    /// The agent's id on this hub.
     pub id: AgentId,
-    /// Its name for people.
+    /// The agent's name for people.
     pub name: String,
-    /// Its card.
+    /// The agent's card.
     pub card: Value,
-    /// How it is, if that was asked for.
+    /// The agent's health, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<AgentHealth>,
-    /// Whether tasks reach it.
+    /// The agent's circuit breaker: whether tasks reach it.
     pub breaker: AgentBreaker,
-    /// When it joined the hub: RFC 3339 in UTC.
+    /// When the agent joined the hub: RFC 3339 in UTC.
     pub registered_at: String,
-    /// Where it came from: `built-in` or the file's name.
+    /// Where the agent came from: `built-in` or the file's name.
     pub source: String,
-    /// Programs it asks for and was not granted.
+    /// Programs that the agent asks for and was not granted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_granted: Vec<String>,
 }
@@ -583,10 +582,10 @@ pub struct AgentInfo {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deregistered {
-    /// Its name.
+    /// The agent's id.
     pub agent_id: AgentId,
-    /// Where it came from: `built-in` or the file's name.
+    /// Where the agent came from: `built-in` or the file's name.
     pub source: String,
-    /// Whether it is back when the hub starts again; until then `hub/agents/reload` brings it back.
+    /// Whether the agent is back when the hub starts again; until then `hub/agents/reload` brings it back.
     pub returns_on_restart: bool,
 }

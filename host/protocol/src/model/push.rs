@@ -1,4 +1,4 @@
-//! Where a client has notifications of its task sent: push notifications (A2A 1.0, section 4.3).
+//! Push notifications: where a client has them sent, in which form, and how that goes (A2A 1.0, section 4.3).
 
 use crate::model::{
     error::A2aError,
@@ -25,7 +25,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for whoever it is meant for.
+    /// The text, for whom it is meant.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -37,12 +37,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How the hub proves to a receiver on whose behalf it comes: the header `Authorization`.
+/// How the hub proves to a receiver on whose behalf it comes: the header `Authorization` (A2A 1.0, section 4.3.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushAuthentication {
     /// The scheme (RFC 9110, section 11.1), such as `Bearer`.
     pub scheme: String,
-    /// What follows it.
+    /// The credentials that follow the scheme.
     pub credentials: Option<Secret>,
 }
 
@@ -61,7 +61,7 @@ impl PushForm {
     /// Every form.
     pub const ALL: [Self; 2] = [Self::V03, Self::V1];
 
-    /// The version it is of, such as `1.0`.
+    /// The version of A2A that the form is of, such as `1.0`.
     pub fn version(self) -> &'static str {
         match self {
             Self::V03 => "0.3",
@@ -70,35 +70,35 @@ impl PushForm {
     }
 }
 
-/// Where notifications are to be sent, as a client offers it: alone, or with the message that begins the task.
+/// A push configuration as a client offers it: alone, or with the message that begins the task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedPush {
-    /// What the client calls it, if it does.
+    /// The id that the client gives it, if it does.
     pub id: Option<PushConfigId>,
-    /// Where to send them.
+    /// The receiver's URL.
     pub url: String,
-    /// What the receiver knows them by: the header `X-A2A-Notification-Token`.
+    /// The token that the receiver knows notifications by: the header `X-A2A-Notification-Token`.
     pub token: Option<Secret>,
-    /// How the hub proves itself.
+    /// How the hub proves on whose behalf it comes.
     pub authentication: Option<PushAuthentication>,
-    /// In which form.
+    /// The form in which notifications are told.
     pub form: PushForm,
 }
 
-/// Where a task's notifications are sent.
+/// A push configuration: where a task's notifications are sent (A2A 1.0, section 4.3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushConfig {
-    /// Its name, unique within the task.
+    /// The configuration's id, unique within the task.
     pub id: PushConfigId,
-    /// The task.
+    /// The task whose notifications are sent.
     pub task: TaskId,
-    /// Where to send them.
+    /// The receiver's URL.
     pub url: String,
-    /// What the receiver knows them by: the header `X-A2A-Notification-Token`.
+    /// The token that the receiver knows notifications by: the header `X-A2A-Notification-Token`.
     pub token: Option<Secret>,
-    /// How the hub proves itself.
+    /// How the hub proves on whose behalf it comes.
     pub authentication: Option<PushAuthentication>,
-    /// In which form.
+    /// The form in which notifications are told.
     pub form: PushForm,
 }
 
@@ -173,14 +173,14 @@ pub enum DeliveryState {
 }
 
 impl OfferedPush {
-    /// The same for a task. Without a name of its own it has the task's, so that the next one without takes its place.
+    /// The configuration of a task. Without an id of its own it has the task's, so that the next one without takes its place.
     pub fn of(self, task: TaskId) -> PushConfig {
         let Self { id, url, token, authentication, form } = self;
         let id = id.unwrap_or_else(|| PushConfigId::new(task.as_str()));
         PushConfig { id, task, url, token, authentication, form }
     }
 
-    /// Whether it can be kept and written into a request's head; `at` is where it stands, for the errors.
+    /// Refuses what cannot be kept, or written into a request's head; `at` is where it stands, for the errors.
     pub fn check(&self, at: &str) -> Result<(), A2aError> {
         let refuse = |name: &str, why: String| {
             let field = if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };

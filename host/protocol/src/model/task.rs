@@ -1,4 +1,4 @@
-//! A task as clients see it: its identity, its state and what came of it (A2A 1.0, section 4.1.1 and following).
+//! Tasks as clients see them: identity, state, and what came of the work (A2A 1.0, sections 4.1.1 to 4.1.3).
 
 use crate::model::{
     id::{ArtifactId, ContextId, TaskId},
@@ -6,28 +6,28 @@ use crate::model::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Where a task stands. The first four are live, the next four final, and the last is neither.
+/// The state of a task (A2A 1.0, section 4.1.3). The first four are live, the next four final, and the last is neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TaskState {
     /// Accepted, and waiting for an agent.
     #[serde(rename = "TASK_STATE_SUBMITTED")]
     Submitted,
-    /// An agent is on it.
+    /// An agent is at work on it.
     #[serde(rename = "TASK_STATE_WORKING")]
     Working,
-    /// Waiting for the client to say more.
+    /// The agent waits for the client's next message.
     #[serde(rename = "TASK_STATE_INPUT_REQUIRED")]
     InputRequired,
-    /// Waiting for the client to prove who it is.
+    /// The agent waits for the client to prove who it is.
     #[serde(rename = "TASK_STATE_AUTH_REQUIRED")]
     AuthRequired,
-    /// Done.
+    /// The agent did what it was to do.
     #[serde(rename = "TASK_STATE_COMPLETED")]
     Completed,
     /// The agent gave up, or broke.
     #[serde(rename = "TASK_STATE_FAILED")]
     Failed,
-    /// The client called it off.
+    /// The client cancelled it.
     #[serde(rename = "TASK_STATE_CANCELED")]
     Canceled,
     /// The agent would not take it.
@@ -70,7 +70,7 @@ impl TaskState {
         matches!(self, Self::InputRequired | Self::AuthRequired)
     }
 
-    /// Its name in A2A 0.3, in the hub's dialect and on the command line, such as `input-required`.
+    /// The state's name in A2A 0.3, in the hub's dialect and on the command line, such as `input-required`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Submitted => "submitted",
@@ -91,64 +91,64 @@ impl TaskState {
     }
 }
 
-/// A task's state, since when, and what the agent has to say about it.
+/// The status of a task: its state, since when, and what the agent says about that (A2A 1.0, section 4.1.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskStatus {
-    /// Where it stands.
+    /// The state.
     pub state: TaskState,
-    /// What the agent says.
+    /// What the agent says about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
-    /// Since when: RFC 3339 in UTC with milliseconds, such as `2026-01-01T00:00:00.000Z`.
+    /// Since when the task has been in that state: RFC 3339 in UTC with milliseconds, such as `2026-01-01T00:00:00.000Z`.
     pub timestamp: String,
 }
 
-/// Something the agent made.
+/// An artifact: something that an agent made, such as a file or an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
-    /// Its name, unique within the task.
+    /// The artifact's id, unique within the task.
     pub artifact_id: ArtifactId,
-    /// A name for people.
+    /// The artifact's name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is.
+    /// What the artifact is, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it holds.
+    /// What the artifact holds.
     pub parts: Vec<Part>,
-    /// Open-ended facts.
+    /// Open-ended facts about the artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
-    /// URIs of the extensions that shaped it.
+    /// URIs of the extensions that shaped the artifact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
 }
 
-/// One piece of work, with everything that came of it so far.
+/// A task: one piece of work, with everything that came of it so far (A2A 1.0, section 4.1.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// Its name.
+    /// The task's id, made by the server.
     pub id: TaskId,
-    /// The conversation it belongs to.
+    /// The conversation that the task belongs to.
     pub context_id: ContextId,
-    /// Where it stands.
+    /// Where the task stands.
     pub status: TaskStatus,
-    /// What the agent made.
+    /// What the agent made, in the order in which it began each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// What was said, oldest first.
+    /// The messages of both sides, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
-    /// Open-ended facts.
+    /// Open-ended facts about the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
 impl Task {
-    /// Leaves out all but its latest `length` messages.
+    /// Leaves out all messages but the latest `length`.
     pub fn keep_latest(&mut self, length: usize) {
         self.history.drain(..self.history.len().saturating_sub(length));
     }

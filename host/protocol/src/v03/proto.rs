@@ -1,4 +1,4 @@
-//! A2A 0.3 over REST as its official clients speak it: ProtoJSON of the package `a2a.v1`, which differs from 0.3's own
+//! A2A 0.3 over REST and gRPC as its official clients speak it: ProtoJSON of the package `a2a.v1`, which differs from 0.3's own
 //! JSON.
 
 use crate::{
@@ -9,9 +9,10 @@ use crate::{
     },
     model::{
         error::A2aError,
-        event::{Recorded, Told},
+        event::{SequencedEvent, StreamResponse},
         id::{PushConfigId, TaskId},
         message::Message,
+        method::Method,
         operation::{Operation, SendMessage, Wait},
         push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
         task::Task,
@@ -22,37 +23,35 @@ use crate::{
 use serde_json::{Value, json};
 
 /// What a method asks for with these parameters. They are read as 1.0's, but where they hold a noun.
-pub fn operation(method: v1::Method, params: Value) -> Result<Operation, A2aError> {
+pub fn operation(method: Method, params: Value) -> Result<Operation, A2aError> {
     match method {
-        v1::Method::SendMessage => Ok(Operation::SendMessage(read_send(params)?)),
-        v1::Method::SendStreamingMessage => Ok(Operation::StreamMessage(read_send(params)?)),
-        v1::Method::CreateTaskPushNotificationConfig => read_push_request(params),
-        v1::Method::GetTask
-        | v1::Method::ListTasks
-        | v1::Method::CancelTask
-        | v1::Method::SubscribeToTask
-        | v1::Method::GetTaskPushNotificationConfig
-        | v1::Method::ListTaskPushNotificationConfigs
-        | v1::Method::DeleteTaskPushNotificationConfig
-        | v1::Method::GetExtendedAgentCard => method.read(params),
+        Method::SendMessage => Ok(Operation::SendMessage(read_send(params)?)),
+        Method::SendStreamingMessage => Ok(Operation::StreamMessage(read_send(params)?)),
+        Method::CreateTaskPushNotificationConfig => read_push_request(params),
+        Method::GetTask
+        | Method::ListTasks
+        | Method::CancelTask
+        | Method::SubscribeToTask
+        | Method::GetTaskPushNotificationConfig
+        | Method::ListTaskPushNotificationConfigs
+        | Method::DeleteTaskPushNotificationConfig
+        | Method::GetExtendedAgentCard => v1::read(method, params),
     }
 }
 
 /// The method and the parameters that ask for this; none if A2A 0.3 has no such operation. What is asked about is named as
 /// in 1.0: REST says it in its path, and gRPC in a name of its own.
-pub fn write_request(operation: &Operation) -> Option<(v1::Method, Value)> {
+pub fn write_request(operation: &Operation) -> Option<(Method, Value)> {
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "all others hold no noun, or are the hub's own"
     )]
     match operation {
-        Operation::SendMessage(send) => Some((v1::Method::SendMessage, write_send(send))),
-        Operation::StreamMessage(send) => {
-            Some((v1::Method::SendStreamingMessage, write_send(send)))
-        }
+        Operation::SendMessage(send) => Some((Method::SendMessage, write_send(send))),
+        Operation::StreamMessage(send) => Some((Method::SendStreamingMessage, write_send(send))),
         Operation::SetPushConfig { task, push } => {
             let params = write_push_request(task, push);
-            Some((v1::Method::CreateTaskPushNotificationConfig, params))
+            Some((Method::CreateTaskPushNotificationConfig, params))
         }
         // 0.3 lists none.
         Operation::PageTasks(_) => None,
@@ -64,7 +63,7 @@ fn write_send(send: &SendMessage) -> Value {
     let configuration = object([
         ("historyLength", json!(send.history_length)),
         ("blocking", json!(send.wait != Wait::No)),
-        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
+        ("acceptedOutputModes", some_list(&send.client.output_modes, |media| json!(media))),
         ("pushNotification", json!(send.push.as_ref().map(push::write_offered))),
     ]);
     json!({ "message": write_message(&send.message), "configuration": configuration })
@@ -101,7 +100,7 @@ fn read_send(params: Value) -> Result<SendMessage, A2aError> {
             Some(false) => send.wait = Wait::No,
             None => {}
         }
-        send.terms.output_modes = how.texts("acceptedOutputModes")?;
+        send.client.output_modes = how.texts("acceptedOutputModes")?;
         let push = match how.members("pushNotification")? {
             Some(push) => Some(push),
             None => how.members("pushNotificationConfig")?,
@@ -148,7 +147,7 @@ fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
     Ok(push)
 }
 
-/// A `TaskPushNotificationConfig`.
+/// Writes a `TaskPushNotificationConfig`.
 pub fn write_push_config(config: &PushConfig) -> Value {
     let mut written = push::write(config);
     object([
@@ -157,29 +156,29 @@ pub fn write_push_config(config: &PushConfig) -> Value {
     ])
 }
 
-/// A task.
+/// Writes a task.
 pub fn write_task(task: &Task) -> Value {
     Proto::V03.write_task(task)
 }
 
-/// A message.
+/// Writes a message.
 pub fn write_message(message: &Message) -> Value {
     Proto::V03.write_message(message)
 }
 
-/// What a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
-pub fn write_event(recorded: &Recorded) -> Option<Value> {
-    Proto::V03.write_event(recorded)
+/// Writes what a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
+pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
+    Proto::V03.write_event(sequenced)
 }
 
-/// A task.
+/// Reads a task.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
     Proto::V03.read_task(value, "task".to_owned())
 }
 
-/// What a server tells: a `StreamResponse` or a `SendMessageResponse`.
-pub fn read_told(value: Value) -> Result<Told, A2aError> {
-    Proto::V03.read_told(value)
+/// Reads what a server tells: a `StreamResponse` or a `SendMessageResponse`.
+pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
+    Proto::V03.read_stream_response(value)
 }
 
 #[cfg(test)]
@@ -194,15 +193,14 @@ mod tests {
                 "pushNotification": {"url": "http://x/", "authentication": {"schemes": ["Basic"], "credentials": "c"}}},
             "metadata": {"targetAgent": "echo"},
         });
-        let Ok(Operation::SendMessage(send)) = operation(v1::Method::SendMessage, params) else {
+        let Ok(Operation::SendMessage(send)) = operation(Method::SendMessage, params) else {
             panic!("not a message")
         };
         assert_eq!((send.message.joined_text().as_str(), send.wait), ("hi", Wait::ToTheEnd));
         assert_eq!(send.agent.unwrap().as_str(), "echo");
         assert_eq!(send.push.unwrap().authentication.unwrap().scheme, "Basic");
         let unsaid = json!({"message": {"messageId": "m", "role": 1, "content": [{"text": "hi"}]}});
-        let Ok(Operation::StreamMessage(send)) =
-            operation(v1::Method::SendStreamingMessage, unsaid)
+        let Ok(Operation::StreamMessage(send)) = operation(Method::SendStreamingMessage, unsaid)
         else {
             panic!("not a message")
         };
@@ -211,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_config_comes_in_either_form() {
-        let method = v1::Method::CreateTaskPushNotificationConfig;
+        let method = Method::CreateTaskPushNotificationConfig;
         let python = json!({"taskId": "t", "parent": "tasks/t", "configId": "c",
             "config": {"name": "tasks/t/pushNotificationConfigs/c", "pushNotificationConfig": {"url": "http://x/"}}});
         let javascript = json!({"taskId": "t", "name": "tasks/t/pushNotificationConfigs/c",

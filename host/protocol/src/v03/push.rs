@@ -14,25 +14,25 @@ use serde_json::{Value, json};
 /// A `PushNotificationConfig` as a client offers it, not yet looked at.
 #[derive(Deserialize, JsonSchema)]
 pub struct OfferedConfig {
-    /// What the client calls it; the next one without a name takes its place.
+    /// The configuration's id, which the client chooses; the next one without an id takes its place.
     id: Option<String>,
-    /// Where to send notifications.
+    /// The URL of the receiver.
     url: String,
-    /// What the receiver knows them by.
+    /// The token that the receiver knows notifications by.
     token: Option<Secret>,
-    /// How the hub proves itself to the receiver.
+    /// How the hub proves to the receiver on whose behalf it comes.
     authentication: Option<OfferedAuthentication>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct OfferedAuthentication {
-    /// Schemes the receiver knows, the best first.
+    /// Schemes that the receiver knows, the best first.
     schemes: Vec<String>,
-    /// What goes with the first of them.
+    /// The credentials that go with the first of the schemes.
     credentials: Option<Secret>,
 }
 
-/// Reads one; whether it can be used is for [`OfferedPush::check`] to tell.
+/// Reads a configuration; whether it can be used is for [`OfferedPush::check`] to tell.
 pub fn read(offered: OfferedConfig) -> OfferedPush {
     let OfferedConfig { id, url, token, authentication } = offered;
     let authentication =
@@ -46,14 +46,14 @@ pub fn read(offered: OfferedConfig) -> OfferedPush {
     OfferedPush { id, url, token, authentication, form: PushForm::V03 }
 }
 
-/// A `TaskPushNotificationConfig`. It goes to who may see the task, and holds what they gave.
+/// Writes a `TaskPushNotificationConfig`. It goes to who may see the task, and holds what they gave.
 pub fn write(config: &PushConfig) -> Value {
     let PushConfig { id, task, url, token, authentication, form } = config.clone();
     let offered = OfferedPush { id: Some(id), url, token, authentication, form };
     json!({ "taskId": task, "pushNotificationConfig": write_offered(&offered) })
 }
 
-/// A `PushNotificationConfig`, as a client offers it.
+/// Writes a `PushNotificationConfig`, as a client offers it.
 pub fn write_offered(push: &OfferedPush) -> Value {
     let OfferedPush { id, url, token, authentication, form: _ } = push;
     let secret = |secret: &Option<Secret>| json!(secret.as_ref().map(Secret::expose));

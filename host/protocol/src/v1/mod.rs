@@ -1,4 +1,4 @@
-//! A2A 1.0 as JSON: its methods, what they take, and what they are answered, for both ends of the wire.
+//! A2A 1.0 as ProtoJSON, from both ends: what its methods take, and what they are answered (A2A 1.0, section 3.1).
 
 use crate::{
     codec::{
@@ -8,9 +8,10 @@ use crate::{
     },
     model::{
         error::{A2aError, ErrorKind},
-        event::{Recorded, Told},
+        event::{SequencedEvent, StreamResponse},
         id::{ContextId, MAX_ID, PushConfigId, TaskId},
         message::Message,
+        method::Method,
         operation::{Operation, SendMessage, TaskPageQuery, TaskPlace, Wait},
         push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
         task::Task,
@@ -22,115 +23,49 @@ use serde_json::{Value, json};
 /// How many tasks a page holds, unless the client says otherwise.
 const PAGE: usize = 50;
 
-/// How many it holds at most.
+/// How many tasks a page holds at most.
 const MAX_PAGE: usize = 100;
 
-/// Why a page token is refused.
+/// The refusal of a page token that the hub did not write.
 const UNKNOWN_TOKEN: &str = "must be the `nextPageToken` of an earlier answer";
 
-/// What a client may ask. The names are those of the gRPC service, which JSON-RPC shares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// Have an agent work on a message.
-    SendMessage,
-    /// The same, hearing what happens as it happens.
-    SendStreamingMessage,
-    /// Show a task.
-    GetTask,
-    /// Show tasks.
-    ListTasks,
-    /// Stop a task.
-    CancelTask,
-    /// Hear what happens to a task.
-    SubscribeToTask,
-    /// Have a task's notifications sent somewhere.
-    CreateTaskPushNotificationConfig,
-    /// Show where they are sent.
-    GetTaskPushNotificationConfig,
-    /// Show every place where they are.
-    ListTaskPushNotificationConfigs,
-    /// Send them there no more.
-    DeleteTaskPushNotificationConfig,
-    /// Show the card that is for those who have shown who they are.
-    GetExtendedAgentCard,
-}
-
-impl Method {
-    /// Every method.
-    pub const ALL: [Self; 11] = [
-        Self::SendMessage,
-        Self::SendStreamingMessage,
-        Self::GetTask,
-        Self::ListTasks,
-        Self::CancelTask,
-        Self::SubscribeToTask,
-        Self::CreateTaskPushNotificationConfig,
-        Self::GetTaskPushNotificationConfig,
-        Self::ListTaskPushNotificationConfigs,
-        Self::DeleteTaskPushNotificationConfig,
-        Self::GetExtendedAgentCard,
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SendMessage => "SendMessage",
-            Self::SendStreamingMessage => "SendStreamingMessage",
-            Self::GetTask => "GetTask",
-            Self::ListTasks => "ListTasks",
-            Self::CancelTask => "CancelTask",
-            Self::SubscribeToTask => "SubscribeToTask",
-            Self::CreateTaskPushNotificationConfig => "CreateTaskPushNotificationConfig",
-            Self::GetTaskPushNotificationConfig => "GetTaskPushNotificationConfig",
-            Self::ListTaskPushNotificationConfigs => "ListTaskPushNotificationConfigs",
-            Self::DeleteTaskPushNotificationConfig => "DeleteTaskPushNotificationConfig",
-            Self::GetExtendedAgentCard => "GetExtendedAgentCard",
+/// What a method asks for with these parameters.
+pub fn read(method: Method, params: Value) -> Result<Operation, A2aError> {
+    let mut of = Members::of(params, "")?;
+    Ok(match method {
+        Method::SendMessage => Operation::SendMessage(read_send(of)?),
+        Method::SendStreamingMessage => Operation::StreamMessage(read_send(of)?),
+        Method::GetTask => Operation::GetTask {
+            id: TaskId::new(of.need_text("id")?),
+            history_length: of.count("historyLength")?,
+        },
+        Method::ListTasks => Operation::PageTasks(read_page(of)?),
+        Method::CancelTask => Operation::CancelTask { id: TaskId::new(of.need_text("id")?) },
+        Method::SubscribeToTask => {
+            Operation::Resubscribe { id: TaskId::new(of.need_text("id")?), after: None }
         }
-    }
-
-    /// The method called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
-    }
-
-    /// What the method asks for with these parameters.
-    pub fn read(self, params: Value) -> Result<Operation, A2aError> {
-        let mut of = Members::of(params, "")?;
-        Ok(match self {
-            Self::SendMessage => Operation::SendMessage(read_send(of)?),
-            Self::SendStreamingMessage => Operation::StreamMessage(read_send(of)?),
-            Self::GetTask => Operation::GetTask {
-                id: TaskId::new(of.need_text("id")?),
-                history_length: of.count("historyLength")?,
-            },
-            Self::ListTasks => Operation::PageTasks(read_page(of)?),
-            Self::CancelTask => Operation::CancelTask { id: TaskId::new(of.need_text("id")?) },
-            Self::SubscribeToTask => {
-                Operation::Resubscribe { id: TaskId::new(of.need_text("id")?), after: None }
+        Method::CreateTaskPushNotificationConfig => {
+            let task = TaskId::new(of.need_text("taskId")?);
+            Operation::SetPushConfig { task, push: read_push(of)? }
+        }
+        Method::GetTaskPushNotificationConfig => Operation::GetPushConfig {
+            task: TaskId::new(of.need_text("taskId")?),
+            id: Some(PushConfigId::new(of.need_text("id")?)),
+        },
+        Method::ListTaskPushNotificationConfigs => {
+            // All of them fit on one page, so that there is no token to come with.
+            of.count("pageSize")?;
+            if of.some_text("pageToken")?.is_some() {
+                return Err(of.refuse("pageToken", UNKNOWN_TOKEN));
             }
-            Self::CreateTaskPushNotificationConfig => {
-                let task = TaskId::new(of.need_text("taskId")?);
-                Operation::SetPushConfig { task, push: read_push(of)? }
-            }
-            Self::GetTaskPushNotificationConfig => Operation::GetPushConfig {
-                task: TaskId::new(of.need_text("taskId")?),
-                id: Some(PushConfigId::new(of.need_text("id")?)),
-            },
-            Self::ListTaskPushNotificationConfigs => {
-                // All of them fit on one page, so that there is no token to come with.
-                of.count("pageSize")?;
-                if of.some_text("pageToken")?.is_some() {
-                    return Err(of.refuse("pageToken", UNKNOWN_TOKEN));
-                }
-                Operation::ListPushConfigs { task: TaskId::new(of.need_text("taskId")?) }
-            }
-            Self::DeleteTaskPushNotificationConfig => Operation::DeletePushConfig {
-                task: TaskId::new(of.need_text("taskId")?),
-                id: PushConfigId::new(of.need_text("id")?),
-            },
-            Self::GetExtendedAgentCard => Operation::GetCard { agent: None },
-        })
-    }
+            Operation::ListPushConfigs { task: TaskId::new(of.need_text("taskId")?) }
+        }
+        Method::DeleteTaskPushNotificationConfig => Operation::DeletePushConfig {
+            task: TaskId::new(of.need_text("taskId")?),
+            id: PushConfigId::new(of.need_text("id")?),
+        },
+        Method::GetExtendedAgentCard => Operation::GetCard { agent: None },
+    })
 }
 
 /// What the method called `name` asks for with these parameters.
@@ -140,7 +75,7 @@ pub fn operation(name: &str, params: Value) -> Result<Operation, A2aError> {
         let why = format!("no method is called `{name}`; there are {}", names.join(", "));
         A2aError::new(ErrorKind::MethodNotFound, why).with(json!({ "methods": names }))
     })?;
-    method.read(params)
+    read(method, params)
 }
 
 /// The method and the parameters that ask for this; none if A2A 1.0 has no such operation.
@@ -185,7 +120,7 @@ fn read_send(mut of: Members) -> Result<SendMessage, A2aError> {
             send.wait = Wait::No;
         }
         send.push = how.members("taskPushNotificationConfig")?.map(read_push).transpose()?;
-        send.terms.output_modes = how.texts("acceptedOutputModes")?;
+        send.client.output_modes = how.texts("acceptedOutputModes")?;
     }
     Ok(send)
 }
@@ -194,7 +129,7 @@ fn write_send(send: &SendMessage) -> Value {
     let configuration = object([
         ("historyLength", json!(send.history_length)),
         ("returnImmediately", only_true(send.wait == Wait::No)),
-        ("acceptedOutputModes", some_list(&send.terms.output_modes, |media| json!(media))),
+        ("acceptedOutputModes", some_list(&send.client.output_modes, |media| json!(media))),
         (
             "taskPushNotificationConfig",
             json!(send.push.as_ref().map(|push| {
@@ -242,7 +177,7 @@ fn write_push(config: &PushConfig, id: Option<&PushConfigId>) -> Value {
     ])
 }
 
-/// A `TaskPushNotificationConfig`. It goes to who may see the task, and holds what they gave.
+/// Writes a `TaskPushNotificationConfig`. It goes to who may see the task, and holds what they gave.
 pub fn write_push_config(config: &PushConfig) -> Value {
     write_push(config, Some(&config.id))
 }
@@ -289,7 +224,7 @@ fn write_page(query: &TaskPageQuery) -> Value {
     ])
 }
 
-/// A place as a page token: nobody but the hub is to read it.
+/// Writes a place as a page token, which is opaque to clients.
 fn write_token(place: &TaskPlace) -> String {
     URL_SAFE_NO_PAD.encode(format!("{} {}", place.updated, place.id))
 }
@@ -300,7 +235,7 @@ fn read_token(token: &str) -> Option<TaskPlace> {
     Some(TaskPlace { updated: updated.to_owned(), id: TaskId::new(id) })
 }
 
-/// A `ListTasksResponse`.
+/// Writes a page of tasks, a `ListTasksResponse`.
 pub fn write_tasks(
     tasks: &[Task],
     artifacts: bool,
@@ -323,34 +258,34 @@ pub fn write_tasks(
     })
 }
 
-/// A message.
+/// Writes a message.
 pub fn write_message(message: &Message) -> Value {
     Proto::V1.write_message(message)
 }
 
-/// A task.
+/// Writes a task.
 pub fn write_task(task: &Task) -> Value {
     Proto::V1.write_task(task)
 }
 
-/// What a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
-pub fn write_event(recorded: &Recorded) -> Option<Value> {
-    Proto::V1.write_event(recorded)
+/// Writes what a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
+pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
+    Proto::V1.write_event(sequenced)
 }
 
-/// A message; whether a client may say it is not looked at.
+/// Reads a message; whether a client may say it is not looked at.
 pub fn read_message(value: Value) -> Result<Message, A2aError> {
     Proto::V1.read_message(value, "message".to_owned())
 }
 
-/// A task.
+/// Reads a task.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
     Proto::V1.read_task(value, "task".to_owned())
 }
 
-/// What a server tells: a `StreamResponse` or a `SendMessageResponse`.
-pub fn read_told(value: Value) -> Result<Told, A2aError> {
-    Proto::V1.read_told(value)
+/// Reads what a server tells: a `StreamResponse` or a `SendMessageResponse`.
+pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
+    Proto::V1.read_stream_response(value)
 }
 
 #[cfg(test)]
@@ -360,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_request_in_another_spelling_is_the_same() {
-        let read = |params| Method::SendMessage.read(params).unwrap();
+        let read = |params| read(Method::SendMessage, params).unwrap();
         let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]});
         let full = json!({"message": message, "tenant": "x",
             "configuration": {"historyLength": 2, "returnImmediately": true, "acceptedOutputModes": ["text/plain"]},
@@ -379,7 +314,7 @@ mod tests {
 
     #[test]
     fn bad_parameters_name_their_field() {
-        let read = |method: Method, params: Value| match method.read(params) {
+        let read = |method: Method, params: Value| match read(method, params) {
             Ok(read) => panic!("{read:?}"),
             Err(why) => {
                 assert_eq!(why.kind, ErrorKind::InvalidParams);

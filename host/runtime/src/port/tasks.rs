@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use a2a_hub_protocol::{
+    client::ClientCapabilities,
     message::{Message, Metadata},
     task::{Artifact, TaskState},
-    terms::Terms,
 };
 use serde::Serialize;
 use std::time::Duration;
@@ -61,6 +61,6 @@ pub trait TaskPort: Send + Sync {
         prompt: Message,
         timeout: Option<Duration>,
     ) -> Result<Message, Failure>;
-    /// On what terms the client said what it said last.
-    fn terms(&self) -> Terms;
+    /// What the client can do with an answer, as it said with its last message.
+    fn client_capabilities(&self) -> ClientCapabilities;
 }

@@ -10,7 +10,7 @@ use crate::{
     redaction::Hide as _,
     state::State,
 };
-use a2a_hub_protocol::terms::Terms;
+use a2a_hub_protocol::client::ClientCapabilities;
 use a2a_hub_runtime::{Failure, port::tasks::Need};
 use serde::Serialize;
 use std::{io, time::Duration};
@@ -40,8 +40,8 @@ impl State {
 
 impl State {
     /// None where there is no task.
-    fn terms(&self) -> Terms {
-        self.ports.tasks.as_ref().map(|port| port.terms()).unwrap_or_default()
+    fn client_capabilities(&self) -> ClientCapabilities {
+        self.ports.tasks.as_ref().map(|port| port.client_capabilities()).unwrap_or_default()
     }
 
     /// Tells what of its artifacts was held back so far.
@@ -125,10 +125,10 @@ impl Host for State {
     }
 
     fn extensions(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.terms().extensions)
+        Ok(self.client_capabilities().extensions)
     }
 
     fn accepted_output_modes(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.terms().output_modes)
+        Ok(self.client_capabilities().output_modes)
     }
 }

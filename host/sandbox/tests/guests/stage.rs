@@ -5,10 +5,10 @@ use a2a_hub_core::{
     redact::Secrets,
 };
 use a2a_hub_protocol::{
+    client::ClientCapabilities,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Role, joined_text},
     task::{Task, TaskState, TaskStatus},
-    terms::Terms,
 };
 use a2a_hub_runtime::{
     Call, Ended, Failure, Limits, Run, Runtime, Work,
@@ -190,9 +190,9 @@ impl TaskPort for Listener {
         Ok(Message::text(Role::User, format!("you asked: {question}")))
     }
 
-    fn terms(&self) -> Terms {
+    fn client_capabilities(&self) -> ClientCapabilities {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        Terms { extensions: texts(&["urn:x"]), output_modes: texts(&["image/*"]) }
+        ClientCapabilities { extensions: texts(&["urn:x"]), output_modes: texts(&["image/*"]) }
     }
 }
 

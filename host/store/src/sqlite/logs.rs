@@ -3,7 +3,7 @@
 use super::{Counts, Failure, Head, HeadFilter, StorageError, StoredTask, integer, unavailable};
 use crate::log::{self, Conversation};
 use a2a_hub_protocol::{
-    event::{Recorded, TaskEvent},
+    event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, TaskId},
     message::Message,
     task::{Task, TaskState},
@@ -98,7 +98,7 @@ pub(super) fn events(
     task: &TaskId,
     after: u64,
     limit: usize,
-) -> Result<Vec<Recorded>, Failure> {
+) -> Result<Vec<SequencedEvent>, Failure> {
     let Some(head) = head(db, task)? else { return Ok(Vec::new()) };
     let sql = "SELECT seq, event FROM events WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
     let mut found = db.prepare_cached(sql)?;
@@ -107,7 +107,12 @@ pub(super) fn events(
     while let Some(row) = rows.next()? {
         let seq = row.get::<_, i64>(0)?.unsigned_abs();
         let event = parse(row, 1, || format!("event {seq} of task {task}"))?;
-        events.push(Recorded { task: task.clone(), context: head.context.clone(), seq, event });
+        events.push(SequencedEvent {
+            task: task.clone(),
+            context: head.context.clone(),
+            seq,
+            event,
+        });
     }
     Ok(events)
 }

@@ -3,7 +3,7 @@
 use super::ways::{Binding, Heard, Saying, Version, say, ways};
 use crate::stage::{GRANT, hub_with_guest};
 use a2a_hub_protocol::{
-    event::{Recorded, TaskEvent, Told},
+    event::{SequencedEvent, StreamResponse, TaskEvent},
     id::{ContextId, TaskId},
     v1,
 };
@@ -28,18 +28,18 @@ const MASKED: [&str; 9] = [
 ];
 
 /// What was told as one writes it in 1.0, an item a line.
-fn written(told: Vec<Told>) -> Result<String> {
+fn written(told: Vec<StreamResponse>) -> Result<String> {
     let event = |event| {
         let (task, context) = (TaskId::new(""), ContextId::new(""));
-        v1::write_event(&Recorded { task, context, seq: 0, event }).context("it is not told")
+        v1::write_event(&SequencedEvent { task, context, seq: 0, event }).context("it is not told")
     };
     let mut lines = String::new();
     for item in told {
         let mut item = match item {
-            Told::Task(task) => json!({ "task": v1::write_task(&task) }),
-            Told::Message(message) => json!({ "message": v1::write_message(&message) }),
-            Told::Status { update, .. } => event(TaskEvent::Status(update))?,
-            Told::Artifact { update, .. } => {
+            StreamResponse::Task(task) => json!({ "task": v1::write_task(&task) }),
+            StreamResponse::Message(message) => json!({ "message": v1::write_message(&message) }),
+            StreamResponse::Status { update, .. } => event(TaskEvent::Status(update))?,
+            StreamResponse::Artifact { update, .. } => {
                 let append = update.append;
                 let mut item = event(TaskEvent::Artifact(update))?;
                 item["artifactUpdate"]["appended"] = json!(append);
@@ -131,7 +131,7 @@ fn code(binding: Binding, codes: (i64, i64, i64)) -> i64 {
 
 /// The data in what an agent answered.
 fn data(heard: Heard) -> Result<Value> {
-    let Some(Told::Message(message)) = heard.told.into_iter().next() else {
+    let Some(StreamResponse::Message(message)) = heard.told.into_iter().next() else {
         anyhow::bail!("it is no message")
     };
     Ok(v1::write_message(&message)["parts"][0]["data"].take())
@@ -175,7 +175,7 @@ async fn an_extension_that_is_required_must_be_named_in_every_way() -> Result<()
     Ok(())
 }
 
-/// Terms are those of what the client said last.
+/// ClientCapabilities are those of what the client said last.
 #[tokio::test]
 async fn an_answer_has_terms_of_its_own() -> Result<()> {
     let hub = hub_with_both().await?;
@@ -187,7 +187,9 @@ async fn an_answer_has_terms_of_its_own() -> Result<()> {
         ..Saying::default()
     };
     let asked = say(&hub, way, &ask).await?.map_err(|why| anyhow::anyhow!("{why:?}"))?;
-    let Some(Told::Task(task)) = asked.told.into_iter().next() else { anyhow::bail!("no task") };
+    let Some(StreamResponse::Task(task)) = asked.told.into_iter().next() else {
+        anyhow::bail!("no task")
+    };
     let unnamed = Saying { task: Some(task.id.to_string()), extensions: None, ..ask };
     let refused = say(&hub, way, &unnamed).await?.err().context("it was taken")?;
     assert_eq!(refused.0, -32008);

@@ -2,7 +2,7 @@
 //! read into one model, so that one table of cases runs over all of them.
 
 use super::{Endpoint, events};
-use a2a_hub_protocol::{event::Told, v1, v03};
+use a2a_hub_protocol::{event::StreamResponse, v1, v03};
 use a2a_hub_tests::{GrpcClient, RpcError, TestHub};
 use anyhow::{Context as _, Result, bail};
 use reqwest::Method;
@@ -58,7 +58,7 @@ pub(super) struct Saying {
 /// What came of it.
 #[derive(Debug)]
 pub(super) struct Heard {
-    pub(super) told: Vec<Told>,
+    pub(super) told: Vec<StreamResponse>,
     /// The extensions that the answer says are active; a stream of gRPC is not asked for them.
     pub(super) active: Option<String>,
 }
@@ -96,9 +96,9 @@ pub(super) async fn say(
         Err(refused) => return Ok(Err(refused)),
     };
     let read = |item: Value| match way {
-        (_, Version::V1) => v1::read_told(item),
-        (Binding::JsonRpc | Binding::Socket, Version::V03) => v03::read_told(item),
-        (Binding::Rest | Binding::Grpc, Version::V03) => v03::proto::read_told(item),
+        (_, Version::V1) => v1::read_stream_response(item),
+        (Binding::JsonRpc | Binding::Socket, Version::V03) => v03::json::read_stream_response(item),
+        (Binding::Rest | Binding::Grpc, Version::V03) => v03::proto::read_stream_response(item),
     };
     let told = told.into_iter().map(read).collect::<Result<_, _>>();
     Ok(Ok(Heard { told: told.with_context(|| format!("{way:?}"))?, active }))

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::model::{
+    client::ClientCapabilities,
     event::Created,
     id::AgentId,
     message::{MAX_DEPTH, Metadata, is_shallow},
-    terms::Terms,
 };
 use proptest::{collection::vec, option, prelude::*};
 
@@ -90,11 +90,11 @@ fn any_task(proto: Proto) -> impl Strategy<Value = Task> {
 }
 
 /// Anything that happens to a task and is told.
-pub(crate) fn any_event() -> impl Strategy<Value = Recorded> {
+pub(crate) fn any_event() -> impl Strategy<Value = SequencedEvent> {
     any_event_in(Proto::V1)
 }
 
-fn any_event_in(proto: Proto) -> impl Strategy<Value = Recorded> {
+fn any_event_in(proto: Proto) -> impl Strategy<Value = SequencedEvent> {
     let agent = AgentId::parse("echo").unwrap();
     let event = prop_oneof![
         any_task(proto).prop_map(move |task| {
@@ -102,7 +102,7 @@ fn any_event_in(proto: Proto) -> impl Strategy<Value = Recorded> {
                 agent: agent.clone(),
                 task,
                 timeout_ms: None,
-                terms: Terms::default(),
+                client: ClientCapabilities::default(),
             }))
         }),
         (any_status(proto), any_facts())
@@ -115,7 +115,7 @@ fn any_event_in(proto: Proto) -> impl Strategy<Value = Recorded> {
         any_message(proto).prop_map(TaskEvent::Reply),
     ];
     let (task, context) = (TaskId::new("t"), ContextId::new("c"));
-    event.prop_map(move |event| Recorded {
+    event.prop_map(move |event| SequencedEvent {
         task: task.clone(),
         context: context.clone(),
         seq: 1,
@@ -129,10 +129,10 @@ proptest! {
         new in any_event_in(Proto::V1),
         old in any_event_in(Proto::V03),
     ) {
-        for (proto, recorded) in [(Proto::V1, new), (Proto::V03, old)] {
-            let written = proto.write_event(&recorded).unwrap();
+        for (proto, sequenced) in [(Proto::V1, new), (Proto::V03, old)] {
+            let written = proto.write_event(&sequenced).unwrap();
             prop_assert!(is_shallow(&written), "nothing here comes near {} levels", MAX_DEPTH);
-            prop_assert_eq!(proto.read_told(written).unwrap(), Told::of(recorded.clone()).unwrap());
+            prop_assert_eq!(proto.read_stream_response(written).unwrap(), StreamResponse::of(sequenced.clone()).unwrap());
         }
     }
 }
@@ -186,13 +186,13 @@ fn the_two_packages_differ_where_they_do() {
     };
     let status =
         TaskStatus { state: TaskState::Canceled, message: Some(message), timestamp: String::new() };
-    let recorded = Recorded {
+    let sequenced = SequencedEvent {
         task: TaskId::new("t"),
         context: ContextId::new("c"),
         seq: 1,
         event: TaskEvent::Status(StatusUpdate { status, metadata: None }),
     };
-    let written = BOTH.map(|proto| proto.write_event(&recorded).unwrap().to_string()).join("\n");
+    let written = BOTH.map(|proto| proto.write_event(&sequenced).unwrap().to_string()).join("\n");
     insta::assert_snapshot!(written, @r#"
     {"statusUpdate":{"contextId":"c","status":{"message":{"messageId":"m","parts":[{"text":"hi"},{"filename":"a","mediaType":"x/y","raw":"/w=="},{"url":"file:///x"},{"data":[1]}],"role":"ROLE_AGENT"},"state":"TASK_STATE_CANCELED"},"taskId":"t"}}
     {"statusUpdate":{"contextId":"c","final":true,"status":{"message":{"content":[{"text":"hi"},{"file":{"fileWithBytes":"/w==","mimeType":"x/y","name":"a"}},{"file":{"fileWithUri":"file:///x"}},{"data":{"data":{"value":[1]}}}],"messageId":"m","role":"ROLE_AGENT"},"state":"TASK_STATE_CANCELLED"},"taskId":"t"}}

@@ -1,0 +1,185 @@
+//! Who asks, and what they may ask for: the access control of every operation, whatever it travels on.
+
+use a2a_hub_protocol::{
+    id::{AgentId, TaskId},
+    operation::Operation,
+};
+use std::fmt;
+
+/// Who asks, as the transport found out from what nobody can forge: the kernel's word on a connection, or a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Principal {
+    /// Whoever runs the hub: a program of its own user, or who shows its token.
+    Operator,
+    /// An agent, at work on a task.
+    AgentTask {
+        /// The agent.
+        agent: AgentId,
+        /// The task that it works on.
+        task: TaskId,
+    },
+    /// A client with a name and rights of its own.
+    Client(String),
+    /// Nobody that the hub knows.
+    Anonymous,
+}
+
+/// What an operation needs of whoever asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// Nothing: what is told is for everybody.
+    Public,
+    /// To be a client of the hub.
+    Use,
+    /// To run the hub: what agents it has, and what becomes of all that it keeps.
+    Administer,
+}
+
+/// An operation that is not for whoever asks for it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{principal} may not do this: {access}")]
+pub struct AccessDenied {
+    principal: Principal,
+    access: Access,
+}
+
+/// What this operation needs. The one table of who may do what.
+pub fn needed(operation: &Operation) -> Access {
+    match operation {
+        Operation::ListPushKeys => Access::Public,
+        Operation::RegisterAgent { .. }
+        | Operation::DeregisterAgent { .. }
+        | Operation::ReloadAgent { .. }
+        | Operation::DeleteContext { .. } => Access::Administer,
+        Operation::SendMessage(_)
+        | Operation::StreamMessage(_)
+        | Operation::GetTask { .. }
+        | Operation::CancelTask { .. }
+        | Operation::Resubscribe { .. }
+        | Operation::SetPushConfig { .. }
+        | Operation::GetPushConfig { .. }
+        | Operation::ListPushConfigs { .. }
+        | Operation::DeletePushConfig { .. }
+        | Operation::ListDeliveries { .. }
+        | Operation::RetryDeliveries { .. }
+        | Operation::ListTasks(_)
+        | Operation::PageTasks(_)
+        | Operation::ListContexts(_)
+        | Operation::GetContext { .. }
+        | Operation::Status
+        | Operation::ListAgents { .. }
+        | Operation::GetAgent { .. }
+        | Operation::CheckAgent { .. }
+        | Operation::WatchHub
+        | Operation::GetCard { .. }
+        | Operation::ListCards
+        | Operation::Discover => Access::Use,
+    }
+}
+
+impl Principal {
+    /// Whether what needs this access is for them.
+    pub fn may(&self, access: Access) -> Result<(), AccessDenied> {
+        let most = match self {
+            Self::Operator => Access::Administer,
+            Self::Client(_) => Access::Use,
+            // No grant says yet what an agent may ask of the hub's doors, so it may ask for nothing.
+            Self::AgentTask { .. } | Self::Anonymous => Access::Public,
+        };
+        if access <= most {
+            return Ok(());
+        }
+        Err(AccessDenied { principal: self.clone(), access })
+    }
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operator => f.write_str("the operator"),
+            Self::AgentTask { agent, task } => {
+                write!(f, "the agent `{agent}` at work on task `{task}`")
+            }
+            Self::Client(name) => write!(f, "the client `{name}`"),
+            Self::Anonymous => f.write_str("somebody whom the hub does not know"),
+        }
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Public => "it is for everybody",
+            Self::Use => {
+                "it is for programs of the hub's own user, and for who shows the token in its data directory"
+            }
+            Self::Administer => "it is for the operator, such as by the command `a2a-hub`",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::id::ContextId;
+
+    fn everybody() -> [Principal; 4] {
+        let agent = AgentId::parse("codex").unwrap();
+        [
+            Principal::Operator,
+            Principal::Client("ci".to_owned()),
+            Principal::AgentTask { agent, task: TaskId::new("t") },
+            Principal::Anonymous,
+        ]
+    }
+
+    #[test]
+    fn who_may_do_what() {
+        let row = |operation: Operation| {
+            let access = needed(&operation);
+            everybody().map(|one| one.may(access).is_ok())
+        };
+        let agent = || AgentId::parse("codex").unwrap();
+        //                                     operator client agent  anybody
+        assert_eq!(row(Operation::ListPushKeys), [true, true, true, true]);
+        assert_eq!(row(Operation::Status), [true, true, false, false]);
+        assert_eq!(row(Operation::GetAgent { id: agent() }), [true, true, false, false]);
+        assert_eq!(row(Operation::CancelTask { id: TaskId::new("t") }), [true, true, false, false]);
+        assert_eq!(row(Operation::DeregisterAgent { id: agent() }), [true, false, false, false]);
+        let reload = Operation::ReloadAgent { id: agent(), accept: None };
+        assert_eq!(row(reload), [true, false, false, false]);
+        let delete = Operation::DeleteContext { id: ContextId::new("c") };
+        assert_eq!(row(delete), [true, false, false, false]);
+    }
+
+    /// What `rpc.discover` says of a method is what happens to who calls it.
+    #[test]
+    fn what_is_marked_for_administrators_is_theirs() {
+        for method in a2a_hub_protocol::hub::methods::METHODS {
+            let params = serde_json::from_str(method.example).unwrap();
+            let operation = a2a_hub_protocol::hub::methods::operation(method.name, params).unwrap();
+            let is_theirs = needed(&operation) == Access::Administer;
+            assert_eq!(is_theirs, method.admin, "{}", method.name);
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_who_asked_and_whom_it_is_for() {
+        let [_, client, agent, anybody] = everybody();
+        let said = [
+            client.may(Access::Administer).unwrap_err().to_string(),
+            agent.may(Access::Use).unwrap_err().to_string(),
+            anybody.may(Access::Use).unwrap_err().to_string(),
+        ];
+        assert_eq!(
+            said,
+            [
+                "the client `ci` may not do this: it is for the operator, such as by the command `a2a-hub`",
+                "the agent `codex` at work on task `t` may not do this: it is for programs of the hub's own user, and for who \
+                 shows the token in its data directory",
+                "somebody whom the hub does not know may not do this: it is for programs of the hub's own user, and for who \
+                 shows the token in its data directory",
+            ]
+        );
+    }
+}

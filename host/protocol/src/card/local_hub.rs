@@ -1,0 +1,98 @@
+//! A card in the shape of the Local Hub specification.
+
+use crate::{
+    card::official::provider,
+    model::{card::AgentCard, id::AgentId},
+};
+use serde_json::{Value, json};
+
+/// The version of A2A that cards of this shape name.
+const PROTOCOL_VERSION: &str = "1.0";
+
+/// What a component cannot say of itself, for it is the hub that is reached: where, how, and who may.
+const OF_THE_HUB: [&str; 8] = [
+    "url",
+    "supportedInterfaces",
+    "additionalInterfaces",
+    "preferredTransport",
+    "security",
+    "securityRequirements",
+    "securitySchemes",
+    "signatures",
+];
+
+impl AgentCard {
+    /// The card as others may find it, in the shape of the Local Hub specification: completed from what the component
+    /// gave, without what only the hub may say. Whoever hands it out adds the `url`. An agent is spoken to by its
+    /// `agentId`.
+    pub fn published(&self, agent: Option<&AgentId>) -> Value {
+        let mut card = json!(self);
+        for member in OF_THE_HUB {
+            card.as_object_mut().map(|card| card.remove(member));
+        }
+        card["protocolVersion"] = json!(PROTOCOL_VERSION);
+        let streaming = self.other.get("capabilities").and_then(|can| can.get("streaming"));
+        card["capabilities"] = json!({
+            "streaming": streaming.and_then(Value::as_bool).unwrap_or(true),
+            "pushNotifications": false,
+            "stateTransitionHistory": true,
+        });
+        card["provider"] = provider(self.other.get("provider"));
+        for modes in ["defaultInputModes", "defaultOutputModes"] {
+            if !card[modes].is_array() {
+                card[modes] = json!(["text/plain"]);
+            }
+        }
+        if let Some(agent) = agent {
+            card["agentId"] = json!(agent);
+        }
+        card
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_published_card_has_what_the_specification_wants() {
+        let given = r#"{"name":"n","description":"d","version":"1","url":"http://evil.example","iconUrl":"x",
+            "skills":[{"id":"s","name":"S","description":"does s"}],
+            "provider":{"organization":"Acme"},"capabilities":{"streaming":false,"pushNotifications":true}}"#;
+        let card = AgentCard::parse(given).unwrap();
+        let published = card.published(Some(&AgentId::parse("n").unwrap()));
+        insta::assert_snapshot!(serde_json::to_string_pretty(&published).unwrap(), @r#"
+        {
+          "agentId": "n",
+          "capabilities": {
+            "pushNotifications": false,
+            "stateTransitionHistory": true,
+            "streaming": false
+          },
+          "defaultInputModes": [
+            "text/plain"
+          ],
+          "defaultOutputModes": [
+            "text/plain"
+          ],
+          "description": "d",
+          "iconUrl": "x",
+          "name": "n",
+          "protocolVersion": "1.0",
+          "provider": {
+            "name": "Acme",
+            "organization": "Acme"
+          },
+          "skills": [
+            {
+              "description": "does s",
+              "id": "s",
+              "name": "S",
+              "tags": []
+            }
+          ],
+          "version": "1"
+        }
+        "#);
+    }
+}

@@ -1,0 +1,111 @@
+//! Reads the card that a component gives of its agent.
+
+use crate::{
+    codec::members::Members,
+    model::{card::AgentCard, error::A2aError},
+};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+/// A card that does not say what every card must.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidCard {
+    /// It is not JSON, or a member is missing or of the wrong type.
+    #[error(
+        "read the agent's card: {0}; a card is a JSON object with at least `name`, `description` and `version`"
+    )]
+    Json(#[from] serde_json::Error),
+    /// A member is empty that must say something, or is not what A2A has there.
+    #[error("read the agent's card: {0}")]
+    Member(String),
+}
+
+impl AgentCard {
+    /// Reads a card from the JSON text that a component's `card` function returns: one of A2A 1.0 or 0.3, or in the style
+    /// of the Local Hub. What only the hub can say is left unread.
+    pub fn parse(json: &str) -> Result<Self, InvalidCard> {
+        let card: Value = serde_json::from_str(json)?;
+        check(&card).map_err(|why| InvalidCard::Member(why.to_string()))?;
+        Ok(Self::deserialize(card)?)
+    }
+}
+
+/// Whether each member that is published is what A2A has there. Members of other types are for serde to refuse.
+fn check(card: &Value) -> Result<(), A2aError> {
+    let text = |of: &mut Members, names: &[&str]| {
+        names.iter().try_for_each(|name| match of.text(name)? {
+            Some(text) if text.trim().is_empty() => Err(of.refuse(name, "is empty")),
+            Some(_) | None => Ok(()),
+        })
+    };
+    let mut of = Members::of(card.clone(), "")?;
+    text(&mut of, &["name", "description", "version", "iconUrl", "documentationUrl"])?;
+    of.texts("defaultInputModes")?;
+    of.texts("defaultOutputModes")?;
+    if let Some(mut provider) = of.members("provider")? {
+        text(&mut provider, &["name", "organization", "url"])?;
+    }
+    if let Some(mut can) = of.members("capabilities")? {
+        can.flag("streaming")?;
+        can.list("extensions", |extension, at| {
+            let mut of = Members::of(extension, at)?;
+            of.need_text("uri")?;
+            of.text("description")?;
+            of.flag("required").map(|_| ())
+        })?;
+    }
+    let skills = of.list("skills", |skill, at| {
+        let mut of = Members::of(skill, at)?;
+        text(&mut of, &["id", "name", "description"])?;
+        ["tags", "examples", "inputModes", "outputModes"]
+            .iter()
+            .try_for_each(|name| of.texts(name).map(|_| ()))
+    });
+    skills.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn keeps_what_it_does_not_read() {
+        let text = r#"{"name":"n","description":"d","version":"1","skills":[],"iconUrl":"x"}"#;
+        let card = AgentCard::parse(text).unwrap();
+        assert_eq!(card.other["iconUrl"], "x");
+        assert_eq!(
+            serde_json::to_value(&card).unwrap(),
+            serde_json::from_str::<Value>(text).unwrap()
+        );
+    }
+
+    #[test]
+    fn says_what_is_missing() {
+        let missing = AgentCard::parse(r#"{"name":"n","version":"1"}"#).unwrap_err().to_string();
+        assert!(missing.contains("missing field `description`"), "{missing}");
+        let wrong = [
+            json!({"name": " "}),
+            json!({"defaultInputModes": "text/plain"}),
+            json!({"capabilities": ["streaming"]}),
+            json!({"capabilities": {"extensions": [{"required": true}]}}),
+            json!({"skills": [{"id": "s", "name": "S", "description": ""}]}),
+            json!({"skills": [{"id": "s", "name": "S", "description": "s", "tags": [1]}]}),
+            json!({"provider": "Acme"}),
+        ]
+        .map(|members| {
+            let mut card = json!({"name": "n", "description": "d", "version": "1"});
+            card.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+            AgentCard::parse(&card.to_string()).unwrap_err().to_string()
+        });
+        insta::assert_snapshot!(wrong.join("\n"), @"
+        read the agent's card: `name`: is empty
+        read the agent's card: `defaultInputModes`: must be a list
+        read the agent's card: `capabilities`: must be an object
+        read the agent's card: `capabilities.extensions[0].uri`: is missing, or empty
+        read the agent's card: `skills[0].description`: is empty
+        read the agent's card: `skills[0].tags[0]`: must be a string
+        read the agent's card: `provider`: must be an object
+        ");
+    }
+}

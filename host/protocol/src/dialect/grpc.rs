@@ -1,0 +1,137 @@
+//! gRPC in either version of A2A: requests to a server, and those of a client.
+
+use crate::{
+    binding::grpc::{self, Call},
+    dialect::Wire,
+    model::{
+        error::A2aError,
+        interface::{Binding, Version},
+        operation::Operation,
+    },
+    v03,
+};
+use serde_json::{Value, json};
+
+/// A request that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The tenant it names, which tells what agent is meant.
+    pub tenant: Option<String>,
+    /// What it asks for, or why that cannot be told.
+    pub operation: Result<Operation, A2aError>,
+}
+
+/// The wire of a call: the version of its service, on gRPC.
+pub fn wire(call: &Call) -> Wire {
+    Wire { version: call.version(), binding: Binding::Grpc }
+}
+
+/// Reads what a client sent in a call.
+pub fn read(call: &Call, sent: &[u8]) -> Request {
+    let grpc::Request { tenant, mut params } = match call.read(sent) {
+        Ok(request) => request,
+        Err(why) => return Request { tenant: None, operation: Err(why) },
+    };
+    let named = match call.version() {
+        Version::V1 => Ok(()),
+        Version::V03 => v03::names::read(&mut params),
+    };
+    let operation = named.and_then(|()| wire(call).read_call(call.method(), Value::Object(params)));
+    Request { tenant, operation }
+}
+
+/// The call that asks for this, and what it sends, of the agent that `tenant` names; none if the version has no such
+/// operation.
+pub fn write(
+    version: Version,
+    tenant: Option<&str>,
+    operation: &Operation,
+) -> Result<Option<(Call, Vec<u8>)>, A2aError> {
+    let wire = Wire { version, binding: Binding::Grpc };
+    let Some((method, mut params)) = wire.write_call(operation) else { return Ok(None) };
+    let call = Call::of(version, method)?;
+    match (version, tenant) {
+        (Version::V03, _) => v03::names::write(method, &mut params),
+        (Version::V1, Some(tenant)) => params["tenant"] = json!(tenant),
+        (Version::V1, None) => {}
+    }
+    let sent = call.write_request(params)?;
+    Ok(Some((call, sent)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        binding::grpc::SERVICES,
+        model::{error::ErrorKind, message, operation::Wait},
+    };
+
+    fn asks(version: usize, method: &str, params: Value) -> Request {
+        let call = Call::named(SERVICES[version], method).unwrap();
+        read(&call, &call.write_request(params).unwrap())
+    }
+
+    #[test]
+    fn a_request_of_1_0_names_its_tenant() {
+        let Request { tenant, operation } =
+            asks(0, "GetTask", json!({"tenant": "echo", "id": "t", "historyLength": 0}));
+        assert_eq!(tenant.as_deref(), Some("echo"));
+        insta::assert_debug_snapshot!(operation, @r#"
+        Ok(
+            GetTask {
+                id: TaskId(
+                    "t",
+                ),
+                history_length: Some(
+                    0,
+                ),
+            },
+        )
+        "#);
+        let say = |parts: Value| json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": parts}});
+        let said = asks(0, "SendMessage", say(json!([{"data": {"n": 1}}])));
+        let Ok(Operation::SendMessage(send)) = said.operation else { panic!("{said:?}") };
+        assert_eq!(send.message.parts[0], message::Part::data(json!({"n": 1})), "a whole number");
+        let empty = asks(0, "SendMessage", say(json!([]))).operation.unwrap_err();
+        assert_eq!(empty.kind, ErrorKind::InvalidParams);
+    }
+
+    #[test]
+    fn a_request_of_0_3_names_ids_by_a_path() {
+        let told_of = |method, params| match asks(1, method, params).operation {
+            Ok(operation) => format!("{operation:?}"),
+            Err(why) => why.to_string(),
+        };
+        let config = "tasks/t/pushNotificationConfigs/c";
+        let told = [
+            told_of("GetTask", json!({"name": "tasks/t", "historyLength": 2})),
+            told_of("TaskSubscription", json!({"name": "tasks/t"})),
+            told_of("ListTaskPushNotificationConfig", json!({"parent": "tasks/t"})),
+            told_of("GetTaskPushNotificationConfig", json!({ "name": config })),
+            told_of("DeleteTaskPushNotificationConfig", json!({ "name": config })),
+            told_of("CancelTask", json!({"name": "t"})),
+            told_of("CancelTask", json!({})),
+        ];
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        GetTask { id: TaskId("t"), history_length: Some(2) }
+        Resubscribe { id: TaskId("t"), after: None }
+        ListPushConfigs { task: TaskId("t") }
+        GetPushConfig { task: TaskId("t"), id: Some(PushConfigId("c")) }
+        DeletePushConfig { task: TaskId("t"), id: PushConfigId("c") }
+        `name`: must be `tasks/{id}` or `tasks/{id}/pushNotificationConfigs/{id}`
+        `id`: is missing, or empty
+        "#);
+        let push = json!({"parent": "tasks/t", "configId": "c", "config": {"name": config,
+            "pushNotificationConfig": {"url": "http://x/"}}});
+        let set = asks(1, "CreateTaskPushNotificationConfig", push).operation.unwrap();
+        let Operation::SetPushConfig { task, push } = set else { panic!("not a config") };
+        assert_eq!((task.as_str(), push.id.unwrap().as_str()), ("t", "c"));
+        let message = json!({"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]});
+        let said = json!({"message": message, "configuration": {"blocking": true}});
+        let Ok(Operation::SendMessage(send)) = asks(1, "SendMessage", said).operation else {
+            panic!("not a message")
+        };
+        assert_eq!((send.message.joined_text().as_str(), send.wait), ("hi", Wait::ToTheEnd));
+    }
+}

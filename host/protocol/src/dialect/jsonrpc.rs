@@ -1,0 +1,207 @@
+//! JSON-RPC in any dialect: requests to a server, and those of a client.
+
+use crate::{
+    binding::{
+        jsonrpc::{self, Beside, Frame, RequestId},
+        service_params::ServiceParams,
+    },
+    dialect::{Dialect, Wire},
+    model::{
+        error::A2aError,
+        interface::{Binding, Version},
+        operation::Operation,
+    },
+    v1, v03,
+};
+use serde_json::{Value, json};
+
+/// A request that was read, and what to answer it under.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// What to answer under; a request without is a notification and gets no answer.
+    pub id: Option<RequestId>,
+    /// How it is spelled, and its answer is to be.
+    pub dialect: Dialect,
+    /// The tenant that it names, as 1.0 lets it: opaque to the hub where there are paths.
+    pub tenant: Option<String>,
+    /// The service parameters in its metadata, where they are read from there.
+    pub service_params: Option<ServiceParams>,
+    /// What it asks for, or why that cannot be told.
+    pub operation: Result<Operation, A2aError>,
+}
+
+/// Reads what a client sent, spelled as `spelled` unless its method says otherwise. Whatever is wrong with it, there is an
+/// answer.
+pub fn read(text: &[u8], spelled: Dialect, beside: Beside) -> Frame<Request> {
+    jsonrpc::read(text, beside).map(|request| understand(request, spelled))
+}
+
+fn understand(request: jsonrpc::Request, spelled: Dialect) -> Request {
+    let jsonrpc::Request { id, method, service_params, params } = request;
+    let names_version = service_params.as_ref().is_some_and(|said| said.version.is_some());
+    let official = Wire { version: Version::V1, binding: Binding::JsonRpc };
+    let spelled = if names_version { Dialect::Official(official) } else { spelled };
+    let method = method.unwrap_or_default();
+    let dialect = Dialect::of_method(&method, spelled);
+    let tenant = params.as_ref().ok().and_then(|said| said.get("tenant")?.as_str());
+    let tenant = tenant.map(str::to_owned);
+    let operation = params.and_then(|said| dialect.operation(&method, Value::Object(said)));
+    Request { id, dialect, tenant, service_params, operation }
+}
+
+/// The method and the parameters that ask for this, of the agent that `tenant` names; none if the version has no such
+/// operation.
+pub fn write(
+    version: Version,
+    tenant: Option<&str>,
+    operation: &Operation,
+) -> Option<(&'static str, Value)> {
+    let (method, mut params) = match version {
+        Version::V1 => v1::write_request(operation).map(|(method, it)| (method.name(), it))?,
+        Version::V03 => v03::methods::write_request(operation)?,
+    };
+    if let (Version::V1, Some(tenant)) = (version, tenant) {
+        params["tenant"] = json!(tenant);
+    }
+    Some((method, params))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{hub::methods::METHODS, model::error::ErrorKind};
+    use proptest::prelude::*;
+
+    /// Reads one request.
+    fn read(text: &[u8]) -> Request {
+        read_beside(text, Beside::Headers)
+    }
+
+    fn read_beside(text: &[u8], beside: Beside) -> Request {
+        let read = super::read(text, Dialect::Hub, beside);
+        let Frame::One(request) = read else { panic!("a batch") };
+        *request
+    }
+
+    fn error(request: &Value) -> String {
+        let request = read(request.to_string().as_bytes());
+        request.operation.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        let send = |message: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}});
+        let call = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let deep = (0..64).fold(Value::Null, |inner, _| json!([inner]));
+        let cases = [
+            error(&json!([])),
+            error(&json!(vec![1; 101])),
+            error(&json!(7)),
+            error(&json!({"jsonrpc": "2.0", "id": "x".repeat(129), "method": "hub/status"})),
+            error(&json!({"id": 1, "method": "hub/status"})),
+            error(&json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"a": deep}})),
+            error(&call("tasks/get", json!(["t"]))),
+            error(&call("tasks/get", json!("t"))),
+            error(&json!({"jsonrpc": "2.0", "id": 1, "method": "hub/stat"})),
+            error(&json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {}})),
+            error(
+                &json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t", "historyLength": -1}}),
+            ),
+            error(&call("hub/tasks/list", json!({"limit": 1001}))),
+            error(&call("hub/tasks/list", json!({"limit": -1}))),
+            error(&call("hub/tasks/list", json!({"state": "done"}))),
+            error(&call("hub/tasks/list", json!({"contextId": ""}))),
+            error(&call("hub/contexts/list", json!({"limit": 0}))),
+            error(&call("hub/contexts/get", json!({}))),
+            error(&call("tasks/resubscribe", json!({"id": "t", "lastEventId": "x"}))),
+            error(&send(json!({"messageId": "m", "role": "user", "parts": []}))),
+            error(&send(
+                json!({"messageId": "m", "role": "user", "parts": vec![json!({"kind": "text", "text": "x"}); 257]}),
+            )),
+            error(&send(
+                json!({"messageId": "", "role": "user", "parts": [{"kind": "text", "text": "x"}]}),
+            )),
+            error(&send(
+                json!({"messageId": "m", "role": "robot", "parts": [{"kind": "text", "text": "x"}]}),
+            )),
+            error(&send(json!({"messageId": "m", "role": "user", "parts": [{"kind": "text"}]}))),
+            error(&send(
+                json!({"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}], "metadata": {"targetAgent": "../x"}}),
+            )),
+        ];
+        insta::assert_snapshot!(cases.join("\n"), @r#"
+        a batch holds at least one request
+        the batch holds 101 requests; at most 100 are read
+        a request is a JSON object, or an array of them
+        `id` is at most 128 bytes long
+        `jsonrpc` must be "2.0"
+        the request is nested deeper than 64 levels
+        `params`: must be an object: parameters are given by name
+        `params` must be an object
+        no method is called `hub/stat`; `rpc.discover` lists them
+        `params`: missing field `id`
+        `historyLength`: invalid value: integer `-1`, expected a whole number, 0 or more
+        `limit`: must be 1 to 1000
+        `limit`: invalid value: integer `-1`, expected a whole number, 0 or more
+        `state`: no task is ever `done`; there are submitted, working, input-required, auth-required, completed, failed, canceled, rejected, unknown
+        `contextId`: must be 1 to 128 bytes long
+        `limit`: must be 1 to 1000
+        `params`: missing field `contextId`
+        `lastEventId`: must be the id of an event of this task, which is its number
+        `message.parts`: must hold at least one part
+        `message.parts`: must hold at most 256 parts
+        `message.messageId`: must be 1 to 128 bytes long
+        `message.role`: unknown variant `robot`, expected `user` or `agent`
+        `message.parts[0]`: missing field `text`
+        `message.metadata.targetAgent`: `../x` cannot name an agent: use 1 to 63 lower-case letters, digits and hyphens, beginning with a letter
+        "#);
+    }
+
+    #[test]
+    fn who_names_a_version_beside_is_answered_in_it() {
+        let official = |version| Dialect::Official(Wire { version, binding: Binding::JsonRpc });
+        let dialect = |method: &str, metadata: Value, beside: Beside| {
+            let params = json!({"id": "t", "tenant": "echo", "metadata": metadata});
+            let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+            let read = read_beside(request.to_string().as_bytes(), beside);
+            assert_eq!(read.tenant.as_deref(), Some("echo"));
+            (read.dialect, read.service_params.map(|said| said.extensions))
+        };
+        let old =
+            json!({"a2a-service-parameters": {"A2A-Version": "0.3", "A2A-Extensions": "urn:x"}});
+        let (new, v03) = (official(Version::V1), official(Version::V03));
+        let said = Some(vec!["urn:x".to_owned()]);
+        assert_eq!(dialect("tasks/get", old.clone(), Beside::Metadata), (v03, said.clone()));
+        assert_eq!(dialect("GetTask", old.clone(), Beside::Metadata), (new, said));
+        assert_eq!(dialect("tasks/get", old, Beside::Headers), (Dialect::Hub, None));
+        assert_eq!(dialect("tasks/get", json!({}), Beside::Metadata), (Dialect::Hub, None));
+        assert_eq!(dialect("GetTask", json!(null), Beside::Metadata), (new, None));
+        let wrong = br#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t","metadata":{"a2a-service-parameters":1}}}"#;
+        let wrong = read_beside(wrong, Beside::Metadata);
+        assert_eq!(wrong.operation.unwrap_err().kind, ErrorKind::InvalidParams);
+        assert_eq!(wrong.id, Some(RequestId::Number(1.into())));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_has_an_answer(bytes: Vec<u8>, method in proptest::sample::select(METHODS.iter().map(|method| method.name).collect::<Vec<_>>()), params in r#"[{}\[\]":,a-z0-9 ]{0,40}"#) {
+            let official = Wire { version: Version::V1, binding: Binding::JsonRpc };
+            for spelled in [Dialect::Hub, Dialect::Official(official)] {
+                super::read(&bytes, spelled, Beside::Metadata);
+            }
+            let almost = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+            super::read(almost.as_bytes(), Dialect::Hub, Beside::Metadata);
+        }
+    }
+
+    #[test]
+    fn reads_the_specification_example() {
+        let text = br#"{"jsonrpc":"2.0","method":"message/send","params":{"message":{"kind":"message","messageId":"msg-123","role":"user",
+            "parts":[{"kind":"text","text":"Write a hello world function in Python"}],"contextId":"optional-context-id",
+            "metadata":{"targetAgent":"claude-code"}},"configuration":{"historyLength":10}},"id":"7"}"#;
+        let Ok(Operation::SendMessage(send)) = read(text).operation else { panic!("not a send") };
+        assert_eq!(send.agent.unwrap().as_str(), "claude-code");
+        assert_eq!(send.history_length, Some(10));
+        assert_eq!(send.message.joined_text(), "Write a hello world function in Python");
+    }
+}

@@ -1,0 +1,159 @@
+//! REST in either version of A2A: requests to a server, and those of a client.
+
+use crate::{
+    binding::rest::{self, Verb, Written},
+    dialect::Wire,
+    model::{
+        error::A2aError,
+        interface::{Binding, Version},
+        operation::Operation,
+    },
+};
+use serde_json::Value;
+
+/// A request that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// How its answer is spelled.
+    pub wire: Wire,
+    /// The tenant it names: opaque to the hub.
+    pub tenant: Option<String>,
+    /// What it asks for, or why that cannot be told.
+    pub operation: Result<Operation, A2aError>,
+}
+
+/// Reads a request for `path`, which is what follows the interface's URL and a slash, still escaped.
+pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request {
+    let rest::Request { version, tenant, call } = rest::read(verb, path, query, body);
+    let wire = Wire { version, binding: Binding::Rest };
+    let operation = call.and_then(|(method, said)| wire.read_call(method, Value::Object(said)));
+    let tenant = tenant.filter(|_| operation.is_ok());
+    Request { wire, tenant, operation }
+}
+
+/// Writes what asks for this, of the agent that `tenant` names; none if the version has no such operation.
+pub fn write(version: Version, tenant: Option<&str>, operation: &Operation) -> Option<Written> {
+    let wire = Wire { version, binding: Binding::Rest };
+    match wire.write_call(operation)? {
+        (method, Value::Object(params)) => rest::write(version, tenant, method, params),
+        (
+            _,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_),
+        ) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn asks(verb: Verb, target: &str, body: &str) -> String {
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let Request { wire, tenant, operation } = read(verb, path, query, body.as_bytes());
+        let version = wire.version;
+        let tenant = tenant.map(|tenant| format!(" for {tenant}")).unwrap_or_default();
+        match operation {
+            Ok(operation) => format!("{version:?}{tenant} {operation:?}"),
+            Err(why) => format!("{version:?}{tenant} {:?}: {why}", why.kind),
+        }
+    }
+
+    #[test]
+    fn every_path_has_its_method() {
+        let push = r#"{"url": "http://x/", "taskId": "other", "task_id": "another"}"#;
+        let told = [
+            asks(Verb::Get, "tasks/t?historyLength=2", ""),
+            asks(Verb::Get, "acme/tasks/t", ""),
+            asks(Verb::Get, "v1/tasks/t", ""),
+            asks(Verb::Get, "tasks/a%2Fb%3Ac", ""),
+            asks(
+                Verb::Get,
+                "tasks?status=TASK_STATE_WORKING&pageSize=3&includeArtifacts=true&A2A-Version=1.0",
+                "",
+            ),
+            asks(Verb::Post, "tasks/t:cancel", "{}"),
+            asks(Verb::Get, "tasks/t:subscribe", ""),
+            asks(Verb::Post, "tasks/t:subscribe", ""),
+            asks(Verb::Post, "tasks/t/pushNotificationConfigs", push),
+            asks(Verb::Get, "tasks/t/pushNotificationConfigs", ""),
+            asks(Verb::Get, "tasks/t/pushNotificationConfigs/c", ""),
+            asks(Verb::Delete, "acme/tasks/t/pushNotificationConfigs/c", ""),
+            asks(Verb::Get, "extendedAgentCard", ""),
+            asks(Verb::Get, "v1/card", ""),
+        ];
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        V1 GetTask { id: TaskId("t"), history_length: Some(2) }
+        V1 for acme GetTask { id: TaskId("t"), history_length: None }
+        V03 GetTask { id: TaskId("t"), history_length: None }
+        V1 GetTask { id: TaskId("a/b:c"), history_length: None }
+        V1 PageTasks(TaskPageQuery { agent: None, context: None, state: Some(Working), since: None, after: None, size: 3, history_length: None, include_artifacts: true })
+        V1 CancelTask { id: TaskId("t") }
+        V1 Resubscribe { id: TaskId("t"), after: None }
+        V1 Resubscribe { id: TaskId("t"), after: None }
+        V1 SetPushConfig { task: TaskId("t"), push: OfferedPush { id: None, url: "http://x/", token: None, authentication: None, form: V1 } }
+        V1 ListPushConfigs { task: TaskId("t") }
+        V1 GetPushConfig { task: TaskId("t"), id: Some(PushConfigId("c")) }
+        V1 for acme DeletePushConfig { task: TaskId("t"), id: PushConfigId("c") }
+        V1 GetCard { agent: None }
+        V03 GetCard { agent: None }
+        "#);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let told = [
+            asks(Verb::Get, "", ""),
+            asks(Verb::Get, "message:send", ""),
+            asks(Verb::Post, "tasks/t", "{}"),
+            asks(Verb::Get, "v1/acme/tasks/t", ""),
+            asks(Verb::Post, "message:send", "hi"),
+            asks(Verb::Post, "message:send", "[]"),
+            asks(Verb::Post, "message:send", "{}"),
+            asks(Verb::Post, "v1/message:send", "{}"),
+            asks(Verb::Get, "tasks?pageSize=many", ""),
+            asks(Verb::Get, "tasks/t?historyLength=-1", ""),
+        ];
+        insta::assert_snapshot!(told.join("\n"), @"
+        V1 MethodNotFound: there is nothing to GET at `/`
+        V1 MethodNotFound: there is nothing to GET at `/message:send`
+        V1 MethodNotFound: there is nothing to POST at `/tasks/t`
+        V03 MethodNotFound: there is nothing to GET at `/acme/tasks/t`
+        V1 Parse: the request is not JSON: expected value at line 1 column 1
+        V1 InvalidRequest: the body must be a JSON object
+        V1 InvalidParams: `message`: is missing
+        V03 InvalidParams: `message`: is missing
+        V1 InvalidParams: `pageSize`: must be a whole number
+        V1 InvalidParams: `historyLength`: must not be negative
+        ");
+    }
+
+    #[test]
+    fn both_versions_send() {
+        let one =
+            r#"{"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}}"#;
+        let old =
+            r#"{"message": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]}}"#;
+        for (path, body) in
+            [("message:stream", one), ("x/message:stream", one), ("v1/message:stream", old)]
+        {
+            let Ok(Operation::StreamMessage(send)) =
+                read(Verb::Post, path, None, body.as_bytes()).operation
+            else {
+                panic!("{path} is no stream")
+            };
+            assert_eq!(send.message.joined_text(), "hi");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_has_an_answer(path in ".{0,40}", query in ".{0,40}", body: Vec<u8>) {
+            for verb in [Verb::Get, Verb::Post, Verb::Delete] {
+                read(verb, &path, Some(&query), &body);
+                read(verb, &format!("tasks/{path}"), Some(&query), b"{}");
+            }
+        }
+    }
+}

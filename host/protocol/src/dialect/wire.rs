@@ -1,0 +1,188 @@
+//! One version of official A2A on one binding, which say together how nouns are spelled: 1.0 has ProtoJSON everywhere, 0.3 its
+//! own JSON over JSON-RPC and the ProtoJSON of an older package elsewhere.
+
+use crate::{
+    card::Endpoints,
+    model::{
+        card::AgentCard,
+        error::A2aError,
+        event::{SequencedEvent, StreamResponse},
+        interface::{Binding, Interface, Version},
+        message::Message,
+        method::Method,
+        operation::{Answer, Operation},
+        push::PushConfig,
+        task::Task,
+    },
+    v1, v03,
+};
+use serde_json::{Value, json};
+
+/// A version of official A2A on a protocol binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Wire {
+    /// The version of A2A.
+    pub version: Version,
+    /// The protocol binding.
+    pub binding: Binding,
+}
+
+/// A form of JSON in which nouns are spelled.
+enum Form {
+    /// The ProtoJSON of 1.0.
+    V1,
+    /// 0.3's own JSON.
+    V03,
+    /// The ProtoJSON of the package `a2a.v1`, which 0.3 has on REST and gRPC.
+    V03Proto,
+}
+
+impl Wire {
+    /// The wire of a card's interface, if it is known here.
+    pub fn of(interface: &Interface) -> Option<Self> {
+        let binding = interface.binding()?;
+        let version = match (binding, interface.version.as_str()) {
+            (_, "1.0") => Version::V1,
+            // 0.2 says over JSON-RPC the same things with the same words.
+            (_, "0.3") | (Binding::JsonRpc, "0.2") => Version::V03,
+            _ => return None,
+        };
+        Some(Self { version, binding })
+    }
+
+    fn form(self) -> Form {
+        match (self.version, self.binding) {
+            (Version::V1, _) => Form::V1,
+            (Version::V03, Binding::JsonRpc) => Form::V03,
+            (Version::V03, Binding::Rest | Binding::Grpc) => Form::V03Proto,
+        }
+    }
+
+    /// What a JSON-RPC request for the method `name` asks for.
+    pub(super) fn operation(self, name: &str, params: Value) -> Result<Operation, A2aError> {
+        match self.version {
+            Version::V1 => v1::operation(name, params),
+            Version::V03 => v03::methods::operation(name, params),
+        }
+    }
+
+    /// What the call of a method asks for over REST or gRPC.
+    pub(super) fn read_call(self, method: Method, params: Value) -> Result<Operation, A2aError> {
+        match self.version {
+            Version::V1 => v1::read(method, params),
+            Version::V03 => v03::proto::operation(method, params),
+        }
+    }
+
+    /// The call over REST or gRPC that asks for this; none if the version has no such operation.
+    pub(super) fn write_call(self, operation: &Operation) -> Option<(Method, Value)> {
+        match self.version {
+            Version::V1 => v1::write_request(operation),
+            Version::V03 => v03::proto::write_request(operation),
+        }
+    }
+
+    /// Writes an answer; `sent` tells whether it is to a message, which both 1.0 and ProtoJSON say by name. None if A2A has no such
+    /// answer.
+    pub fn write_answer(self, answer: &Answer, sent: bool, endpoints: &Endpoints) -> Option<Value> {
+        let is_proto = !matches!(self.form(), Form::V03);
+        #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the hub's own")]
+        Some(match answer {
+            Answer::Task(task) if sent && is_proto => json!({ "task": self.write_task(task) }),
+            Answer::Task(task) => self.write_task(task),
+            Answer::Message(message) if is_proto => {
+                json!({ "message": self.write_message(message) })
+            }
+            Answer::Message(message) => self.write_message(message),
+            Answer::TaskPage { tasks, artifacts, size, total, next } => {
+                v1::write_tasks(tasks, *artifacts, *size, *total, next.as_ref())
+            }
+            Answer::PushConfig(config) => self.write_push_config(config),
+            // ProtoJSON leaves a list out that is empty.
+            Answer::PushConfigs(configs) if is_proto && configs.is_empty() => json!({}),
+            Answer::PushConfigs(configs) => {
+                let configs: Value =
+                    configs.iter().map(|config| self.write_push_config(config)).collect();
+                if is_proto { json!({ "configs": configs }) } else { configs }
+            }
+            Answer::PushConfigDeleted => Value::Null,
+            Answer::Card(of) => self.write_card(&of.card, endpoints),
+            _ => return None,
+        })
+    }
+
+    /// Writes what a listener hears of an event; nothing of a client's own words.
+    pub fn write_event(self, sequenced: &SequencedEvent) -> Option<Value> {
+        match self.form() {
+            Form::V1 => v1::write_event(sequenced),
+            Form::V03 => v03::json::write_event(sequenced),
+            Form::V03Proto => v03::proto::write_event(sequenced),
+        }
+    }
+
+    /// Reads a task, as a client is answered.
+    pub fn read_task(self, value: Value) -> Result<Task, A2aError> {
+        match self.form() {
+            Form::V1 => v1::read_task(value),
+            Form::V03 => v03::json::read_task(value),
+            Form::V03Proto => v03::proto::read_task(value),
+        }
+    }
+
+    /// Reads what a client is told: an item of a stream, or the answer to a message.
+    pub fn read_stream_response(self, value: Value) -> Result<StreamResponse, A2aError> {
+        match self.form() {
+            Form::V1 => v1::read_stream_response(value),
+            Form::V03 => v03::json::read_stream_response(value),
+            Form::V03Proto => v03::proto::read_stream_response(value),
+        }
+    }
+
+    /// Says for which tenant a client asked, where 1.0 says it: of what it has told the hub itself.
+    pub fn echo_tenant(self, answer: &mut Value, tenant: Option<&str>) {
+        let (Version::V1, Some(tenant)) = (self.version, tenant) else { return };
+        let configs = answer.get_mut("configs").and_then(Value::as_array_mut);
+        if let Some(configs) = configs {
+            configs.iter_mut().for_each(|config| config["tenant"] = json!(tenant));
+        } else if answer.get("taskId").is_some() {
+            answer["tenant"] = json!(tenant);
+        }
+    }
+
+    fn write_task(self, task: &Task) -> Value {
+        match self.form() {
+            Form::V1 => v1::write_task(task),
+            Form::V03 => v03::json::write_task(task, None),
+            Form::V03Proto => v03::proto::write_task(task),
+        }
+    }
+
+    fn write_message(self, message: &Message) -> Value {
+        match self.form() {
+            Form::V1 => v1::write_message(message),
+            Form::V03 => v03::json::write_message(message),
+            Form::V03Proto => v03::proto::write_message(message),
+        }
+    }
+
+    fn write_card(self, card: &AgentCard, endpoints: &Endpoints) -> Value {
+        match (self.version, self.binding) {
+            (Version::V1, _) => card.v1(endpoints),
+            (Version::V03, Binding::JsonRpc | Binding::Rest) => card.hybrid(endpoints),
+            (Version::V03, Binding::Grpc) => {
+                let mut card = card.hybrid(endpoints);
+                // In 0.3's own JSON this is a list of another shape.
+                card["security"] = card["securityRequirements"].take();
+                card
+            }
+        }
+    }
+
+    fn write_push_config(self, config: &PushConfig) -> Value {
+        match self.form() {
+            Form::V1 => v1::write_push_config(config),
+            Form::V03 => v03::push::write(config),
+            Form::V03Proto => v03::proto::write_push_config(config),
+        }
+    }
+}

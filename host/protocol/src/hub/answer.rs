@@ -1,0 +1,131 @@
+//! Answers as the Local Hub's clients read them, each the result of a method.
+
+use crate::{
+    model::operation::{Answer, CardOf, ListedTask},
+    v03::{json, push},
+};
+use serde_json::{Value, json};
+
+/// Writes the answer of a hub that is reached at `url`.
+pub fn write(answer: Answer, url: &str) -> Value {
+    let reached = |card: &mut Value| card["url"] = json!(url);
+    match answer {
+        Answer::Task(task) => json::write_task(&task, None),
+        Answer::Message(message) => json::write_message(&message),
+        Answer::Tasks { tasks, artifacts } => {
+            tasks.iter().map(|task| write_listed(task, artifacts)).collect()
+        }
+        Answer::PushConfig(config) => push::write(&config),
+        Answer::PushConfigs(configs) => configs.iter().map(push::write).collect(),
+        Answer::Deliveries(deliveries) => json!(deliveries),
+        Answer::PushKeys(keys) => json!({ "keys": keys }),
+        Answer::PushConfigDeleted => Value::Null,
+        Answer::Contexts(contexts) => json!(contexts),
+        Answer::Context(info, said) => {
+            let mut context = json!(info);
+            context["messages"] = said.iter().map(json::write_message).collect();
+            context
+        }
+        Answer::Forgotten { context, tasks } => json!({ "id": context, "deletedTasks": tasks }),
+        Answer::Status(status) => json!(status),
+        Answer::Agents(mut agents) => {
+            agents.iter_mut().for_each(|agent| reached(&mut agent.card));
+            json!(agents)
+        }
+        Answer::Agent(mut agent) => {
+            reached(&mut agent.card);
+            json!(agent)
+        }
+        Answer::Health(health) => json!(health),
+        Answer::Deregistered(agent) => json!(agent),
+        Answer::Discovery(document) => document,
+        Answer::Card(of) => published(&of, url),
+        Answer::Cards(all) => all.iter().map(|of| published(of, url)).collect(),
+        Answer::TaskPage { tasks, .. } => {
+            tasks.iter().map(|task| json::write_task(task, None)).collect()
+        }
+    }
+}
+
+/// Writes a card as the Local Hub specification has it.
+fn published(of: &CardOf, url: &str) -> Value {
+    let mut card = of.card.published(of.agent.as_ref());
+    card["url"] = json!(url);
+    card
+}
+
+/// Writes a task in a list, with its agent, and with or without what that made.
+fn write_listed(ListedTask { agent, task }: &ListedTask, artifacts: bool) -> Value {
+    let mut written = json::write_task(task, None);
+    if let Value::Object(written) = &mut written {
+        written.insert("agentId".to_owned(), json!(agent));
+        if !artifacts {
+            written.remove("artifacts");
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        card::AgentCard,
+        model::{
+            id::{AgentId, ContextId, TaskId},
+            message::{Message, Part, Role},
+            operation::ContextInfo,
+            task::{Artifact, Task, TaskState, TaskStatus},
+        },
+    };
+
+    fn listed() -> ListedTask {
+        let status =
+            TaskStatus { state: TaskState::Completed, message: None, timestamp: "T".to_owned() };
+        let artifact = Artifact {
+            artifact_id: crate::model::id::ArtifactId::new("a"),
+            name: None,
+            description: None,
+            parts: vec![Part::text("made")],
+            metadata: None,
+            extensions: Vec::new(),
+        };
+        let task = Task {
+            id: TaskId::new("t"),
+            context_id: ContextId::new("c"),
+            status,
+            artifacts: vec![artifact],
+            history: Vec::new(),
+            metadata: None,
+        };
+        ListedTask { agent: AgentId::parse("echo").unwrap(), task }
+    }
+
+    #[test]
+    fn answers_as_clients_of_the_local_hub_read_them() {
+        let card = AgentCard::parse(r#"{"name":"n","description":"d","version":"1"}"#).unwrap();
+        let info = ContextInfo {
+            id: ContextId::new("c"),
+            task_count: 1,
+            agents: vec![AgentId::parse("echo").unwrap()],
+            created_at: "T0".to_owned(),
+            updated_at: "T1".to_owned(),
+            last_state: TaskState::InputRequired,
+        };
+        let said = Message {
+            message_id: crate::model::id::MessageId::new("m"),
+            ..Message::text(Role::User, "hi")
+        };
+        let told = [
+            Answer::Tasks { tasks: vec![listed()], artifacts: true },
+            Answer::Tasks { tasks: vec![listed()], artifacts: false },
+            Answer::Context(info, vec![said]),
+            Answer::Forgotten { context: ContextId::new("c"), tasks: 2 },
+            Answer::PushConfigDeleted,
+            Answer::PushKeys(Vec::new()),
+            Answer::Card(Box::new(CardOf { agent: None, card, since: "T".to_owned() })),
+        ]
+        .map(|answer| write(answer, "http://hub").to_string());
+        insta::assert_snapshot!(told.join("\n"), @"");
+    }
+}

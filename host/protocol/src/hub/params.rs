@@ -1,0 +1,247 @@
+//! What clients say to the hub's own methods: parameters, with the JSON schemas that `rpc.discover` tells.
+
+use crate::{
+    model::{
+        error::A2aError,
+        id::{AgentId, ContextId, MAX_ID},
+        message::base64_bytes,
+        operation::{Component, ContextQuery, Operation, Page, TaskQuery},
+        task::TaskState,
+    },
+    v03::params::{read, task_id},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// How many tasks or conversations are listed, unless the client says otherwise.
+const DEFAULT_LISTED: usize = 20;
+
+/// How many messages of a conversation are shown, unless the client says otherwise.
+const DEFAULT_MESSAGES: usize = 100;
+
+/// How many of anything are listed at most: more would hold up the client's next answer.
+const MAX_LISTED: usize = 1_000;
+
+#[derive(JsonSchema)]
+pub(crate) struct NoParams {}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListAgents {
+    /// Whether to ask each how it is.
+    #[serde(default)]
+    include_health: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OneAgent {
+    /// The agent's id on this hub.
+    agent_id: AgentId,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReloadAgent {
+    /// The agent's id on this hub.
+    agent_id: AgentId,
+    /// For an agent elsewhere: the SHA-256 digest, in hex, of its new card, which is approved by this.
+    accept: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RegisterAgent {
+    /// What it is to be called; no other agent may be called so.
+    agent_id: AgentId,
+    /// Its component's file on the hub's machine, as an absolute path.
+    path: Option<PathBuf>,
+    /// The component itself in base64, instead of a path.
+    component: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListTasks {
+    /// Only tasks whose id begins so.
+    id_prefix: Option<String>,
+    /// Only tasks of this agent.
+    agent_id: Option<AgentId>,
+    /// Only tasks whose status changed then or later: RFC 3339 in UTC, such as `2026-01-31T12:00:00.000Z`.
+    since: Option<String>,
+    /// Only tasks of this conversation.
+    context_id: Option<String>,
+    /// Only tasks in this state.
+    state: Option<String>,
+    /// How many at most: 20 unless said, 1,000 at most.
+    limit: Option<usize>,
+    /// Leaving out so many of the newest.
+    offset: Option<usize>,
+    /// How many of each task's latest messages to show; all of them if left out.
+    history_length: Option<usize>,
+    /// Whether to show what the agents made.
+    #[serde(default)]
+    include_artifacts: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListContexts {
+    /// Only conversations whose id begins so.
+    id_prefix: Option<String>,
+    /// How many at most: 20 unless said, 1,000 at most.
+    limit: Option<usize>,
+    /// Leaving out so many of the latest.
+    offset: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GetContext {
+    /// The conversation's id.
+    context_id: String,
+    /// How many of its latest messages to show: 100 unless said, 1,000 at most.
+    history_length: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeleteContext {
+    /// The conversation's id.
+    context_id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListDeliveries {
+    /// Only notifications that were given up.
+    #[serde(default)]
+    dead: bool,
+    /// How many at most: 20 unless said, 1,000 at most.
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RetryDeliveries {
+    /// The task's id.
+    task_id: String,
+}
+
+/// Agents to be listed.
+pub(crate) fn list_agents(params: Value) -> Result<Operation, A2aError> {
+    let ListAgents { include_health } = read(params)?;
+    Ok(Operation::ListAgents { include_health })
+}
+
+/// The agent that is named.
+pub(crate) fn one_agent(params: Value) -> Result<AgentId, A2aError> {
+    read(params).map(|OneAgent { agent_id }| agent_id)
+}
+
+/// An agent to be taken in, from a file or as it is.
+pub(crate) fn register_agent(params: Value) -> Result<Operation, A2aError> {
+    let RegisterAgent { agent_id: id, path, component } = read(params)?;
+    let component =
+        match (path, component) {
+            (Some(path), None) if path.is_absolute() => Component::File(path),
+            (Some(_), None) => {
+                let why = "must be absolute: the hub does not know where you are";
+                return Err(A2aError::invalid("path", why));
+            }
+            (None, Some(text)) => {
+                let bytes = base64_bytes::decode(&text);
+                Component::Bytes(bytes.map_err(|why| {
+                    A2aError::invalid("component", format!("is not base64: {why}"))
+                })?)
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(A2aError::invalid("path", "give either `path` or `component`"));
+            }
+        };
+    Ok(Operation::RegisterAgent { id, component })
+}
+
+/// An agent to be read again.
+pub(crate) fn reload_agent(params: Value) -> Result<Operation, A2aError> {
+    let ReloadAgent { agent_id: id, accept } = read(params)?;
+    Ok(Operation::ReloadAgent { id, accept })
+}
+
+/// Tasks to be listed.
+pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
+    let params: ListTasks = read(params)?;
+    let ListTasks { id_prefix, agent_id: agent, since, context_id, state, .. } = params;
+    let ListTasks { limit, offset, history_length, include_artifacts, .. } = params;
+    let known = |name: String| {
+        let states = TaskState::ALL.map(TaskState::name).join(", ");
+        let why = format!("no task is ever `{name}`; there are {states}");
+        TaskState::from_name(&name).ok_or_else(|| A2aError::invalid("state", why))
+    };
+    Ok(Operation::ListTasks(TaskQuery {
+        id_prefix,
+        agent,
+        since,
+        context: context_id.map(self::context_id).transpose()?,
+        state: state.map(known).transpose()?,
+        page: page(limit, offset)?,
+        history_length,
+        include_artifacts,
+    }))
+}
+
+/// Conversations to be listed.
+pub(crate) fn list_contexts(params: Value) -> Result<Operation, A2aError> {
+    let ListContexts { id_prefix, limit, offset } = read(params)?;
+    Ok(Operation::ListContexts(ContextQuery { id_prefix, page: page(limit, offset)? }))
+}
+
+/// A conversation to be shown.
+pub(crate) fn get_context(params: Value) -> Result<Operation, A2aError> {
+    let GetContext { context_id: id, history_length } = read(params)?;
+    let shown = history_length.unwrap_or(DEFAULT_MESSAGES);
+    let history_length = within("historyLength", shown, 0, MAX_LISTED)?;
+    Ok(Operation::GetContext { id: context_id(id)?, history_length })
+}
+
+/// A conversation to be forgotten.
+pub(crate) fn delete_context(params: Value) -> Result<Operation, A2aError> {
+    let DeleteContext { context_id: id } = read(params)?;
+    Ok(Operation::DeleteContext { id: context_id(id)? })
+}
+
+/// Deliveries of notifications to be listed.
+pub(crate) fn list_deliveries(params: Value) -> Result<Operation, A2aError> {
+    let ListDeliveries { dead: dead_only, limit } = read(params)?;
+    let limit = within("limit", limit.unwrap_or(DEFAULT_LISTED), 1, MAX_LISTED)?;
+    Ok(Operation::ListDeliveries { dead_only, limit })
+}
+
+/// A task whose notifications are to be tried again.
+pub(crate) fn retry_deliveries(params: Value) -> Result<Operation, A2aError> {
+    let RetryDeliveries { task_id: id } = read(params)?;
+    Ok(Operation::RetryDeliveries { task: task_id("taskId", id)? })
+}
+
+fn page(limit: Option<usize>, offset: Option<usize>) -> Result<Page, A2aError> {
+    let limit = within("limit", limit.unwrap_or(DEFAULT_LISTED), 1, MAX_LISTED)?;
+    Ok(Page { limit, offset: offset.unwrap_or(0) })
+}
+
+fn within(field: &str, number: usize, least: usize, most: usize) -> Result<usize, A2aError> {
+    if (least..=most).contains(&number) {
+        Ok(number)
+    } else {
+        Err(A2aError::invalid(field, format!("must be {least} to {most}")))
+    }
+}
+
+fn context_id(id: String) -> Result<ContextId, A2aError> {
+    if id.is_empty() || id.len() > MAX_ID {
+        let why = format!("must be 1 to {MAX_ID} bytes long");
+        Err(A2aError::invalid("contextId", why))
+    } else {
+        Ok(ContextId::new(id))
+    }
+}

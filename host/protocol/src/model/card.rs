@@ -1,0 +1,159 @@
+//! Agent Cards: what agents say of themselves (A2A 1.0, section 4.4). The parts that the hub reads, and the rest kept as it came.
+
+use crate::model::message::{Message, Metadata};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An Agent Card, as a component gives it of its agent (A2A 1.0, section 4.4.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentCard {
+    /// The agent's name for people.
+    pub name: String,
+    /// What the agent is good for.
+    pub description: String,
+    /// The agent's own version.
+    pub version: String,
+    /// What the agent can do.
+    #[serde(default)]
+    pub skills: Vec<Skill>,
+    /// Everything else that the card says.
+    #[serde(flatten)]
+    pub other: Metadata,
+}
+
+/// A skill: one thing that an agent can do (A2A 1.0, section 4.4.5).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Skill {
+    /// The skill's id, unique within the card.
+    pub id: String,
+    /// The skill's name for people.
+    pub name: String,
+    /// What the skill does.
+    pub description: String,
+    /// Words to find the skill by.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Everything else that is said of the skill.
+    #[serde(flatten)]
+    pub other: Metadata,
+}
+
+impl AgentCard {
+    /// The URIs of the extensions that its agent knows, and whether it insists on them.
+    pub fn extensions(&self) -> impl Iterator<Item = (&str, bool)> {
+        let all = self.other.get("capabilities").and_then(|can| can.get("extensions"));
+        all.and_then(Value::as_array).into_iter().flatten().filter_map(|extension| {
+            let required = extension.get("required").and_then(Value::as_bool).unwrap_or(false);
+            Some((extension.get("uri")?.as_str()?, required))
+        })
+    }
+
+    /// An extension that its agent insists on and the client does not name.
+    pub fn missing_extension(&self, named: &[String]) -> Option<&str> {
+        let mut extensions = self.extensions();
+        let missing =
+            extensions.find(|(uri, required)| *required && !named.iter().any(|it| it == uri));
+        missing.map(|(uri, _)| uri)
+    }
+
+    /// The first part of a message whose media type its agent does not take, by its place and that type. An agent takes
+    /// what its card or one of its skills says; one that says nothing takes whatever comes, and a part of no type is
+    /// nobody's business but its agent's.
+    pub fn part_not_taken<'a>(&self, message: &'a Message) -> Option<(usize, &'a str)> {
+        let modes = self.input_modes();
+        let taken =
+            |media: &str| modes.is_empty() || modes.iter().any(|mode| is_in_range(media, mode));
+        let typed = message.parts.iter().enumerate();
+        let mut typed = typed.filter_map(|(n, part)| Some((n, part.media_type.as_deref()?)));
+        typed.find(|(_, media)| !taken(media))
+    }
+
+    /// Every media type that its agent says it takes.
+    pub fn input_modes(&self) -> Vec<&str> {
+        let skills = self.skills.iter().map(|skill| skill.other.get("inputModes"));
+        let all = std::iter::once(self.other.get("defaultInputModes")).chain(skills);
+        all.flatten().filter_map(Value::as_array).flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// Whether it lets its clients listen.
+    pub fn streams(&self) -> bool {
+        let streaming = self.other.get("capabilities").and_then(|can| can.get("streaming"));
+        streaming.and_then(Value::as_bool).unwrap_or(true)
+    }
+}
+
+/// Whether a media type lies in a range, such as `image/*`. Case and parameters do not count (RFC 9110, section 8.3.1).
+fn is_in_range(media: &str, range: &str) -> bool {
+    let essence = |text: &str| {
+        let essence = text.split(';').next().unwrap_or_default();
+        essence.trim().to_ascii_lowercase()
+    };
+    let (media, range) = (essence(media), essence(range));
+    match range.strip_suffix('*') {
+        Some("" | "*/") => true,
+        Some(kind) if kind.ends_with('/') => media.starts_with(kind),
+        Some(_) | None => media == range,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::message::{Part, Role};
+    use serde_json::json;
+
+    #[test]
+    fn a_range_holds_what_it_says() {
+        for (media, range) in [
+            ("text/plain", "text/plain"),
+            ("Text/Plain; charset=utf-8", "text/plain"),
+            ("text/plain", "TEXT/PLAIN;q=0.5"),
+            ("image/png", "image/*"),
+            ("image/png", "*/*"),
+            ("image/png", "*"),
+        ] {
+            assert!(is_in_range(media, range), "{media} in {range}");
+        }
+        for (media, range) in [
+            ("text/markdown", "text/plain"),
+            ("imagery/png", "image/*"),
+            ("image/png", "image/p*"),
+            ("", "text/plain"),
+        ] {
+            assert!(!is_in_range(media, range), "{media} in {range}");
+        }
+    }
+
+    #[test]
+    fn an_agent_takes_what_its_card_says() {
+        let card = |modes: Value| {
+            let skill = json!({"id": "s", "name": "S", "description": "does s", "inputModes": ["text/csv"]});
+            let given = json!({"name": "n", "description": "d", "version": "1",
+                "defaultInputModes": modes, "skills": [skill]});
+            serde_json::from_value::<AgentCard>(given).unwrap()
+        };
+        let message = |types: &[Option<&str>]| {
+            let parts = types
+                .iter()
+                .map(|media| Part { media_type: media.map(str::to_owned), ..Part::text("x") });
+            Message::new(Role::User, parts.collect())
+        };
+        let picky = card(json!(["text/plain", "image/*"]));
+        assert_eq!(picky.input_modes(), ["text/plain", "image/*", "text/csv"]);
+        let taken = message(&[
+            None,
+            Some("text/plain; charset=utf-8"),
+            Some("image/png"),
+            Some("text/csv"),
+        ]);
+        assert_eq!(picky.part_not_taken(&taken), None);
+        let not_taken = message(&[None, Some("video/mp4")]);
+        assert_eq!(picky.part_not_taken(&not_taken), Some((1, "video/mp4")));
+        assert_eq!(card(json!(["*/*"])).part_not_taken(&not_taken), None);
+        let silent = r#"{"name":"n","description":"d","version":"1"}"#;
+        let silent: AgentCard = serde_json::from_str(silent).unwrap();
+        assert_eq!(silent.part_not_taken(&not_taken), None);
+    }
+}

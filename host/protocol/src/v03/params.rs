@@ -1,0 +1,285 @@
+//! What clients say to the methods of A2A 0.3 (A2A 0.3, section 7): parameters, as the Local Hub takes them too. Their JSON
+//! schemas are what `rpc.discover` tells.
+
+use crate::{
+    codec::limits,
+    expected::plain,
+    model::{
+        client::ClientCapabilities,
+        error::A2aError,
+        id::{ContextId, MessageId, PushConfigId, TaskId},
+        message::{Content, Message, Metadata, Part, Role, base64_bytes},
+        operation::{Operation, SendMessage, Wait},
+    },
+    v03::push::{self, OfferedConfig},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MessageSend {
+    /// What to say; `metadata.targetAgent` names who is to hear it, `metadata.workingDirectory` where to work.
+    message: OfferedMessage,
+    /// How to treat the message.
+    #[serde(default)]
+    configuration: Option<Configuration>,
+    /// What the message's own metadata leaves out.
+    #[serde(default)]
+    metadata: Option<Metadata>,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Configuration {
+    /// How many of the task's latest messages to show; all of them if left out.
+    history_length: Option<usize>,
+    /// Whether to wait for the end, as the hub does unless told otherwise.
+    blocking: Option<bool>,
+    /// How long the task may take, in milliseconds.
+    timeout_ms: Option<u64>,
+    /// Where the task's notifications are to be sent.
+    push_notification_config: Option<OfferedConfig>,
+    /// Media types that the client takes; any, if left out or empty.
+    accepted_output_modes: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GetTask {
+    /// The task's id.
+    id: String,
+    /// How many of its latest messages to show; all of them if left out.
+    history_length: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct CancelTask {
+    /// The task's id.
+    id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Resubscribe {
+    /// The task's id.
+    id: String,
+    /// Only what comes after the event of this number.
+    after_seq: Option<u64>,
+    /// Only what comes after the server-sent event of this id.
+    last_event_id: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SetPush {
+    /// The task's id.
+    task_id: String,
+    /// Where the task's notifications are to be sent.
+    push_notification_config: OfferedConfig,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GetPush {
+    /// The task's id.
+    id: String,
+    /// The id of the configuration, of those of the task; the first if left out.
+    push_notification_config_id: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListPushes {
+    /// The task's id.
+    id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeletePush {
+    /// The task's id.
+    id: String,
+    /// The id of the configuration, of those of the task.
+    push_notification_config_id: String,
+}
+
+/// A task to be shown.
+pub(crate) fn get_task(params: Value) -> Result<Operation, A2aError> {
+    let GetTask { id, history_length } = read(params)?;
+    Ok(Operation::GetTask { id: task_id("id", id)?, history_length })
+}
+
+/// A task to be stopped.
+pub(crate) fn cancel_task(params: Value) -> Result<Operation, A2aError> {
+    let CancelTask { id } = read(params)?;
+    Ok(Operation::CancelTask { id: task_id("id", id)? })
+}
+
+/// A message to an agent. Who does not say whether to wait for the end does.
+pub(crate) fn send_message(params: Value) -> Result<SendMessage, A2aError> {
+    let MessageSend { message, configuration, metadata } = read(params)?;
+    let how = configuration.unwrap_or_default();
+    if how.timeout_ms == Some(0) {
+        return Err(A2aError::invalid("configuration.timeoutMs", "must be at least 1"));
+    }
+    let push = how.push_notification_config.map(push::read);
+    if let Some(push) = &push {
+        push.check("configuration.pushNotificationConfig")?;
+    }
+    let send = SendMessage::new(message.accept("message")?, metadata.as_ref())?;
+    // The specification shows that a client which does not say hears of the end.
+    let wait = if how.blocking == Some(false) { Wait::No } else { send.wait };
+    let (history_length, timeout_ms) = (how.history_length, how.timeout_ms);
+    let output_modes = how.accepted_output_modes.unwrap_or_default();
+    let client = ClientCapabilities { output_modes, ..send.client };
+    Ok(SendMessage { history_length, timeout_ms, push, wait, client, ..send })
+}
+
+/// A task to be heard of.
+pub(crate) fn resubscribe(params: Value) -> Result<Operation, A2aError> {
+    let Resubscribe { id, after_seq, last_event_id } = read(params)?;
+    let heard = last_event_id.map(|heard| {
+        let why = "must be the id of an event of this task, which is its number";
+        heard.parse().map_err(|_| A2aError::invalid("lastEventId", why))
+    });
+    Ok(Operation::Resubscribe { id: task_id("id", id)?, after: heard.transpose()?.or(after_seq) })
+}
+
+/// A place where notifications are to be sent.
+pub(crate) fn set_push(params: Value) -> Result<Operation, A2aError> {
+    let SetPush { task_id: id, push_notification_config } = read(params)?;
+    let push = push::read(push_notification_config);
+    push.check("pushNotificationConfig")?;
+    Ok(Operation::SetPushConfig { task: task_id("taskId", id)?, push })
+}
+
+/// A place to be shown where notifications are sent.
+pub(crate) fn get_push(params: Value) -> Result<Operation, A2aError> {
+    let GetPush { id, push_notification_config_id: config } = read(params)?;
+    let config = config.map(PushConfigId::new);
+    Ok(Operation::GetPushConfig { task: task_id("id", id)?, id: config })
+}
+
+/// Places to be shown where notifications are sent.
+pub(crate) fn list_pushes(params: Value) -> Result<Operation, A2aError> {
+    let ListPushes { id } = read(params)?;
+    Ok(Operation::ListPushConfigs { task: task_id("id", id)? })
+}
+
+/// A place where notifications are to be sent no more.
+pub(crate) fn delete_push(params: Value) -> Result<Operation, A2aError> {
+    let DeletePush { id, push_notification_config_id: config } = read(params)?;
+    Ok(Operation::DeletePushConfig { task: task_id("id", id)?, id: PushConfigId::new(config) })
+}
+
+/// The id of a task, which stands at `field`.
+pub(crate) fn task_id(field: &str, id: String) -> Result<TaskId, A2aError> {
+    if id.is_empty() {
+        Err(A2aError::invalid(field, "must not be empty"))
+    } else {
+        Ok(TaskId::new(id))
+    }
+}
+
+/// Reads parameters that serde knows; an error names the member at fault by its path.
+pub(crate) fn read<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
+    serde_path_to_error::deserialize(params).map_err(|why| {
+        let path = why.path().to_string();
+        let field = if path == "." { "params".to_owned() } else { path };
+        A2aError::invalid(&field, plain(&why.into_inner().to_string()))
+    })
+}
+
+/// A message as a client offers it, not yet looked at.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OfferedMessage {
+    kind: Option<String>,
+    message_id: String,
+    role: OfferedRole,
+    parts: Vec<OfferedPart>,
+    context_id: Option<String>,
+    task_id: Option<String>,
+    metadata: Option<Metadata>,
+    #[serde(default)]
+    extensions: Vec<String>,
+    #[serde(default)]
+    reference_task_ids: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum OfferedRole {
+    User,
+    Agent,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum OfferedPart {
+    Text { text: String, metadata: Option<Metadata> },
+    File { file: OfferedFile, metadata: Option<Metadata> },
+    Data { data: Value, metadata: Option<Metadata> },
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct OfferedFile {
+    name: Option<String>,
+    mime_type: Option<String>,
+    bytes: Option<String>,
+    uri: Option<String>,
+}
+
+impl OfferedMessage {
+    /// The message, unless no client may say it; `at` is where it stands, for the errors.
+    pub fn accept(self, at: &str) -> Result<Message, A2aError> {
+        let field = |name: &str| format!("{at}.{name}");
+        if self.kind.as_deref().is_some_and(|kind| kind != "message") {
+            return Err(A2aError::invalid(&field("kind"), "must be \"message\""));
+        }
+        let parts = self.parts.into_iter().enumerate();
+        let parts = parts.map(|(n, offered)| part(offered, &field(&format!("parts[{n}]"))));
+        let message = Message {
+            message_id: MessageId::new(self.message_id),
+            context_id: self.context_id.map(ContextId::new),
+            task_id: self.task_id.map(TaskId::new),
+            role: match self.role {
+                OfferedRole::User => Role::User,
+                OfferedRole::Agent => Role::Agent,
+            },
+            parts: parts.collect::<Result<_, _>>()?,
+            metadata: self.metadata,
+            extensions: self.extensions,
+            reference_task_ids: self.reference_task_ids.into_iter().map(TaskId::new).collect(),
+        };
+        limits::check_message(&message, at)?;
+        Ok(message)
+    }
+}
+
+fn part(offered: OfferedPart, at: &str) -> Result<Part, A2aError> {
+    Ok(match offered {
+        OfferedPart::Text { text, metadata } => Part { metadata, ..Part::text(text) },
+        OfferedPart::Data { data, metadata } => Part { metadata, ..Part::data(data) },
+        OfferedPart::File { file, metadata } => {
+            let content = match (file.bytes, file.uri) {
+                (Some(bytes), None) => {
+                    Content::Raw(base64_bytes::decode(&bytes).map_err(|why| {
+                        A2aError::invalid(
+                            &format!("{at}.file.bytes"),
+                            format!("is not base64: {why}"),
+                        )
+                    })?)
+                }
+                (None, Some(uri)) => Content::Url(uri),
+                (Some(_), Some(_)) | (None, None) => {
+                    let why = "must have either `bytes` or `uri`";
+                    return Err(A2aError::invalid(&format!("{at}.file"), why));
+                }
+            };
+            Part { content, filename: file.name, media_type: file.mime_type, metadata }
+        }
+    })
+}

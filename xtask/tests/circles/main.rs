@@ -1,0 +1,201 @@
+//! No crate holds a circle of files: whoever reads a file needs to read only files below it.
+//!
+//! An edge is a use of an item that another file *defines*, by whatever path it was reached: `mod` and re-exports are
+//! none. Methods are not seen, for they are called without a path, nor are tests.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod uses;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    path::{Path, PathBuf},
+};
+use uses::{Edges, Files, edges};
+
+/// The crates that have no circle, and are to have none.
+const CLEAN: &[&str] = &["host/core", "host/protocol"];
+
+#[test]
+fn no_files_use_each_other_in_a_circle() {
+    for krate in CLEAN {
+        let edges = edges(&files(krate));
+        assert!(!edges.is_empty(), "{krate}: no file uses another; is its folder right?");
+        let circles: Vec<_> = circles(&edges).iter().map(|it| told(it, &edges)).collect();
+        let why = "move what both sides need to a file of its own, below them";
+        assert!(circles.is_empty(), "{krate}: {why}:\n{}", circles.join("\n"));
+    }
+}
+
+/// The circles of files, each as all the files that reach each other.
+fn circles(edges: &Edges) -> Vec<BTreeSet<&str>> {
+    let mut found: Vec<BTreeSet<&str>> = Vec::new();
+    for file in edges.keys() {
+        let file = file.as_str();
+        if found.iter().any(|circle| circle.contains(file)) {
+            continue;
+        }
+        let below = reached(edges, file);
+        let circle = below.iter().copied().filter(|other| reached(edges, other).contains(file));
+        let circle: BTreeSet<_> = circle.collect();
+        if !circle.is_empty() {
+            found.push(circle);
+        }
+    }
+    found
+}
+
+/// Every file that `file` uses, directly or not.
+fn reached<'a>(edges: &'a Edges, file: &str) -> BTreeSet<&'a str> {
+    let mut found = BTreeSet::new();
+    let mut pending: Vec<&str> = used(edges, file);
+    while let Some(next) = pending.pop() {
+        if found.insert(next) {
+            pending.extend(used(edges, next));
+        }
+    }
+    found
+}
+
+fn used<'a>(edges: &'a Edges, file: &str) -> Vec<&'a str> {
+    edges.get(file).into_iter().flatten().map(|(used, _)| used.as_str()).collect()
+}
+
+/// A circle for people: who takes what from whom.
+fn told(circle: &BTreeSet<&str>, edges: &Edges) -> String {
+    let mut lines = Vec::new();
+    for file in circle {
+        for (used, names) in edges.get(*file).into_iter().flatten() {
+            if circle.contains(used.as_str()) {
+                let names: Vec<_> = names.iter().map(String::as_str).collect();
+                lines.push(format!("  {file} -> {used}: {}", names.join(", ")));
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+/// The sources of a crate, by their paths below its `src`.
+fn files(krate: &str) -> Files {
+    let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap();
+    let src = Path::new(&xtask).parent().unwrap().join(krate).join("src");
+    let mut pending = vec![src.clone()];
+    let mut files = BTreeMap::new();
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path: PathBuf = entry.unwrap().path();
+            if path.is_dir() {
+                pending.push(path);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                let name = path.strip_prefix(&src).unwrap().to_str().unwrap().to_owned();
+                files.insert(name, fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(files: &[(&str, &str)]) -> String {
+        let files: Files =
+            files.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect();
+        let edges = edges(&files);
+        let lines = edges.iter().flat_map(|(file, uses)| {
+            uses.iter().map(move |(used, names)| {
+                let names: Vec<_> = names.iter().map(String::as_str).collect();
+                format!("{file} -> {used}: {}", names.join(", "))
+            })
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    const ROOT: (&str, &str) = ("lib.rs", "mod a; mod b;");
+
+    #[test]
+    fn an_import_a_path_and_a_macro_are_uses() {
+        let used = [
+            "use crate::b::B;",
+            "use super::b::{self, B as C};",
+            "use crate::b; fn f() -> b::B { todo!() }",
+            "fn f() { crate::b::B::new(); }",
+            "fn f() { println!(\"{}\", super::b::B) }",
+            "fn f() { use crate::b::{B, none::Such}; }",
+            "use crate::b::*; struct A(B);",
+            "mod inner { use super::super::b::B; }",
+            "impl crate::b::B { fn f() {} }",
+        ];
+        for text in used {
+            let told = of(&[ROOT, ("a.rs", text), ("b.rs", "pub struct B;")]);
+            assert_eq!(told, "a.rs -> b.rs: B", "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_use_of_an_item_is_no_edge() {
+        let unused = [
+            "pub use crate::b::B;",
+            "pub(crate) use crate::b::{B, B as C};",
+            "use crate::b; fn f(b: u8) -> u8 { x.b; b }",
+            "#[cfg(test)] mod tests { use crate::b::B; }",
+            "#[cfg(test)] use crate::b::B; #[test] #[cfg(test)] fn f() { crate::b::B; }",
+            "// crate::b::B\n/// crate::b::B\nconst B: &str = \"crate::b::B\";",
+            "use std::b::B; use other::B as C;",
+        ];
+        for text in unused {
+            let told = of(&[ROOT, ("a.rs", text), ("b.rs", "pub struct B;")]);
+            assert_eq!(told, "", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_use_leads_to_the_file_that_defines_the_item() {
+        let told = of(&[
+            ("lib.rs", "mod a; mod b; pub use b::{c, deep::E}; #[path = \"odd.rs\"] mod d;"),
+            ("a.rs", "use crate::{E, c::C, d::D, b::K}; fn f() { crate::b::C2; crate::b::f(); }"),
+            (
+                "b/mod.rs",
+                "pub mod c; pub mod deep; pub use c::C as C2; pub use self::deep::*; fn f() {}",
+            ),
+            ("b/c.rs", "pub enum C { X }"),
+            ("b/deep.rs", "pub mod more; pub struct E; pub const K: u8 = more::K;"),
+            ("b/deep/more.rs", "use super::super::c::C; pub const K: u8 = C::X;"),
+            ("odd.rs", "pub trait D {}"),
+        ]);
+        let expected = "a.rs -> b/c.rs: C\na.rs -> b/deep.rs: E, K\na.rs -> b/mod.rs: f\na.rs -> odd.rs: D\n\
+            b/deep.rs -> b/deep/more.rs: K\nb/deep/more.rs -> b/c.rs: C";
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_function_may_be_called_as_a_module_is() {
+        let told = of(&[
+            ROOT,
+            ("a.rs", "use crate::b::task; fn f() { task(); task::g(); }"),
+            ("b.rs", "pub mod task; pub fn task() {}"),
+            ("b/task.rs", "pub fn g() {}"),
+        ]);
+        assert_eq!(told, "a.rs -> b.rs: task\na.rs -> b/task.rs: g");
+    }
+
+    #[test]
+    fn circles_are_found_and_told() {
+        let files = [
+            ("lib.rs", "mod a; mod b; mod c; mod d;"),
+            ("a.rs", "use crate::b::B; pub struct A;"),
+            ("b.rs", "use crate::c::C; pub struct B;"),
+            ("c.rs", "pub struct C(crate::a::A);"),
+            ("d.rs", "use crate::a::A;"),
+        ];
+        let files: Files =
+            files.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect();
+        let edges = edges(&files);
+        let circles = circles(&edges);
+        assert_eq!(circles, [BTreeSet::from(["a.rs", "b.rs", "c.rs"])]);
+        let lines = "  a.rs -> b.rs: B\n  b.rs -> c.rs: C\n  c.rs -> a.rs: A";
+        assert_eq!(told(&circles[0], &edges), lines);
+    }
+}
