@@ -8,7 +8,7 @@ use crate::markdown::code;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
     /// The hub did not do its part; its own words say why.
-    #[error(transparent)]
+    #[error("{}", .0.text())]
     Hub(#[from] Failure),
     /// No repository around the directory.
     #[error(
@@ -106,6 +106,12 @@ mod tests {
         assert_eq!(trouble.reason(), "foreign-owner");
         let fix = "`sudo git config --system --add safe.directory /srv/repo`";
         assert!(trouble.to_string().ends_with(fix), "{trouble}");
+    }
+
+    #[test]
+    fn what_the_hub_says_is_told_in_its_words() {
+        let trouble = Trouble::from(Failure::Unavailable("git is not installed".to_owned()));
+        assert_eq!(trouble.to_string(), "git is not installed");
     }
 
     #[test]

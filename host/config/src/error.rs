@@ -1,6 +1,6 @@
 //! Every way in which settings cannot be followed, and where a setting came from.
 
-use a2a_hub_protocol::id::AgentId;
+use a2a_hub_protocol::{expected::plain, id::AgentId};
 use std::{fmt, io, net::IpAddr, path::PathBuf};
 
 /// Settings that cannot be followed.
@@ -33,7 +33,7 @@ pub enum ConfigError {
         hint: String,
     },
     /// A setting cannot have that value.
-    #[error("set `{key}` as {origin} says: {}", why.message())]
+    #[error("set `{key}` as {origin} says: {}", plain(why.message()))]
     Value {
         /// The setting.
         key: String,

@@ -273,9 +273,9 @@ mod tests {
         insta::assert_snapshot!(refused("socket.colour = 'red'", &[]), @"read DIR/config.toml: no setting is called `socket.colour`; there are `path`, `enabled`");
         insta::assert_snapshot!(refused("", &[("A2A_HUB_HTTP_PROT", "1")]), @"read the environment: no setting is called `A2A_HUB_HTTP_PROT`; did you mean `A2A_HUB_HTTP_PORT`?");
         insta::assert_snapshot!(refused("", &[("A2A_HUB_COLOUR", "red")]), @"read the environment: no setting is called `A2A_HUB_COLOUR`; `a2a-hub config show` lists the settings");
-        insta::assert_snapshot!(refused("[http]\nport = 'x'", &[]), @r#"set `http.port` as DIR/config.toml says: invalid type: string "x", expected u16"#);
-        insta::assert_snapshot!(refused("", &[("A2A_HUB_HTTP_PORT", "high")]), @r#"set `http.port` as A2A_HUB_HTTP_PORT says: invalid type: string "high", expected u16"#);
-        insta::assert_snapshot!(refused("http = 3", &[("A2A_HUB_HTTP_PORT", "4")]), @"set `http` as DIR/config.toml says: invalid type: integer `3`, expected struct Http");
+        insta::assert_snapshot!(refused("[http]\nport = 'x'", &[]), @r#"set `http.port` as DIR/config.toml says: invalid type: string "x", expected a whole number from 0 to 65535"#);
+        insta::assert_snapshot!(refused("", &[("A2A_HUB_HTTP_PORT", "high")]), @r#"set `http.port` as A2A_HUB_HTTP_PORT says: invalid type: string "high", expected a whole number from 0 to 65535"#);
+        insta::assert_snapshot!(refused("http = 3", &[("A2A_HUB_HTTP_PORT", "4")]), @"set `http` as DIR/config.toml says: invalid type: integer `3`, expected an object");
         insta::assert_snapshot!(refused("[http]\nport =", &[]), @r"
         read the configuration DIR/config.toml: TOML parse error at line 2, column 7
           |

@@ -13,6 +13,7 @@ pub use agent::{AgentConfig, LimitsConfig, Permissions, SettingText};
 pub use environment::{environment, find_program, is_colourless, is_executable};
 pub use error::{ConfigError, Origin};
 pub use layers::{Flag, Settings};
+pub use names::nearest;
 pub use push::Push;
 pub use remote::Remote;
 pub use settings::{

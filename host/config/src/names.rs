@@ -69,7 +69,7 @@ pub(super) fn all<T: for<'de> Deserialize<'de>>(section: &[String]) -> Vec<Vec<S
 }
 
 /// The one of `names` that `wrong` was probably meant to be.
-pub(super) fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let by_distance = names.map(|name| (strsim::osa_distance(wrong, name), name));
     // One slip in three letters is a slip; more is another word.
     by_distance.filter(|(slips, _)| *slips <= wrong.len().div_ceil(3)).min().map(|(_, name)| name)

@@ -5,7 +5,7 @@ use a2a_hub_config::Config;
 use a2a_hub_protocol::{
     id::{ContextId, TaskId},
     message::Message,
-    operation::{ContextInfo, Page},
+    operation::{ContextInfo, ContextQuery, Page},
 };
 use a2a_hub_store::{ContextFilter, Head, HeadFilter, StorageError, TaskStore};
 use std::{sync::Arc, time::Duration};
@@ -62,9 +62,10 @@ impl Contexts {
     }
 
     /// The conversations, the one with the newest task first.
-    pub async fn list(&self, page: Page) -> Result<Vec<ContextInfo>, StorageError> {
-        let Page { limit, offset } = page;
-        self.storage.contexts(ContextFilter { limit, offset, ..ContextFilter::default() }).await
+    pub async fn list(&self, query: ContextQuery) -> Result<Vec<ContextInfo>, StorageError> {
+        let ContextQuery { id_prefix, page: Page { limit, offset } } = query;
+        let filter = ContextFilter { id_prefix, limit, offset, ..ContextFilter::default() };
+        self.storage.contexts(filter).await
     }
 
     /// A conversation and its latest `limit` messages, oldest first; none if nothing was ever said in it.

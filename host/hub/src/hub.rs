@@ -13,6 +13,7 @@ use crate::{
     push::{Admitted, Pushes},
     tasks::{NewTask, Subscription, Tasks},
 };
+use a2a_hub_config::nearest;
 use a2a_hub_core::access::{self, Principal};
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
@@ -161,7 +162,7 @@ impl Hub {
                 let tasks = self.tasks.list(query).await?;
                 Answer::Tasks { tasks, artifacts }
             }
-            Operation::ListContexts(page) => Answer::Contexts(self.contexts.list(page).await?),
+            Operation::ListContexts(query) => Answer::Contexts(self.contexts.list(query).await?),
             Operation::GetContext { id, history_length } => {
                 let found = self.contexts.get(&id, history_length).await?;
                 let (info, said) = found.ok_or_else(|| A2aError::no_context(&id))?;
@@ -306,7 +307,9 @@ impl Hub {
         };
         self.agents.find(&id).ok_or_else(|| {
             let there = there();
-            let why = format!("no agent is called `{id}`; there are {}", there.join(", "));
+            let near = nearest(id.as_str(), there.iter().map(String::as_str));
+            let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            let why = format!("no agent is called `{id}`; {near}there are {}", there.join(", "));
             A2aError::new(ErrorKind::AgentNotFound, why).with(json!({ "agents": there })).into()
         })
     }

@@ -9,6 +9,7 @@ pub mod binding;
 pub mod card;
 mod codec;
 pub mod dialect;
+pub mod expected;
 pub mod hub;
 mod model;
 pub mod v03;

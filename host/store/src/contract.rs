@@ -272,7 +272,16 @@ async fn heads_are_found_by_what_they_say(storage: &impl Storage) {
     let all = HeadFilter::default();
     let left = HeadFilter { context: Some(ContextId::new("left")), ..all.clone() };
     let in_state = |state| HeadFilter { state: Some(state), ..all.clone() };
-    let cases: [(HeadFilter, &[usize]); 9] = [
+    let prefix = |prefix: &str| HeadFilter { id_prefix: Some(prefix.to_owned()), ..all.clone() };
+    let of = |name| HeadFilter { agent: Some(agent(name)), ..all.clone() };
+    let cases: [(HeadFilter, &[usize]); 16] = [
+        (prefix(""), &[5, 4, 3, 2, 1, 0]),
+        (prefix(ids[3].as_str()), &[3]),
+        (prefix(&ids[3].as_str()[..35]), &[3]),
+        (prefix("%"), &[]),
+        (of("echo"), &[5, 4, 3, 2, 1, 0]),
+        (of("nobody"), &[]),
+        (HeadFilter { since: Some(at(8)), ..all.clone() }, &[5, 2]),
         (all.clone(), &[5, 4, 3, 2, 1, 0]),
         (HeadFilter { limit: 2, offset: 1, ..all.clone() }, &[4, 3]),
         (HeadFilter { limit: 0, ..all.clone() }, &[]),
@@ -385,6 +394,10 @@ async fn contexts_are_what_their_tasks_come_to(storage: &impl Storage) {
     let idle_since = |ms| ContextFilter { idle_since: Some(at(ms)), ..all.clone() };
     assert_eq!(names(all.clone()).await, ["b", "c", "a"]);
     assert_eq!(names(ContextFilter { limit: 1, offset: 1, ..all.clone() }).await, ["c"]);
+    let prefix = |prefix: &str| ContextFilter { id_prefix: Some(prefix.to_owned()), ..all.clone() };
+    assert_eq!(names(prefix("")).await, ["b", "c", "a"]);
+    assert_eq!(names(prefix("a")).await, ["a"]);
+    assert_eq!(names(prefix("aa")).await, Vec::<String>::new());
     assert_eq!(names(idle_since(8)).await, ["c"], "a is newer, and b goes on");
     assert_eq!(names(idle_since(10)).await, ["c", "a"]);
 

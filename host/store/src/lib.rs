@@ -206,6 +206,12 @@ pub struct HeadPage {
 /// Which heads to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadFilter {
+    /// Only those whose name begins so.
+    pub id_prefix: Option<String>,
+    /// Only those of this agent.
+    pub agent: Option<AgentId>,
+    /// Only those whose status changed then or later: RFC 3339 in UTC with milliseconds.
+    pub since: Option<String>,
     /// Only those of this conversation.
     pub context: Option<ContextId>,
     /// Only those in this state.
@@ -221,13 +227,24 @@ pub struct HeadFilter {
 impl Default for HeadFilter {
     /// All of them.
     fn default() -> Self {
-        Self { context: None, state: None, live_only: false, limit: usize::MAX, offset: 0 }
+        Self {
+            id_prefix: None,
+            agent: None,
+            since: None,
+            context: None,
+            state: None,
+            live_only: false,
+            limit: usize::MAX,
+            offset: 0,
+        }
     }
 }
 
 /// Which conversations to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextFilter {
+    /// Only those whose name begins so.
+    pub id_prefix: Option<String>,
     /// Only this one.
     pub context: Option<ContextId>,
     /// Only those none of whose tasks is live, or has a status as new as this.
@@ -241,7 +258,7 @@ pub struct ContextFilter {
 impl Default for ContextFilter {
     /// All of them.
     fn default() -> Self {
-        Self { context: None, idle_since: None, limit: usize::MAX, offset: 0 }
+        Self { id_prefix: None, context: None, idle_since: None, limit: usize::MAX, offset: 0 }
     }
 }
 

@@ -156,7 +156,10 @@ impl TaskIndex for MemoryStorage {
 
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
         let matches = |head: &&Head| {
-            filter.context.as_ref().is_none_or(|context| head.context == *context)
+            filter.id_prefix.as_ref().is_none_or(|prefix| head.task.as_str().starts_with(prefix))
+                && filter.agent.as_ref().is_none_or(|agent| head.agent == *agent)
+                && filter.since.as_ref().is_none_or(|since| head.updated >= *since)
+                && filter.context.as_ref().is_none_or(|context| head.context == *context)
                 && filter.state.is_none_or(|state| head.state == state)
                 && !(filter.live_only && head.state.is_final())
         };
@@ -204,6 +207,7 @@ impl TaskIndex for MemoryStorage {
         };
         let matches = |info: &ContextInfo| {
             filter.context.as_ref().is_none_or(|context| info.id == *context)
+                && filter.id_prefix.as_ref().is_none_or(|it| info.id.as_str().starts_with(it))
                 && filter
                     .idle_since
                     .as_ref()

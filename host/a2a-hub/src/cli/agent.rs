@@ -1,6 +1,6 @@
 //! `agent`: one agent of the hub, shown, let in, let go, loaded anew.
 
-use super::{Exit, Global, ask, show::agents_text, text::Text};
+use super::{Exit, Global, ask, completing, show::agents_text, text::Text};
 use anyhow::Context as _;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ pub(super) enum Agent {
     /// Show an agent: its card and its health
     Show {
         /// The agent, as `a2a-hub agents` lists it
+        #[arg(add = completing::agents())]
         id: String,
     },
     /// Add an agent: copies the component into the plugins folder
@@ -23,11 +24,13 @@ pub(super) enum Agent {
     /// Remove an agent: deletes its file from the plugins folder
     Deregister {
         /// The agent, as `a2a-hub agents` lists it
+        #[arg(add = completing::agents())]
         id: String,
     },
     /// Reload an agent from its component, or from its card if it is elsewhere
     Reload {
         /// The agent, as `a2a-hub agents` lists it
+        #[arg(add = completing::agents())]
         id: String,
         /// Use the card of an agent elsewhere from now on that has this SHA-256 digest
         #[arg(long, value_name = "DIGEST")]
@@ -40,7 +43,7 @@ pub(super) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
     let (answer, said): (_, Text) = match agent {
         Agent::Show { id } => {
             let agent = ask(global, "hub/agents/get", of(id))?;
-            let shown = agents_text(&json!([agent]), &Value::Null)?;
+            let shown = agents_text(&json!([agent]), &Value::Null, global.console().columns())?;
             (agent, shown)
         }
         Agent::Register { id, path } => {

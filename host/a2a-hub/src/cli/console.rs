@@ -4,11 +4,17 @@
 use super::text::{Look, Text};
 use a2a_hub_config as config;
 use a2a_hub_core::terminal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use std::{
     io::{self, IsTerminal, Write as _},
     os::fd::AsFd,
+    time::Duration,
 };
+use tokio::time::sleep;
+
+/// How often it is looked whether somebody still reads standard output.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// How wide a terminal is that does not say.
 const COLUMNS: usize = 80;
@@ -111,6 +117,21 @@ impl Console {
         let _ = write!(io::stderr(), "{}{end}", text.shown(self.err.look));
     }
 
+    /// How many columns there are for a result; none if no terminal shows it.
+    pub(super) fn columns(self) -> Option<usize> {
+        self.out.columns
+    }
+
+    /// How many columns there are for text that is not shown as it was written; none if it is to be.
+    pub(super) fn columns_for_markdown(self) -> Option<usize> {
+        self.out.columns.filter(|_| self.out.look.coloured)
+    }
+
+    /// Takes away all that a terminal shows.
+    pub(super) fn clear_screen(self) -> io::Result<()> {
+        print("\x1b[H\x1b[J")
+    }
+
     /// How many columns there are for what is said beside the result; none if no terminal shows it.
     pub(super) fn columns_beside(self) -> Option<usize> {
         self.err.columns
@@ -119,6 +140,20 @@ impl Console {
     /// Whether a line on standard error can be taken back.
     pub(super) fn can_take_back(self) -> bool {
         self.err.look.coloured
+    }
+
+    /// Waits until nobody reads standard output any more; for ever where somebody does, or nobody can tell.
+    pub(super) async fn unread(self) {
+        let gone = || {
+            let out = io::stdout();
+            let mut watched = [PollFd::new(&out, PollFlags::empty())];
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            poll(&mut watched, Some(&now)).is_ok()
+                && watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+        };
+        while !gone() {
+            sleep(LOOK).await;
+        }
     }
 
     /// Whether there is somebody who can be asked.

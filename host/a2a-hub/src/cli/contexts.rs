@@ -1,15 +1,18 @@
 //! `contexts`: the conversations the hub remembers.
 
 use super::{
-    Exit, Global, ask,
+    Exit, Global, ask, block_on,
+    client::Client,
+    completing,
+    ids::{self, Kind},
     render::{ago, list, text},
+    table::{Cell, Table},
     tasks::tasks_text,
     text::Text,
 };
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::fmt::{self, Write as _};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -19,60 +22,77 @@ pub(super) struct Contexts {
     /// Show at most so many, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: u32,
+    /// Leave out so many of the newest
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    offset: u32,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Show a conversation and its tasks
     Show {
-        /// The conversation, as `a2a-hub contexts` lists it
+        /// The conversation, as `a2a-hub contexts` lists it, or the beginning of its name
+        #[arg(add = completing::contexts())]
         id: String,
     },
     /// Forget a conversation and its tasks
     Delete {
-        /// The conversation, as `a2a-hub contexts` lists it
+        /// The conversation, as `a2a-hub contexts` lists it, or the beginning of its name
+        #[arg(add = completing::contexts())]
         id: String,
     },
 }
 
 pub(super) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<Exit> {
-    let now = Timestamp::now();
-    let (answer, shown) = match &contexts.command {
+    let (now, columns) = (Timestamp::now(), global.console().columns());
+    let (answer, shown): (_, Text) = match &contexts.command {
         None => {
-            let answer = ask(global, "hub/contexts/list", json!({ "limit": contexts.limit }))?;
-            let shown = contexts_text(list(&answer), now)?;
+            let params = json!({ "limit": contexts.limit, "offset": contexts.offset });
+            let answer = ask(global, "hub/contexts/list", params)?;
+            let shown = contexts_text(list(&answer), now, columns);
             (answer, shown)
         }
         Some(Command::Show { id }) => {
-            let answer = ask(global, "hub/contexts/get", json!({ "contextId": id }))?;
-            let tasks = ask(global, "hub/tasks/list", json!({ "contextId": id, "limit": 100 }))?;
-            let context = contexts_text(std::slice::from_ref(&answer), now)?;
-            let mut shown = context;
-            shown.append(tasks_text(&tasks, now)?);
+            let (answer, tasks) = block_on(async {
+                let mut client = Client::connect(global).await?;
+                let id = ids::resolve(&mut client, Kind::Context, id).await?;
+                let answer = client.call("hub/contexts/get", json!({ "contextId": id })).await?;
+                let its = json!({ "contextId": id, "limit": 100 });
+                Ok((answer, client.call("hub/tasks/list", its).await?))
+            })?;
+            let mut shown = Text::from(format!("context  {}\n\n", text(&answer["id"])));
+            shown.append(tasks_text(&tasks, now, columns));
             (answer, shown)
         }
-        Some(Command::Delete { id }) => {
-            let answer = ask(global, "hub/contexts/delete", json!({ "contextId": id }))?;
-            (answer, format!("context {id} is forgotten\n").into())
-        }
+        Some(Command::Delete { id }) => block_on(async {
+            let mut client = Client::connect(global).await?;
+            let id = ids::resolve(&mut client, Kind::Context, id).await?;
+            let answer = client.call("hub/contexts/delete", json!({ "contextId": id })).await?;
+            Ok((answer, format!("context {id} is forgotten\n").into()))
+        })?,
     };
     global.show(&answer, || Ok(shown))?;
     Ok(Exit::Done)
 }
 
-/// Conversations, a line each.
-fn contexts_text(contexts: &[Value], now: Timestamp) -> Result<Text, fmt::Error> {
-    let mut out = Text::new();
+/// Conversations, a row each.
+fn contexts_text(contexts: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
     if contexts.is_empty() {
-        writeln!(out, "no conversations")?;
+        return "no conversations\n".into();
     }
+    let ids = || contexts.iter().map(|context| text(&context["id"]));
+    let mut table = Table::new(["CONTEXT", "TASKS", "CHANGED", "AGENTS"]);
     for context in contexts {
         let agents = list(&context["agents"]).iter().map(text).collect::<Vec<_>>().join(", ");
-        let tasks = format!("{} task(s)", context["taskCount"]);
-        let (id, when) = (text(&context["id"]), ago(&context["updatedAt"], now));
-        writeln!(out, "{id}  {tasks:<10}  {when:<11}  {agents}")?;
+        let (id, tasks) = (text(&context["id"]), context["taskCount"].to_string());
+        let changed = match columns {
+            Some(_) => ago(&context["updatedAt"], now),
+            None => text(&context["updatedAt"]).to_owned(),
+        };
+        let name = Cell::named(id, ids::short(id, &ids()));
+        table.row([name, tasks.into(), changed.into(), agents.into()]);
     }
-    Ok(out)
+    table.text(columns)
 }
 
 #[cfg(test)]
@@ -80,16 +100,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conversations_as_people_see_them() {
+    fn conversations_on_a_wide_a_narrow_and_no_terminal() {
         let contexts = [
             json!({ "id": "01a1fc8f-a111-7715-9c95-8a642d72e498", "taskCount": 3, "agents": ["claude-code", "echo"],
                 "createdAt": "2026-01-30T11:58:00Z", "updatedAt": "2026-01-31T11:58:00Z", "state": "active" }),
             json!({ "id": "ctx", "taskCount": 12, "agents": ["echo"], "updatedAt": "2026-01-01T11:58:00Z" }),
         ];
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(contexts_text(&contexts, now).unwrap().words(), @r"
-        01a1fc8f-a111-7715-9c95-8a642d72e498  3 task(s)   2 min ago    claude-code, echo
-        ctx  12 task(s)  30 days ago  echo
+        let shown = |columns| contexts_text(&contexts, now, columns).words();
+        insta::assert_snapshot!(shown(Some(100)), @"
+        CONTEXT        TASKS  CHANGED      AGENTS
+        01a1fc8f-a111  3      2 min ago    claude-code, echo
+        ctx            12     30 days ago  echo
+        ");
+        insta::assert_snapshot!(shown(Some(40)), @"
+        CONTEXT        TASKS  CHANGED   AGENTS
+        01a1fc8f-a111  3      2 min a…  claude-…
+        ctx            12     30 days…  echo
+        ");
+        insta::assert_snapshot!(shown(None).replace('\t', " → "), @"
+        01a1fc8f-a111-7715-9c95-8a642d72e498 → 3 → 2026-01-31T11:58:00Z → claude-code, echo
+        ctx → 12 → 2026-01-01T11:58:00Z → echo
         ");
     }
 }

@@ -1,14 +1,17 @@
 //! `deliveries`: how notifications get to where their clients want them.
 
 use super::{
-    Exit, Global, ask,
-    render::{ago, ahead, list, text},
-    text::Text,
+    Exit, Global, ask, block_on,
+    client::Client,
+    completing,
+    ids::{self, Kind},
+    render::{ago, ahead, list, shell_word, text},
+    table::{Cell, Table},
+    text::{Text, style_of},
 };
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::fmt::{self, Write as _};
 
 #[derive(Debug, Args)]
 pub(super) struct Deliveries {
@@ -16,7 +19,7 @@ pub(super) struct Deliveries {
     #[arg(long)]
     dead: bool,
     /// Try at once to send what fails or was given up of this task
-    #[arg(long, value_name = "TASK", conflicts_with = "dead")]
+    #[arg(long, value_name = "TASK", conflicts_with = "dead", add = completing::tasks())]
     retry: Option<String>,
     /// At most so many, the oldest tasks first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
@@ -25,43 +28,55 @@ pub(super) struct Deliveries {
 
 pub(super) fn deliveries(global: &Global, asked: &Deliveries) -> anyhow::Result<Exit> {
     let answer = match &asked.retry {
-        Some(task) => ask(global, "hub/deliveries/retry", json!({ "taskId": task }))?,
+        Some(task) => block_on(async {
+            let mut client = Client::connect(global).await?;
+            let task = ids::resolve(&mut client, Kind::Task, task).await?;
+            client.call("hub/deliveries/retry", json!({ "taskId": task })).await
+        })?,
         None => {
             let params = json!({ "dead": asked.dead, "limit": asked.limit });
             ask(global, "hub/deliveries/list", params)?
         }
     };
-    global.show(&answer, || Ok(deliveries_text(list(&answer), Timestamp::now())?))?;
+    let columns = global.console().columns();
+    global.show(&answer, || Ok(deliveries_text(list(&answer), Timestamp::now(), columns)))?;
     Ok(Exit::Done)
 }
 
-/// Deliveries, a line each, and one more for what is wrong.
-fn deliveries_text(deliveries: &[Value], now: Timestamp) -> Result<Text, fmt::Error> {
-    let mut out = Text::new();
+/// Deliveries, a row each, and below it what is wrong.
+fn deliveries_text(deliveries: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
     if deliveries.is_empty() {
-        writeln!(out, "nothing is to be sent")?;
+        return "nothing is to be sent\n".into();
     }
+    let ids = || deliveries.iter().map(|delivery| text(&delivery["taskId"]));
+    let mut table = Table::new(["TASK", "STATE", "WAITING", "RECEIVER"]);
     for delivery in deliveries {
         let [task, receiver, state] =
             ["taskId", "receiver", "state"].map(|name| text(&delivery[name]));
-        writeln!(out, "{task}  {state:<7}  {} waiting  {receiver}", delivery["waiting"])?;
+        table.row([
+            Cell::named(task, ids::short(task, &ids())),
+            Cell::styled(style_of(state), state),
+            delivery["waiting"].to_string().into(),
+            receiver.into(),
+        ]);
         let (error, attempts) = (text(&delivery["error"]), &delivery["attempts"]);
         let (since, next) = (&delivery["failingSince"], &delivery["retryAt"]);
         match state {
-            "held" => writeln!(out, "    left alone, for others failed in a row there: {error}")?,
+            "held" => table.below(format!("left alone, for others failed in a row there: {error}")),
             "failing" | "dead" => {
-                writeln!(out, "    failed {attempts} time(s) since {}: {error}", ago(since, now))?;
+                table
+                    .below(format!("failed {attempts} time(s) since {}: {error}", ago(since, now)));
             }
             _ => {}
         }
         if !next.is_null() {
-            writeln!(out, "    next try: {}", ahead(next, now))?;
+            table.below(format!("next try: {}", ahead(next, now)));
         }
         if state == "dead" {
-            writeln!(out, "    try again: a2a-hub deliveries --retry {task}")?;
+            table.below(format!("try again: a2a-hub deliveries --retry {}", shell_word(task)));
         }
     }
-    Ok(out)
+    table.text(columns)
 }
 
 #[cfg(test)]
@@ -69,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deliveries_as_people_see_them() {
+    fn deliveries_on_a_wide_a_narrow_and_no_terminal() {
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
         let fine = json!({ "taskId": "t1", "configId": "t1", "receiver": "https://example.com", "state": "fine",
             "version": "1.0", "waiting": 0, "attempts": 0 });
@@ -83,19 +98,49 @@ mod tests {
         let held = json!({ "taskId": "t3", "configId": "c", "receiver": "https://example.com:8443", "state": "held",
             "version": "1.0", "waiting": 2, "attempts": 0, "error": "connection refused",
             "retryAt": "2026-01-31T12:00:25Z" });
-        let shown = deliveries_text(&[fine, again, held, failing("dead")], now).unwrap();
-        insta::assert_snapshot!(shown.words(), @"
-        t1  fine     0 waiting  https://example.com
-        t2  failing  3 waiting  https://example.com:8443
+        let deliveries = [fine, again, held, failing("dead")];
+        let shown = |columns| deliveries_text(&deliveries, now, columns).words();
+        insta::assert_snapshot!(shown(Some(100)), @"
+        TASK  STATE    WAITING  RECEIVER
+        t1    fine     0        https://example.com
+        t2    failing  3        https://example.com:8443
             failed 5 time(s) since 2 min ago: connection refused
             next try: in 40 s
-        t3  held     2 waiting  https://example.com:8443
+        t3    held     2        https://example.com:8443
             left alone, for others failed in a row there: connection refused
             next try: in 25 s
-        t2  dead     3 waiting  https://example.com:8443
+        t2    dead     3        https://example.com:8443
             failed 5 time(s) since 2 min ago: connection refused
             try again: a2a-hub deliveries --retry t2
         ");
-        insta::assert_snapshot!(deliveries_text(&[], now).unwrap().words(), @"nothing is to be sent");
+        insta::assert_snapshot!(shown(Some(44)), @"
+        TASK  STATE    WAITING  RECEIVER
+        t1    fine     0        https://example.com
+        t2    failing  3        https://example.com…
+            failed 5 time(s) since 2 min ago:
+            connection refused
+            next try: in 40 s
+        t3    held     2        https://example.com…
+            left alone, for others failed in a row
+            there: connection refused
+            next try: in 25 s
+        t2    dead     3        https://example.com…
+            failed 5 time(s) since 2 min ago:
+            connection refused
+            try again: a2a-hub deliveries --retry t2
+        ");
+        insta::assert_snapshot!(shown(None).replace('\t', " → "), @"
+        t1 → fine → 0 → https://example.com
+        t2 → failing → 3 → https://example.com:8443
+         → failed 5 time(s) since 2 min ago: connection refused
+         → next try: in 40 s
+        t3 → held → 2 → https://example.com:8443
+         → left alone, for others failed in a row there: connection refused
+         → next try: in 25 s
+        t2 → dead → 3 → https://example.com:8443
+         → failed 5 time(s) since 2 min ago: connection refused
+         → try again: a2a-hub deliveries --retry t2
+        ");
+        insta::assert_snapshot!(deliveries_text(&[], now, None).words(), @"nothing is to be sent");
     }
 }

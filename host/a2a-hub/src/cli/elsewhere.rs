@@ -2,11 +2,11 @@
 
 use super::{
     Exit, Format, Global, block_on,
-    console::Console,
-    follow::{OnInterrupt, Shown},
+    follow::OnLeave,
     question::{self, Asked, question},
     render::shell_word,
-    send::{Send, message},
+    send::{Send, conclude, message},
+    shown::Shown,
     terminal::Progress,
 };
 use a2a_hub_client::{A2aClient, Outbound, TaskStream};
@@ -19,7 +19,7 @@ use a2a_hub_protocol::{
     v03,
 };
 use anyhow::{Context as _, bail};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{collections::BTreeSet, pin::pin, time::Duration};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -47,19 +47,25 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
              with `--file`"
         );
     }
+    if send.go_on {
+        bail!(
+            "continue with {url}: no list is kept here of what was said to agents elsewhere; go on with the `--context ID` that \
+             the answer ended with"
+        );
+    }
     let named = named(&url, send.token_env.as_deref());
     block_on(async {
         let patience = send.timeout.map(Duration::from_millis);
         let agent = find(&url, send.token_env.as_deref()).await?;
         loop {
-            let mut shown = Shown::new(global, send.stream);
-            let mut progress = Progress::new(global, &url, global.format == Format::Pretty);
+            let modes = agent.card().other.get("defaultOutputModes").unwrap_or(&Value::Null);
+            let mut shown = Shown::new(global, send.stream).written_in(modes);
+            let mut progress = Progress::new(global, &url, true);
             let until = patience.map(|patience| Instant::now() + patience);
             let said = SendMessage::new(message(&send)?, None)?;
             let followed = match in_time(until, agent.stream(said)).await {
                 Some(Ok(telling)) => {
-                    let (on_interrupt, console) = (OnInterrupt::Cancel, global.console());
-                    let watch = Watch { until, on_interrupt, console };
+                    let watch = Watch { until, on_leave: OnLeave::Cancel };
                     watch.follow(&agent, telling, &mut shown, &mut progress).await
                 }
                 Some(Err(why)) => Err(why.into()),
@@ -70,9 +76,9 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 shown.give_up(format!("The task took longer than the {patience:?} it was given."));
             }
             let again = format!(" --agent {named}");
-            let exit = followed.map_err(|why| shown.broken_off(why, &again))?;
+            let exit = followed.map_err(|why| shown.broken_off(&why, &again))?;
             let exit = exit.unwrap_or(Exit::TaskFailed);
-            shown.finish(exit)?;
+            conclude(&send, &mut shown, exit)?;
             match question(global, &shown, exit, &named).await? {
                 Asked::Nothing => return Ok(exit),
                 Asked::Answered(task, answer) => send = send.answering(task, answer),
@@ -96,14 +102,13 @@ pub(super) fn watch(
         let agent = find(url, token_env).await?;
         let mut shown = Shown::new(global, true);
         let mut still = Progress::new(global, url, false);
-        let (on_interrupt, console) = (OnInterrupt::Leave, global.console());
-        let watch = Watch { until: None, on_interrupt, console };
+        let watch = Watch { until: None, on_leave: OnLeave::LetBe };
         let telling = agent.subscribe(TaskId::new(task));
         let followed = watch.follow(&agent, telling, &mut shown, &mut still).await;
         let again = format!(" --agent {}", named(url, token_env));
-        let exit = followed.map_err(|why| shown.broken_off(why, &again))?;
+        let exit = followed.map_err(|why| shown.broken_off(&why, &again))?;
         let exit = exit.unwrap_or(Exit::TaskFailed);
-        shown.finish(exit)?;
+        shown.finish(exit, Map::new())?;
         if exit == Exit::NeedsInput && global.format == Format::Pretty {
             question::tell(global.console(), &shown, &format!("task {task}"));
         }
@@ -135,8 +140,7 @@ pub(super) fn task(
 struct Watch {
     /// How long.
     until: Option<Instant>,
-    on_interrupt: OnInterrupt,
-    console: Console,
+    on_leave: OnLeave,
 }
 
 impl Watch {
@@ -149,6 +153,7 @@ impl Watch {
         progress: &mut Progress,
     ) -> anyhow::Result<Option<Exit>> {
         let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut unread = pin!(shown.console().unread());
         loop {
             let task = telling.task().cloned();
             // It is not asked for anew at each tick: it counts how long nothing comes.
@@ -159,14 +164,22 @@ impl Watch {
                     () = progress.tick(), if !shown.in_line => progress.draw(),
                     () = at(self.until) => {
                         progress.clear();
-                        self.call_off(agent, task, &mut interrupt).await;
+                        call_off(agent, task, &mut interrupt, shown).await;
                         return Ok(None);
                     }
                     _ = interrupt.recv() => {
                         progress.clear();
-                        if self.on_interrupt == OnInterrupt::Cancel {
-                            self.console.note("cancelling; press Ctrl-C again to leave at once");
-                            self.call_off(agent, task, &mut interrupt).await;
+                        if self.on_leave == OnLeave::Cancel {
+                            let again = "cancelling; press Ctrl-C again to leave at once";
+                            shown.console().note(again);
+                            call_off(agent, task, &mut interrupt, shown).await;
+                        }
+                        return Ok(Some(Exit::Interrupted));
+                    }
+                    () = &mut unread, if !shown.is_unread() => {
+                        shown.leave_unread();
+                        if self.on_leave == OnLeave::Cancel {
+                            call_off(agent, task, &mut interrupt, shown).await;
                         }
                         return Ok(Some(Exit::Interrupted));
                     }
@@ -174,22 +187,22 @@ impl Watch {
             };
             progress.clear();
             match told {
-                Some(told) => shown.event(&as_the_hub_tells(told?))?,
+                Some(told) => progress.says(shown.event(&as_the_hub_tells(told?))?),
                 None => return shown.exit().map(Some),
             }
         }
     }
+}
 
-    /// Stops a task that nobody waits for any more, and says so if that cannot be done.
-    async fn call_off(&self, agent: &A2aClient, task: Option<TaskId>, interrupt: &mut Signal) {
-        tokio::select! {
-            cancelled = cancel(agent, task) => {
-                if let Err(why) = cancelled {
-                    self.console.note(format!("cancel: {why}; the task may go on there"));
-                }
+/// Stops a task that nobody waits for any more, and says so if that cannot be done.
+async fn call_off(agent: &A2aClient, task: Option<TaskId>, interrupt: &mut Signal, shown: &Shown) {
+    tokio::select! {
+        cancelled = cancel(agent, task) => {
+            if let Err(why) = cancelled {
+                shown.console().note(format!("cancel: {why}; the task may go on there"));
             }
-            _ = interrupt.recv() => {}
         }
+        _ = interrupt.recv() => {}
     }
 }
 

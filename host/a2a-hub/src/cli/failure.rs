@@ -51,6 +51,11 @@ impl CommandError {
         Self { code: None, reason, message, fix: None, known: Map::new() }
     }
 
+    /// What was asked makes no command.
+    pub(super) fn usage(message: String) -> Self {
+        Self::new(USAGE, message)
+    }
+
     /// What the hub refused, as the error object of its JSON-RPC answer has it.
     pub(super) fn refused(error: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -61,6 +66,11 @@ impl CommandError {
             fix: text(&error["data"]["fix"]),
             known: Map::new(),
         }
+    }
+
+    /// Whether this is the reason.
+    pub(super) fn is(&self, reason: &str) -> bool {
+        self.reason == reason
     }
 
     /// The same, mended by a command.
@@ -154,7 +164,14 @@ mod tests {
             anyhow::Error::from(CommandError::new(STREAM_ENDED, "it ended").mended_by("look")),
         ];
         let told = told.map(|why| to_json(&why, Exit::Fault).to_string()).join("\n");
-        insta::assert_snapshot!(told, @"");
+        insta::assert_snapshot!(told, @r#"
+        {"error":{"code":-32004,"fix":"try later","message":"agent `echo` is busy: 8 run","reason":"busy"},"exit":2}
+        {"error":{"code":-32004,"fix":"try later","message":"send to `echo`: agent `echo` is busy: 8 run","reason":"busy"},"exit":2}
+        {"error":{"code":-32001,"fix":null,"message":"the agent refused: no task is called `t`","reason":"TASK_NOT_FOUND"},"exit":2}
+        {"error":{"code":null,"fix":null,"message":"`x` is not a URL of an agent: it must begin with https:// or http://","reason":"AGENT_UNREACHABLE"},"exit":2}
+        {"error":{"code":null,"fix":null,"message":"attach x: No such file or directory (os error 2)","reason":"COMMAND_FAILED"},"exit":2}
+        {"error":{"code":null,"fix":"look","message":"it ended","reason":"STREAM_ENDED"},"exit":2}
+        "#);
     }
 
     #[test]
@@ -162,6 +179,6 @@ mod tests {
         let known = Map::from_iter([("taskId".to_owned(), json!("t"))]);
         let why = CommandError::new(CONNECTION_LOST, "the hub hung up").mended_by("a2a-hub status");
         let why = CommandError::of(&why.into()).knowing(known).saying("; the task may go on");
-        insta::assert_snapshot!(to_json(&why.into(), Exit::Fault), @"");
+        insta::assert_snapshot!(to_json(&why.into(), Exit::Fault), @r#"{"error":{"code":null,"fix":"a2a-hub status","message":"the hub hung up; the task may go on","reason":"CONNECTION_LOST"},"exit":2,"taskId":"t"}"#);
     }
 }

@@ -118,7 +118,7 @@ fn last_lines(text: &str, count: usize) -> &str {
 }
 
 /// A line of the log for people; one that is no JSON as it is.
-fn line_text(line: &str) -> Text {
+pub(super) fn line_text(line: &str) -> Text {
     let Ok(Value::Object(mut event)) = serde_json::from_str(line) else { return line.into() };
     let mut take = |name: &str| match event.remove(name) {
         Some(Value::String(text)) => text,

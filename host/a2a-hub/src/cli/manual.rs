@@ -1,15 +1,29 @@
 //! `man` and `completions`: the command line, told to other programs.
 
-use super::{CommandLine, EXIT_CODES, Exit, Global};
+use super::{CommandLine, EXIT_CODES, Exit, Global, completing::VARIABLE};
 use anyhow::Context as _;
 use clap::CommandFactory as _;
-use clap_complete::Shell;
+use clap_complete::{
+    Shell,
+    env::{CompleteEnv, Shells},
+};
 
+/// Prints what a shell needs to ask this program for completions, whenever somebody types.
 pub(super) fn completions(global: &Global, shell: Shell) -> anyhow::Result<Exit> {
+    let shells = Shells::builtins();
+    let name = shell.to_string();
+    let shell = shells.completer(&name).with_context(|| format!("complete in {name}"))?;
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut CommandLine::command(), "a2a-hub", &mut script);
+    shell.write_registration(VARIABLE, "a2a-hub", "a2a-hub", "a2a-hub", &mut script)?;
     global.console().print(&String::from_utf8(script)?.into())?;
     Ok(Exit::Done)
+}
+
+/// Answers a shell that asks for completions; whether one did.
+pub(super) fn complete() -> clap::error::Result<bool> {
+    let here = std::env::current_dir().ok();
+    let complete = CompleteEnv::with_factory(CommandLine::command).var(VARIABLE);
+    complete.try_complete(std::env::args_os(), here.as_deref())
 }
 
 pub(super) fn man(global: &Global, command: Option<&str>) -> anyhow::Result<Exit> {

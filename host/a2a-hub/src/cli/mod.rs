@@ -2,6 +2,7 @@
 
 mod agent;
 mod client;
+mod completing;
 mod console;
 mod contexts;
 mod deliveries;
@@ -9,20 +10,28 @@ mod doctor;
 mod elsewhere;
 mod failure;
 mod files;
+mod fit;
 mod follow;
+mod ids;
 mod logs;
 mod manual;
+mod markdown;
 mod question;
 mod render;
 mod run;
+mod saving;
 mod send;
 mod settings;
 mod show;
+mod shown;
 mod start;
 mod stop;
+mod table;
+mod task;
 mod tasks;
 mod terminal;
 mod text;
+mod told;
 mod trial;
 
 use a2a_hub_config::{ConfigError, Flag, Settings};
@@ -40,7 +49,7 @@ Exit status:
   1    the task failed, or was rejected or cancelled by somebody else
   2    the command, the configuration or the hub is at fault, or a stream ended before its task did
   3    the task waits for an answer or a login
-  130  Ctrl-C: the task was cancelled";
+  130  Ctrl-C, or nobody reads the answer any more: the task was cancelled";
 
 /// What a command begins with that says why it failed.
 const BLAMES: &str = "a2a-hub: ";
@@ -56,7 +65,7 @@ enum Exit {
     Fault = 2,
     /// The task waits for an answer or a login.
     NeedsInput = 3,
-    /// Ctrl-C: the task was cancelled.
+    /// Ctrl-C, or nobody reads the answer any more: the task was cancelled.
     Interrupted = 130,
 }
 
@@ -87,7 +96,7 @@ struct Global {
     /// Show a terminal every byte that agents say, also what it obeys
     #[arg(long, global = true)]
     raw: bool,
-    /// No colours
+    /// No colours, and Markdown as it was written
     #[arg(long, global = true)]
     plain: bool,
     /// Log at level debug
@@ -124,9 +133,9 @@ enum Command {
     Send(send::Send),
     /// List the tasks
     Tasks(tasks::Tasks),
-    /// Show, cancel or watch one task
+    /// Show, cancel or watch one task, or save its files
     #[command(subcommand)]
-    Task(tasks::Task),
+    Task(task::Task),
     /// List the conversations, show one, or forget one
     Contexts(contexts::Contexts),
     /// List push notifications that are on their way, and retry those that were given up
@@ -152,6 +161,11 @@ enum Command {
 
 /// Reads the command line and does what it says.
 pub fn run() -> ExitCode {
+    match manual::complete() {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => {}
+        Err(why) => return not_understood(&why),
+    }
     let CommandLine { global, command } = match CommandLine::try_parse() {
         Ok(parsed) => parsed,
         Err(why) => return not_understood(&why),
@@ -204,7 +218,7 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Agent(agent) => agent::agent(global, &agent),
         Command::Send(send) => send::send(global, send),
         Command::Tasks(tasks) => tasks::tasks(global, &tasks),
-        Command::Task(task) => tasks::task(global, &task),
+        Command::Task(task) => task::task(global, &task),
         Command::Contexts(contexts) => contexts::contexts(global, &contexts),
         Command::Deliveries(asked) => deliveries::deliveries(global, &asked),
         Command::Logs(logs) => logs::logs(global, &logs),

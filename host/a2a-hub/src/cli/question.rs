@@ -3,8 +3,8 @@
 use super::{
     Exit, Format, Global,
     console::Console,
-    follow::Shown,
     render::shell_word,
+    shown::Shown,
     terminal::{self, Answer},
 };
 
@@ -25,7 +25,7 @@ pub(super) async fn question(
     exit: Exit,
     agent: &str,
 ) -> anyhow::Result<Asked> {
-    let Some(task) = shown.task.clone().filter(|_| exit == Exit::NeedsInput) else {
+    let Some(task) = shown.told.task.clone().filter(|_| exit == Exit::NeedsInput) else {
         return Ok(Asked::Nothing);
     };
     if global.format == Format::Json {
@@ -33,7 +33,7 @@ pub(super) async fn question(
     }
     let console = global.console();
     tell(console, shown, agent);
-    if shown.state == "input-required" && console.is_attended() {
+    if shown.told.state == "input-required" && console.is_attended() {
         match terminal::ask(console).await? {
             Answer::Text(answer) => return Ok(Asked::Answered(task, answer)),
             Answer::Interrupted => {
@@ -49,9 +49,9 @@ pub(super) async fn question(
 
 /// Tells what the task of `agent` waits for, to who does not answer.
 pub(super) fn tell(console: Console, shown: &Shown, agent: &str) {
-    let said = shown.last_word.as_deref().unwrap_or_default();
+    let said = shown.told.said().unwrap_or_default();
     match console.columns_beside() {
-        Some(columns) => console.prompt(&terminal::question(agent, said, columns)),
+        Some(columns) => console.prompt(&terminal::question(agent, &said, columns)),
         None => console.note(said),
     }
 }

@@ -2,9 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-
-/// The width that lines are kept within where they can be cut.
-const WIDTH: usize = 100;
+use std::time::Duration;
 
 /// The text of a JSON string; nothing of anything else.
 pub(super) fn text(value: &Value) -> &str {
@@ -14,6 +12,12 @@ pub(super) fn text(value: &Value) -> &str {
 /// The elements of a JSON array; none of anything else.
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The first line of the text in the parts of a message that says something.
+pub(super) fn first_words(parts: &Value) -> String {
+    let text = parts_text(parts);
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
 }
 
 /// The parts of a message or an artifact as text.
@@ -26,10 +30,31 @@ fn part_text(part: &Value) -> String {
     match part["kind"].as_str() {
         Some("text") => text(&part["text"]).to_owned(),
         Some("data") => format!("{}\n", part["data"]),
-        Some("file") => {
-            format!("[file {}]\n", part["file"]["name"].as_str().unwrap_or("without a name"))
-        }
+        Some("file") => file_text(&part["file"]),
         _ => String::new(),
+    }
+}
+
+/// A file in one line: its name, and how large it is, or where.
+fn file_text(file: &Value) -> String {
+    let name = file["name"].as_str().unwrap_or("without a name");
+    match (file["uri"].as_str(), file["bytes"].as_str()) {
+        (Some(uri), _) => format!("[file {name}: {uri}]\n"),
+        (None, Some(encoded)) => {
+            let padding = encoded.bytes().rev().take_while(|byte| *byte == b'=').count();
+            format!("[file {name}, {}]\n", size(encoded.len() / 4 * 3 - padding.min(2)))
+        }
+        (None, None) => format!("[file {name}]\n"),
+    }
+}
+
+/// So many bytes.
+pub(super) fn size(bytes: usize) -> String {
+    match bytes {
+        1 => "1 byte".to_owned(),
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
     }
 }
 
@@ -43,22 +68,23 @@ pub(super) fn shell_word(word: &str) -> String {
     }
 }
 
-/// The first line of `text`, cut where `used` columns leave no more room.
-pub(super) fn first_line(text: &str, used: usize) -> String {
-    let line = text.trim().lines().next().unwrap_or_default();
-    let room = WIDTH.saturating_sub(used);
-    match line.char_indices().nth(room) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
-}
-
 /// How long something took.
 pub(super) fn duration(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3600 => format!("{} min", seconds / 60),
         _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// How long something may take, or took: short ones to the tenth of a second.
+pub(super) fn span(long: Duration) -> String {
+    match long.as_millis() {
+        millis @ 1..1_000 => format!("{millis} ms"),
+        millis if millis < 60_000 && millis % 1_000 >= 100 => {
+            format!("{}.{} s", millis / 1_000, millis % 1_000 / 100)
+        }
+        _ => duration(long.as_secs()),
     }
 }
 
@@ -104,6 +130,13 @@ mod tests {
     }
 
     #[test]
+    fn spans_are_told_as_people_do() {
+        let spans = [0, 7, 700, 1_000, 1_550, 10_000, 59_999, 60_000, 5_400_000];
+        let spans = spans.map(|millis| span(Duration::from_millis(millis))).join(", ");
+        insta::assert_snapshot!(spans, @"0 s, 7 ms, 700 ms, 1 s, 1.5 s, 10 s, 59.9 s, 1 min, 1 h 30 min");
+    }
+
+    #[test]
     fn times_to_come_are_told_as_people_do() {
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
         let told = ["2026-01-31T12:00:09.5Z", "2026-01-31T13:05:00Z", "2026-01-31T11:59:50Z", ""];
@@ -115,12 +148,27 @@ mod tests {
     fn what_is_copied_into_a_shell_stays_one_word() {
         let words =
             ["01a1fc8f-a111", "https://x.org:1/a?b=1", "", "-rf", "a; rm -rf ~", "it's $(id)"];
-        insta::assert_snapshot!(words.map(shell_word).join(" "), @"");
+        insta::assert_snapshot!(words.map(shell_word).join(" "), @r"01a1fc8f-a111 'https://x.org:1/a?b=1' '' '-rf' 'a; rm -rf ~' 'it'\''s $(id)'");
     }
 
     #[test]
-    fn lines_are_cut_between_letters() {
-        assert_eq!(first_line("\n what?\nthat", 0), "what?");
-        assert_eq!(first_line("äöü", WIDTH - 2), "äö…");
+    fn a_part_that_cannot_be_shown_is_named() {
+        let file = |file: Value| json!({ "kind": "file", "file": file });
+        let parts = json!([
+            { "kind": "text", "text": "see\n" },
+            { "kind": "data", "data": { "n": [1, null] } },
+            file(json!({ "name": "a.bin", "bytes": "AP8=" })),
+            file(json!({ "name": "b.bin", "bytes": "A".repeat(40_000) })),
+            file(json!({ "bytes": "" })),
+            file(json!({ "name": "a.png", "uri": "https://example.com/a.png" })),
+        ]);
+        insta::assert_snapshot!(parts_text(&parts), @r#"
+        see
+        {"n":[1,null]}
+        [file a.bin, 2 bytes]
+        [file b.bin, 29 KiB]
+        [file without a name, 0 bytes]
+        [file a.png: https://example.com/a.png]
+        "#);
     }
 }

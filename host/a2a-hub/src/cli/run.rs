@@ -1,5 +1,6 @@
 //! The hub itself: put together here, run until it is told to stop, and taken apart in order.
 
+use super::render::span;
 use crate::builtin::COMPONENTS;
 use a2a_hub_client::Outbound;
 use a2a_hub_config::Config;
@@ -76,12 +77,14 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     }
     let mut signals = Signals::new()?;
     let _announced = Announced::new(&dir, &config, at).context("say where the hub is")?;
-    tracing::info!(socket = %config.socket.path.display(), http = ?at, "the hub is up");
+    let http = at.map(tracing::field::display);
+    tracing::info!(socket = %config.socket.path.display(), http, "the hub is up");
 
     signals.next().await;
     hub.close();
     let drain = config.stop.drain();
-    tracing::info!(patience = ?drain, "the hub is going down; a second signal ends tasks at once");
+    let patience = span(drain);
+    tracing::info!(patience, "the hub is going down; a second signal ends tasks at once");
     tokio::select! {
         idle = parts.tasks.idle() => if let Err(why) = idle {
             // Then nothing that they do is stored either.
@@ -202,7 +205,8 @@ impl Parts {
     async fn take_down(&self, dir: &Path) {
         let cut = self.tasks.shutdown().await;
         if !cut.is_empty() {
-            tracing::warn!(tasks = ?cut, "tasks were cut off");
+            let tasks: Vec<_> = cut.iter().map(TaskId::as_str).collect();
+            tracing::warn!(tasks = tasks.join(", "), "tasks were cut off");
         }
         if let Err(why) = stopped(dir, &cut) {
             tracing::warn!(%why, "cannot write down which tasks were cut off");

@@ -1,17 +1,24 @@
 //! `send`: a message to an agent, its answer as it comes, Ctrl-C to call it off.
 
 use super::{
-    Exit, Format, Global, block_on,
+    Exit, Global, block_on,
     client::Client,
-    elsewhere, files,
-    follow::{OnInterrupt, Shown, follow},
+    completing, elsewhere,
+    failure::{CommandError, HUB_NOT_RUNNING},
+    files,
+    follow::{OnLeave, follow},
+    ids::{self, Kind},
     question::{Asked, question},
+    render::{list, text},
+    saving::{self, Saved},
+    shown::Shown,
+    start,
     terminal::Progress,
 };
 use a2a_hub_protocol::{id::MessageId, message::Message, v03::params::OfferedMessage};
 use anyhow::{Context as _, bail};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{
     fs,
     io::{self, Read as _},
@@ -21,9 +28,16 @@ use std::{
 /// The longest message, in bytes: what the hub takes in one request, with room for its frame.
 const MAX_MESSAGE: usize = 7 << 20;
 
+/// What `send --help` ends with.
+const LEAVING: &str = "\
+Ctrl-C cancels the task and waits until its programs are gone; a second one leaves at once. When nobody reads the answer any \
+more (`a2a-hub send ... | head`), the task is cancelled, too.";
+
 #[derive(Debug, Args)]
+#[command(after_long_help = LEAVING, after_help = LEAVING)]
 pub(super) struct Send {
     /// The agent, as `a2a-hub agents` lists it, or the URL of one elsewhere
+    #[arg(add = completing::agents())]
     pub(super) agent: String,
     /// What to say; `-` reads it from standard input
     message: String,
@@ -34,10 +48,13 @@ pub(super) struct Send {
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
     /// Continue this conversation
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completing::contexts())]
     context: Option<String>,
+    /// Continue the latest conversation with this agent in this directory
+    #[arg(long = "continue", conflicts_with_all = ["context", "task"])]
+    pub(super) go_on: bool,
     /// Answer the question of this task
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completing::tasks())]
     task: Option<String>,
     /// Give up after so many milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -48,6 +65,12 @@ pub(super) struct Send {
     /// Print the answer as it comes
     #[arg(long)]
     pub(super) stream: bool,
+    /// Start the hub first, if it does not run
+    #[arg(long)]
+    start: bool,
+    /// Save the files that the agent makes here; what is there is never overwritten
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
 }
 
 pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
@@ -56,6 +79,10 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         let read =
             io::stdin().lock().take(MAX_MESSAGE as u64 + 1).read_to_string(&mut send.message);
         read.context("read the message from standard input")?;
+    }
+    if send.message.trim().is_empty() && send.files.is_empty() {
+        let why = "the message is empty; say something, or send a file with `--file`";
+        bail!(CommandError::usage(format!("send to `{}`: {why}", send.agent)));
     }
     if elsewhere::is_url(&send.agent) {
         return elsewhere::send(global, send);
@@ -68,16 +95,27 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         );
     }
     block_on(async {
-        let mut client = Client::connect(global).await?;
+        let mut client = connect(global, &send).await?;
+        if send.go_on {
+            send.context = Some(latest_context(&mut client, &send).await?);
+        }
+        // A conversation may be new, and have a name that the client chose.
+        if let Some(typed) = send.context.as_ref().filter(|typed| ids::is_of_uuid(typed)) {
+            send.context = Some(ids::resolve(&mut client, Kind::Context, typed).await?);
+        }
+        if let Some(typed) = &send.task {
+            send.task = Some(ids::resolve(&mut client, Kind::Task, typed).await?);
+        }
+        let modes = output_modes(global, &mut client, &send.agent).await;
         loop {
             let id = client.ask("message/stream", params(&send)?).await?;
-            let mut shown = Shown::new(global, send.stream);
-            let mut progress = Progress::new(global, &send.agent, global.format == Format::Pretty);
+            let mut shown = Shown::new(global, send.stream).written_in(&modes);
+            let mut progress = Progress::new(global, &send.agent, true);
             let followed =
-                follow(&mut client, id, &mut shown, &mut progress, OnInterrupt::Cancel).await;
+                follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await;
             drop(progress);
-            let exit = followed.map_err(|why| shown.broken_off(why, ""))?;
-            shown.finish(exit)?;
+            let exit = followed.map_err(|why| shown.broken_off(&why, ""))?;
+            conclude(&send, &mut shown, exit)?;
             match question(global, &shown, exit, &send.agent).await? {
                 Asked::Nothing => return Ok(exit),
                 Asked::Answered(task, answer) => send = send.answering(task, answer),
@@ -88,6 +126,76 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             }
         }
     })
+}
+
+/// Connects to the hub, which is started first if that is wanted and it does not run.
+async fn connect(global: &Global, send: &Send) -> anyhow::Result<Client> {
+    match Client::connect(global).await {
+        Err(why) if send.start && CommandError::of(&why).is(HUB_NOT_RUNNING) => {
+            start::on_demand(global).await?;
+            Client::connect(global).await
+        }
+        other => other,
+    }
+}
+
+/// The media types that an agent says it writes, where that makes a difference.
+async fn output_modes(global: &Global, client: &mut Client, agent: &str) -> Value {
+    if global.console().columns_for_markdown().is_none() {
+        return Value::Null;
+    }
+    // Of an agent that is not there, the message will tell.
+    let agent = client.call("hub/agents/get", json!({ "agentId": agent })).await;
+    agent.unwrap_or_default()["card"]["defaultOutputModes"].take()
+}
+
+/// How many tasks are looked at for the latest conversation, and how many at a time.
+const LOOKED_AT: usize = 1_000;
+const AT_A_TIME: usize = 50;
+
+/// The latest conversation with the agent that was begun or went on in the directory of this message.
+async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<String> {
+    let directory = directory(send)?;
+    for offset in (0..LOOKED_AT).step_by(AT_A_TIME) {
+        let params = json!({ "limit": AT_A_TIME, "offset": offset });
+        let tasks = client.call("hub/tasks/list", params).await?;
+        let here = |task: &&Value| {
+            let said = list(&task["history"]);
+            let there = |said: &Value| said["metadata"]["workingDirectory"] == json!(directory);
+            text(&task["agentId"]) == send.agent && said.iter().any(there)
+        };
+        if let Some(task) = list(&tasks).iter().find(here) {
+            return Ok(text(&task["contextId"]).to_owned());
+        }
+        if list(&tasks).len() < AT_A_TIME {
+            break;
+        }
+    }
+    bail!(
+        "continue with `{}`: nothing was said to it in {} lately; leave out `--continue`, or give `--context ID` (`a2a-hub \
+         contexts` lists them)",
+        send.agent,
+        directory.display()
+    )
+}
+
+/// Prints what is left of the answer, and saves the files that are part of it.
+pub(super) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Result<()> {
+    let Some(dir) = &send.save else {
+        shown.finish(exit, Map::new())?;
+        shown.tell_how_to_go_on(elsewhere::is_url(&send.agent));
+        return Ok(());
+    };
+    let saved = match saving::save(&shown.told, dir) {
+        Ok(saved) => saved,
+        // The answer is no less worth for that.
+        Err(why) => return Err(shown.unsaved(why, exit)?),
+    };
+    let all = saved.iter().map(Saved::to_json).collect();
+    shown.finish(exit, Map::from_iter([("saved".to_owned(), Value::Array(all))]))?;
+    saved.iter().for_each(|saved| shown.note(saved.text()));
+    shown.tell_how_to_go_on(elsewhere::is_url(&send.agent));
+    Ok(())
 }
 
 impl Send {
@@ -103,14 +211,19 @@ pub(super) fn message(send: &Send) -> anyhow::Result<Message> {
     Ok(Message { metadata: None, ..offered.accept("message")? })
 }
 
-fn params(send: &Send) -> anyhow::Result<Value> {
-    let directory = match &send.cwd {
+/// Where the agent is to work.
+fn directory(send: &Send) -> anyhow::Result<PathBuf> {
+    match &send.cwd {
         Some(dir) => {
             let found = fs::canonicalize(dir);
-            found.with_context(|| format!("work in {}", dir.display()))?
+            found.with_context(|| format!("work in {}", dir.display()))
         }
-        None => std::env::current_dir().context("find the current directory")?,
-    };
+        None => std::env::current_dir().context("find the current directory"),
+    }
+}
+
+fn params(send: &Send) -> anyhow::Result<Value> {
+    let directory = directory(send)?;
     let mut room = MAX_MESSAGE;
     let Some(left) = room.checked_sub(send.message.len()) else {
         bail!(
@@ -119,7 +232,10 @@ fn params(send: &Send) -> anyhow::Result<Value> {
         );
     };
     room = left;
-    let mut parts = vec![json!({ "kind": "text", "text": send.message })];
+    let mut parts = Vec::new();
+    if !send.message.is_empty() {
+        parts.push(json!({ "kind": "text", "text": send.message }));
+    }
     for file in &send.files {
         parts.push(files::part(file, &mut room)?);
     }

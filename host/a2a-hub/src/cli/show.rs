@@ -2,17 +2,21 @@
 
 use super::{
     Exit, Global, ask,
+    fit::wrapped,
     render::{duration, list, text},
-    text::{Text, style_of},
+    text::{PLAIN, Text, style_of},
 };
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+
+/// What stands before what is said below a line.
+const INDENT: &str = "    ";
 
 pub(super) fn status(global: &Global) -> anyhow::Result<Exit> {
     let status = ask(global, "hub/status", json!({}))?;
     global.show(&status, || {
         let socket = global.socket_path()?.display().to_string();
-        Ok(status_text(&status, &socket)?)
+        Ok(status_text(&status, &socket, global.console().columns())?)
     })?;
     Ok(Exit::Done)
 }
@@ -21,12 +25,16 @@ pub(super) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
     let agents = ask(global, "hub/agents/list", json!({ "includeHealth": health }))?;
     global.show(&agents, || {
         let status = ask(global, "hub/status", json!({}))?;
-        Ok(agents_text(&agents, &status["rejectedPlugins"])?)
+        Ok(agents_text(&agents, &status["rejectedPlugins"], global.console().columns())?)
     })?;
     Ok(Exit::Done)
 }
 
-fn status_text(status: &Value, socket: &str) -> Result<Text, std::fmt::Error> {
+fn status_text(
+    status: &Value,
+    socket: &str,
+    columns: Option<usize>,
+) -> Result<Text, std::fmt::Error> {
     let mut out = Text::new();
     let seconds = status["uptime"].as_u64().unwrap_or_default() / 1000;
     writeln!(out, "hub {} on {socket}, up for {}", text(&status["version"]), duration(seconds))?;
@@ -45,7 +53,7 @@ fn status_text(status: &Value, socket: &str) -> Result<Text, std::fmt::Error> {
         write!(out, "  {id:<20} ")?;
         out.push(style_of(status), &format!("{status:<10}"));
         writeln!(out, " {}", text(&agent["name"]))?;
-        breaker_text(&mut out, &agent["breaker"])?;
+        breaker_text(&mut out, &agent["breaker"], columns);
     }
     rejected_text(&mut out, &status["rejectedPlugins"])?;
     Ok(out)
@@ -67,7 +75,11 @@ fn storage_text(out: &mut Text, storage: &Value) -> std::fmt::Result {
 }
 
 /// The agents, and what of the plugins folder is not one.
-pub(super) fn agents_text(agents: &Value, rejected: &Value) -> Result<Text, std::fmt::Error> {
+pub(super) fn agents_text(
+    agents: &Value,
+    rejected: &Value,
+    columns: Option<usize>,
+) -> Result<Text, std::fmt::Error> {
     let mut out = Text::new();
     if list(agents).is_empty() {
         writeln!(
@@ -84,33 +96,46 @@ pub(super) fn agents_text(agents: &Value, rejected: &Value) -> Result<Text, std:
         write!(out, "{:<18} ", text(&agent["id"]))?;
         out.push(style_of(status), status);
         writeln!(out, "{version:<pad$} {source}")?;
-        writeln!(out, "    {}", text(&agent["card"]["description"]))?;
+        below(&mut out, text(&agent["card"]["description"]), columns);
         for said in [&health["errorMessage"], &health["detail"]] {
             if let Some(said) = said.as_str() {
-                writeln!(out, "    {said}")?;
+                below(&mut out, said, columns);
             }
         }
         if let Some(fix) = health["fix"].as_str() {
-            writeln!(out, "    fix: {fix}")?;
+            below(&mut out, &format!("fix: {fix}"), columns);
         }
-        breaker_text(&mut out, &agent["breaker"])?;
+        breaker_text(&mut out, &agent["breaker"], columns);
         for program in list(&agent["notGranted"]) {
             let (program, id) = (text(program), text(&agent["id"]));
-            writeln!(
-                out,
-                "    asks to run `{program}`, which is not granted; `[agents.{id}.grant.process.{program}]` in the \
-                 configuration allows it"
-            )?;
+            let said = format!(
+                "asks to run `{program}`, which is not granted; `[agents.{id}.grant.process.{program}]` in the configuration \
+                 allows it"
+            );
+            below(&mut out, &said, columns);
         }
     }
     rejected_text(&mut out, rejected)?;
     Ok(out)
 }
 
-fn breaker_text(out: &mut Text, breaker: &Value) -> std::fmt::Result {
-    let Some(at) = breaker["retryAt"].as_str() else { return Ok(()) };
-    writeln!(out, "    failed repeatedly; next try at {at}")?;
-    breaker["cause"].as_str().map_or(Ok(()), |cause| writeln!(out, "    the last time: {cause}"))
+fn breaker_text(out: &mut Text, breaker: &Value, columns: Option<usize>) {
+    let Some(at) = breaker["retryAt"].as_str() else { return };
+    below(out, &format!("failed repeatedly; next try at {at}"), columns);
+    if let Some(cause) = breaker["cause"].as_str() {
+        below(out, &format!("the last time: {cause}"), columns);
+    }
+}
+
+/// Adds what is said below a line, broken where a terminal would break it.
+fn below(out: &mut Text, said: &str, columns: Option<usize>) {
+    let lines = match columns {
+        Some(columns) => wrapped(said, columns.saturating_sub(INDENT.len()).max(1)),
+        None => said.lines().map(str::to_owned).collect(),
+    };
+    for line in lines {
+        out.push(PLAIN, &format!("{INDENT}{line}\n"));
+    }
 }
 
 fn rejected_text(out: &mut Text, rejected: &Value) -> std::fmt::Result {
@@ -134,7 +159,23 @@ mod tests {
             {"id": "parrot", "source": "parrot.wasm", "card": {"description": "Says it again."}, "notGranted": ["git"]},
         ]);
         let rejected = json!([{"file": "x.wasm", "error": "it is not WebAssembly"}]);
-        insta::assert_snapshot!(agents_text(&agents, &rejected).unwrap().words(), @r"
+        insta::assert_snapshot!(agents_text(&agents, &rejected, Some(44)).unwrap().words(), @"
+        claude-code        degraded (2.1.329)       built-in
+            Anthropic's coding agent.
+            not logged in
+            fix: claude /login
+        codex              healthy (0.170.0)        built-in
+            OpenAI's coding agent.
+            tested with 0.169.0; other versions may
+            differ
+        parrot                                      parrot.wasm
+            Says it again.
+            asks to run `git`, which is not granted;
+            `[agents.parrot.grant.process.git]` in
+            the configuration allows it
+        not loaded: x.wasm: it is not WebAssembly
+        ");
+        insta::assert_snapshot!(agents_text(&agents, &rejected, None).unwrap().words(), @r"
         claude-code        degraded (2.1.329)       built-in
             Anthropic's coding agent.
             not logged in
@@ -154,7 +195,7 @@ mod tests {
         let status = json!({"version": "0.1.0", "uptime": 3_720_000, "activeTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
             "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy",
                 "breaker": {"state": "open", "retryAt": "2026-01-01T00:00:00.000Z", "cause": "the agent's code broke"}}]});
-        insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock").unwrap().words(), @r"
+        insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock", Some(100)).unwrap().words(), @r"
         hub 0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
         tasks   1 active, 5 in all
         agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet

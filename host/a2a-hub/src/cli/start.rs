@@ -1,6 +1,6 @@
 //! `start`: the hub in the foreground, or in the background.
 
-use super::{BLAMES, Exit, Global, block_on, client::Client, run};
+use super::{BLAMES, Exit, Global, block_on, client::Client, render::span, run};
 use crate::telemetry;
 use a2a_hub_config::{Flag, Settings};
 use a2a_hub_process::daemon::{self, Background};
@@ -20,13 +20,16 @@ use tokio::time::{Instant, sleep};
 /// How long a hub may take to be up: the first start compiles the components it brings along.
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
+/// How long a hub that somebody else is starting may take, once ours could not be started.
+const OTHERS_DEADLINE: Duration = Duration::from_secs(5);
+
 /// How often it is looked whether the hub is up.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// How much of the log's end is read for why a hub ended, in bytes.
 const TAIL: u64 = 16 << 10;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct Start {
     /// Stay in the foreground and log to standard error
     #[arg(long)]
@@ -49,7 +52,9 @@ pub(super) struct Start {
 pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     let settings = settings(global, start)?;
     if !start.foreground {
-        return block_on(in_background(global, start, &settings));
+        let announced = block_on(in_background(global, start, &settings))?;
+        global.show(&announced, || Ok(format!("{}\n", announced_text(&announced)).into()))?;
+        return Ok(Exit::Done);
     }
     if start.detached {
         daemon::leave_terminal();
@@ -107,11 +112,41 @@ fn directory(path: &Path) -> io::Result<PathBuf> {
     if real.is_dir() { Ok(real) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
+/// Starts a hub in the background because somebody needs it now. If somebody else was faster, theirs will do.
+pub(super) async fn on_demand(global: &Global) -> anyhow::Result<()> {
+    let start = Start::default();
+    let settings = settings(global, &start)?;
+    match in_background(global, &start, &settings).await {
+        Ok(announced) => {
+            global.console().note(announced_text(&announced));
+            Ok(())
+        }
+        Err(why) => {
+            let deadline = Instant::now() + OTHERS_DEADLINE;
+            while Client::to(&settings.config.socket.path).await.is_err() {
+                if Instant::now() > deadline {
+                    return Err(why);
+                }
+                sleep(LOOK).await;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Where a hub says that it is, for people.
+fn announced_text(announced: &Value) -> String {
+    let socket = announced["socket"].as_str().unwrap_or("no socket");
+    let http = announced["http"].as_str().map(|at| format!(", http://{at}"));
+    let http = http.unwrap_or_default();
+    format!("the hub is up (process {}): {socket}{http}", announced["pid"])
+}
+
 async fn in_background(
     global: &Global,
     start: &Start,
     settings: &Settings,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<Value> {
     let config = &settings.config;
     if Client::to(&config.socket.path).await.is_ok() {
         bail!("start the hub: one is running already; `a2a-hub stop` stops it");
@@ -122,14 +157,7 @@ async fn in_background(
     let said_before = log.metadata()?.len();
     let exe = std::env::current_exe().context("find this program")?;
     let mut hub = Background::start(&exe, &arguments(global, start, settings, dir), None, log)?;
-    let announced = until_up(&mut hub, dir, &log_path, said_before).await?;
-    global.show(&announced, || {
-        let socket = announced["socket"].as_str().unwrap_or("no socket");
-        let http = announced["http"].as_str().map(|at| format!(", http://{at}"));
-        let http = http.unwrap_or_default();
-        Ok(format!("the hub is up (process {}): {socket}{http}\n", announced["pid"]).into())
-    })?;
-    Ok(Exit::Done)
+    until_up(&mut hub, dir, &log_path, said_before).await
 }
 
 /// Waits until the hub of the data directory `dir` is up, and returns what it says of itself. Its `log` tells why it is
@@ -151,7 +179,8 @@ pub(super) async fn until_up(
             return Ok(run);
         }
         if Instant::now() > deadline {
-            bail!("start the hub: it is not up after {START_DEADLINE:?}; see {}", log.display());
+            let late = span(START_DEADLINE);
+            bail!("start the hub: it is not up after {late}; see {}", log.display());
         }
         sleep(LOOK).await;
     }

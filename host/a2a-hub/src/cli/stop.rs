@@ -1,6 +1,6 @@
 //! `stop`: the hub finishes what is at work, within a deadline, and ends.
 
-use super::{Exit, Global, block_on, client::Client, run::STOPPED_FILE};
+use super::{Exit, Global, block_on, client::Client, render::span, run::STOPPED_FILE};
 use a2a_hub_process::daemon;
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -27,14 +27,18 @@ pub(super) fn stop(global: &Global, stop: &Stop) -> anyhow::Result<Exit> {
         let live = client.call("hub/status", json!({})).await?["activeTasks"].as_u64();
         drop(client);
         if let Some(live @ 1..) = live {
-            let beside =
-                format!("{live} task(s) are not over; what is at work has {drain:?} to finish");
+            let work = match drain {
+                Duration::ZERO => "is cut off at once".to_owned(),
+                drain => format!("has {} to finish", span(drain)),
+            };
+            let beside = format!("{live} task(s) are not over; what is at work {work}");
             global.console().note(beside);
         }
         let in_time = daemon::terminate(pid, drain).await.context("stop the hub")?;
         // Told a second time, it cuts off what is still at work.
         if !in_time && !daemon::terminate(pid, PATIENCE).await.context("stop the hub")? {
-            bail!("stop the hub: process {pid} is still there {PATIENCE:?} after its deadline");
+            let late = span(PATIENCE);
+            bail!("stop the hub: process {pid} is still there {late} after its deadline");
         }
         let cut = config.data_dir().map(|dir| cut_off(dir, pid)).unwrap_or_default();
         global.show(&json!({ "stopped": pid, "cut": cut }), || {

@@ -1,174 +1,219 @@
-//! `tasks` and `task`: what the hub has done and is doing.
+//! `tasks`: what the hub has done and is doing, once or as it changes.
 
 use super::{
-    Exit, Format, Global, ask, block_on,
+    Exit, Format, Global, block_on,
     client::Client,
-    elsewhere,
-    follow::{OnInterrupt, Shown, follow},
-    question,
-    render::{ago, first_line, list, parts_text, text},
-    terminal::Progress,
-    text::{FAINT, PLAIN, Text, style_of},
+    completing,
+    ids::{self, Kind},
+    render::{ago, first_words, list, text},
+    table::{Cell, Table},
+    text::{Text, style_of},
 };
-use a2a_hub_protocol::task::TaskState;
-use anyhow::bail;
-use clap::{Args, Subcommand, builder::PossibleValuesParser};
-use jiff::Timestamp;
+use a2a_hub_protocol::{id::AgentId, task::TaskState};
+use anyhow::{Context as _, bail};
+use clap::{Args, builder::PossibleValuesParser};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use std::fmt::{self, Write as _};
+use std::{pin::pin, time::Duration};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::{Instant, MissedTickBehavior, interval, timeout_at},
+};
+
+/// How often a list that is watched is looked at again: what it says of times grows old.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How long changes are gathered before a list that is watched is printed again.
+const GATHER: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(super) struct Tasks {
+    /// Only those of this agent
+    #[arg(long, value_name = "ID", add = completing::agents())]
+    agent: Option<String>,
     /// Only those of this conversation
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completing::contexts())]
     context: Option<String>,
     /// Only those in this state
     #[arg(long, value_parser = PossibleValuesParser::new(TaskState::ALL.map(TaskState::name)))]
     state: Option<String>,
+    /// Only those whose state changed so lately (`30m`, `2h`, `1d`), or since then (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Since>,
     /// Show at most so many, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: u32,
+    /// Leave out so many of the newest
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    offset: u32,
+    /// Show them again whenever they change, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
 }
 
-#[derive(Debug, Subcommand)]
-pub(super) enum Task {
-    /// Show a task: what was said and made
-    Show(One),
-    /// Stop a task
-    Cancel(One),
-    /// Print what goes on in a task until it ends; Ctrl-C leaves it alone
-    Watch(One),
+/// Since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Since {
+    /// So long ago.
+    Ago(Duration),
+    /// This moment.
+    At(Timestamp),
 }
 
-#[derive(Debug, Args)]
-pub(super) struct One {
-    /// The task, as `a2a-hub tasks` lists it
-    id: String,
-    /// It is a task of the agent at this URL, and not of the hub
-    #[arg(long, value_name = "URL")]
-    agent: Option<String>,
-    /// Show that agent what this variable holds, as a bearer token
-    #[arg(long, value_name = "VARIABLE", requires = "agent")]
-    token_env: Option<String>,
-}
-
-impl One {
-    /// The URL of its agent, if that is elsewhere.
-    fn url(&self) -> anyhow::Result<Option<&str>> {
-        match self.agent.as_deref() {
-            Some(agent) if !elsewhere::is_url(agent) => bail!(
-                "look for the task at `{agent}`: `--agent` takes the URL of an agent elsewhere; a task of the hub is found by \
-                 its id alone"
-            ),
-            url => Ok(url),
-        }
+/// What `typed` means by a time.
+fn since(typed: &str) -> Result<Since, String> {
+    let why = || {
+        format!(
+            "`{typed}` is no time: give how long ago, such as 30m, 2h or 1d, or a moment such as 2026-01-31T12:00:00Z"
+        )
+    };
+    if let Ok(moment) = typed.parse() {
+        return Ok(Since::At(moment));
     }
+    let unit = typed.chars().next_back().ok_or_else(why)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        'w' => 604_800,
+        _ => return Err(why()),
+    };
+    let count: u64 = typed[..typed.len() - unit.len_utf8()].parse().map_err(|_| why())?;
+    let long = count.checked_mul(seconds).filter(|long| *long < i64::MAX.unsigned_abs());
+    Ok(Since::Ago(Duration::from_secs(long.ok_or_else(why)?)))
+}
 
-    fn ask(&self, global: &Global, method: &str) -> anyhow::Result<Value> {
-        match self.url()? {
-            Some(url) => {
-                let (token, stop) = (self.token_env.as_deref(), method == "tasks/cancel");
-                elsewhere::task(url, token, &self.id, stop)
-            }
-            None => ask(global, method, json!({ "id": self.id })),
-        }
+impl Since {
+    /// The moment, as the hub wants it.
+    fn moment(self, now: Timestamp) -> String {
+        let moment = match self {
+            Self::At(moment) => moment,
+            // Whoever means a time before all times means all of them.
+            Self::Ago(long) => SignedDuration::try_from(long)
+                .ok()
+                .and_then(|long| now.checked_sub(long).ok())
+                .unwrap_or(Timestamp::UNIX_EPOCH),
+        };
+        format!("{moment:.3}")
     }
 }
 
 pub(super) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
-    let params = json!({ "contextId": tasks.context, "state": tasks.state, "limit": tasks.limit });
-    let tasks = ask(global, "hub/tasks/list", params)?;
-    global.show(&tasks, || Ok(tasks_text(&tasks, Timestamp::now())?))?;
-    Ok(Exit::Done)
-}
-
-pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
-    match task {
-        Task::Show(one) => {
-            let task = one.ask(global, "tasks/get")?;
-            global.show(&task, || Ok(task_text(&task, Timestamp::now())?))?;
-        }
-        Task::Cancel(one) => {
-            let (task, id) = (one.ask(global, "tasks/cancel")?, &one.id);
-            global.show(&task, || Ok(format!("task {id} is cancelled\n").into()))?;
-        }
-        Task::Watch(one) => match one.url()? {
-            Some(url) => {
-                return elsewhere::watch(global, url, one.token_env.as_deref(), &one.id);
-            }
-            None => return watch(global, &one.id),
-        },
-    }
-    Ok(Exit::Done)
-}
-
-fn watch(global: &Global, task: &str) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
-        let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
-        let mut shown = Shown::new(global, true);
-        // Nothing moves while one watches but the task itself.
-        let mut still = Progress::new(global, task, false);
-        let followed = follow(&mut client, id, &mut shown, &mut still, OnInterrupt::Leave).await;
-        let exit = followed.map_err(|why| shown.broken_off(why, ""))?;
-        shown.finish(exit)?;
-        if exit == Exit::NeedsInput && global.format == Format::Pretty {
-            question::tell(global.console(), &shown, &format!("task {task}"));
+        let context = match &tasks.context {
+            Some(typed) => Some(ids::resolve(&mut client, Kind::Context, typed).await?),
+            None => None,
+        };
+        if let Some(agent) = &tasks.agent {
+            AgentId::parse(agent.as_str())
+                .with_context(|| format!("list the tasks of `{agent}`"))?;
         }
-        Ok(exit)
+        if tasks.watch {
+            return watch(global, tasks, context.as_deref(), &mut client).await;
+        }
+        let listed = tasks.list(&mut client, context.as_deref()).await?;
+        print(global, &listed)?;
+        Ok(Exit::Done)
     })
 }
 
-/// Tasks, a line each.
-pub(super) fn tasks_text(tasks: &Value, now: Timestamp) -> Result<Text, fmt::Error> {
-    let mut out = Text::new();
-    if list(tasks).is_empty() {
-        writeln!(out, "no tasks")?;
+impl Tasks {
+    async fn list(&self, client: &mut Client, context: Option<&str>) -> anyhow::Result<Value> {
+        let since = self.since.map(|since| since.moment(Timestamp::now()));
+        let Self { agent, state, limit, offset, .. } = self;
+        let params = json!({ "agentId": agent, "contextId": context, "state": state, "since": since,
+            "limit": limit, "offset": offset });
+        client.call("hub/tasks/list", params).await
     }
+}
+
+fn print(global: &Global, listed: &Value) -> anyhow::Result<()> {
+    let columns = global.console().columns();
+    global.show(listed, || Ok(tasks_text(listed, Timestamp::now(), columns)))
+}
+
+/// Prints the list whenever it is another one: over what was there, where a terminal shows it.
+async fn watch(
+    global: &Global,
+    tasks: &Tasks,
+    context: Option<&str>,
+    client: &mut Client,
+) -> anyhow::Result<Exit> {
+    let mut events = Client::connect(global).await?;
+    events.ask("hub/events", json!({})).await?;
+    let console = global.console();
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut unread = pin!(console.unread());
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut shown = Value::Null;
+    loop {
+        let listed = tasks.list(client, context).await?;
+        let redraws = global.format == Format::Pretty && console.columns().is_some();
+        if listed != shown || redraws {
+            if redraws {
+                console.clear_screen()?;
+            }
+            print(global, &listed)?;
+            shown = listed;
+        }
+        tokio::select! {
+            changed = changed(&mut events) => changed?,
+            _ = looks.tick() => {}
+            _ = interrupt.recv() => return Ok(Exit::Interrupted),
+            () = &mut unread => return Ok(Exit::Interrupted),
+        }
+    }
+}
+
+/// Waits until a task has changed, and takes in what changes with it. May be given up: nothing is lost, for the list is read
+/// anew in any case.
+async fn changed(events: &mut Client) -> anyhow::Result<()> {
+    while !is_of_tasks(&events.next().await?.1?)? {}
+    let until = Instant::now() + GATHER;
+    while let Ok(event) = timeout_at(until, events.next()).await {
+        is_of_tasks(&event?.1?)?;
+    }
+    Ok(())
+}
+
+/// Whether an event of the hub tells of a task; an error if it is the last.
+fn is_of_tasks(event: &Value) -> anyhow::Result<bool> {
+    if event["kind"] == "stream-end" {
+        bail!(
+            "watch the tasks: the hub tells no more events ({}); watch again",
+            text(&event["reason"])
+        );
+    }
+    Ok(matches!(event["type"].as_str(), Some("task-created" | "task-state")))
+}
+
+/// Tasks, a row each.
+pub(super) fn tasks_text(tasks: &Value, now: Timestamp, columns: Option<usize>) -> Text {
+    if list(tasks).is_empty() {
+        return "no tasks\n".into();
+    }
+    let ids = || list(tasks).iter().map(|task| text(&task["id"]));
+    let mut table = Table::new(["TASK", "STATE", "CHANGED", "AGENT", "ASKED"]);
     for task in list(tasks) {
         let status = &task["status"];
         let (id, state) = (text(&task["id"]), text(&status["state"]));
-        let when = ago(&status["timestamp"], now);
-        let asked = parts_text(&list(&task["history"]).first().unwrap_or(&Value::Null)["parts"]);
-        let agent = format!("{:<13}", text(&task["agentId"]));
-        let asked = first_line(&asked, id.len() + agent.len() + 33);
-        write!(out, "{id}  ")?;
-        out.push(style_of(state), &format!("{state:<14}"));
-        writeln!(out, "  {when:<11}  {agent}  {asked}")?;
+        let changed = match columns {
+            Some(_) => ago(&status["timestamp"], now),
+            None => text(&status["timestamp"]).to_owned(),
+        };
+        let asked = list(&task["history"]).first().map(|said| first_words(&said["parts"]));
+        table.row([
+            Cell::named(id, ids::short(id, &ids())),
+            Cell::styled(style_of(state), state),
+            changed.into(),
+            text(&task["agentId"]).into(),
+            asked.unwrap_or_default().into(),
+        ]);
     }
-    Ok(out)
-}
-
-fn task_text(task: &Value, now: Timestamp) -> Result<Text, fmt::Error> {
-    let (mut out, status) = (Text::new(), &task["status"]);
-    let when = ago(&status["timestamp"], now);
-    writeln!(out, "task     {}", text(&task["id"]))?;
-    writeln!(out, "context  {}", text(&task["contextId"]))?;
-    out.push(PLAIN, "state    ");
-    out.push(style_of(text(&status["state"])), text(&status["state"]));
-    writeln!(out, ", {when}")?;
-    if let Some(reason) = task["metadata"]["reason"].as_str() {
-        writeln!(out, "reason   {reason}")?;
-    }
-    let mut said = |who: &str, parts: &Value| {
-        let words = parts_text(parts);
-        out.push(PLAIN, "\n");
-        out.push(FAINT, who);
-        out.push(PLAIN, "\n");
-        words.trim_end().lines().try_for_each(|line| writeln!(out, "  {line}"))
-    };
-    for message in list(&task["history"]) {
-        said(if message["role"] == "user" { "you" } else { "agent" }, &message["parts"])?;
-    }
-    for artifact in list(&task["artifacts"]) {
-        said(&format!("made: {}", text(&artifact["name"])), &artifact["parts"])?;
-    }
-    let last = &status["message"];
-    let in_history = |message: &Value| message["messageId"] == last["messageId"];
-    if last.is_object() && !list(&task["history"]).iter().any(in_history) {
-        said("agent", &last["parts"])?;
-    }
-    Ok(out)
+    table.text(columns)
 }
 
 #[cfg(test)]
@@ -179,48 +224,75 @@ mod tests {
         "2026-01-31T12:00:00Z".parse().unwrap()
     }
 
-    fn a_task() -> Value {
-        let part = |text: &str| json!([{ "kind": "text", "text": text }]);
-        json!({
-            "kind": "task", "agentId": "claude-code", "id": "01a1fc8f-a111-7715-9c95-8a642d72e498", "contextId": "ctx-1",
-            "status": {
-                "state": "input-required", "timestamp": "2026-01-31T11:58:00.000Z",
-                "message": { "kind": "message", "messageId": "m2", "role": "agent", "parts": part("May I delete them?") },
-            },
-            "history": [{ "messageId": "m1", "role": "user", "parts": part("delete the old fixtures\nall of them") }],
-            "artifacts": [{ "artifactId": "a", "name": "list", "parts": part("one.json\ntwo.json\n") }],
-            "metadata": { "reason": "permission" },
-        })
+    fn listed() -> Value {
+        let task = |id: &str, agent: &str, state: &str, at: &str, asked: &str| {
+            json!({ "id": id, "contextId": "c", "agentId": agent, "status": { "state": state, "timestamp": at },
+                "history": [{ "parts": [{ "kind": "text", "text": asked }] }] })
+        };
+        json!([
+            task(
+                "01a1fc8f-a111-7715-9c95-8a642d72e498",
+                "claude-code",
+                "input-required",
+                "2026-01-31T11:58:00.000Z",
+                "delete the old fixtures and everything that was generated from them\nall of it",
+            ),
+            task(
+                "01a1fc8f-a111-7716-9c95-8a642d72e498",
+                "echo",
+                "completed",
+                "2026-01-29T11:58:00Z",
+                "翻訳してください"
+            ),
+            task(
+                "01a1fc00-0000-7716-9c95-8a642d72e498",
+                "echo",
+                "failed",
+                "2026-01-29T11:58:00Z",
+                "\x1b[2J\u{202e}x"
+            ),
+        ])
     }
 
     #[test]
-    fn tasks_as_people_see_them() {
-        let tasks = json!([a_task(), { "id": "task-2", "contextId": "c", "status": { "state": "completed", "timestamp": "2026-01-29T11:58:00Z" } }]);
-        insta::assert_snapshot!(tasks_text(&tasks, now()).unwrap().words(), @r"
-        01a1fc8f-a111-7715-9c95-8a642d72e498  input-required  2 min ago    claude-code    delete the old fix…
-        task-2  completed       2 days ago
+    fn tasks_on_a_wide_a_narrow_and_no_terminal() {
+        let shown = |columns| tasks_text(&listed(), now(), columns).words();
+        insta::assert_snapshot!(shown(Some(120)), @r"
+        TASK                STATE           CHANGED     AGENT        ASKED
+        01a1fc8f-a111-7715  input-required  2 min ago   claude-code  delete the old fixtures and everything that was generated …
+        01a1fc8f-a111-7716  completed       2 days ago  echo         翻訳してください
+        01a1fc00-0000       failed          2 days ago  echo         \u{1b}[2J\u{202e}x
         ");
-        insta::assert_snapshot!(tasks_text(&json!([]), now()).unwrap().words(), @"no tasks");
+        insta::assert_snapshot!(shown(Some(60)), @r"
+        TASK                STATE      CHANGED    AGENT     ASKED
+        01a1fc8f-a111-7715  input-re…  2 min ago  claude-…  delete …
+        01a1fc8f-a111-7716  completed  2 days a…  echo      翻訳し…
+        01a1fc00-0000       failed     2 days a…  echo      \u{1b}[…
+        ");
+        insta::assert_snapshot!(shown(None).replace('\t', " → ").escape_debug().to_string().replace("\\n", "\n"), @r"
+        01a1fc8f-a111-7715-9c95-8a642d72e498 → input-required → 2026-01-31T11:58:00.000Z → claude-code → delete the old fixtures and everything that was generated from them
+        01a1fc8f-a111-7716-9c95-8a642d72e498 → completed → 2026-01-29T11:58:00Z → echo → 翻訳してください
+        01a1fc00-0000-7716-9c95-8a642d72e498 → failed → 2026-01-29T11:58:00Z → echo → \u{1b}[2J\u{202e}x
+        ");
+        insta::assert_snapshot!(tasks_text(&json!([]), now(), None).words(), @"no tasks");
     }
 
     #[test]
-    fn a_task_as_people_see_it() {
-        insta::assert_snapshot!(task_text(&a_task(), now()).unwrap().words(), @r"
-        task     01a1fc8f-a111-7715-9c95-8a642d72e498
-        context  ctx-1
-        state    input-required, 2 min ago
-        reason   permission
-
-        you
-          delete the old fixtures
-          all of them
-
-        made: list
-          one.json
-          two.json
-
-        agent
-          May I delete them?
+    fn times_are_typed_as_people_do() {
+        let typed = ["90s", "30m", "2h", "1d", "2w", "2026-01-31T10:30:00+01:00"];
+        let moments = typed.map(|typed| since(typed).unwrap().moment(now()));
+        insta::assert_snapshot!(moments.join("\n"), @"
+        2026-01-31T11:58:30.000Z
+        2026-01-31T11:30:00.000Z
+        2026-01-31T10:00:00.000Z
+        2026-01-30T12:00:00.000Z
+        2026-01-17T12:00:00.000Z
+        2026-01-31T09:30:00.000Z
         ");
+        for wrong in ["", "h", "1y", "yesterday", "-1h", "9999999999999999999d", "1ü"] {
+            assert!(since(wrong).is_err(), "{wrong}");
+        }
+        let ever = Since::Ago(Duration::from_secs(u64::MAX / 2)).moment(now());
+        assert_eq!(ever, "1970-01-01T00:00:00.000Z");
     }
 }

@@ -1,12 +1,12 @@
 //! What is different when a person sits at a terminal: a line that moves while an agent works, and questions.
 
 use super::{
-    Global,
+    Format, Global,
     console::Console,
+    fit::{cut, fold, wrapped},
     render::duration,
     text::{FAINT, PLAIN, Text},
 };
-use a2a_hub_core::terminal::clean;
 use anyhow::Context as _;
 use rustix::termios::{QueueSelector, tcflush};
 use std::{io, time::Duration};
@@ -15,7 +15,6 @@ use tokio::{
     sync::oneshot,
     time::{Instant, Interval, interval_at},
 };
-use unicode_width::UnicodeWidthChar as _;
 
 /// How often the moving line moves.
 const TICK: Duration = Duration::from_millis(125);
@@ -36,17 +35,42 @@ pub(super) struct Progress {
     ticks: Interval,
     drawn: bool,
     frame: usize,
+    /// Whether the line is seen.
     shown: bool,
+    /// Whether what the agent says stays on the screen, or in the log that standard error is.
+    keeps: bool,
+    /// What the agent said last.
+    said: String,
 }
 
 impl Progress {
     /// Work of `who` that begins now; `wanted` is false where the line would be in the way.
     pub(super) fn new(global: &Global, who: &str, wanted: bool) -> Self {
         let console = global.console();
-        let shown = wanted && console.can_take_back();
+        let is_for_people = global.format == Format::Pretty;
+        let shown = wanted && is_for_people && console.can_take_back();
         let since = Instant::now();
-        let ticks = interval_at(since + QUIET, TICK);
-        Self { console, who: who.to_owned(), since, ticks, drawn: false, frame: 0, shown }
+        Self {
+            console,
+            who: who.to_owned(),
+            since,
+            ticks: interval_at(since + QUIET, TICK),
+            drawn: false,
+            frame: 0,
+            shown,
+            keeps: is_for_people && (!shown || global.verbose),
+            said: String::new(),
+        }
+    }
+
+    /// Shows what the agent says while it works, if it does.
+    pub(super) fn says(&mut self, said: Option<String>) {
+        let Some(said) = said else { return };
+        if self.keeps {
+            self.clear();
+            self.console.note(status_text(&said));
+        }
+        self.said = said;
     }
 
     /// Waits until the line is to be drawn anew: for ever, if nobody sees it.
@@ -64,7 +88,8 @@ impl Progress {
         self.frame = (self.frame + 1) % FRAMES.len();
         self.drawn = true;
         let columns = self.console.columns_beside().unwrap_or(LEAST);
-        let line = line(FRAMES[self.frame], &self.who, self.since.elapsed().as_secs(), columns);
+        let seconds = self.since.elapsed().as_secs();
+        let line = line(FRAMES[self.frame], &self.who, seconds, &self.said, columns);
         self.console.draw(&line);
     }
 
@@ -83,30 +108,17 @@ impl Drop for Progress {
 }
 
 /// The moving line: one column less than there are, for a wrapped line cannot be taken back.
-fn line(frame: char, who: &str, seconds: u64, columns: usize) -> Text {
-    let line = format!("{frame} {who} is at work, {} · Ctrl-C cancels", duration(seconds));
-    let line = line.replace('\n', " ");
-    let lines = wrapped(&line, columns.max(LEAST) - 1);
-    lines.into_iter().next().unwrap_or_default().into()
+fn line(frame: char, who: &str, seconds: u64, said: &str, columns: usize) -> Text {
+    let doing = if said.trim().is_empty() { "at work, Ctrl-C cancels" } else { said };
+    let line = fold(&format!("{frame} {who} · {} · {doing}", duration(seconds)));
+    Text::styled(FAINT, cut(&line, columns.max(LEAST) - 1))
 }
 
-/// `text` in lines of at most so many columns, as a terminal shows them.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    for line in clean(text).lines() {
-        let (mut part, mut used) = (String::new(), 0);
-        for c in line.replace('\t', "    ").chars() {
-            let width = c.width().unwrap_or_default();
-            if used + width > columns {
-                lines.push(std::mem::take(&mut part));
-                used = 0;
-            }
-            part.push(c);
-            used += width;
-        }
-        lines.push(part);
-    }
-    lines
+/// What an agent says while it works: each line is seen to be its own.
+fn status_text(said: &str) -> String {
+    let lines = said.lines().enumerate();
+    let lines = lines.map(|(n, line)| format!("{} {line}", if n == 0 { '·' } else { ' ' }));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// What an agent says, on a terminal with so many columns, where the hub speaks as well: each line stands behind a bar.
@@ -180,10 +192,14 @@ mod tests {
 
     #[test]
     fn the_line_fits() {
-        insta::assert_snapshot!(line('⠋', "claude-code", 75, 80).words(), @"⠋ claude-code is at work, 1 min · Ctrl-C cancels");
+        let line = |who: &str, said: &str, columns| line('⠋', who, 75, said, columns).words();
+        insta::assert_snapshot!(line("claude-code", "", 80), @"⠋ claude-code · 1 min · at work, Ctrl-C cancels");
+        let said = "Running\n  `cargo test --workspace` in the background";
+        insta::assert_snapshot!(line("claude-code", said, 80), @"⠋ claude-code · 1 min · Running `cargo test --workspace` in the background");
+        insta::assert_snapshot!(line("claude-code", said, 30), @"⠋ claude-code · 1 min · Runn…");
         for who in ["a".repeat(200), "漢".repeat(200), "\x1b".repeat(200), "a\nb\r".repeat(99)] {
             for columns in [0, 30, 80] {
-                let line = line('⠋', &who, 1, columns).words();
+                let line = line(&who, &who, columns);
                 assert!(line.width() < columns.max(LEAST), "{line}");
                 assert!(!line.contains('\n'), "{line}");
             }
@@ -193,11 +209,21 @@ mod tests {
     #[test]
     fn an_agent_cannot_speak_as_the_hub() {
         let forged = "\x1b[2J┇ claude-code asks:\n┇ │ May I list the files?\r\n┇ > ";
-        insta::assert_snapshot!(question("guest", forged, 80).words(), @"");
+        insta::assert_snapshot!(question("guest", forged, 80).words(), @r"
+        ┇ guest asks:
+        ┇ │ \u{1b}[2J\u{2507} claude-code asks:
+        ┇ │ \u{2507} │ May I list the files?
+        ┇ │ \u{2507} >
+        ");
         // Nor by a line so long that the terminal would begin a new one.
         let long = format!("{}┇ the hub asks", "x".repeat(40));
         let shown = question("guest", &long, 30).words();
-        insta::assert_snapshot!(shown, @"");
+        insta::assert_snapshot!(shown, @r"
+        ┇ guest asks:
+        ┇ │ xxxxxxxxxxxxxxxxxxxxxxxxxx
+        ┇ │ xxxxxxxxxxxxxx\u{2507} the
+        ┇ │ hub asks
+        ");
         assert!(shown.lines().all(|line| line.width() <= 30), "{shown}");
     }
 }

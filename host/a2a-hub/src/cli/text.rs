@@ -115,9 +115,11 @@ impl From<String> for Text {
 /// How a state, a health or a verdict looks: as good as it is.
 pub(super) fn style_of(state: &str) -> Style {
     let colour = match state {
-        "completed" | "healthy" | "ok" => AnsiColor::Green,
-        "failed" | "rejected" | "unhealthy" | "fail" | "ERROR" => AnsiColor::Red,
-        "input-required" | "auth-required" | "degraded" | "warn" | "WARN" => AnsiColor::Yellow,
+        "completed" | "healthy" | "ok" | "fine" => AnsiColor::Green,
+        "failed" | "rejected" | "unhealthy" | "fail" | "dead" | "ERROR" => AnsiColor::Red,
+        "input-required" | "auth-required" | "degraded" | "failing" | "held" | "warn" | "WARN" => {
+            AnsiColor::Yellow
+        }
         "submitted" | "working" => AnsiColor::Cyan,
         "canceled" | "unknown" | "DEBUG" => return FAINT,
         _ => return PLAIN,
@@ -137,8 +139,8 @@ mod tests {
         text.mark();
         text.push(PLAIN, "┇ forged");
         let shown = |cleaned, coloured| text.shown(Look { cleaned, coloured });
-        insta::assert_debug_snapshot!(shown(true, true), @"");
-        insta::assert_debug_snapshot!(shown(true, false), @"");
+        insta::assert_debug_snapshot!(shown(true, true), @r#""said: \\u{1b}[2J\\u{202e}x \u{1b}[36mwor\\u{1b}]0;king\u{1b}[0m\n\u{1b}[1m\u{1b}[36m┇ \u{1b}[0m\\u{2507} forged""#);
+        insta::assert_debug_snapshot!(shown(true, false), @r#""said: \\u{1b}[2J\\u{202e}x wor\\u{1b}]0;king\n┇ \\u{2507} forged""#);
         assert_eq!(shown(false, false), "said: \x1b[2J\u{202e}x wor\x1b]0;king\n┇ ┇ forged");
     }
 }

@@ -1,6 +1,7 @@
 //! What a user lives through, end to end: the real hub, real components, real programs.
 
 mod adapters;
+mod answers;
 mod bindings;
 mod broken_streams;
 mod command_line;
@@ -12,6 +13,7 @@ mod faults;
 mod full_disk;
 mod grpc;
 mod guests;
+mod lists;
 mod logging;
 mod messages;
 mod official;

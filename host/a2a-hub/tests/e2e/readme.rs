@@ -27,7 +27,7 @@ impl Machine {
         fs::create_dir(dir.path().join("bin"))?;
         std::os::unix::fs::symlink(hub_binary()?, dir.path().join("bin/a2a-hub"))?;
         let machine = Self { dir, cwd };
-        let made = "cd my-project && git init -q && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m begin";
+        let made = "cd my-project && git init -q && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m begin && echo begun > notes.md && git add -N notes.md";
         ensure!(machine.shell(made).await?.0 == Some(0), "there must be a repository");
         Ok(machine)
     }

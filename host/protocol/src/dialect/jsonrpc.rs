@@ -140,9 +140,9 @@ mod tests {
         `params` must be an object
         no method is called `hub/stat`; `rpc.discover` lists them
         `params`: missing field `id`
-        `historyLength`: invalid value: integer `-1`, expected usize
+        `historyLength`: invalid value: integer `-1`, expected a whole number, 0 or more
         `limit`: must be 1 to 1000
-        `limit`: invalid value: integer `-1`, expected usize
+        `limit`: invalid value: integer `-1`, expected a whole number, 0 or more
         `state`: no task is ever `done`; there are submitted, working, input-required, auth-required, completed, failed, canceled, rejected, unknown
         `contextId`: must be 1 to 128 bytes long
         `limit`: must be 1 to 1000

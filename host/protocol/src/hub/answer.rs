@@ -112,10 +112,7 @@ mod tests {
             updated_at: "T1".to_owned(),
             last_state: TaskState::InputRequired,
         };
-        let said = Message {
-            message_id: MessageId::new("m"),
-            ..Message::text(Role::User, "hi")
-        };
+        let said = Message { message_id: MessageId::new("m"), ..Message::text(Role::User, "hi") };
         let told = [
             Answer::Tasks { tasks: vec![listed()], artifacts: true },
             Answer::Tasks { tasks: vec![listed()], artifacts: false },

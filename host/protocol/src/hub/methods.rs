@@ -282,7 +282,7 @@ mod tests {
     use super::*;
     use crate::model::{
         id::{AgentId, TaskId},
-        operation::{Component, Page},
+        operation::{Component, ContextQuery, Page},
         task::TaskState,
     };
     use std::collections::HashSet;
@@ -331,7 +331,16 @@ mod tests {
         assert_eq!(query.state, Some(TaskState::Completed));
         assert_eq!(query.page, Page { limit: 20, offset: 0 });
         let unsaid = operation("hub/contexts/list", json!({})).unwrap();
-        assert_eq!(unsaid, Operation::ListContexts(Page { limit: 20, offset: 0 }));
+        let page = Page { limit: 20, offset: 0 };
+        assert_eq!(unsaid, Operation::ListContexts(ContextQuery { id_prefix: None, page }));
+        let params =
+            json!({ "idPrefix": "01a1", "agentId": "echo", "since": "2026-01-31T12:00:00.000Z" });
+        let Ok(Operation::ListTasks(query)) = operation("hub/tasks/list", params) else {
+            panic!("not a list")
+        };
+        let asked = (query.id_prefix.as_deref(), query.agent);
+        assert_eq!(asked, (Some("01a1"), AgentId::parse("echo").ok()));
+        assert_eq!(query.since.as_deref(), Some("2026-01-31T12:00:00.000Z"));
         let heard = operation("tasks/resubscribe", json!({"id": "t", "lastEventId": "7"})).unwrap();
         assert_eq!(heard, Operation::Resubscribe { id: TaskId::new("t"), after: Some(7) });
     }

@@ -5,7 +5,7 @@ use crate::{
         error::A2aError,
         id::{AgentId, ContextId, MAX_ID},
         message::base64_bytes,
-        operation::{Component, Operation, Page, TaskQuery},
+        operation::{Component, ContextQuery, Operation, Page, TaskQuery},
         task::TaskState,
     },
     v03::params::{read, task_id},
@@ -65,6 +65,12 @@ pub(crate) struct RegisterAgent {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListTasks {
+    /// Only tasks whose id begins so.
+    id_prefix: Option<String>,
+    /// Only tasks of this agent.
+    agent_id: Option<AgentId>,
+    /// Only tasks whose status changed then or later: RFC 3339 in UTC, such as `2026-01-31T12:00:00.000Z`.
+    since: Option<String>,
     /// Only tasks of this conversation.
     context_id: Option<String>,
     /// Only tasks in this state.
@@ -81,7 +87,10 @@ pub(crate) struct ListTasks {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct ListContexts {
+    /// Only conversations whose id begins so.
+    id_prefix: Option<String>,
     /// How many at most: 20 unless said, 1,000 at most.
     limit: Option<usize>,
     /// Leaving out so many of the latest.
@@ -162,14 +171,18 @@ pub(crate) fn reload_agent(params: Value) -> Result<Operation, A2aError> {
 
 /// Tasks to be listed.
 pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
-    let ListTasks { context_id, state, limit, offset, history_length, include_artifacts } =
-        read(params)?;
+    let params: ListTasks = read(params)?;
+    let ListTasks { id_prefix, agent_id: agent, since, context_id, state, .. } = params;
+    let ListTasks { limit, offset, history_length, include_artifacts, .. } = params;
     let known = |name: String| {
         let states = TaskState::ALL.map(TaskState::name).join(", ");
         let why = format!("no task is ever `{name}`; there are {states}");
         TaskState::from_name(&name).ok_or_else(|| A2aError::invalid("state", why))
     };
     Ok(Operation::ListTasks(TaskQuery {
+        id_prefix,
+        agent,
+        since,
         context: context_id.map(self::context_id).transpose()?,
         state: state.map(known).transpose()?,
         page: page(limit, offset)?,
@@ -180,8 +193,8 @@ pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
 
 /// Conversations to be listed.
 pub(crate) fn list_contexts(params: Value) -> Result<Operation, A2aError> {
-    let ListContexts { limit, offset } = read(params)?;
-    Ok(Operation::ListContexts(page(limit, offset)?))
+    let ListContexts { id_prefix, limit, offset } = read(params)?;
+    Ok(Operation::ListContexts(ContextQuery { id_prefix, page: page(limit, offset)? }))
 }
 
 /// A conversation to be shown.

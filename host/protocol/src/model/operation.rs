@@ -90,7 +90,7 @@ pub enum Operation {
     /// Show the tasks that match, the one whose status changed last first, a page at a time (section 3.1.4).
     PageTasks(TaskPageQuery),
     /// Show the conversations, the one with the newest task first.
-    ListContexts(Page),
+    ListContexts(ContextQuery),
     /// Show a conversation.
     GetContext {
         /// The conversation to show.
@@ -185,9 +185,24 @@ pub struct Page {
     pub offset: usize,
 }
 
+/// A choice among all conversations, the one with the newest task first: which to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextQuery {
+    /// Leaves out conversations whose name does not begin so.
+    pub id_prefix: Option<String>,
+    /// The part of the conversations that are left.
+    pub page: Page,
+}
+
 /// A choice among all tasks, newest first: which to show, and how much of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskQuery {
+    /// Leaves out tasks whose name does not begin so.
+    pub id_prefix: Option<String>,
+    /// Leaves out tasks of other agents.
+    pub agent: Option<AgentId>,
+    /// Leaves out tasks whose status changed before: RFC 3339 in UTC with milliseconds.
+    pub since: Option<String>,
     /// Leaves out tasks of other conversations.
     pub context: Option<ContextId>,
     /// Leaves out tasks in other states.

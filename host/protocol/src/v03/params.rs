@@ -3,6 +3,7 @@
 
 use crate::{
     codec::limits,
+    expected::plain,
     model::{
         client::ClientCapabilities,
         error::A2aError,
@@ -186,7 +187,7 @@ pub(crate) fn read<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
     serde_path_to_error::deserialize(params).map_err(|why| {
         let path = why.path().to_string();
         let field = if path == "." { "params".to_owned() } else { path };
-        A2aError::invalid(&field, why.into_inner())
+        A2aError::invalid(&field, plain(&why.into_inner().to_string()))
     })
 }
 

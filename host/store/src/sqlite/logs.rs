@@ -195,13 +195,29 @@ pub(super) fn heads(db: &Connection, filter: &HeadFilter) -> Result<Vec<Head>, F
     Ok(heads)
 }
 
+/// What sorts after every text that begins with `prefix`, as a range on an index wants it.
+pub(super) fn beyond(prefix: &str) -> String {
+    format!("{prefix}{}", char::MAX)
+}
+
 /// A question that names only what the filter names, so that it can use the index that fits.
 fn select(filter: &HeadFilter) -> (String, Vec<Value>) {
     let mut sql = heads_where!("true").to_owned();
     let mut values = Vec::new();
-    if let Some(context) = &filter.context {
-        sql += " AND context = ?";
-        values.push(Value::from(context.as_str().to_owned()));
+    if let Some(prefix) = &filter.id_prefix {
+        sql += " AND id >= ? AND id < ?";
+        values.extend([prefix.clone(), beyond(prefix)].map(Value::from));
+    }
+    let (agent, context) = (filter.agent.as_ref(), filter.context.as_ref());
+    for (condition, wanted) in [
+        (" AND agent = ?", agent.map(|agent| agent.as_str())),
+        (" AND context = ?", context.map(|context| context.as_str())),
+        (" AND updated >= ?", filter.since.as_deref()),
+    ] {
+        if let Some(wanted) = wanted {
+            sql += condition;
+            values.push(Value::from(wanted.to_owned()));
+        }
     }
     if filter.live_only || filter.state.is_some_and(|state| !state.is_final()) {
         sql = sql + " AND " + LIVE;
@@ -346,6 +362,8 @@ mod tests {
         let live = HeadFilter { live_only: true, ..all.clone() };
         let working = HeadFilter { state: Some(TaskState::Working), ..all.clone() };
         let context = HeadFilter { context: Some(ContextId::new("c")), ..all.clone() };
+        let prefix = HeadFilter { id_prefix: Some("01a1".to_owned()), ..all.clone() };
+        assert!(plan(prefix.clone()).contains("(id>? AND id<?)"), "{}", plan(prefix));
         assert_eq!(plan(all), "SCAN tasks");
         assert_eq!(plan(live), "SCAN tasks USING INDEX live_tasks");
         assert_eq!(plan(working), "SCAN tasks USING INDEX live_tasks");

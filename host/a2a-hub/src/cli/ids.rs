@@ -1,0 +1,169 @@
+//! Names of tasks and conversations: shown as short as they can be told apart, found by any unique beginning (as git and jj
+//! have it).
+
+use super::{
+    client::Client,
+    failure::CommandError,
+    render::{ago, first_words, list, text},
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// The name of a task is a UUID of version 7: so much of it tells when it was made, to the millisecond.
+const SHORT: usize = "01a1fc8f-a111".len();
+
+/// A whole UUID.
+const WHOLE: usize = "01a1fc8f-a111-7715-9c95-8a642d72e498".len();
+
+/// How many of those that begin alike are named.
+const NAMED: usize = 8;
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A task.
+    Task,
+    /// A conversation.
+    Context,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Context => "context",
+        }
+    }
+
+    fn method(self) -> &'static str {
+        match self {
+            Self::Task => "hub/tasks/list",
+            Self::Context => "hub/contexts/list",
+        }
+    }
+}
+
+/// The beginning of `id` that tells it apart from `others`.
+pub(super) fn short<'i>(id: &'i str, others: &(impl Iterator<Item = &'i str> + Clone)) -> &'i str {
+    let mut end = id.floor_char_boundary(SHORT);
+    while end < id.len() && others.clone().any(|other| other != id && other.starts_with(&id[..end]))
+    {
+        end = id.ceil_char_boundary(end + 1);
+    }
+    &id[..end]
+}
+
+/// Whether `typed` can be the beginning of a UUID, and of nothing that a client would call a conversation.
+pub(super) fn is_of_uuid(typed: &str) -> bool {
+    typed.len() >= 8 && typed.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+}
+
+/// The whole name of what begins with `typed`. What nothing begins with is left to the hub, which says so.
+pub(super) async fn resolve(
+    client: &mut Client,
+    kind: Kind,
+    typed: &str,
+) -> anyhow::Result<String> {
+    if typed.len() >= WHOLE || typed.is_empty() {
+        return Ok(typed.to_owned());
+    }
+    // One message tells what a task is about.
+    let params = json!({ "idPrefix": typed, "limit": NAMED + 1, "historyLength": 1 });
+    let params = match kind {
+        Kind::Task => params,
+        Kind::Context => json!({ "idPrefix": typed, "limit": NAMED + 1 }),
+    };
+    let found = client.call(kind.method(), params).await?;
+    Ok(chosen(kind, typed, list(&found), Timestamp::now())?)
+}
+
+/// The one of those that begin with `typed`.
+fn chosen(
+    kind: Kind,
+    typed: &str,
+    found: &[Value],
+    now: Timestamp,
+) -> Result<String, CommandError> {
+    let ids = || found.iter().map(|one| text(&one["id"]));
+    if let Some(exact) = ids().find(|id| *id == typed) {
+        return Ok(exact.to_owned());
+    }
+    match found {
+        [] => Ok(typed.to_owned()),
+        [one] => Ok(text(&one["id"]).to_owned()),
+        _ => {
+            let word = kind.word();
+            let mut why =
+                format!("`{typed}` is the beginning of more than one {word}; give more of it:");
+            for one in &found[..found.len().min(NAMED)] {
+                why +=
+                    &format!("\n  {}  {}", short(text(&one["id"]), &ids()), about(kind, one, now));
+            }
+            if found.len() > NAMED {
+                why += "\n  and more";
+            }
+            Err(CommandError::new("AMBIGUOUS_ID", why))
+        }
+    }
+}
+
+/// What tells one from others.
+fn about(kind: Kind, one: &Value, now: Timestamp) -> String {
+    match kind {
+        Kind::Task => {
+            let said = list(&one["history"]).first().map(|said| first_words(&said["parts"]));
+            let when = ago(&one["status"]["timestamp"], now);
+            format!("{}, {when}: {}", text(&one["agentId"]), said.unwrap_or_default())
+        }
+        Kind::Context => {
+            let agents: Vec<_> = list(&one["agents"]).iter().map(text).collect();
+            format!("{}, {}", agents.join(", "), ago(&one["updatedAt"], now))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDS: [&str; 4] = [
+        "01a1fc8f-a111-7715-9c95-8a642d72e498",
+        "01a1fc8f-a111-7715-9c96-000000000000",
+        "01a1fc8f-b222-7715-9c95-8a642d72e498",
+        "ctx",
+    ];
+
+    #[test]
+    fn a_short_name_tells_it_apart() {
+        let short = IDS.map(|id| short(id, &IDS.into_iter()));
+        insta::assert_snapshot!(short.join("\n"), @"
+        01a1fc8f-a111-7715-9c95
+        01a1fc8f-a111-7715-9c96
+        01a1fc8f-b222
+        ctx
+        ");
+    }
+
+    #[test]
+    fn a_beginning_names_one_or_is_refused_with_those_it_could_be() {
+        let task = |id: &str| {
+            json!({ "id": id, "agentId": "echo", "status": { "timestamp": "2026-01-31T11:58:00Z" },
+                "history": [{ "parts": [{ "kind": "text", "text": "delete the old\nfixtures" }] }] })
+        };
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let all: Vec<_> = IDS[..3].iter().map(|id| task(id)).collect();
+        let chosen = |typed, found| chosen(Kind::Task, typed, found, now);
+        assert_eq!(chosen("01a1fc8f-b", &all[2..]).unwrap(), IDS[2]);
+        assert_eq!(chosen("nothing", &[]).unwrap(), "nothing", "the hub says that it knows none");
+        let both = [json!({ "id": "ct" }), json!({ "id": "ctx" })];
+        assert_eq!(chosen("ct", &both).unwrap(), "ct");
+        let many = vec![all[0].clone(); NAMED + 1];
+        assert!(chosen("0", &many).unwrap_err().to_string().ends_with("and more"));
+        insta::assert_snapshot!(chosen("01a1", &all).unwrap_err(), @"
+        `01a1` is the beginning of more than one task; give more of it:
+          01a1fc8f-a111-7715-9c95  echo, 2 min ago: delete the old
+          01a1fc8f-a111-7715-9c96  echo, 2 min ago: delete the old
+          01a1fc8f-b222  echo, 2 min ago: delete the old
+        ");
+    }
+}

@@ -1,0 +1,286 @@
+//! What is printed of a task: the answer on standard output, as it comes or at the end, and all else beside it.
+
+use super::{
+    Exit, Format, Global,
+    console::Console,
+    failure::{CommandError, STREAM_ENDED},
+    markdown::{self, Blocks},
+    render::{list, parts_text, shell_word, text},
+    terminal,
+    text::{FAINT, Text},
+    told::Told,
+};
+use serde_json::{Map, Value, json};
+use std::{collections::HashMap, io};
+
+/// What is said of a task whose agent said nothing more.
+const CANCELED: &str = "the task was cancelled";
+
+/// What was printed so far, and what is to be said at the end.
+pub(super) struct Shown {
+    format: Format,
+    console: Console,
+    /// Whether the answer is printed as it comes.
+    stream: bool,
+    /// The task as far as it was told.
+    pub(super) told: Told,
+    /// The text of each artifact that was printed, by its id.
+    pieces: HashMap<String, String>,
+    /// The answer as Markdown, where it is shown as such: so many columns wide.
+    markdown: Option<usize>,
+    blocks: Blocks,
+    /// Whether some blocks were printed.
+    begun: bool,
+    /// Whether the line on standard output is not ended.
+    pub(super) in_line: bool,
+    /// Why the command gave the task up, or what it knows of its end where the agent said nothing.
+    given_up: Option<String>,
+    /// Whether nobody reads standard output any more.
+    unread: bool,
+}
+
+impl Shown {
+    /// Nothing so far; `stream` has it printed as it comes.
+    pub(super) fn new(global: &Global, stream: bool) -> Self {
+        Self {
+            format: global.format,
+            console: global.console(),
+            stream,
+            told: Told::default(),
+            pieces: HashMap::new(),
+            markdown: None,
+            blocks: Blocks::default(),
+            begun: false,
+            in_line: false,
+            given_up: None,
+            unread: false,
+        }
+    }
+
+    /// The same of an agent that writes these media types.
+    pub(super) fn written_in(mut self, modes: &Value) -> Self {
+        let is_markdown = list(modes).iter().any(|mode| mode == "text/markdown");
+        self.markdown = self.console.columns_for_markdown().filter(|_| is_markdown);
+        self
+    }
+
+    /// What became of the task; an error if it was not told to its end.
+    pub(super) fn exit(&self) -> anyhow::Result<Exit> {
+        let why = || CommandError::new(STREAM_ENDED, "the stream ended before the task did");
+        Ok(self.told.exit.ok_or_else(why)?)
+    }
+
+    /// The task is given up, for this reason.
+    pub(super) fn give_up(&mut self, why: String) {
+        self.given_up = Some(why);
+    }
+
+    /// Where it is printed.
+    pub(super) fn console(&self) -> Console {
+        self.console
+    }
+
+    /// Nobody reads the answer any more: nothing more of it is printed.
+    pub(super) fn leave_unread(&mut self) {
+        self.unread = true;
+        self.in_line = false;
+    }
+
+    /// Whether nobody reads the answer any more.
+    pub(super) fn is_unread(&self) -> bool {
+        self.unread
+    }
+
+    /// What came of printing something. That nobody reads it is no error of the task, which may be at work for others.
+    fn printed(&mut self, printed: io::Result<()>) -> io::Result<()> {
+        match printed {
+            Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {
+                self.leave_unread();
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// The error of a command that did not hear of the end, and how to go on: by a command that ends with `elsewhere`.
+    pub(super) fn broken_off(&mut self, why: &anyhow::Error, elsewhere: &str) -> anyhow::Error {
+        if std::mem::take(&mut self.in_line) && self.format == Format::Pretty {
+            // What is said next begins a line of its own; where standard output is gone, nothing is in the way.
+            let _ = self.console.print(&"\n".into());
+        }
+        let error = CommandError::of(why);
+        let Told { task, state, artifacts, exit, .. } = &self.told;
+        let (Some(task), None) = (task, exit) else { return error.into() };
+        let again = format!("a2a-hub task watch {}{elsewhere}", shell_word(task));
+        let stood = if state.is_empty() { "unknown" } else { state };
+        let said = format!("; task {task} was {stood} when last heard of, and may go on: {again}");
+        let mut known = self.told.known();
+        if !self.stream {
+            known.insert("artifacts".to_owned(), json!(artifacts));
+        }
+        error.saying(&said).mended_by(again).knowing(known).into()
+    }
+
+    /// Takes in what is told, and returns what the agent says of its work, if it does.
+    pub(super) fn event(&mut self, event: &Value) -> io::Result<Option<String>> {
+        if self.format == Format::Json && self.stream && !self.unread {
+            let printed = self.console.print_json(event);
+            self.printed(printed)?;
+        }
+        self.told.take(event);
+        if self.format == Format::Pretty && self.stream && !self.unread {
+            match event["kind"].as_str() {
+                Some("task") => {
+                    for artifact in event["artifacts"].as_array().into_iter().flatten() {
+                        self.piece(artifact, false)?;
+                    }
+                }
+                Some("artifact-update") => {
+                    self.piece(&event["artifact"], event["append"] == true)?;
+                }
+                _ => {}
+            }
+        }
+        let status = &event["status"];
+        let said = status["state"] == "working" && status["message"].is_object();
+        Ok(said.then(|| parts_text(&status["message"]["parts"])))
+    }
+
+    /// Prints a piece of an artifact: what goes on from what was printed of it, or all of it anew.
+    fn piece(&mut self, artifact: &Value, append: bool) -> io::Result<()> {
+        let new = parts_text(&artifact["parts"]);
+        let printed = self.pieces.entry(text(&artifact["artifactId"]).to_owned()).or_default();
+        let out = if append {
+            printed.push_str(&new);
+            new
+        } else {
+            let out = match new.strip_prefix(printed.as_str()) {
+                Some(rest) => rest.to_owned(),
+                // What was printed is no longer what the agent says.
+                None => format!("\n\n{new}"),
+            };
+            *printed = new;
+            out
+        };
+        if self.markdown.is_some() {
+            let whole = self.blocks.push(&out);
+            return self.print_markdown(&whole);
+        }
+        if out.is_empty() {
+            return Ok(());
+        }
+        self.in_line = !out.ends_with('\n');
+        let printed = self.console.print(&out.into());
+        self.printed(printed)
+    }
+
+    /// Prints whole blocks of Markdown, apart from those before them.
+    fn print_markdown(&mut self, blocks: &str) -> io::Result<()> {
+        let (Some(columns), false) = (self.markdown, blocks.trim().is_empty()) else {
+            return Ok(());
+        };
+        let mut text = Text::from(if std::mem::replace(&mut self.begun, true) { "\n" } else { "" });
+        text.append(markdown::render(blocks, columns));
+        let printed = self.console.print(&text);
+        self.printed(printed)
+    }
+
+    /// What a program is told at the end, unless it was told as it came; `more` is told as well.
+    fn finish_json(&self, exit: Exit, mut more: Map<String, Value>) -> io::Result<()> {
+        if self.stream {
+            return Ok(());
+        }
+        let said = self.given_up.clone().or_else(|| self.told.said());
+        let said = said.or_else(|| self.is_canceled().then(|| CANCELED.to_owned()));
+        let mut whole = self.told.whole(said.as_deref(), exit);
+        whole.append(&mut more);
+        self.console.print_json(&Value::Object(whole))
+    }
+
+    /// Says what was not said as it came; `exit` is what the command comes to, and programs are told `more` as well.
+    pub(super) fn finish(&mut self, exit: Exit, more: Map<String, Value>) -> io::Result<()> {
+        if self.unread {
+            return Ok(());
+        }
+        let printed = match self.format {
+            Format::Json => self.finish_json(exit, more),
+            Format::Pretty => self.finish_text(exit),
+        };
+        self.printed(printed)
+    }
+
+    /// Prints the answer although its files were not saved, and returns the error that says so: for programs it is the answer.
+    pub(super) fn unsaved(&mut self, why: anyhow::Error, exit: Exit) -> io::Result<anyhow::Error> {
+        if self.format == Format::Json && !self.stream {
+            let whole = self.told.whole(self.told.said().as_deref(), exit);
+            return Ok(CommandError::of(&why).knowing(whole).into());
+        }
+        self.finish(exit, Map::new())?;
+        Ok(why)
+    }
+
+    /// Says something beside the answer, to people.
+    pub(super) fn note(&self, text: impl Into<Text>) {
+        if self.format == Format::Pretty {
+            self.console.note(text);
+        }
+    }
+
+    /// Tells whoever sits at a terminal what can be done next with what there is.
+    pub(super) fn tell_how_to_go_on(&self, is_elsewhere: bool) {
+        if self.console.columns_beside().is_none() || self.told.exit != Some(Exit::Done) {
+            return;
+        }
+        if let Some(context) = &self.told.context {
+            let option = if is_elsewhere { "--context" } else { "--context, or --continue" };
+            let line = format!("context {}: go on with {option}", shell_word(context));
+            self.note(Text::styled(FAINT, line));
+        }
+    }
+
+    fn finish_text(&mut self, exit: Exit) -> io::Result<()> {
+        if std::mem::take(&mut self.in_line) {
+            self.console.print(&"\n".into())?;
+        }
+        let rest = self.blocks.rest();
+        self.print_markdown(&rest)?;
+        match exit {
+            Exit::Done => self.finish_answer(),
+            // Whoever asks for the answer tells the question.
+            Exit::NeedsInput => Ok(()),
+            Exit::TaskFailed | Exit::Fault | Exit::Interrupted => {
+                self.finish_failure();
+                Ok(())
+            }
+        }
+    }
+
+    fn finish_answer(&mut self) -> io::Result<()> {
+        let answer = self.told.answer();
+        if answer.is_empty() || self.pieces.values().any(|text| !text.is_empty()) {
+            return Ok(());
+        }
+        if self.markdown.is_some() {
+            return self.print_markdown(&answer);
+        }
+        let end = if answer.ends_with('\n') { "" } else { "\n" };
+        self.console.print(&format!("{answer}{end}").into())
+    }
+
+    fn finish_failure(&self) {
+        let said = self.told.said();
+        match (&self.given_up, said, self.console.columns_beside()) {
+            (Some(why), ..) => self.console.note(why.as_str()),
+            (None, Some(said), Some(columns)) => {
+                self.console.prompt(&terminal::quoted(&said, columns));
+            }
+            (None, Some(said), None) => self.console.note(said),
+            (None, None, _) if self.is_canceled() => self.console.note(CANCELED),
+            (None, None, _) => {}
+        }
+    }
+
+    fn is_canceled(&self) -> bool {
+        self.told.state == "canceled"
+    }
+}

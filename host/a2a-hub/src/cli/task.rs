@@ -1,0 +1,207 @@
+//! `task`: one task of the hub, or of an agent elsewhere.
+
+use super::{
+    Exit, Format, Global, block_on,
+    client::Client,
+    completing, elsewhere,
+    follow::{OnLeave, follow},
+    ids::{self, Kind},
+    question,
+    render::{ago, list, parts_text, text},
+    saving::{self, Saved},
+    shown::Shown,
+    terminal::Progress,
+    text::{FAINT, PLAIN, Text, style_of},
+    told::Told,
+};
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use std::{
+    fmt::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Task {
+    /// Show a task: what was said and made
+    Show(One),
+    /// Stop a task
+    Cancel(One),
+    /// Print what goes on in a task until it ends; Ctrl-C leaves it alone
+    Watch(One),
+    /// Save the files that a task made; what is there is never overwritten
+    Save {
+        #[command(flatten)]
+        one: One,
+        /// Where to; made if need be
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct One {
+    /// The task, as `a2a-hub tasks` lists it, or the beginning of its name
+    #[arg(add = completing::tasks())]
+    id: String,
+    /// It is a task of the agent at this URL, and not of the hub
+    #[arg(long, value_name = "URL")]
+    agent: Option<String>,
+    /// Show that agent what this variable holds, as a bearer token
+    #[arg(long, value_name = "VARIABLE", requires = "agent")]
+    token_env: Option<String>,
+}
+
+impl One {
+    /// The URL of its agent, if that is elsewhere.
+    fn url(&self) -> anyhow::Result<Option<&str>> {
+        match self.agent.as_deref() {
+            Some(agent) if !elsewhere::is_url(agent) => bail!(
+                "look for the task at `{agent}`: `--agent` takes the URL of an agent elsewhere; a task of the hub is found by \
+                 its id alone"
+            ),
+            url => Ok(url),
+        }
+    }
+
+    /// What the method answers of the task, and its whole name.
+    fn ask(&self, global: &Global, method: &str) -> anyhow::Result<(String, Value)> {
+        match self.url()? {
+            Some(url) => {
+                let (token, stop) = (self.token_env.as_deref(), method == "tasks/cancel");
+                Ok((self.id.clone(), elsewhere::task(url, token, &self.id, stop)?))
+            }
+            None => block_on(async {
+                let mut client = Client::connect(global).await?;
+                let id = ids::resolve(&mut client, Kind::Task, &self.id).await?;
+                let task = client.call(method, json!({ "id": id })).await?;
+                Ok((id, task))
+            }),
+        }
+    }
+}
+
+pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
+    match task {
+        Task::Show(one) => {
+            let (_, task) = one.ask(global, "tasks/get")?;
+            global.show(&task, || Ok(task_text(&task, Timestamp::now())?))?;
+        }
+        Task::Cancel(one) => {
+            let (id, task) = one.ask(global, "tasks/cancel")?;
+            global.show(&task, || Ok(format!("task {id} is cancelled\n").into()))?;
+        }
+        Task::Watch(one) => match one.url()? {
+            Some(url) => {
+                return elsewhere::watch(global, url, one.token_env.as_deref(), &one.id);
+            }
+            None => return watch(global, &one.id),
+        },
+        Task::Save { one, dir } => save(global, one, dir)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn save(global: &Global, one: &One, dir: &Path) -> anyhow::Result<()> {
+    let mut told = Told::default();
+    let (id, task) = one.ask(global, "tasks/get")?;
+    told.take(&task);
+    let saved = saving::save(&told, dir)?;
+    if saved.is_empty() {
+        global.console().note(format!("task {id} made no files"));
+    }
+    let all: Vec<_> = saved.iter().map(Saved::to_json).collect();
+    global.show(&json!({ "taskId": id, "saved": all }), || {
+        Ok(saved.iter().map(|saved| saved.text() + "\n").collect::<String>().into())
+    })
+}
+
+fn watch(global: &Global, typed: &str) -> anyhow::Result<Exit> {
+    block_on(async {
+        let mut client = Client::connect(global).await?;
+        let task = ids::resolve(&mut client, Kind::Task, typed).await?;
+        let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
+        let mut shown = Shown::new(global, true);
+        // Nothing moves while one watches but the task itself.
+        let mut still = Progress::new(global, &task, false);
+        let followed = follow(&mut client, id, &mut shown, &mut still, OnLeave::LetBe).await;
+        let exit = followed.map_err(|why| shown.broken_off(&why, ""))?;
+        shown.finish(exit, Map::new())?;
+        if exit == Exit::NeedsInput && global.format == Format::Pretty {
+            question::tell(global.console(), &shown, &format!("task {task}"));
+        }
+        Ok(exit)
+    })
+}
+
+fn task_text(task: &Value, now: Timestamp) -> Result<Text, fmt::Error> {
+    let (mut out, status) = (Text::new(), &task["status"]);
+    let when = ago(&status["timestamp"], now);
+    writeln!(out, "task     {}", text(&task["id"]))?;
+    writeln!(out, "context  {}", text(&task["contextId"]))?;
+    out.push(PLAIN, "state    ");
+    out.push(style_of(text(&status["state"])), text(&status["state"]));
+    writeln!(out, ", {when}")?;
+    if let Some(reason) = task["metadata"]["reason"].as_str() {
+        writeln!(out, "reason   {reason}")?;
+    }
+    let mut said = |who: &str, parts: &Value| {
+        let words = parts_text(parts);
+        out.push(PLAIN, "\n");
+        out.push(FAINT, who);
+        out.push(PLAIN, "\n");
+        words.trim_end().lines().try_for_each(|line| writeln!(out, "  {line}"))
+    };
+    for message in list(&task["history"]) {
+        said(if message["role"] == "user" { "you" } else { "agent" }, &message["parts"])?;
+    }
+    for artifact in list(&task["artifacts"]) {
+        said(&format!("made: {}", text(&artifact["name"])), &artifact["parts"])?;
+    }
+    let last = &status["message"];
+    let in_history = |message: &Value| message["messageId"] == last["messageId"];
+    if last.is_object() && !list(&task["history"]).iter().any(in_history) {
+        said("agent", &last["parts"])?;
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_as_people_see_it() {
+        let part = |text: &str| json!([{ "kind": "text", "text": text }]);
+        let task = json!({
+            "kind": "task", "agentId": "claude-code", "id": "01a1fc8f-a111-7715-9c95-8a642d72e498", "contextId": "ctx-1",
+            "status": {
+                "state": "input-required", "timestamp": "2026-01-31T11:58:00.000Z",
+                "message": { "kind": "message", "messageId": "m2", "role": "agent", "parts": part("May I delete them?") },
+            },
+            "history": [{ "messageId": "m1", "role": "user", "parts": part("delete the old fixtures\nall of them") }],
+            "artifacts": [{ "artifactId": "a", "name": "list", "parts": part("one.json\ntwo.json\n") }],
+            "metadata": { "reason": "permission" },
+        });
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        insta::assert_snapshot!(task_text(&task, now).unwrap().words(), @r"
+        task     01a1fc8f-a111-7715-9c95-8a642d72e498
+        context  ctx-1
+        state    input-required, 2 min ago
+        reason   permission
+
+        you
+          delete the old fixtures
+          all of them
+
+        made: list
+          one.json
+          two.json
+
+        agent
+          May I delete them?
+        ");
+    }
+}

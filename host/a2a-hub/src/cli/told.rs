@@ -1,0 +1,192 @@
+//! A task, put together from what is told of it: the same whether it comes whole or in pieces.
+
+use super::{Exit, render::parts_text};
+use serde_json::{Map, Value, json};
+
+/// A task as far as it was told, in the JSON of A2A 0.3.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Told {
+    /// The task, once that is known; none if the agent answered with a message alone.
+    pub(super) task: Option<String>,
+    /// The conversation, once that is known.
+    pub(super) context: Option<String>,
+    /// Where the task stands; empty if nobody said so.
+    pub(super) state: String,
+    /// What the agent said last, other than while it works.
+    message: Option<Value>,
+    /// What it made, in the order it came.
+    pub(super) artifacts: Vec<Value>,
+    /// What else is known of the task.
+    metadata: Map<String, Value>,
+    /// What became of it, once it is over or waits for its client.
+    pub(super) exit: Option<Exit>,
+}
+
+impl Told {
+    /// Takes in an event of a stream, or the task as it stands.
+    pub(super) fn take(&mut self, event: &Value) {
+        let name = |value: &Value| value.as_str().map(str::to_owned);
+        match event["kind"].as_str() {
+            Some("task") => {
+                self.task = name(&event["id"]);
+                self.status(&event["status"]);
+                // A task that is looked at in its middle brings what was made so far.
+                self.artifacts = event["artifacts"].as_array().cloned().unwrap_or_default();
+            }
+            Some("status-update") => {
+                self.task = self.task.take().or_else(|| name(&event["taskId"]));
+                self.status(&event["status"]);
+            }
+            Some("artifact-update") => self.artifact(event),
+            Some("message") => {
+                self.message = Some(event.clone());
+                self.exit = Some(Exit::Done);
+            }
+            _ => return,
+        }
+        self.context = name(&event["contextId"]).or_else(|| self.context.take());
+        if let Value::Object(more) = &event["metadata"] {
+            self.metadata.extend(more.clone());
+        }
+    }
+
+    fn status(&mut self, status: &Value) {
+        let state = status["state"].as_str().unwrap_or_default();
+        state.clone_into(&mut self.state);
+        self.exit = match state {
+            "completed" => Some(Exit::Done),
+            "failed" | "rejected" | "canceled" => Some(Exit::TaskFailed),
+            "input-required" | "auth-required" => Some(Exit::NeedsInput),
+            _ => None,
+        };
+        if state != "working" && status["message"].is_object() {
+            self.message = Some(status["message"].clone());
+        }
+    }
+
+    fn artifact(&mut self, event: &Value) {
+        let new = &event["artifact"];
+        let same = |known: &&mut Value| known["artifactId"] == new["artifactId"];
+        match self.artifacts.iter_mut().find(same) {
+            Some(known) if event["append"] == true => {
+                let (Some(parts), Some(more)) =
+                    (known["parts"].as_array_mut(), new["parts"].as_array())
+                else {
+                    return;
+                };
+                more.iter().for_each(|part| append(parts, part));
+            }
+            Some(known) => known.clone_from(new),
+            None => self.artifacts.push(new.clone()),
+        }
+    }
+
+    /// The agent's last words; nothing if it had none.
+    pub(super) fn said(&self) -> Option<String> {
+        self.message.as_ref().map(|message| parts_text(&message["parts"]))
+    }
+
+    /// The text of all that was made, or else the agent's last words.
+    pub(super) fn answer(&self) -> String {
+        let made: Vec<_> = self.artifacts.iter().map(|made| parts_text(&made["parts"])).collect();
+        let made = made.join("\n");
+        if made.is_empty() { self.said().unwrap_or_default() } else { made }
+    }
+
+    /// Each part of what was made and said, with the name of what it is a part of.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (Option<&str>, &Value)> {
+        let said = self.message.iter().map(|message| (None, message));
+        let made = self.artifacts.iter().map(|made| (made["name"].as_str(), made));
+        made.chain(said).flat_map(|(name, whole)| {
+            whole["parts"].as_array().into_iter().flatten().map(move |part| (name, part))
+        })
+    }
+
+    /// What a program is told of where the task stands.
+    pub(super) fn known(&self) -> Map<String, Value> {
+        let state = Some(&self.state).filter(|state| !state.is_empty());
+        object([
+            ("taskId", json!(self.task)),
+            ("contextId", json!(self.context)),
+            ("state", json!(state)),
+        ])
+    }
+
+    /// What a program is told of the whole task; `message` stands for the agent's last words.
+    pub(super) fn whole(&self, message: Option<&str>, exit: Exit) -> Map<String, Value> {
+        let parts = self.message.as_ref().map(|message| &message["parts"]);
+        let mut whole = self.known();
+        whole.append(&mut object([
+            ("message", json!(message)),
+            ("parts", json!(parts)),
+            ("artifacts", json!(self.artifacts)),
+            ("metadata", json!(self.metadata)),
+            ("exit", json!(exit as u8)),
+        ]));
+        whole
+    }
+}
+
+fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
+    members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
+}
+
+/// Text that goes on in the next piece is one text.
+fn append(parts: &mut Vec<Value>, part: &Value) {
+    let is_plain = |part: &Value| part["kind"] == "text" && part["metadata"].is_null();
+    if let Some(last) = parts.last_mut().filter(|last| is_plain(last) && is_plain(part))
+        && let (Value::String(text), Some(more)) = (&mut last["text"], part["text"].as_str())
+    {
+        text.push_str(more);
+    } else {
+        parts.push(part.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "each test makes its own")]
+    fn chunk(part: Value, append: bool) -> Value {
+        json!({ "kind": "artifact-update", "append": append, "taskId": "t", "contextId": "c",
+            "artifact": { "artifactId": "a", "name": "notes", "parts": [part] } })
+    }
+
+    fn status(state: &str, said: Option<&str>) -> Value {
+        let message = said
+            .map(|said| json!({ "kind": "message", "parts": [{ "kind": "text", "text": said }] }));
+        json!({ "kind": "status-update", "taskId": "t", "contextId": "c", "metadata": { state: 1 },
+            "status": { "state": state, "message": message } })
+    }
+
+    #[test]
+    fn pieces_come_to_the_whole() {
+        let text = |text: &str| json!({ "kind": "text", "text": text });
+        let file = json!({ "kind": "file", "file": { "name": "a.bin", "bytes": "AP8=" } });
+        let mut told = Told::default();
+        told.take(&json!({ "kind": "task", "id": "t", "contextId": "c", "status": { "state": "submitted" } }));
+        for event in [
+            status("working", Some("thinking")),
+            chunk(text("one "), false),
+            chunk(text("two"), true),
+            chunk(file, true),
+            chunk(text("three"), true),
+        ] {
+            told.take(&event);
+        }
+        assert_eq!((told.exit, told.said()), (None, None), "it is at work");
+        told.take(&status("completed", Some("done")));
+        assert_eq!(told.answer(), "one two[file a.bin, 2 bytes]\nthree");
+        insta::assert_snapshot!(Value::Object(told.whole(told.said().as_deref(), Exit::Done)), @r#"{"artifacts":[{"artifactId":"a","name":"notes","parts":[{"kind":"text","text":"one two"},{"file":{"bytes":"AP8=","name":"a.bin"},"kind":"file"},{"kind":"text","text":"three"}]}],"contextId":"c","exit":0,"message":"done","metadata":{"completed":1,"working":1},"parts":[{"kind":"text","text":"done"}],"state":"completed","taskId":"t"}"#);
+    }
+
+    #[test]
+    fn a_task_that_works_on_after_an_answer_is_not_over() {
+        let mut told = Told::default();
+        told.take(&status("input-required", Some("which?")));
+        assert_eq!((told.exit, told.said().as_deref()), (Some(Exit::NeedsInput), Some("which?")));
+        told.take(&status("working", None));
+        assert_eq!(told.exit, None);
+    }
+}

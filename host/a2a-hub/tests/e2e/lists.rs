@@ -1,0 +1,186 @@
+//! Finding things by hand: by the beginning of a name, by what they are like, by the Tab key; and a hub that starts when it is
+//! needed.
+
+use crate::{
+    command_line::{command, finish, run},
+    stage::{hub_with_guest, send, state, stream},
+};
+use a2a_hub_tests::{Client, TestHub};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    time::{sleep, timeout},
+};
+
+async fn listed(hub: &TestHub, args: &[&str]) -> Result<Vec<Value>> {
+    let ran = run(hub, &[&["--format", "json", "tasks"], args].concat()).await?;
+    serde_json::from_str(&ran.stdout).with_context(|| format!("{}{}", ran.stdout, ran.stderr))
+}
+
+#[tokio::test]
+async fn the_beginning_of_a_name_will_do() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::unix(&hub);
+    let first = send(&client, "echo", "one").await?;
+    // Names tell the millisecond in which they were made.
+    sleep(Duration::from_millis(5)).await;
+    let second = send(&client, "guest", "flood 1").await?;
+    let id = |task: &Value, name: &str| task[name].as_str().unwrap_or_default().to_owned();
+    let (whole, context) = (id(&first, "id"), id(&first, "contextId"));
+    let unique = (1..=whole.len()).find(|end| !id(&second, "id").starts_with(&whole[..*end]));
+    let short = &whole[..unique.context("both are called the same")?];
+    for args in [&["task", "show", short][..], &["task", "watch", short], &["task", "save", short]]
+    {
+        let ran = run(&hub, args).await?;
+        assert_eq!(ran.code, Some(0), "{args:?} {}", ran.stderr);
+    }
+    let shown = run(&hub, &["task", "show", short]).await?.stdout;
+    assert!(shown.contains(&whole), "{shown}");
+    let over = run(&hub, &["task", "cancel", short]).await?;
+    assert!(over.stderr.contains("cannot be cancelled"), "{}", over.stderr);
+
+    let both = &short[..short.len() - 1];
+    for args in [&["task", "show", both][..], &["send", "guest", "--task", both, "x"]] {
+        let ran = run(&hub, args).await?;
+        assert_eq!(ran.code, Some(2));
+        let why = format!("`{both}` is the beginning of more than one task; give more of it:");
+        assert!(ran.stderr.contains(&why), "{}", ran.stderr);
+        assert!(ran.stderr.contains("echo, now: one"), "{}", ran.stderr);
+    }
+    let none = run(&hub, &["task", "show", "zz"]).await?;
+    assert!(none.stderr.contains("no task is called `zz`"), "{}", none.stderr);
+
+    let near = &context[..context.len() - 1];
+    let shown = run(&hub, &["contexts", "show", near]).await?;
+    assert!(shown.stdout.contains(&whole), "{}{}", shown.stdout, shown.stderr);
+    let on = run(&hub, &["--format", "json", "send", "echo", "two", "--context", near]).await?;
+    assert_eq!(serde_json::from_str::<Value>(&on.stdout)?["contextId"], json!(context));
+    assert_eq!(run(&hub, &["contexts", "delete", near]).await?.code, Some(0));
+    // A conversation that is begun is called what its client says, whatever others are called.
+    for name in ["cafe", "caf"] {
+        let sent =
+            run(&hub, &["--format", "json", "send", "echo", "hi", "--context", name]).await?;
+        assert_eq!(serde_json::from_str::<Value>(&sent.stdout)?["contextId"], json!(name));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn tasks_are_listed_by_agent_time_and_page() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::unix(&hub);
+    for (agent, text) in [("echo", "one"), ("guest", "flood 1"), ("echo", "two")] {
+        send(&client, agent, text).await?;
+    }
+    assert_eq!(listed(&hub, &["--agent", "echo"]).await?.len(), 2);
+    assert_eq!(listed(&hub, &["--agent", "nobody"]).await?.len(), 0);
+    assert_eq!(listed(&hub, &["--since", "1h"]).await?.len(), 3);
+    assert_eq!(listed(&hub, &["--since", "2100-01-01T00:00:00Z"]).await?.len(), 0);
+    let page = listed(&hub, &["--limit", "1", "--offset", "1"]).await?;
+    assert_eq!((page.len(), &page[0]["agentId"]), (1, &json!("guest")));
+    for (args, why) in [
+        (["--since", "yesterday"], "`yesterday` is no time: give how long ago"),
+        (["--agent", "../x"], "`../x` cannot name an agent"),
+    ] {
+        let ran = run(&hub, &[&["tasks"][..], &args].concat()).await?;
+        assert_eq!(ran.code, Some(2));
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    }
+    let row = run(&hub, &["tasks", "--limit", "1"]).await?.stdout;
+    let cells: Vec<_> = row.trim_end().split('\t').collect();
+    assert_eq!((cells[1], &cells[3..]), ("completed", &["echo", "two"][..]), "for `cut`: {row}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_list_is_shown_again_when_it_changes() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let mut command =
+        command(hub.socket(), &hub.home(), &["--format", "json", "tasks", "--watch"])?;
+    let mut child = command.spawn()?;
+    let mut lists = BufReader::new(child.stdout.take().context("no stdout")?).lines();
+    let mut next = async || -> Result<Value> {
+        let line = timeout(Duration::from_secs(20), lines_next(&mut lists)).await??;
+        Ok(serde_json::from_str(&line)?)
+    };
+    assert_eq!(next().await?, json!([]));
+    let (task, _updates) = stream(&Client::unix(&hub), "guest", "sh sleep 600").await?;
+    while state(&next().await?[0]) != "working" {}
+    run(&hub, &["task", "cancel", &task]).await?;
+    while state(&next().await?[0]) != "canceled" {}
+    Ok(())
+}
+
+async fn lines_next(
+    lines: &mut tokio::io::Lines<BufReader<tokio::process::ChildStdout>>,
+) -> Result<String> {
+    lines.next_line().await?.context("it ended")
+}
+
+#[tokio::test]
+async fn a_slip_is_told_the_nearest_name() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    for args in [&["send", "ehco", "hi"][..], &["agent", "show", "ehco"]] {
+        let ran = run(&hub, args).await?;
+        assert!(ran.stderr.contains("did you mean `echo`?"), "{}", ran.stderr);
+    }
+    let ran = run(&hub, &["tsaks"]).await?;
+    assert!(ran.stderr.contains("'tasks'"), "{}", ran.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_shell_completes_what_the_hub_knows() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let task = send(&Client::unix(&hub), "echo", "hello \x1b[2J there").await?;
+    let task = task["id"].as_str().context("no id")?;
+    let script = run(&hub, &["completions", "bash"]).await?;
+    assert!(script.stdout.contains("_A2A_HUB_COMPLETE="), "{}", script.stdout);
+    let completed = async |words: &[&str]| -> Result<String> {
+        let mut command = command(hub.socket(), &hub.home(), &[])?;
+        // What the script for fish does: it shows what each candidate is.
+        let asked = command.env("_A2A_HUB_COMPLETE", "fish").env("A2A_HUB_SOCKET", hub.socket());
+        let ran = asked.as_std();
+        let mut plain = tokio_command(ran.get_program());
+        plain.envs(ran.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        plain.arg("--").arg("a2a-hub").args(words);
+        Ok(finish(plain).await?.stdout)
+    };
+    assert!(completed(&["send", "ec"]).await?.starts_with("echo\t"), "agents");
+    let tasks = completed(&["task", "show", ""]).await?;
+    assert!(tasks.contains(task) && tasks.contains("hello"), "{tasks}");
+    assert!(!tasks.contains('\x1b'), "{tasks:?}");
+    assert!(completed(&["ta"]).await?.contains("tasks"), "commands");
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a shell starts it so")]
+fn tokio_command(program: &std::ffi::OsStr) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(program);
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
+    command.stderr(std::process::Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+#[tokio::test]
+async fn a_hub_starts_when_it_is_needed() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join(".a2a-hub");
+    std::fs::create_dir_all(&data)?;
+    std::fs::write(data.join("config.toml"), "http.enabled = false")?;
+    let socket = dir.path().join("hub.sock");
+    let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
+    let asked = ["send", "echo", "hi", "--start"];
+    // Two at once get one hub.
+    let (one, other) = tokio::try_join!(run(&asked), run(&asked))?;
+    for ran in [&one, &other] {
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hi\n"), "{}", ran.stderr);
+    }
+    let told = format!("{}{}", one.stderr, other.stderr);
+    assert_eq!(told.matches("the hub is up").count(), 1, "{told}");
+    assert_eq!(run(&asked).await?.stderr, "", "it is up");
+    assert_eq!(run(&["stop"]).await?.code, Some(0));
+    Ok(())
+}
