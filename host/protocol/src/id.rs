@@ -57,6 +57,10 @@ id!(
     ArtifactId
 );
 id!(
+    /// Names a question that a task asks its client: another one each time something is asked.
+    QuestionId
+);
+id!(
     /// Names a place where a task's notifications are sent, within that task.
     PushConfigId
 );

@@ -20,6 +20,7 @@ pub mod ndjson;
 pub mod operation;
 mod protojson;
 pub mod push;
+pub mod question;
 pub mod rest;
 pub mod service;
 pub mod task;

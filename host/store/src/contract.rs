@@ -1,6 +1,9 @@
 //! What every store promises, as one suite that each of them passes.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails; with the feature, this is no test to the lint")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a panic is how a test fails; with the feature, this is no test to the lint"
+)]
 
 use super::{
     ContextFilter, Counts, HeadFilter, Progress, PushFilter, Storage, StorageError, Trouble,

@@ -71,7 +71,7 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             let exit = followed?.unwrap_or(Exit::TaskFailed);
             match question(&shown, exit, global.format, &named).await? {
                 Asked::Nothing => return Ok(exit),
-                Asked::Answered(task, answer) => send = send.answering(task, answer),
+                Asked::Answered(task, answer) => send = send.answering(task, answer, &shown),
                 Asked::Interrupted(task) => {
                     cancel(&agent, Some(TaskId::new(task))).await?;
                     return Ok(Exit::Interrupted);

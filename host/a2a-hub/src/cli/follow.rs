@@ -74,6 +74,8 @@ pub(super) struct Shown {
     pub(super) task: Option<String>,
     /// Where it stands.
     pub(super) state: String,
+    /// The name of the question it asked last.
+    pub(super) question: Option<String>,
     /// The text of each artifact as it now stands, in the order they came.
     artifacts: Vec<(String, String)>,
     /// How much of each was printed.
@@ -93,6 +95,7 @@ impl Shown {
             stream,
             task: None,
             state: String::new(),
+            question: None,
             artifacts: Vec::new(),
             printed: HashMap::new(),
             in_line: false,
@@ -116,6 +119,9 @@ impl Shown {
     pub(super) fn event(&mut self, event: &Value) -> io::Result<()> {
         if self.format == Format::Json && self.stream {
             print(&format!("{event}\n"))?;
+        }
+        if let Some(asked) = event["metadata"]["question"]["id"].as_str() {
+            self.question = Some(asked.to_owned());
         }
         match event["kind"].as_str() {
             Some("task") => {

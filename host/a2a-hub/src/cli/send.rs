@@ -8,7 +8,7 @@ use super::{
     note,
     terminal::{self, Answer, Progress},
 };
-use a2a_hub_protocol::{compat, id::MessageId, message::Message};
+use a2a_hub_protocol::{compat, id::MessageId, message::Message, question::QUESTION};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
@@ -39,6 +39,9 @@ pub(super) struct Send {
     /// Answer the question of this task
     #[arg(long, value_name = "ID")]
     task: Option<String>,
+    /// Answer this question of the task, and no other that it may ask by now
+    #[arg(long, value_name = "ID", requires = "task")]
+    question: Option<String>,
     /// Give up after so many milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) timeout: Option<u64>,
@@ -80,7 +83,7 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             let exit = followed?;
             match question(&shown, exit, global.format, &send.agent).await? {
                 Asked::Nothing => return Ok(exit),
-                Asked::Answered(task, answer) => send = send.answering(task, answer),
+                Asked::Answered(task, answer) => send = send.answering(task, answer, &shown),
                 Asked::Interrupted(task) => {
                     client.call("tasks/cancel", json!({ "id": task })).await?;
                     return Ok(Exit::Interrupted);
@@ -123,21 +126,28 @@ pub(super) async fn question(
             Answer::Nothing => {}
         }
     }
-    note(&format!("answer with: a2a-hub send {agent} --task {task} \"...\""));
+    let which = shown.question.as_ref().map(|id| format!(" --question {id}")).unwrap_or_default();
+    note(&format!("answer with: a2a-hub send {agent} --task {task}{which} \"...\""));
     Ok(Asked::Nothing)
 }
 
 impl Send {
-    /// The same with the answer to a task's question.
-    pub(super) fn answering(self, task: String, answer: String) -> Self {
-        Self { message: answer, task: Some(task), files: Vec::new(), ..self }
+    /// The same with the answer to a task's question, which was shown.
+    pub(super) fn answering(self, task: String, answer: String, shown: &Shown) -> Self {
+        let (task, question) = (Some(task), shown.question.clone());
+        Self { message: answer, task, question, files: Vec::new(), ..self }
     }
 }
 
 /// The message for an agent elsewhere, which has nothing to do with directories here.
 pub(super) fn message(send: &Send) -> anyhow::Result<Message> {
     let offered = serde_json::from_value(params(send)?["message"].take())?;
-    Ok(Message { metadata: None, ..compat::message(offered, "message")? })
+    let mut message = compat::message(offered, "message")?;
+    if let Some(facts) = &mut message.metadata {
+        facts.retain(|name, _| name == QUESTION);
+    }
+    message.metadata.take_if(|facts| facts.is_empty());
+    Ok(message)
 }
 
 fn params(send: &Send) -> anyhow::Result<Value> {
@@ -177,5 +187,8 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     };
     also("contextId", &send.context);
     also("taskId", &send.task);
+    if let Some(question) = &send.question {
+        params["message"]["metadata"][QUESTION] = json!(question);
+    }
     Ok(params)
 }

@@ -15,6 +15,7 @@ mod official;
 mod patience;
 mod plugins;
 mod pushes;
+mod questions;
 mod queue;
 mod readme;
 mod registry;

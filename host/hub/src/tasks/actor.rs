@@ -2,6 +2,7 @@
 
 use super::{
     at_work::{Answer, AtWork, Next},
+    command::{Begin, Command, Input, Start},
     facts::{QUEUED, REASON, RECOVERY, fact, has_fact, working_directory},
     feed::Feed,
     port::{LatestTerms, Question, Said, ToActor},
@@ -9,12 +10,13 @@ use super::{
     turns::{Admitted, Place, Turn, Turns},
 };
 use crate::{agents::Agent, clock, events::Events};
-use a2a_hub_core::{recovery::Hold, task};
+use a2a_hub_core::{question, recovery::Hold, task};
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, Recorded, StatusUpdate, TaskEvent},
     hub_event::Happened,
     message::{Message, Metadata, Role},
+    question::{QUESTION, Question as Asked},
     task::{Task, TaskState, TaskStatus},
     terms::Terms,
 };
@@ -24,7 +26,7 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 
 /// What a guest may say before it must wait for the store; also the largest batch that is stored together.
@@ -45,24 +47,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// From then on, whoever listens to it meanwhile waits in vain.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What somebody asks of a task.
-pub(super) enum Command {
-    /// Stop, and answer once it has.
-    Cancel,
-    /// The client says more.
-    Input(Box<Input>),
-    /// The hub is going down.
-    Shutdown,
-}
-
-/// What the client says to a task that there is.
-pub(super) struct Input {
-    pub(super) message: Message,
-    pub(super) terms: Terms,
-    /// Is told whether the task was waiting for it.
-    pub(super) told: oneshot::Sender<Result<(), A2aError>>,
-}
-
 /// Why a guest's work is cut short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
@@ -82,31 +66,6 @@ pub(super) struct TaskActor {
     pub(super) commands: mpsc::Receiver<Command>,
     /// How long the task may take; waiting for the client does not count.
     pub(super) patience: Duration,
-}
-
-/// What an actor begins with.
-pub(super) enum Begin {
-    /// Giving the task to its agent.
-    Work(Box<Start>),
-    /// Waiting for the client, without an agent at work: the hub that had one is gone.
-    Parked,
-    /// Listening to the agent, which is elsewhere and has been at work all the time.
-    Follow(Admitted, Terms),
-}
-
-/// What the agent is to be given, once it is the task's turn.
-pub(super) struct Start {
-    /// What the client said last.
-    pub(super) message: Message,
-    /// On what terms.
-    pub(super) terms: Terms,
-    /// Where the client would have the work done.
-    pub(super) directory: Option<String>,
-    /// Whether somebody listens while it works.
-    pub(super) streamed: bool,
-    /// Whether something may have been said before.
-    pub(super) goes_on: bool,
-    pub(super) admitted: Admitted,
 }
 
 /// The store refused, and its reason is logged.
@@ -216,30 +175,38 @@ impl TaskActor {
 
     /// Waits for the client; nothing if the task ends meanwhile, or the hub does.
     async fn parked(&mut self) -> Result<Option<Start>, Unstorable> {
-        match timeout(self.agent.config.answer_timeout(), self.commands.recv()).await {
-            Ok(Some(Command::Input(input))) => {
-                let Input { message, terms, told } = *input;
-                self.store(vec![TaskEvent::Input(message.clone())]).await?;
-                let _ = told.send(Ok(()));
-                // It was admitted by the hub that ran it.
-                let admitted = self.turns.come_back(&self.agent);
-                let directory = working_directory(&self.task);
-                let (streamed, goes_on) = (true, true);
-                let start = Start { message, terms, directory, streamed, goes_on, admitted };
-                return Ok(Some(start));
+        let until = Instant::now() + self.agent.config.answer_timeout();
+        let Input { message, terms, told, .. } = loop {
+            match timeout_at(until, self.commands.recv()).await {
+                Ok(Some(Command::Input(input))) => match self.admit(*input) {
+                    Some(input) => break input,
+                    None => continue,
+                },
+                Ok(Some(Command::Cancel)) => {
+                    self.agent.clean_up(&self.task.id).await;
+                    self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
+                }
+                // It is left as it is, for the next hub.
+                Ok(Some(Command::Shutdown) | None) => {}
+                Err(_) => {
+                    let text = "Nobody answered in time.".to_owned();
+                    self.store(vec![self.failure("timeout", text)]).await?;
+                }
             }
-            Ok(Some(Command::Cancel)) => {
-                self.agent.clean_up(&self.task.id).await;
-                self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
-            }
-            // It is left as it is, for the next hub.
-            Ok(Some(Command::Shutdown) | None) => {}
-            Err(_) => {
-                let text = "Nobody answered in time.".to_owned();
-                self.store(vec![self.failure("timeout", text)]).await?;
-            }
-        }
-        Ok(None)
+            return Ok(None);
+        };
+        let replaced = Asked::of(self.task.metadata.as_ref()).and_then(|asked| asked.replaces);
+        self.store(vec![TaskEvent::Input(message.clone())]).await?;
+        let _ = told.send(Ok(()));
+        let message = match replaced {
+            Some(lost) => question::heard_after_restart(message, lost),
+            None => message,
+        };
+        // It was admitted by the hub that ran it.
+        let admitted = self.turns.come_back(&self.agent);
+        let directory = working_directory(&self.task);
+        let (streamed, goes_on) = (true, true);
+        Ok(Some(Start { message, terms, directory, streamed, goes_on, admitted }))
     }
 
     /// Waits for the task's turn; nothing if the task ends meanwhile, or the hub does.
@@ -350,7 +317,9 @@ impl TaskActor {
     async fn ask(&mut self, question: Question, at_work: &mut AtWork) -> Result<(), Unstorable> {
         let Question { need, prompt, patience, answer } = question;
         let mut events = self.started();
-        events.push(self.status(need.state(), Some(prompt), None));
+        let asked = Asked::fresh(question::kind(need.state(), &prompt));
+        let fact = Metadata::from_iter([asked.member()]);
+        events.push(self.status(need.state(), Some(prompt), Some(fact)));
         self.store(events).await?;
         let longest = self.agent.config.answer_timeout();
         let patience = patience.map_or(longest, |patience| patience.min(longest));
@@ -359,11 +328,11 @@ impl TaskActor {
     }
 
     async fn input(&mut self, input: Input, at_work: &mut AtWork) -> Result<(), Unstorable> {
-        let Input { message, terms, told } = input;
         if !at_work.asks() {
-            self.refuse(told);
+            self.refuse(input.told);
             return Ok(());
         }
+        let Some(Input { message, terms, told, .. }) = self.admit(input) else { return Ok(()) };
         at_work.terms.set(terms);
         let said = vec![TaskEvent::Input(message.clone())];
         self.come_back(Ok(message), said, at_work).await?;
@@ -390,6 +359,18 @@ impl TaskActor {
             }
         }
         Ok(())
+    }
+
+    /// What the client says, if it is for what the task asks now; otherwise the client is told what that is.
+    fn admit(&self, mut input: Input) -> Option<Input> {
+        let asked = Asked::of(self.task.metadata.as_ref());
+        match question::admit(asked.as_ref(), input.answers.take()) {
+            Ok(()) => Some(input),
+            Err(gone) => {
+                let _ = input.told.send(Err(super::not_asked(&self.task, asked.as_ref(), &gone)));
+                None
+            }
+        }
     }
 
     fn refuse(&self, told: oneshot::Sender<Result<(), A2aError>>) {
@@ -453,7 +434,7 @@ impl TaskActor {
                 if state == TaskState::Working
                     && self.agent.hold(&self.task.id).await == Hold::Session =>
             {
-                recovery::interrupted(&self.task, TaskState::InputRequired)
+                recovery::interrupted(&self.task, &self.agent, TaskState::InputRequired)
             }
             Cut::Cancelled => self.status(TaskState::Canceled, None, None),
             Cut::Timeout => {
@@ -528,6 +509,9 @@ impl TaskActor {
         }
         if fact(&self.task, REASON) == Some(RECOVERY) {
             over.insert(REASON.to_owned(), Value::Null);
+        }
+        if has_fact(&self.task, QUESTION) {
+            over.insert(QUESTION.to_owned(), Value::Null);
         }
         self.status(TaskState::Working, None, Some(over).filter(|over| !over.is_empty()))
     }

@@ -1,7 +1,7 @@
 //! A guest at work on a task: where it stands with its client and its turn, and what may happen next.
 
 use super::{
-    actor::Command,
+    command::Command,
     port::{LatestTerms, Said},
     turns::{Place, Turn},
 };

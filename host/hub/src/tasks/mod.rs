@@ -2,6 +2,7 @@
 
 mod actor;
 mod at_work;
+mod command;
 mod facts;
 mod feed;
 mod port;
@@ -12,7 +13,7 @@ pub use feed::Subscription;
 pub use recovery::Recovered;
 
 use crate::{agents::Agent, clock, error::HubError, events::Events};
-use a2a_hub_core::quota::Busy;
+use a2a_hub_core::{question::Gone, quota::Busy};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::{Created, Recorded, TaskEvent},
@@ -20,11 +21,13 @@ use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
     operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
+    question::{self, Question},
     task::{Task, TaskState, TaskStatus},
     terms::Terms,
 };
 use a2a_hub_store::{Counts, Head, HeadFilter, HeadPage, Storage, StorageError, StoredTask};
-use actor::{Begin, Command, Input, Start, TaskActor};
+use actor::TaskActor;
+use command::{Begin, Command, Input, Start};
 use facts::QUEUED;
 use feed::{Feed, Listener};
 
@@ -292,10 +295,11 @@ impl Tasks {
             let why = format!("task `{id}` belongs to the context `{}`", running.context);
             return Err(A2aError::invalid("message.contextId", why).into());
         }
+        let answers = question::answered(&message)?;
         let heard = running.listener.seq();
         let (told, answer) = oneshot::channel();
         let over = || not_waiting(id, TaskState::Completed);
-        let input = Command::Input(Box::new(Input { message, terms, told }));
+        let input = Command::Input(Box::new(Input { message, answers, terms, told }));
         running.commands.send(input).await.map_err(|_| over())?;
         answer.await.map_err(|_| over())??;
         Ok(self.subscribe(id, &running, heard))
@@ -384,6 +388,22 @@ fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
         if state.is_final() { "send the message without `taskId`" } else { "wait for it to ask" };
     let why = format!("task `{id}` is {}, and takes no message; {hint}", state.name());
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(json!({ "state": state.name() }))
+}
+
+/// An answer to another question than the one that the task asks now.
+fn not_asked(task: &Task, asked: Option<&Question>, gone: &Gone) -> A2aError {
+    let (id, state) = (&task.id, task.status.state.name());
+    let text = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
+    let way_out = match asked {
+        Some(asked) => format!(
+            "answer that one with `metadata.question` = `{0}` (`a2a-hub send AGENT --task {id} --question {0} ...`)",
+            asked.id
+        ),
+        None => "answer that without `metadata.question`".to_owned(),
+    };
+    let why = format!("{gone}; task `{id}` is {state} and asks now: “{text}”; {way_out}");
+    let details = json!({ "state": state, "question": asked, "text": text });
+    A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
 }
 
 fn not_cancelable(id: &TaskId, state: TaskState) -> A2aError {

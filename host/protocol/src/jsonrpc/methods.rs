@@ -425,7 +425,8 @@ struct DeleteContext {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct MessageSend {
-    /// What to say; `metadata.targetAgent` names who is to hear it, `metadata.workingDirectory` where to work.
+    /// What to say; `metadata.targetAgent` names who is to hear it, `metadata.workingDirectory` where to work, `metadata.question`
+    /// which question of the task `taskId` it answers.
     message: OfferedMessage,
     /// How to treat it.
     #[serde(default)]
