@@ -169,7 +169,7 @@ impl Hub {
             Operation::ListAgents { include_health } => self.list(include_health).await,
             Operation::GetAgent { id } => told(&*self.agent(Some(id))?),
             Operation::CheckAgent { id } => {
-                Answer::Health(self.agent(Some(id))?.check(Instant::now()).await)
+                Answer::Health(self.agent(Some(id))?.check(Instant::now(), true).await)
             }
             Operation::RegisterAgent { id, component } => {
                 told(&*self.plugins.register(&id, component).await?)
