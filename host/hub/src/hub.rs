@@ -246,6 +246,7 @@ impl Hub {
 
     async fn start(&self, send: SendMessage, streamed: bool) -> Result<Subscription, HubError> {
         let SendMessage { message, agent, working_directory, timeout_ms, push, terms, .. } = send;
+        let after = send.after;
         if message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`").into());
         }
@@ -255,7 +256,7 @@ impl Hub {
         };
         if let Some(task) = message.task_id.clone() {
             let tasks = self.tasks.clone();
-            let answered = async move { tasks.answer(&task, message, terms).await };
+            let answered = async move { tasks.answer(&task, message, terms, after).await };
             return self.begin(push, answered).await;
         }
         if self.closed.load(Ordering::Relaxed) {

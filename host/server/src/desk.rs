@@ -1,7 +1,7 @@
 //! Where operations are handed in, whatever they travelled on: who asks, from where, on what terms; and what comes of them.
 
 use super::telling::Telling;
-use a2a_hub_hub::{Hub, Listening, Reply, Visit};
+use a2a_hub_hub::{Hub, Reply, Visit};
 use a2a_hub_protocol::{
     card::official::Reach,
     compat,
@@ -205,10 +205,9 @@ impl Desk {
             Ok(permit) => permit,
             Err(why) => return Done::Busy(why),
         };
-        if let Operation::Resubscribe { after: after @ None, .. } = &mut operation {
-            *after = of.heard;
+        if operation.resumes() {
+            operation.go_on_after(of.heard);
         }
-        let resume = of.heard.filter(|_| operation.resumes());
         let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
         let reply = match dialect {
             Dialect::Hub => self.hub.handle(operation).await,
@@ -228,10 +227,7 @@ impl Desk {
                     }
                 }
             }
-            (Ok(Reply::Stream(mut heard)), dialect) => {
-                if let (Some(after), Listening::Task(heard)) = (resume, &mut heard) {
-                    heard.resume(after);
-                }
+            (Ok(Reply::Stream(heard)), dialect) => {
                 Done::Stream(Box::new(Telling::new(dialect, heard, is_new, permit)))
             }
             (Err(why), _) => Done::Refused(why),

@@ -196,10 +196,7 @@ impl Tasks {
         // Looked up before it is read: what is heard later is newer than what is read now.
         let running = self.find(id);
         let StoredTask { agent, seq, task } = self.get(id).await?;
-        if after.is_some_and(|after| after > seq) {
-            let why = format!("the task has had {seq} events so far");
-            return Err(A2aError::invalid("lastEventId", why).into());
-        }
+        must_have_happened(after, seq)?;
         let listener =
             running.map_or_else(|| Feed::new(seq).listener(), |running| running.listener);
         let context = task.context_id.clone();
@@ -280,12 +277,13 @@ impl Tasks {
         self.storage.head(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
-    /// Says more to a task that waits for it; the subscription hears what follows.
+    /// Says more to a task that waits for it; the subscription hears what follows, or what came after event `after`.
     pub async fn answer(
         &self,
         id: &TaskId,
         message: Message,
         terms: Terms,
+        after: Option<u64>,
     ) -> Result<Subscription, HubError> {
         let Some(running) = self.find(id) else {
             let stored = self.get(id).await?;
@@ -297,12 +295,13 @@ impl Tasks {
         }
         let answers = question::answered(&message)?;
         let heard = running.listener.seq();
+        must_have_happened(after, heard)?;
         let (told, answer) = oneshot::channel();
         let over = || not_waiting(id, TaskState::Completed);
         let input = Command::Input(Box::new(Input { message, answers, terms, told }));
         running.commands.send(input).await.map_err(|_| over())?;
         answer.await.map_err(|_| over())??;
-        Ok(self.subscribe(id, &running, heard))
+        Ok(self.subscribe(id, &running, after.unwrap_or(heard)))
     }
 
     /// Stops a task and returns it as it ended. One that came to another end meanwhile cannot be cancelled.
@@ -381,6 +380,15 @@ impl Tasks {
 fn patience(agent: &Agent, timeout_ms: Option<u64>) -> Duration {
     let timeout = agent.config.timeout();
     timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout))
+}
+
+/// A client goes on after an event that there was: to wait for one of a task that has had `seq` would be to wait in vain.
+fn must_have_happened(after: Option<u64>, seq: u64) -> Result<(), A2aError> {
+    if after.is_some_and(|after| after > seq) {
+        let why = format!("the task has had {seq} events so far");
+        return Err(A2aError::invalid("lastEventId", why));
+    }
+    Ok(())
 }
 
 fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
