@@ -9,7 +9,9 @@
 //!      └────────────────────────────┴──── success ─────────────┘
 //! ```
 //!
-//! A good health check mends what bad ones broke, at once; it says nothing of an agent that is well and fails its tasks.
+//! A good health check mends what bad ones broke, at once; it says nothing of an agent that is well and fails its tasks. But
+//! where somebody asked for the check, or it finds well what was ill before (a program was installed, somebody logged in), the
+//! cause may be gone: the breaker closes, and the next failed task opens it again.
 //!
 //! Receivers of notifications are judged by the same machine, by how deliveries to them went.
 
@@ -24,6 +26,8 @@ pub enum Outcome {
     Success(Source),
     /// It did not, and is to blame.
     Failure(Source),
+    /// A good health check that somebody asked for, or that found it better than before: it may have been mended.
+    Mended,
 }
 
 /// What it was learned from.
@@ -54,9 +58,11 @@ impl Outcome {
         }
     }
 
-    /// What a health check tells of its agent.
-    pub fn of_check(status: HealthStatus) -> Option<Self> {
+    /// What a health check tells of its agent, which was in this health `before`. `wanted` is a check that somebody asked for.
+    pub fn of_check(before: HealthStatus, status: HealthStatus, wanted: bool) -> Option<Self> {
+        let was_ill = matches!(before, HealthStatus::Unhealthy | HealthStatus::Degraded);
         match status {
+            HealthStatus::Healthy if wanted || was_ill => Some(Self::Mended),
             HealthStatus::Healthy | HealthStatus::Degraded => Some(Self::Success(Source::Check)),
             HealthStatus::Unhealthy => Some(Self::Failure(Source::Check)),
             HealthStatus::Unknown => None,
@@ -137,12 +143,17 @@ impl Breaker {
 
     /// Takes in what was learned.
     pub fn record(&mut self, outcome: Outcome, now: Instant) {
-        use Outcome::{Failure, Success};
+        use Outcome::{Failure, Mended, Success};
         let closed = State::Closed { tasks: 0, checks: 0 };
         self.state = match (self.state, outcome) {
-            (State::Closed { tasks, .. }, Success(Source::Check)) => {
+            (State::Closed { tasks, .. }, Success(Source::Check) | Mended) => {
                 State::Closed { tasks, checks: 0 }
             }
+            // On probation: nobody knows that what failed the tasks is what was mended.
+            (
+                State::Open { by: Source::Task, .. } | State::HalfOpen { by: Source::Task, .. },
+                Mended,
+            ) => State::Closed { tasks: self.settings.failures.saturating_sub(1), checks: 0 },
             (State::Closed { tasks, checks }, Failure(source)) => {
                 let (tasks, checks) = match source {
                     Source::Task => (tasks.saturating_add(1), checks),
@@ -157,7 +168,7 @@ impl Breaker {
             (State::Closed { .. } | State::HalfOpen { .. }, Success(Source::Task))
             | (
                 State::Open { by: Source::Check, .. } | State::HalfOpen { by: Source::Check, .. },
-                Success(Source::Check),
+                Success(Source::Check) | Mended,
             ) => closed,
             (State::HalfOpen { pause, by, .. }, Failure(_)) => {
                 self.open(now, pause.saturating_mul(2), by)
@@ -185,7 +196,8 @@ mod tests {
     const SETTINGS: Settings =
         Settings { failures: 3, pause: Duration::from_secs(1), max_pause: Duration::from_secs(8) };
 
-    /// One letter a task: it `f`ails, `s`ucceeds, is `l`ost. A capital is a health check. A dot is a second. Returns
+    /// One letter a task: it `f`ails, `s`ucceeds, is `l`ost. A capital is a health check, `M` one that finds the agent mended.
+    /// A dot is a second. Returns
     /// whether each task was let through, and where the breaker then stands.
     #[expect(clippy::disallowed_methods, reason = "an arbitrary starting point")]
     fn run(steps: &str) -> String {
@@ -197,6 +209,7 @@ mod tests {
                 '.' => now += Duration::from_secs(1),
                 'F' => breaker.record(Outcome::Failure(Source::Check), now),
                 'S' => breaker.record(Outcome::Success(Source::Check), now),
+                'M' => breaker.record(Outcome::Mended, now),
                 task => match (breaker.admit(now), task) {
                     (Ok(()), task) => {
                         said.push('y');
@@ -240,6 +253,12 @@ mod tests {
             ("FFSFF", "a good check in between forgives"),
             ("ffSf", "but not failed tasks"),
             ("fffS", "nor does it close what they opened"),
+            ("fffMs", "one that finds the agent mended does"),
+            ("fffMf", "on probation"),
+            ("fffMsff", "which a task that goes well ends"),
+            ("fff.lMs", "it does so during a trial"),
+            ("FFFM", "it mends what bad ones broke"),
+            ("ffMf", "it forgives no failed task where none was refused"),
             ("ffFF", "each kind is counted by itself"),
             ("FFsF", "a task that went well forgives all"),
         ];
@@ -261,9 +280,35 @@ mod tests {
         FFSFF:  closed (a good check in between forgives)
         ffSf: yyy open (but not failed tasks)
         fffS: yyy open (nor does it close what they opened)
+        fffMs: yyyy closed (one that finds the agent mended does)
+        fffMf: yyyy open (on probation)
+        fffMsff: yyyyyy closed (which a task that goes well ends)
+        fff.lMs: yyyyy closed (it does so during a trial)
+        FFFM:  closed (it mends what bad ones broke)
+        ffMf: yyy open (it forgives no failed task where none was refused)
         ffFF: yy closed (each kind is counted by itself)
         FFsF: y closed (a task that went well forgives all)
         ");
+    }
+
+    #[test]
+    fn a_good_check_tells_more_where_it_was_asked_for_or_is_news() {
+        use HealthStatus::{Degraded, Healthy, Unhealthy, Unknown};
+        let good = Some(Outcome::Success(Source::Check));
+        for (before, now, wanted, outcome) in [
+            (Healthy, Healthy, false, good),
+            (Healthy, Healthy, true, Some(Outcome::Mended)),
+            (Unhealthy, Healthy, false, Some(Outcome::Mended)),
+            (Degraded, Healthy, false, Some(Outcome::Mended)),
+            // The first check of all finds nothing mended.
+            (Unknown, Healthy, false, good),
+            // A login is missing still.
+            (Unhealthy, Degraded, true, good),
+            (Healthy, Unhealthy, true, Some(Outcome::Failure(Source::Check))),
+            (Unhealthy, Unknown, true, None),
+        ] {
+            assert_eq!(Outcome::of_check(before, now, wanted), outcome, "{before:?} {now:?}");
+        }
     }
 
     #[test]
@@ -286,7 +331,7 @@ mod tests {
     proptest! {
         /// Whatever happened, waiting out the longest pause earns a trial, and one that goes well closes it.
         #[test]
-        fn never_stuck(steps in "[fslFS.]{0,64}") {
+        fn never_stuck(steps in "[fslFSM.]{0,64}") {
             let said = run(&(steps + "........s"));
             prop_assert!(said.ends_with("y closed"));
         }

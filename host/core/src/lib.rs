@@ -8,6 +8,7 @@ pub mod file_name;
 pub mod forms;
 pub mod grant;
 pub mod health;
+pub mod question;
 pub mod quota;
 pub mod reason;
 pub mod receiver;

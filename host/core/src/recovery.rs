@@ -9,6 +9,8 @@ pub struct Left {
     pub state: TaskState,
     /// Whether it still waited for its turn: its agent has not seen it.
     pub queued: bool,
+    /// Whether its client answered what it asked, and its agent has not heard the answer.
+    pub answered: bool,
     /// What its agent still has of it; none if there is no such agent any more.
     pub hold: Option<Hold>,
 }
@@ -29,9 +31,12 @@ pub enum Hold {
 pub enum Recovery {
     /// Nothing: it is over.
     Leave,
-    /// Give it to its agent.
+    /// Give it to its agent, with what its client said last.
     Start,
-    /// Ask its client to go on: a fresh run of the agent hears what was said so far.
+    /// Let it wait for its client: who asked is elsewhere, and still waits for the answer.
+    Wait,
+    /// Ask its client in the place of who asked or worked, who is gone: a fresh run of the agent hears the answer, and what
+    /// was said so far.
     Ask(TaskState),
     /// Listen to its agent again, which is still at work.
     Follow,
@@ -45,7 +50,9 @@ impl Left {
         match (self.state, self.hold) {
             (state, _) if state.is_final() => Recovery::Leave,
             (_, None) => Recovery::Fail,
-            // It waited and did nothing, so nothing is done twice.
+            // It waited and did nothing, so nothing is done twice. The answer was taken, and is not lost.
+            (state, Some(_)) if state.is_interrupted() && self.answered => Recovery::Start,
+            (state, Some(Hold::Work)) if state.is_interrupted() => Recovery::Wait,
             (state, Some(_)) if state.is_interrupted() => Recovery::Ask(state),
             (TaskState::Submitted | TaskState::Working, Some(Hold::Work)) => Recovery::Follow,
             (TaskState::Submitted, Some(_)) if self.queued => Recovery::Start,
@@ -65,24 +72,30 @@ mod tests {
     fn recovery_table() {
         let mut table = String::new();
         for state in TaskState::ALL.into_iter().filter(|state| !state.is_final()) {
-            for queued in [true, false] {
+            for (queued, answered, place) in
+                [(true, false, " queued"), (false, true, " answered"), (false, false, "")]
+            {
                 let holds = [Some(Hold::Work), Some(Hold::Session), Some(Hold::Nothing), None];
-                let told =
-                    holds.map(|hold| format!("{:?}", Left { state, queued, hold }.recovery()));
-                let place = if queued { " queued" } else { "" };
+                let left = |hold| Left { state, queued, answered, hold };
+                let told = holds.map(|hold| format!("{:?}", left(hold).recovery()));
                 writeln!(table, "{}{place}: {}", state.name(), told.join(" | ")).unwrap();
             }
         }
         insta::assert_snapshot!(table, @r"
         submitted queued: Follow | Start | Start | Fail
+        submitted answered: Follow | Fail | Fail | Fail
         submitted: Follow | Fail | Fail | Fail
         working queued: Follow | Ask(InputRequired) | Fail | Fail
+        working answered: Follow | Ask(InputRequired) | Fail | Fail
         working: Follow | Ask(InputRequired) | Fail | Fail
-        input-required queued: Ask(InputRequired) | Ask(InputRequired) | Ask(InputRequired) | Fail
-        input-required: Ask(InputRequired) | Ask(InputRequired) | Ask(InputRequired) | Fail
-        auth-required queued: Ask(AuthRequired) | Ask(AuthRequired) | Ask(AuthRequired) | Fail
-        auth-required: Ask(AuthRequired) | Ask(AuthRequired) | Ask(AuthRequired) | Fail
+        input-required queued: Wait | Ask(InputRequired) | Ask(InputRequired) | Fail
+        input-required answered: Start | Start | Start | Fail
+        input-required: Wait | Ask(InputRequired) | Ask(InputRequired) | Fail
+        auth-required queued: Wait | Ask(AuthRequired) | Ask(AuthRequired) | Fail
+        auth-required answered: Start | Start | Start | Fail
+        auth-required: Wait | Ask(AuthRequired) | Ask(AuthRequired) | Fail
         unknown queued: Fail | Fail | Fail | Fail
+        unknown answered: Fail | Fail | Fail | Fail
         unknown: Fail | Fail | Fail | Fail
         ");
     }
@@ -90,7 +103,7 @@ mod tests {
     #[test]
     fn what_is_over_stays_over() {
         for state in TaskState::ALL.into_iter().filter(|state| state.is_final()) {
-            let left = Left { state, queued: false, hold: Some(Hold::Work) };
+            let left = Left { state, queued: false, answered: false, hold: Some(Hold::Work) };
             assert_eq!(left.recovery(), Recovery::Leave);
         }
     }

@@ -13,6 +13,7 @@
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, StatusUpdate, TaskEvent},
     message::{Content, Metadata, Part},
+    question::QUESTION,
     task::{Artifact, Task, TaskState},
 };
 
@@ -96,6 +97,10 @@ fn take_status(task: &mut Task, update: &StatusUpdate) {
     task.status = update.status.clone();
     if let Some(facts) = &update.metadata {
         merge(task.metadata.get_or_insert_with(Metadata::new), facts);
+    }
+    // A question is open while the task waits, whatever an agent says.
+    if !task.status.state.is_interrupted() {
+        task.metadata.take_if(|facts| facts.remove(QUESTION).is_some() && facts.is_empty());
     }
 }
 
@@ -280,6 +285,19 @@ mod tests {
         }
         let said: Vec<_> = task.history.iter().map(Message::joined_text).collect();
         assert_eq!(said, ["hello", "which one?", "this"]);
+    }
+
+    #[test]
+    fn a_question_is_open_only_while_the_task_waits() {
+        use TaskState::{Completed, InputRequired, Working};
+        let mut task = task(Working);
+        let mut is_open = |state| {
+            let TaskEvent::Status(mut update) = status(state, None) else { panic!("it is one") };
+            update.metadata = Some(Metadata::from_iter([(QUESTION.to_owned(), "q".into())]));
+            apply(&mut task, &TaskEvent::Status(update)).unwrap();
+            task.metadata.as_ref().is_some_and(|facts| facts.contains_key(QUESTION))
+        };
+        assert_eq!([InputRequired, Working, Completed].map(&mut is_open), [true, false, false]);
     }
 
     #[test]

@@ -176,7 +176,7 @@ impl Hub {
             Operation::ListAgents { include_health } => self.list(include_health).await,
             Operation::GetAgent { id } => told(&*self.agent(Some(id))?),
             Operation::CheckAgent { id } => {
-                Answer::Health(self.agent(Some(id))?.check(Instant::now()).await)
+                Answer::Health(self.agent(Some(id))?.check(Instant::now(), true).await)
             }
             Operation::RegisterAgent { id, component } => {
                 told(&*self.plugins.register(&id, component).await?)
@@ -253,6 +253,7 @@ impl Hub {
 
     async fn start(&self, send: SendMessage, streamed: bool) -> Result<Subscription, HubError> {
         let SendMessage { message, agent, working_directory, timeout_ms, push, client, .. } = send;
+        let after = send.after;
         if message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`").into());
         }
@@ -262,7 +263,7 @@ impl Hub {
         };
         if let Some(task) = message.task_id.clone() {
             let tasks = self.tasks.clone();
-            let answered = async move { tasks.answer(&task, message, client).await };
+            let answered = async move { tasks.answer(&task, message, client, after).await };
             return self.begin(push, answered).await;
         }
         if self.closed.load(Ordering::Relaxed) {

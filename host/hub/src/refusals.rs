@@ -18,8 +18,10 @@ impl From<Unavailable> for HubError {
         let cause = breaker.cause.as_deref().unwrap_or("it did not say why");
         let at = breaker.retry_at.as_deref().unwrap_or_default();
         let mend = fix.as_ref().map(|fix| format!("; fix: {fix}")).unwrap_or_default();
-        let text =
-            format!("`{agent}` failed repeatedly, and is not tried before {at}: {cause}{mend}");
+        let text = format!(
+            "`{agent}` failed repeatedly, and is not tried before {at}: {cause}{mend}; once that is mended, `a2a-hub agents \
+             --health` or `a2a-hub agent reload {agent}` has it tried at once"
+        );
         Self::from(A2aError::new(ErrorKind::AgentUnavailable, text).with(json!({
             "agentId": agent,
             "breaker": breaker,

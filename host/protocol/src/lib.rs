@@ -15,4 +15,6 @@ mod model;
 pub mod v03;
 pub mod v1;
 
-pub use model::{client, error, event, id, interface, message, method, operation, push, task};
+pub use model::{
+    client, error, event, id, interface, message, method, operation, push, question, task,
+};

@@ -2,7 +2,7 @@
 
 use super::telling::Telling;
 use a2a_hub_core::access::Principal;
-use a2a_hub_hub::{Hub, Listening, Reply, Visit};
+use a2a_hub_hub::{Hub, Reply, Visit};
 use a2a_hub_protocol::{
     binding::jsonrpc::Beside,
     card::Endpoints,
@@ -223,10 +223,9 @@ impl Desk {
             Ok(permit) => permit,
             Err(why) => return Done::Busy(why),
         };
-        if let Operation::Resubscribe { after: after @ None, .. } = &mut operation {
-            *after = of.heard;
+        if operation.resumes() {
+            operation.go_on_after(of.heard);
         }
-        let resume = of.heard.filter(|_| operation.resumes());
         let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
         let reply = match dialect {
             Dialect::Hub => self.hub.handle(&of.caller, operation).await,
@@ -246,10 +245,7 @@ impl Desk {
                     }
                 }
             }
-            (Ok(Reply::Stream(mut heard)), dialect) => {
-                if let (Some(after), Listening::Task(heard)) = (resume, &mut heard) {
-                    heard.resume(after);
-                }
+            (Ok(Reply::Stream(heard)), dialect) => {
                 Done::Stream(Box::new(Telling::new(dialect, heard, is_new, permit)))
             }
             (Err(why), _) => Done::Refused(why),

@@ -104,16 +104,17 @@ impl Question {
         if let Some(directory) = &self.directory {
             data["directory"] = directory.as_str().into();
         }
-        let text = if self.kind == Kind::Open {
-            self.description.clone().unwrap_or_else(|| self.input.to_string())
-        } else {
-            data["choices"] = json!(["allow", "allow-session", "deny"]);
-            if !self.for_session {
-                data["choices"] = json!(["allow", "deny"]);
-            }
-            self.request(agent)
-        };
-        Message::from(text).with(Part::data(&data))
+        if self.kind == Kind::Open {
+            let text = self.description.clone().unwrap_or_else(|| self.input.to_string());
+            return Message::from(text).with(Part::data(&data));
+        }
+        data["choices"] = json!(["allow", "allow-session", "deny"]);
+        if !self.for_session {
+            data["choices"] = json!(["allow", "deny"]);
+        }
+        let prompt = Message::from(self.request(agent)).with(Part::data(&data));
+        // An answer that comes when the program is gone must not be taken for leave to do anything else.
+        prompt.with_metadata(&json!({ "question": { "kind": "permission" } }))
     }
 
     /// What the client's answer decides.

@@ -29,6 +29,8 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     // What an agent may say, and how it may end.
     ("ask", talk::ask),
     ("auth", talk::auth),
+    ("permit", talk::permit),
+    ("[The", talk::heard),
     ("reply", talk::reply),
     ("reply-late", talk::reply_late),
     ("parts", talk::parts),

@@ -16,6 +16,18 @@ pub(crate) fn auth(ctx: &Context, _: &Task) -> Run {
     ctx.done(answer.text())
 }
 
+/// Asks for permission, and answers with what was said.
+pub(crate) fn permit(ctx: &Context, _: &Task) -> Run {
+    let kind = json!({ "question": { "kind": "permission" } });
+    let answer = ctx.ask(Message::from("may I?").with_metadata(&kind))?;
+    ctx.done(answer.text())
+}
+
+/// Answers with the message as it hears it: a note of the hub's begins it.
+pub(crate) fn heard(ctx: &Context, task: &Task) -> Run {
+    ctx.done(task.text())
+}
+
 /// Answers with a message, and leaves no task.
 pub(crate) fn reply(ctx: &Context, task: &Task) -> Run {
     ctx.reply(argument(task))

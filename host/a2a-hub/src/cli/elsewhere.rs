@@ -81,7 +81,7 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             conclude(&send, &mut shown, exit)?;
             match question(global, &shown, exit, &named).await? {
                 Asked::Nothing => return Ok(exit),
-                Asked::Answered(task, answer) => send = send.answering(task, answer),
+                Asked::Answered(task, answer) => send = send.answering(task, answer, &shown),
                 Asked::Interrupted(task) => {
                     cancel(&agent, Some(TaskId::new(task))).await?;
                     return Ok(Exit::Interrupted);

@@ -43,7 +43,9 @@ pub(super) async fn question(
             Answer::Nothing => {}
         }
     }
-    console.note(format!("answer with: a2a-hub send {agent} --task {} \"...\"", shell_word(&task)));
+    let which = shown.told.question().map(|id| format!(" --question {}", shell_word(id)));
+    let (task, which) = (shell_word(&task), which.unwrap_or_default());
+    console.note(format!("answer with: a2a-hub send {agent} --task {task}{which} \"...\""));
     Ok(Asked::Nothing)
 }
 

@@ -15,7 +15,9 @@ use super::{
     start,
     terminal::Progress,
 };
-use a2a_hub_protocol::{id::MessageId, message::Message, v03::params::OfferedMessage};
+use a2a_hub_protocol::{
+    id::MessageId, message::Message, question::QUESTION, v03::params::OfferedMessage,
+};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -56,6 +58,9 @@ pub(super) struct Send {
     /// Answer the question of this task
     #[arg(long, value_name = "ID", add = completing::tasks())]
     task: Option<String>,
+    /// Answer this question of the task, and no other that it may ask by now
+    #[arg(long, value_name = "ID", requires = "task")]
+    question: Option<String>,
     /// Give up after so many milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) timeout: Option<u64>,
@@ -118,7 +123,7 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             conclude(&send, &mut shown, exit)?;
             match question(global, &shown, exit, &send.agent).await? {
                 Asked::Nothing => return Ok(exit),
-                Asked::Answered(task, answer) => send = send.answering(task, answer),
+                Asked::Answered(task, answer) => send = send.answering(task, answer, &shown),
                 Asked::Interrupted(task) => {
                     client.call("tasks/cancel", json!({ "id": task })).await?;
                     return Ok(Exit::Interrupted);
@@ -199,16 +204,22 @@ pub(super) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Re
 }
 
 impl Send {
-    /// The same with the answer to a task's question.
-    pub(super) fn answering(self, task: String, answer: String) -> Self {
-        Self { message: answer, task: Some(task), files: Vec::new(), ..self }
+    /// The same with the answer to a task's question, which was shown.
+    pub(super) fn answering(self, task: String, answer: String, shown: &Shown) -> Self {
+        let (task, question) = (Some(task), shown.told.question().map(str::to_owned));
+        Self { message: answer, task, question, files: Vec::new(), ..self }
     }
 }
 
 /// The message for an agent elsewhere, which has nothing to do with directories here.
 pub(super) fn message(send: &Send) -> anyhow::Result<Message> {
     let offered: OfferedMessage = serde_json::from_value(params(send)?["message"].take())?;
-    Ok(Message { metadata: None, ..offered.accept("message")? })
+    let mut message = offered.accept("message")?;
+    if let Some(facts) = &mut message.metadata {
+        facts.retain(|name, _| name == QUESTION);
+    }
+    message.metadata.take_if(|facts| facts.is_empty());
+    Ok(message)
 }
 
 /// Where the agent is to work.
@@ -256,5 +267,8 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     };
     also("contextId", &send.context);
     also("taskId", &send.task);
+    if let Some(question) = &send.question {
+        params["message"]["metadata"][QUESTION] = json!(question);
+    }
     Ok(params)
 }

@@ -50,6 +50,11 @@ impl Told {
         }
     }
 
+    /// The id of the question that the task waits with, if it has one.
+    pub(super) fn question(&self) -> Option<&str> {
+        self.metadata.get("question")?["id"].as_str()
+    }
+
     fn status(&mut self, status: &Value) {
         let state = status["state"].as_str().unwrap_or_default();
         state.clone_into(&mut self.state);

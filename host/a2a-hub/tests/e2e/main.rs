@@ -20,6 +20,7 @@ mod official;
 mod patience;
 mod plugins;
 mod pushes;
+mod questions;
 mod queue;
 mod readme;
 mod registry;

@@ -1,6 +1,6 @@
 //! What travels beside the answers: batches, event numbers, limits, and who is let in.
 
-use crate::stage::{GRANT, hub_with_guest, send, stream};
+use crate::stage::{GRANT, get, hub_with_guest, send, stream};
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use reqwest::{RequestBuilder, Response};
@@ -89,6 +89,15 @@ async fn events_are_numbered_and_a_stream_goes_on_after_any_of_them() -> Result<
     let asked = send(&client, "guest", "ask").await?;
     let mut answer = message_to("guest", "the left one");
     answer["message"]["taskId"] = asked["id"].clone();
+    let beyond = client.clone().header("last-event-id", "999");
+    for answer_or_not in ["message/stream", "tasks/resubscribe"] {
+        let mut params = answer.clone();
+        params["id"] = asked["id"].clone();
+        let refused = beyond.stream(answer_or_not, params).await.err().and_then(|why| why.code());
+        assert_eq!(refused, Some(-32602), "{answer_or_not}");
+    }
+    let still = get(&client, asked["id"].as_str().context("no id")?).await?;
+    assert_eq!(still["status"]["state"], "input-required", "the answer was not taken");
     let from_the_start = client.header("last-event-id", "0");
     let events = from_the_start.stream("message/stream", answer).await?.rest().await?;
     assert_eq!(events[0]["kind"], "task", "it is told again from the beginning");

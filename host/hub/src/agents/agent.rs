@@ -279,10 +279,11 @@ impl Agent {
         }
     }
 
-    /// How it is; it is asked unless it was since then. Those who ask at once share the answer.
-    pub async fn check(&self, since: Instant) -> AgentHealth {
+    /// How it is; it is asked unless it was since then. Those who ask at once share the answer. What somebody `wanted` to know,
+    /// rather than the hub as it does all the time, tells that the agent may have been mended.
+    pub async fn check(&self, since: Instant, wanted: bool) -> AgentHealth {
         let _checking = self.checking.lock().await;
-        if let Some(health) = self.standing.health_since(since) {
+        if let Some(health) = self.standing.health_since(since, wanted) {
             return health;
         }
         // The semaphore is never closed.
@@ -291,7 +292,7 @@ impl Agent {
         let call = self.call(&format!("{}/health", self.id), None, None);
         let report = timeout(HEALTH_DEADLINE, self.runtime.health(call)).await;
         let health = judge(report.unwrap_or(Err(Failure::Timeout)), asked.elapsed());
-        self.standing.checked(health.clone(), asked);
+        self.standing.checked(health.clone(), asked, wanted);
         health
     }
 

@@ -242,10 +242,10 @@ impl Agents {
         told.map(|(file, error)| RejectedPlugin { file, error }).collect()
     }
 
-    /// How the agents are; those are asked that were not since then.
+    /// How the agents are, for somebody who wants to know; those are asked that were not since then.
     pub async fn check(&self, since: Instant) -> Vec<(Arc<Agent>, AgentHealth)> {
         let checks = self.all().into_iter().map(|agent| async move {
-            let health = agent.check(since).await;
+            let health = agent.check(since, true).await;
             (agent, health)
         });
         future::join_all(checks).await
@@ -282,7 +282,7 @@ async fn ask(agents: Agents, agent: Arc<Agent>) {
     for round in 0_u64.. {
         let pause = health::pause(interval, chance.hash_one(round));
         let asked = async {
-            agent.check(Instant::now()).await;
+            agent.check(Instant::now(), false).await;
             if agent.is_renewed()
                 && let Some(Err(why)) = agents.reload_remote(&agent.id, None).await
             {

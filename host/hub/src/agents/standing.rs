@@ -53,10 +53,17 @@ impl Standing {
         Self { agent, events, judged: Mutex::new(judged) }
     }
 
-    /// What it last said of its health, if it was asked since.
-    pub(super) fn health_since(&self, since: Instant) -> Option<AgentHealth> {
-        let judged = self.judged();
-        judged.asked.is_some_and(|asked| asked >= since).then(|| judged.health.clone())
+    /// What it last said of its health, if it was asked since. That counts as an answer to whoever `wanted` one.
+    pub(super) fn health_since(&self, since: Instant, wanted: bool) -> Option<AgentHealth> {
+        let mut judged = self.judged();
+        if judged.asked.is_none_or(|asked| asked < since) {
+            return None;
+        }
+        let health = judged.health.clone();
+        if health.status == HealthStatus::Healthy && wanted {
+            self.record(&mut judged, Outcome::Mended, None);
+        }
+        Some(health)
     }
 
     pub(super) fn health(&self) -> AgentHealth {
@@ -91,15 +98,15 @@ impl Standing {
         }
     }
 
-    /// Takes in what it says of its health, having been `asked` then.
-    pub(super) fn checked(&self, health: AgentHealth, asked: Instant) {
+    /// Takes in what it says of its health, having been `asked` then, by the hub itself or as somebody `wanted`.
+    pub(super) fn checked(&self, health: AgentHealth, asked: Instant, wanted: bool) {
         let mut judged = self.judged();
-        let changed = health.status != judged.health.status;
+        let before = judged.health.status;
         (judged.health, judged.asked) = (health.clone(), Some(asked));
-        if changed {
+        if health.status != before {
             self.tell_health(health.clone());
         }
-        if let Some(outcome) = Outcome::of_check(health.status) {
+        if let Some(outcome) = Outcome::of_check(before, health.status, wanted) {
             self.record(&mut judged, outcome, health.error_message);
         }
     }

@@ -52,11 +52,11 @@ impl Hub {
             Operation::StreamMessage(send) => {
                 let (agent, send) = self.addressed(visit, send).await?;
                 must_stream(agent.as_deref())?;
-                let task = send.message.task_id.clone();
+                let (task, after) = (send.message.task_id.clone(), send.after);
                 let reply = self.perform(Operation::StreamMessage(send)).await?;
                 // A stream begins with the task, also where it goes on with one.
                 match task {
-                    Some(id) => self.perform(Operation::Resubscribe { id, after: None }).await,
+                    Some(id) => self.perform(Operation::Resubscribe { id, after }).await,
                     None => Ok(reply),
                 }
             }

@@ -6,9 +6,10 @@ use a2a_hub_core::task;
 use a2a_hub_protocol::{
     error::ErrorKind,
     event::{ArtifactUpdate, StreamResponse, TaskEvent},
-    id::{ContextId, TaskId},
+    id::{ContextId, QuestionId, TaskId},
     message::{Message, Metadata, Role},
     operation::SendMessage,
+    question::{QUESTION, Question},
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_runtime::{
@@ -18,6 +19,7 @@ use a2a_hub_runtime::{
         tasks::{Emitted, Need, TaskPort},
     },
 };
+use serde_json::json;
 use std::{
     sync::Arc,
     task::{Context, Poll},
@@ -56,7 +58,8 @@ impl RemoteRun {
         let (cancel, task) = (CancellationToken::new(), ours.id.clone());
         let mut run = JoinSet::new();
         if let Some(port) = ports.tasks.clone() {
-            let remote = RemoteTask { peer: peer.clone(), port, ours, theirs: None, asking: false };
+            let (peer, theirs, question) = (peer.clone(), None, None);
+            let remote = RemoteTask { peer, port, ours, theirs, asking: false, question };
             run.spawn(remote.run(message, cancel.clone()));
         } else {
             let why = "talk to the agent: the call has nobody to tell of the task".to_owned();
@@ -103,6 +106,8 @@ struct RemoteTask {
     theirs: Option<TaskId>,
     /// Whether the agent waits for our client.
     asking: bool,
+    /// What the agent calls the question that it asked last, if it gives questions names.
+    question: Option<QuestionId>,
 }
 
 /// Where the agent came to rest.
@@ -161,7 +166,11 @@ impl RemoteTask {
     /// What the client says, as the agent is to hear it: with its own names for things, and none of ours.
     fn said(&self, message: Message, context: Option<ContextId>) -> Message {
         let mut metadata = message.metadata.unwrap_or_default();
-        metadata.retain(|name, _| name != "targetAgent" && name != "workingDirectory");
+        metadata
+            .retain(|name, _| !["targetAgent", "workingDirectory", QUESTION].contains(&&**name));
+        if let Some(question) = &self.question {
+            metadata.insert(QUESTION.to_owned(), question.as_str().into());
+        }
         Message {
             task_id: self.theirs.clone(),
             // It knows which conversation its task belongs to.
@@ -236,8 +245,15 @@ impl RemoteTask {
         metadata: Option<Metadata>,
     ) -> Result<Option<Rest>, Failure> {
         let message = status.message.map(anew);
+        let question = Question::of(metadata.as_ref());
         let asks = |need, message: Option<Message>| {
-            Rest::Asks(need, message.unwrap_or_else(|| Message::text(Role::Agent, "")))
+            let mut prompt = message.unwrap_or_else(|| Message::text(Role::Agent, ""));
+            if let Some(Question { kind, .. }) = &question {
+                let facts = prompt.metadata.get_or_insert_with(Metadata::new);
+                facts.insert(QUESTION.to_owned(), json!({ "kind": kind }));
+            }
+            self.question = question.map(|asked| asked.id);
+            Rest::Asks(need, prompt)
         };
         Ok(match status.state {
             TaskState::Submitted | TaskState::Unknown => None,

@@ -2,6 +2,7 @@
 
 use super::{
     at_work::{Answer, AtWork, Next},
+    command::{Begin, Command, Input, Start},
     facts::{QUEUED, REASON, RECOVERY, fact, has_fact, working_directory},
     feed::Feed,
     port::{LatestClient, Question, Said, ToActor},
@@ -10,13 +11,14 @@ use super::{
     unstored::{GivenUp, Unstorable},
 };
 use crate::{agents::Agent, clock, events::Events};
-use a2a_hub_core::{reason::FailureReason, recovery::Hold, task};
+use a2a_hub_core::{question, reason::FailureReason, recovery::Hold, task};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::A2aError,
     event::{ArtifactUpdate, SequencedEvent, StatusUpdate, TaskEvent},
     hub::event::Happened,
     message::{Message, Metadata, Role},
+    question::{QUESTION, Question as Asked},
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_runtime::{Ended, Failure, Work, port::tasks::Emitted};
@@ -37,24 +39,6 @@ const QUIET: Duration = Duration::from_millis(100);
 
 /// How long a cancelled guest may take to come to an end by itself.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// What somebody asks of a task.
-pub(super) enum Command {
-    /// Stop, and answer once it has.
-    Cancel,
-    /// The client says more.
-    Input(Box<Input>),
-    /// The hub is going down.
-    Shutdown,
-}
-
-/// What the client says to a task that there is.
-pub(super) struct Input {
-    pub(super) message: Message,
-    pub(super) client: ClientCapabilities,
-    /// Is told whether the task was waiting for it.
-    pub(super) told: oneshot::Sender<Result<(), A2aError>>,
-}
 
 /// Why a guest's work is cut short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,31 +61,6 @@ pub(super) struct TaskActor {
     pub(super) patience: Duration,
     /// Whether it was told that the hub is: what cannot be stored then is left to the next hub.
     pub(super) going_down: bool,
-}
-
-/// What an actor begins with.
-pub(super) enum Begin {
-    /// Giving the task to its agent.
-    Work(Box<Start>),
-    /// Waiting for the client, without an agent at work: the hub that had one is gone.
-    Parked,
-    /// Listening to the agent, which is elsewhere and has been at work all the time.
-    Follow(Admitted, ClientCapabilities),
-}
-
-/// What the agent is to be given, once it is the task's turn.
-pub(super) struct Start {
-    /// What the client said last.
-    pub(super) message: Message,
-    /// What the client can do with an answer.
-    pub(super) client: ClientCapabilities,
-    /// Where the client would have the work done.
-    pub(super) directory: Option<String>,
-    /// Whether somebody listens while it works.
-    pub(super) streamed: bool,
-    /// Whether something may have been said before.
-    pub(super) goes_on: bool,
-    pub(super) admitted: Admitted,
 }
 
 impl TaskActor {
@@ -186,21 +145,14 @@ impl TaskActor {
     /// Waits for the client; nothing if the task ends meanwhile, or the hub does.
     async fn parked(&mut self) -> Result<Option<Start>, Unstorable> {
         let until = Instant::now() + self.agent.config.answer_timeout();
-        loop {
+        let start = loop {
             match timeout_at(until, self.commands.recv()).await {
                 Ok(Some(Command::Input(input))) => {
-                    let Input { message, client, told } = *input;
-                    if let Err(why) = self.store(vec![TaskEvent::Input(message.clone())]).await {
-                        self.unsaid(why, told).await?;
-                        continue;
+                    let Some(input) = self.admit(*input) else { continue };
+                    if let Some(start) = self.go_on_with(input).await? {
+                        break start;
                     }
-                    let _ = told.send(Ok(()));
-                    // It was admitted by the hub that ran it.
-                    let admitted = self.turns.come_back(&self.agent);
-                    let directory = working_directory(&self.task);
-                    let (streamed, goes_on) = (true, true);
-                    let start = Start { message, client, directory, streamed, goes_on, admitted };
-                    return Ok(Some(start));
+                    continue;
                 }
                 Ok(Some(Command::Cancel)) => {
                     self.agent.clean_up(&self.task.id).await;
@@ -214,7 +166,29 @@ impl TaskActor {
                 }
             }
             return Ok(None);
+        };
+        Ok(Some(start))
+    }
+
+    /// What the agent is given once the client has answered a task that waited without it; nothing if the answer could not be
+    /// stored, and so was not said.
+    async fn go_on_with(&mut self, input: Input) -> Result<Option<Start>, Unstorable> {
+        let Input { message, client, told, .. } = input;
+        let replaced = Asked::of(self.task.metadata.as_ref()).and_then(|asked| asked.replaces);
+        if let Err(why) = self.store(vec![TaskEvent::Input(message.clone())]).await {
+            self.unsaid(why, told).await?;
+            return Ok(None);
         }
+        let _ = told.send(Ok(()));
+        let message = match replaced {
+            Some(lost) => question::heard_after_restart(message, lost),
+            None => message,
+        };
+        // It was admitted by the hub that ran it.
+        let admitted = self.turns.come_back(&self.agent);
+        let directory = working_directory(&self.task);
+        let (streamed, goes_on) = (true, true);
+        Ok(Some(Start { message, client, directory, streamed, goes_on, admitted }))
     }
 
     /// Waits for the task's turn; nothing if the task ends meanwhile, or the hub does.
@@ -325,7 +299,9 @@ impl TaskActor {
     async fn ask(&mut self, question: Question, at_work: &mut AtWork) -> Result<(), Unstorable> {
         let Question { need, prompt, patience, answer } = question;
         let mut events = self.started();
-        events.push(self.status(need.state(), Some(prompt), None));
+        let asked = Asked::fresh(question::kind(need.state(), &prompt));
+        let fact = Metadata::from_iter([asked.member()]);
+        events.push(self.status(need.state(), Some(prompt), Some(fact)));
         self.store(events).await?;
         let longest = self.agent.config.answer_timeout();
         let patience = patience.map_or(longest, |patience| patience.min(longest));
@@ -334,11 +310,11 @@ impl TaskActor {
     }
 
     async fn input(&mut self, input: Input, at_work: &mut AtWork) -> Result<(), Unstorable> {
-        let Input { message, client, told } = input;
         if !at_work.asks() {
-            self.refuse(told);
+            self.refuse(input.told);
             return Ok(());
         }
+        let Some(Input { message, client, told, .. }) = self.admit(input) else { return Ok(()) };
         // Before the guest hears the answer, which it may do at once.
         let before = at_work.client.replace(client);
         let said = vec![TaskEvent::Input(message.clone())];
@@ -369,6 +345,18 @@ impl TaskActor {
             }
         }
         Ok(())
+    }
+
+    /// What the client says, if it is for what the task asks now; otherwise the client is told what that is.
+    fn admit(&self, mut input: Input) -> Option<Input> {
+        let asked = Asked::of(self.task.metadata.as_ref());
+        match question::admit(asked.as_ref(), input.answers.take()) {
+            Ok(()) => Some(input),
+            Err(gone) => {
+                let _ = input.told.send(Err(super::not_asked(&self.task, asked.as_ref(), &gone)));
+                None
+            }
+        }
     }
 
     pub(super) fn refuse(&self, told: oneshot::Sender<Result<(), A2aError>>) {
@@ -433,7 +421,7 @@ impl TaskActor {
                 if state == TaskState::Working
                     && self.agent.hold(&self.task.id).await == Hold::Session =>
             {
-                recovery::interrupted(&self.task, TaskState::InputRequired)
+                recovery::interrupted(&self.task, &self.agent, TaskState::InputRequired)
             }
             Cut::Cancelled => self.status(TaskState::Canceled, None, None),
             Cut::Timeout => {
@@ -508,6 +496,9 @@ impl TaskActor {
         }
         if fact(&self.task, REASON) == Some(RECOVERY) {
             over.insert(REASON.to_owned(), Value::Null);
+        }
+        if has_fact(&self.task, QUESTION) {
+            over.insert(QUESTION.to_owned(), Value::Null);
         }
         self.status(TaskState::Working, None, Some(over).filter(|over| !over.is_empty()))
     }

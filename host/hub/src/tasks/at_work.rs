@@ -1,7 +1,7 @@
 //! A guest at work on a task: where it stands with its client and its turn, and what may happen next.
 
 use super::{
-    actor::Command,
+    command::Command,
     port::{LatestClient, Said},
     turns::{Place, Turn},
 };

@@ -2,6 +2,7 @@
 
 mod actor;
 mod at_work;
+mod command;
 mod facts;
 mod feed;
 mod port;
@@ -13,7 +14,7 @@ pub use feed::Subscription;
 pub use recovery::Recovered;
 
 use crate::{agents::Agent, clock, error::HubError, events::Events};
-use a2a_hub_core::quota::Busy;
+use a2a_hub_core::{question::Gone, quota::Busy};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
@@ -22,13 +23,15 @@ use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
     operation::{ListedTask, StorageCondition, TaskPageQuery, TaskPlace, TaskQuery},
+    question::{self, Question},
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_store::{
     Counts, Head, HeadFilter, HeadPage, Readiness, StorageError, StoredTask, TaskStore,
     until_usable,
 };
-use actor::{Begin, Command, Input, Start, TaskActor};
+use actor::TaskActor;
+use command::{Begin, Command, Input, Start};
 use facts::QUEUED;
 use feed::{Feed, Listener};
 
@@ -209,10 +212,7 @@ impl Tasks {
         // Looked up before it is read: what is heard later is newer than what is read now.
         let running = self.find(id);
         let StoredTask { agent, seq, task } = self.get(id).await?;
-        if after.is_some_and(|after| after > seq) {
-            let why = format!("the task has had {seq} events so far");
-            return Err(A2aError::invalid("lastEventId", why).into());
-        }
+        must_have_happened(after, seq)?;
         let listener =
             running.map_or_else(|| Feed::new(seq).listener(), |running| running.listener);
         let context = task.context_id.clone();
@@ -300,12 +300,13 @@ impl Tasks {
         self.storage.head(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
-    /// Says more to a task that waits for it; the subscription hears what follows.
+    /// Says more to a task that waits for it; the subscription hears what follows, or what came after event `after`.
     pub async fn answer(
         &self,
         id: &TaskId,
         message: Message,
         client: ClientCapabilities,
+        after: Option<u64>,
     ) -> Result<Subscription, HubError> {
         let Some(running) = self.find(id) else {
             let stored = self.get(id).await?;
@@ -315,9 +316,11 @@ impl Tasks {
             let why = format!("task `{id}` belongs to the context `{}`", running.context);
             return Err(A2aError::invalid("message.contextId", why).into());
         }
+        let answers = question::answered(&message)?;
         let heard = running.listener.seq();
+        must_have_happened(after, heard)?;
         let (told, answer) = oneshot::channel();
-        let input = Command::Input(Box::new(Input { message, client, told }));
+        let input = Command::Input(Box::new(Input { message, answers, client, told }));
         let answer = match running.commands.send(input).await {
             Ok(()) => answer.await.ok(),
             Err(_) => None,
@@ -327,7 +330,7 @@ impl Tasks {
             // It came to its end before it took the message.
             None => return Err(not_waiting(id, self.get(id).await?.task.status.state).into()),
         }
-        Ok(self.subscribe(id, &running, heard))
+        Ok(self.subscribe(id, &running, after.unwrap_or(heard)))
     }
 
     /// Stops a task and returns it as it ended. One that came to another end meanwhile cannot be cancelled.
@@ -423,11 +426,36 @@ fn patience(agent: &Agent, timeout_ms: Option<u64>) -> Duration {
     timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout))
 }
 
+/// A client goes on after an event that there was: to wait for one of a task that has had `seq` would be to wait in vain.
+fn must_have_happened(after: Option<u64>, seq: u64) -> Result<(), A2aError> {
+    if after.is_some_and(|after| after > seq) {
+        let why = format!("the task has had {seq} events so far");
+        return Err(A2aError::invalid("lastEventId", why));
+    }
+    Ok(())
+}
+
 fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
     let hint =
         if state.is_final() { "send the message without `taskId`" } else { "wait for it to ask" };
     let why = format!("task `{id}` is {}, and takes no message; {hint}", state.name());
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(json!({ "state": state.name() }))
+}
+
+/// An answer to another question than the one that the task asks now.
+fn not_asked(task: &Task, asked: Option<&Question>, gone: &Gone) -> A2aError {
+    let (id, state) = (&task.id, task.status.state.name());
+    let text = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
+    let way_out = match asked {
+        Some(asked) => format!(
+            "answer that one with `metadata.question` = `{0}` (`a2a-hub send AGENT --task {id} --question {0} ...`)",
+            asked.id
+        ),
+        None => "answer that without `metadata.question`".to_owned(),
+    };
+    let why = format!("{gone}; task `{id}` is {state} and asks now: “{text}”; {way_out}");
+    let details = json!({ "state": state, "question": asked, "text": text });
+    A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
 }
 
 fn not_cancelable(id: &TaskId, state: TaskState) -> A2aError {

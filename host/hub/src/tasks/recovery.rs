@@ -2,7 +2,7 @@
 
 use super::{
     Tasks,
-    actor::{Begin, Start},
+    command::{Begin, Start},
     facts::{QUEUED, REASON, RECOVERY, fact, has_fact, working_directory},
     feed::Feed,
 };
@@ -11,13 +11,15 @@ use crate::{
     clock,
 };
 use a2a_hub_core::{
+    question::{after_restart, heard_after_restart, kind},
     reason::FailureReason,
-    recovery::{Left, Recovery},
+    recovery::{Hold, Left, Recovery},
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     event::{StatusUpdate, TaskEvent},
     message::{Message, Metadata, Role},
+    question::Question,
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_store::{Head, HeadFilter, StorageError, StoredTask};
@@ -70,6 +72,7 @@ impl Tasks {
         let left = Left {
             state: head.state,
             queued: has_fact(&stored.task, QUEUED),
+            answered: is_answered(&stored.task),
             hold: match &agent {
                 Some(agent) => Some(agent.hold(&head.task).await),
                 None => None,
@@ -81,6 +84,10 @@ impl Tasks {
                 self.start_again(stored, agent).await?;
                 recovered.started += 1;
             }
+            (Recovery::Wait, Some(agent)) => {
+                self.park(stored.seq, stored.task, agent).await?;
+                recovered.waiting += 1;
+            }
             (Recovery::Ask(state), Some(agent)) => {
                 self.ask_again(stored, agent, state).await?;
                 recovered.waiting += 1;
@@ -89,7 +96,8 @@ impl Tasks {
                 self.follow_again(stored, agent).await?;
                 recovered.followed += 1;
             }
-            (Recovery::Fail, _) | (Recovery::Start | Recovery::Ask(_) | Recovery::Follow, None) => {
+            (Recovery::Fail, _)
+            | (Recovery::Start | Recovery::Wait | Recovery::Ask(_) | Recovery::Follow, None) => {
                 self.end(head, &stored.task).await?;
                 recovered.failed += 1;
             }
@@ -99,8 +107,15 @@ impl Tasks {
 
     async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        // A log begins with the client's message.
-        let Some(message) = task.history.first().cloned() else { return Ok(()) };
+        // What the client said last: the message that began the task, or an answer that its agent has not heard.
+        let Some(message) = task.history.last().cloned() else { return Ok(()) };
+        let message = match Question::of(task.metadata.as_ref()) {
+            // An agent elsewhere still waits for the answer.
+            Some(asked) if agent.hold(&task.id).await != Hold::Work => {
+                heard_after_restart(message, asked.replaces.unwrap_or(asked.kind))
+            }
+            Some(_) | None => message,
+        };
         let admitted = self.turns.come_back(&agent);
         let directory = working_directory(&task);
         let (timeout_ms, client) = self.began(&task).await?;
@@ -143,14 +158,18 @@ impl Tasks {
         state: TaskState,
     ) -> Result<(), StorageError> {
         let StoredTask { mut seq, mut task, .. } = stored;
-        // A hub that restarts every day need not say so every day. But where the client has answered already, what was
-        // asked is history, and it must be told that nobody heard it.
-        let is_told = fact(&task, REASON) == Some(RECOVERY) && task.status.message.is_some();
+        // A hub that restarts every day need not say so every day.
+        let replaced = Question::of(task.metadata.as_ref()).is_some();
+        let is_told = fact(&task, REASON) == Some(RECOVERY) && replaced;
         if !is_told || task.status.state != state {
-            let event = interrupted(&task, state);
+            let event = interrupted(&task, &agent, state);
             seq = self.storage.append(&task.id, seq, vec![Arc::new(event.clone())]).await?;
             a2a_hub_core::task::apply(&mut task, &event)?;
         }
+        self.park(seq, task, agent).await
+    }
+
+    async fn park(&self, seq: u64, task: Task, agent: Arc<Agent>) -> Result<(), StorageError> {
         let (timeout_ms, _) = self.began(&task).await?;
         let patience = super::patience(&agent, timeout_ms);
         self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Parked);
@@ -170,22 +189,34 @@ impl Tasks {
     }
 }
 
-/// That a task waits for its client, for the hub that ran it is gone.
-pub(super) fn interrupted(task: &Task, state: TaskState) -> TaskEvent {
-    let (waits, asked) = (task.status.state.is_interrupted(), &task.status.message);
-    let message = match asked {
-        // What was asked still stands.
-        Some(asked) if waits => asked.clone(),
-        None if waits => note(
-            task,
-            "The hub was restarted before the agent heard the answer; send any message to go on.",
-        ),
-        Some(_) | None => note(
-            task,
-            "The hub was restarted while the agent was at work; send any message to go on.",
-        ),
-    };
-    status(state, Some(message), RECOVERY)
+/// Whether the client answered what the task asked, and the agent has not heard the answer: what was asked is history.
+fn is_answered(task: &Task) -> bool {
+    let last = task.history.last();
+    task.status.state.is_interrupted()
+        && task.status.message.is_none()
+        && last.is_some_and(|said| said.role == Role::User)
+}
+
+/// That a task waits for its client, for the hub that ran it is gone: another question than its agent had asked, if it had.
+pub(super) fn interrupted(task: &Task, agent: &Agent, state: TaskState) -> TaskEvent {
+    let waits = task.status.state.is_interrupted();
+    let asked = task.status.message.as_ref().filter(|_| waits);
+    let lost = asked.map(|prompt| {
+        let known = Question::of(task.metadata.as_ref());
+        (known.map_or_else(|| kind(state, prompt), |asked| asked.kind), prompt.joined_text())
+    });
+    let text = after_restart(
+        &agent.card.name,
+        lost.as_ref().map(|(kind, prompt)| (*kind, prompt.as_str())),
+    );
+    let prompt = note(task, &text);
+    let replaces = lost.map(|(kind, _)| kind);
+    let question = Question { replaces, ..Question::fresh(kind(state, &prompt)) };
+    let mut event = status(state, Some(prompt), RECOVERY);
+    if let TaskEvent::Status(StatusUpdate { metadata: Some(facts), .. }) = &mut event {
+        facts.extend([question.member()]);
+    }
+    event
 }
 
 /// Something the hub says in the agent's place.

@@ -1,10 +1,7 @@
 //! A task whose events could not be stored: what was not stored never happened, and nobody hears of it. What was at work
 //! fails as soon as the store takes that; what waits for its client goes on waiting.
 
-use super::{
-    actor::{Command, TaskActor},
-    feed::Feed,
-};
+use super::{actor::TaskActor, command::Command, feed::Feed};
 use crate::error::HubError;
 use a2a_hub_core::reason::FailureReason;
 use a2a_hub_protocol::error::A2aError;

@@ -57,6 +57,10 @@ id!(
     ArtifactId
 );
 id!(
+    /// The id of a question that a task asks its client: another one each time something is asked.
+    QuestionId
+);
+id!(
     /// The id of a push configuration, which says where notifications of a task are sent; unique within that task.
     PushConfigId
 );

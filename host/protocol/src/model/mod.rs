@@ -10,4 +10,5 @@ pub mod message;
 pub mod method;
 pub mod operation;
 pub mod push;
+pub mod question;
 pub mod task;

@@ -167,6 +167,15 @@ impl Operation {
         matches!(self, Self::StreamMessage(_) | Self::Resubscribe { .. } | Self::WatchHub)
     }
 
+    /// Has the stream of a task go on after the event that the client heard last, unless the operation says so itself.
+    pub fn go_on_after(&mut self, heard: Option<u64>) {
+        if let Self::StreamMessage(SendMessage { after: after @ None, .. })
+        | Self::Resubscribe { after: after @ None, .. } = self
+        {
+            *after = heard;
+        }
+    }
+
     /// Whether the answer is a stream of a task that was there before, so that the client may have heard some of it.
     pub fn resumes(&self) -> bool {
         if let Self::StreamMessage(send) = self {
@@ -276,6 +285,9 @@ pub struct SendMessage {
     pub wait: Wait,
     /// What the client can do with the answer.
     pub client: ClientCapabilities,
+    /// The number of the last event that the client heard of the task that the message is for, if it was cut off: a stream
+    /// goes on after that.
+    pub after: Option<u64>,
 }
 
 impl SendMessage {
@@ -306,6 +318,7 @@ impl SendMessage {
             push: None,
             wait: Wait::ToTheEnd,
             client: ClientCapabilities::default(),
+            after: None,
         })
     }
 }

@@ -1,0 +1,167 @@
+//! Questions and the hub's end between question and answer: an approval counts for what was asked, and for nothing else.
+
+use crate::stage::{
+    GRANT, eventually_async, get, hub_with_guest, said, send, state, stream, until,
+};
+use a2a_hub_tests::{Client, RpcError, TestHub, message_to, test_guests};
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
+
+/// A client's word to a task, and which question it is for.
+fn answer(task: &Value, text: &str, question: Option<&Value>) -> Value {
+    let mut answer = message_to("guest", text);
+    answer["message"]["taskId"] = task["id"].clone();
+    if let Some(question) = question {
+        answer["message"]["metadata"]["question"] = question.clone();
+    }
+    answer
+}
+
+async fn refused(client: &Client, answer: Value) -> Result<(i64, String, Value)> {
+    match client.call("message/send", answer).await {
+        Err(RpcError::Refused { code, message, data }) => Ok((code, message, data)),
+        other => bail!("it was taken: {other:?}"),
+    }
+}
+
+async fn shown(client: &Client, task: &Value) -> Result<Value> {
+    get(client, task["id"].as_str().context("no id")?).await
+}
+
+#[tokio::test]
+async fn an_answer_to_another_question_is_refused_with_the_one_that_is_asked() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let asked = send(&client, "guest", "permit").await?;
+    let question = &asked["metadata"]["question"];
+    assert_eq!(question["kind"], "permission");
+    let (code, message, data) =
+        refused(&client, answer(&asked, "yes", Some(&json!("another")))).await?;
+    assert_eq!((code, &data["question"], &data["text"]), (-32005, question, &json!("may I?")));
+    let id = question["id"].as_str().context("it has no id")?;
+    assert!(message.contains(&format!("--question {id}")), "{message}");
+    let (code, ..) = refused(&client, answer(&asked, "yes", Some(&json!(7)))).await?;
+    assert_eq!(code, -32602);
+    let done = client.call("message/send", answer(&asked, "yes", Some(question))).await?;
+    assert_eq!((state(&done), said(&done)), ("completed", "yes"));
+    assert_eq!(done["metadata"].get("question"), None, "it is over");
+
+    let asked = send(&client, "guest", "auth").await?;
+    assert_eq!(asked["metadata"]["question"]["kind"], "auth");
+    let id = &asked["metadata"]["question"]["id"];
+    let done = client.call("message/send", answer(&asked, "me", Some(id))).await?;
+    assert_eq!(said(&done), "me");
+    Ok(())
+}
+
+/// However the hub ended. The agent that hears a "yes" is told that nothing was allowed.
+#[tokio::test]
+async fn a_permission_is_not_given_across_a_restart() -> Result<()> {
+    let mut hub = hub_with_guest().await?;
+    for graceful in [false, true] {
+        let before = send(&Client::http(&hub), "guest", "permit").await?;
+        if !graceful {
+            hub.kill9().await?;
+        }
+        hub.restart().await?;
+        let client = Client::http(&hub);
+        let now = shown(&client, &before).await?;
+        let [old, new] = [&before, &now].map(|task| &task["metadata"]["question"]);
+        assert_eq!(
+            (state(&now), &now["metadata"]["reason"]),
+            ("input-required", &json!("recovery"))
+        );
+        assert_eq!((&new["kind"], &new["replaces"]), (&json!("input"), &json!("permission")));
+        let text = said(&now);
+        for words in ["asked: “may I?”", "nothing was allowed", "as a new message"] {
+            assert!(text.contains(words), "{text}");
+        }
+        let (code, _, data) = refused(&client, answer(&before, "yes", Some(old))).await?;
+        assert_eq!((code, &data["question"], &data["text"]), (-32005, new, &json!(text)));
+
+        hub.kill9().await?;
+        hub.restart().await?;
+        let client = Client::http(&hub);
+        let still = shown(&client, &before).await?;
+        assert_eq!((said(&still), &still["metadata"]["question"]), (text, new), "it is told once");
+        let which = if graceful { Some(new) } else { None };
+        let done = client.call("message/send", answer(&before, "yes", which)).await?;
+        let heard = said(&done);
+        assert!(heard.starts_with("[The hub was restarted."), "{heard}");
+        assert!(heard.contains("nothing was allowed") && heard.ends_with("yes"), "{heard}");
+        let last = done["history"].as_array().and_then(|history| history.last());
+        let last = last.context("no history")?;
+        assert_eq!(last["parts"], json!([{ "kind": "text", "text": "yes" }]), "{done}");
+    }
+    Ok(())
+}
+
+/// An answer that the hub took is the agent's to hear, by the next hub if need be, and for what it is.
+#[tokio::test]
+async fn an_answer_that_was_taken_is_heard_after_a_kill() -> Result<()> {
+    let config = GRANT.replace("max_running = 100", "max_running = 1");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?);
+    let mut hub = hub.start().await?;
+    let client = Client::http(&hub);
+    let permission = send(&client, "guest", "permit").await?;
+    let input = send(&client, "guest", "ask").await?;
+    let (busy, mut ticks) = stream(&client, "guest", "tick 1000 100").await?;
+    until(&mut ticks, |event| event["kind"] == "artifact-update").await?;
+    // They wait for their turn with it, which does not come.
+    let _yes = client.stream("message/stream", answer(&permission, "yes", None)).await?;
+    let _more = client.stream("message/stream", answer(&input, "history", None)).await?;
+    hub.kill9().await?;
+    hub.restart().await?;
+    let client = Client::http(&hub);
+    for (task, heard) in
+        [(&permission, "[The hub was restarted."), (&input, "ask\nwhat do you say?")]
+    {
+        eventually_async(Duration::from_secs(20), async || {
+            shown(&client, task).await.is_ok_and(|task| state(&task) == "completed")
+        })
+        .await?;
+        let done = shown(&client, task).await?;
+        assert!(said(&done).starts_with(heard), "{done}");
+    }
+    assert_eq!(state(&get(&client, &busy).await?), "failed");
+    Ok(())
+}
+
+/// A `claude` that asks before it acts, and says what it was told in `heard`. In a session that goes on it only answers.
+const CLAUDE: &str = r#"#!/bin/sh
+case "$1" in --version) echo 2.1.329; exit ;; auth) echo '{"loggedIn":true}'; exit ;; esac
+read -r prompt; printf '%s\n' "$prompt" >>heard
+echo '{"type":"system","subtype":"init","session_id":"s","model":"m"}'
+echo '{"type":"stream_event","event":{"type":"message_start"},"parent_tool_use_id":null}'
+case " $* " in *" --resume s "*) ;; *)
+    echo '{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"rm -r old"}}}'
+    read -r answer; printf '%s\n' "$answer" >>heard ;;
+esac
+echo '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s"}'
+"#;
+
+#[tokio::test]
+async fn a_program_that_goes_on_is_told_that_nothing_was_allowed() -> Result<()> {
+    let bin = tempfile::tempdir()?;
+    let claude = bin.path().join("claude");
+    fs::write(&claude, CLAUDE)?;
+    fs::set_permissions(&claude, fs::Permissions::from_mode(0o755))?;
+    let config = format!("[agents.claude-code]\nprograms = {{ claude = '{}' }}", claude.display());
+    let mut hub = TestHub::builder().config(config).start().await?;
+    let mut message = message_to("claude-code", "delete the old fixtures");
+    message["message"]["metadata"]["workingDirectory"] = json!(hub.workspace());
+    let asked = Client::http(&hub).call("message/send", message).await?;
+    assert_eq!(asked["metadata"]["question"]["kind"], "permission", "{asked}");
+    hub.kill9().await?;
+    hub.restart().await?;
+    let client = Client::http(&hub);
+    let text = said(&shown(&client, &asked).await?).to_owned();
+    assert!(text.contains("Claude Code asked:") && text.contains("rm -r old"), "{text}");
+    let done = client.call("message/send", answer(&asked, "yes", None)).await?;
+    assert_eq!((state(&done), said(&done)), ("completed", "done"));
+    let heard = fs::read_to_string(hub.workspace().join("heard"))?;
+    let [_, prompt] = heard.lines().collect::<Vec<_>>()[..] else { bail!("it heard {heard}") };
+    assert!(prompt.contains("nothing was allowed") && prompt.contains("yes"), "{prompt}");
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Which answer counts for a task's question, and what is asked in the place of one that a restart of the hub ended.
+//!
+//! An approval is for one question and nobody else's: an answer that names a question counts for that one only. The program
+//! that asked for permission dies with its hub, so its question cannot be answered any more. The hub asks in its place, and
+//! tells the agent that hears the answer that nothing was decided, lest a late "yes" is taken for more than it is.
+
+use a2a_hub_protocol::{
+    id::QuestionId,
+    message::{Message, Metadata, Part},
+    question::{Question, QuestionKind, asks_permission},
+    task::TaskState,
+};
+
+/// How much of a lost question is quoted, in characters: enough to know it again.
+const QUOTED_CHARS: usize = 2000;
+
+/// The member of a part's metadata that tells the hub's notes to an agent from the client's words.
+pub const NOTE: &str = "note";
+
+/// An answer to a question that the task does not ask, or asks no more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("answer the question `{0}`: it is gone")]
+pub struct Gone(pub QuestionId);
+
+/// Whether a message counts as the answer to what the task asks now. `answered` is the question that the message names: one
+/// that names none is for whatever is asked.
+pub fn admit(asked: Option<&Question>, answered: Option<QuestionId>) -> Result<(), Gone> {
+    match answered {
+        Some(answered) if asked.is_none_or(|asked| asked.id != answered) => Err(Gone(answered)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What kind of answer an agent wants that has its task wait in `state`. That it asks for permission stands in the metadata
+/// of its prompt.
+pub fn kind(state: TaskState, prompt: &Message) -> QuestionKind {
+    if state == TaskState::AuthRequired {
+        QuestionKind::Auth
+    } else if asks_permission(prompt) {
+        QuestionKind::Permission
+    } else {
+        QuestionKind::Input
+    }
+}
+
+/// What the hub asks after a restart, of a task whose agent was at work or had asked `lost`.
+pub fn after_restart(agent: &str, lost: Option<(QuestionKind, &str)>) -> String {
+    let Some((kind, asked)) = lost else {
+        return format!(
+            "The hub was restarted while {agent} was at work; send any message to go on: it starts {agent} again."
+        );
+    };
+    let asked = match asked.char_indices().nth(QUOTED_CHARS) {
+        Some((end, _)) => format!("{}…", &asked[..end]),
+        None => asked.to_owned(),
+    };
+    let now = match kind {
+        QuestionKind::Permission => format!(
+            "That question is gone, and nothing was allowed. An answer now starts {agent} again, with your words as a new \
+             message."
+        ),
+        QuestionKind::Input | QuestionKind::Auth => {
+            format!("An answer now starts {agent} again, with what was said so far.")
+        }
+    };
+    format!("The hub was restarted while {agent} asked: “{asked}”\n{now}")
+}
+
+/// A message as an agent hears it that is started again after a restart took its question of that kind. To a model, a
+/// "yes" without the question it was meant for could mean anything.
+pub fn heard_after_restart(mut message: Message, lost: QuestionKind) -> Message {
+    if lost == QuestionKind::Permission {
+        let note = "[The hub was restarted. Your earlier request for permission was not answered, and nothing was allowed. \
+                    The user now says:]\n";
+        let mark = Metadata::from_iter([(NOTE.to_owned(), "hub_restarted".into())]);
+        message.parts.insert(0, Part { metadata: Some(mark), ..Part::text(note) });
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::message::Role;
+    use std::fmt::Write as _;
+
+    #[test]
+    fn an_answer_counts_for_the_question_it_names_and_for_no_other() {
+        let [now, before] = ["now", "before"].map(QuestionId::new);
+        let asked = Question { id: now.clone(), ..Question::fresh(QuestionKind::Permission) };
+        for (asked, answered, admitted) in [
+            (Some(&asked), Some(&now), true),
+            (Some(&asked), Some(&before), false),
+            (Some(&asked), None, true),
+            // A task of a hub that gave questions no names.
+            (None, Some(&before), false),
+            (None, None, true),
+        ] {
+            assert_eq!(admit(asked, answered.cloned()).is_ok(), admitted, "{asked:?} {answered:?}");
+        }
+    }
+
+    #[test]
+    fn a_login_is_never_a_permission() {
+        let kind = |state| kind(state, &Message::text(Role::Agent, "may I?"));
+        assert_eq!(kind(TaskState::AuthRequired), QuestionKind::Auth);
+        assert_eq!(kind(TaskState::InputRequired), QuestionKind::Input);
+    }
+
+    #[test]
+    fn what_is_asked_after_a_restart_says_what_an_answer_does() {
+        let mut told = after_restart("Claude Code", None);
+        for kind in QuestionKind::ALL {
+            let asked = after_restart("Claude Code", Some((kind, "Allow it? (yes or no)")));
+            write!(told, "\n\n{kind:?}\n{asked}").unwrap();
+        }
+        insta::assert_snapshot!(told, @r"
+        The hub was restarted while Claude Code was at work; send any message to go on: it starts Claude Code again.
+
+        Input
+        The hub was restarted while Claude Code asked: “Allow it? (yes or no)”
+        An answer now starts Claude Code again, with what was said so far.
+
+        Permission
+        The hub was restarted while Claude Code asked: “Allow it? (yes or no)”
+        That question is gone, and nothing was allowed. An answer now starts Claude Code again, with your words as a new message.
+
+        Auth
+        The hub was restarted while Claude Code asked: “Allow it? (yes or no)”
+        An answer now starts Claude Code again, with what was said so far.
+        ");
+        let long = after_restart("a", Some((QuestionKind::Input, &"ä".repeat(QUOTED_CHARS + 1))));
+        assert!(long.contains("ä…”") && long.chars().count() < QUOTED_CHARS + 200);
+    }
+
+    #[test]
+    fn a_late_yes_is_told_to_be_no_permission() {
+        let yes = Message::text(Role::User, "yes");
+        let heard = QuestionKind::ALL
+            .map(|lost| heard_after_restart(yes.clone(), lost).joined_text())
+            .join("\n---\n");
+        insta::assert_snapshot!(heard, @r"
+        yes
+        ---
+        [The hub was restarted. Your earlier request for permission was not answered, and nothing was allowed. The user now says:]
+        yes
+        ---
+        yes
+        ");
+    }
+}

@@ -1,0 +1,52 @@
+//! What a task's actor begins with, and what it is asked meanwhile.
+
+use super::turns::Admitted;
+use a2a_hub_protocol::{
+    client::ClientCapabilities, error::A2aError, id::QuestionId, message::Message,
+};
+use tokio::sync::oneshot;
+
+/// What somebody asks of a task.
+pub(super) enum Command {
+    /// Stop, and answer once it has.
+    Cancel,
+    /// The client says more.
+    Input(Box<Input>),
+    /// The hub is going down.
+    Shutdown,
+}
+
+/// What the client says to a task that there is.
+pub(super) struct Input {
+    pub(super) message: Message,
+    /// The question that the message names as the one it answers.
+    pub(super) answers: Option<QuestionId>,
+    pub(super) client: ClientCapabilities,
+    /// Is told whether the task was waiting for it.
+    pub(super) told: oneshot::Sender<Result<(), A2aError>>,
+}
+
+/// What an actor begins with.
+pub(super) enum Begin {
+    /// Giving the task to its agent.
+    Work(Box<Start>),
+    /// Waiting for the client, without an agent at work: the hub that had one is gone.
+    Parked,
+    /// Listening to the agent, which is elsewhere and has been at work all the time.
+    Follow(Admitted, ClientCapabilities),
+}
+
+/// What the agent is to be given, once it is the task's turn.
+pub(super) struct Start {
+    /// What the client said last.
+    pub(super) message: Message,
+    /// What the client can do with an answer.
+    pub(super) client: ClientCapabilities,
+    /// Where the client would have the work done.
+    pub(super) directory: Option<String>,
+    /// Whether somebody listens while it works.
+    pub(super) streamed: bool,
+    /// Whether something may have been said before.
+    pub(super) goes_on: bool,
+    pub(super) admitted: Admitted,
+}
