@@ -1,9 +1,11 @@
 //! Operations: everything a client may ask of the hub, whatever dialect it speaks, and the answers. Those of A2A (A2A
 //! 1.0, section 3.1) stand beside the hub's own.
 
+mod health;
 mod upkeep;
 
-pub use upkeep::StorageCondition;
+pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus};
+pub use upkeep::{AgentBrief, HubStatus, RejectedPlugin, StorageCondition};
 
 use crate::model::{
     card::AgentCard,
@@ -431,151 +433,6 @@ pub struct ContextInfo {
 
 fn state_name<S: serde::Serializer>(state: &TaskState, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(state.name())
-}
-
-/// The health of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum HealthStatus {
-    /// The agent can work.
-    Healthy,
-    /// The agent can work, but not fully.
-    Degraded,
-    /// The agent cannot work.
-    Unhealthy,
-    /// The agent was not asked yet.
-    Unknown,
-}
-
-/// The last health check of an agent, and what it found.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentHealth {
-    /// The agent's health.
-    pub status: HealthStatus,
-    /// When the agent was asked: RFC 3339 in UTC.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_check: Option<String>,
-    /// How long the agent's answer took, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub latency_ms: Option<u64>,
-    /// The version of the program behind the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// What is wrong with the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_message: Option<String>,
-    /// What else the agent says of itself, such as which version of its program it was tested with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-    /// The command that mends what is wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fix: Option<String>,
-}
-
-impl AgentHealth {
-    /// The health of an agent that nobody asked yet.
-    pub fn unknown() -> Self {
-        Self {
-            status: HealthStatus::Unknown,
-            last_check: None,
-            latency_ms: None,
-            version: None,
-            error_message: None,
-            detail: None,
-            fix: None,
-        }
-    }
-}
-
-/// The circuit breaker of an agent: whether tasks reach the agent, judged by how its last ones and its health checks
-/// went.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentBreaker {
-    /// The state of the breaker.
-    pub state: BreakerState,
-    /// When the next task is let through, unless a good health check comes before: RFC 3339 in UTC.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_at: Option<String>,
-    /// What went wrong the last time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
-}
-
-impl AgentBreaker {
-    /// A closed breaker: tasks reach the agent.
-    pub fn closed() -> Self {
-        Self { state: BreakerState::Closed, retry_at: None, cause: None }
-    }
-}
-
-/// The state of a circuit breaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum BreakerState {
-    /// Every task reaches the agent.
-    Closed,
-    /// No task reaches the agent, which failed again and again.
-    Open,
-    /// One task was let through, to see how it fares.
-    HalfOpen,
-}
-
-/// The state of the hub: the answer to `hub/status` of the Local Hub specification.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HubStatus {
-    /// The hub's version.
-    pub version: String,
-    /// How long the hub has been up, in milliseconds.
-    pub uptime: u64,
-    /// The hub's agents.
-    pub agents: Vec<AgentBrief>,
-    /// How many tasks are not over.
-    pub active_tasks: u64,
-    /// How many tasks the hub remembers.
-    pub total_tasks: u64,
-    /// Whether the hub can store what happens.
-    pub storage: StorageCondition,
-    /// Whether the hub is going down, and takes no new tasks.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub stopping: bool,
-    /// How many agents there are.
-    pub total: usize,
-    /// How many agents can work.
-    pub healthy: usize,
-    /// How many agents can work, but not fully.
-    pub degraded: usize,
-    /// How many agents cannot work.
-    pub unhealthy: usize,
-    /// How many agents were not asked yet.
-    pub unknown: usize,
-    /// Components in the plugins folder that are not agents, and why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rejected_plugins: Vec<RejectedPlugin>,
-}
-
-/// An agent in one line of the hub's status.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct AgentBrief {
-    /// The agent's id on this hub.
-    pub id: AgentId,
-    /// The agent's name for people.
-    pub name: String,
-    /// The agent's health.
-    pub status: HealthStatus,
-    /// The agent's circuit breaker: whether tasks reach it.
-    pub breaker: AgentBreaker,
-}
-
-/// A file in the plugins folder that did not become an agent.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct RejectedPlugin {
-    /// The file's name.
-    pub file: String,
-    /// What is wrong with the file, and how to mend it.
-    pub error: String,
 }
 
 /// One agent: an element of the answer to `hub/agents/list`.

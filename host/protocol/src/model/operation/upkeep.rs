@@ -1,5 +1,7 @@
-//! What the hub tells of itself to those who look after it: whether it can store.
+//! What the hub tells of itself to those who look after it: its state, and whether it can store.
 
+use super::health::{AgentBreaker, HealthStatus};
+use crate::model::id::AgentId;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -26,4 +28,60 @@ impl StorageCondition {
     pub fn is_failing(&self) -> bool {
         matches!(self, Self::Failing { .. })
     }
+}
+
+/// The state of the hub: the answer to `hub/status` of the Local Hub specification.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HubStatus {
+    /// The hub's version.
+    pub version: String,
+    /// How long the hub has been up, in milliseconds.
+    pub uptime: u64,
+    /// The hub's agents.
+    pub agents: Vec<AgentBrief>,
+    /// How many tasks are not over.
+    pub active_tasks: u64,
+    /// How many tasks the hub remembers.
+    pub total_tasks: u64,
+    /// Whether the hub can store what happens.
+    pub storage: StorageCondition,
+    /// Whether the hub is going down, and takes no new tasks.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stopping: bool,
+    /// How many agents there are.
+    pub total: usize,
+    /// How many agents can work.
+    pub healthy: usize,
+    /// How many agents can work, but not fully.
+    pub degraded: usize,
+    /// How many agents cannot work.
+    pub unhealthy: usize,
+    /// How many agents were not asked yet.
+    pub unknown: usize,
+    /// Components in the plugins folder that are not agents, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rejected_plugins: Vec<RejectedPlugin>,
+}
+
+/// An agent in one line of the hub's status.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AgentBrief {
+    /// The agent's id on this hub.
+    pub id: AgentId,
+    /// The agent's name for people.
+    pub name: String,
+    /// The agent's health.
+    pub status: HealthStatus,
+    /// The agent's circuit breaker: whether tasks reach it.
+    pub breaker: AgentBreaker,
+}
+
+/// A file in the plugins folder that did not become an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RejectedPlugin {
+    /// The file's name.
+    pub file: String,
+    /// What is wrong with the file, and how to mend it.
+    pub error: String,
 }
