@@ -27,7 +27,7 @@ async fn a_thousand_streams_lose_nothing() -> Result<()> {
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
     // The first round pays for what all later ones share: slots for guests, connections, the allocator's places.
-    round(&client, EVENTS / 2).await?;
+    round(&client, EVENTS).await?;
     let before = resident(&hub).await?;
     let begun = Instant::now();
     let heard = round(&client, EVENTS).await?;
