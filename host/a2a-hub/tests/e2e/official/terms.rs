@@ -104,9 +104,9 @@ async fn what_an_agent_says_is_heard_in_every_way() -> Result<()> {
         {"artifactUpdate":{"appended":false,"artifact":{"artifactId":"text","parts":[{"text":"the text"}]},"lastChunk":true}}
         {"statusUpdate":{"status":{"message":{"parts":[{"text":"said it"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_COMPLETED"}}}
     ask
-        {"task":{"status":{"message":{"parts":[{"text":"what do you say?"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_INPUT_REQUIRED"}}}
+        {"task":{"metadata":{"question":{"kind":"input"}},"status":{"message":{"parts":[{"text":"what do you say?"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_INPUT_REQUIRED"}}}
     auth
-        {"task":{"status":{"message":{"parts":[{"text":"who are you?"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_AUTH_REQUIRED"}}}
+        {"task":{"metadata":{"question":{"kind":"auth"}},"status":{"message":{"parts":[{"text":"who are you?"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_AUTH_REQUIRED"}}}
     reject
         {"task":{"status":{"message":{"parts":[{"text":"not today"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_REJECTED"}}}
     fail
