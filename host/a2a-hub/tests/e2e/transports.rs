@@ -69,7 +69,7 @@ async fn every_transport_gives_the_same_answers() -> Result<()> {
     message/send "flood 2"
         {"artifacts":[{"artifactId":"flood","name":"flood","parts":[{"kind":"text","text":"1\n2\n"}]}],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"flood 2"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"message":{"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"2 pieces"}],"role":"agent","taskId":"…"},"state":"completed","timestamp":"…"}}
     message/send "ask"
-        {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"ask"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"message":{"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"what do you say?"}],"role":"agent","taskId":"…"},"state":"input-required","timestamp":"…"}}
+        {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"ask"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","metadata":{"question":{"id":"…","kind":"input"}},"status":{"message":{"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"what do you say?"}],"role":"agent","taskId":"…"},"state":"input-required","timestamp":"…"}}
     message/stream "flood 2"
         {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"flood 2"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"state":"submitted","timestamp":"…"}}
         {"contextId":"…","final":false,"kind":"status-update","status":{"state":"working","timestamp":"…"},"taskId":"…"}
@@ -79,7 +79,7 @@ async fn every_transport_gives_the_same_answers() -> Result<()> {
     message/stream "ask"
         {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"ask"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"state":"submitted","timestamp":"…"}}
         {"contextId":"…","final":false,"kind":"status-update","status":{"state":"working","timestamp":"…"},"taskId":"…"}
-        {"contextId":"…","final":true,"kind":"status-update","status":{"message":{"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"what do you say?"}],"role":"agent","taskId":"…"},"state":"input-required","timestamp":"…"},"taskId":"…"}
+        {"contextId":"…","final":true,"kind":"status-update","metadata":{"question":{"id":"…","kind":"input"}},"status":{"message":{"contextId":"…","kind":"message","messageId":"…","parts":[{"kind":"text","text":"what do you say?"}],"role":"agent","taskId":"…"},"state":"input-required","timestamp":"…"},"taskId":"…"}
     message/stream "reply hi"
         {"artifacts":[],"contextId":"…","history":[{"contextId":"…","kind":"message","messageId":"…","metadata":{"targetAgent":"guest"},"parts":[{"kind":"text","text":"reply hi"}],"role":"user","taskId":"…"}],"id":"…","kind":"task","status":{"state":"submitted","timestamp":"…"}}
         {"contextId":"…","final":false,"kind":"status-update","status":{"state":"working","timestamp":"…"},"taskId":"…"}
