@@ -16,7 +16,7 @@ const CRATES: &[&str] = &[
 
 /// The hub's modules, lowest first: each may use only itself and those before it.
 const HUB_LAYERS: &[&str] = &[
-    "clock", "error", "token", "events", "upkeep", "remote", "agents", "contexts", "tasks", "push",
+    "clock", "error", "token", "events", "upkeep", "remote", "agents", "fake", "contexts", "tasks", "push",
     "refusals", "hub",
 ];
 

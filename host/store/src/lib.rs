@@ -274,8 +274,8 @@ pub struct Counts {
 /// Why a store could not do as asked. Nothing was written, except as [`StorageError::Unavailable`] says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
-    /// The store cannot be reached, or will not write: why, and what mends that. A write that fails so cannot be read
-    /// afterwards, but may turn up when the store is opened again: read before writing once more.
+    /// The store cannot be reached, or will not write: why, and what mends that. A write that fails so may have happened all
+    /// the same, where the store is elsewhere and only its answer was lost: read before writing once more.
     #[error("use the store: {0}")]
     Unavailable(String),
     /// Somebody else wrote to the log first.

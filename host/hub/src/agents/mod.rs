@@ -12,7 +12,7 @@ mod standing;
 mod values;
 
 pub use agent::Agent;
-use agent::{Seat, Source};
+use agent::{AgentDeps, Source};
 pub use builtin::BuiltIn;
 use files::Files;
 pub use files::sweep_files;
@@ -150,7 +150,7 @@ impl Agents {
         let bytes = Bytes::from_static(self.shared.built_in.component(id)?);
         Some(async move {
             let agent = self.prepare(id, bytes, Source::BuiltIn).await?;
-            self.seat(agent);
+            self.register(agent);
             Ok(())
         })
     }
@@ -179,14 +179,14 @@ impl Agents {
             return Err(JoinError::Digest { agent, found: plugin.digest().to_owned(), pinned });
         }
         let card = plugin.card(id).await?;
-        let seat = self.a_seat(id);
-        Ok(Agent::new(id.clone(), Box::new(plugin), card, source, seat))
+        let deps = self.deps_of(id);
+        Ok(Agent::new(id.clone(), Box::new(plugin), card, source, deps))
     }
 
     /// What the hub gives to the agent called `id`.
-    fn a_seat(&self, id: &AgentId) -> Seat {
+    fn deps_of(&self, id: &AgentId) -> AgentDeps {
         let shared = &self.shared;
-        Seat {
+        AgentDeps {
             config: shared.config.agent(id),
             workspaces: shared.config.workspaces.clone(),
             home: shared.data_dir.join("homes").join(id.as_str()),
@@ -202,7 +202,7 @@ impl Agents {
     }
 
     /// Gives an agent its place; from now on it is asked how it is.
-    fn seat(&self, agent: Agent) {
+    fn register(&self, agent: Agent) {
         let agent = Arc::new(agent);
         let (agent_id, source) = (agent.id.clone(), agent.source.to_string());
         tracing::info!(agent = %agent_id, %source, "agent joined");

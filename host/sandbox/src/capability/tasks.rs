@@ -10,7 +10,6 @@ use crate::{
     redaction::Hide as _,
     state::State,
 };
-use a2a_hub_protocol::client::ClientCapabilities;
 use a2a_hub_runtime::{Failure, port::tasks::Need};
 use serde::Serialize;
 use std::{io, time::Duration};
@@ -39,11 +38,6 @@ impl State {
 }
 
 impl State {
-    /// None where there is no task.
-    fn client_capabilities(&self) -> ClientCapabilities {
-        self.ports.tasks.as_ref().map(|port| port.client_capabilities()).unwrap_or_default()
-    }
-
     /// Tells what of its artifacts was held back so far.
     pub(crate) async fn tell_rest(&mut self) {
         let rest = self.redaction.rest();
@@ -112,12 +106,14 @@ impl Host for State {
             // Two events: that the task waits, and, answered or not, that it goes on.
             self.output.take(2, weight(&prompt) + FRAME)?;
             prompt.hide(&self.redaction.secrets);
-            tokio::select! {
-                answer = port.ask(need, prompt, timeout_ms.map(Duration::from_millis)) => answer,
-                () = self.cancel.cancelled() => Err(Failure::Cancelled),
-            }
+            let answer = tokio::select! {
+                answer = port.ask(need, prompt, timeout_ms.map(Duration::from_millis)) => answer?,
+                () = self.cancel.cancelled() => return Err(Failure::Cancelled),
+            };
+            self.client = answer.client;
+            Ok(message_to_guest(&answer.message))
         };
-        Ok(answer.await.map(|answer| message_to_guest(&answer)).map_err(failure_to_guest))
+        Ok(answer.await.map_err(failure_to_guest))
     }
 
     fn cancelled(&mut self) -> wasmtime::Result<bool> {
@@ -125,10 +121,10 @@ impl Host for State {
     }
 
     fn extensions(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.client_capabilities().extensions)
+        Ok(self.client.extensions.clone())
     }
 
     fn accepted_output_modes(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.client_capabilities().output_modes)
+        Ok(self.client.output_modes.clone())
     }
 }
