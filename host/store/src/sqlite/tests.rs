@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::contract::{self, agent, chunk, created, status};
-use a2a_hub_protocol::task::TaskState;
+use a2a_hub_protocol::{push::PushForm, task::TaskState};
 use rusqlite::Connection;
 use std::{cell::Cell, fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 use tempfile::{TempDir, tempdir};
@@ -217,6 +217,64 @@ async fn a_full_disk_is_told_with_the_way_out_until_it_has_room_again() {
         };
         tokio::time::timeout(std::time::Duration::from_secs(5), well).await.unwrap();
         assert!(!condition.borrow_and_update().is_failing());
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_write_is_refused_whole_and_works_again() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let disk = Connection::open(dir.path().join("hub.db")).unwrap();
+    let set_works = |works: bool| {
+        for table in ["tasks", "events", "pushes", "memories"] {
+            for change in ["INSERT", "UPDATE", "DELETE"] {
+                let name = format!("{table}_{change}");
+                let sql = if works {
+                    format!("DROP TRIGGER {name}")
+                } else {
+                    format!(
+                        "CREATE TRIGGER {name} BEFORE {change} ON {table} BEGIN SELECT RAISE(ABORT, 'on fire'); END"
+                    )
+                };
+                disk.execute_batch(&sql).unwrap();
+            }
+        }
+    };
+    let (id, one) = (PushConfigId::new("p"), agent("one"));
+    for round in 0..3 {
+        let (live, over) = (begin(&storage, 2).await, begin(&storage, 2).await);
+        let end = vec![status(TaskState::Completed, 2, None)];
+        storage.append(&over, 2, end).await.unwrap();
+        let config = PushConfig {
+            id: id.clone(),
+            task: live.clone(),
+            url: "https://example.com/".to_owned(),
+            token: None,
+            authentication: None,
+            form: PushForm::V1,
+        };
+        storage.set_push(config.clone(), 0).await.unwrap();
+        let key = format!("k{round}");
+        for works in [false, true] {
+            set_works(works);
+            let (new, progress) = (TaskId::fresh(), Progress { sent: 1, trouble: None });
+            let went = [
+                storage.append(&new, 0, vec![created(&new, "c")]).await.map(drop),
+                storage.append(&live, 2, vec![chunk("x")]).await.map(drop),
+                storage.set_push(config.clone(), 0).await.map(drop),
+                storage.push_went(&live, &id, progress).await,
+                storage.delete_push(&live, &id).await,
+                storage.remember(&one, &key, vec![1], 100).await,
+                storage.forget_tasks(vec![over.clone()]).await.map(drop),
+            ];
+            for (kind, went) in went.iter().enumerate() {
+                let is_refused = matches!(went, Err(StorageError::Unavailable(_)));
+                assert_eq!((went.is_ok(), is_refused), (works, !works), "{kind}: {went:?}");
+            }
+            assert_eq!(storage.recall(&one, &key).await.unwrap().is_some(), works);
+            assert_eq!(storage.head(&over).await.unwrap().is_none(), works);
+            assert_eq!(storage.head(&new).await.unwrap().is_some(), works);
+        }
     }
 }
 
