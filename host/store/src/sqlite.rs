@@ -24,6 +24,7 @@ use a2a_hub_protocol::{
     push::PushConfig,
 };
 use readers::Readers;
+pub use schema::LOCK_FILE;
 use std::{fs::File, path::Path, sync::Arc};
 use tokio::sync::watch;
 use writer::Writer;

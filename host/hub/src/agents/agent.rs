@@ -106,7 +106,8 @@ pub struct Agent {
     /// The operator's settings for it.
     pub config: AgentConfig,
     pub(super) source: Source,
-    runtime: Box<dyn Runtime>,
+    /// Shared with the agent that takes its place under other settings.
+    pub(super) runtime: Arc<dyn Runtime>,
     held: Arc<Held>,
     programs: Arc<Programs>,
     values: Option<Arc<Values>>,
@@ -126,7 +127,7 @@ pub struct Agent {
 impl Agent {
     pub(super) fn new(
         id: AgentId,
-        runtime: Box<dyn Runtime>,
+        runtime: Arc<dyn Runtime>,
         card: AgentCard,
         source: Source,
         seat: Seat,

@@ -85,6 +85,9 @@ const MIGRATIONS: [&str; 5] = ["
     ALTER TABLE pushes ADD COLUMN again TEXT;
 "];
 
+/// The file of the data directory that its hub has locked, and signed with its process id.
+pub const LOCK_FILE: &str = "hub.lock";
+
 /// What SQLite calls the way of giving free pages back when told to.
 const INCREMENTAL: i64 = 2;
 
@@ -102,7 +105,7 @@ const STATEMENTS: usize = 32;
 
 /// Takes the data directory, making it if need be, until the file returned is dropped.
 pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
-    let path = dir.join("hub.lock");
+    let path = dir.join(LOCK_FILE);
     let failed = |why: io::Error| fault::no_file(&format!("lock {}", path.display()), &why);
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
     let mut file = private().read(true).open(&path).map_err(failed)?;
