@@ -3,8 +3,8 @@
 use super::{
     Global,
     failure::{CONNECTION_LOST, CommandError, HUB_HANGS, HUB_NOT_RUNNING},
-    render::span,
 };
+use a2a_hub_core::span::Span;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::{Value, json};
 use std::{io, path::Path, time::Duration};
@@ -25,7 +25,7 @@ fn hangs(pid: Option<i32>) -> CommandError {
     let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
     let why = format!(
         "the hub{who} hangs: it has not answered for {}; `a2a-hub stop --force` ends it, then `a2a-hub start` starts it again",
-        span(PATIENCE)
+        Span(PATIENCE)
     );
     CommandError::new(HUB_HANGS, why).mended_by("a2a-hub stop --force")
 }

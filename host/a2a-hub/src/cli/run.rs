@@ -1,13 +1,10 @@
 //! The hub itself: put together here, run until it is told to stop, and taken apart in order.
 
-use super::{
-    render::span,
-    signals::{self, Hangup, Signals, Told},
-};
+use super::signals::{self, Hangup, Signals, Told};
 use crate::builtin::COMPONENTS;
 use a2a_hub_client::Outbound;
 use a2a_hub_config::Config;
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::{access::Principal, span::Span};
 use a2a_hub_hub::{
     Hub, LiveConfig, ReadConfig, SetLevel,
     agents::{Agents, PluginFolder, sweep_files},
@@ -107,11 +104,14 @@ pub(super) async fn run(
     while signals.next().await == Told::Reload {
         let hub = hub.clone();
         // How it went is in the log.
-        running.spawn(async move { drop(hub.handle(&Principal::Operator, Operation::ReloadConfig).await) });
+        running.spawn(async move {
+            drop(hub.handle(&Principal::Operator, Operation::ReloadConfig).await);
+        });
     }
     hub.close();
     let drain = live.now().stop.drain();
-    tracing::info!(patience = span(drain), "the hub is going down; a second signal ends tasks at once");
+    let patience = tracing::field::display(Span(drain));
+    tracing::info!(patience, "the hub is going down; a second signal ends tasks at once");
     let is_urgent = tokio::select! {
         () = drained(&parts.tasks, drain) => false,
         () = signals.stop() => true,

@@ -3,11 +3,11 @@
 use super::{
     BLAMES, Exit, Global, block_on,
     client::Client,
-    render::span,
     run::{self, Invocation},
 };
 use crate::telemetry;
 use a2a_hub_config::{Flag, Settings};
+use a2a_hub_core::span::Span;
 use a2a_hub_process::daemon::{self, Background};
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -197,7 +197,7 @@ pub(super) async fn until_up(
             return Ok(run);
         }
         if Instant::now() > deadline {
-            let late = span(START_DEADLINE);
+            let late = Span(START_DEADLINE);
             bail!("start the hub: it is not up after {late}; see {}", log.display());
         }
         sleep(LOOK).await;

@@ -1,6 +1,7 @@
 //! `stop`: the hub finishes what is at work, within a deadline, and ends.
 
-use super::{Exit, Global, block_on, client::Client, render::span, run::STOPPED_FILE};
+use super::{Exit, Global, block_on, client::Client, run::STOPPED_FILE};
+use a2a_hub_core::span::Span;
 use a2a_hub_process::daemon;
 use a2a_hub_store::sqlite::LOCK_FILE;
 use anyhow::{Context as _, bail};
@@ -72,7 +73,7 @@ impl Stopped {
         if let Some(live @ 1..) = live {
             let work = match drain {
                 Duration::ZERO => "is cut off at once".to_owned(),
-                drain => format!("has {} to finish", span(drain)),
+                drain => format!("has {} to finish", Span(drain)),
             };
             let beside = format!("{live} task(s) are not over; what is at work {work}");
             global.console().note(beside);
@@ -84,7 +85,7 @@ impl Stopped {
         if !is_gone {
             bail!(
                 "stop the hub: process {pid} is still there {} after its deadline; `a2a-hub stop --force` kills it",
-                span(PATIENCE)
+                Span(PATIENCE)
             );
         }
         let cut = config.data_dir().map(|dir| cut_off(dir, pid)).unwrap_or_default();

@@ -116,7 +116,9 @@ async fn agents_come_and_go_with_their_settings_and_what_needs_a_restart_is_name
     let client = Client::http(&hub);
     let elsewhere = format!("[remote.far]\nurl = \"http://{}/agents/echo\"\n", there.http());
     let disabled = "[agents.echo]\nenabled = false\n";
-    hub.configure(&format!("max_tasks = 7\ndefault_agent = \"guest\"\n{GRANT}{disabled}{elsewhere}"))?;
+    hub.configure(&format!(
+        "max_tasks = 7\ndefault_agent = \"guest\"\n{GRANT}{disabled}{elsewhere}"
+    ))?;
     let told = reload(&client).await?;
     assert_eq!(told["changed"], json!(["agents.echo.enabled", "default_agent", "remote.far"]));
     assert_eq!(told["needsRestart"], json!(["max_tasks"]), "{told}");

@@ -74,9 +74,10 @@ impl Hub {
 
         let names = |all: Vec<Setting>| all.iter().map(Setting::to_string).collect::<Vec<_>>();
         let (changed, needs_restart) = (names(followed.changed), names(followed.needs_restart));
-        tracing::info!(?changed, "the configuration was read again");
+        tracing::info!(changed = changed.join(", "), "the configuration was read again");
         if !needs_restart.is_empty() {
-            tracing::warn!(?needs_restart, "some settings count once the hub is started again");
+            let settings = needs_restart.join(", ");
+            tracing::warn!(settings, "some settings count once the hub is started again");
         }
         for left in &left_out {
             tracing::warn!(agent = %left.agent_id, why = left.error, "an agent cannot follow the configuration");

@@ -11,7 +11,7 @@ use super::{
     unstored::{GivenUp, Unstorable},
 };
 use crate::{agents::Agent, clock, events::Events};
-use a2a_hub_core::{question, reason::FailureReason, recovery::Hold, task};
+use a2a_hub_core::{question, reason::FailureReason, recovery::Hold, span::Span, task};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::A2aError,
@@ -204,8 +204,8 @@ impl TaskActor {
                 turn = place.turn() => return Ok(Some(turn)),
                 () = sleep_until(deadline) => {
                     let text = format!(
-                        "The agent was busy for longer than the {:?} that the task was given.",
-                        self.patience
+                        "The agent was busy for longer than the {} that the task was given.",
+                        Span(self.patience)
                     );
                     self.store(vec![self.failure(FailureReason::Timeout, text)]).await?;
                     return Ok(None);
@@ -425,8 +425,8 @@ impl TaskActor {
             }
             Cut::Cancelled => self.status(TaskState::Canceled, None, None),
             Cut::Timeout => {
-                let text =
-                    format!("The task took longer than the {:?} it was given.", self.patience);
+                let patience = Span(self.patience);
+                let text = format!("The task took longer than the {patience} it was given.");
                 self.failure(FailureReason::Timeout, text)
             }
             Cut::Shutdown => {
