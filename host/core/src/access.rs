@@ -50,6 +50,7 @@ pub fn needed(operation: &Operation) -> Access {
         Operation::RegisterAgent { .. }
         | Operation::DeregisterAgent { .. }
         | Operation::ReloadAgent { .. }
+        | Operation::ReloadConfig
         | Operation::DeleteContext { .. } => Access::Administer,
         Operation::SendMessage(_)
         | Operation::StreamMessage(_)
@@ -66,6 +67,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::PageTasks(_)
         | Operation::ListContexts(_)
         | Operation::GetContext { .. }
+        | Operation::Ping
         | Operation::Status
         | Operation::ListAgents { .. }
         | Operation::GetAgent { .. }

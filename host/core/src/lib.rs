@@ -16,6 +16,7 @@ pub mod reason;
 pub mod receiver;
 pub mod recovery;
 pub mod redact;
+pub mod span;
 pub mod task;
 pub mod terminal;
 pub mod trust;

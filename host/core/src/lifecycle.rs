@@ -15,7 +15,7 @@
 //! out in their order. What is recorded is one write until an effect of another kind comes, so whatever an effect tells
 //! somebody is stored by then.
 
-use crate::{reason::FailureReason, recovery::Hold, task};
+use crate::{reason::FailureReason, recovery::Hold, span::Span, task};
 use a2a_hub_protocol::task::TaskState;
 use std::time::{Duration, Instant};
 
@@ -207,14 +207,14 @@ impl Fault {
     pub fn text(self, patience: Patience) -> String {
         let told = match self {
             Self::Queued => {
-                let patience = patience.task;
+                let patience = Span(patience.task);
                 return format!(
-                    "The agent was busy for longer than the {patience:?} that the task was given."
+                    "The agent was busy for longer than the {patience} that the task was given."
                 );
             }
             Self::TooLong => {
-                let patience = patience.task;
-                return format!("The task took longer than the {patience:?} it was given.");
+                let patience = Span(patience.task);
+                return format!("The task took longer than the {patience} it was given.");
             }
             Self::Unanswered => "Nobody answered in time.",
             Self::HubStopped => "The hub was stopped while the agent was at work.",

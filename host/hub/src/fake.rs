@@ -66,7 +66,7 @@ impl Fake {
             skills: Vec::new(),
             other: Metadata::new(),
         };
-        let (id, runtime) = (AgentId::parse("fake").unwrap(), Box::new(self.clone()));
+        let (id, runtime) = (AgentId::parse("fake").unwrap(), Arc::new(self.clone()));
         Arc::new(Agent::by_itself(id, runtime, card, config))
     }
 

@@ -23,4 +23,4 @@ mod hub;
 mod refusals;
 
 pub use error::HubError;
-pub use hub::{Hub, Listening, Reply, Visit};
+pub use hub::{Hub, Listening, LiveConfig, ReadConfig, Reply, SetLevel, Visit};

@@ -90,8 +90,13 @@ pub trait TaskIndex: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Message>, StorageError>;
 
+    /// How many tasks there are, by agent and state; nothing of what there is none of.
+    async fn tally(&self) -> Result<Vec<Tally>, StorageError>;
+
     /// How many tasks there are.
-    async fn counts(&self) -> Result<Counts, StorageError>;
+    async fn counts(&self) -> Result<Counts, StorageError> {
+        Ok(Counts::of(&self.tally().await?))
+    }
 
     /// The bytes that everything stored takes up. What was forgotten takes none, although its place may be kept.
     async fn size(&self) -> Result<u64, StorageError>;
@@ -269,6 +274,27 @@ pub struct Counts {
     pub live: u64,
     /// All of them.
     pub total: u64,
+}
+
+impl Counts {
+    /// What the tasks of all agents come to.
+    pub fn of(tallies: &[Tally]) -> Self {
+        let sum = |counted: fn(&Tally) -> bool| {
+            tallies.iter().filter(|tally| counted(tally)).map(|tally| tally.tasks).sum()
+        };
+        Self { live: sum(|tally| !tally.state.is_final()), total: sum(|_| true) }
+    }
+}
+
+/// How many tasks of an agent are in a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// The agent.
+    pub agent: AgentId,
+    /// The state.
+    pub state: TaskState,
+    /// How many tasks of that agent are in that state.
+    pub tasks: u64,
 }
 
 /// Why a store could not do as asked. Nothing was written, except as [`StorageError::Unavailable`] says.

@@ -205,8 +205,8 @@ fn every_fault_says_what_happened() {
     let told =
         Fault::ALL.map(|fault| format!("{}: {}", fault.reason().name(), fault.text(PATIENCE)));
     insta::assert_snapshot!(told.join("\n"), @r"
-    timeout: The agent was busy for longer than the 60s that the task was given.
-    timeout: The task took longer than the 60s it was given.
+    timeout: The agent was busy for longer than the 1 min that the task was given.
+    timeout: The task took longer than the 1 min it was given.
     timeout: Nobody answered in time.
     hub_stopped: The hub was stopped while the agent was at work.
     hub_restarted: The agent that had this task is another one now.

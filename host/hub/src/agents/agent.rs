@@ -107,7 +107,8 @@ pub struct Agent {
     /// The operator's settings for it.
     pub config: AgentConfig,
     pub(super) source: Source,
-    runtime: Box<dyn Runtime>,
+    /// Shared with the agent that takes its place under other settings.
+    pub(super) runtime: Arc<dyn Runtime>,
     held: Arc<Held>,
     programs: Arc<Programs>,
     values: Option<Arc<Values>>,
@@ -127,7 +128,7 @@ pub struct Agent {
 impl Agent {
     pub(super) fn new(
         id: AgentId,
-        runtime: Box<dyn Runtime>,
+        runtime: Arc<dyn Runtime>,
         card: AgentCard,
         source: Source,
         deps: AgentDeps,
@@ -356,7 +357,7 @@ impl Agent {
     /// An agent of no hub, for unit tests: whatever it needs beside its runtime is not there.
     pub(crate) fn by_itself(
         id: AgentId,
-        runtime: Box<dyn Runtime>,
+        runtime: Arc<dyn Runtime>,
         card: AgentCard,
         config: AgentConfig,
     ) -> Self {

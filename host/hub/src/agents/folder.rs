@@ -178,7 +178,7 @@ impl PluginFolder {
 
     async fn join(&self, name: &str) -> Result<Option<AgentId>, FileError> {
         let id = AgentId::parse(name.strip_suffix(".wasm").unwrap_or(name))?;
-        if !self.agents.shared.config.agent(&id).enabled {
+        if !self.agents.shared.config().agent(&id).enabled {
             return Ok(None);
         }
         let file = self.dir.join(name);

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::clock;
 use a2a_hub_client::{Outbound, OutboundError};
+use a2a_hub_core::span::Span;
 use a2a_hub_core::{
     breaker::{Outcome, Source},
     delivery::{Verdict, blame, may_ask_for_rest, verdict},
@@ -167,7 +168,7 @@ impl Sender {
         if address(&url).is_none() {
             let unknown = |why: String| ReceiverError::Unknown { host: host.clone(), why };
             let found = timeout(LOOKUP, lookup_host((host.as_str(), 0))).await;
-            let found = found.map_err(|_| unknown(format!("no answer within {LOOKUP:?}")))?;
+            let found = found.map_err(|_| unknown(format!("no answer within {}", Span(LOOKUP))))?;
             let found: Vec<_> =
                 found.map_err(|why| unknown(why.to_string()))?.map(|at| at.ip()).collect();
             self.rules.dial(&host, &found)?;
