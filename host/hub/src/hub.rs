@@ -381,7 +381,8 @@ impl Hub {
         };
         let latest = agents.iter().map(|agent| &agent.registered_at).max();
         let since = latest.map_or(&self.since, |joined| joined.max(&self.since)).clone();
-        CardOf { agent: None, card, since }
+        let operated = agents.iter().map(|agent| (agent.id.clone(), agent.operated())).collect();
+        CardOf { agent: None, card, since, operated }
     }
 
     async fn list(&self, include_health: bool) -> Answer {
@@ -416,6 +417,7 @@ fn card_of(agent: &Agent) -> CardOf {
         agent: Some(agent.id.clone()),
         card: agent.card.clone(),
         since: agent.registered_at.clone(),
+        operated: vec![(agent.id.clone(), agent.operated())],
     }
 }
 

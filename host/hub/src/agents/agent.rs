@@ -22,7 +22,7 @@ use a2a_hub_protocol::{
     card::AgentCard,
     client::ClientCapabilities,
     id::{AgentId, TaskId},
-    operation::{AgentBreaker, AgentHealth, AgentInfo, HealthStatus},
+    operation::{AgentBreaker, AgentHealth, AgentInfo, HealthStatus, Operated},
     task::Task,
 };
 use a2a_hub_runtime::{
@@ -298,6 +298,18 @@ impl Agent {
         let health = judge(report.unwrap_or(Err(Failure::Timeout)), asked.elapsed());
         self.standing.checked(health.clone(), asked, wanted);
         health
+    }
+
+    /// How the operator runs it.
+    pub fn operated(&self) -> Operated {
+        let quota::Limits { max_running, max_queued } = self.quota();
+        let timeout = self.config.timeout().as_millis();
+        Operated {
+            status: self.health().status,
+            task_timeout_ms: u64::try_from(timeout).unwrap_or(u64::MAX),
+            max_running,
+            max_queued,
+        }
     }
 
     /// What the hub tells of it.

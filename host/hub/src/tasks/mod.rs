@@ -11,7 +11,7 @@ mod tests;
 mod turns;
 mod unstored;
 
-pub use feed::Subscription;
+pub use feed::{StreamEnd, Subscription};
 pub use recovery::Recovered;
 
 use crate::{agents::Agent, clock, error::HubError, events::Events};
@@ -228,7 +228,7 @@ impl Tasks {
 
     /// Hears all that happens to a task after event `after`, also where it waits for its client, until it is over.
     pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
-        Ok(self.resubscribe(id, Some(after)).await?.until_over())
+        Ok(self.resubscribe(id, Some(after)).await?.until(StreamEnd::Over))
     }
 
     /// The tasks that match, newest first.

@@ -4,7 +4,7 @@
 mod health;
 mod upkeep;
 
-pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus};
+pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
 pub use upkeep::{
     AgentBrief, HubStatus, LeftOut, Pong, RejectedPlugin, Reloaded, StorageCondition,
 };
@@ -419,6 +419,8 @@ pub struct CardOf {
     pub card: AgentCard,
     /// Since when the card has been so: RFC 3339 in UTC.
     pub since: String,
+    /// How each agent behind it is run, which only the extended card tells.
+    pub operated: Vec<(AgentId, Operated)>,
 }
 
 /// A conversation in one line: an element of the answer to `hub/contexts/list`.
