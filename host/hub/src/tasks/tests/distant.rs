@@ -8,7 +8,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::{
     ContextFilter, Counts, Head, HeadFilter, HeadPage, StorageError, StoreHealth, StoredTask,
-    TaskIndex, TaskLog, memory::MemoryStorage,
+    Tally, TaskIndex, TaskLog, memory::MemoryStorage,
 };
 use std::{
     sync::{
@@ -118,6 +118,11 @@ impl TaskIndex for Distant {
     async fn counts(&self) -> Result<Counts, StorageError> {
         sleep(LATENCY).await;
         self.there.counts().await
+    }
+
+    async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.tally().await
     }
 
     async fn size(&self) -> Result<u64, StorageError> {
