@@ -128,19 +128,21 @@ impl Hub {
         operation: Operation,
     ) -> Result<Reply, A2aError> {
         admit(caller, &operation)?;
-        Ok(self.perform(operation).await?)
+        Ok(self.perform(caller, operation).await?)
     }
 
-    async fn perform(&self, operation: Operation) -> Result<Reply, HubError> {
+    async fn perform(&self, caller: &Principal, operation: Operation) -> Result<Reply, HubError> {
         Ok(Reply::One(match operation {
-            Operation::SendMessage(send) => self.send(send).await?,
+            Operation::SendMessage(send) => self.send(caller, send).await?,
             Operation::StreamMessage(send) => {
-                return Ok(Reply::Stream(Listening::Task(self.start(send, true).await?)));
+                return Ok(Reply::Stream(Listening::Task(self.start(caller, send, true).await?)));
             }
             Operation::GetTask { id, history_length } => {
                 Answer::Task(Box::new(latest(self.tasks.get(&id).await?.task, history_length)))
             }
-            Operation::CancelTask { id } => Answer::Task(Box::new(self.tasks.cancel(&id).await?)),
+            Operation::CancelTask { id } => {
+                Answer::Task(Box::new(self.tasks.cancel(&id, caller.clone()).await?))
+            }
             Operation::Resubscribe { id, after } => {
                 let heard = self.tasks.resubscribe(&id, after).await?;
                 return Ok(Reply::Stream(Listening::Task(heard)));
@@ -218,10 +220,10 @@ impl Hub {
         }))
     }
 
-    async fn send(&self, send: SendMessage) -> Result<Answer, HubError> {
+    async fn send(&self, caller: &Principal, send: SendMessage) -> Result<Answer, HubError> {
         let (history_length, wait) = (send.history_length, send.wait);
         // Who does not wait may listen later.
-        let mut heard = self.start(send, wait != Wait::ToTheEnd).await?;
+        let mut heard = self.start(caller, send, wait != Wait::ToTheEnd).await?;
         let task = heard.task().clone();
         let answer = match wait {
             Wait::ToTheEnd => Some(self.hear_out(&mut heard).await?),
@@ -267,7 +269,12 @@ impl Hub {
         Ok(Answer::Task(Box::new(task)))
     }
 
-    async fn start(&self, send: SendMessage, streamed: bool) -> Result<Subscription, HubError> {
+    async fn start(
+        &self,
+        caller: &Principal,
+        send: SendMessage,
+        streamed: bool,
+    ) -> Result<Subscription, HubError> {
         let SendMessage { message, agent, working_directory, timeout_ms, push, client, .. } = send;
         let after = send.after;
         if message.role != Role::User {
@@ -278,8 +285,8 @@ impl Hub {
             None => None,
         };
         if let Some(task) = message.task_id.clone() {
-            let tasks = self.tasks.clone();
-            let answered = async move { tasks.answer(&task, message, client, after).await };
+            let (tasks, by) = (self.tasks.clone(), caller.clone());
+            let answered = async move { tasks.answer(&task, message, client, after, by).await };
             return self.begin(push, answered).await;
         }
         if self.closed.load(Ordering::Relaxed) {
@@ -290,7 +297,8 @@ impl Hub {
         }
         let agent = self.agent(agent)?;
         agent.admit()?;
-        let new = NewTask { agent, message, working_directory, timeout_ms, streamed, client };
+        let by = caller.clone();
+        let new = NewTask { agent, message, working_directory, timeout_ms, streamed, client, by };
         let tasks = self.tasks.clone();
         self.begin(push, async move { Ok(tasks.submit(new).await?) }).await
     }

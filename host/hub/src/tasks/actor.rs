@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{agents::Agent, clock, error::HubError};
 use a2a_hub_core::{
+    access::Principal,
     facts,
     lifecycle::{Effect, Entry, Fault, Lifecycle, Patience, Record, Signal},
     question,
@@ -85,6 +86,8 @@ struct Payload {
     start: Option<Box<Start>>,
     /// What the agent hears if this answers it.
     answer: Option<Answer>,
+    /// Who asked for it.
+    by: Option<Principal>,
     /// Who wants to know whether their message was taken.
     told: Option<oneshot::Sender<Result<(), A2aError>>>,
 }
@@ -161,7 +164,7 @@ impl TaskActor {
             {
                 self.happen(Happening::Said(said)).await?;
             }
-            self.recorder.flush().await?;
+            self.recorder.flush(None).await?;
         }
         Ok(())
     }
@@ -215,7 +218,10 @@ impl TaskActor {
                 self.hear(*input, &mut payload)?;
                 Signal::Said
             }
-            Happening::Command(Some(Command::Cancel)) => Signal::Cancel,
+            Happening::Command(Some(Command::Cancel(by))) => {
+                payload.by = Some(by);
+                Signal::Cancel
+            }
             Happening::Command(Some(Command::Shutdown) | None) => {
                 self.going_down = true;
                 Signal::Shutdown
@@ -251,7 +257,7 @@ impl TaskActor {
 
     /// What the client says, if it may be for what the task asks now; otherwise the client is told what that is.
     fn hear(&self, input: Input, payload: &mut Payload) -> Option<()> {
-        let Input { message, answers, client, told } = input;
+        let Input { message, answers, client, by, told } = input;
         let task = self.recorder.task();
         let asked = Asked::of(task.metadata.as_ref());
         if self.lifecycle.asks()
@@ -262,7 +268,7 @@ impl TaskActor {
             return None;
         }
         payload.events = vec![TaskEvent::Input(message.clone())];
-        payload.told = Some(told);
+        (payload.told, payload.by) = (Some(told), Some(by));
         // If no agent waits for it, one is started with it.
         let heard = match asked.and_then(|asked| asked.replaces) {
             Some(lost) => question::heard_after_restart(message.clone(), lost),
@@ -281,13 +287,17 @@ impl TaskActor {
         while let Some(effect) = effects.pop_front() {
             // What is recorded is one write, until somebody is to hear of it.
             if !matches!(effect, Effect::Record(_) | Effect::ComeBack) {
-                self.recorder.flush().await?;
+                self.recorder.flush(payload.by.as_ref()).await?;
             }
             let then = self.act(effect, payload).await;
             let then = then.map(|signal| self.step(signal)).unwrap_or_default();
             then.into_iter().rev().for_each(|effect| effects.push_front(effect));
         }
-        Ok(())
+        // What nobody asked for may wait for more of it.
+        match &payload.by {
+            Some(by) => self.recorder.flush(Some(by)).await,
+            None => Ok(()),
+        }
     }
 
     fn step(&mut self, signal: Signal) -> VecDeque<Effect> {

@@ -15,7 +15,7 @@ pub use feed::{StreamEnd, Subscription};
 pub use recovery::Recovered;
 
 use crate::{agents::Agent, clock, error::HubError, events::Events};
-use a2a_hub_core::{facts::QUEUED, question::Gone, quota::Busy};
+use a2a_hub_core::{access::Principal, facts::QUEUED, question::Gone, quota::Busy};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
@@ -108,6 +108,8 @@ pub struct NewTask {
     pub streamed: bool,
     /// What the client can do with an answer.
     pub client: ClientCapabilities,
+    /// Who asks for it.
+    pub by: Principal,
 }
 
 impl Tasks {
@@ -120,7 +122,8 @@ impl Tasks {
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
     pub async fn submit(&self, new: NewTask) -> Result<Subscription, SubmitError> {
-        let NewTask { agent, mut message, working_directory, timeout_ms, streamed, client } = new;
+        let NewTask { agent, mut message, working_directory, timeout_ms, streamed, client, by } =
+            new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
         let admitted = self.turns.ask(&agent).map_err(busy)?;
         let (id, goes_on) = (TaskId::fresh(), message.context_id.is_some());
@@ -138,10 +141,11 @@ impl Tasks {
             history: vec![message.clone()],
             metadata: matches!(admitted, Admitted::Later(_)).then(queued),
         };
-        let (by, told, asked) = (agent.id.clone(), task.clone(), client.clone());
-        let created = Created { agent: by, task: told, timeout_ms, client: asked };
+        let (told, asked) = (task.clone(), client.clone());
+        let created = Created { agent: agent.id.clone(), task: told, timeout_ms, client: asked };
         let created = TaskEvent::Created(Box::new(created));
-        let seq = self.storage.append(&id, 0, vec![Arc::new(created.clone())]).await?;
+        let first = vec![Arc::new(created.clone())];
+        let seq = self.storage.append_by(&id, 0, first, Some(&by)).await?;
 
         self.events.publish(Happened::TaskCreated {
             task_id: id.clone(),
@@ -297,6 +301,7 @@ impl Tasks {
         message: Message,
         client: ClientCapabilities,
         after: Option<u64>,
+        by: Principal,
     ) -> Result<Subscription, HubError> {
         let Some(running) = self.find(id) else {
             let stored = self.get(id).await?;
@@ -310,7 +315,7 @@ impl Tasks {
         let heard = running.listener.seq();
         must_have_happened(after, heard)?;
         let (told, answer) = oneshot::channel();
-        let input = Command::Input(Box::new(Input { message, answers, client, told }));
+        let input = Command::Input(Box::new(Input { message, answers, client, by, told }));
         let answer = match running.commands.send(input).await {
             Ok(()) => answer.await.ok(),
             Err(_) => None,
@@ -324,13 +329,13 @@ impl Tasks {
     }
 
     /// Stops a task and returns it as it ended. One that came to another end meanwhile cannot be cancelled.
-    pub async fn cancel(&self, id: &TaskId) -> Result<Task, HubError> {
+    pub async fn cancel(&self, id: &TaskId, by: Principal) -> Result<Task, HubError> {
         let Some(running) = self.find(id) else {
             return Err(not_cancelable(id, self.get(id).await?.task.status.state).into());
         };
         let cancelled = async {
             // Whether it hears the order or has just ended is told by how it ends.
-            let _ = running.commands.send(Command::Cancel).await;
+            let _ = running.commands.send(Command::Cancel(by)).await;
             running.commands.closed().await;
         };
         if timeout(CANCEL_DEADLINE, cancelled).await.is_err() {

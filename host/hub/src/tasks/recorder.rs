@@ -2,7 +2,7 @@
 
 use super::feed::Feed;
 use crate::events::Events;
-use a2a_hub_core::task;
+use a2a_hub_core::{access::Principal, task};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     hub::event::Happened,
@@ -74,13 +74,13 @@ impl Recorder {
         }
     }
 
-    /// Stores what was recorded, then publishes it.
-    pub(super) async fn flush(&mut self) -> Result<(), Unstorable> {
+    /// Stores what was recorded, which `by` asked for, then publishes it.
+    pub(super) async fn flush(&mut self, by: Option<&Principal>) -> Result<(), Unstorable> {
         if self.pending.is_empty() {
             return Ok(());
         }
         let (pending, moves) = (mem::take(&mut self.pending), mem::take(&mut self.moves));
-        let stored = self.storage.append(&self.task.id, self.seq, pending.clone()).await;
+        let stored = self.storage.append_by(&self.task.id, self.seq, pending.clone(), by).await;
         if let Err(why) = stored {
             tracing::error!(task = %self.task.id, %why, "events could not be stored");
             if !self.has_landed(&why, &pending).await {

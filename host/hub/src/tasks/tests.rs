@@ -5,7 +5,7 @@ mod distant;
 use super::*;
 use crate::fake::{Fake, Stage, completed};
 use a2a_hub_config::AgentConfig;
-use a2a_hub_core::recovery::Hold;
+use a2a_hub_core::{access::Principal, recovery::Hold};
 use a2a_hub_protocol::message::Role;
 use a2a_hub_runtime::{Ended, Failure};
 use a2a_hub_store::{StoreHealth as _, TaskLog as _, memory::MemoryStorage};
@@ -46,13 +46,15 @@ impl Stand {
             timeout_ms: None,
             streamed: true,
             client: ClientCapabilities::default(),
+            by: Principal::Operator,
         };
         self.tasks.submit(new).await.unwrap().task().clone()
     }
 
     async fn answer(&self, task: &TaskId, text: &str) -> Result<(), HubError> {
         let message = Message::text(Role::User, text);
-        self.tasks.answer(task, message, ClientCapabilities::default(), None).await.map(drop)
+        let by = Principal::Client("ci".to_owned());
+        self.tasks.answer(task, message, ClientCapabilities::default(), None, by).await.map(drop)
     }
 
     /// Waits until the task is in that state.
@@ -182,7 +184,7 @@ async fn a_cancelled_task_ends_whether_its_agent_heeds_that_or_not() {
         let (stand, fake) = (Stand::new(), busy(heeds));
         let task = stand.submit(&fake.agent(config()), "go").await;
         stand.until(&task, TaskState::Working).await;
-        let cancelled = stand.tasks.cancel(&task).await.unwrap();
+        let cancelled = stand.tasks.cancel(&task, Principal::Operator).await.unwrap();
         assert_eq!(cancelled.status.state, TaskState::Canceled);
         assert_eq!(*fake.seen.lock().unwrap(), ["start: go", "clean up", "forget"], "{heeds}");
     }
@@ -340,4 +342,24 @@ async fn a_task_that_somebody_else_wrote_to_is_read_again_and_given_up() {
     stand.until(&task, TaskState::Failed).await;
     let story = stand.story(&task).await;
     assert!(story.contains("said “by another hub”, failed") && !story.contains("done"), "{story}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asked_stands_with_each_event_they_caused() {
+    for stand in Stand::each() {
+        let task = stand.submit(&curious().agent(config()), "go").await;
+        stand.until(&task, TaskState::InputRequired).await;
+        stand.answer(&task, "the left one").await.unwrap();
+        stand.until(&task, TaskState::Completed).await;
+        let other = stand.submit(&busy(true).agent(config()), "go").await;
+        stand.until(&other, TaskState::Working).await;
+        stand.tasks.cancel(&other, Principal::Anonymous).await.unwrap();
+        let (operator, client) = (Principal::Operator, Principal::Client("ci".to_owned()));
+        // Created, working, asked; said and working again; completed.
+        let asked = [(1, operator.clone()), (4, client.clone()), (5, client)];
+        assert_eq!(stand.storage.askers(&task).await.unwrap(), asked);
+        let last = stand.tasks.get(&other).await.unwrap().seq;
+        let asked = [(1, operator), (last, Principal::Anonymous)];
+        assert_eq!(stand.storage.askers(&other).await.unwrap(), asked);
+    }
 }
