@@ -267,6 +267,18 @@ impl Held {
         self.programs.values().flat_map(|program| program.pass.iter().cloned()).collect()
     }
 
+    /// What `agent` may do with `program`, if it may run it at all.
+    pub fn named(&self, agent: &str, program: &str) -> Result<&HeldProgram, Refusal> {
+        self.programs.get(program).ok_or_else(|| {
+            let (agent, name) = (agent.to_owned(), program.to_owned());
+            if self.refused.contains(program) {
+                Refusal::NotGranted { program: name, agent }
+            } else {
+                Refusal::NotAsked { program: name }
+            }
+        })
+    }
+
     /// Whether `agent` may run `program` with these arguments and variables, and what it may do with it.
     pub fn program(
         &self,
@@ -276,13 +288,7 @@ impl Held {
         variables: &[(String, String)],
     ) -> Result<&HeldProgram, Refusal> {
         let program_name = || program.to_owned();
-        let Some(held) = self.programs.get(program) else {
-            return Err(if self.refused.contains(program) {
-                Refusal::NotGranted { program: program_name(), agent: agent.to_owned() }
-            } else {
-                Refusal::NotAsked { program: program_name() }
-            });
-        };
+        let held = self.named(agent, program)?;
         if args.len() > MAX_ARGS {
             return Err(Refusal::TooMany { program: program_name(), given: args.len() });
         }

@@ -389,6 +389,21 @@ async fn who_heeds_the_request_is_not_kept_waiting() {
 }
 
 #[tokio::test]
+async fn a_retired_program_ends_by_itself_or_is_ended() {
+    let hub = Fixture::new();
+    // More than a pipe holds: nobody reads it, and it holds up nobody.
+    let saves = "cat >/dev/null; head -c 300000 /dev/zero; echo all >saved";
+    hub.sh(saves).await.retire(PATIENCE);
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    assert_eq!(fs::read_to_string(hub.data.path().join("saved")).unwrap(), "all\n");
+
+    hub.sh("cat >/dev/null; while :; do echo more; done").await.retire(GRACE);
+    hub.sh(STUBBORN).await.retire(GRACE);
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+}
+
+#[tokio::test]
 async fn a_dropped_child_ends_and_so_does_a_dropped_start() {
     let hub = Fixture::new();
     let (held, launch) = (Arc::new(()), hub.launch("/bin/sh", &["-c", STUBBORN]));
