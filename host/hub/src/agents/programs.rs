@@ -209,7 +209,8 @@ fn fingerprint(path: &Path) -> Result<String, Failure> {
         let written = (meta.mtime(), meta.mtime_nsec());
         Ok(format!("{} {} {}.{:09}", real.display(), meta.len(), written.0, written.1))
     });
-    let unread = |why: io::Error| Failure::Unavailable(format!("look at {}: {why}", path.display()));
+    let unread =
+        |why: io::Error| Failure::Unavailable(format!("look at {}: {why}", path.display()));
     looked.map_err(unread)
 }
 

@@ -75,9 +75,9 @@ impl State {
         let asking = self.asking(need, prompt, timeout_ms)?;
         let mut question = Question::default();
         question.asking.spawn(asking);
-        self.table.push(question).map_err(|_| {
-            Failure::Exhausted("ask: too many handles are open; drop some".to_owned())
-        })
+        self.table
+            .push(question)
+            .map_err(|_| Failure::Exhausted("ask: too many handles are open; drop some".to_owned()))
     }
 
     /// None where there is no task.
