@@ -112,11 +112,11 @@ const EVERY_AGENT: &str = "*";
 const MAX_ARGS: usize = 4_096;
 
 impl Grant {
-    /// Everything that `ask` asks for: what the hub grants the agents it brings along.
+    /// Everything that `ask` asks for, but for other agents: what the hub grants the agents it brings along. Whom one may call
+    /// is for the operator to say, for it costs what the other costs.
     pub fn everything(ask: &Ask) -> Self {
         let process = ask.process.keys().map(|name| (name.clone(), ProgramGrant::default()));
-        let delegate = BTreeSet::from([EVERY_AGENT.to_owned()]);
-        Self { process: process.collect(), memory: true, files: true, delegate }
+        Self { process: process.collect(), memory: true, files: true, delegate: BTreeSet::new() }
     }
 }
 
@@ -371,7 +371,8 @@ mod tests {
             (&ask, grant(&["other"]), false),
             (&ask, grant(&["echo", "other"]), true),
             (&ask, grant(&["*"]), true),
-            (&ask, Grant::everything(&ask), true),
+            // Not even the agents that the hub brings along call others unasked.
+            (&ask, Grant::everything(&ask), false),
             (&Ask::default(), grant(&["*"]), false),
         ];
         for (ask, grant, may) in cases {

@@ -91,7 +91,7 @@ impl ScriptedHost {
         Program(script)
     }
 
-    /// Says which file a program is, as [`Context::fingerprint`] tells it; `1` unless said.
+    /// Says which file a program is, as [`Context::fingerprint`] tells it; `1` unless said. With no text it is not there.
     pub fn program_is(&self, program: &str, fingerprint: &str) {
         self.0.borrow_mut().fingerprints.insert(program.into(), fingerprint.into());
     }
@@ -282,8 +282,13 @@ impl Host for ScriptedHost {
     }
 
     fn fingerprint(&self, program: &str) -> Result<String, Failure> {
-        let state = self.0.borrow();
-        Ok(state.fingerprints.get(program).cloned().unwrap_or_else(|| "1".into()))
+        match self.0.borrow().fingerprints.get(program) {
+            Some(gone) if gone.is_empty() => {
+                Err(Failure::Unavailable(format!("`{program}` is not there")))
+            }
+            Some(fingerprint) => Ok(fingerprint.clone()),
+            None => Ok("1".into()),
+        }
     }
 
     fn spawn(&self, command: &Command) -> Result<ScriptedProcess, Failure> {
