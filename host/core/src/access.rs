@@ -50,6 +50,7 @@ pub fn needed(operation: &Operation) -> Access {
         Operation::RegisterAgent { .. }
         | Operation::DeregisterAgent { .. }
         | Operation::ReloadAgent { .. }
+        | Operation::ReloadConfig
         | Operation::DeleteContext { .. } => Access::Administer,
         // The session may hold what no client of the hub ever saw.
         Operation::SendMessage(send) | Operation::StreamMessage(send)
@@ -72,6 +73,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::PageTasks(_)
         | Operation::ListContexts(_)
         | Operation::GetContext { .. }
+        | Operation::Ping
         | Operation::Status
         | Operation::ListAgents { .. }
         | Operation::GetAgent { .. }

@@ -1,8 +1,10 @@
 //! One place where every operation is allowed and carried out.
 
 mod official;
+mod reload;
 
 pub use official::Visit;
+pub use reload::{LiveConfig, ReadConfig, SetLevel};
 
 use crate::{
     agents::{Agent, Agents, PluginFolder},
@@ -23,7 +25,7 @@ use a2a_hub_protocol::{
     id::AgentId,
     message::Role,
     operation::{
-        AgentBrief, Answer, CardOf, HealthStatus, HubStatus, Operation, SendMessage, Wait,
+        AgentBrief, Answer, CardOf, HealthStatus, HubStatus, Operation, Pong, SendMessage, Wait,
     },
     task::{Task, TaskState},
 };
@@ -31,7 +33,7 @@ use serde_json::{Map, json};
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -50,7 +52,8 @@ pub struct Hub {
     tasks: Tasks,
     pushes: Pushes,
     events: Events,
-    default_agent: Option<AgentId>,
+    default_agent: Arc<Mutex<Option<AgentId>>>,
+    live: Option<Arc<LiveConfig>>,
     started: Instant,
     since: String,
     closed: Arc<AtomicBool>,
@@ -89,17 +92,28 @@ impl Hub {
             tasks,
             pushes,
             events,
-            default_agent: None,
+            default_agent: Arc::default(),
+            live: None,
             started: Instant::now(),
             since: clock::now(),
             closed: Arc::default(),
         }
     }
 
-    /// The same, where a message that names no agent is for this one.
+    /// The same, under a configuration that can be read again.
     #[must_use]
-    pub fn with_default(self, agent: Option<AgentId>) -> Self {
-        Self { default_agent: agent, ..self }
+    pub fn with_config(self, live: Arc<LiveConfig>) -> Self {
+        self.set_default(live.now().default_agent);
+        Self { live: Some(live), ..self }
+    }
+
+    fn set_default(&self, agent: Option<AgentId>) {
+        *self.default_agent.lock().unwrap_or_else(PoisonError::into_inner) = agent;
+    }
+
+    /// The agent that a message is for which names none.
+    fn default_agent(&self) -> Option<AgentId> {
+        self.default_agent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes no new tasks from now on. Those there are can still be asked for, answered and cancelled.
@@ -172,7 +186,9 @@ impl Hub {
                 let tasks = self.contexts.forget(&context).await?;
                 Answer::Forgotten { context, tasks }
             }
+            Operation::Ping => Answer::Pong(Pong { version: env!("CARGO_PKG_VERSION").to_owned() }),
             Operation::Status => Answer::Status(self.status().await?),
+            Operation::ReloadConfig => Answer::Reloaded(self.reload().await?),
             Operation::ListAgents { include_health } => self.list(include_health).await,
             Operation::GetAgent { id } => told(&*self.agent(Some(id))?),
             Operation::CheckAgent { id } => {
@@ -300,7 +316,7 @@ impl Hub {
     fn agent(&self, id: Option<AgentId>) -> Result<Arc<Agent>, HubError> {
         let there =
             || self.agents.all().iter().map(|agent| agent.id.to_string()).collect::<Vec<_>>();
-        let Some(id) = id.or_else(|| self.default_agent.clone()) else {
+        let Some(id) = id.or_else(|| self.default_agent()) else {
             let why = "name the agent that is to hear the message";
             return Err(A2aError::invalid("message.metadata.targetAgent", why)
                 .with(json!({ "field": "message.metadata.targetAgent", "agents": there() }))
@@ -365,7 +381,8 @@ impl Hub {
         };
         let latest = agents.iter().map(|agent| &agent.registered_at).max();
         let since = latest.map_or(&self.since, |joined| joined.max(&self.since)).clone();
-        CardOf { agent: None, card, since }
+        let operated = agents.iter().map(|agent| (agent.id.clone(), agent.operated())).collect();
+        CardOf { agent: None, card, since, operated }
     }
 
     async fn list(&self, include_health: bool) -> Answer {
@@ -400,6 +417,7 @@ fn card_of(agent: &Agent) -> CardOf {
         agent: Some(agent.id.clone()),
         card: agent.card.clone(),
         since: agent.registered_at.clone(),
+        operated: vec![(agent.id.clone(), agent.operated())],
     }
 }
 

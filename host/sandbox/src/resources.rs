@@ -2,10 +2,12 @@
 
 #![expect(unreachable_pub, reason = "the contract's generated bindings re-export them")]
 
-use a2a_hub_protocol::message::Message;
 use a2a_hub_runtime::{
     Failure,
-    port::process::{ChildPort, Said},
+    port::{
+        process::{ChildPort, Said},
+        tasks::Answer,
+    },
 };
 use tokio::task::JoinSet;
 
@@ -37,13 +39,13 @@ impl Child {
 #[derive(Default)]
 pub struct Question {
     /// Waits for the answer, as the only one; withdraws the question when it is dropped.
-    pub(crate) asking: JoinSet<Result<Message, Failure>>,
-    pub(crate) answer: Option<Result<Message, Failure>>,
+    pub(crate) asking: JoinSet<Result<Answer, Failure>>,
+    pub(crate) answer: Option<Result<Answer, Failure>>,
 }
 
 impl Question {
     /// Waits until it is answered, and leaves the answer where it is.
-    pub(crate) async fn answered(&mut self) -> &Result<Message, Failure> {
+    pub(crate) async fn answered(&mut self) -> &Result<Answer, Failure> {
         let asking = &mut self.asking;
         if self.answer.is_none() {
             // Nobody ends it but who drops it, and a panic in there is the hub's.

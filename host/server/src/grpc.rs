@@ -10,7 +10,7 @@ use super::{
     official,
     telling::{Item, Telling},
 };
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::{access::Principal, span::Span};
 use a2a_hub_protocol::{
     binding::grpc::{self, Call},
     dialect::{self, Dialect},
@@ -134,7 +134,8 @@ impl Visit {
         let url = cards::own_url(desk, headers);
         let wire = dialect::grpc::wire(call);
         let dialect = Dialect::Official(wire);
-        let endpoints = desk.endpoints(&url, agent.as_ref(), !caller.is_own_user().await);
+        let endpoints =
+            desk.endpoints(&url, agent.as_ref(), guard::by_token(caller, headers).await);
         let of = official::circumstances(
             principal.clone(),
             &url,
@@ -218,7 +219,8 @@ fn patiently(
         let mut told = pin!(told);
         while let Some(told) = told.next().await {
             if send.send_timeout(told, patience).await.is_err() {
-                let why = format!("the client took nothing for {patience:?}; subscribe again");
+                let patience = Span(patience);
+                let why = format!("the client took nothing for {patience}; subscribe again");
                 return Err(Status::deadline_exceeded(why));
             }
         }

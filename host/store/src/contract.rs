@@ -6,7 +6,7 @@
 )]
 
 use super::{
-    ContextFilter, Counts, HeadFilter, Progress, PushFilter, Storage, StorageError, Trouble,
+    ContextFilter, Counts, HeadFilter, Progress, PushFilter, Storage, StorageError, Tally, Trouble,
 };
 use a2a_hub_core::task::IllegalEvent;
 use a2a_hub_protocol::{
@@ -241,6 +241,8 @@ async fn tasks_do_not_wait_for_each_other<S: Storage + 'static>(storage: Arc<S>)
         assert!(read.iter().map(|event| event.seq).eq(1..=10));
     }
     assert_eq!(storage.counts().await, Ok(Counts { live: 100, total: 100 }));
+    let working = Tally { agent: agent("echo"), state: TaskState::Working, tasks: 100 };
+    assert_eq!(storage.tally().await, Ok(vec![working]));
 }
 
 async fn of_those_who_race_one_wins<S: Storage + 'static>(storage: Arc<S>) {

@@ -90,8 +90,13 @@ pub trait TaskIndex: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Message>, StorageError>;
 
+    /// How many tasks there are, by agent and state; nothing of what there is none of.
+    async fn tally(&self) -> Result<Vec<Tally>, StorageError>;
+
     /// How many tasks there are.
-    async fn counts(&self) -> Result<Counts, StorageError>;
+    async fn counts(&self) -> Result<Counts, StorageError> {
+        Ok(Counts::of(&self.tally().await?))
+    }
 
     /// The bytes that everything stored takes up. What was forgotten takes none, although its place may be kept.
     async fn size(&self) -> Result<u64, StorageError>;
@@ -271,11 +276,32 @@ pub struct Counts {
     pub total: u64,
 }
 
+impl Counts {
+    /// What the tasks of all agents come to.
+    pub fn of(tallies: &[Tally]) -> Self {
+        let sum = |counted: fn(&Tally) -> bool| {
+            tallies.iter().filter(|tally| counted(tally)).map(|tally| tally.tasks).sum()
+        };
+        Self { live: sum(|tally| !tally.state.is_final()), total: sum(|_| true) }
+    }
+}
+
+/// How many tasks of an agent are in a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// The agent.
+    pub agent: AgentId,
+    /// The state.
+    pub state: TaskState,
+    /// How many tasks of that agent are in that state.
+    pub tasks: u64,
+}
+
 /// Why a store could not do as asked. Nothing was written, except as [`StorageError::Unavailable`] says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
-    /// The store cannot be reached, or will not write: why, and what mends that. A write that fails so cannot be read
-    /// afterwards, but may turn up when the store is opened again: read before writing once more.
+    /// The store cannot be reached, or will not write: why, and what mends that. A write that fails so may have happened all
+    /// the same, where the store is elsewhere and only its answer was lost: read before writing once more.
     #[error("use the store: {0}")]
     Unavailable(String),
     /// Somebody else wrote to the log first.

@@ -1,8 +1,8 @@
 //! A store that forgets everything when it is dropped: for tests and for trying things out.
 
 use super::{
-    AgentMemory, ContextFilter, Counts, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    StorageError, StoreHealth, StoredPush, StoredTask, TaskIndex, TaskLog,
+    AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
+    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
     condition::Judgement,
     log::{self, Conversation},
 };
@@ -12,6 +12,7 @@ use a2a_hub_protocol::{
     message::Message,
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
+    task::TaskState,
 };
 use std::{
     collections::BTreeMap,
@@ -246,10 +247,15 @@ impl TaskIndex for MemoryStorage {
         Ok(said.oldest_first())
     }
 
-    async fn counts(&self) -> Result<Counts, StorageError> {
-        let kept = self.kept();
-        let live = kept.logs.values().filter(|log| !log.head.state.is_final()).count();
-        Ok(Counts { live: live as u64, total: kept.logs.len() as u64 })
+    async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
+        let mut tallied = BTreeMap::new();
+        for Log { head, .. } in self.kept().logs.values() {
+            *tallied.entry((head.agent.clone(), head.state.name())).or_default() += 1;
+        }
+        let known = |((agent, state), tasks)| {
+            Some(Tally { agent, state: TaskState::from_name(state)?, tasks })
+        };
+        Ok(tallied.into_iter().filter_map(known).collect())
     }
 
     async fn size(&self) -> Result<u64, StorageError> {
@@ -375,7 +381,6 @@ impl StoreHealth for MemoryStorage {
 mod tests {
     use super::*;
     use crate::contract::{self, chunk, created, status};
-    use a2a_hub_protocol::task::TaskState;
 
     #[tokio::test]
     async fn keeps_the_contract() {

@@ -13,8 +13,8 @@ mod tests;
 mod writer;
 
 use super::{
-    AgentMemory, ContextFilter, Counts, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    StorageError, StoreHealth, StoredPush, StoredTask, TaskIndex, TaskLog,
+    AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
+    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
 };
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
@@ -24,6 +24,7 @@ use a2a_hub_protocol::{
     push::PushConfig,
 };
 use readers::Readers;
+pub use schema::LOCK_FILE;
 use std::{fs::File, path::Path, sync::Arc};
 use tokio::sync::watch;
 use writer::Writer;
@@ -142,8 +143,8 @@ impl TaskIndex for SqliteStorage {
         Ok(said)
     }
 
-    async fn counts(&self) -> Result<Counts, StorageError> {
-        self.readers.read(logs::counts).await
+    async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
+        self.readers.read(logs::tally).await
     }
 
     async fn size(&self) -> Result<u64, StorageError> {

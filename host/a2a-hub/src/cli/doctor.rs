@@ -230,6 +230,9 @@ fn socket(path: &Path) -> Finding {
 
 /// What a running hub says of itself and of its agents.
 async fn running(mut client: Client) -> Vec<Finding> {
+    if let Err(why) = client.greet().await {
+        return vec![fail("hub", why.to_string(), "a2a-hub stop --force && a2a-hub start")];
+    }
     let params = json!({ "includeHealth": true });
     let asked = async {
         let status = client.call("hub/status", json!({})).await?;

@@ -4,7 +4,8 @@ use super::{
     Exit, Global, block_on,
     chosen::Chosen,
     client::Client,
-    completing, elsewhere,
+    completing,
+    elsewhere::{self, Elsewhere},
     failure::{CommandError, HUB_NOT_RUNNING},
     files,
     follow::{OnLeave, follow},
@@ -67,9 +68,8 @@ pub(super) struct Send {
     /// Give up after so many milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) timeout: Option<u64>,
-    /// Show an agent elsewhere what this variable holds, as a bearer token
-    #[arg(long, value_name = "VARIABLE")]
-    pub(super) token_env: Option<String>,
+    #[command(flatten)]
+    pub(super) elsewhere: Elsewhere,
     /// Print the answer as it comes
     #[arg(long)]
     pub(super) stream: bool,
@@ -95,10 +95,10 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
     if elsewhere::is_url(&send.agent) {
         return elsewhere::send(global, send);
     }
-    if send.token_env.is_some() {
+    if let Some(given) = send.elsewhere.given() {
         bail!(
-            "send to `{}`: `--token-env` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, \
-             `token_env` of its `[remote.<id>]` says the same",
+            "send to `{}`: `{given}` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, \
+             `token_env` and `origins` of its `[remote.<id>]` say the same",
             send.agent
         );
     }

@@ -30,6 +30,12 @@ pub(crate) async fn hub_with_guest() -> Result<TestHub> {
     TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await
 }
 
+/// What a client shows that is known by the hub's token.
+pub(crate) fn bearer(hub: &TestHub) -> Result<String> {
+    let token = std::fs::read_to_string(hub.data_dir().join("http-token"))?;
+    Ok(format!("Bearer {}", token.trim()))
+}
+
 /// Sends a text and waits for the end.
 pub(crate) async fn send(client: &Client, agent: &str, text: &str) -> Result<Value> {
     client.call("message/send", message_to(agent, text)).await.context(text.to_owned())

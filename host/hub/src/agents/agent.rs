@@ -20,8 +20,9 @@ use a2a_hub_core::{
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     card::AgentCard,
+    client::ClientCapabilities,
     id::{AgentId, TaskId},
-    operation::{AgentBreaker, AgentHealth, AgentInfo, HealthStatus},
+    operation::{AgentBreaker, AgentHealth, AgentInfo, HealthStatus, Operated},
     task::Task,
 };
 use a2a_hub_runtime::{
@@ -73,7 +74,7 @@ impl fmt::Display for Source {
 }
 
 /// What the hub gives an agent to work with.
-pub(super) struct Seat {
+pub(super) struct AgentDeps {
     /// The operator's settings for it.
     pub config: AgentConfig,
     /// Directories it may work in, unless its own settings name others.
@@ -107,7 +108,8 @@ pub struct Agent {
     /// The operator's settings for it.
     pub config: AgentConfig,
     pub(super) source: Source,
-    runtime: Box<dyn Runtime>,
+    /// Shared with the agent that takes its place under other settings.
+    pub(super) runtime: Arc<dyn Runtime>,
     held: Arc<Held>,
     programs: Arc<Programs>,
     values: Option<Arc<Values>>,
@@ -127,13 +129,13 @@ pub struct Agent {
 impl Agent {
     pub(super) fn new(
         id: AgentId,
-        runtime: Box<dyn Runtime>,
+        runtime: Arc<dyn Runtime>,
         card: AgentCard,
         source: Source,
-        seat: Seat,
+        deps: AgentDeps,
     ) -> Self {
-        let Seat { config, workspaces, home, supervisor, storage, files, .. } = seat;
-        let Seat { all, breaker, events, asking, left, .. } = seat;
+        let AgentDeps { config, workspaces, home, supervisor, storage, files, .. } = deps;
+        let AgentDeps { all, breaker, events, asking, left, .. } = deps;
         let ask = runtime.ask();
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
@@ -182,10 +184,11 @@ impl Agent {
         &self,
         port: Arc<dyn TaskPort>,
         working_directory: Option<String>,
+        client: ClientCapabilities,
         work: Work,
     ) -> Box<dyn Run> {
         let call = self.call(work.task.id.as_str(), Some(port), working_directory);
-        self.runtime.start(call, work)
+        self.runtime.start(Call { client, ..call }, work)
     }
 
     /// How many of its tasks run and wait.
@@ -236,6 +239,7 @@ impl Agent {
             ports: Arc::new(ports),
             secrets: Arc::clone(&self.secrets),
             working_directory,
+            client: ClientCapabilities::default(),
         }
     }
 
@@ -297,6 +301,18 @@ impl Agent {
         health
     }
 
+    /// How the operator runs it.
+    pub fn operated(&self) -> Operated {
+        let quota::Limits { max_running, max_queued } = self.quota();
+        let timeout = self.config.timeout().as_millis();
+        Operated {
+            status: self.health().status,
+            task_timeout_ms: u64::try_from(timeout).unwrap_or(u64::MAX),
+            max_running,
+            max_queued,
+        }
+    }
+
     /// What the hub tells of it.
     pub fn info(&self, health: Option<AgentHealth>) -> AgentInfo {
         AgentInfo {
@@ -352,6 +368,34 @@ fn log_line(agent: &AgentId, owner: &str, level: tracing::Level, line: &str) {
         tracing::Level::DEBUG | tracing::Level::TRACE => {
             tracing::debug!(%agent, task = owner, "{line}");
         }
+    }
+}
+
+#[cfg(test)]
+impl Agent {
+    /// An agent of no hub, for unit tests: whatever it needs beside its runtime is not there.
+    pub(crate) fn by_itself(
+        id: AgentId,
+        runtime: Arc<dyn Runtime>,
+        card: AgentCard,
+        config: AgentConfig,
+    ) -> Self {
+        let nowhere = PathBuf::from("/nonexistent");
+        let supervisor = Supervisor::new(nowhere.clone(), nowhere.clone(), Duration::ZERO);
+        let deps = AgentDeps {
+            config,
+            workspaces: Vec::new(),
+            home: nowhere.clone(),
+            files: Files::new(&nowhere, supervisor.clone()),
+            supervisor,
+            storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
+            all: Weak::new(),
+            breaker: config::Breaker::default().settings(),
+            events: Events::default(),
+            asking: Arc::new(Semaphore::new(1)),
+            left: CancellationToken::new(),
+        };
+        Self::new(id, runtime, card, Source::BuiltIn, deps)
     }
 }
 

@@ -1,8 +1,8 @@
 //! What official clients ask: of one agent or of the whole hub, and as strictly as A2A has it. Whatever they speak, it is
 //! an operation like any other in the end.
 
-use super::{Hub, Reply, admit};
-use crate::{agents::Agent, clock, error::HubError};
+use super::{Hub, Listening, Reply, admit};
+use crate::{agents::Agent, clock, error::HubError, tasks::StreamEnd};
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -55,10 +55,11 @@ impl Hub {
                 let (task, after) = (send.message.task_id.clone(), send.after);
                 let reply = self.perform(Operation::StreamMessage(send)).await?;
                 // A stream begins with the task, also where it goes on with one.
-                match task {
-                    Some(id) => self.perform(Operation::Resubscribe { id, after }).await,
-                    None => Ok(reply),
-                }
+                let reply = match task {
+                    Some(id) => self.perform(Operation::Resubscribe { id, after }).await?,
+                    None => reply,
+                };
+                Ok(until(visit.version, reply, StreamEnd::InputRequired))
             }
             Operation::Resubscribe { id, after } => {
                 let head = self.tasks.head(&id).await?;
@@ -69,7 +70,8 @@ impl Hub {
                         format!("task `{id}` is {}: there is no more to hear", head.state.name());
                     return Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into());
                 }
-                self.perform(Operation::Resubscribe { id, after }).await
+                let reply = self.perform(Operation::Resubscribe { id, after }).await?;
+                Ok(until(visit.version, reply, StreamEnd::Over))
             }
             Operation::PageTasks(query) => {
                 let since = query.since.map(|since| {
@@ -96,7 +98,7 @@ impl Hub {
         let named = visit.agent.as_ref().or_else(|| named_agent(operation));
         let agent = match (task_of(operation), named) {
             (Some(task), _) => self.tasks.head(task).await.ok().map(|head| head.agent),
-            (None, named) => named.or(self.default_agent.as_ref()).cloned(),
+            (None, named) => named.cloned().or_else(|| self.default_agent()),
         };
         let agent = agent.and_then(|agent| self.agents.find(&agent));
         agent.map(|agent| known_extensions(&agent, &visit.extensions)).unwrap_or_default()
@@ -133,6 +135,16 @@ impl Hub {
         let (artifacts, size) = (query.include_artifacts, query.size);
         let (tasks, total, next) = self.tasks.page(query).await?;
         Ok(Answer::TaskPage { tasks, artifacts, size, total, next })
+    }
+}
+
+/// A stream goes on to this end in 1.0. In 0.3 each ends with an update that is `final`, which says that the task waits.
+fn until(version: Version, reply: Reply, end: StreamEnd) -> Reply {
+    match (version, reply) {
+        (Version::V1, Reply::Stream(Listening::Task(heard))) => {
+            Reply::Stream(Listening::Task(heard.until(end)))
+        }
+        (_, reply) => reply,
     }
 }
 

@@ -29,11 +29,11 @@ pub(super) struct Input {
 /// What an actor begins with.
 pub(super) enum Begin {
     /// Giving the task to its agent.
-    Work(Box<Start>),
+    Work(Box<Start>, Admitted),
     /// Waiting for the client, without an agent at work: the hub that had one is gone.
     Parked,
     /// Listening to the agent, which is elsewhere and has been at work all the time.
-    Follow(Admitted, ClientCapabilities),
+    Follow(Admitted),
 }
 
 /// What the agent is to be given, once it is the task's turn.
@@ -48,5 +48,4 @@ pub(super) struct Start {
     pub(super) streamed: bool,
     /// Whether something may have been said before.
     pub(super) goes_on: bool,
-    pub(super) admitted: Admitted,
 }

@@ -1,20 +1,21 @@
 //! The tasks: one actor each while they live, the log for ever.
 
 mod actor;
-mod at_work;
 mod command;
-mod facts;
 mod feed;
 mod port;
+mod recorder;
 mod recovery;
+#[cfg(test)]
+mod tests;
 mod turns;
 mod unstored;
 
-pub use feed::Subscription;
+pub use feed::{StreamEnd, Subscription};
 pub use recovery::Recovered;
 
 use crate::{agents::Agent, clock, error::HubError, events::Events};
-use a2a_hub_core::{question::Gone, quota::Busy};
+use a2a_hub_core::{facts::QUEUED, question::Gone, quota::Busy};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
@@ -32,9 +33,8 @@ use a2a_hub_store::{
 };
 use actor::TaskActor;
 use command::{Begin, Command, Input, Start};
-use facts::QUEUED;
 use feed::{Feed, Listener};
-
+use recorder::Recorder;
 use serde_json::json;
 use std::{
     collections::HashMap,
@@ -151,9 +151,10 @@ impl Tasks {
         let feed = Feed::new(0);
         feed.publish([Arc::new(SequencedEvent { task: id.clone(), context, seq, event: created })]);
         let directory = working_directory;
-        let start = Start { message, client, directory, streamed, goes_on, admitted };
+        let start = Start { message, client, directory, streamed, goes_on };
         let patience = patience(&agent, timeout_ms);
-        let running = self.spawn(task, seq, agent, feed, patience, Begin::Work(Box::new(start)));
+        let begin = Begin::Work(Box::new(start), admitted);
+        let running = self.spawn(task, seq, agent, feed, patience, begin);
         Ok(self.subscribe(&id, &running, 0))
     }
 
@@ -182,22 +183,11 @@ impl Tasks {
         let running = Running { context, commands, listener: feed.listener() };
         self.running().insert(id.clone(), running.clone());
         let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
-        let (turns, commands, going_down) = (self.turns.clone(), orders, false);
-        let actor = TaskActor {
-            task,
-            seq,
-            agent,
-            storage,
-            events,
-            turns,
-            feed,
-            commands,
-            patience,
-            going_down,
-        };
+        let recorder = Recorder::new(task, seq, agent.id.clone(), storage, events, feed);
+        let actor = TaskActor::new(recorder, agent, self.turns.clone(), orders, patience, begin);
         let tasks = self.clone();
         self.actors.spawn(async move {
-            actor.run(begin).await;
+            actor.run().await;
             tasks.running().remove(&id);
         });
         running
@@ -238,7 +228,7 @@ impl Tasks {
 
     /// Hears all that happens to a task after event `after`, also where it waits for its client, until it is over.
     pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
-        Ok(self.resubscribe(id, Some(after)).await?.until_over())
+        Ok(self.resubscribe(id, Some(after)).await?.until(StreamEnd::Over))
     }
 
     /// The tasks that match, newest first.

@@ -4,8 +4,10 @@
 mod health;
 mod upkeep;
 
-pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus};
-pub use upkeep::{AgentBrief, HubStatus, RejectedPlugin, StorageCondition};
+pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
+pub use upkeep::{
+    AgentBrief, HubStatus, LeftOut, Pong, RejectedPlugin, Reloaded, StorageCondition,
+};
 
 use crate::model::{
     card::AgentCard,
@@ -105,8 +107,12 @@ pub enum Operation {
         /// The conversation to forget.
         id: ContextId,
     },
+    /// Tell that the hub answers.
+    Ping,
     /// Tell how the hub is.
     Status,
+    /// Read the configuration again, and follow what can be followed without a restart. For administrators only.
+    ReloadConfig,
     /// Tell which agents there are.
     ListAgents {
         /// Whether to tell how they are as well.
@@ -402,8 +408,12 @@ pub enum Answer {
         /// How many tasks the conversation had.
         tasks: usize,
     },
+    /// The hub answers.
+    Pong(Pong),
     /// How the hub is.
     Status(HubStatus),
+    /// The configuration was read again.
+    Reloaded(Reloaded),
     /// The agents there are.
     Agents(Vec<AgentInfo>),
     /// One agent.
@@ -429,6 +439,8 @@ pub struct CardOf {
     pub card: AgentCard,
     /// Since when the card has been so: RFC 3339 in UTC.
     pub since: String,
+    /// How each agent behind it is run, which only the extended card tells.
+    pub operated: Vec<(AgentId, Operated)>,
 }
 
 /// A conversation in one line: an element of the answer to `hub/contexts/list`.

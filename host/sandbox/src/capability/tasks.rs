@@ -11,8 +11,10 @@ use crate::{
     resources::Question,
     state::State,
 };
-use a2a_hub_protocol::{client::ClientCapabilities, message::Message};
-use a2a_hub_runtime::{Failure, port::tasks::Need};
+use a2a_hub_runtime::{
+    Failure,
+    port::tasks::{Answer, Need},
+};
 use serde::Serialize;
 use std::{io, time::Duration};
 use wasmtime::component::Resource;
@@ -47,7 +49,7 @@ impl State {
         need: tasks::Need,
         prompt: types::Message,
         timeout_ms: Option<u64>,
-    ) -> Result<impl Future<Output = Result<Message, Failure>> + Send + use<>, Failure> {
+    ) -> Result<impl Future<Output = Result<Answer, Failure>> + Send + use<>, Failure> {
         let Some(port) = self.ports.tasks.clone() else {
             return Err(Failure::Unsupported("ask: there is no task in this call".to_owned()));
         };
@@ -80,9 +82,10 @@ impl State {
             .map_err(|_| Failure::Exhausted("ask: too many handles are open; drop some".to_owned()))
     }
 
-    /// None where there is no task.
-    fn client_capabilities(&self) -> ClientCapabilities {
-        self.ports.tasks.as_ref().map(|port| port.client_capabilities()).unwrap_or_default()
+    /// What the guest hears of an answer: the message, and what its client can do with what comes next.
+    fn heard(&mut self, answer: Answer) -> types::Message {
+        self.client = answer.client;
+        message_to_guest(&answer.message)
     }
 
     /// Tells what of its artifacts was held back so far.
@@ -137,7 +140,7 @@ impl HostQuestion for State {
             answer = question.answered() => answer.clone(),
             () = cancel.cancelled() => Err(Failure::Cancelled),
         };
-        Ok(answer.map(|answer| message_to_guest(&answer)).map_err(failure_to_guest))
+        Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest))
     }
 
     async fn drop(&mut self, question: Resource<Question>) -> wasmtime::Result<()> {
@@ -171,12 +174,13 @@ impl Host for State {
         let cancel = self.cancel.clone();
         let answer = async {
             let asking = self.asking(need, prompt, timeout_ms)?;
-            tokio::select! {
-                answer = asking => answer,
-                () = cancel.cancelled() => Err(Failure::Cancelled),
-            }
+            let answer = tokio::select! {
+                answer = asking => answer?,
+                () = cancel.cancelled() => return Err(Failure::Cancelled),
+            };
+            Ok(self.heard(answer))
         };
-        Ok(answer.await.map(|answer| message_to_guest(&answer)).map_err(failure_to_guest))
+        Ok(answer.await.map_err(failure_to_guest))
     }
 
     fn cancelled(&mut self) -> wasmtime::Result<bool> {
@@ -184,10 +188,10 @@ impl Host for State {
     }
 
     fn extensions(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.client_capabilities().extensions)
+        Ok(self.client.extensions.clone())
     }
 
     fn accepted_output_modes(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.client_capabilities().output_modes)
+        Ok(self.client.output_modes.clone())
     }
 }

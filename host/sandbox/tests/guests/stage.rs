@@ -18,7 +18,7 @@ use a2a_hub_runtime::{
         files::FilesPort,
         memory::MemoryPort,
         process::{ChildPort, Launch, ProcessPort, Said},
-        tasks::{Emitted, Need, TaskPort},
+        tasks::{Answer, Emitted, Need, TaskPort},
     },
 };
 use a2a_hub_sandbox::{Engine, EngineSettings, Plugin};
@@ -125,6 +125,7 @@ impl Stage {
             ports: Arc::new(ports),
             secrets: Arc::clone(&self.secrets),
             working_directory: None,
+            client: client(),
         }
     }
 
@@ -189,20 +190,22 @@ impl TaskPort for Listener {
         need: Need,
         prompt: Message,
         _timeout: Option<Duration>,
-    ) -> Result<Message, Failure> {
+    ) -> Result<Answer, Failure> {
         let question = joined_text(&prompt.parts);
         self.0.lock().unwrap().asked.push((need, question.clone()));
         if question == "never" {
             let _withdrawn = Withdrawn(Arc::clone(&self.0));
             return std::future::pending().await;
         }
-        Ok(Message::text(Role::User, format!("you asked: {question}")))
+        let message = Message::text(Role::User, format!("you asked: {question}"));
+        Ok(Answer { message, client: client() })
     }
+}
 
-    fn client_capabilities(&self) -> ClientCapabilities {
-        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        ClientCapabilities { extensions: texts(&["urn:x"]), output_modes: texts(&["image/*"]) }
-    }
+/// What the client can do with an answer.
+fn client() -> ClientCapabilities {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    ClientCapabilities { extensions: texts(&["urn:x"]), output_modes: texts(&["image/*"]) }
 }
 
 /// Counts, when it is dropped, a question that is waited for no more.

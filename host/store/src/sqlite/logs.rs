@@ -1,6 +1,6 @@
 //! Task logs and what is read from them, in SQL.
 
-use super::{Counts, Failure, Head, HeadFilter, StorageError, StoredTask, integer, unavailable};
+use super::{Failure, Head, HeadFilter, StorageError, StoredTask, Tally, integer, unavailable};
 use crate::log::{self, Conversation};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
@@ -281,12 +281,21 @@ pub(super) fn size(db: &Connection) -> Result<u64, Failure> {
     Ok((pages * ask("PRAGMA page_size")?).unsigned_abs())
 }
 
-pub(super) fn counts(db: &Connection) -> Result<Counts, Failure> {
-    let sql =
-        format!("SELECT (SELECT count(*) FROM tasks WHERE {LIVE}), (SELECT count(*) FROM tasks)");
-    let [live, total] =
-        db.prepare_cached(&sql)?.query_row([], |row| Ok([row.get(0)?, row.get(1)?]))?;
-    Ok(Counts { live: i64::unsigned_abs(live), total: i64::unsigned_abs(total) })
+/// The counters that triggers keep: no task is counted for them.
+pub(super) const TALLY: &str =
+    "SELECT agent, state, tasks FROM task_counts WHERE tasks > 0 ORDER BY agent, state";
+
+pub(super) fn tally(db: &Connection) -> Result<Vec<Tally>, Failure> {
+    let mut found = db.prepare_cached(TALLY)?;
+    let mut rows = found.query([])?;
+    let mut tallies = Vec::new();
+    while let Some(row) = rows.next()? {
+        let what = || "the number of tasks".to_owned();
+        let agent = AgentId::parse(row.get::<_, String>(0)?).map_err(|why| corrupt(what(), why))?;
+        let state = state_of(row, 1, what)?;
+        tallies.push(Tally { agent, state, tasks: row.get::<_, i64>(2)?.unsigned_abs() });
+    }
+    Ok(tallies)
 }
 
 /// What was said, and the folds of the tasks it was said in that are worth keeping.
@@ -316,9 +325,7 @@ pub(super) fn head_of(row: &Row<'_>) -> Result<Head, Failure> {
     let task = TaskId::new(row.get::<_, String>(0)?);
     let what = || format!("the head of task {task}");
     let agent = AgentId::parse(row.get::<_, String>(2)?).map_err(|why| corrupt(what(), why))?;
-    let state: String = row.get(3)?;
-    let state = TaskState::from_name(&state)
-        .ok_or_else(|| corrupt(what(), format!("no task is ever {state}")))?;
+    let state = state_of(row, 3, what)?;
     Ok(Head {
         context: ContextId::new(row.get::<_, String>(1)?),
         agent,
@@ -328,6 +335,16 @@ pub(super) fn head_of(row: &Row<'_>) -> Result<Head, Failure> {
         updated: row.get(6)?,
         task,
     })
+}
+
+fn state_of(
+    row: &Row<'_>,
+    column: usize,
+    what: impl FnOnce() -> String,
+) -> Result<TaskState, Failure> {
+    let name: String = row.get(column)?;
+    let unknown = || corrupt(what(), format!("no task is ever {name}"));
+    Ok(TaskState::from_name(&name).ok_or_else(unknown)?)
 }
 
 /// A column of JSON.

@@ -15,7 +15,7 @@ use std::{
 const APPLICATION_ID: i32 = 0x6132_6168;
 
 /// What leads from each format to the next. The first makes the tables; a line here never changes once it was released.
-const MIGRATIONS: [&str; 5] = ["
+pub(super) const MIGRATIONS: [&str; 6] = ["
     CREATE TABLE tasks (
         id      TEXT PRIMARY KEY,
         context TEXT NOT NULL,
@@ -83,7 +83,58 @@ const MIGRATIONS: [&str; 5] = ["
 ", "
     -- When what failed is tried again: a receiver that asked for rest has it from the next hub, too.
     ALTER TABLE pushes ADD COLUMN again TEXT;
+", "
+    -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
+    CREATE TABLE task_counts (
+        agent TEXT NOT NULL,
+        state TEXT NOT NULL,
+        tasks INTEGER NOT NULL,
+        PRIMARY KEY (agent, state)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE contexts (
+        id     TEXT PRIMARY KEY,
+        newest TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX contexts_by_newest ON contexts (newest);
+    CREATE TABLE context_agents (
+        context TEXT NOT NULL,
+        agent   TEXT NOT NULL,
+        tasks   INTEGER NOT NULL,
+        PRIMARY KEY (context, agent)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX tasks_of_context_by_status ON tasks (context, updated);
+
+    INSERT INTO task_counts SELECT agent, state, count(*) FROM tasks GROUP BY agent, state;
+    INSERT INTO contexts SELECT context, max(id) FROM tasks GROUP BY context;
+    INSERT INTO context_agents SELECT context, agent, count(*) FROM tasks GROUP BY context, agent;
+
+    CREATE TRIGGER task_created AFTER INSERT ON tasks BEGIN
+        INSERT INTO task_counts VALUES (new.agent, new.state, 1)
+            ON CONFLICT (agent, state) DO UPDATE SET tasks = tasks + 1;
+        INSERT INTO contexts VALUES (new.context, new.id)
+            ON CONFLICT (id) DO UPDATE SET newest = max(newest, excluded.newest);
+        INSERT INTO context_agents VALUES (new.context, new.agent, 1)
+            ON CONFLICT (context, agent) DO UPDATE SET tasks = tasks + 1;
+    END;
+    CREATE TRIGGER task_moved AFTER UPDATE OF state ON tasks WHEN old.state <> new.state BEGIN
+        UPDATE task_counts SET tasks = tasks - 1 WHERE agent = old.agent AND state = old.state;
+        INSERT INTO task_counts VALUES (new.agent, new.state, 1)
+            ON CONFLICT (agent, state) DO UPDATE SET tasks = tasks + 1;
+    END;
+    CREATE TRIGGER task_forgotten AFTER DELETE ON tasks BEGIN
+        UPDATE task_counts SET tasks = tasks - 1 WHERE agent = old.agent AND state = old.state;
+        UPDATE context_agents SET tasks = tasks - 1 WHERE context = old.context AND agent = old.agent;
+        DELETE FROM context_agents
+            WHERE context = old.context AND agent = old.agent AND tasks = 0;
+        UPDATE contexts
+            SET newest = coalesce((SELECT max(id) FROM tasks WHERE context = old.context), '')
+            WHERE id = old.context AND newest = old.id;
+        DELETE FROM contexts WHERE id = old.context AND newest = '';
+    END;
 "];
+
+/// The file of the data directory that its hub has locked, and signed with its process id.
+pub const LOCK_FILE: &str = "hub.lock";
 
 /// What SQLite calls the way of giving free pages back when told to.
 const INCREMENTAL: i64 = 2;
@@ -102,7 +153,7 @@ const STATEMENTS: usize = 32;
 
 /// Takes the data directory, making it if need be, until the file returned is dropped.
 pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
-    let path = dir.join("hub.lock");
+    let path = dir.join(LOCK_FILE);
     let failed = |why: io::Error| fault::no_file(&format!("lock {}", path.display()), &why);
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
     let mut file = private().read(true).open(&path).map_err(failed)?;
