@@ -52,6 +52,12 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::ReloadAgent { .. }
         | Operation::ReloadConfig
         | Operation::DeleteContext { .. } => Access::Administer,
+        // The session may hold what no client of the hub ever saw.
+        Operation::SendMessage(send) | Operation::StreamMessage(send)
+            if send.resumes_a_session() =>
+        {
+            Access::Administer
+        }
         Operation::SendMessage(_)
         | Operation::StreamMessage(_)
         | Operation::GetTask { .. }

@@ -43,8 +43,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long an agent may take to say how it is: some CLIs need two seconds to start.
-const HEALTH_DEADLINE: Duration = Duration::from_secs(15);
+/// How long an agent may take to say how it is: some CLIs need two seconds to start, and half a minute on a machine that has
+/// never read them from its disk.
+const HEALTH_DEADLINE: Duration = Duration::from_secs(60);
 
 /// How long an agent may take to clean up after a cancelled task.
 const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(2);
@@ -336,8 +337,14 @@ fn judge(report: Result<Report, Failure>, took: Duration) -> AgentHealth {
             HealthStatus::Unhealthy
         },
         version: None,
-        detail: Some(why.to_string()),
-        fix: None,
+        detail: Some(if why == Failure::Timeout {
+            format!("it did not say within {} s how it is", HEALTH_DEADLINE.as_secs())
+        } else {
+            why.to_string()
+        }),
+        fix: (why == Failure::Timeout).then(|| {
+            "ask again with `a2a-hub agents --health`: a first start takes long on a cold machine".to_owned()
+        }),
     });
     let is_healthy = report.status == HealthStatus::Healthy;
     let (detail, error_message) =
@@ -409,5 +416,15 @@ mod tests {
         let (well, ill) = (told(HealthStatus::Healthy), told(HealthStatus::Degraded));
         assert_eq!((well.detail.as_deref(), well.error_message), (Some("tested with 1"), None));
         assert_eq!((ill.detail, ill.error_message.as_deref()), (None, Some("tested with 1")));
+    }
+
+    /// One that is slow is there: to install it would mend nothing.
+    #[test]
+    fn an_agent_that_does_not_answer_in_time_is_asked_again() {
+        let late = judge(Err(Failure::Timeout), HEALTH_DEADLINE);
+        assert_eq!(late.status, HealthStatus::Unhealthy);
+        let said = late.error_message.unwrap_or_default();
+        assert_eq!(said, "it did not say within 60 s how it is");
+        assert!(late.fix.is_some_and(|fix| fix.contains("agents --health")));
     }
 }

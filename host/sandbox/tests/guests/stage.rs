@@ -65,6 +65,10 @@ pub(crate) struct Seen {
     pub(crate) launched: Vec<Launch>,
     pub(crate) logged: Vec<String>,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// How long each program may go on that its guest let go of.
+    pub(crate) retired: Vec<Duration>,
+    /// Questions that nobody waits for any more.
+    pub(crate) withdrawn: usize,
 }
 
 /// The hub's side of everything.
@@ -88,6 +92,7 @@ impl Stage {
     pub(crate) fn granting() -> Self {
         let mut grant = Grant::everything(TEST_GUEST.ask());
         grant.process.remove("never-granted");
+        grant.delegate.insert("*".to_owned());
         Self { grant, ..Self::default() }
     }
 
@@ -188,6 +193,10 @@ impl TaskPort for Listener {
     ) -> Result<Answer, Failure> {
         let question = joined_text(&prompt.parts);
         self.0.lock().unwrap().asked.push((need, question.clone()));
+        if question == "never" {
+            let _withdrawn = Withdrawn(Arc::clone(&self.0));
+            return std::future::pending().await;
+        }
         let message = Message::text(Role::User, format!("you asked: {question}"));
         Ok(Answer { message, client: client() })
     }
@@ -199,19 +208,32 @@ fn client() -> ClientCapabilities {
     ClientCapabilities { extensions: texts(&["urn:x"]), output_modes: texts(&["image/*"]) }
 }
 
+/// Counts, when it is dropped, a question that is waited for no more.
+struct Withdrawn(Arc<Mutex<Seen>>);
+
+impl Drop for Withdrawn {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().withdrawn += 1;
+    }
+}
+
 /// Runs no program but waits as long as its argument says, as `sleep` would.
 struct Sleeper(Arc<Mutex<Seen>>);
 
 #[async_trait::async_trait]
 impl ProcessPort for Sleeper {
+    async fn fingerprint(&self, program: &str) -> Result<String, Failure> {
+        Ok(format!("the first {program}"))
+    }
+
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
         let seconds = launch.args.first().and_then(|arg| arg.parse().ok()).unwrap_or(0.0);
         self.0.lock().unwrap().launched.push(launch);
-        Ok(Box::new(Asleep(Duration::from_secs_f64(seconds))))
+        Ok(Box::new(Asleep(Duration::from_secs_f64(seconds), Arc::clone(&self.0))))
     }
 }
 
-struct Asleep(Duration);
+struct Asleep(Duration, Arc<Mutex<Seen>>);
 
 #[async_trait::async_trait]
 impl ChildPort for Asleep {
@@ -229,6 +251,10 @@ impl ChildPort for Asleep {
     fn interrupt(&mut self) {}
 
     fn kill(&mut self) {}
+
+    fn retire(self: Box<Self>, within: Duration) {
+        self.1.lock().unwrap().retired.push(within);
+    }
 }
 
 /// Knows one agent.
