@@ -280,8 +280,13 @@ impl Agent {
     pub async fn task_ended(&self, task: &Task) {
         self.standing.task_ended(task);
         if task.status.state.is_final() {
-            self.runtime.forget(&task.id).await;
+            self.forget(&task.id).await;
         }
+    }
+
+    /// What its runtime knows of a run that is over is of no use any more.
+    pub async fn forget(&self, task: &TaskId) {
+        self.runtime.forget(task).await;
     }
 
     /// How it is; it is asked unless it was since then. Those who ask at once share the answer. What somebody `wanted` to know,

@@ -48,6 +48,8 @@ pub(super) struct TaskActor {
     lifecycle: Lifecycle,
     /// What the agent is given once it is the task's turn.
     start: Option<Box<Start>>,
+    /// What it is given after that, each in a run of its own.
+    unheard: VecDeque<Box<Start>>,
     /// The task's turn, while it has one.
     turn: Option<Turn>,
     /// Its place in the queue, while it waits for its turn.
@@ -124,8 +126,20 @@ impl TaskActor {
             Some(Admitted::Later(later)) => place = Some(later),
             None => {}
         }
-        let (guest, going_down) = (None, false);
-        Self { recorder, agent, turns, commands, lifecycle, start, turn, place, guest, going_down }
+        let (guest, unheard, going_down) = (None, VecDeque::new(), false);
+        Self {
+            recorder,
+            agent,
+            turns,
+            commands,
+            lifecycle,
+            start,
+            unheard,
+            turn,
+            place,
+            guest,
+            going_down,
+        }
     }
 
     /// Runs the task to its end.
@@ -259,10 +273,9 @@ impl TaskActor {
     fn hear(&self, input: Input, payload: &mut Payload) -> Option<()> {
         let Input { message, answers, client, by, told } = input;
         let task = self.recorder.task();
-        let asked = Asked::of(task.metadata.as_ref());
-        if self.lifecycle.asks()
-            && let Err(gone) = question::admit(asked.as_ref(), answers)
-        {
+        // What is said while nothing is asked answers nothing.
+        let asked = Asked::of(task.metadata.as_ref()).filter(|_| self.lifecycle.asks());
+        if let Err(gone) = question::admit(asked.as_ref(), answers) {
             // Who asked may have gone; there is nobody to tell then.
             let _ = told.send(Err(super::not_asked(task, asked.as_ref(), &gone)));
             return None;
@@ -275,8 +288,8 @@ impl TaskActor {
             None => message.clone(),
         };
         let directory = facts::working_directory(task);
-        let (streamed, goes_on) = (true, true);
-        let start = Start { message: heard, client: client.clone(), directory, streamed, goes_on };
+        let (streamed, goes_on, at, client_now) = (true, true, 0, client.clone());
+        let start = Start { message: heard, client: client_now, directory, streamed, goes_on, at };
         payload.start = Some(Box::new(start));
         payload.answer = Some(Answer { message, client });
         Some(())
@@ -312,6 +325,12 @@ impl TaskActor {
                 return;
             }
             Record::Working => facts::working(task, now),
+            Record::Interim => {
+                let told = payload.events.drain(..).flat_map(|end| facts::interim(task, end, &now));
+                let told: Vec<_> = told.collect();
+                told.into_iter().for_each(|event| self.recorder.record(event));
+                return;
+            }
             Record::Canceled => facts::canceled(task, now),
             Record::Failed(fault) => {
                 let text = fault.text(self.lifecycle.patience());
@@ -324,11 +343,17 @@ impl TaskActor {
         self.recorder.record(event);
     }
 
+    /// What the client said, once it is the last in the task's history.
+    fn recorded(&self, mut start: Box<Start>) -> Box<Start> {
+        start.at = self.recorder.task().history.len().saturating_sub(1);
+        start
+    }
+
     /// Asks for the task's turn again, which it gave back while it waited for its client.
     fn come_back(&mut self, payload: &mut Payload) -> Option<Signal> {
         match (&mut self.guest, payload.start.take()) {
             (Some(guest), _) => guest.answer = payload.answer.take(),
-            (None, start) => self.start = start,
+            (None, start) => self.start = start.map(|start| self.recorded(start)),
         }
         match self.turns.come_back(&self.agent) {
             Admitted::Now(turn) => {
@@ -349,6 +374,17 @@ impl TaskActor {
             Effect::ComeBack => return self.come_back(payload),
             Effect::GiveTurnBack => (self.turn, self.place) = (None, None),
             Effect::Start => return self.start().await.err().map(Signal::Lost),
+            Effect::Keep => {
+                let kept = payload.start.take().map(|start| self.recorded(start));
+                self.unheard.extend(kept);
+            }
+            Effect::StartAgain => {
+                self.guest = None;
+                // An agent elsewhere gets it as a task of its own, for the one that it had is over there.
+                self.agent.forget(&self.recorder.task().id).await;
+                self.start = self.unheard.pop_front();
+                return self.start().await.err().map(Signal::Lost);
+            }
             Effect::Follow => return self.follow().err().map(Signal::Lost),
             Effect::Answer => self.answer(),
             Effect::Acknowledge => self.reply(payload, Ok(())),
@@ -385,9 +421,11 @@ impl TaskActor {
     async fn start(&mut self) -> Result<(), Fault> {
         // A task comes to its agent with what it was queued with.
         let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
-        let Start { message, client, directory, streamed, goes_on } = *start;
+        let Start { message, client, directory, streamed, goes_on, at } = *start;
+        let unheard: Vec<_> =
+            [at].into_iter().chain(self.unheard.iter().map(|start| start.at)).collect();
         let limit = if goes_on { self.agent.config.history } else { 0 };
-        let history = self.recorder.said_before(limit).await.map_err(|why| {
+        let history = self.recorder.said_before(limit, &unheard).await.map_err(|why| {
             let task = &self.recorder.task().id;
             tracing::error!(%task, %why, "the conversation so far cannot be read");
             Fault::Unreadable

@@ -51,4 +51,6 @@ pub(super) struct Start {
     pub(super) streamed: bool,
     /// Whether something may have been said before.
     pub(super) goes_on: bool,
+    /// Where the message stands in the task's history.
+    pub(super) at: usize,
 }

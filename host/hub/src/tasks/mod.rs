@@ -15,7 +15,9 @@ pub use feed::{StreamEnd, Subscription};
 pub use recovery::Recovered;
 
 use crate::{agents::Agent, clock, error::HubError, events::Events};
-use a2a_hub_core::{access::Principal, facts::QUEUED, question::Gone, quota::Busy};
+use a2a_hub_core::{
+    access::Principal, facts::QUEUED, lifecycle::MAX_UNHEARD, question::Gone, quota::Busy,
+};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
@@ -155,7 +157,7 @@ impl Tasks {
         let feed = Feed::new(0);
         feed.publish([Arc::new(SequencedEvent { task: id.clone(), context, seq, event: created })]);
         let directory = working_directory;
-        let start = Start { message, client, directory, streamed, goes_on };
+        let start = Start { message, client, directory, streamed, goes_on, at: 0 };
         let patience = patience(&agent, timeout_ms);
         let begin = Begin::Work(Box::new(start), admitted);
         let running = self.spawn(task, seq, agent, feed, patience, begin);
@@ -431,8 +433,11 @@ fn must_have_happened(after: Option<u64>, seq: u64) -> Result<(), A2aError> {
 }
 
 fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
-    let hint =
-        if state.is_final() { "send the message without `taskId`" } else { "wait for it to ask" };
+    let hint = if state.is_final() {
+        "send the message without `taskId`".to_owned()
+    } else {
+        format!("{MAX_UNHEARD} messages wait for its agent already; wait until it has heard them")
+    };
     let why = format!("task `{id}` is {}, and takes no message; {hint}", state.name());
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(json!({ "state": state.name() }))
 }
@@ -446,9 +451,14 @@ fn not_asked(task: &Task, asked: Option<&Question>, gone: &Gone) -> A2aError {
             "answer that one with `metadata.question` = `{0}` (`a2a-hub send AGENT --task {id} --question {0} ...`)",
             asked.id
         ),
-        None => "answer that without `metadata.question`".to_owned(),
+        None => "leave out `metadata.question`".to_owned(),
     };
-    let why = format!("{gone}; task `{id}` is {state} and asks now: “{text}”; {way_out}");
+    let asks = if task.status.state.is_interrupted() {
+        format!("asks now: “{text}”")
+    } else {
+        "asks nothing now".to_owned()
+    };
+    let why = format!("{gone}; task `{id}` is {state} and {asks}; {way_out}");
     let details = json!({ "state": state, "question": asked, "text": text });
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
 }

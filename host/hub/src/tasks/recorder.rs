@@ -135,15 +135,18 @@ impl Recorder {
         Ok(true)
     }
 
-    /// The latest `limit` messages of the conversation that come before the one that the agent is given.
-    pub(super) async fn said_before(&self, limit: usize) -> Result<Vec<Message>, StorageError> {
+    /// The latest `limit` messages of the conversation, but for those of the task's history that the agent has not heard.
+    pub(super) async fn said_before(
+        &self,
+        limit: usize,
+        unheard: &[usize],
+    ) -> Result<Vec<Message>, StorageError> {
         if limit == 0 {
             return Ok(Vec::new());
         }
         let mut said = self.storage.conversation(&self.task.context_id, limit).await?;
-        if let [own @ .., _message] = &self.task.history[..] {
-            said.extend_from_slice(own);
-        }
+        let own = self.task.history.iter().enumerate();
+        said.extend(own.filter(|(at, _)| !unheard.contains(at)).map(|(_, own)| own.clone()));
         said.drain(..said.len().saturating_sub(limit));
         Ok(said)
     }

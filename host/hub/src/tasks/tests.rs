@@ -363,3 +363,56 @@ async fn who_asked_stands_with_each_event_they_caused() {
         assert_eq!(stand.storage.askers(&other).await.unwrap(), asked);
     }
 }
+
+/// What comes while the agent works on something else is heard when that is done, with what was said so far.
+#[tokio::test(start_paused = true)]
+async fn a_message_to_a_task_at_work_is_heard_in_another_run_before_the_task_ends() {
+    for stand in Stand::each() {
+        let fake = Fake::new(|stage: Stage| async move {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            let before = stage.work.history.iter().map(Message::joined_text);
+            let before = before.collect::<Vec<_>>().join(", ");
+            completed(&format!("{} after [{before}]", stage.work.message.joined_text()))
+        });
+        let task = stand.submit(&fake.agent(config()), "first").await;
+        stand.until(&task, TaskState::Working).await;
+        stand.answer(&task, "second").await.unwrap();
+        stand.answer(&task, "third").await.unwrap();
+        stand.until(&task, TaskState::Completed).await;
+        let story = stand.story(&task).await;
+        let first = "said “second”, said “third”, working “first after []”, said “first after []”";
+        assert!(story.contains(first), "{story}");
+        let last = "completed “third after [first, second, first after [], second after [first, first after []]]”";
+        assert!(story.ends_with(last), "{story}");
+        let seen = fake.seen.lock().unwrap().join(", ");
+        assert_eq!(seen, "start: first, forget, start: second, forget, start: third, forget");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_before_a_question_is_no_answer_to_it() {
+    let stand = Stand::new();
+    let fake = Fake::new(|stage: Stage| async move {
+        if stage.work.message.joined_text() != "go" {
+            return completed(&stage.work.message.joined_text());
+        }
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        match stage.ask("may I?", None).await {
+            Ok(answer) => completed(&answer.message.joined_text()),
+            Err(why) => Ended::Failed(why),
+        }
+    });
+    let task = stand.submit(&fake.agent(config()), "go").await;
+    stand.until(&task, TaskState::Working).await;
+    stand.answer(&task, "yes, and hurry").await.unwrap();
+    stand.until(&task, TaskState::InputRequired).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(stand.story(&task).await.ends_with("input-required “may I?”"));
+    stand.answer(&task, "no").await.unwrap();
+    stand.until(&task, TaskState::Completed).await;
+    let story = stand.story(&task).await;
+    assert!(
+        story.contains("working “no”") && story.ends_with("completed “yes, and hurry”"),
+        "{story}"
+    );
+}

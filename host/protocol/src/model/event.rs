@@ -18,7 +18,8 @@ pub enum TaskEvent {
     Status(StatusUpdate),
     /// The agent made a piece of an artifact.
     Artifact(ArtifactUpdate),
-    /// The client sent another message to the task.
+    /// Another message of the task's conversation: the client sent it, or, by its role, the agent said it at the end of a run
+    /// that was not the last.
     Input(Message),
     /// The agent answered with a message and no task result: the task is over.
     Reply(Message),
