@@ -69,6 +69,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::GetContext { .. }
         | Operation::Ping
         | Operation::Status
+        | Operation::ReadMetrics { .. }
         | Operation::ListAgents { .. }
         | Operation::GetAgent { .. }
         | Operation::CheckAgent { .. }

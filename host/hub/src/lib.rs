@@ -5,6 +5,7 @@
 pub mod clock;
 mod error;
 pub mod events;
+mod metrics;
 pub mod token;
 pub mod upkeep;
 

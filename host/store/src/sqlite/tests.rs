@@ -165,7 +165,7 @@ async fn it_opens_nothing_that_it_does_not_understand() {
         assert_eq!(fs::read(&file).unwrap(), before, "it was not touched");
         error
     };
-    let newer = StorageError::Newer { path: file.clone(), found: 99, known: 6 };
+    let newer = StorageError::Newer { path: file.clone(), found: 99, known: 7 };
     assert_eq!(change("user_version", 99), newer);
     assert!(matches!(change("application_id", 7), StorageError::Corrupt { .. }));
 
