@@ -75,6 +75,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::GetContext { .. }
         | Operation::Ping
         | Operation::Status
+        | Operation::ReadMetrics { .. }
         | Operation::ListAgents { .. }
         | Operation::GetAgent { .. }
         | Operation::CheckAgent { .. }

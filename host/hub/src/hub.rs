@@ -12,6 +12,7 @@ use crate::{
     contexts::Contexts,
     error::HubError,
     events::{self, Events},
+    metrics::Snapshot,
     push::{Admitted, Pushes},
     tasks::{NewTask, Subscription, Tasks},
 };
@@ -25,7 +26,8 @@ use a2a_hub_protocol::{
     id::AgentId,
     message::Role,
     operation::{
-        AgentBrief, Answer, CardOf, HealthStatus, HubStatus, Operation, Pong, SendMessage, Wait,
+        AgentBrief, Answer, CardOf, HealthStatus, HubStatus, OpenStreams, Operation, Pong,
+        SendMessage, Wait,
     },
     task::{Task, TaskState},
 };
@@ -54,6 +56,7 @@ pub struct Hub {
     events: Events,
     default_agent: Arc<Mutex<Option<AgentId>>>,
     live: Option<Arc<LiveConfig>>,
+    warnings: Arc<[String]>,
     started: Instant,
     since: String,
     closed: Arc<AtomicBool>,
@@ -94,6 +97,7 @@ impl Hub {
             events,
             default_agent: Arc::default(),
             live: None,
+            warnings: Arc::default(),
             started: Instant::now(),
             since: clock::now(),
             closed: Arc::default(),
@@ -105,6 +109,12 @@ impl Hub {
     pub fn with_config(self, live: Arc<LiveConfig>) -> Self {
         self.set_default(live.now().default_agent);
         Self { live: Some(live), ..self }
+    }
+
+    /// The same, which tells this to whoever looks after it.
+    #[must_use]
+    pub fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self { warnings: warnings.into(), ..self }
     }
 
     fn set_default(&self, agent: Option<AgentId>) {
@@ -127,8 +137,13 @@ impl Hub {
         caller: &Principal,
         operation: Operation,
     ) -> Result<Reply, A2aError> {
-        admit(caller, &operation)?;
-        Ok(self.perform(caller, operation).await?)
+        let (name, begun) = (operation.name(), Instant::now());
+        let reply = match admit(caller, &operation) {
+            Ok(()) => self.perform(caller, operation).await.map_err(A2aError::from),
+            Err(why) => Err(why),
+        };
+        self.events.metrics().answered(name, reply.is_ok(), begun.elapsed());
+        reply
     }
 
     async fn perform(&self, caller: &Principal, operation: Operation) -> Result<Reply, HubError> {
@@ -190,6 +205,7 @@ impl Hub {
             }
             Operation::Ping => Answer::Pong(Pong { version: env!("CARGO_PKG_VERSION").to_owned() }),
             Operation::Status => Answer::Status(self.status().await?),
+            Operation::ReadMetrics { streams } => Answer::Metrics(self.metrics(streams).await?),
             Operation::ReloadConfig => Answer::Reloaded(self.reload().await?),
             Operation::ListAgents { include_health } => self.list(include_health).await,
             Operation::GetAgent { id } => told(&*self.agent(Some(id))?),
@@ -339,15 +355,36 @@ impl Hub {
         })
     }
 
-    async fn status(&self) -> Result<HubStatus, HubError> {
-        let counts = self.tasks.counts().await?;
+    /// The agents, in a line each.
+    fn briefs(&self) -> Vec<AgentBrief> {
         let brief = |agent: &Arc<Agent>| AgentBrief {
             id: agent.id.clone(),
             name: agent.card.name.clone(),
             status: agent.health().status,
             breaker: agent.breaker(),
         };
-        let agents: Vec<_> = self.agents.all().iter().map(brief).collect();
+        self.agents.all().iter().map(brief).collect()
+    }
+
+    /// The hub in numbers, also while the store tells nothing.
+    async fn metrics(&self, streams: OpenStreams) -> Result<String, HubError> {
+        let now = Snapshot {
+            uptime: self.started.elapsed(),
+            tallies: self.tasks.tally().await.ok(),
+            stored_bytes: self.tasks.stored_bytes().await.ok(),
+            can_store: !self.tasks.can_be_stored().await.is_failing(),
+            backlog: self.tasks.backlog(),
+            agents: self.briefs(),
+            guests: self.agents.room(),
+            streams,
+        };
+        let text = self.events.metrics().text(&now);
+        Ok(text.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?)
+    }
+
+    async fn status(&self) -> Result<HubStatus, HubError> {
+        let counts = self.tasks.counts().await?;
+        let agents = self.briefs();
         let count = |status| agents.iter().filter(|agent| agent.status == status).count();
         Ok(HubStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -355,6 +392,7 @@ impl Hub {
             active_tasks: counts.live,
             total_tasks: counts.total,
             storage: self.tasks.can_be_stored().await,
+            warnings: self.warnings.to_vec(),
             stopping: self.closed.load(Ordering::Relaxed),
             total: agents.len(),
             healthy: count(HealthStatus::Healthy),

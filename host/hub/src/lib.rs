@@ -7,6 +7,7 @@ mod error;
 pub mod events;
 #[cfg(test)]
 mod fake;
+mod metrics;
 pub mod token;
 pub mod upkeep;
 

@@ -169,6 +169,9 @@ pub trait StoreHealth: Send + Sync {
     /// Writes something, durably, that changes nothing: whether it can store, now.
     async fn probe(&self) -> Result<(), StorageError>;
 
+    /// How many changes wait to be written.
+    fn backlog(&self) -> usize;
+
     /// Whether it can store, judged by its writes: it fails from the first that failed on, until one was made some time after
     /// the last that failed. One that nobody writes to does not change its mind; whoever looks after it does that.
     fn condition(&self) -> watch::Receiver<StorageCondition>;
@@ -344,6 +347,18 @@ pub enum StorageError {
         what: String,
         /// What is wrong with it.
         why: String,
+    },
+    /// Whoever wrote to a database did not close it in order, and its log is not there.
+    #[error(
+        "read {file}: it was not closed in order, and its log is not beside it, so that what was stored last is missing; put {log} \
+         there, or make copies with `a2a-hub backup`",
+        file = .file.display(), log = .log.display()
+    )]
+    LogMissing {
+        /// The database.
+        file: PathBuf,
+        /// The log that it had.
+        log: PathBuf,
     },
     /// An agent's memory would outgrow what the operator grants.
     #[error(

@@ -382,6 +382,10 @@ impl StoreHealth for MemoryStorage {
         self.to_write().map(drop)
     }
 
+    fn backlog(&self) -> usize {
+        0
+    }
+
     fn condition(&self) -> watch::Receiver<StorageCondition> {
         self.judgement.listen()
     }

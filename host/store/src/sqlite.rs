@@ -1,6 +1,8 @@
 //! A store in one SQLite file: one thread writes, a few connections read.
 
+mod backup;
 mod contexts;
+mod dirty_bit;
 mod fault;
 mod logs;
 mod memories;
@@ -24,6 +26,7 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
+pub use backup::{BackupError, Copied, Examined, REPLACED_FILE, back_up, examine, restore};
 use readers::Readers;
 pub use schema::LOCK_FILE;
 use std::{fs::File, path::Path, sync::Arc};
@@ -41,6 +44,7 @@ pub struct SqliteStorage {
     // Closed in this order: the last connection tidies the files up and must be the one that can write.
     readers: Arc<Readers>,
     writer: Writer,
+    lacks_log: bool,
     _lock: File,
 }
 
@@ -48,9 +52,16 @@ impl SqliteStorage {
     /// Opens the store in `dir`, or makes one there that only this user can read.
     pub fn open(dir: &Path) -> Result<Self, StorageError> {
         let lock = schema::lock(dir)?;
-        let file = dir.join("hub.db");
-        let writer = Writer::start(schema::open(&file)?)?;
-        Ok(Self { readers: Arc::new(Readers::of(file)), writer, _lock: lock })
+        let file = dir.join(schema::FILE);
+        let (db, lacks_log) = schema::open(&file)?;
+        let writer = Writer::start(db)?;
+        Ok(Self { readers: Arc::new(Readers::of(file)), writer, lacks_log, _lock: lock })
+    }
+
+    /// Whether the database was found without the log that belonged to it: what was stored last is gone, unless another program
+    /// took the log in.
+    pub fn lacks_log(&self) -> bool {
+        self.lacks_log
     }
 
     /// Lets the next reader of these tasks have them in one piece. Nothing is lost if that comes to nothing.
@@ -219,6 +230,10 @@ impl AgentMemory for SqliteStorage {
 impl StoreHealth for SqliteStorage {
     async fn probe(&self) -> Result<(), StorageError> {
         self.writer.write(schema::touch).await
+    }
+
+    fn backlog(&self) -> usize {
+        self.writer.backlog()
     }
 
     fn condition(&self) -> watch::Receiver<StorageCondition> {

@@ -13,6 +13,7 @@ use a2a_hub_protocol::{
 };
 use serde_json::json;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// A client at an endpoint of official A2A.
 #[derive(Clone, Debug)]
@@ -33,8 +34,13 @@ impl Hub {
         visit: &Visit,
         operation: Operation,
     ) -> Result<Reply, A2aError> {
-        admit(caller, &operation)?;
-        Ok(self.perform_for(caller, visit, operation).await?)
+        let (name, begun) = (operation.name(), Instant::now());
+        let reply = match admit(caller, &operation) {
+            Ok(()) => self.perform_for(caller, visit, operation).await.map_err(A2aError::from),
+            Err(why) => Err(why),
+        };
+        self.events.metrics().answered(name, reply.is_ok(), begun.elapsed());
+        reply
     }
 
     async fn perform_for(

@@ -30,7 +30,7 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_store::{
-    Counts, Head, HeadFilter, HeadPage, Readiness, StorageError, StoredTask, TaskStore,
+    Counts, Head, HeadFilter, HeadPage, Readiness, StorageError, StoredTask, Tally, TaskStore,
     until_usable,
 };
 use actor::TaskActor;
@@ -369,6 +369,21 @@ impl Tasks {
     /// How many tasks there are.
     pub async fn counts(&self) -> Result<Counts, StorageError> {
         self.storage.counts().await
+    }
+
+    /// How many tasks there are, by agent and state.
+    pub async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
+        self.storage.tally().await
+    }
+
+    /// How many bytes everything stored takes up.
+    pub async fn stored_bytes(&self) -> Result<u64, StorageError> {
+        self.storage.size().await
+    }
+
+    /// How many changes wait to be stored.
+    pub fn backlog(&self) -> usize {
+        self.storage.backlog()
     }
 
     /// Whether what happens to tasks can be stored, now.

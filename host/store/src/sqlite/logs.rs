@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn questions_use_the_indexes_made_for_them() {
         let dir = tempfile::tempdir().unwrap();
-        let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap();
+        let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap().0;
         let plan = |filter: HeadFilter| -> String {
             let (sql, values) = select(&filter);
             let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
