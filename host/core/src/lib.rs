@@ -5,6 +5,7 @@ pub mod address;
 pub mod breaker;
 pub mod delivery;
 pub mod file_name;
+pub mod flood;
 pub mod forms;
 pub mod grant;
 pub mod health;
