@@ -9,6 +9,7 @@ pub mod flood;
 pub mod forms;
 pub mod grant;
 pub mod health;
+pub mod idempotency;
 pub mod question;
 pub mod quota;
 pub mod reason;

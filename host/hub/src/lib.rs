@@ -5,6 +5,7 @@
 pub mod clock;
 mod error;
 pub mod events;
+pub mod repeats;
 pub mod token;
 pub mod upkeep;
 

@@ -7,9 +7,11 @@ use a2a_hub_config::Config;
 use a2a_hub_hub::{
     Hub,
     agents::{Agents, PluginFolder, sweep_files},
+    clock,
     contexts::Contexts,
     events::Events,
     push::{Pushes, Seal, Sender},
+    repeats::Repeats,
     tasks::{Recovered, Tasks},
     token::Token,
     upkeep::look_after,
@@ -64,7 +66,8 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     parts.contexts.watch(&running, stop.clone());
     let looking = look_after(parts.storage.clone(), parts.events.clone());
     running.spawn(stop.clone().run_until_cancelled_owned(looking));
-    let hub = parts.hub().with_default(config.default_agent.clone());
+    let repeats = parts.requests(&config).await?;
+    let hub = parts.hub().with_default(config.default_agent.clone()).with_repeats(repeats);
     let at = http.as_ref().map(Http::address);
     let (streams, patience) = (config.max_streams(), config.clients.timeout());
     let desk = Desk::new(hub.clone(), whereabouts(&config, at), streams, patience);
@@ -187,6 +190,18 @@ impl Parts {
             tracing::info!(configs, "goes on sending notifications");
         }
         Ok(())
+    }
+
+    /// Which requests an earlier run carried out so lately that they may be made again.
+    async fn requests(&self, config: &Config) -> anyhow::Result<Repeats> {
+        let repeats = Repeats::within(config.idempotency_window());
+        if let Some(since) = repeats.since() {
+            let requests = self.tasks.requests(&since).await;
+            for (request, task, made) in requests.context("find the requests of an earlier run")? {
+                repeats.remember(&request, task, clock::age(&made)).await;
+            }
+        }
+        Ok(repeats)
     }
 
     fn hub(&self) -> Hub {

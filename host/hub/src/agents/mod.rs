@@ -11,7 +11,7 @@ mod registry;
 mod standing;
 mod values;
 
-pub use agent::Agent;
+pub use agent::{Agent, Late, NotWorking, lately};
 use agent::{Seat, Source};
 pub use builtin::BuiltIn;
 use files::Files;

@@ -34,10 +34,15 @@ impl Hub {
         operation: Operation,
     ) -> Result<Reply, A2aError> {
         admit(caller, &operation)?;
-        Ok(self.perform_for(visit, operation).await?)
+        Ok(self.perform_for(caller, visit, operation).await?)
     }
 
-    async fn perform_for(&self, visit: &Visit, operation: Operation) -> Result<Reply, HubError> {
+    async fn perform_for(
+        &self,
+        caller: &Principal,
+        visit: &Visit,
+        operation: Operation,
+    ) -> Result<Reply, HubError> {
         if let (Some(agent), Some(task)) = (&visit.agent, task_of(&operation))
             && self.tasks.head(task).await?.agent != *agent
         {
@@ -47,16 +52,16 @@ impl Hub {
         match operation {
             Operation::SendMessage(send) => {
                 let (_, send) = self.addressed(visit, send).await?;
-                self.perform(Operation::SendMessage(send)).await
+                self.perform(caller, Operation::SendMessage(send)).await
             }
             Operation::StreamMessage(send) => {
                 let (agent, send) = self.addressed(visit, send).await?;
                 must_stream(agent.as_deref())?;
                 let (task, after) = (send.message.task_id.clone(), send.after);
-                let reply = self.perform(Operation::StreamMessage(send)).await?;
+                let reply = self.perform(caller, Operation::StreamMessage(send)).await?;
                 // A stream begins with the task, also where it goes on with one.
                 let reply = match task {
-                    Some(id) => self.perform(Operation::Resubscribe { id, after }).await?,
+                    Some(id) => self.perform(caller, Operation::Resubscribe { id, after }).await?,
                     None => reply,
                 };
                 Ok(until(visit.version, reply, StreamEnd::InputRequired))
@@ -70,7 +75,7 @@ impl Hub {
                         format!("task `{id}` is {}: there is no more to hear", head.state.name());
                     return Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into());
                 }
-                let reply = self.perform(Operation::Resubscribe { id, after }).await?;
+                let reply = self.perform(caller, Operation::Resubscribe { id, after }).await?;
                 Ok(until(visit.version, reply, StreamEnd::Over))
             }
             Operation::PageTasks(query) => {
@@ -80,12 +85,13 @@ impl Hub {
                     })
                 });
                 let (agent, since) = (visit.agent.clone(), since.transpose()?);
-                self.perform(Operation::PageTasks(TaskPageQuery { agent, since, ..query })).await
+                self.perform(caller, Operation::PageTasks(TaskPageQuery { agent, since, ..query }))
+                    .await
             }
             Operation::GetCard { .. } => {
-                self.perform(Operation::GetCard { agent: visit.agent.clone() }).await
+                self.perform(caller, Operation::GetCard { agent: visit.agent.clone() }).await
             }
-            other => self.perform(other).await,
+            other => self.perform(caller, other).await,
         }
     }
 
