@@ -159,6 +159,11 @@ impl TestHub {
         self.site.log()
     }
 
+    /// Has its configuration file say this from now on, in TOML; it reads the file when it is told to.
+    pub fn configure(&self, toml: &str) -> Result<()> {
+        Ok(fs::write(self.site.path("config.toml"), toml)?)
+    }
+
     /// Puts a component into its plugins folder as `<name>.wasm`, in place of any of that name.
     pub fn plug(&self, name: &str, component: &Path) -> Result<()> {
         self.site.plug(name, component)

@@ -13,6 +13,7 @@ use std::{
     io::{self, IsTerminal as _, Write},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 use tracing::level_filters::LevelFilter;
@@ -68,26 +69,27 @@ fn begin_anew(log: &Path) -> io::Result<()> {
 
 /// The log that was started. Dropping it waits until its last lines are written.
 #[must_use]
-#[derive(Debug)]
-pub(crate) struct Log(Queue);
+pub(crate) struct Log {
+    queue: Queue,
+    set_level: Arc<dyn Fn(Level) + Send + Sync>,
+}
+
+impl Log {
+    /// What sets the least that is worth a line from then on.
+    pub(crate) fn set_level(&self) -> Arc<dyn Fn(Level) + Send + Sync> {
+        Arc::clone(&self.set_level)
+    }
+}
 
 impl Drop for Log {
     fn drop(&mut self) {
-        self.0.close(LAST_LINES);
+        self.queue.close(LAST_LINES);
     }
 }
 
 /// Starts logging, on standard error; `file` is where that leads, if it is the hub's own log. Whatever becomes of it, the hub
 /// goes on: a disk that is full, or a reader that is gone, costs lines.
 pub(crate) fn start(logging: Logging, file: Option<PathBuf>) -> io::Result<Log> {
-    let level = match logging.level {
-        Level::Debug => LevelFilter::DEBUG,
-        Level::Info => LevelFilter::INFO,
-        Level::Warn => LevelFilter::WARN,
-        Level::Error => LevelFilter::ERROR,
-    };
-    // Libraries speak up from warnings on, however much of ours is shown.
-    let filter = EnvFilter::new(format!("warn,a2a_hub={level},a2a_hub_sandbox={level}"));
     let is_seen = file.is_none() && io::stderr().is_terminal() && !config::is_colourless();
     let lost =
         |lines| tracing::warn!(lines, "lines of this log were lost: it could not be written");
@@ -97,16 +99,36 @@ pub(crate) fn start(logging: Logging, file: Option<PathBuf>) -> io::Result<Log> 
     };
     let to = queue.clone();
     let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(filter(logging.level))
         .with_writer(move || to.clone())
         .with_ansi(is_seen)
         .with_target(false)
         // It would print them on standard error itself, and panic where that is gone.
         .log_internal_errors(false);
     // A second start in one process, as in tests, keeps the first.
-    let _ =
-        if logging.pretty { lines.try_init() } else { lines.json().flatten_event(true).try_init() };
-    Ok(Log(queue))
+    let set_level: Arc<dyn Fn(Level) + Send + Sync> = if logging.pretty {
+        let lines = lines.with_filter_reloading();
+        let filters = lines.reload_handle();
+        let _ = lines.try_init();
+        Arc::new(move |level| drop(filters.reload(filter(level))))
+    } else {
+        let lines = lines.json().flatten_event(true).with_filter_reloading();
+        let filters = lines.reload_handle();
+        let _ = lines.try_init();
+        Arc::new(move |level| drop(filters.reload(filter(level))))
+    };
+    Ok(Log { queue, set_level })
+}
+
+/// Libraries speak up from warnings on, however much of ours is shown.
+fn filter(level: Level) -> EnvFilter {
+    let level = match level {
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Info => LevelFilter::INFO,
+        Level::Warn => LevelFilter::WARN,
+        Level::Error => LevelFilter::ERROR,
+    };
+    EnvFilter::new(format!("warn,a2a_hub={level},a2a_hub_sandbox={level}"))
 }
 
 #[cfg(test)]

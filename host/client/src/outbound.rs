@@ -1,6 +1,6 @@
 //! Requests to elsewhere: HTTP and TLS, and which addresses are dialled for them.
 
-use a2a_hub_core::receiver::Rules;
+use a2a_hub_core::{receiver::Rules, span::Span};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, Version};
@@ -62,7 +62,7 @@ type Wire = Client<HttpsConnector<HttpConnector<Lookup>>, Full<Bytes>>;
 #[derive(Debug, thiserror::Error)]
 pub enum OutboundError {
     /// It did not come in time.
-    #[error("no answer within {0:?}")]
+    #[error("no answer within {}", Span(*.0))]
     Late(Duration),
     /// TLS cannot be set up.
     #[error("set up TLS: {0}")]

@@ -1,6 +1,7 @@
 //! What the operator set: a file, the environment and the command line, with defaults for what they leave out.
 
 mod agent;
+mod changes;
 mod environment;
 mod error;
 mod layers;
@@ -10,6 +11,7 @@ mod remote;
 mod settings;
 
 pub use agent::{AgentConfig, LimitsConfig, Permissions, SettingText};
+pub use changes::{Followed, Setting};
 pub use environment::{environment, find_program, is_colourless, is_executable};
 pub use error::{ConfigError, Origin};
 pub use layers::{Flag, Settings};

@@ -8,7 +8,10 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, ContextQuery, Page},
 };
 use a2a_hub_store::{ContextFilter, Head, HeadFilter, StorageError, TaskStore};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -24,7 +27,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Clone)]
 pub struct Contexts {
     storage: Arc<dyn TaskStore>,
-    keeps: Keeps,
+    keeps: Arc<Mutex<Keeps>>,
 }
 
 /// How long and how much is kept.
@@ -33,6 +36,17 @@ struct Keeps {
     idle_contexts: Option<Duration>,
     finished_tasks: Option<Duration>,
     max_bytes: Option<u64>,
+}
+
+impl Keeps {
+    fn of(config: &Config) -> Self {
+        let days = |days: Option<u32>| days.map(|days| DAY * days);
+        Self {
+            idle_contexts: days(config.contexts.max_age_days),
+            finished_tasks: days(config.retention.max_age_days),
+            max_bytes: Some(config.retention.max_mb << 20).filter(|bytes| *bytes > 0),
+        }
+    }
 }
 
 /// Why a conversation cannot be forgotten.
@@ -52,13 +66,12 @@ pub enum ForgetError {
 impl Contexts {
     /// The conversations in `storage`, kept for as long as `config` says.
     pub fn new(storage: Arc<dyn TaskStore>, config: &Config) -> Self {
-        let days = |days: Option<u32>| days.map(|days| DAY * days);
-        let keeps = Keeps {
-            idle_contexts: days(config.contexts.max_age_days),
-            finished_tasks: days(config.retention.max_age_days),
-            max_bytes: Some(config.retention.max_mb << 20).filter(|bytes| *bytes > 0),
-        };
-        Self { storage, keeps }
+        Self { storage, keeps: Arc::new(Mutex::new(Keeps::of(config))) }
+    }
+
+    /// Keeps them for as long as another `config` says, from the next time on that anything is forgotten.
+    pub fn follow(&self, config: &Config) {
+        *self.keeps.lock().unwrap_or_else(PoisonError::into_inner) = Keeps::of(config);
     }
 
     /// The conversations, the one with the newest task first.
@@ -145,8 +158,9 @@ impl Contexts {
 
     /// Forgets what is too old or too much, and returns how many tasks that were. Live tasks are never touched.
     async fn tidy(&self) -> Result<usize, StorageError> {
+        let keeps = *self.keeps.lock().unwrap_or_else(PoisonError::into_inner);
         let mut forgotten = 0;
-        if let Some(age) = self.keeps.idle_contexts {
+        if let Some(age) = keeps.idle_contexts {
             let since = clock::before(age);
             let idle =
                 ContextFilter { idle_since: Some(since.clone()), ..ContextFilter::default() };
@@ -161,11 +175,11 @@ impl Contexts {
                 }
             }
         }
-        if let Some(age) = self.keeps.finished_tasks {
+        if let Some(age) = keeps.finished_tasks {
             let before = clock::before(age);
             forgotten += self.forget_oldest(Some(&before), None).await?;
         }
-        if let Some(max_bytes) = self.keeps.max_bytes {
+        if let Some(max_bytes) = keeps.max_bytes {
             forgotten += self.forget_oldest(None, Some(max_bytes)).await?;
         }
         Ok(forgotten)
@@ -269,7 +283,10 @@ mod tests {
             assert_eq!(left(&storage).await, ["live:1"]);
         }
         let (storage, _) = store(&["a", "live", "b"]).await;
-        assert_eq!(contexts(&storage, "contexts.max_age_days = 100000").tidy().await, Ok(0));
+        let contexts = contexts(&storage, "contexts.max_age_days = 100000");
+        assert_eq!(contexts.tidy().await, Ok(0));
+        contexts.follow(&toml::from_str("contexts.max_age_days = 1").unwrap());
+        assert_eq!(contexts.tidy().await, Ok(2), "as it is told now");
     }
 
     #[tokio::test]

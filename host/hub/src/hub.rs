@@ -1,8 +1,10 @@
 //! One place where every operation is allowed and carried out.
 
 mod official;
+mod reload;
 
 pub use official::Visit;
+pub use reload::{LiveConfig, ReadConfig, SetLevel};
 
 use crate::{
     agents::{Agent, Agents, PluginFolder, lately},
@@ -27,7 +29,7 @@ use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     message::Role,
     operation::{
-        AgentBrief, Answer, CardOf, HealthStatus, HubStatus, Operation, SendMessage, Wait,
+        AgentBrief, Answer, CardOf, HealthStatus, HubStatus, Operation, Pong, SendMessage, Wait,
     },
     push::OfferedPush,
     task::{Task, TaskState},
@@ -36,7 +38,7 @@ use serde_json::{Map, json};
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -51,7 +53,8 @@ pub struct Hub {
     tasks: Tasks,
     pushes: Pushes,
     events: Events,
-    default_agent: Option<AgentId>,
+    default_agent: Arc<Mutex<Option<AgentId>>>,
+    live: Option<Arc<LiveConfig>>,
     repeats: Repeats,
     started: Instant,
     since: String,
@@ -91,7 +94,8 @@ impl Hub {
             tasks,
             pushes,
             events,
-            default_agent: None,
+            default_agent: Arc::default(),
+            live: None,
             repeats: Repeats::default(),
             started: Instant::now(),
             since: clock::now(),
@@ -99,10 +103,20 @@ impl Hub {
         }
     }
 
-    /// The same, where a message that names no agent is for this one.
+    /// The same, under a configuration that can be read again.
     #[must_use]
-    pub fn with_default(self, agent: Option<AgentId>) -> Self {
-        Self { default_agent: agent, ..self }
+    pub fn with_config(self, live: Arc<LiveConfig>) -> Self {
+        self.set_default(live.now().default_agent);
+        Self { live: Some(live), ..self }
+    }
+
+    fn set_default(&self, agent: Option<AgentId>) {
+        *self.default_agent.lock().unwrap_or_else(PoisonError::into_inner) = agent;
+    }
+
+    /// The agent that a message is for which names none.
+    fn default_agent(&self) -> Option<AgentId> {
+        self.default_agent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The same, where a request that was made before is answered by the task that it began.
@@ -135,7 +149,9 @@ impl Hub {
             Operation::GetTask { id, history_length } => {
                 Answer::Task(Box::new(latest(self.tasks.get(&id).await?.task, history_length)))
             }
-            Operation::CancelTask { id } => Answer::Task(Box::new(self.tasks.cancel(&id).await?)),
+            Operation::CancelTask { id } => {
+                Answer::Task(Box::new(self.tasks.cancel(&id, caller.clone()).await?))
+            }
             Operation::Resubscribe { id, after } => {
                 let heard = self.tasks.resubscribe(&id, after).await?;
                 return Ok(Reply::Stream(Listening::Task(heard)));
@@ -181,7 +197,9 @@ impl Hub {
                 let tasks = self.contexts.forget(&context).await?;
                 Answer::Forgotten { context, tasks }
             }
+            Operation::Ping => Answer::Pong(Pong { version: env!("CARGO_PKG_VERSION").to_owned() }),
             Operation::Status => Answer::Status(self.status().await?),
+            Operation::ReloadConfig => Answer::Reloaded(self.reload().await?),
             Operation::ListAgents { include_health } => self.list(include_health).await,
             Operation::GetAgent { id } => told(&*self.agent(Some(id))?),
             Operation::CheckAgent { id } => {
@@ -274,13 +292,18 @@ impl Hub {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`").into());
         }
         match send.message.task_id.clone() {
-            Some(task) => self.go_on(task, send).await,
+            Some(task) => self.go_on(caller, task, send).await,
             None => self.start_anew(caller, send, streamed).await,
         }
     }
 
     /// Says more to a task that there is.
-    async fn go_on(&self, task: TaskId, send: SendMessage) -> Result<Subscription, HubError> {
+    async fn go_on(
+        &self,
+        caller: &Principal,
+        task: TaskId,
+        send: SendMessage,
+    ) -> Result<Subscription, HubError> {
         let SendMessage { message, agent, push, client, after, .. } = send;
         if let Some(named) = agent {
             let its = self.tasks.head(&task).await?.agent;
@@ -292,8 +315,8 @@ impl Hub {
             }
         }
         let push = self.receiver(push).await?;
-        let tasks = self.tasks.clone();
-        let answered = async move { tasks.answer(&task, message, client, after).await };
+        let (tasks, by) = (self.tasks.clone(), caller.clone());
+        let answered = async move { tasks.answer(&task, message, client, after, by).await };
         self.begin(push, answered).await
     }
 
@@ -307,7 +330,7 @@ impl Hub {
         let request = idempotency::request(caller, &agent.id, &send);
         let SendMessage { message, working_directory, timeout_ms, push, client, after, .. } = send;
         let push = self.receiver(push).await?;
-        let (hub, after) = (self.clone(), after.unwrap_or(0));
+        let (hub, by, after) = (self.clone(), caller.clone(), after.unwrap_or(0));
         // On the heap, for it is as large as all that it waits for.
         let submitted = Box::pin(async move {
             let claim = hub.repeats.claim(&request).await;
@@ -329,6 +352,7 @@ impl Hub {
                 streamed,
                 client,
                 request,
+                by,
             };
             let heard = hub.tasks.submit(new).await?;
             if let Some(claim) = claim {
@@ -377,7 +401,7 @@ impl Hub {
     fn agent(&self, id: Option<AgentId>) -> Result<Arc<Agent>, HubError> {
         let there =
             || self.agents.all().iter().map(|agent| agent.id.to_string()).collect::<Vec<_>>();
-        let Some(id) = id.or_else(|| self.default_agent.clone()) else {
+        let Some(id) = id.or_else(|| self.default_agent()) else {
             let why = "name the agent that is to hear the message";
             return Err(A2aError::invalid("message.metadata.targetAgent", why)
                 .with(json!({ "field": "message.metadata.targetAgent", "agents": there() }))

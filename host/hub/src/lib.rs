@@ -5,6 +5,8 @@
 pub mod clock;
 mod error;
 pub mod events;
+#[cfg(test)]
+mod fake;
 pub mod repeats;
 pub mod token;
 pub mod upkeep;
@@ -22,4 +24,4 @@ mod hub;
 mod refusals;
 
 pub use error::HubError;
-pub use hub::{Hub, Listening, Reply, Visit};
+pub use hub::{Hub, Listening, LiveConfig, ReadConfig, Reply, SetLevel, Visit};

@@ -1,27 +1,32 @@
-//! The hub as a process: put into the background, and told to stop.
+//! The hub as a process: put into the background, told to stop, and killed where it hears nothing any more.
 
-use rustix::process::{Pid, Signal};
+use super::proc::{now, wait_for};
+use rustix::{
+    event::{PollFd, PollFlags},
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
 use std::{
     collections::BTreeMap,
     ffi::OsString,
-    fs::File,
-    io,
-    os::unix::process::CommandExt as _,
+    fs::{self, File, TryLockError},
+    io::{self, Read as _},
+    os::{
+        fd::OwnedFd,
+        unix::{fs::MetadataExt as _, process::CommandExt as _},
+    },
     path::Path,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
-
-/// How often it is looked whether a process is gone.
-const LOOK: Duration = Duration::from_millis(20);
+use tokio::task::spawn_blocking;
 
 /// A hub that was put into the background.
 #[derive(Debug)]
 pub struct Background(std::process::Child);
 
 impl Background {
-    /// Starts `program`, with its output going to `log`, away from this terminal's signals; in this environment only, if one
-    /// is given.
+    /// Starts `program`, with its output going to `log`, away from this terminal's signals; in this environment only, and in
+    /// this directory, if one is given.
     #[expect(
         clippy::disallowed_methods,
         reason = "the hub itself is no guest's program: nobody minds it"
@@ -30,12 +35,16 @@ impl Background {
         program: &Path,
         args: &[OsString],
         environment: Option<BTreeMap<String, String>>,
+        directory: Option<&Path>,
         log: File,
     ) -> io::Result<Self> {
         let error = log.try_clone()?;
         let mut command = std::process::Command::new(program);
         if let Some(environment) = environment {
             command.env_clear().envs(environment);
+        }
+        if let Some(directory) = directory {
+            command.current_dir(directory);
         }
         let child = command
             .args(args)
@@ -66,16 +75,135 @@ pub fn leave_terminal() {
 
 /// Asks the process `pid` to end, and waits until it has; false if it has not within `patience`.
 pub async fn terminate(pid: i32, patience: Duration) -> io::Result<bool> {
-    let Some(pid) = Pid::from_raw(pid) else { return Err(io::ErrorKind::InvalidInput.into()) };
-    match rustix::process::kill_process(pid, Signal::TERM) {
+    let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(process) => signal(process, Signal::TERM, patience).await,
+        Err(rustix::io::Errno::SRCH) => Ok(true),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// Signals a process, and waits until it has ended, whether or not anybody has reaped it; false if it has not within
+/// `patience`.
+async fn signal(process: OwnedFd, signal: Signal, patience: Duration) -> io::Result<bool> {
+    match pidfd_send_signal(&process, signal) {
         Ok(()) => {}
         Err(rustix::io::Errno::SRCH) => return Ok(true),
         Err(why) => return Err(why.into()),
     }
-    let gone = async {
-        while rustix::process::test_kill_process(pid).is_ok() {
-            tokio::time::sleep(LOOK).await;
+    let has_ended = move || {
+        let deadline = now() + patience;
+        loop {
+            // A handle of a process is ready once that one has ended.
+            let mut handle = [PollFd::new(&process, PollFlags::IN)];
+            wait_for(&mut handle, deadline.saturating_duration_since(now()));
+            if !handle[0].revents().is_empty() || now() >= deadline {
+                return !handle[0].revents().is_empty();
+            }
         }
     };
-    Ok(tokio::time::timeout(patience, gone).await.is_ok())
+    spawn_blocking(has_ended).await.map_err(io::Error::other)
+}
+
+/// A hub that runs, proven by the lock that it holds on its data directory.
+#[derive(Debug)]
+pub struct Holder {
+    /// Its process id.
+    pub pid: i32,
+    process: OwnedFd,
+}
+
+/// Why it is not known which process holds a lock.
+#[derive(Debug, thiserror::Error)]
+pub enum Unproven {
+    /// The lock cannot be looked at.
+    #[error("look at the lock {0}: {1}")]
+    Io(String, io::Error),
+    /// Somebody holds it, and it is not the one who signed it.
+    #[error(
+        "the lock {0} is held, but not by the process that it names; find out who holds it, for instance with `fuser`"
+    )]
+    Other(String),
+}
+
+/// The hub that holds the lock `file`, if one does. The lock names it, and the system confirms that this very process has the
+/// file open: nobody else is ever taken for it, whatever a file of a hub long gone says.
+pub fn holder(file: &Path) -> Result<Option<Holder>, Unproven> {
+    let shown = || file.display().to_string();
+    let failed = |why| Unproven::Io(shown(), why);
+    let mut lock = match File::open(file) {
+        Ok(lock) => lock,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(why) => return Err(failed(why)),
+    };
+    match lock.try_lock() {
+        // It goes with the file, at once.
+        Ok(()) => return Ok(None),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(why)) => return Err(failed(why)),
+    }
+    let mut signed = String::new();
+    lock.read_to_string(&mut signed).map_err(failed)?;
+    let pid = signed.trim().parse().ok().and_then(Pid::from_raw);
+    // Opened first: what is found out of the number then is true of this process.
+    let process = pid.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
+    let Some((pid, process)) = process else { return Err(Unproven::Other(shown())) };
+    let lock = lock.metadata().map_err(failed)?;
+    if !has_open(pid, &lock) {
+        return Err(Unproven::Other(shown()));
+    }
+    Ok(Some(Holder { pid: pid.as_raw_pid(), process }))
+}
+
+/// Whether a process of this user has that very file open.
+fn has_open(pid: Pid, file: &fs::Metadata) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let is_own = fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == own);
+    let mut files = open.filter_map(|entry| fs::metadata(entry.ok()?.path()).ok());
+    is_own && files.any(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()))
+}
+
+impl Holder {
+    /// Kills it, and waits until it is gone; false if it is not within `patience`, for the system itself holds it.
+    pub async fn kill(self, patience: Duration) -> io::Result<bool> {
+        signal(self.process, Signal::KILL, patience).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn lock(dir: &Path, signed: u32) -> (std::path::PathBuf, File) {
+        let path = dir.join("hub.lock");
+        let mut file = File::create(&path).unwrap();
+        writeln!(file, "{signed}").unwrap();
+        (path, file)
+    }
+
+    #[test]
+    fn only_who_holds_the_lock_and_signed_it_is_taken_for_the_hub() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(holder(&dir.path().join("none")).unwrap().is_none());
+        let (path, file) = lock(dir.path(), std::process::id());
+        assert!(holder(&path).unwrap().is_none(), "a hub that is gone left it");
+        file.lock().unwrap();
+        let found = holder(&path).unwrap().unwrap();
+        assert_eq!(u32::try_from(found.pid).unwrap(), std::process::id());
+        drop(file);
+
+        // The first process has other things to do, and so has one that there is not.
+        for other in [1, u32::try_from(i32::MAX).unwrap()] {
+            let (path, file) = lock(dir.path(), other);
+            file.lock().unwrap();
+            assert!(matches!(holder(&path), Err(Unproven::Other(_))), "{other}");
+        }
+        let (path, mut file) = lock(dir.path(), 1);
+        file.set_len(0).unwrap();
+        write!(file, "-1; rm").unwrap();
+        file.lock().unwrap();
+        assert!(matches!(holder(&path), Err(Unproven::Other(_))));
+    }
 }

@@ -13,8 +13,8 @@ use command_fds::{CommandFdExt, FdMapping};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, pidfd_open,
-    set_child_subreaper, setsid, wait,
+    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getrlimit,
+    kill_process_group, pidfd_open, set_child_subreaper, setrlimit, setsid, wait,
 };
 
 use super::proc::{SWEEP_PAUSE, descendants, now, pause, wait_for};
@@ -44,10 +44,15 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let mut hub = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
 
     let mut args = args.into_iter();
-    let grace = args.next().and_then(|grace| grace.to_str()?.parse().ok());
-    let (Some(grace), Some(program)) = (grace.map(Duration::from_millis), args.next()) else {
+    let mut number = || args.next()?.to_str()?.parse::<u64>().ok();
+    let (grace, open_files) = (number().map(Duration::from_millis), number());
+    let (Some(grace), Some(open_files), Some(program)) = (grace, open_files, args.next()) else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     };
+    if open_files > 0 {
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(open_files), ..limit })?;
+    }
     let started = start(&mut hub, &program, args, leaked);
     let report = match &started {
         Ok(_) => Report::Started,

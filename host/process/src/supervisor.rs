@@ -36,11 +36,18 @@ impl Supervisor {
     pub fn new(minder: PathBuf, data_dir: PathBuf, grace: Duration) -> Self {
         let data_dir = canonical(data_dir);
         Self {
-            settings: Arc::new(Settings { minder, data_dir, grace }),
+            settings: Arc::new(Settings { minder, data_dir, grace, open_files: None }),
             trees: watch::Sender::default(),
             tasks: TaskTracker::new(),
             end: CancellationToken::new(),
         }
+    }
+
+    /// The same, whose programs may have so many files open. For a supervisor of no programs yet.
+    #[must_use]
+    pub fn with_open_files(self, open_files: u64) -> Self {
+        let settings = Settings { open_files: Some(open_files), ..Settings::clone(&self.settings) };
+        Self { settings: Arc::new(settings), ..self }
     }
 
     /// Starts a program, and returns once it runs. Dropping the future ends what was started.
@@ -65,7 +72,8 @@ impl Supervisor {
         let (started, answer) = oneshot::channel();
         let program = launch.program.clone();
         let settings = Arc::clone(&self.settings);
-        self.tasks.spawn(tree::run(settings, launch, self.end.child_token(), started, lease));
+        let (end, tasks) = (self.end.child_token(), self.tasks.clone());
+        self.tasks.spawn(tree::run(settings, launch, end, tasks, started, lease));
         // No answer means that the runtime is going down.
         answer.await.unwrap_or(Err(SpawnError::ShuttingDown { program }))
     }

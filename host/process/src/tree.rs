@@ -20,6 +20,7 @@ use tokio::process::Command;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::child::Ending;
 use super::launch::{Launch, SpawnError};
@@ -36,11 +37,13 @@ const LATE_WAIT: Duration = Duration::from_secs(2);
 static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
 
 /// What every tree of one supervisor has in common.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) minder: PathBuf,
     pub(super) data_dir: PathBuf,
     pub(super) grace: Duration,
+    /// How many files a program may have open; as many as the hub, if none is said.
+    pub(super) open_files: Option<u64>,
 }
 
 /// The hub's ends of a program's three pipes.
@@ -66,6 +69,7 @@ pub(super) async fn run<Lease>(
     settings: Arc<Settings>,
     launch: Launch,
     end: CancellationToken,
+    tasks: TaskTracker,
     started: oneshot::Sender<Result<Child, SpawnError>>,
     lease: Lease,
 ) {
@@ -86,6 +90,7 @@ pub(super) async fn run<Lease>(
         end: end.clone(),
         interrupt: Arc::clone(&interrupt),
         exit: Ending::Awaited(exit),
+        tasks,
     };
     // If the caller left, this drops the child, which cancels `end`.
     let _ = started.send(Ok(child));
@@ -260,6 +265,7 @@ fn minder(
         .arg0("a2a-hub")
         .arg(MIND)
         .arg(settings.grace.as_millis().to_string())
+        .arg(settings.open_files.unwrap_or_default().to_string())
         .arg(&launch.program)
         .args(&launch.args)
         .current_dir(&launch.cwd)

@@ -17,6 +17,11 @@ pub trait Runtime: Send + Sync {
     /// The capabilities that the agent asks for; its operator decides which of them it holds.
     fn ask(&self) -> &Ask;
 
+    /// The SHA-256 digest, in hexadecimal, of the component that does the agent's work; none if the agent is elsewhere.
+    fn digest(&self) -> Option<&str> {
+        None
+    }
+
     /// Sets the agent to work on a task. What it tells goes to the task port of `call`.
     fn start(&self, call: Call, work: Work) -> Box<dyn Run>;
 

@@ -4,6 +4,7 @@ use crate::{
     guest,
     plugin::{LoadError, Plugin},
 };
+use a2a_hub_core::span::Span;
 use a2a_hub_protocol::{card::AgentCard, id::AgentId};
 use a2a_hub_runtime::{Call, Limits};
 use std::time::Duration;
@@ -24,7 +25,10 @@ impl Plugin {
         match tokio::time::timeout(CARD_DEADLINE, said).await {
             Ok(Ok(json)) => Ok(AgentCard::parse(&json)?),
             Ok(Err(why)) => Err(LoadError::Silent(why.to_string())),
-            Err(_) => Err(LoadError::Silent(format!("it took longer than {CARD_DEADLINE:?}"))),
+            Err(_) => {
+                let patience = Span(CARD_DEADLINE);
+                Err(LoadError::Silent(format!("it took longer than {patience}")))
+            }
         }
     }
 }

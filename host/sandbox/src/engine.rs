@@ -20,6 +20,10 @@ const KEEP_RESIDENT: usize = 128 << 10;
 /// Pooled instances need 6 mappings each, and Linux gives a process 65,530 of them.
 pub const MAX_INSTANCES: u32 = 8_000;
 
+/// Addresses that a guest may take up where none are kept for it, in bytes: the memory that it has by default, its stack and its
+/// tables.
+const ADDRESSES: u64 = 80 << 20;
+
 /// How the engine is set up.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
@@ -27,11 +31,13 @@ pub struct EngineSettings {
     pub cache_dir: Option<PathBuf>,
     /// How many guests may be alive at once, at most [`MAX_INSTANCES`].
     pub max_instances: u32,
+    /// How many bytes of addresses this process may have (`ulimit -v`), if there is a limit.
+    pub address_space: Option<u64>,
 }
 
 impl Default for EngineSettings {
     fn default() -> Self {
-        Self { cache_dir: None, max_instances: 4_000 }
+        Self { cache_dir: None, max_instances: 4_000, address_space: None }
     }
 }
 
@@ -49,11 +55,25 @@ pub struct Engine {
 pub struct EngineError(wasmtime::Error);
 
 impl Engine {
-    /// An engine with these settings.
+    /// An engine with these settings. Where there are too few addresses to keep a place for each guest, there are fewer guests,
+    /// and each gets its place when it starts.
     pub fn new(settings: &EngineSettings) -> Result<Self, EngineError> {
         let max = settings.max_instances.clamp(1, MAX_INSTANCES);
-        let config = config(settings, max).map_err(EngineError)?;
-        let inner = wasmtime::Engine::new(&config).map_err(EngineError)?;
+        let (inner, max) = match wasmtime::Engine::new(&config(settings, Some(max))?) {
+            Ok(pooled) => (pooled, max),
+            Err(why) => {
+                let fewer = without_pool(max, settings.address_space);
+                let limit = settings.address_space.map(|bytes| format!("{} MiB", bytes >> 20));
+                tracing::warn!(
+                    why = format!("{why:#}"),
+                    max_tasks = fewer,
+                    address_space = limit,
+                    "there are too few addresses for a pool of guests: fewer run at once, and each starts more slowly; \
+                     raise `ulimit -v`, or set `max_tasks` lower"
+                );
+                (wasmtime::Engine::new(&config(settings, None)?).map_err(EngineError)?, fewer)
+            }
+        };
         let ticker = Arc::new(Ticker::start(inner.clone()));
         Ok(Self { inner, slots: Arc::new(Semaphore::new(max as usize)), _ticker: ticker })
     }
@@ -64,7 +84,34 @@ impl Engine {
     }
 }
 
-fn config(settings: &EngineSettings, max: u32) -> wasmtime::Result<Config> {
+/// How many guests there may be where each gets its place when it starts: half of the addresses are for the hub itself.
+fn without_pool(max: u32, address_space: Option<u64>) -> u32 {
+    let fit = address_space.map_or(u64::MAX, |bytes| bytes / 2 / ADDRESSES);
+    u32::try_from(fit).unwrap_or(max).clamp(1, max)
+}
+
+/// With a pool of places for so many guests, or without one.
+fn config(settings: &EngineSettings, pooled: Option<u32>) -> Result<Config, EngineError> {
+    let mut config = Config::new();
+    config.epoch_interruption(true);
+    match pooled {
+        Some(max) => config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(max))),
+        // No address is kept that is not used.
+        None => config
+            .allocation_strategy(InstanceAllocationStrategy::OnDemand)
+            .memory_reservation(0)
+            .memory_guard_size(0)
+            .memory_reservation_for_growth(1 << 20),
+    };
+    if let Some(dir) = &settings.cache_dir {
+        let mut cache = CacheConfig::new();
+        cache.with_directory(dir);
+        config.cache(Some(Cache::new(cache).map_err(EngineError)?));
+    }
+    Ok(config)
+}
+
+fn pool(max: u32) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     // As much for each slot as a component may have, so that none takes what is another's.
     pool.total_component_instances(max)
@@ -77,14 +124,7 @@ fn config(settings: &EngineSettings, max: u32) -> wasmtime::Result<Config> {
         .total_stacks(max)
         .max_memory_size(MAX_MEMORY_BYTES)
         .linear_memory_keep_resident(KEEP_RESIDENT);
-    let mut config = Config::new();
-    config.epoch_interruption(true).allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
-    if let Some(dir) = &settings.cache_dir {
-        let mut cache = CacheConfig::new();
-        cache.with_directory(dir);
-        config.cache(Some(Cache::new(cache)?));
-    }
-    Ok(config)
+    pool
 }
 
 /// The only thread that moves the epoch, so that every guest is interrupted at the same rate.
@@ -114,5 +154,18 @@ impl Drop for Ticker {
             // It only ends by hanging up, and it never panics.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_pool_as_many_guests_run_as_there_are_addresses_for() {
+        assert_eq!(without_pool(4_000, None), 4_000, "it failed for another reason");
+        assert_eq!(without_pool(4_000, Some(8 << 30)), 51);
+        assert_eq!(without_pool(10, Some(8 << 30)), 10);
+        assert_eq!(without_pool(4_000, Some(0)), 1);
     }
 }

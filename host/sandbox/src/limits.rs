@@ -1,5 +1,6 @@
 //! What a guest may use up: memory, CPU time, tables, output. Each limit is per task, and passing it ends that task only.
 
+use a2a_hub_core::span::Span;
 use a2a_hub_runtime::Limits;
 use std::{
     sync::{
@@ -88,7 +89,7 @@ impl ResourceLimiter for MemoryLimiter {
 
 /// The CPU budget ran out; what the epoch callback ends a guest with.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the agent used up its {0:?} of CPU time")]
+#[error("the agent used up its {} of CPU time", Span(*.0))]
 pub(crate) struct CpuExhausted(Duration);
 
 /// Time spent inside one guest's code.

@@ -14,6 +14,10 @@ impl Runtime for Plugin {
         Plugin::ask(self)
     }
 
+    fn digest(&self) -> Option<&str> {
+        Some(Plugin::digest(self))
+    }
+
     fn start(&self, call: Call, work: Work) -> Box<dyn Run> {
         Box::new(Guest::start(self, call, work))
     }

@@ -1,7 +1,7 @@
 //! Where operations are handed in, whatever they travelled on: who asks, from where, on what terms; and what comes of them.
 
 use super::telling::Telling;
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::{access::Principal, span::Span};
 use a2a_hub_hub::{Hub, Reply, Visit, token::TOKEN_FILE};
 use a2a_hub_protocol::{
     binding::jsonrpc::Beside,
@@ -299,8 +299,9 @@ fn has_port(host: &str) -> bool {
 
 /// Why a client is hung up on that began to send something and did not go on.
 pub(super) fn dawdled(what: &str, patience: Duration) -> A2aError {
+    let patience = Span(patience);
     let why = format!(
-        "the {what} did not come to its end within {patience:?}; send it in one go, or raise `clients.timeout_ms`"
+        "the {what} did not come to its end within {patience}; send it in one go, or raise `clients.timeout_ms`"
     );
     A2aError::new(ErrorKind::InvalidRequest, why)
 }

@@ -10,7 +10,7 @@ use super::{
     official,
     telling::{Item, Telling},
 };
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::{access::Principal, span::Span};
 use a2a_hub_protocol::{
     binding::grpc::{self, Call},
     dialect::{self, Dialect},
@@ -219,7 +219,8 @@ fn patiently(
         let mut told = pin!(told);
         while let Some(told) = told.next().await {
             if send.send_timeout(told, patience).await.is_err() {
-                let why = format!("the client took nothing for {patience:?}; subscribe again");
+                let patience = Span(patience);
+                let why = format!("the client took nothing for {patience}; subscribe again");
                 return Err(Status::deadline_exceeded(why));
             }
         }

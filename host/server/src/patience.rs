@@ -1,5 +1,6 @@
 //! Hangs up on who does not read, so that nobody can make the hub hold what it has to say for ever.
 
+use a2a_hub_core::span::Span;
 use std::{
     io,
     pin::Pin,
@@ -43,7 +44,7 @@ impl<C> Patient<C> {
         let patience = self.patience;
         let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(deadline.as_mut().poll(cx));
-        let why = format!("the client took nothing for {patience:?}");
+        let why = format!("the client took nothing for {}", Span(patience));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
     }
 }

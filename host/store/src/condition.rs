@@ -2,6 +2,7 @@
 //! check).
 
 use super::StoreHealth;
+use a2a_hub_core::span::Span;
 use a2a_hub_protocol::operation::StorageCondition;
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -110,7 +111,7 @@ impl Readiness {
             Ok(Ok(())) => known(),
             Err(_) => StorageCondition::Failing {
                 since: now(),
-                error: format!("a write has taken longer than {PATIENCE:?}"),
+                error: format!("a write has taken longer than {}", Span(PATIENCE)),
                 fix: "see whether the disk of the data directory hangs, or another program holds the database"
                     .to_owned(),
             },

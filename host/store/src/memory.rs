@@ -1,17 +1,19 @@
 //! A store that forgets everything when it is dropped: for tests and for trying things out.
 
 use super::{
-    AgentMemory, ContextFilter, Counts, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    StorageError, StoreHealth, StoredPush, StoredTask, TaskIndex, TaskLog,
+    AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
+    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
     condition::Judgement,
     log::{self, Conversation},
 };
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
+    task::TaskState,
 };
 use std::{
     collections::BTreeMap,
@@ -42,6 +44,7 @@ struct Kept {
 struct Log {
     head: Head,
     events: Vec<Arc<TaskEvent>>,
+    askers: Vec<(u64, Principal)>,
 }
 
 impl MemoryStorage {
@@ -92,11 +95,12 @@ impl Log {
 
 #[async_trait::async_trait]
 impl TaskLog for MemoryStorage {
-    async fn append(
+    async fn append_by(
         &self,
         task: &TaskId,
         expected: u64,
         events: Vec<Arc<TaskEvent>>,
+        by: Option<&Principal>,
     ) -> Result<u64, StorageError> {
         let mut kept = self.to_write()?;
         let known = kept.logs.get(task).map(|log| log.head.clone());
@@ -106,13 +110,20 @@ impl TaskLog for MemoryStorage {
             let why = format!("it was told to fail after {} events", self.max_events);
             return Err(StorageError::Unavailable(why));
         }
-        let log = kept
-            .logs
-            .entry(task.clone())
-            .or_insert_with(|| Log { head: head.clone(), events: Vec::new() });
+        let log = kept.logs.entry(task.clone()).or_insert_with(|| Log {
+            head: head.clone(),
+            events: Vec::new(),
+            askers: Vec::new(),
+        });
         log.head = head;
+        let numbers = (expected + 1..=seq).filter_map(|seq| Some((seq, by.cloned()?)));
+        log.askers.extend(numbers);
         log.events.extend(events);
         Ok(seq)
+    }
+
+    async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError> {
+        Ok(self.kept().logs.get(task).map(|log| log.askers.clone()).unwrap_or_default())
     }
 
     async fn events(
@@ -246,10 +257,15 @@ impl TaskIndex for MemoryStorage {
         Ok(said.oldest_first())
     }
 
-    async fn counts(&self) -> Result<Counts, StorageError> {
-        let kept = self.kept();
-        let live = kept.logs.values().filter(|log| !log.head.state.is_final()).count();
-        Ok(Counts { live: live as u64, total: kept.logs.len() as u64 })
+    async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
+        let mut tallied = BTreeMap::new();
+        for Log { head, .. } in self.kept().logs.values() {
+            *tallied.entry((head.agent.clone(), head.state.name())).or_default() += 1;
+        }
+        let known = |((agent, state), tasks)| {
+            Some(Tally { agent, state: TaskState::from_name(state)?, tasks })
+        };
+        Ok(tallied.into_iter().filter_map(known).collect())
     }
 
     async fn size(&self) -> Result<u64, StorageError> {
@@ -375,7 +391,6 @@ impl StoreHealth for MemoryStorage {
 mod tests {
     use super::*;
     use crate::contract::{self, chunk, created, status};
-    use a2a_hub_protocol::task::TaskState;
 
     #[tokio::test]
     async fn keeps_the_contract() {

@@ -13,9 +13,10 @@ mod tests;
 mod writer;
 
 use super::{
-    AgentMemory, ContextFilter, Counts, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    StorageError, StoreHealth, StoredPush, StoredTask, TaskIndex, TaskLog,
+    AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
+    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
 };
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
@@ -24,6 +25,7 @@ use a2a_hub_protocol::{
     push::PushConfig,
 };
 use readers::Readers;
+pub use schema::LOCK_FILE;
 use std::{fs::File, path::Path, sync::Arc};
 use tokio::sync::watch;
 use writer::Writer;
@@ -61,13 +63,14 @@ impl SqliteStorage {
 
 #[async_trait::async_trait]
 impl TaskLog for SqliteStorage {
-    async fn append(
+    async fn append_by(
         &self,
         task: &TaskId,
         expected: u64,
         events: Vec<Arc<TaskEvent>>,
+        by: Option<&Principal>,
     ) -> Result<u64, StorageError> {
-        let addition = logs::Addition::new(task.clone(), expected, events)?;
+        let addition = logs::Addition::new(task.clone(), expected, events, by)?;
         self.writer.write(move |db| addition.append(db)).await
     }
 
@@ -79,6 +82,11 @@ impl TaskLog for SqliteStorage {
     ) -> Result<Vec<SequencedEvent>, StorageError> {
         let task = task.clone();
         self.readers.read(move |db| logs::events(db, &task, after, limit)).await
+    }
+
+    async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError> {
+        let task = task.clone();
+        self.readers.read(move |db| logs::askers(db, &task)).await
     }
 
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {
@@ -142,8 +150,8 @@ impl TaskIndex for SqliteStorage {
         Ok(said)
     }
 
-    async fn counts(&self) -> Result<Counts, StorageError> {
-        self.readers.read(logs::counts).await
+    async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
+        self.readers.read(logs::tally).await
     }
 
     async fn size(&self) -> Result<u64, StorageError> {

@@ -2,16 +2,33 @@
 
 use super::{
     Global,
-    failure::{CONNECTION_LOST, CommandError, HUB_NOT_RUNNING},
+    failure::{CONNECTION_LOST, CommandError, HUB_HANGS, HUB_NOT_RUNNING},
 };
+use a2a_hub_core::span::Span;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::{Value, json};
-use std::{io, path::Path};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{
-    UnixStream,
-    unix::{OwnedReadHalf, OwnedWriteHalf},
+use std::{io, path::Path, time::Duration};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    time::timeout,
 };
+
+/// How long a hub may take to answer at all: one that is alive does so in milliseconds. What is asked after that takes its time.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// That a hub does not answer, and what to do about it.
+fn hangs(pid: Option<i32>) -> CommandError {
+    let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+    let why = format!(
+        "the hub{who} hangs: it has not answered for {}; `a2a-hub stop --force` ends it, then `a2a-hub start` starts it again",
+        Span(PATIENCE)
+    );
+    CommandError::new(HUB_HANGS, why).mended_by("a2a-hub stop --force")
+}
 
 /// A connection to the hub.
 pub(super) struct Client {
@@ -25,21 +42,36 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Connects to the hub that `global` names.
+    /// Connects to the hub that `global` names, and waits until it answers for the first time, but not for ever.
     pub(super) async fn connect(global: &Global) -> anyhow::Result<Self> {
         let path = global.socket_path()?;
         let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
-        Self::to(&path).await.map_err(|why| {
+        let mut client = Self::to(&path).await.map_err(|why| {
             let path = path.display();
             if absent.contains(&why.kind()) {
                 let why = format!(
                     "connect to the hub: nothing listens on {path}; start it with `a2a-hub start`"
                 );
                 CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub start").into()
+            } else if why.kind() == io::ErrorKind::WouldBlock {
+                // So many wait already that the system lets nobody else wait.
+                hangs(None).into()
             } else {
                 anyhow!("connect to the hub on {path}: {why}")
             }
-        })
+        })?;
+        client.greet().await?;
+        Ok(client)
+    }
+
+    /// Waits until the hub answers, be it a refusal: one that does so will answer what else it is asked.
+    pub(super) async fn greet(&mut self) -> anyhow::Result<()> {
+        let pid = self.pid;
+        let answered = timeout(PATIENCE, async {
+            self.ask("hub/ping", json!({})).await?;
+            self.next().await
+        });
+        answered.await.map_err(|_| hangs(pid))?.map(drop)
     }
 
     /// Connects to the hub at `path`, which must be this user's own.

@@ -11,6 +11,7 @@ use super::{
 };
 use a2a_hub_client::{A2aClient, Outbound, TaskStream};
 use a2a_hub_config as config;
+use a2a_hub_core::span::Span;
 use a2a_hub_protocol::{
     event::{SequencedEvent, StreamResponse, TaskEvent},
     id::{ContextId, TaskId},
@@ -98,7 +99,8 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             };
             drop(progress);
             if let (Ok(None), Some(patience)) = (&followed, patience) {
-                shown.give_up(format!("The task took longer than the {patience:?} it was given."));
+                let patience = Span(patience);
+                shown.give_up(format!("The task took longer than the {patience} it was given."));
             }
             let again = format!(" --agent {named}");
             let exit = followed.map_err(|why| shown.broken_off(&why, &again))?;

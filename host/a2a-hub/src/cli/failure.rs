@@ -10,6 +10,9 @@ use std::io;
 /// Nothing listens on the hub's socket.
 pub(super) const HUB_NOT_RUNNING: &str = "HUB_NOT_RUNNING";
 
+/// The hub listens, and does not answer.
+pub(super) const HUB_HANGS: &str = "HUB_HANGS";
+
 /// The hub hung up in the middle.
 pub(super) const CONNECTION_LOST: &str = "CONNECTION_LOST";
 

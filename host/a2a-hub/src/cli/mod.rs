@@ -1,6 +1,7 @@
 //! The command line: starts and stops the hub, and talks to it as any other client does.
 
 mod agent;
+mod chosen;
 mod client;
 mod completing;
 mod console;
@@ -18,12 +19,14 @@ mod manual;
 mod markdown;
 mod question;
 mod render;
+mod restart;
 mod run;
 mod saving;
 mod send;
 mod settings;
 mod show;
 mod shown;
+mod signals;
 mod start;
 mod stop;
 mod table;
@@ -118,6 +121,10 @@ enum Command {
     Start(start::Start),
     /// Stop the hub: tasks at work get some time, and no new ones are taken
     Stop(stop::Stop),
+    /// Stop the hub in the background and start it again as it was started, under the configuration as it is now
+    Restart(restart::Restart),
+    /// Have the hub read its configuration again, without a restart where that is possible
+    Reload,
     /// Show whether the hub is up, its tasks and its agents
     Status,
     /// List the agents
@@ -130,7 +137,7 @@ enum Command {
     #[command(subcommand)]
     Agent(agent::Agent),
     /// Send a message to an agent and print the answer
-    Send(send::Send),
+    Send(Box<send::Send>),
     /// List the tasks
     Tasks(tasks::Tasks),
     /// Show, cancel or watch one task, or save its files
@@ -213,10 +220,12 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
     match command {
         Command::Start(start) => start::start(global, &start),
         Command::Stop(stop) => stop::stop(global, &stop),
+        Command::Restart(restart) => restart::restart(global, &restart),
+        Command::Reload => restart::reload(global),
         Command::Status => show::status(global),
         Command::Agents { health } => show::agents(global, health),
         Command::Agent(agent) => agent::agent(global, &agent),
-        Command::Send(send) => send::send(global, send),
+        Command::Send(send) => send::send(global, *send),
         Command::Tasks(tasks) => tasks::tasks(global, &tasks),
         Command::Task(task) => task::task(global, &task),
         Command::Contexts(contexts) => contexts::contexts(global, &contexts),

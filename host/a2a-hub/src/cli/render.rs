@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-use std::time::Duration;
 
 /// The text of a JSON string; nothing of anything else.
 pub(super) fn text(value: &Value) -> &str {
@@ -77,17 +76,6 @@ pub(super) fn duration(seconds: u64) -> String {
     }
 }
 
-/// How long something may take, or took: short ones to the tenth of a second.
-pub(super) fn span(long: Duration) -> String {
-    match long.as_millis() {
-        millis @ 1..1_000 => format!("{millis} ms"),
-        millis if millis < 60_000 && millis % 1_000 >= 100 => {
-            format!("{}.{} s", millis / 1_000, millis % 1_000 / 100)
-        }
-        _ => duration(long.as_secs()),
-    }
-}
-
 /// How long before `now` a timestamp lies: `5 min ago`, `3 days ago`.
 pub(super) fn ago(timestamp: &Value, now: Timestamp) -> String {
     let Ok(then) = text(timestamp).parse::<Timestamp>() else { return String::new() };
@@ -127,13 +115,6 @@ mod tests {
         ];
         let told = told.map(|then| ago(&json!(then), now)).join(", ");
         insta::assert_snapshot!(told, @"now, 10 s ago, 59 min ago, 25 h ago, 30 days ago,");
-    }
-
-    #[test]
-    fn spans_are_told_as_people_do() {
-        let spans = [0, 7, 700, 1_000, 1_550, 10_000, 59_999, 60_000, 5_400_000];
-        let spans = spans.map(|millis| span(Duration::from_millis(millis))).join(", ");
-        insta::assert_snapshot!(spans, @"0 s, 7 ms, 700 ms, 1 s, 1.5 s, 10 s, 59.9 s, 1 min, 1 h 30 min");
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The hub itself: put together here, run until it is told to stop, and taken apart in order.
 
-use super::render::span;
+use super::signals::{self, Hangup, Signals, Told};
 use crate::builtin::COMPONENTS;
 use a2a_hub_client::Outbound;
 use a2a_hub_config::Config;
+use a2a_hub_core::{access::Principal, span::Span};
 use a2a_hub_hub::{
-    Hub,
+    Hub, LiveConfig, ReadConfig, SetLevel,
     agents::{Agents, PluginFolder, sweep_files},
     clock,
     contexts::Contexts,
@@ -17,7 +18,7 @@ use a2a_hub_hub::{
     upkeep::look_after,
 };
 use a2a_hub_process::{Supervisor, limits};
-use a2a_hub_protocol::id::TaskId;
+use a2a_hub_protocol::{id::TaskId, operation::Operation};
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use a2a_hub_server::{Desk, Http, Unix, Whereabouts};
 use a2a_hub_store::sqlite::SqliteStorage;
@@ -31,10 +32,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    time::{sleep, timeout},
-};
+use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How long a program may take to end after it was asked to; a CLI writes its session down meanwhile.
@@ -43,15 +41,36 @@ const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
 /// How long the hub waits at its end for clients, programs and tasks that it cut off.
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
+/// The same once it was told again to stop: what it cuts off ends within its grace, and clients that hang are not waited for.
+const AT_ONCE: Duration = Duration::from_secs(3);
+
 /// The file in the data directory that says where a running hub is.
 pub(super) const RUN_FILE: &str = "run.json";
 
 /// The file in the data directory that says what the last hub cut off when it stopped.
 pub(super) const STOPPED_FILE: &str = "stopped.json";
 
+/// How a hub came to be: for whoever starts it again.
+pub(super) struct Invocation {
+    /// The arguments after the program's name; none if they are not text.
+    pub(super) arguments: Option<Vec<String>>,
+    /// Where it was started.
+    pub(super) directory: PathBuf,
+    /// Whether it was put into the background.
+    pub(super) detached: bool,
+}
+
 /// Runs the hub until it is told to stop.
-pub(super) async fn run(config: Config) -> anyhow::Result<()> {
+pub(super) async fn run(
+    config: Config,
+    read: ReadConfig,
+    set_level: SetLevel,
+    invocation: Invocation,
+) -> anyhow::Result<()> {
     limits::survive_large_files().context("handle signals")?;
+    let hangup = Hangup::new().context("handle signals")?;
+    let program_files =
+        limits::raise_open_files().context("start under the limits of this system")?;
     let dir = config.data_dir()?.to_owned();
     let storage = Arc::new(SqliteStorage::open(&dir).context("open the hub's store")?);
     sweep(&dir);
@@ -59,7 +78,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
     let http = bind_http(&config).await?;
 
-    let parts = Parts::build(&config, &dir, storage).await?;
+    let parts = Parts::build(&config, &dir, storage, program_files).await?;
     parts.go_on().await?;
     let (stop, running) = (CancellationToken::new(), TaskTracker::new());
     parts.plugins.clone().watch(&running, stop.clone());
@@ -67,7 +86,8 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     let looking = look_after(parts.storage.clone(), parts.events.clone());
     running.spawn(stop.clone().run_until_cancelled_owned(looking));
     let repeats = parts.requests(&config).await?;
-    let hub = parts.hub().with_default(config.default_agent.clone()).with_repeats(repeats);
+    let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));
+    let hub = parts.hub().with_config(live.clone()).with_repeats(repeats);
     let at = http.as_ref().map(Http::address);
     let (streams, patience) = (config.max_streams(), config.clients.timeout());
     let desk = Desk::new(hub.clone(), whereabouts(&config, at), streams, patience);
@@ -78,34 +98,61 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     if let Some(unix) = unix {
         running.spawn(unix.serve(desk, stop.clone()));
     }
-    let mut signals = Signals::new()?;
-    let _announced = Announced::new(&dir, &config, at).context("say where the hub is")?;
+    let mut signals = Signals::new(hangup)?;
+    let announced = Announced::new(&dir, &config, at, &invocation);
+    let _announced = announced.context("say where the hub is")?;
     let http = at.map(tracing::field::display);
     tracing::info!(socket = %config.socket.path.display(), http, "the hub is up");
 
-    signals.next().await;
-    hub.close();
-    let drain = config.stop.drain();
-    let patience = span(drain);
-    tracing::info!(patience, "the hub is going down; a second signal ends tasks at once");
-    tokio::select! {
-        idle = parts.tasks.idle() => if let Err(why) = idle {
-            // Then nothing that they do is stored either.
-            tracing::error!(%why, "cannot see which tasks are at work; they are ended at once");
-        },
-        () = sleep(drain) => {}
-        () = signals.next() => {}
+    while signals.next().await == Told::Reload {
+        let hub = hub.clone();
+        // How it went is in the log.
+        running.spawn(async move {
+            drop(hub.handle(&Principal::Operator, Operation::ReloadConfig).await);
+        });
     }
+    hub.close();
+    let drain = live.now().stop.drain();
+    let patience = tracing::field::display(Span(drain));
+    tracing::info!(patience, "the hub is going down; a second signal ends tasks at once");
+    let is_urgent = tokio::select! {
+        () = drained(&parts.tasks, drain) => false,
+        () = signals.stop() => true,
+    };
     stop.cancel();
     running.close();
     let down = async {
         parts.take_down(&dir).await;
         running.wait().await;
     };
-    if timeout(STOP_DEADLINE, down).await.is_err() {
-        tracing::warn!("something did not end in time and was cut off");
+    tokio::select! {
+        () = down => {}
+        () = too_long(&mut signals, is_urgent) => {
+            tracing::warn!("something did not end in time and was cut off");
+        }
     }
     Ok(())
+}
+
+/// Waits until no task is at work any more, or has had its time.
+async fn drained(tasks: &Tasks, drain: Duration) {
+    match timeout(drain, tasks.idle()).await {
+        Ok(Ok(())) | Err(_) => {}
+        // Then nothing that they do is stored either.
+        Ok(Err(why)) => {
+            tracing::error!(%why, "cannot see which tasks are at work; they are ended at once");
+        }
+    }
+}
+
+/// Waits until the hub has had the time that its end may take; less if it is told again to stop, and none if once more.
+async fn too_long(signals: &mut Signals, is_urgent: bool) {
+    if !is_urgent && timeout(STOP_DEADLINE, signals.stop()).await.is_err() {
+        return;
+    }
+    if timeout(AT_ONCE, signals.stop()).await.is_ok() {
+        signals::end_at_once();
+    }
 }
 
 /// What an earlier run of the hub left in its data directory, and of its programs.
@@ -137,13 +184,16 @@ impl Parts {
         config: &Config,
         dir: &Path,
         storage: Arc<SqliteStorage>,
+        program_files: u64,
     ) -> anyhow::Result<Self> {
         // Stays right when an update replaces the file.
         let exe = PathBuf::from("/proc/self/exe");
         let supervisor = Supervisor::new(exe, dir.to_owned(), PROGRAM_GRACE);
+        let supervisor = supervisor.with_open_files(program_files);
         let engine = Engine::new(&EngineSettings {
             cache_dir: Some(dir.join("cache")),
             max_instances: config.max_tasks.unwrap_or(EngineSettings::default().max_instances),
+            address_space: limits::address_space(),
         })?;
         let events = Events::default();
         let tasks = Tasks::new(storage.clone(), events.clone());
@@ -171,7 +221,7 @@ impl Parts {
 
     /// Takes up what an earlier run left unfinished.
     async fn go_on(&self) -> anyhow::Result<()> {
-        let recovered = self.tasks.recover(&self.agents).await;
+        let recovered = self.tasks.recover(|agent| self.agents.find(agent)).await;
         let recovered = recovered.context("take up the tasks of an earlier run")?;
         if recovered != Recovered::default() {
             let Recovered { started, waiting, followed, failed, unreadable } = recovered;
@@ -254,26 +304,6 @@ async fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
     Ok(Some(bound))
 }
 
-/// What tells a hub to stop.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
-        Ok(Self { terminate: signal(terminate)?, interrupt: signal(interrupt)? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-}
-
 /// Writes down which tasks were cut off, for whoever told the hub to stop.
 fn stopped(dir: &Path, cut: &[TaskId]) -> io::Result<()> {
     write_whole(&dir.join(STOPPED_FILE), &json!({ "pid": std::process::id(), "cut": cut }))
@@ -292,12 +322,20 @@ fn write_whole(file: &Path, value: &Value) -> io::Result<()> {
 struct Announced(PathBuf);
 
 impl Announced {
-    fn new(dir: &Path, config: &Config, http: Option<SocketAddr>) -> io::Result<Self> {
+    fn new(
+        dir: &Path,
+        config: &Config,
+        http: Option<SocketAddr>,
+        invocation: &Invocation,
+    ) -> io::Result<Self> {
         let file = dir.join(RUN_FILE);
         let text = json!({
             "pid": std::process::id(),
             "http": http.map(|at| at.to_string()),
             "socket": config.socket.enabled.then_some(&config.socket.path),
+            "arguments": invocation.arguments,
+            "directory": invocation.directory,
+            "detached": invocation.detached,
         });
         write_whole(&file, &text)?;
         Ok(Self(file))

@@ -1,8 +1,13 @@
 //! `start`: the hub in the foreground, or in the background.
 
-use super::{BLAMES, Exit, Global, block_on, client::Client, render::span, run};
+use super::{
+    BLAMES, Exit, Global, block_on,
+    client::Client,
+    run::{self, Invocation},
+};
 use crate::telemetry;
 use a2a_hub_config::{Flag, Settings};
+use a2a_hub_core::span::Span;
 use a2a_hub_process::daemon::{self, Background};
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -13,6 +18,7 @@ use std::{
     io::{self, Read as _, Seek as _, SeekFrom},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 use tokio::time::{Instant, sleep};
@@ -29,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How much of the log's end is read for why a hub ended, in bytes.
 const TAIL: u64 = 16 << 10;
 
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct Start {
     /// Stay in the foreground and log to standard error
     #[arg(long)]
@@ -59,18 +65,29 @@ pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     if start.detached {
         daemon::leave_terminal();
     }
-    let log = settings.config.data_dir()?.join(telemetry::LOG_FILE);
-    let _log = telemetry::start(settings.config.logging, start.detached.then_some(log))
+    let file = settings.config.data_dir()?.join(telemetry::LOG_FILE);
+    let log = telemetry::start(settings.config.logging, start.detached.then_some(file))
         .context("start the log")?;
+    let invocation = Invocation {
+        arguments: std::env::args_os().skip(1).map(|arg| arg.into_string().ok()).collect(),
+        directory: std::env::current_dir().context("find the current directory")?,
+        detached: start.detached,
+    };
+    let (global, start) = (global.clone(), start.clone());
+    let read = move || match self::settings(&global, &start) {
+        Ok(settings) => Ok(settings.config),
+        Err(why) => Err(format!("{why:#}")),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run::run(settings.config))?;
+    let hub = run::run(settings.config, Arc::new(read), log.set_level(), invocation);
+    runtime.block_on(hub)?;
     // What was cut off must not hold up the end.
     runtime.shutdown_background();
     Ok(Exit::Done)
 }
 
 /// The configuration, with what the command line says on top and no path that depends on the current directory.
-fn settings(global: &Global, start: &Start) -> anyhow::Result<Settings> {
+pub(super) fn settings(global: &Global, start: &Start) -> anyhow::Result<Settings> {
     let port = start.http_port.map(|port| Flag {
         name: "--http-port",
         key: &["http", "port"],
@@ -135,7 +152,7 @@ pub(super) async fn on_demand(global: &Global) -> anyhow::Result<()> {
 }
 
 /// Where a hub says that it is, for people.
-fn announced_text(announced: &Value) -> String {
+pub(super) fn announced_text(announced: &Value) -> String {
     let socket = announced["socket"].as_str().unwrap_or("no socket");
     let http = announced["http"].as_str().map(|at| format!(", http://{at}"));
     let http = http.unwrap_or_default();
@@ -156,7 +173,8 @@ async fn in_background(
     let (log_path, log) = telemetry::open_log(dir).context("open the hub's log")?;
     let said_before = log.metadata()?.len();
     let exe = std::env::current_exe().context("find this program")?;
-    let mut hub = Background::start(&exe, &arguments(global, start, settings, dir), None, log)?;
+    let args = arguments(global, start, settings, dir)?;
+    let mut hub = Background::start(&exe, &args, None, None, log)?;
     until_up(&mut hub, dir, &log_path, said_before).await
 }
 
@@ -179,14 +197,19 @@ pub(super) async fn until_up(
             return Ok(run);
         }
         if Instant::now() > deadline {
-            let late = span(START_DEADLINE);
+            let late = Span(START_DEADLINE);
             bail!("start the hub: it is not up after {late}; see {}", log.display());
         }
         sleep(LOOK).await;
     }
 }
 
-fn arguments(global: &Global, start: &Start, settings: &Settings, dir: &Path) -> Vec<OsString> {
+fn arguments(
+    global: &Global,
+    start: &Start,
+    settings: &Settings,
+    dir: &Path,
+) -> io::Result<Vec<OsString>> {
     let mut args: Vec<OsString> = vec!["start".into(), "--foreground".into(), "--detached".into()];
     let mut option = |name: &str, value: &Path| args.extend([name.into(), value.into()]);
     option("--data-dir", dir);
@@ -197,12 +220,13 @@ fn arguments(global: &Global, start: &Start, settings: &Settings, dir: &Path) ->
     if let Some(port) = start.http_port {
         option("--http-port", Path::new(&port.to_string()));
     }
-    for workspace in &settings.config.workspaces {
-        option("--workspace", workspace);
+    // Only those of the command line: the file's own may be others when it is read again.
+    for workspace in &start.workspaces {
+        option("--workspace", &directory(workspace)?);
     }
     args.extend(start.no_http.then(|| "--no-http".into()));
     args.extend(global.verbose.then(|| "--verbose".into()));
-    args
+    Ok(args)
 }
 
 /// Where the hub says it is, once the hub with this process id is up.

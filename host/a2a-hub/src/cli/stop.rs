@@ -1,7 +1,9 @@
 //! `stop`: the hub finishes what is at work, within a deadline, and ends.
 
-use super::{Exit, Global, block_on, client::Client, render::span, run::STOPPED_FILE};
+use super::{Exit, Global, block_on, client::Client, run::STOPPED_FILE};
+use a2a_hub_core::span::Span;
 use a2a_hub_process::daemon;
+use a2a_hub_store::sqlite::LOCK_FILE;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
@@ -10,18 +12,60 @@ use std::{fs, path::Path, time::Duration};
 /// How long a hub may take to end once it has cut off what was at work; it gives up on what hangs before that.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long the first of two signals needs to be heard: two at once are one.
+const HEARD: Duration = Duration::from_millis(200);
+
+/// How long one that is to be stopped by force may take to end in order.
+const GRACE: Duration = Duration::from_secs(5);
+
 #[derive(Debug, Args)]
 pub(super) struct Stop {
     /// Let tasks that are at work go on for so long; 0 cuts them off at once
     /// [default: the configuration's `stop.drain_ms`, which is also the most]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
+    /// Kill a hub that does not answer, or does not end: tasks at work are cut off without a word
+    #[arg(long, conflicts_with = "timeout")]
+    force: bool,
 }
 
 pub(super) fn stop(global: &Global, stop: &Stop) -> anyhow::Result<Exit> {
-    let config = global.settings(Vec::new())?.config;
-    let drain = stop.timeout.map_or(config.stop.drain(), Duration::from_secs);
     block_on(async {
+        let stopped = if stop.force {
+            Stopped::by_force(global).await?
+        } else {
+            Stopped::in_order(global, stop.timeout).await?
+        };
+        global.show(&stopped.json(), || {
+            for task in &stopped.cut {
+                let beside = format!("cut off: task {task}; what it had done by then is kept");
+                global.console().note(beside);
+            }
+            Ok(if stopped.by_force {
+                "the hub was killed; the next one tells what becomes of its tasks\n".into()
+            } else {
+                "the hub is stopped\n".into()
+            })
+        })?;
+        Ok(Exit::Done)
+    })
+}
+
+/// A hub that was stopped.
+pub(super) struct Stopped {
+    pid: i32,
+    /// The tasks that it says it cut off.
+    cut: Vec<String>,
+    by_force: bool,
+}
+
+impl Stopped {
+    /// Tells the hub to stop, and waits until it has; what is at work has this many seconds to finish, or what the
+    /// configuration says.
+    pub(super) async fn in_order(global: &Global, seconds: Option<u64>) -> anyhow::Result<Self> {
+        let config = global.settings(Vec::new())?.config;
+        let own = config.stop.drain();
+        let drain = seconds.map_or(own, Duration::from_secs).min(own);
         let mut client = Client::connect(global).await?;
         let pid = client.pid.context("find the hub's process")?;
         let live = client.call("hub/status", json!({})).await?["activeTasks"].as_u64();
@@ -29,27 +73,60 @@ pub(super) fn stop(global: &Global, stop: &Stop) -> anyhow::Result<Exit> {
         if let Some(live @ 1..) = live {
             let work = match drain {
                 Duration::ZERO => "is cut off at once".to_owned(),
-                drain => format!("has {} to finish", span(drain)),
+                drain => format!("has {} to finish", Span(drain)),
             };
             let beside = format!("{live} task(s) are not over; what is at work {work}");
             global.console().note(beside);
         }
-        let in_time = daemon::terminate(pid, drain).await.context("stop the hub")?;
-        // Told a second time, it cuts off what is still at work.
-        if !in_time && !daemon::terminate(pid, PATIENCE).await.context("stop the hub")? {
-            let late = span(PATIENCE);
-            bail!("stop the hub: process {pid} is still there {late} after its deadline");
+        // The hub itself cuts off what is at work when its own time is up; told a second time, it does so sooner.
+        let patience = if drain < own { drain } else { own + PATIENCE };
+        let is_gone = daemon::terminate(pid, patience).await.context("stop the hub")?
+            || daemon::terminate(pid, PATIENCE).await.context("stop the hub")?;
+        if !is_gone {
+            bail!(
+                "stop the hub: process {pid} is still there {} after its deadline; `a2a-hub stop --force` kills it",
+                Span(PATIENCE)
+            );
         }
         let cut = config.data_dir().map(|dir| cut_off(dir, pid)).unwrap_or_default();
-        global.show(&json!({ "stopped": pid, "cut": cut }), || {
-            for task in &cut {
-                let beside = format!("cut off: task {task}; what it had done by then is kept");
-                global.console().note(beside);
+        Ok(Self { pid, cut, by_force: false })
+    }
+
+    /// Kills the hub of the data directory, if it does not end when it is told to. It is known by the lock that it holds.
+    async fn by_force(global: &Global) -> anyhow::Result<Self> {
+        let config = global.settings(Vec::new())?.config;
+        let dir = config.data_dir()?;
+        let Some(hub) = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?
+        else {
+            bail!(
+                "stop the hub: none uses the data directory {}; `--data-dir` names that of another",
+                dir.display()
+            );
+        };
+        let pid = hub.pid;
+        // One that still answers can end in order, and cut off what is at work at once.
+        let answers = async { Client::to(&config.socket.path).await?.greet().await };
+        if answers.await.is_ok() {
+            let told = async {
+                anyhow::Ok(
+                    daemon::terminate(pid, HEARD).await? || daemon::terminate(pid, GRACE).await?,
+                )
+            };
+            if told.await.context("stop the hub")? {
+                return Ok(Self { pid, cut: cut_off(dir, pid), by_force: false });
             }
-            Ok("the hub is stopped\n".into())
-        })?;
-        Ok(Exit::Done)
-    })
+        }
+        if !hub.kill(PATIENCE).await.context("kill the hub")? {
+            bail!(
+                "kill the hub: process {pid} is stuck in the system, which a disk that hangs does; see `dmesg`"
+            );
+        }
+        Ok(Self { pid, cut: Vec::new(), by_force: true })
+    }
+
+    fn json(&self) -> Value {
+        json!({ "stopped": self.pid, "cut": self.cut, "forced": self.by_force })
+    }
 }
 
 /// The tasks that the hub with this process id says it cut off.

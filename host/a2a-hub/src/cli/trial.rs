@@ -134,7 +134,7 @@ impl Ground {
         }
         let log = fs::File::create(self.dir.join("log")).context("open the trial's log")?;
         let exe = std::env::current_exe().context("find this program")?;
-        Background::start(&exe, &args, Some(env), log).context("start the hub of the trial")
+        Background::start(&exe, &args, Some(env), None, log).context("start the hub of the trial")
     }
 }
 

@@ -232,7 +232,7 @@ async fn a_task_elsewhere_is_limited_watched_and_cancelled() -> Result<()> {
         let ran = run(&here, &["send", agent, "tick 1000 100", "--timeout", "700"]).await?;
         assert_eq!(
             (ran.code, ran.stdout.as_str(), ran.stderr.trim_end()),
-            (Some(1), "", "The task took longer than the 700ms it was given.")
+            (Some(1), "", "The task took longer than the 700 ms it was given.")
         );
     }
     let tasks = far.call("hub/tasks/list", json!({})).await?;

@@ -194,7 +194,7 @@ async fn a_hub_whose_disk_is_full_stops_in_time_and_the_next_one_tells_the_truth
 }
 
 /// Runs `a2a-hub` by a shell that does something first.
-async fn run_after(home: &Path, first: &str, args: &str) -> Result<Ran> {
+pub(crate) async fn run_after(home: &Path, first: &str, args: &str) -> Result<Ran> {
     let (hub, socket) = (hub_binary()?, home.join("hub.sock"));
     let line = format!("{first} {} --socket {} {args}", hub.display(), socket.display());
     #[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]

@@ -33,4 +33,6 @@ mod stage;
 mod streams;
 mod terminals;
 mod transports;
+mod ulimits;
+mod upkeep;
 mod web;

@@ -96,7 +96,7 @@ async fn a_task_has_so_long_and_no_longer() -> Result<()> {
     let task = client.call("message/send", slow).await?;
     assert_eq!(state(&task), "failed");
     assert_eq!(task["metadata"]["reason"], "timeout");
-    assert!(said(&task).contains("longer than the 300ms"), "{}", said(&task));
+    assert!(said(&task).contains("longer than the 300 ms"), "{}", said(&task));
     Ok(())
 }
 

@@ -60,7 +60,7 @@ async fn a_request_must_come_to_its_end() -> Result<()> {
     assert_eq!(error["error"]["code"], -32600);
     assert_eq!(
         error["error"]["message"],
-        "the request did not come to its end within 500ms; send it in one go, or raise `clients.timeout_ms`"
+        "the request did not come to its end within 500 ms; send it in one go, or raise `clients.timeout_ms`"
     );
     Ok(())
 }
@@ -82,7 +82,7 @@ async fn a_line_must_come_to_its_end_and_silence_between_lines_may_last() -> Res
     }
     write.write_all(begin.as_bytes()).await?;
     let answer = timeout(WITHIN, answers.next_line()).await??.context("hung up without a word")?;
-    assert!(answer.contains("the line did not come to its end within 500ms"), "{answer}");
+    assert!(answer.contains("the line did not come to its end within 500 ms"), "{answer}");
     assert_eq!(timeout(WITHIN, answers.next_line()).await??, None, "then it is over");
     Ok(())
 }

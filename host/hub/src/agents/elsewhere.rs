@@ -6,7 +6,7 @@ use a2a_hub_client::Outbound;
 use a2a_hub_config::{self as config, Remote};
 use a2a_hub_protocol::{id::AgentId, push::Secret};
 use futures::future;
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
 /// How long the hub waits for them when it starts; one that takes longer joins later.
@@ -16,24 +16,47 @@ impl Agents {
     /// Has those join that are elsewhere. Those that were never found are looked for until they are.
     pub async fn join_remote(&self, outbound: Outbound) {
         let outbound = self.shared.outbound.get_or_init(|| outbound);
-        let all = self.shared.config.remote.keys().map(|id| async move {
+        let ids: Vec<_> = self.shared.config().remote.keys().cloned().collect();
+        self.join_these(&ids, outbound).await;
+    }
+
+    /// Has those of these names join, now or once they are found.
+    async fn join_these(&self, ids: &[AgentId], outbound: &Outbound) {
+        let all = ids.iter().map(|id| async move {
             if timeout(AT_THE_START, self.join_one_remote(id, outbound)).await == Ok(true) {
                 return;
             }
             let (agents, id, outbound) = (self.clone(), id.clone(), outbound.clone());
             self.shared.asks.spawn(async move {
-                let interval = agents.shared.config.health.interval();
                 let looking = async {
+                    // One that is no longer named is not looked for.
                     while agents.find(&id).is_none()
+                        && agents.endpoint(&id).is_some()
                         && !agents.join_one_remote(&id, &outbound).await
                     {
-                        sleep(interval).await;
+                        sleep(agents.shared.config().health.interval()).await;
                     }
                 };
                 agents.shared.stop.run_until_cancelled(looking).await;
             });
         });
         future::join_all(all).await;
+    }
+
+    /// Has those of these names follow a new configuration: each leaves, and joins again by what is said of it now.
+    pub(super) async fn rejoin_remote(&self, ids: &BTreeSet<AgentId>) {
+        for id in ids {
+            if self.find(id).is_some_and(|agent| matches!(agent.source, Source::Remote(_))) {
+                self.leave(id);
+            }
+            self.set_rejected(&table(id), None);
+        }
+        let config = self.shared.config();
+        let named: Vec<_> =
+            ids.iter().filter(|id| config.remote.contains_key(*id)).cloned().collect();
+        if let Some(outbound) = self.shared.outbound.get() {
+            self.join_these(&named, outbound).await;
+        }
     }
 
     /// Has the agent elsewhere that is called `id` here join by the card that it has now, which the operator may approve
@@ -72,14 +95,14 @@ impl Agents {
 
     fn seat_remote(&self, id: &AgentId, remote: RemoteAgent) {
         let (card, source) = (remote.card().clone(), Source::Remote(remote.url().to_owned()));
-        let (seat, runtime) = (self.a_seat(id), Box::new(remote));
+        let (deps, runtime) = (self.deps_of(id), Arc::new(remote));
         self.set_rejected(&table(id), None);
-        self.seat(Agent::new(id.clone(), runtime, card, source, seat));
+        self.register(Agent::new(id.clone(), runtime, card, source, deps));
     }
 
     /// Where the configuration says that it is.
     fn endpoint(&self, id: &AgentId) -> Option<RemoteEndpoint> {
-        let remote = self.shared.config.remote.get(id)?.clone();
+        let remote = self.shared.config().remote.get(id)?.clone();
         let Remote { url, token_env, sha256, origins, keys } = remote;
         let token = token_env.as_ref().and_then(|name| {
             let found = config::environment(&BTreeSet::from([name.clone()])).pop();

@@ -178,14 +178,14 @@ impl PluginFolder {
 
     async fn join(&self, name: &str) -> Result<Option<AgentId>, FileError> {
         let id = AgentId::parse(name.strip_suffix(".wasm").unwrap_or(name))?;
-        if !self.agents.shared.config.agent(&id).enabled {
+        if !self.agents.shared.config().agent(&id).enabled {
             return Ok(None);
         }
         let file = self.dir.join(name);
         let bytes = spawn_blocking(move || read_trusted(&file)).await;
         let bytes = bytes.map_err(io::Error::other)??;
         let agent = self.agents.prepare(&id, bytes, Source::File(name.to_owned())).await?;
-        self.agents.seat(agent);
+        self.agents.register(agent);
         Ok(Some(id))
     }
 }

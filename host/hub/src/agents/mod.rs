@@ -7,12 +7,13 @@ mod files;
 mod folder;
 mod others;
 mod programs;
+mod reconfigure;
 mod registry;
 mod standing;
 mod values;
 
 pub use agent::{Agent, Late, NotWorking, lately};
-use agent::{Seat, Source};
+use agent::{AgentDeps, Source};
 pub use builtin::BuiltIn;
 use files::Files;
 pub use files::sweep_files;
@@ -38,7 +39,7 @@ use std::{
     collections::BTreeMap,
     hash::{BuildHasher as _, RandomState},
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
 use tokio::{
     sync::Semaphore,
@@ -56,7 +57,8 @@ pub struct Agents {
 }
 
 struct Shared {
-    config: Config,
+    /// As it is now: it changes while the hub runs.
+    config: RwLock<Arc<Config>>,
     built_in: BuiltIn,
     data_dir: PathBuf,
     engine: Engine,
@@ -72,6 +74,13 @@ struct Shared {
     rejected: Mutex<BTreeMap<String, String>>,
     /// Dials the agents that are elsewhere, once they are to join.
     outbound: OnceLock<Outbound>,
+}
+
+impl Shared {
+    /// The configuration as it is now.
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Why an agent could not join.
@@ -110,7 +119,7 @@ impl Agents {
     ) -> Self {
         let files = Files::new(&data_dir, supervisor.clone());
         let shared = Shared {
-            config,
+            config: RwLock::new(Arc::new(config)),
             built_in,
             data_dir,
             engine,
@@ -131,7 +140,7 @@ impl Agents {
     /// Loads the agents that travel inside the hub.
     pub async fn join_built_in(&self) {
         for id in self.shared.built_in.ids() {
-            if !self.shared.config.agent(&id).enabled {
+            if !self.shared.config().agent(&id).enabled {
                 continue;
             }
             if let Some(joining) = self.join_one_built_in(&id)
@@ -150,7 +159,7 @@ impl Agents {
         let bytes = Bytes::from_static(self.shared.built_in.component(id)?);
         Some(async move {
             let agent = self.prepare(id, bytes, Source::BuiltIn).await?;
-            self.seat(agent);
+            self.register(agent);
             Ok(())
         })
     }
@@ -171,30 +180,25 @@ impl Agents {
         let engine = self.shared.engine.clone();
         let compiled = tokio::task::spawn_blocking(move || Plugin::compile(&engine, &bytes)).await;
         let plugin = compiled.map_err(|why| LoadError::Invalid(why.to_string()))??;
-        let config = self.shared.config.agent(id);
-        if let Some(pinned) = &config.sha256
-            && !pinned.eq_ignore_ascii_case(plugin.digest())
-        {
-            let (agent, pinned) = (id.clone(), pinned.clone());
-            return Err(JoinError::Digest { agent, found: plugin.digest().to_owned(), pinned });
-        }
+        let config = self.shared.config().agent(id);
+        pinned(id, plugin.digest(), config.sha256.as_deref())?;
         let card = plugin.card(id).await?;
-        let seat = self.a_seat(id);
-        Ok(Agent::new(id.clone(), Box::new(plugin), card, source, seat))
+        let deps = self.deps_of(id);
+        Ok(Agent::new(id.clone(), Arc::new(plugin), card, source, deps))
     }
 
     /// What the hub gives to the agent called `id`.
-    fn a_seat(&self, id: &AgentId) -> Seat {
-        let shared = &self.shared;
-        Seat {
-            config: shared.config.agent(id),
-            workspaces: shared.config.workspaces.clone(),
+    fn deps_of(&self, id: &AgentId) -> AgentDeps {
+        let (shared, config) = (&self.shared, self.shared.config());
+        AgentDeps {
+            config: config.agent(id),
+            workspaces: config.workspaces.clone(),
             home: shared.data_dir.join("homes").join(id.as_str()),
             supervisor: shared.supervisor.clone(),
             storage: Arc::clone(&shared.storage),
             files: shared.files.clone(),
             all: Arc::downgrade(shared),
-            breaker: shared.config.breaker.settings(),
+            breaker: config.breaker.settings(),
             events: shared.events.clone(),
             asking: Arc::clone(&shared.asking),
             left: shared.stop.child_token(),
@@ -202,7 +206,7 @@ impl Agents {
     }
 
     /// Gives an agent its place; from now on it is asked how it is.
-    fn seat(&self, agent: Agent) {
+    fn register(&self, agent: Agent) {
         let agent = Arc::new(agent);
         let (agent_id, source) = (agent.id.clone(), agent.source.to_string());
         tracing::info!(agent = %agent_id, %source, "agent joined");
@@ -276,9 +280,21 @@ impl Agents {
     }
 }
 
+/// Refuses a component that is not the one whose digest the operator pins.
+fn pinned(id: &AgentId, found: &str, digest: Option<&str>) -> Result<(), JoinError> {
+    match digest {
+        Some(pinned) if !pinned.eq_ignore_ascii_case(found) => Err(JoinError::Digest {
+            agent: id.clone(),
+            found: found.to_owned(),
+            pinned: pinned.to_owned(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Asks an agent how it is when it joins, and again and again until it leaves.
 async fn ask(agents: Agents, agent: Arc<Agent>) {
-    let (chance, interval) = (RandomState::new(), agents.shared.config.health.interval());
+    let (chance, interval) = (RandomState::new(), agents.shared.config().health.interval());
     for round in 0_u64.. {
         let pause = health::pause(interval, chance.hash_one(round));
         let asked = async {

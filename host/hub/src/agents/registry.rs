@@ -27,7 +27,9 @@ pub enum RegistryError {
     #[error("no agent is called `{0}`")]
     Unknown(AgentId),
     /// The operator wants none of it.
-    #[error("`agents.{0}.enabled` is false in the configuration; change that, and restart the hub")]
+    #[error(
+        "`agents.{0}.enabled` is false in the configuration; change that, and call `a2a-hub reload`"
+    )]
     Disabled(AgentId),
     /// What was offered is not an agent, or may not be called so.
     #[error("take in `{agent}`: {why}")]
@@ -93,7 +95,7 @@ impl PluginFolder {
             placed => placed?,
         }
         seen.insert(name.clone(), Seen::read(&self.dir.join(&name), Some(id.clone()))?);
-        self.agents.seat(agent);
+        self.agents.register(agent);
         self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))
     }
 
@@ -149,7 +151,7 @@ impl PluginFolder {
     }
 
     fn enabled(&self, id: &AgentId) -> Result<(), RegistryError> {
-        let enabled = self.agents.shared.config.agent(id).enabled;
+        let enabled = self.agents.shared.config().agent(id).enabled;
         if enabled { Ok(()) } else { Err(RegistryError::Disabled(id.clone())) }
     }
 }

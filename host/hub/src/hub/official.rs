@@ -104,7 +104,7 @@ impl Hub {
         let named = visit.agent.as_ref().or_else(|| named_agent(operation));
         let agent = match (task_of(operation), named) {
             (Some(task), _) => self.tasks.head(task).await.ok().map(|head| head.agent),
-            (None, named) => named.or(self.default_agent.as_ref()).cloned(),
+            (None, named) => named.cloned().or_else(|| self.default_agent()),
         };
         let agent = agent.and_then(|agent| self.agents.find(&agent));
         agent.map(|agent| known_extensions(&agent, &visit.extensions)).unwrap_or_default()

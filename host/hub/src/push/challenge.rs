@@ -5,6 +5,7 @@
 
 use crate::token::Token;
 use a2a_hub_client::{Outbound, OutboundError};
+use a2a_hub_core::span::Span;
 use bytes::Bytes;
 use http::{Request, StatusCode, header::USER_AGENT};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -31,7 +32,7 @@ pub enum ChallengeError {
     #[error(transparent)]
     Lost(#[from] OutboundError),
     /// It did not all come in time.
-    #[error("no whole answer within {PATIENCE:?}")]
+    #[error("no whole answer within {}", Span(PATIENCE))]
     Late,
     /// It was not 200.
     #[error("it answered with HTTP status {}", .0.as_u16())]

@@ -12,6 +12,7 @@
 //! from its turn one who would not.
 
 use a2a_hub_core::breaker::{Breaker, Outcome, Settings, State};
+use a2a_hub_core::span::Span;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -120,7 +121,8 @@ impl Receiver {
         let (receiver, cause) = (&self.origin, &judged.cause);
         match (before, judged.breaker.state()) {
             (State::Closed { .. }, State::Open { pause, .. }) => {
-                tracing::warn!(receiver, ?pause, cause, "deliveries fail in a row: left alone");
+                let pause = tracing::field::display(Span(pause));
+                tracing::warn!(receiver, pause, cause, "deliveries fail in a row: left alone");
             }
             (State::Open { .. } | State::HalfOpen { .. }, State::Closed { .. }) => {
                 tracing::info!(receiver, "deliveries arrive again");

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::clock;
 use a2a_hub_client::{Outbound, OutboundError};
+use a2a_hub_core::span::Span;
 use a2a_hub_core::{
     breaker::{Outcome, Source},
     delivery::{Verdict, blame, may_ask_for_rest, verdict},
@@ -169,7 +170,7 @@ impl Sender {
                     self.rules.dial(&host, &found)?;
                 }
                 Ok(Err(why)) => tracing::warn!(%host, %why, "a receiver cannot be found now"),
-                Err(_) => tracing::warn!(%host, "a receiver was not found within {LOOKUP:?}"),
+                Err(_) => tracing::warn!(%host, "a receiver was not found within {}", Span(LOOKUP)),
             }
         }
         if self.challenges {

@@ -33,7 +33,9 @@ pub fn write(answer: Answer, url: &str) -> Value {
             context
         }
         Answer::Forgotten { context, tasks } => json!({ "id": context, "deletedTasks": tasks }),
+        Answer::Pong(pong) => json!(pong),
         Answer::Status(status) => json!(status),
+        Answer::Reloaded(reloaded) => json!(reloaded),
         Answer::Agents(mut agents) => {
             agents.iter_mut().for_each(reached);
             json!(agents)

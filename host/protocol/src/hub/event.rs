@@ -1,5 +1,5 @@
-//! Events of the whole hub, as `hub/events` tells them: agents that come and go, how they are, where tasks stand, and whether
-//! anything can be stored.
+//! Events of the whole hub, as `hub/events` tells them: agents that come and go, how they are, where tasks stand, which
+//! settings count, and whether anything can be stored.
 
 use crate::model::{
     id::{AgentId, ContextId, TaskId},
@@ -88,6 +88,13 @@ pub enum Happened {
         #[serde(serialize_with = "by_name")]
         #[schemars(with = "String")]
         state: TaskState,
+    },
+    /// The configuration was read again.
+    ConfigReloaded {
+        /// The settings that changed and count from now on.
+        changed: Vec<String>,
+        /// The settings that changed and count once the hub is started again.
+        needs_restart: Vec<String>,
     },
     /// The hub cannot store anything, so that no task can begin or go on.
     StorageFailing {

@@ -4,7 +4,9 @@ use crate::{
     hub::{event::HubEvent, params, schemas},
     model::{
         error::{A2aError, ErrorKind},
-        operation::{AgentHealth, AgentInfo, ContextInfo, Deregistered, HubStatus, Operation},
+        operation::{
+            AgentHealth, AgentInfo, ContextInfo, Deregistered, HubStatus, Operation, Pong, Reloaded,
+        },
         push::Delivery,
     },
     v03,
@@ -44,6 +46,13 @@ const PLAIN: HubMethod = HubMethod {
 /// Every method of the hub's dialect.
 pub static METHODS: &[HubMethod] = &[
     HubMethod {
+        name: "hub/ping",
+        summary: "Tell that the hub answers, whatever else may be wrong with it",
+        result: SchemaGenerator::subschema_for::<Pong>,
+        read: |_| Ok(Operation::Ping),
+        ..PLAIN
+    },
+    HubMethod {
         name: "hub/status",
         summary: "Tell how the hub is",
         result: SchemaGenerator::subschema_for::<HubStatus>,
@@ -56,6 +65,15 @@ pub static METHODS: &[HubMethod] = &[
         streams: true,
         result: SchemaGenerator::subschema_for::<HubEvent>,
         read: |_| Ok(Operation::WatchHub),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/reload",
+        summary: "Read the configuration again: what can be followed counts from now on, and what needs a restart is named; a \
+                  file that cannot be followed changes nothing",
+        admin: true,
+        result: SchemaGenerator::subschema_for::<Reloaded>,
+        read: |_| Ok(Operation::ReloadConfig),
         ..PLAIN
     },
     HubMethod {

@@ -38,7 +38,7 @@ async fn a_spinner_uses_up_its_own_time_only() {
     for spinner in [&mut one, &mut two] {
         let ended = timeout(DEADLINE, spinner.ended()).await.expect("a spinner is ended");
         let Ended::Failed(Failure::Exhausted(why)) = ended else { panic!("{ended:?}") };
-        assert!(why.contains("300ms of CPU time") && why.contains("cpu_ms"), "{why}");
+        assert!(why.contains("300 ms of CPU time") && why.contains("cpu_ms"), "{why}");
     }
 }
 

@@ -1,7 +1,8 @@
 //! Task logs and what is read from them, in SQL.
 
-use super::{Counts, Failure, Head, HeadFilter, StorageError, StoredTask, integer, unavailable};
+use super::{Failure, Head, HeadFilter, StorageError, StoredTask, Tally, integer, unavailable};
 use crate::log::{self, Conversation};
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, TaskId},
@@ -44,6 +45,7 @@ pub(super) struct Addition {
     expected: u64,
     events: Vec<Arc<TaskEvent>>,
     json: Vec<String>,
+    by: Option<String>,
 }
 
 impl Addition {
@@ -51,20 +53,21 @@ impl Addition {
         task: TaskId,
         expected: u64,
         events: Vec<Arc<TaskEvent>>,
+        by: Option<&Principal>,
     ) -> Result<Self, StorageError> {
         let json = events.iter().map(|event| serde_json::to_string(event.as_ref()));
         let json = json.collect::<Result<_, _>>();
         let json = json.map_err(|why| unavailable(format!("write an event as JSON: {why}")))?;
-        Ok(Self { task, expected, events, json })
+        Ok(Self { task, expected, events, json, by: by.map(Principal::to_log) })
     }
 
     pub(super) fn append(&self, db: &Connection) -> Result<u64, Failure> {
         let known = head(db, &self.task)?;
         let head = log::extend(known, &self.task, self.expected, &self.events)?;
-        let sql = "INSERT INTO events (task, seq, event) VALUES (?1, ?2, ?3)";
+        let sql = "INSERT INTO events (task, seq, event, asker) VALUES (?1, ?2, ?3, ?4)";
         let mut insert = db.prepare_cached(sql)?;
         for (seq, json) in (integer(self.expected) + 1..).zip(&self.json) {
-            insert.execute(params![self.task.as_str(), seq, json])?;
+            insert.execute(params![self.task.as_str(), seq, json, self.by])?;
         }
         set_head(db, &head)?;
         Ok(head.seq)
@@ -115,6 +118,19 @@ pub(super) fn events(
         });
     }
     Ok(events)
+}
+
+pub(super) fn askers(db: &Connection, task: &TaskId) -> Result<Vec<(u64, Principal)>, Failure> {
+    let sql = "SELECT seq, asker FROM events WHERE task = ?1 AND asker IS NOT NULL ORDER BY seq";
+    let mut found = db.prepare_cached(sql)?;
+    let mut rows = found.query([task.as_str()])?;
+    let mut askers = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (seq, asker) = (row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, String>(1)?);
+        // A later hub may know of others.
+        askers.extend(Principal::from_log(&asker).map(|asker| (seq, asker)));
+    }
+    Ok(askers)
 }
 
 /// A task in one piece, as it is after event `seq`.
@@ -281,12 +297,21 @@ pub(super) fn size(db: &Connection) -> Result<u64, Failure> {
     Ok((pages * ask("PRAGMA page_size")?).unsigned_abs())
 }
 
-pub(super) fn counts(db: &Connection) -> Result<Counts, Failure> {
-    let sql =
-        format!("SELECT (SELECT count(*) FROM tasks WHERE {LIVE}), (SELECT count(*) FROM tasks)");
-    let [live, total] =
-        db.prepare_cached(&sql)?.query_row([], |row| Ok([row.get(0)?, row.get(1)?]))?;
-    Ok(Counts { live: i64::unsigned_abs(live), total: i64::unsigned_abs(total) })
+/// The counters that triggers keep: no task is counted for them.
+pub(super) const TALLY: &str =
+    "SELECT agent, state, tasks FROM task_counts WHERE tasks > 0 ORDER BY agent, state";
+
+pub(super) fn tally(db: &Connection) -> Result<Vec<Tally>, Failure> {
+    let mut found = db.prepare_cached(TALLY)?;
+    let mut rows = found.query([])?;
+    let mut tallies = Vec::new();
+    while let Some(row) = rows.next()? {
+        let what = || "the number of tasks".to_owned();
+        let agent = AgentId::parse(row.get::<_, String>(0)?).map_err(|why| corrupt(what(), why))?;
+        let state = state_of(row, 1, what)?;
+        tallies.push(Tally { agent, state, tasks: row.get::<_, i64>(2)?.unsigned_abs() });
+    }
+    Ok(tallies)
 }
 
 /// What was said, and the folds of the tasks it was said in that are worth keeping.
@@ -316,9 +341,7 @@ pub(super) fn head_of(row: &Row<'_>) -> Result<Head, Failure> {
     let task = TaskId::new(row.get::<_, String>(0)?);
     let what = || format!("the head of task {task}");
     let agent = AgentId::parse(row.get::<_, String>(2)?).map_err(|why| corrupt(what(), why))?;
-    let state: String = row.get(3)?;
-    let state = TaskState::from_name(&state)
-        .ok_or_else(|| corrupt(what(), format!("no task is ever {state}")))?;
+    let state = state_of(row, 3, what)?;
     Ok(Head {
         context: ContextId::new(row.get::<_, String>(1)?),
         agent,
@@ -328,6 +351,16 @@ pub(super) fn head_of(row: &Row<'_>) -> Result<Head, Failure> {
         updated: row.get(6)?,
         task,
     })
+}
+
+fn state_of(
+    row: &Row<'_>,
+    column: usize,
+    what: impl FnOnce() -> String,
+) -> Result<TaskState, Failure> {
+    let name: String = row.get(column)?;
+    let unknown = || corrupt(what(), format!("no task is ever {name}"));
+    Ok(TaskState::from_name(&name).ok_or_else(unknown)?)
 }
 
 /// A column of JSON.

@@ -15,7 +15,7 @@ use std::{
 const APPLICATION_ID: i32 = 0x6132_6168;
 
 /// What leads from each format to the next. The first makes the tables; a line here never changes once it was released.
-const MIGRATIONS: [&str; 5] = ["
+pub(super) const MIGRATIONS: [&str; 5] = ["
     CREATE TABLE tasks (
         id      TEXT PRIMARY KEY,
         context TEXT NOT NULL,
@@ -85,6 +85,64 @@ const MIGRATIONS: [&str; 5] = ["
     ALTER TABLE pushes ADD COLUMN again TEXT;
 "];
 
+/// What was added since in a way that a hub which knows nothing of it may go on using the file: columns with a default, indices,
+/// tables that triggers keep up. A line here never changes once it was released.
+pub(super) const ADDITIONS: [&str; 2] = ["
+    -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
+    CREATE TABLE task_counts (
+        agent TEXT NOT NULL,
+        state TEXT NOT NULL,
+        tasks INTEGER NOT NULL,
+        PRIMARY KEY (agent, state)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE contexts (
+        id     TEXT PRIMARY KEY,
+        newest TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX contexts_by_newest ON contexts (newest);
+    CREATE TABLE context_agents (
+        context TEXT NOT NULL,
+        agent   TEXT NOT NULL,
+        tasks   INTEGER NOT NULL,
+        PRIMARY KEY (context, agent)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX tasks_of_context_by_status ON tasks (context, updated);
+
+    INSERT INTO task_counts SELECT agent, state, count(*) FROM tasks GROUP BY agent, state;
+    INSERT INTO contexts SELECT context, max(id) FROM tasks GROUP BY context;
+    INSERT INTO context_agents SELECT context, agent, count(*) FROM tasks GROUP BY context, agent;
+
+    CREATE TRIGGER task_created AFTER INSERT ON tasks BEGIN
+        INSERT INTO task_counts VALUES (new.agent, new.state, 1)
+            ON CONFLICT (agent, state) DO UPDATE SET tasks = tasks + 1;
+        INSERT INTO contexts VALUES (new.context, new.id)
+            ON CONFLICT (id) DO UPDATE SET newest = max(newest, excluded.newest);
+        INSERT INTO context_agents VALUES (new.context, new.agent, 1)
+            ON CONFLICT (context, agent) DO UPDATE SET tasks = tasks + 1;
+    END;
+    CREATE TRIGGER task_moved AFTER UPDATE OF state ON tasks WHEN old.state <> new.state BEGIN
+        UPDATE task_counts SET tasks = tasks - 1 WHERE agent = old.agent AND state = old.state;
+        INSERT INTO task_counts VALUES (new.agent, new.state, 1)
+            ON CONFLICT (agent, state) DO UPDATE SET tasks = tasks + 1;
+    END;
+    CREATE TRIGGER task_forgotten AFTER DELETE ON tasks BEGIN
+        UPDATE task_counts SET tasks = tasks - 1 WHERE agent = old.agent AND state = old.state;
+        UPDATE context_agents SET tasks = tasks - 1 WHERE context = old.context AND agent = old.agent;
+        DELETE FROM context_agents
+            WHERE context = old.context AND agent = old.agent AND tasks = 0;
+        UPDATE contexts
+            SET newest = coalesce((SELECT max(id) FROM tasks WHERE context = old.context), '')
+            WHERE id = old.context AND newest = old.id;
+        DELETE FROM contexts WHERE id = old.context AND newest = '';
+    END;
+", "
+    -- Who asked for the event; nobody did for what an agent, a clock or the hub brought about.
+    ALTER TABLE events ADD COLUMN asker TEXT;
+"];
+
+/// The file of the data directory that its hub has locked, and signed with its process id.
+pub const LOCK_FILE: &str = "hub.lock";
+
 /// What SQLite calls the way of giving free pages back when told to.
 const INCREMENTAL: i64 = 2;
 
@@ -102,7 +160,7 @@ const STATEMENTS: usize = 32;
 
 /// Takes the data directory, making it if need be, until the file returned is dropped.
 pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
-    let path = dir.join("hub.lock");
+    let path = dir.join(LOCK_FILE);
     let failed = |why: io::Error| fault::no_file(&format!("lock {}", path.display()), &why);
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
     let mut file = private().read(true).open(&path).map_err(failed)?;
@@ -208,6 +266,20 @@ fn prepare(db: &mut Connection, known: usize) -> rusqlite::Result<()> {
         change.execute_batch(migration)?;
         change.pragma_update(None, "application_id", APPLICATION_ID)?;
         change.pragma_update(None, "user_version", version)?;
+        change.commit()?;
+    }
+    add(db)
+}
+
+/// Brings in what is additional. A file that a later hub added more to is as good.
+fn add(db: &mut Connection) -> rusqlite::Result<()> {
+    db.execute_batch("CREATE TABLE IF NOT EXISTS additions (number INTEGER PRIMARY KEY) STRICT")?;
+    let known: i64 = db.query_row("SELECT count(*) FROM additions", [], |row| row.get(0))?;
+    let known = usize::try_from(known).unwrap_or(usize::MAX);
+    for (number, addition) in (1_i64..).zip(ADDITIONS).skip(known) {
+        let change = db.transaction()?;
+        change.execute_batch(addition)?;
+        change.execute("INSERT INTO additions (number) VALUES (?1)", [number])?;
         change.commit()?;
     }
     Ok(())

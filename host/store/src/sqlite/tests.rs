@@ -1,8 +1,9 @@
 //! What SQLite promises beyond the contract: its files, their lock, and what a crash leaves.
 
 use super::*;
+use crate::Counts;
 use crate::contract::{self, agent, chunk, created, status};
-use a2a_hub_protocol::task::TaskState;
+use a2a_hub_protocol::{push::PushForm, task::TaskState};
 use rusqlite::Connection;
 use std::{cell::Cell, fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 use tempfile::{TempDir, tempdir};
@@ -221,6 +222,64 @@ async fn a_full_disk_is_told_with_the_way_out_until_it_has_room_again() {
 }
 
 #[tokio::test]
+async fn every_kind_of_write_is_refused_whole_and_works_again() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let disk = Connection::open(dir.path().join("hub.db")).unwrap();
+    let set_works = |works: bool| {
+        for table in ["tasks", "events", "pushes", "memories"] {
+            for change in ["INSERT", "UPDATE", "DELETE"] {
+                let name = format!("{table}_{change}");
+                let sql = if works {
+                    format!("DROP TRIGGER {name}")
+                } else {
+                    format!(
+                        "CREATE TRIGGER {name} BEFORE {change} ON {table} BEGIN SELECT RAISE(ABORT, 'on fire'); END"
+                    )
+                };
+                disk.execute_batch(&sql).unwrap();
+            }
+        }
+    };
+    let (id, one) = (PushConfigId::new("p"), agent("one"));
+    for round in 0..3 {
+        let (live, over) = (begin(&storage, 2).await, begin(&storage, 2).await);
+        let end = vec![status(TaskState::Completed, 2, None)];
+        storage.append(&over, 2, end).await.unwrap();
+        let config = PushConfig {
+            id: id.clone(),
+            task: live.clone(),
+            url: "https://example.com/".to_owned(),
+            token: None,
+            authentication: None,
+            form: PushForm::V1,
+        };
+        storage.set_push(config.clone(), 0).await.unwrap();
+        let key = format!("k{round}");
+        for works in [false, true] {
+            set_works(works);
+            let (new, progress) = (TaskId::fresh(), Progress { sent: 1, trouble: None });
+            let went = [
+                storage.append(&new, 0, vec![created(&new, "c")]).await.map(drop),
+                storage.append(&live, 2, vec![chunk("x")]).await.map(drop),
+                storage.set_push(config.clone(), 0).await.map(drop),
+                storage.push_went(&live, &id, progress).await,
+                storage.delete_push(&live, &id).await,
+                storage.remember(&one, &key, vec![1], 100).await,
+                storage.forget_tasks(vec![over.clone()]).await.map(drop),
+            ];
+            for (kind, went) in went.iter().enumerate() {
+                let is_refused = matches!(went, Err(StorageError::Unavailable(_)));
+                assert_eq!((went.is_ok(), is_refused), (works, !works), "{kind}: {went:?}");
+            }
+            assert_eq!(storage.recall(&one, &key).await.unwrap().is_some(), works);
+            assert_eq!(storage.head(&over).await.unwrap().is_none(), works);
+            assert_eq!(storage.head(&new).await.unwrap().is_some(), works);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_change_that_panics_costs_nobody_but_itself() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
@@ -291,4 +350,95 @@ async fn a_torn_write_is_as_if_it_had_not_begun() {
             assert_eq!(seq, found.len() as u64, "head and log are one transaction");
         }
     }
+}
+
+/// What is counted, against what counting them anew comes to.
+fn assert_counted(db: &Connection) {
+    let rows = |sql: &str| {
+        let mut found = db.prepare(sql).unwrap();
+        let columns = found.column_count();
+        let row = |row: &rusqlite::Row<'_>| {
+            (0..columns).map(|at| row.get::<_, rusqlite::types::Value>(at)).collect()
+        };
+        found.query_map([], row).unwrap().collect::<Result<Vec<Vec<_>>, _>>().unwrap()
+    };
+    for (kept, counted) in [
+        (
+            "SELECT agent, state, tasks FROM task_counts WHERE tasks <> 0 ORDER BY agent, state",
+            "SELECT agent, state, count(*) FROM tasks GROUP BY agent, state ORDER BY agent, state",
+        ),
+        (
+            "SELECT id, newest FROM contexts ORDER BY id",
+            "SELECT context, max(id) FROM tasks GROUP BY context ORDER BY context",
+        ),
+        (
+            "SELECT context, agent, tasks FROM context_agents ORDER BY context, agent",
+            "SELECT context, agent, count(*) FROM tasks GROUP BY context, agent ORDER BY context, agent",
+        ),
+    ] {
+        assert_eq!(rows(kept), rows(counted), "{kept}");
+    }
+}
+
+#[tokio::test]
+async fn counters_stay_true_whatever_happens_to_tasks() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let db = schema::open_to_read(&dir.path().join("hub.db")).unwrap();
+    let mut over = Vec::new();
+    for n in 0..40_u32 {
+        let task = TaskId::fresh();
+        let context = format!("c{}", n % 4);
+        storage.append(&task, 0, vec![created(&task, &context)]).await.unwrap();
+        let states = [TaskState::Working, TaskState::InputRequired, TaskState::Working];
+        for (seq, state) in (1..).zip(states.into_iter().take(n as usize % 4)) {
+            storage.append(&task, seq, vec![status(state, 1, None)]).await.unwrap();
+        }
+        if n % 4 == 1 {
+            let end = vec![chunk("x"), status(TaskState::Completed, 2, None)];
+            storage.append(&task, 2, end).await.unwrap();
+            over.push(task);
+        }
+        assert_counted(&db);
+    }
+    // The newest of a conversation, the oldest, and at last all of it.
+    for few in [vec![over.pop().unwrap()], vec![over.remove(0)], over] {
+        assert_eq!(storage.forget_tasks(few.clone()).await, Ok(few.len()));
+        assert_counted(&db);
+    }
+    assert_eq!(storage.contexts(ContextFilter::default()).await.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_store_from_before_is_brought_up_to_date_and_stays_open_to_the_hub_of_then() {
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("hub.db");
+    let old = Connection::open(&file).unwrap();
+    for migration in &schema::MIGRATIONS {
+        old.execute_batch(migration).unwrap();
+    }
+    old.pragma_update(None, "application_id", 0x6132_6168).unwrap();
+    old.pragma_update(None, "user_version", 5).unwrap();
+    let head = "INSERT INTO tasks VALUES (?1, ?2, 'echo', ?3, 1, '2026', '2026')";
+    for (id, context, state) in
+        [("1", "a", "working"), ("2", "a", "completed"), ("3", "b", "failed")]
+    {
+        old.execute(head, [id, context, state]).unwrap();
+    }
+    drop(old);
+    let storage = open(&dir);
+    assert_counted(&schema::open_to_read(&file).unwrap());
+    assert_eq!(storage.counts().await, Ok(Counts { live: 1, total: 3 }));
+    let contexts = storage.contexts(ContextFilter::default()).await.unwrap();
+    assert_eq!(contexts.iter().map(|info| info.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+
+    // The hub of then knows the file by its version, and writes as it did: its tasks are counted all the same.
+    let then = Connection::open(&file).unwrap();
+    let version = then.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(version, 5);
+    then.execute(head, ["4", "c", "working"]).unwrap();
+    then.execute("INSERT INTO events (task, seq, event) VALUES ('4', 1, '{}')", []).unwrap();
+    assert_counted(&then);
+    assert_eq!(storage.counts().await, Ok(Counts { live: 2, total: 4 }));
+    assert_eq!(storage.askers(&TaskId::new("4")).await, Ok(Vec::new()));
 }

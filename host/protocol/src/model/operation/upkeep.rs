@@ -1,9 +1,39 @@
-//! What the hub tells of itself to those who look after it: its state, and whether it can store.
+//! What the hub tells of itself to those who look after it: whether it answers, its state, whether it can store, and which
+//! settings count.
 
 use super::health::{AgentBreaker, HealthStatus};
 use crate::model::id::AgentId;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+/// The hub answers, whatever else may be wrong with it: the answer to `hub/ping`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Pong {
+    /// The hub's version.
+    pub version: String,
+}
+
+/// What came of reading the configuration again: the answer to `hub/reload`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Reloaded {
+    /// The settings that changed and count from now on, such as `agents.echo.timeout_ms`.
+    pub changed: Vec<String>,
+    /// The settings that changed and count once the hub is started again; until then they are as they were.
+    pub needs_restart: Vec<String>,
+    /// The agents that the new settings leave without a place, and why.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// An agent that cannot work as new settings would have it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftOut {
+    /// The agent's id on this hub.
+    pub agent_id: AgentId,
+    /// Why the agent has no place, and how to mend that.
+    pub error: String,
+}
 
 /// Whether the hub can store what happens. What it cannot store it does not do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -1,0 +1,327 @@
+//! What an operator does to a hub that runs: new settings, a restart, an end that does not wait, and one that hangs.
+
+use crate::{
+    command_line::{Ran, command, finish, run},
+    stage::{
+        GRANT, artifact, eventually, get, hub_with_guest, no_program_left, said, send, state,
+        stream, until,
+    },
+};
+use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use anyhow::{Context as _, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::{fs, path::Path, process::Stdio, time::Duration};
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::TcpStream,
+    process::Command,
+    time::{Instant, sleep},
+};
+
+const SOON: Duration = Duration::from_secs(10);
+
+fn signal(pid: u32, signal: Signal) -> Result<()> {
+    Ok(kill_process(Pid::from_raw(i32::try_from(pid)?).context("no pid")?, signal)?)
+}
+
+/// The guest, which may run nothing.
+fn without_programs() -> String {
+    GRANT.lines().filter(|line| !line.contains("grant.process")).collect::<Vec<_>>().join("\n")
+}
+
+async fn reload(client: &Client) -> Result<Value> {
+    Ok(client.call("hub/reload", json!({})).await?)
+}
+
+async fn ids(client: &Client) -> Result<Vec<String>> {
+    let agents = client.call("hub/agents/list", json!({})).await?;
+    let ids = agents.as_array().context("no list")?.iter().filter_map(|it| it["id"].as_str());
+    Ok(ids.map(str::to_owned).collect())
+}
+
+#[tokio::test]
+async fn a_grant_counts_once_the_configuration_is_reloaded_and_running_tasks_keep_theirs()
+-> Result<()> {
+    let hub = TestHub::builder().config(without_programs());
+    let hub = hub.plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    assert_eq!(reload(&client).await?, json!({ "changed": [], "needsRestart": [], "leftOut": [] }));
+    let denied = send(&client, "guest", "sh echo hi").await?;
+    assert!(said(&denied).starts_with("denied"), "{denied}");
+
+    hub.configure(GRANT)?;
+    let shown = run(&hub, &["reload"]).await?;
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(shown.stdout.starts_with("changed: agents.guest.grant.process."), "{}", shown.stdout);
+    let (id, mut updates) = stream(&client, "guest", "sh echo begun; sleep 1; echo done").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+
+    hub.configure(&without_programs())?;
+    reload(&client).await?;
+    let denied = send(&client, "guest", "sh echo hi").await?;
+    assert!(said(&denied).starts_with("denied"), "{denied}");
+    updates.rest().await?;
+    let task = get(&client, &id).await?;
+    assert_eq!((state(&task), artifact(&task).as_str()), ("completed", "begun\ndone\n"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn sighup_reloads_the_configuration() -> Result<()> {
+    let quiet = format!("{GRANT}\n[logging]\nlevel = \"error\"");
+    let hub = TestHub::builder().config(quiet).plugin("guest", test_guests()?).start().await?;
+    let client = Client::unix(&hub);
+    let mut events = client.stream("hub/events", json!({})).await?;
+    let (id, mut updates) = stream(&client, "guest", "tick 100 20").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    hub.configure(&format!("max_tasks = 7\n{GRANT}"))?;
+    signal(hub.pid(), Signal::HUP)?;
+    let told = until(&mut events, |event| event["type"] == "config-reloaded").await?;
+    assert_eq!(told["changed"], json!(["logging.level"]), "{told}");
+    assert_eq!(told["needsRestart"], json!(["max_tasks"]), "{told}");
+    // The level counts: what is no error is logged by now.
+    eventually(SOON, || hub.log().contains("the configuration was read again")).await?;
+    updates.rest().await?;
+    assert_eq!(state(&get(&client, &id).await?), "completed", "no task notices");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_bad_configuration_changes_nothing_and_says_why() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let bad = [
+        ("[agents.guest]\nenabeld = true", "did you mean `agents.guest.enabled`?"),
+        ("[agents.guest", "TOML parse error"),
+        ("workspaces = [\"/no/where\"]", "use the workspace /no/where"),
+    ];
+    for (text, why) in bad {
+        hub.configure(&format!("default_agent = \"guest\"\n{text}"))?;
+        let refused = run(&hub, &["reload"]).await?;
+        assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+        let told = refused.stderr.as_str();
+        assert!(told.contains(why) && told.contains("nothing was changed"), "{told}");
+        assert_eq!(said(&send(&Client::http(&hub), "guest", "sh true").await?), "exit 0");
+    }
+    signal(hub.pid(), Signal::HUP)?;
+    eventually(SOON, || hub.log().contains("the configuration cannot be followed")).await?;
+    assert_eq!(said(&send(&Client::http(&hub), "echo", "hello").await?), "hello");
+    Ok(())
+}
+
+#[tokio::test]
+async fn agents_come_and_go_with_their_settings_and_what_needs_a_restart_is_named() -> Result<()> {
+    let there = TestHub::start().await?;
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let elsewhere = format!("[remote.far]\nurl = \"http://{}/agents/echo\"\n", there.http());
+    let disabled = "[agents.echo]\nenabled = false\n";
+    hub.configure(&format!(
+        "max_tasks = 7\ndefault_agent = \"guest\"\n{GRANT}{disabled}{elsewhere}"
+    ))?;
+    let told = reload(&client).await?;
+    assert_eq!(told["changed"], json!(["agents.echo.enabled", "default_agent", "remote.far"]));
+    assert_eq!(told["needsRestart"], json!(["max_tasks"]), "{told}");
+    let shown = run(&hub, &["reload"]).await?.stdout;
+    assert_eq!(shown, "as before until `a2a-hub restart`: max_tasks\n");
+    let listed = ids(&client).await?;
+    assert!(
+        listed.contains(&"far".to_owned()) && !listed.contains(&"echo".to_owned()),
+        "{listed:?}"
+    );
+    let mut unnamed = message_to("guest", "reply hi");
+    unnamed["message"]["metadata"] = json!({});
+    assert_eq!(client.call("message/send", unnamed).await?["parts"][0]["text"], "hi");
+
+    hub.configure(&format!("{GRANT}[agents.far]\nhistory = 1\n"))?;
+    reload(&client).await?;
+    let listed = ids(&client).await?;
+    assert!(
+        !listed.contains(&"far".to_owned()) && listed.contains(&"echo".to_owned()),
+        "{listed:?}"
+    );
+
+    hub.configure(&GRANT.replace("max_running = 100", "max_running = 100\nsha256 = \"00\""))?;
+    let pinned = run(&hub, &["reload"]).await?;
+    assert_eq!(pinned.code, Some(2));
+    assert!(pinned.stdout.contains("left out: guest: its SHA-256"), "{}", pinned.stdout);
+    assert!(!ids(&client).await?.contains(&"guest".to_owned()), "another component than is pinned");
+    hub.configure(GRANT)?;
+    reload(&client).await?;
+    assert_eq!(said(&send(&client, "guest", "sh true").await?), "exit 0");
+    Ok(())
+}
+
+/// A home with a hub in the background.
+async fn at(home: &Path, args: &[&str]) -> Result<Ran> {
+    finish(command(&home.join("hub.sock"), home, args)?).await
+}
+
+fn running(home: &Path) -> Result<Value> {
+    Ok(serde_json::from_str(&fs::read_to_string(home.join(".a2a-hub/run.json"))?)?)
+}
+
+#[tokio::test]
+async fn a_restart_is_a_new_hub_started_as_the_old_one_was() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (home, data) = (dir.path(), dir.path().join(".a2a-hub"));
+    fs::create_dir_all(home.join("work"))?;
+    let none = at(home, &["restart"]).await?;
+    assert_eq!(none.code, Some(2));
+    assert!(none.stderr.contains("a2a-hub start"), "{}", none.stderr);
+    let started = at(home, &["start", "--http-port", "0", "--workspace", "work"]).await?;
+    assert_eq!(started.code, Some(0), "{}", started.stderr);
+    assert_eq!(at(home, &["send", "echo", "before"]).await?.code, Some(0));
+    let before = running(home)?;
+
+    fs::write(data.join("config.toml"), "[http]\nhost = \"0.0.0.0\"")?;
+    let refused = at(home, &["restart"]).await?;
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("loopback only"), "{}", refused.stderr);
+    assert_eq!(running(home)?["pid"], before["pid"], "it runs on");
+
+    fs::write(data.join("config.toml"), "[http]\nhost = \"::1\"")?;
+    let restarted = at(home, &["restart"]).await?;
+    assert_eq!(restarted.code, Some(0), "{}", restarted.stderr);
+    let after = running(home)?;
+    assert_ne!(after["pid"], before["pid"]);
+    assert!(after["http"].as_str().is_some_and(|at| at.starts_with("[::1]:")), "{after}");
+    assert_eq!(after["arguments"], before["arguments"]);
+    let tasks = at(home, &["tasks"]).await?.stdout;
+    assert!(tasks.contains("before"), "{tasks}");
+    assert_eq!(at(home, &["stop"]).await?.code, Some(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hub_in_the_foreground_is_restarted_by_who_started_it() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let data = hub.data_dir().display().to_string();
+    let refused = run(&hub, &["--data-dir", &data, "restart"]).await?;
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("runs in the foreground"), "{}", refused.stderr);
+    assert_eq!(said(&send(&Client::http(&hub), "echo", "hello").await?), "hello");
+    Ok(())
+}
+
+/// A client that never says what it began to say holds up the first end, but not the second.
+#[tokio::test]
+async fn a_second_signal_ends_the_hub_at_once() -> Result<()> {
+    for (signals, within) in [(2, 6), (3, 2)] {
+        let mut hub = hub_with_guest().await?;
+        let (_, mut updates) =
+            stream(&Client::http(&hub), "guest", "sh trap '' TERM; sleep 600").await?;
+        until(&mut updates, |event| event["status"]["state"] == "working").await?;
+        let host = hub.http().to_owned();
+        let mut client = TcpStream::connect(&host).await?;
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n"
+        );
+        client.write_all(head.as_bytes()).await?;
+        sleep(Duration::from_millis(300)).await;
+        for _ in 1..signals {
+            signal(hub.pid(), Signal::TERM)?;
+            sleep(Duration::from_millis(300)).await;
+        }
+        let begun = Instant::now();
+        hub.stop().await?;
+        assert!(begun.elapsed() < Duration::from_secs(within), "{signals}: {:?}", begun.elapsed());
+        no_program_left(&hub.data_dir(), SOON).await?;
+        drop(client);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hub_that_hangs_is_told_from_one_that_works_and_can_be_killed() -> Result<()> {
+    let mut hub = hub_with_guest().await?;
+    let (id, mut updates) = stream(&Client::http(&hub), "guest", "sh sleep 600").await?;
+    until(&mut updates, |event| event["status"]["state"] == "working").await?;
+    let data = hub.data_dir().display().to_string();
+    signal(hub.pid(), Signal::STOP)?;
+    let begun = Instant::now();
+    let asked = [
+        &["status"][..],
+        &["agents"],
+        &["send", "echo", "hello"],
+        &["tasks"],
+        &["task", "cancel", &id],
+        &["contexts"],
+        &["deliveries"],
+        &["reload"],
+        &["restart"],
+        &["stop"],
+    ];
+    let ran = futures::future::try_join_all(asked.map(|args| run(&hub, args))).await?;
+    for (args, ran) in asked.iter().zip(ran) {
+        assert_eq!(ran.code, Some(2), "{args:?}: {}", ran.stdout);
+        assert!(ran.stderr.contains("a2a-hub stop --force"), "{args:?}: {}", ran.stderr);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    let doctor = run(&hub, &["--data-dir", &data, "doctor"]).await?;
+    assert!(doctor.stdout.contains("fail  hub"), "{}", doctor.stdout);
+
+    let killed = run(&hub, &["--data-dir", &data, "stop", "--force"]).await?;
+    assert_eq!(killed.code, Some(0), "{}", killed.stderr);
+    assert!(killed.stdout.contains("the hub was killed"), "{}", killed.stdout);
+    no_program_left(&hub.data_dir(), SOON).await?;
+    let again = run(&hub, &["--data-dir", &data, "stop", "--force"]).await?;
+    assert_eq!(again.code, Some(2));
+    assert!(again.stderr.contains("none uses the data directory"), "{}", again.stderr);
+    hub.restart().await?;
+    let task = get(&Client::http(&hub), &id).await?;
+    assert_eq!((state(&task), &task["metadata"]["reason"]), ("failed", &json!("hub_restarted")));
+    Ok(())
+}
+
+/// The process whose number an old lock says is nobody's hub.
+#[tokio::test]
+async fn nobody_else_is_killed_in_the_place_of_a_hub() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join(".a2a-hub");
+    fs::create_dir_all(&data)?;
+    #[expect(clippy::disallowed_methods, reason = "a process that is none of the hub's")]
+    let mut bystander =
+        Command::new("sleep").arg("60").stdin(Stdio::null()).kill_on_drop(true).spawn()?;
+    fs::write(data.join("hub.lock"), format!("{}\n", bystander.id().context("it ended")?))?;
+    let refused = at(dir.path(), &["stop", "--force"]).await?;
+    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+    let held = fs::File::open(data.join("hub.lock"))?;
+    held.lock()?;
+    let refused = at(dir.path(), &["stop", "--force"]).await?;
+    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+    assert!(refused.stderr.contains("not by the process that it names"), "{}", refused.stderr);
+    assert!(bystander.try_wait()?.is_none(), "it lives");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hub_that_answers_ends_in_order_even_by_force() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    assert_eq!(at(dir.path(), &["start", "--no-http"]).await?.code, Some(0));
+    let stopped = at(dir.path(), &["stop", "--force"]).await?;
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "the hub is stopped\n"));
+    assert!(!dir.path().join(".a2a-hub/run.json").exists(), "it tidied up");
+    Ok(())
+}
+
+/// `script` gives the hub a terminal, which goes away with it.
+#[tokio::test]
+async fn a_hub_on_a_terminal_that_is_closed_ends_in_order() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("hub.sock");
+    let hub = a2a_hub_tests::hub_binary()?;
+    let line =
+        format!("{} --socket {} start --foreground --no-http", hub.display(), socket.display());
+    #[expect(clippy::disallowed_methods, reason = "a terminal as a user has it")]
+    let mut terminal = Command::new("script");
+    terminal
+        .args(["-qc", &line, "/dev/null"])
+        .env("HOME", dir.path())
+        .env("A2A_HUB_STOP_DRAIN_MS", "0");
+    terminal.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut terminal = terminal.spawn()?;
+    eventually(Duration::from_secs(60), || running(dir.path()).is_ok()).await?;
+    terminal.kill().await?;
+    eventually(SOON, || !dir.path().join(".a2a-hub/run.json").exists()).await
+}

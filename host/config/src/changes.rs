@@ -1,0 +1,150 @@
+//! What is different between two configurations, and what of it a hub can follow that runs.
+
+use crate::settings::{Config, Logging};
+use a2a_hub_protocol::id::AgentId;
+use std::{collections::BTreeSet, fmt};
+use toml::{Table, Value};
+
+/// A configuration that a running hub follows.
+#[derive(Debug)]
+pub struct Followed {
+    /// What counts from now on.
+    pub config: Config,
+    /// What of it is new.
+    pub changed: Vec<Setting>,
+    /// What else was to be new, and counts once the hub is started again.
+    pub needs_restart: Vec<Setting>,
+}
+
+/// The name of a setting, or of a section that comes or goes, such as `agents.echo.timeout_ms`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Setting(Vec<String>);
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("."))
+    }
+}
+
+impl Followed {
+    /// Whether one of these sections is new, or something in it.
+    pub fn concerns(&self, sections: &[&str]) -> bool {
+        self.changed.iter().any(|Setting(path)| {
+            path.first().is_some_and(|first| sections.contains(&first.as_str()))
+        })
+    }
+
+    /// Those that a section with a name each tells of, such as `agents`, and that are new, or something of theirs is.
+    pub fn named(&self, section: &str) -> BTreeSet<AgentId> {
+        let its = self
+            .changed
+            .iter()
+            .filter(|Setting(path)| path.first().is_some_and(|it| it == section));
+        its.filter_map(|Setting(path)| AgentId::parse(path.get(1)?.as_str()).ok()).collect()
+    }
+}
+
+impl Config {
+    /// The configuration as a hub with this one can follow `new`: what it listens on, was built with or has told others stays
+    /// as it is until a restart.
+    pub fn follow(&self, new: &Self) -> Result<Followed, toml::ser::Error> {
+        let old = self.clone();
+        let config = Self {
+            data_dir: old.data_dir,
+            socket: old.socket,
+            http: old.http,
+            clients: old.clients,
+            public_url: old.public_url,
+            root_agent: old.root_agent,
+            max_tasks: old.max_tasks,
+            max_streams: old.max_streams,
+            idempotency_window_ms: old.idempotency_window_ms,
+            push: old.push,
+            logging: Logging { level: new.logging.level, ..old.logging },
+            // A setting that is added must be thought about.
+            workspaces: new.workspaces.clone(),
+            agents: new.agents.clone(),
+            remote: new.remote.clone(),
+            default_agent: new.default_agent.clone(),
+            health: new.health,
+            breaker: new.breaker,
+            contexts: new.contexts,
+            retention: new.retention,
+            stop: new.stop,
+        };
+        let (changed, needs_restart) = (differences(self, &config)?, differences(&config, new)?);
+        Ok(Followed { config, changed, needs_restart })
+    }
+}
+
+/// The settings whose values are different.
+fn differences(old: &Config, new: &Config) -> Result<Vec<Setting>, toml::ser::Error> {
+    let (mut old, mut new) = (old.clone(), new.clone());
+    // An agent that one of them does not name has the defaults.
+    let ids: BTreeSet<_> = old.agents.keys().chain(new.agents.keys()).cloned().collect();
+    for id in ids {
+        old.agents.entry(id.clone()).or_default();
+        new.agents.entry(id).or_default();
+    }
+    let mut found = Vec::new();
+    compare(&[], &Table::try_from(&old)?, &Table::try_from(&new)?, &mut found);
+    Ok(found)
+}
+
+fn compare(path: &[String], old: &Table, new: &Table, found: &mut Vec<Setting>) {
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    for name in names {
+        let path = [path, std::slice::from_ref(name)].concat();
+        match (old.get(name), new.get(name)) {
+            (Some(Value::Table(old)), Some(Value::Table(new))) => compare(&path, old, new, found),
+            (old, new) if old != new => found.push(Setting(path)),
+            (_, _) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Config {
+        toml::from_str(text).unwrap()
+    }
+
+    fn told(old: &str, new: &str) -> String {
+        let followed = read(old).follow(&read(new)).unwrap();
+        let list =
+            |all: &[Setting]| all.iter().map(Setting::to_string).collect::<Vec<_>>().join(", ");
+        format!("{}; restart: {}", list(&followed.changed), list(&followed.needs_restart))
+    }
+
+    #[test]
+    fn what_can_be_followed_is_told_from_what_needs_a_restart() {
+        let all = "workspaces = ['/a']\nmax_tasks = 5\n[http]\nport = 1\n[logging]\nlevel = 'debug'\npretty = true\n[stop]\ndrain_ms = 1\n[push]\nsign = false";
+        insta::assert_snapshot!(told("", all), @"logging.level, stop.drain_ms, workspaces; restart: http.port, logging.pretty, max_tasks, push.sign");
+        insta::assert_snapshot!(told(all, all), @"; restart:");
+        let followed = read("").follow(&read(all)).unwrap().config;
+        assert_eq!(followed.http.port, 8080, "it is as it was");
+        assert_eq!(followed.workspaces, ["/a"].map(std::path::PathBuf::from));
+    }
+
+    #[test]
+    fn agents_are_named_by_what_is_different() {
+        let old = "[agents.a]\ntimeout_ms = 5\n[agents.b.grant.process.git]\n[remote.r]\nurl = 'http://r'";
+        let new = "[agents.a]\ntimeout_ms = 6\n[agents.c]\nenabled = false\n[agents.d]\n[remote.s]\nurl = 'http://s'";
+        insta::assert_snapshot!(told(old, new), @"agents.a.timeout_ms, agents.b.grant, agents.c.enabled, remote.r, remote.s; restart:");
+        let followed = read(old).follow(&read(new)).unwrap();
+        let ids = |section| {
+            followed.named(section).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!((ids("agents"), ids("remote")), ("a b c".to_owned(), "r s".to_owned()));
+        assert!(followed.concerns(&["health", "remote"]) && !followed.concerns(&["workspaces"]));
+    }
+
+    #[test]
+    fn a_program_that_is_granted_anew_is_a_difference() {
+        let (git, sh) = ("[agents.a.grant.process.git]", "[agents.a.grant.process.sh]");
+        insta::assert_snapshot!(told(git, &format!("{git}\n{sh}")), @"agents.a.grant.process.sh; restart:");
+        insta::assert_snapshot!(told(&format!("{git}\n{sh}"), git), @"agents.a.grant.process.sh; restart:");
+    }
+}

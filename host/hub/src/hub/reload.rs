@@ -1,0 +1,89 @@
+//! The configuration is read again while the hub runs: what can be followed counts from then on, what needs a restart is
+//! named and stays as it was, and one that cannot be followed changes nothing.
+
+use super::Hub;
+use crate::error::HubError;
+use a2a_hub_config::{Config, Level, Setting};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    hub::event::Happened,
+    operation::Reloaded,
+};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking};
+
+/// Reads the configuration as the hub was started with it: its file, the environment and the command line. Why it cannot be
+/// read is told for people.
+pub type ReadConfig = Arc<dyn Fn() -> Result<Config, String> + Send + Sync>;
+
+/// Has the hub log from this level on.
+pub type SetLevel = Arc<dyn Fn(Level) + Send + Sync>;
+
+/// The configuration that counts, and the way to another one.
+pub struct LiveConfig {
+    counts: Mutex<Config>,
+    read: ReadConfig,
+    set_level: SetLevel,
+    /// Held while another one is followed: those who ask at once are served one after the other.
+    turn: AsyncMutex<()>,
+}
+
+impl LiveConfig {
+    /// `config` counts until another one is read.
+    pub fn new(config: Config, read: ReadConfig, set_level: SetLevel) -> Self {
+        Self { counts: Mutex::new(config), read, set_level, turn: AsyncMutex::default() }
+    }
+
+    /// What counts now.
+    pub fn now(&self) -> Config {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, config: Config) {
+        (self.set_level)(config.logging.level);
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = config;
+    }
+}
+
+impl Hub {
+    /// Reads the configuration again and follows it, although whoever asked may go away meanwhile.
+    pub(super) async fn reload(&self) -> Result<Reloaded, HubError> {
+        let Some(live) = self.live.clone() else {
+            let why = "this hub was not started from a configuration that could be read again";
+            return Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into());
+        };
+        let hub = self.clone();
+        self.tasks.see_through(async move { hub.follow(&live).await }).await
+    }
+
+    async fn follow(&self, live: &LiveConfig) -> Result<Reloaded, HubError> {
+        let _turn = live.turn.lock().await;
+        let read = Arc::clone(&live.read);
+        let read = spawn_blocking(move || read()).await.map_err(|why| why.to_string());
+        let followed =
+            read.flatten().and_then(|new| live.now().follow(&new).map_err(|why| why.to_string()));
+        let followed = followed.map_err(|why| {
+            tracing::warn!(why, "the configuration cannot be followed; nothing is changed");
+            let why = format!("reload the configuration: {why}; nothing was changed");
+            A2aError::new(ErrorKind::UnsupportedOperation, why)
+        })?;
+        let left_out = self.plugins.follow(&followed).await;
+        self.contexts.follow(&followed.config);
+        self.set_default(followed.config.default_agent.clone());
+        live.set(followed.config);
+
+        let names = |all: Vec<Setting>| all.iter().map(Setting::to_string).collect::<Vec<_>>();
+        let (changed, needs_restart) = (names(followed.changed), names(followed.needs_restart));
+        tracing::info!(changed = changed.join(", "), "the configuration was read again");
+        if !needs_restart.is_empty() {
+            let settings = needs_restart.join(", ");
+            tracing::warn!(settings, "some settings count once the hub is started again");
+        }
+        for left in &left_out {
+            tracing::warn!(agent = %left.agent_id, why = left.error, "an agent cannot follow the configuration");
+        }
+        let (told, later) = (changed.clone(), needs_restart.clone());
+        self.events.publish(Happened::ConfigReloaded { changed: told, needs_restart: later });
+        Ok(Reloaded { changed, needs_restart, left_out })
+    }
+}
