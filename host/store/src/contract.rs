@@ -66,6 +66,7 @@ pub fn created(task: &TaskId, context: &str) -> Arc<TaskEvent> {
         task,
         timeout_ms: None,
         client: ClientCapabilities::default(),
+        request: None,
     })))
 }
 

@@ -8,9 +8,11 @@ use a2a_hub_core::{access::Principal, span::Span};
 use a2a_hub_hub::{
     Hub, LiveConfig, ReadConfig, SetLevel,
     agents::{Agents, PluginFolder, sweep_files},
+    clock,
     contexts::Contexts,
     events::Events,
     push::{Pushes, Seal, Sender},
+    repeats::Repeats,
     tasks::{Recovered, Tasks},
     token::Token,
     upkeep::look_after,
@@ -83,8 +85,10 @@ pub(super) async fn run(
     parts.contexts.watch(&running, stop.clone());
     let looking = look_after(parts.storage.clone(), parts.events.clone());
     running.spawn(stop.clone().run_until_cancelled_owned(looking));
+    let repeats = parts.requests(&config).await?;
     let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));
-    let hub = parts.hub().with_config(live.clone()).with_warnings(parts.warnings.clone());
+    let hub = parts.hub().with_config(live.clone()).with_repeats(repeats);
+    let hub = hub.with_warnings(parts.warnings.clone());
     let at = http.as_ref().map(Http::address);
     let (streams, patience) = (config.max_streams(), config.clients.timeout());
     let desk = Desk::new(hub.clone(), whereabouts(&config, at), streams, patience);
@@ -240,6 +244,18 @@ impl Parts {
             tracing::info!(configs, "goes on sending notifications");
         }
         Ok(())
+    }
+
+    /// Which requests an earlier run carried out so lately that they may be made again.
+    async fn requests(&self, config: &Config) -> anyhow::Result<Repeats> {
+        let repeats = Repeats::within(config.idempotency_window());
+        if let Some(since) = repeats.since() {
+            let requests = self.tasks.requests(&since).await;
+            for (request, task, made) in requests.context("find the requests of an earlier run")? {
+                repeats.remember(&request, task, clock::age(&made)).await;
+            }
+        }
+        Ok(repeats)
     }
 
     fn hub(&self) -> Hub {

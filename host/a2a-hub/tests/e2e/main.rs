@@ -27,6 +27,7 @@ mod queue;
 mod readme;
 mod registry;
 mod remotes;
+mod repeats;
 mod sdks;
 mod soak;
 mod specification;

@@ -12,7 +12,7 @@ mod registry;
 mod standing;
 mod values;
 
-pub use agent::Agent;
+pub use agent::{Agent, Late, NotWorking, lately};
 use agent::{AgentDeps, Source};
 pub use builtin::BuiltIn;
 use files::Files;

@@ -58,6 +58,9 @@ const COMMANDS: usize = 8;
 /// which come to less.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
 
+/// How many of the latest tasks are looked at for requests that may be made again: more would make a start slow.
+const REQUESTS: usize = 5_000;
+
 /// How often it is looked whether tasks are still at work, when the hub waits for that.
 const LOOK: Duration = Duration::from_millis(25);
 
@@ -110,6 +113,8 @@ pub struct NewTask {
     pub streamed: bool,
     /// What the client can do with an answer.
     pub client: ClientCapabilities,
+    /// What the request is known by, should it be made again.
+    pub request: Option<String>,
     /// Who asks for it.
     pub by: Principal,
 }
@@ -124,8 +129,16 @@ impl Tasks {
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
     pub async fn submit(&self, new: NewTask) -> Result<Subscription, SubmitError> {
-        let NewTask { agent, mut message, working_directory, timeout_ms, streamed, client, by } =
-            new;
+        let NewTask {
+            agent,
+            mut message,
+            working_directory,
+            timeout_ms,
+            streamed,
+            client,
+            request,
+            by,
+        } = new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
         let admitted = self.turns.ask(&agent).map_err(busy)?;
         let (id, goes_on) = (TaskId::fresh(), message.context_id.is_some());
@@ -144,7 +157,8 @@ impl Tasks {
             metadata: matches!(admitted, Admitted::Later(_)).then(queued),
         };
         let (told, asked) = (task.clone(), client.clone());
-        let created = Created { agent: agent.id.clone(), task: told, timeout_ms, client: asked };
+        let agent_id = agent.id.clone();
+        let created = Created { agent: agent_id, task: told, timeout_ms, client: asked, request };
         let created = TaskEvent::Created(Box::new(created));
         let first = vec![Arc::new(created.clone())];
         let seq = self.storage.append_by(&id, 0, first, Some(&by)).await?;
@@ -224,12 +238,39 @@ impl Tasks {
                     task,
                     timeout_ms: None,
                     client: ClientCapabilities::default(),
+                    request: None,
                 };
                 let event = TaskEvent::Created(Box::new(event));
                 let now = SequencedEvent { task: id.clone(), context: context.clone(), seq, event };
                 heard(seq).opening(now)
             }
         })
+    }
+
+    /// Hears again what a request brought about that was made before, after event `after`.
+    pub async fn repeat(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
+        Ok(self.resubscribe(id, Some(after)).await?.repeated())
+    }
+
+    /// What the requests since then are known by, with the tasks that they began and when, oldest first; of the latest few
+    /// thousand.
+    pub async fn requests(
+        &self,
+        since: &str,
+    ) -> Result<Vec<(String, TaskId, String)>, StorageError> {
+        let latest =
+            HeadFilter { since: Some(since.to_owned()), limit: REQUESTS, ..HeadFilter::default() };
+        let mut requests = Vec::new();
+        for head in self.storage.heads(latest).await?.into_iter().rev() {
+            if head.created.as_str() < since {
+                continue;
+            }
+            let first = self.storage.events(&head.task, 0, 1).await?.pop();
+            if let Some(TaskEvent::Created(created)) = first.map(|first| first.event) {
+                requests.extend(created.request.map(|request| (request, head.task, head.created)));
+            }
+        }
+        Ok(requests)
     }
 
     /// Hears all that happens to a task after event `after`, also where it waits for its client, until it is over.
@@ -344,7 +385,7 @@ impl Tasks {
             let why = format!(
                 "task `{id}` was told to stop and has not ended yet; ask for it with `tasks/get`"
             );
-            return Err(A2aError::new(ErrorKind::Internal, why).into());
+            return Err(A2aError::new(ErrorKind::Timeout, why).into());
         }
         let task = self.get(id).await?.task;
         let state = task.status.state;

@@ -46,6 +46,7 @@ impl Stand {
             timeout_ms: None,
             streamed: true,
             client: ClientCapabilities::default(),
+            request: None,
             by: Principal::Operator,
         };
         self.tasks.submit(new).await.unwrap().task().clone()
