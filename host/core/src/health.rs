@@ -3,10 +3,14 @@
 use a2a_hub_protocol::operation::{AgentHealth, HealthStatus};
 use std::time::Duration;
 
+/// What an agent says is to be done where its program did not answer in time: it is asked again.
+const ASK_AGAIN: &str = "a2a-hub agents --health";
+
 /// Whether a task for the agent would only fail: it has said that it cannot work and what mends that. One that could not be
-/// asked, or does not know why, may work all the same.
+/// asked, does not know why, or was too slow may work all the same.
 pub fn is_known_not_to_work(health: &AgentHealth) -> bool {
-    health.status == HealthStatus::Unhealthy && health.fix.is_some()
+    let mends = |fix: &String| !fix.starts_with(ASK_AGAIN);
+    health.status == HealthStatus::Unhealthy && health.fix.as_ref().is_some_and(mends)
 }
 
 /// How long until the next check: `interval`, give or take a tenth as `chance` has it, so that agents that joined
@@ -29,7 +33,9 @@ mod tests {
             is_known_not_to_work(&AgentHealth { status, fix, ..AgentHealth::unknown() })
         };
         assert!(of(HealthStatus::Unhealthy, Some("npm install -g x")));
-        assert!(!of(HealthStatus::Unhealthy, None), "it was not asked, or did not answer in time");
+        assert!(!of(HealthStatus::Unhealthy, None), "it was not asked, or does not know why");
+        let slow = "a2a-hub agents --health, which asks again: a first start takes long";
+        assert!(!of(HealthStatus::Unhealthy, Some(slow)));
         for status in [HealthStatus::Healthy, HealthStatus::Degraded, HealthStatus::Unknown] {
             assert!(!of(status, Some("x login")), "{status:?}");
         }

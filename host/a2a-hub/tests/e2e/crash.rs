@@ -195,14 +195,15 @@ async fn a_task_that_cannot_be_stored_fails_as_soon_as_it_can_be() -> Result<()>
 async fn who_leaves_at_the_wrong_moment_leaves_no_task_undone() -> Result<()> {
     let hub = hub_with_guest().await?;
     let held = hold_the_store(&hub)?;
-    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": message_to("echo", "hello") });
-    let (body, host) = (body.to_string(), hub.http().trim_start_matches("http://"));
-    let request = format!(
-        "POST / HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
+    let host = hub.http().trim_start_matches("http://");
     let mut gone = Vec::new();
     for _ in 0..8 {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": message_to("echo", "hello") });
+        let body = body.to_string();
+        let request = format!(
+            "POST / HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
         let mut client = TcpStream::connect(host).await?;
         client.write_all(request.as_bytes()).await?;
         gone.push(client);

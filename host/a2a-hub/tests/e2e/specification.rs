@@ -1,9 +1,10 @@
 //! The examples of the Local Hub specification, as they stand there: each is sent, and answered in the shape it shows.
 
-use crate::stage::hub_with_guest;
-use a2a_hub_tests::{Client, message_to};
+use crate::stage::{GRANT, hub_with_guest};
+use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 /// What the specification wants to come back.
 enum Wanted {
@@ -263,10 +264,21 @@ const EXAMPLES: &[(&str, Wanted)] = &[
     ),
 ];
 
-/// No `claude` needs to be there: the task then fails, in the same shape.
+/// A `claude` that is well and does nothing: its task fails, in the same shape.
+const CLAUDE: &str = r#"#!/bin/sh
+case "$1" in --version) echo 2.1.329 ;; auth) echo '{"loggedIn":true}' ;; *) exit 1 ;; esac
+"#;
+
 #[tokio::test]
 async fn each_example_is_answered_in_the_shape_it_shows() -> Result<()> {
-    let hub = hub_with_guest().await?;
+    let bin = tempfile::tempdir()?;
+    let claude = bin.path().join("claude");
+    fs::write(&claude, CLAUDE)?;
+    fs::set_permissions(&claude, fs::Permissions::from_mode(0o755))?;
+    let programs =
+        format!("[agents.claude-code]\nprograms = {{ claude = '{}' }}", claude.display());
+    let config = format!("{GRANT}\n{programs}");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     // Something to be listed.
     let mut hello = message_to("echo", "hello");
     hello["message"]["contextId"] = json!("optional-context-id");

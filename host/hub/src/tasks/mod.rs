@@ -265,7 +265,15 @@ impl Tasks {
             if head.created.as_str() < since {
                 continue;
             }
-            let first = self.storage.events(&head.task, 0, 1).await?.pop();
+            let first = match self.storage.events(&head.task, 0, 1).await {
+                Ok(mut first) => first.pop(),
+                Err(why @ StorageError::Unavailable(_)) => return Err(why),
+                // One that is damaged must not keep the hub from starting.
+                Err(why) => {
+                    tracing::error!(task = %head.task, %why, "the request that began a task cannot be read");
+                    continue;
+                }
+            };
             if let Some(TaskEvent::Created(created)) = first.map(|first| first.event) {
                 requests.extend(created.request.map(|request| (request, head.task, head.created)));
             }
