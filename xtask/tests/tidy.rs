@@ -16,8 +16,8 @@ const CRATES: &[&str] = &[
 
 /// The hub's modules, lowest first: each may use only itself and those before it.
 const HUB_LAYERS: &[&str] = &[
-    "clock", "error", "token", "metrics", "events", "repeats", "upkeep", "remote", "agents", "fake",
-    "contexts", "tasks", "push", "refusals", "hub",
+    "clock", "error", "token", "metrics", "events", "repeats", "upkeep", "remote", "agents",
+    "fake", "contexts", "tasks", "push", "refusals", "hub",
 ];
 
 /// What the doors know by way of the hub only.
@@ -78,6 +78,7 @@ const DEBUG_FORM: (&str, &[&str]) = (
         "host/client/src/card.rs",
         "host/client/src/keys.rs",
         "host/core/src/grant.rs",
+        "host/core/src/idempotency.rs",
         "host/process/src/launch.rs",
         "host/protocol/src/card/changes.rs",
         "host/protocol/src/card/signed.rs",
