@@ -58,6 +58,7 @@ impl Config {
             root_agent: old.root_agent,
             max_tasks: old.max_tasks,
             max_streams: old.max_streams,
+            idempotency_window_ms: old.idempotency_window_ms,
             push: old.push,
             logging: Logging { level: new.logging.level, ..old.logging },
             // A setting that is added must be thought about.

@@ -51,6 +51,9 @@ pub struct Config {
     pub max_tasks: Option<u32>,
     /// How many streams may be open at once, over all clients.
     pub max_streams: Option<usize>,
+    /// For how long a message that comes again, the same in all that its agent hears, is answered by the task that it began,
+    /// in milliseconds; 0 makes each a task of its own.
+    pub idempotency_window_ms: Option<u64>,
     /// How long conversations are kept.
     pub contexts: Contexts,
     /// How long tasks are kept.
@@ -289,6 +292,11 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// For how long a message that comes again is known: ten minutes unless said, which is longer than clients try again.
+    pub fn idempotency_window(&self) -> Duration {
+        Duration::from_millis(self.idempotency_window_ms.unwrap_or(600_000))
     }
 
     /// How many streams may be open at once: 2,000 unless said, for each costs tens of kilobytes while its client is slow.

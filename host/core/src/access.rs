@@ -75,6 +75,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::GetContext { .. }
         | Operation::Ping
         | Operation::Status
+        | Operation::ReadMetrics { .. }
         | Operation::ListAgents { .. }
         | Operation::GetAgent { .. }
         | Operation::CheckAgent { .. }
@@ -98,6 +99,33 @@ impl Principal {
             return Ok(());
         }
         Err(AccessDenied { principal: self.clone(), access })
+    }
+}
+
+impl Principal {
+    /// The principal as a task's log has it, in one word. [`Principal::from_log`] reads it.
+    pub fn to_log(&self) -> String {
+        match self {
+            Self::Operator => "operator".to_owned(),
+            Self::AgentTask { agent, task } => format!("agent:{agent}/{task}"),
+            Self::Client(name) => format!("client:{name}"),
+            Self::Anonymous => "anonymous".to_owned(),
+        }
+    }
+
+    /// What [`Principal::to_log`] wrote; none if this hub knows nobody of the kind.
+    pub fn from_log(word: &str) -> Option<Self> {
+        match word.split_once(':') {
+            None if word == "operator" => Some(Self::Operator),
+            None if word == "anonymous" => Some(Self::Anonymous),
+            Some(("client", name)) => Some(Self::Client(name.to_owned())),
+            Some(("agent", at_work)) => {
+                let (agent, task) = at_work.split_once('/')?;
+                let (agent, task) = (AgentId::parse(agent).ok()?, TaskId::new(task));
+                Some(Self::AgentTask { agent, task })
+            }
+            None | Some(_) => None,
+        }
     }
 }
 
@@ -143,6 +171,16 @@ mod tests {
             Principal::AgentTask { agent, task: TaskId::new("t") },
             Principal::Anonymous,
         ]
+    }
+
+    #[test]
+    fn a_log_tells_who_asked_as_it_was_told() {
+        for one in everybody() {
+            assert_eq!(Principal::from_log(&one.to_log()), Some(one));
+        }
+        for unknown in ["", "Operator", "agent:codex", "agent:/t", "team:x"] {
+            assert_eq!(Principal::from_log(unknown), None, "{unknown}");
+        }
     }
 
     #[test]

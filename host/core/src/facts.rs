@@ -93,6 +93,19 @@ pub fn canceled(task: &Task, now: String) -> TaskEvent {
     status(task, TaskState::Canceled, None, None, now)
 }
 
+/// The end of a run of the agent's, in a task that goes on because its client has said more: what the agent said is told like
+/// any status, and is part of the conversation.
+pub fn interim(task: &Task, end: TaskEvent, now: &str) -> Vec<TaskEvent> {
+    let (message, metadata) = match end {
+        TaskEvent::Status(update) => (update.status.message, update.metadata),
+        TaskEvent::Reply(message) => (Some(message), None),
+        TaskEvent::Created(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => (None, None),
+    };
+    let said = message.clone().map(|message| TaskEvent::Input(addressed(task, message)));
+    let told = status(task, TaskState::Working, message, metadata, now.to_owned());
+    [Some(told), said].into_iter().flatten().collect()
+}
+
 /// That the task failed, and why: `why` for people, `reason` for machines.
 pub fn failed(task: &Task, reason: FailureReason, why: &str, now: String) -> TaskEvent {
     let facts = Metadata::from_iter([(REASON.to_owned(), reason.name().into())]);

@@ -39,7 +39,12 @@ pub struct Lifecycle {
     /// As it was recorded last.
     state: TaskState,
     patience: Patience,
+    /// Messages of the client's that came while the agent was at work on another, and that it has not heard.
+    unheard: usize,
 }
+
+/// As many messages may wait for an agent that is at work: more than a person types meanwhile.
+pub const MAX_UNHEARD: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -108,7 +113,7 @@ pub enum Signal {
     Ended(TaskState),
     /// The agent could not be given the task.
     Lost(Fault),
-    /// The client says what the task waits for; whether it waits is for the lifecycle to know.
+    /// The client says more: what the task waits for, or else something that its agent is to hear.
     Said,
     /// Somebody cancels the task.
     Cancel,
@@ -137,6 +142,10 @@ pub enum Effect {
     Follow,
     /// Let the agent hear the answer, or that there was none in time.
     Answer,
+    /// Keep the client's message until the agent has done what it is at: the agent hears it in another run.
+    Keep,
+    /// Give the task to its agent again, with the oldest message that was kept.
+    StartAgain,
     /// Tell the client that its message was taken.
     Acknowledge,
     /// Tell the client that the task takes no message now.
@@ -145,6 +154,8 @@ pub enum Effect {
     Leave,
     /// Stop the agent: ask it first, then end it, and its programs with it.
     Stop,
+    /// Wait until no program of an agent is left that ended and is to be started again.
+    Reap,
     /// Let the agent clean up after a task that was cancelled.
     CleanUp,
     /// Find out what the agent keeps of the task; [`Signal::Hold`] tells.
@@ -158,6 +169,8 @@ pub enum Record {
     Itself,
     /// That the agent is at work, and the task waits for nothing.
     Working,
+    /// What the agent said at its end, of a task that goes on.
+    Interim,
     /// That the task was cancelled.
     Canceled,
     /// That the task failed.
@@ -230,12 +243,12 @@ impl Lifecycle {
     /// A task in `state` that comes to its agent once it is its turn.
     pub fn queued(state: TaskState, entry: Entry, patience: Patience, now: Instant) -> Self {
         let deadline = now + patience.task;
-        Self { phase: Phase::Queued { entry, deadline }, state, patience }
+        Self { phase: Phase::Queued { entry, deadline }, state, patience, unheard: 0 }
     }
 
     /// A task in `state` that waits for its client, without an agent at work.
     pub fn parked(state: TaskState, patience: Patience, now: Instant) -> Self {
-        Self { phase: Phase::Parked { until: now + patience.answer }, state, patience }
+        Self { phase: Phase::Parked { until: now + patience.answer }, state, patience, unheard: 0 }
     }
 
     /// How long the task and its answers may take.
@@ -291,7 +304,7 @@ impl Lifecycle {
         for effect in effects {
             let Effect::Record(record) = effect else { continue };
             self.state = match record {
-                Record::Working => TaskState::Working,
+                Record::Working | Record::Interim => TaskState::Working,
                 Record::Canceled => TaskState::Canceled,
                 Record::Failed(_) => TaskState::Failed,
                 Record::Interrupted => TaskState::InputRequired,
@@ -360,6 +373,15 @@ impl Lifecycle {
         if !self.has_agent() {
             return Vec::new();
         }
+        // An agent that did what it was at hears what its client has said since. One that gave up hears no more.
+        if let Phase::Working { quiet_until, .. } = &mut self.phase
+            && state == TaskState::Completed
+            && self.unheard > 0
+        {
+            *quiet_until = None;
+            self.unheard -= 1;
+            return vec![Effect::Record(Record::Interim), Effect::Reap, Effect::StartAgain];
+        }
         let mut effects = Vec::new();
         if !task::allows(self.state, state) {
             effects.push(Effect::Record(Record::Working));
@@ -376,6 +398,12 @@ impl Lifecycle {
             Phase::Parked { .. } => {
                 let deadline = now + self.patience.task;
                 self.phase = Phase::Queued { entry: Entry::Again, deadline };
+            }
+            Phase::Queued { .. } | Phase::Working { .. } | Phase::Returning { .. }
+                if self.unheard < MAX_UNHEARD =>
+            {
+                self.unheard += 1;
+                return vec![Effect::Record(Record::Itself), Effect::Keep, Effect::Acknowledge];
             }
             Phase::Queued { .. }
             | Phase::Working { .. }

@@ -2,7 +2,7 @@
 //!
 //! Nothing is kept for those who come later: what is so now, they ask for; what becomes of it, they hear.
 
-use crate::clock;
+use crate::{clock, metrics::Metrics};
 use a2a_hub_protocol::hub::event::{Happened, HubEvent, StreamEnd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -12,7 +12,11 @@ const KEPT: usize = 1024;
 
 /// Where it is told what happens. Cheap to clone.
 #[derive(Clone)]
-pub struct Events(Arc<Mutex<Speaker>>);
+pub struct Events {
+    speaker: Arc<Mutex<Speaker>>,
+    /// Counts what happens.
+    metrics: Metrics,
+}
 
 struct Speaker {
     /// How many events there were.
@@ -24,13 +28,15 @@ struct Speaker {
 impl Default for Events {
     fn default() -> Self {
         let sender = Some(broadcast::Sender::new(KEPT));
-        Self(Arc::new(Mutex::new(Speaker { seq: 0, sender })))
+        let speaker = Arc::new(Mutex::new(Speaker { seq: 0, sender }));
+        Self { speaker, metrics: Metrics::default() }
     }
 }
 
 impl Events {
     /// Tells all listeners. Waits for none of them.
     pub fn publish(&self, what: Happened) {
+        self.metrics.happened(&what);
         let mut speaker = self.speaker();
         speaker.seq += 1;
         if let Some(sender) = speaker.sender.as_ref().filter(|sender| sender.receiver_count() > 0) {
@@ -47,13 +53,18 @@ impl Events {
         Listener { first, heard: heard.ok_or(StreamEnd::HubStopped) }
     }
 
+    /// What is counted of all that happens.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     /// Lets every listener hear what was told, and then the end.
     pub fn close(&self) {
         self.speaker().sender = None;
     }
 
     fn speaker(&self) -> MutexGuard<'_, Speaker> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.speaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,26 +7,33 @@ pub use official::Visit;
 pub use reload::{LiveConfig, ReadConfig, SetLevel};
 
 use crate::{
-    agents::{Agent, Agents, PluginFolder},
+    agents::{Agent, Agents, PluginFolder, lately},
     clock,
     contexts::Contexts,
     error::HubError,
     events::{self, Events},
+    metrics::Snapshot,
     push::{Admitted, Pushes},
+    repeats::{Claim, Repeats},
     tasks::{NewTask, Subscription, Tasks},
 };
 use a2a_hub_config::nearest;
-use a2a_hub_core::access::{self, Principal};
+use a2a_hub_core::{
+    access::{self, Principal},
+    idempotency,
+};
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
     error::{A2aError, ErrorKind},
     event::TaskEvent,
     hub::openrpc,
-    id::AgentId,
+    id::{AgentId, TaskId},
     message::Role,
     operation::{
-        AgentBrief, Answer, CardOf, HealthStatus, HubStatus, Operation, Pong, SendMessage, Wait,
+        AgentBrief, Answer, CardOf, HealthStatus, HubStatus, OpenStreams, Operation, Pong,
+        SendMessage, Wait,
     },
+    push::OfferedPush,
     task::{Task, TaskState},
 };
 use serde_json::{Map, json};
@@ -36,12 +43,8 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 use tokio::time::{Instant, timeout};
-
-/// How old an agent's last word on its health may be when somebody asks for it.
-const HEALTH_AGE: Duration = Duration::from_secs(5);
 
 /// The hub: what every transport hands its operations to. Cheap to clone.
 #[derive(Clone)]
@@ -54,6 +57,8 @@ pub struct Hub {
     events: Events,
     default_agent: Arc<Mutex<Option<AgentId>>>,
     live: Option<Arc<LiveConfig>>,
+    warnings: Arc<[String]>,
+    repeats: Repeats,
     started: Instant,
     since: String,
     closed: Arc<AtomicBool>,
@@ -94,6 +99,8 @@ impl Hub {
             events,
             default_agent: Arc::default(),
             live: None,
+            warnings: Arc::default(),
+            repeats: Repeats::default(),
             started: Instant::now(),
             since: clock::now(),
             closed: Arc::default(),
@@ -107,6 +114,12 @@ impl Hub {
         Self { live: Some(live), ..self }
     }
 
+    /// The same, which tells this to whoever looks after it.
+    #[must_use]
+    pub fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self { warnings: warnings.into(), ..self }
+    }
+
     fn set_default(&self, agent: Option<AgentId>) {
         *self.default_agent.lock().unwrap_or_else(PoisonError::into_inner) = agent;
     }
@@ -114,6 +127,12 @@ impl Hub {
     /// The agent that a message is for which names none.
     fn default_agent(&self) -> Option<AgentId> {
         self.default_agent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The same, where a request that was made before is answered by the task that it began.
+    #[must_use]
+    pub fn with_repeats(self, repeats: Repeats) -> Self {
+        Self { repeats, ..self }
     }
 
     /// Takes no new tasks from now on. Those there are can still be asked for, answered and cancelled.
@@ -127,20 +146,27 @@ impl Hub {
         caller: &Principal,
         operation: Operation,
     ) -> Result<Reply, A2aError> {
-        admit(caller, &operation)?;
-        Ok(self.perform(operation).await?)
+        let (name, begun) = (operation.name(), Instant::now());
+        let reply = match admit(caller, &operation) {
+            Ok(()) => self.perform(caller, operation).await.map_err(A2aError::from),
+            Err(why) => Err(why),
+        };
+        self.events.metrics().answered(name, reply.is_ok(), begun.elapsed());
+        reply
     }
 
-    async fn perform(&self, operation: Operation) -> Result<Reply, HubError> {
+    async fn perform(&self, caller: &Principal, operation: Operation) -> Result<Reply, HubError> {
         Ok(Reply::One(match operation {
-            Operation::SendMessage(send) => self.send(send).await?,
+            Operation::SendMessage(send) => self.send(caller, send).await?,
             Operation::StreamMessage(send) => {
-                return Ok(Reply::Stream(Listening::Task(self.start(send, true).await?)));
+                return Ok(Reply::Stream(Listening::Task(self.start(caller, send, true).await?)));
             }
             Operation::GetTask { id, history_length } => {
                 Answer::Task(Box::new(latest(self.tasks.get(&id).await?.task, history_length)))
             }
-            Operation::CancelTask { id } => Answer::Task(Box::new(self.tasks.cancel(&id).await?)),
+            Operation::CancelTask { id } => {
+                Answer::Task(Box::new(self.tasks.cancel(&id, caller.clone()).await?))
+            }
             Operation::Resubscribe { id, after } => {
                 let heard = self.tasks.resubscribe(&id, after).await?;
                 return Ok(Reply::Stream(Listening::Task(heard)));
@@ -188,11 +214,12 @@ impl Hub {
             }
             Operation::Ping => Answer::Pong(Pong { version: env!("CARGO_PKG_VERSION").to_owned() }),
             Operation::Status => Answer::Status(self.status().await?),
+            Operation::ReadMetrics { streams } => Answer::Metrics(self.metrics(streams).await?),
             Operation::ReloadConfig => Answer::Reloaded(self.reload().await?),
             Operation::ListAgents { include_health } => self.list(include_health).await,
             Operation::GetAgent { id } => told(&*self.agent(Some(id))?),
             Operation::CheckAgent { id } => {
-                Answer::Health(self.agent(Some(id))?.check(Instant::now(), true).await)
+                Answer::Health(self.agent(Some(id))?.ask(Instant::now(), true).await?)
             }
             Operation::RegisterAgent { id, component } => {
                 told(&*self.plugins.register(&id, component).await?)
@@ -218,10 +245,10 @@ impl Hub {
         }))
     }
 
-    async fn send(&self, send: SendMessage) -> Result<Answer, HubError> {
+    async fn send(&self, caller: &Principal, send: SendMessage) -> Result<Answer, HubError> {
         let (history_length, wait) = (send.history_length, send.wait);
         // Who does not wait may listen later.
-        let mut heard = self.start(send, wait != Wait::ToTheEnd).await?;
+        let mut heard = self.start(caller, send, wait != Wait::ToTheEnd).await?;
         let task = heard.task().clone();
         let answer = match wait {
             Wait::ToTheEnd => Some(self.hear_out(&mut heard).await?),
@@ -234,7 +261,11 @@ impl Hub {
             Some(Answer::Task(task)) => Answer::Task(Box::new(latest(*task, history_length))),
             Some(answer) => answer,
             None => {
-                Answer::Task(Box::new(latest(self.tasks.get(&task).await?.task, history_length)))
+                let mut task = self.tasks.get(&task).await?.task;
+                if heard.is_repeated() {
+                    idempotency::mark(&mut task.metadata);
+                }
+                Answer::Task(Box::new(latest(task, history_length)))
             }
         })
     }
@@ -267,32 +298,102 @@ impl Hub {
         Ok(Answer::Task(Box::new(task)))
     }
 
-    async fn start(&self, send: SendMessage, streamed: bool) -> Result<Subscription, HubError> {
-        let SendMessage { message, agent, working_directory, timeout_ms, push, client, .. } = send;
-        let after = send.after;
-        if message.role != Role::User {
+    async fn start(
+        &self,
+        caller: &Principal,
+        send: SendMessage,
+        streamed: bool,
+    ) -> Result<Subscription, HubError> {
+        if send.message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`").into());
         }
-        let push = match push {
+        match send.message.task_id.clone() {
+            Some(task) => self.go_on(caller, task, send).await,
+            None => self.start_anew(caller, send, streamed).await,
+        }
+    }
+
+    /// Says more to a task that there is.
+    async fn go_on(
+        &self,
+        caller: &Principal,
+        task: TaskId,
+        send: SendMessage,
+    ) -> Result<Subscription, HubError> {
+        let SendMessage { message, agent, push, client, after, .. } = send;
+        if let Some(named) = agent {
+            let its = self.tasks.head(&task).await?.agent;
+            if named != its {
+                let why = format!(
+                    "the message names `{named}`, and task `{task}` is one of `{its}`; leave one of the two out"
+                );
+                return Err(A2aError::invalid("message.metadata.targetAgent", why).into());
+            }
+        }
+        let push = self.receiver(push).await?;
+        let (tasks, by) = (self.tasks.clone(), caller.clone());
+        let answered = async move { tasks.answer(&task, message, client, after, by).await };
+        self.begin(push, answered).await
+    }
+
+    async fn start_anew(
+        &self,
+        caller: &Principal,
+        send: SendMessage,
+        streamed: bool,
+    ) -> Result<Subscription, HubError> {
+        let agent = self.agent(send.agent.clone())?;
+        let request = idempotency::request(caller, &agent.id, &send);
+        let SendMessage { message, working_directory, timeout_ms, push, client, after, .. } = send;
+        let push = self.receiver(push).await?;
+        let (hub, by, after) = (self.clone(), caller.clone(), after.unwrap_or(0));
+        // On the heap, for it is as large as all that it waits for.
+        let submitted = Box::pin(async move {
+            let claim = hub.repeats.claim(&request).await;
+            if let Some(task) = claim.as_ref().and_then(Claim::task) {
+                // One that was forgotten can be told to nobody again.
+                if hub.tasks.stored(task).await?.is_some() {
+                    return hub.tasks.repeat(task, after).await;
+                }
+            }
+            hub.must_be_open()?;
+            agent.must_work().await?;
+            agent.admit()?;
+            let request = claim.as_ref().map(|claim| claim.fingerprint.clone());
+            let new = NewTask {
+                agent,
+                message,
+                working_directory,
+                timeout_ms,
+                streamed,
+                client,
+                request,
+                by,
+            };
+            let heard = hub.tasks.submit(new).await?;
+            if let Some(claim) = claim {
+                claim.begun(heard.task().clone());
+            }
+            Ok(heard)
+        });
+        self.begin(push, submitted).await
+    }
+
+    fn must_be_open(&self) -> Result<(), A2aError> {
+        if !self.closed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let why = "the hub is stopping and takes no new tasks; `a2a-hub start` starts it again";
+        let refusal = A2aError::new(ErrorKind::AgentUnavailable, why);
+        Err(refusal.with(json!({ "reason": "stopping" })))
+    }
+
+    /// Whether notifications may be sent where a message says, if it does.
+    async fn receiver(&self, push: Option<OfferedPush>) -> Result<Option<Admitted>, HubError> {
+        Ok(match push {
             Some(push) => Some(self.pushes.admit(push).await?),
             None => None,
-        };
-        if let Some(task) = message.task_id.clone() {
-            let tasks = self.tasks.clone();
-            let answered = async move { tasks.answer(&task, message, client, after).await };
-            return self.begin(push, answered).await;
-        }
-        if self.closed.load(Ordering::Relaxed) {
-            let why = "the hub is stopping and takes no new tasks; `a2a-hub start` starts it again";
-            return Err(A2aError::new(ErrorKind::AgentUnavailable, why)
-                .with(json!({ "reason": "stopping" }))
-                .into());
-        }
-        let agent = self.agent(agent)?;
-        agent.admit()?;
-        let new = NewTask { agent, message, working_directory, timeout_ms, streamed, client };
-        let tasks = self.tasks.clone();
-        self.begin(push, async move { Ok(tasks.submit(new).await?) }).await
+        })
     }
 
     /// Has a task begin or go on, and what is heard of it sent somewhere too, if the client said so with its message. A client
@@ -331,15 +432,36 @@ impl Hub {
         })
     }
 
-    async fn status(&self) -> Result<HubStatus, HubError> {
-        let counts = self.tasks.counts().await?;
+    /// The agents, in a line each.
+    fn briefs(&self) -> Vec<AgentBrief> {
         let brief = |agent: &Arc<Agent>| AgentBrief {
             id: agent.id.clone(),
             name: agent.card.name.clone(),
             status: agent.health().status,
             breaker: agent.breaker(),
         };
-        let agents: Vec<_> = self.agents.all().iter().map(brief).collect();
+        self.agents.all().iter().map(brief).collect()
+    }
+
+    /// The hub in numbers, also while the store tells nothing.
+    async fn metrics(&self, streams: OpenStreams) -> Result<String, HubError> {
+        let now = Snapshot {
+            uptime: self.started.elapsed(),
+            tallies: self.tasks.tally().await.ok(),
+            stored_bytes: self.tasks.stored_bytes().await.ok(),
+            can_store: !self.tasks.can_be_stored().await.is_failing(),
+            backlog: self.tasks.backlog(),
+            agents: self.briefs(),
+            guests: self.agents.room(),
+            streams,
+        };
+        let text = self.events.metrics().text(&now);
+        Ok(text.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?)
+    }
+
+    async fn status(&self) -> Result<HubStatus, HubError> {
+        let counts = self.tasks.counts().await?;
+        let agents = self.briefs();
         let count = |status| agents.iter().filter(|agent| agent.status == status).count();
         Ok(HubStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -347,6 +469,7 @@ impl Hub {
             active_tasks: counts.live,
             total_tasks: counts.total,
             storage: self.tasks.can_be_stored().await,
+            warnings: self.warnings.to_vec(),
             stopping: self.closed.load(Ordering::Relaxed),
             total: agents.len(),
             healthy: count(HealthStatus::Healthy),
@@ -387,10 +510,7 @@ impl Hub {
 
     async fn list(&self, include_health: bool) -> Answer {
         Answer::Agents(if include_health {
-            // A machine that has just started has no time before.
-            let now = Instant::now();
-            let since = now.checked_sub(HEALTH_AGE).unwrap_or(now);
-            let checked = self.agents.check(since).await.into_iter();
+            let checked = self.agents.check(lately()).await.into_iter();
             checked.map(|(agent, health)| agent.info(Some(health))).collect()
         } else {
             self.agents.all().iter().map(|agent| agent.info(None)).collect()

@@ -7,6 +7,8 @@ mod error;
 pub mod events;
 #[cfg(test)]
 mod fake;
+mod metrics;
+pub mod repeats;
 pub mod token;
 pub mod upkeep;
 

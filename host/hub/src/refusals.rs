@@ -1,7 +1,7 @@
 //! The errors of the hub's parts as the protocol tells them: the one place that maps them.
 
 use crate::{
-    agents::{RegistryError, Unavailable},
+    agents::{Late, NotWorking, RegistryError, Unavailable},
     contexts::ForgetError,
     error::HubError,
     push::{PushError, ReceiverError},
@@ -26,6 +26,30 @@ impl From<Unavailable> for HubError {
             "agentId": agent,
             "breaker": breaker,
             "retryAfterMs": u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX),
+            "fix": fix,
+        })))
+    }
+}
+
+/// The call's own deadline: nothing is known of the agent but that it did not answer.
+impl From<Late> for HubError {
+    fn from(why: Late) -> Self {
+        let refusal = A2aError::new(ErrorKind::Timeout, why.to_string());
+        Self::from(refusal.with(json!({ "agentId": why.agent, "health": why.health })))
+    }
+}
+
+/// An agent that a task would only fail at, before there is one: why, and what mends it.
+impl From<NotWorking> for HubError {
+    fn from(NotWorking { agent, health }: NotWorking) -> Self {
+        let cause = health.error_message.as_deref().unwrap_or("it did not say why");
+        let fix = health.fix.as_deref().unwrap_or_default();
+        let text = format!(
+            "`{agent}` cannot work: {cause}; fix: {fix}; once that is done, the next message is taken"
+        );
+        Self::from(A2aError::new(ErrorKind::AgentUnavailable, text).with(json!({
+            "agentId": agent,
+            "health": health,
             "fix": fix,
         })))
     }

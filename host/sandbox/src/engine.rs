@@ -46,6 +46,8 @@ impl Default for EngineSettings {
 pub struct Engine {
     pub(crate) inner: wasmtime::Engine,
     slots: Arc<Semaphore>,
+    max: usize,
+    lacks_pool: bool,
     _ticker: Arc<Ticker>,
 }
 
@@ -59,29 +61,47 @@ impl Engine {
     /// and each gets its place when it starts.
     pub fn new(settings: &EngineSettings) -> Result<Self, EngineError> {
         let max = settings.max_instances.clamp(1, MAX_INSTANCES);
-        let (inner, max) = match wasmtime::Engine::new(&config(settings, Some(max))?) {
+        let pooled = wasmtime::Engine::new(&config(settings, Some(max))?);
+        let lacks_pool = pooled.is_err();
+        let (inner, max) = match pooled {
             Ok(pooled) => (pooled, max),
             Err(why) => {
                 let fewer = without_pool(max, settings.address_space);
                 let limit = settings.address_space.map(|bytes| format!("{} MiB", bytes >> 20));
-                tracing::warn!(
-                    why = format!("{why:#}"),
-                    max_tasks = fewer,
-                    address_space = limit,
-                    "there are too few addresses for a pool of guests: fewer run at once, and each starts more slowly; \
-                     raise `ulimit -v`, or set `max_tasks` lower"
-                );
+                let why = format!("{why:#}");
+                tracing::debug!(why, address_space = limit, "there is no pool of guests");
                 (wasmtime::Engine::new(&config(settings, None)?).map_err(EngineError)?, fewer)
             }
         };
         let ticker = Arc::new(Ticker::start(inner.clone()));
-        Ok(Self { inner, slots: Arc::new(Semaphore::new(max as usize)), _ticker: ticker })
+        let slots = Arc::new(Semaphore::new(max as usize));
+        Ok(Self { inner, slots, max: max as usize, lacks_pool, _ticker: ticker })
+    }
+
+    /// Whether there were too few addresses to keep a place for each guest.
+    pub fn lacks_pool(&self) -> bool {
+        self.lacks_pool
+    }
+
+    /// How many guests are alive.
+    pub fn room(&self) -> Room {
+        let taken = self.max.saturating_sub(self.slots.available_permits());
+        Room { taken, most: self.max }
     }
 
     /// Room for one more guest, or none if the pool is full.
     pub(crate) fn slot(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.slots).try_acquire_owned().ok()
     }
+}
+
+/// How many guests are alive at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// How many are.
+    pub taken: usize,
+    /// How many may be.
+    pub most: usize,
 }
 
 /// How many guests there may be where each gets its place when it starts: half of the addresses are for the hub itself.

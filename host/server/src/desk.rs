@@ -10,7 +10,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub::{self, answer::AGENTS},
     id::AgentId,
-    operation::Operation,
+    operation::{OpenStreams, Operation},
 };
 use serde_json::{Value, json};
 use std::{
@@ -142,6 +142,12 @@ impl Desk {
         let max_streams = max_streams.min(Semaphore::MAX_PERMITS);
         let (whereabouts, streams) = (Arc::new(whereabouts), Arc::new(Semaphore::new(max_streams)));
         Self { hub, whereabouts, streams, max_streams, patience }
+    }
+
+    /// How many streams are open.
+    pub(super) fn streams(&self) -> OpenStreams {
+        let open = self.max_streams.saturating_sub(self.streams.available_permits());
+        OpenStreams { open, most: self.max_streams }
     }
 
     /// How long a client may keep the hub waiting.

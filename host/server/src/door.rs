@@ -1,7 +1,6 @@
 //! Where HTTP connections come in: so many at once, each with what can be known of its other end.
 
-use super::patience::Patient;
-use super::peer;
+use super::{frames::Frames, patience::Patient, peer};
 use axum::{
     Router,
     extract::{ConnectInfo, Request},
@@ -22,7 +21,7 @@ use std::{
     net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 use tokio::{
@@ -88,7 +87,7 @@ impl Door {
                         tracing::debug!(%why, "small answers may be late");
                     }
                     let stream = Patient::new(stream, self.patience);
-                    return (Connection { stream, local, _permit: permit }, remote);
+                    return (Connection { stream, local, frames: None, _permit: permit }, remote);
                 }
                 Err(why) => {
                     tracing::warn!(%why, "cannot accept a connection");
@@ -102,7 +101,7 @@ impl Door {
 /// One connection, until it is over. Each request's head must be there in time, and the first of them soon. A client that
 /// speaks HTTP/2 from its first byte on, as those of gRPC do, must answer when it is asked whether it is still there.
 async fn talk(
-    connection: Connection,
+    mut connection: Connection,
     remote: SocketAddr,
     routes: Router,
     patience: Duration,
@@ -140,6 +139,7 @@ async fn talk(
             finish!(http.serve_connection(TokioIo::new(connection), answer))
         }
         Ok(Ok(true)) => {
+            connection.frames = Some(Frames::new(PREFACE.len()));
             let mut http = http2::Builder::new(calls);
             http.timer(TokioTimer::new()).max_concurrent_streams(MAX_CALLS);
             http.keep_alive_interval(patience).keep_alive_timeout(patience);
@@ -182,6 +182,8 @@ where
 pub(super) struct Connection {
     stream: Patient<TcpStream>,
     local: Option<SocketAddr>,
+    /// Those of HTTP/2, which are counted.
+    frames: Option<Frames>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -206,7 +208,15 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, into)
+        let before = into.filled().len();
+        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, into));
+        let bytes = into.filled().get(before..).unwrap_or_default();
+        let counted = self.frames.as_mut().map_or(Ok(()), |frames| frames.came(bytes));
+        if let Err(flood) = counted {
+            tracing::warn!(%flood, "a connection was cut off");
+            return Poll::Ready(Err(io::Error::other(flood)));
+        }
+        Poll::Ready(read)
     }
 }
 
@@ -216,7 +226,11 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
+        if let (Ok(length), Some(frames)) = (&written, &mut self.frames) {
+            frames.went(&bytes[..*length]);
+        }
+        Poll::Ready(written)
     }
 
     fn poll_write_vectored(
@@ -224,7 +238,16 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, bytes));
+        if let (Ok(length), Some(frames)) = (&written, &mut self.frames) {
+            let mut left = *length;
+            for piece in bytes {
+                let (sent, _) = piece.split_at(left.min(piece.len()));
+                frames.went(sent);
+                left -= sent.len();
+            }
+        }
+        Poll::Ready(written)
     }
 
     fn is_write_vectored(&self) -> bool {

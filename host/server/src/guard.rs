@@ -7,13 +7,17 @@
 //! Then its sender must be a program of the hub's own user, or hold the hub's token: loopback is shared by all users. Only
 //! the public keys are for everybody.
 
-use super::{door::Caller, grpc, keys, official};
+use super::{door::Caller, grpc, jsonrpc, keys, official};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::token::{TOKEN_FILE, Token};
+use a2a_hub_protocol::{
+    dialect::Dialect,
+    error::{A2aError, ErrorKind},
+};
 use axum::{
     Json,
     extract::{ConnectInfo, Request, State},
-    http::{HeaderMap, HeaderName, Method, StatusCode, header},
+    http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -69,7 +73,8 @@ pub(super) async fn check(
     next: Next,
 ) -> Response {
     let is_grpc = grpc::is_grpc(request.headers());
-    if let Err((status, why)) = verdict(&guard.names, request.method(), request.headers()) {
+    let verdict = verdict(&guard.names, request.method(), request.uri(), request.headers());
+    if let Err((status, why)) = verdict {
         if is_grpc {
             return grpc::refusal(status, why);
         }
@@ -77,7 +82,7 @@ pub(super) async fn check(
             StatusCode::UNSUPPORTED_MEDIA_TYPE => official::wrong_media(request.uri().path(), why),
             _ => None,
         };
-        return told.unwrap_or_else(|| refusal(status, why));
+        return told.unwrap_or_else(|| refusal(status, why, request.uri().path()));
     }
     let is_public = request.uri().path() == keys::PATH;
     let is_known = !is_public && guard.knows(&caller, request.headers()).await;
@@ -90,7 +95,8 @@ pub(super) async fn check(
             return grpc::refusal(StatusCode::UNAUTHORIZED, &why);
         }
         let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"a2a-hub\"")];
-        return (challenge, refusal(StatusCode::UNAUTHORIZED, &why)).into_response();
+        let told = refusal(StatusCode::UNAUTHORIZED, &why, request.uri().path());
+        return (challenge, told).into_response();
     }
     let principal = if is_known { Principal::Operator } else { Principal::Anonymous };
     request.extensions_mut().insert(principal);
@@ -102,7 +108,13 @@ pub(super) fn principal(request: &Request) -> Principal {
     request.extensions().get().cloned().unwrap_or(Principal::Anonymous)
 }
 
-fn refusal(status: StatusCode, why: &str) -> Response {
+/// A refusal before anything was read. Where the hub's own dialect is spoken, its clients look for the number of an error.
+fn refusal(status: StatusCode, why: &str, path: &str) -> Response {
+    if matches!(path, "/" | "/stream") && status != StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        let why = A2aError::new(ErrorKind::Authentication, why);
+        let told = jsonrpc::unreadable(Dialect::Hub, &why);
+        return (status, [(header::CONTENT_TYPE, "application/json")], told).into_response();
+    }
     (status, Json(json!({ "error": { "code": status.as_u16(), "message": why } }))).into_response()
 }
 
@@ -121,9 +133,14 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 fn verdict(
     names: &Names,
     method: &Method,
+    target: &Uri,
     headers: &HeaderMap,
 ) -> Result<(), (StatusCode, &'static str)> {
     let forbidden = |why| Err((StatusCode::FORBIDDEN, why));
+    // In the absolute form, as proxies are sent it, the target counts and not the Host (RFC 9112, section 3.2.2).
+    if target.authority().is_some_and(|named| !names.has(named.as_str())) {
+        return forbidden("the request's target must be this server, which is no proxy");
+    }
     let host =
         only(headers, &header::HOST).and_then(|host| host.filter(|host| names.has(host)).ok_or(()));
     if host.is_err() {
@@ -183,6 +200,10 @@ mod tests {
 
     /// What is answered to a request with these headers, one a line.
     fn status(method: &Method, headers: &str) -> u16 {
+        status_of(method, "/", headers)
+    }
+
+    fn status_of(method: &Method, target: &str, headers: &str) -> u16 {
         let names =
             Names::of(SocketAddr::from(([127, 0, 0, 1], 8080)), Some("https://hub.example/x"));
         let mut map = HeaderMap::new();
@@ -191,7 +212,8 @@ mod tests {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             map.append(name, value.parse().unwrap());
         }
-        verdict(&names, method, &map).map_or_else(|(status, _)| status.as_u16(), |()| 200)
+        verdict(&names, method, &target.parse().unwrap(), &map)
+            .map_or_else(|(status, _)| status.as_u16(), |()| 200)
     }
 
     #[test]
@@ -219,6 +241,27 @@ mod tests {
         assert_eq!(with("sec-fetch-site: none"), 200);
     }
 
+    /// As a proxy is asked: who is asked so in passing would carry on with a Host that the client made up.
+    #[test]
+    fn a_target_with_the_authority_of_another_server_is_refused() {
+        let get = |target: &str| status_of(&Method::GET, target, "host: 127.0.0.1:8080");
+        for own in
+            ["/", "http://127.0.0.1:8080/", "http://LocalHost:8080/x", "https://hub.example/"]
+        {
+            assert_eq!(get(own), 200, "{own}");
+        }
+        for other in [
+            "http://evil.example/",
+            "http://evil.example:8080/health",
+            "http://127.0.0.1:8080.evil.example/",
+            "http://127.0.0.1:8081/",
+            "http://evil.example@127.0.0.1:8080/",
+            "http://127.0.0.1:8080@evil.example/",
+        ] {
+            assert_eq!(get(other), 403, "{other}");
+        }
+    }
+
     #[test]
     fn a_token_is_shown_as_a_bearer() {
         let shown = |value: &'static str| {
@@ -229,6 +272,19 @@ mod tests {
         assert_eq!(shown("bearer  abc").as_deref(), Some("abc"));
         assert_eq!(shown("Basic abc"), None);
         assert_eq!(shown("abc"), None);
+    }
+
+    #[tokio::test]
+    async fn who_is_not_known_is_told_the_dialects_own_number() {
+        let told = async |path: &str| {
+            let body = refusal(StatusCode::UNAUTHORIZED, "show a token", path).into_body();
+            let body = axum::body::to_bytes(body, 1 << 10).await.unwrap();
+            let told: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            (told["error"]["code"].as_i64(), told["error"]["data"]["reason"].as_str().is_some())
+        };
+        assert_eq!(told("/").await, (Some(-32006), true));
+        assert_eq!(told("/stream").await, (Some(-32006), true));
+        assert_eq!(told("/a2a").await, (Some(401), false), "official A2A has no such number");
     }
 
     #[test]

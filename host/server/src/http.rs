@@ -1,4 +1,4 @@
-//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health` and `/ready`, cards, keys, and gRPC.
+//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`, `/ready` and `/metrics`, cards, keys, and gRPC.
 
 use super::{
     MAX_REQUEST, cards,

@@ -3,6 +3,7 @@
 mod cards;
 mod desk;
 mod door;
+mod frames;
 mod grpc;
 mod guard;
 mod http;

@@ -1,4 +1,5 @@
-//! Whether the hub lives, and whether it is ready: for whoever watches over it, such as a supervisor or a load balancer.
+//! Whether the hub lives, whether it is ready, and its metrics: for whoever watches over it, such as a supervisor, a load balancer
+//! or Prometheus.
 
 use super::desk::{COME_AGAIN, Desk};
 use a2a_hub_core::access::Principal;
@@ -15,7 +16,10 @@ use serde_json::{Value, json};
 
 /// The paths at which it is told.
 pub(super) fn routes() -> Router<Desk> {
-    Router::new().route("/health", get(health)).route("/ready", get(ready))
+    Router::new()
+        .route("/health", get(health))
+        .route("/ready", get(ready))
+        .route("/metrics", get(metrics))
 }
 
 /// It lives: whoever restarts what does not answer has nothing to do, whatever else is wrong with it.
@@ -34,6 +38,21 @@ async fn ready(State(desk): State<Desk>, Extension(principal): Extension<Princip
     why["status"] = json!("not-ready");
     let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
     (StatusCode::SERVICE_UNAVAILABLE, again, Json(why)).into_response()
+}
+
+/// The content type of OpenMetrics, which Prometheus reads.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The hub in numbers.
+async fn metrics(State(desk): State<Desk>, Extension(principal): Extension<Principal>) -> Response {
+    let read = Operation::ReadMetrics { streams: desk.streams() };
+    match desk.hub().handle(&principal, read).await {
+        Ok(Reply::One(Answer::Metrics(text))) => {
+            ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response()
+        }
+        Ok(Reply::One(_) | Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why.to_string()).into_response(),
+    }
 }
 
 fn not_ready(status: &HubStatus) -> Option<Value> {

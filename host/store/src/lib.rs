@@ -14,7 +14,7 @@ pub mod sqlite;
 pub use condition::{Readiness, until_usable};
 pub use pushes::{Progress, PushFilter, StoredPush, Trouble};
 
-use a2a_hub_core::task::IllegalEvent;
+use a2a_hub_core::{access::Principal, task::IllegalEvent};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
@@ -36,13 +36,28 @@ pub trait TaskLog: Send + Sync {
     ///
     /// `expected` is the number of the last event that the caller knows of. If the log is elsewhere, somebody else wrote
     /// first and nothing is added. With 0 the task must be new, and its first event its creation. Nothing is added to
-    /// the log of a final task.
+    /// the log of a final task. With each event stands by whom it was asked for; what an agent, a clock or the hub brought
+    /// about was asked for by nobody.
+    async fn append_by(
+        &self,
+        task: &TaskId,
+        expected: u64,
+        events: Vec<Arc<TaskEvent>>,
+        by: Option<&Principal>,
+    ) -> Result<u64, StorageError>;
+
+    /// The same for events that nobody asked for.
     async fn append(
         &self,
         task: &TaskId,
         expected: u64,
         events: Vec<Arc<TaskEvent>>,
-    ) -> Result<u64, StorageError>;
+    ) -> Result<u64, StorageError> {
+        self.append_by(task, expected, events, None).await
+    }
+
+    /// The numbers of a task's events that somebody asked for, and by whom, oldest first.
+    async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError>;
 
     /// Up to `limit` events of a task that come after number `after`, oldest first; none if the task is unknown.
     async fn events(
@@ -153,6 +168,9 @@ pub trait AgentMemory: Send + Sync {
 pub trait StoreHealth: Send + Sync {
     /// Writes something, durably, that changes nothing: whether it can store, now.
     async fn probe(&self) -> Result<(), StorageError>;
+
+    /// How many changes wait to be written.
+    fn backlog(&self) -> usize;
 
     /// Whether it can store, judged by its writes: it fails from the first that failed on, until one was made some time after
     /// the last that failed. One that nobody writes to does not change its mind; whoever looks after it does that.
@@ -329,6 +347,18 @@ pub enum StorageError {
         what: String,
         /// What is wrong with it.
         why: String,
+    },
+    /// Whoever wrote to a database did not close it in order, and its log is not there.
+    #[error(
+        "read {file}: it was not closed in order, and its log is not beside it, so that what was stored last is missing; put {log} \
+         there, or make copies with `a2a-hub backup`",
+        file = .file.display(), log = .log.display()
+    )]
+    LogMissing {
+        /// The database.
+        file: PathBuf,
+        /// The log that it had.
+        log: PathBuf,
     },
     /// An agent's memory would outgrow what the operator grants.
     #[error(

@@ -1,6 +1,8 @@
 //! A store in one SQLite file: one thread writes, a few connections read.
 
+mod backup;
 mod contexts;
+mod dirty_bit;
 mod fault;
 mod logs;
 mod memories;
@@ -16,6 +18,7 @@ use super::{
     AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
     StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
 };
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
@@ -23,6 +26,7 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
+pub use backup::{BackupError, Copied, Examined, REPLACED_FILE, back_up, examine, restore};
 use readers::Readers;
 pub use schema::LOCK_FILE;
 use std::{fs::File, path::Path, sync::Arc};
@@ -40,6 +44,7 @@ pub struct SqliteStorage {
     // Closed in this order: the last connection tidies the files up and must be the one that can write.
     readers: Arc<Readers>,
     writer: Writer,
+    lacks_log: bool,
     _lock: File,
 }
 
@@ -47,9 +52,16 @@ impl SqliteStorage {
     /// Opens the store in `dir`, or makes one there that only this user can read.
     pub fn open(dir: &Path) -> Result<Self, StorageError> {
         let lock = schema::lock(dir)?;
-        let file = dir.join("hub.db");
-        let writer = Writer::start(schema::open(&file)?)?;
-        Ok(Self { readers: Arc::new(Readers::of(file)), writer, _lock: lock })
+        let file = dir.join(schema::FILE);
+        let (db, lacks_log) = schema::open(&file)?;
+        let writer = Writer::start(db)?;
+        Ok(Self { readers: Arc::new(Readers::of(file)), writer, lacks_log, _lock: lock })
+    }
+
+    /// Whether the database was found without the log that belonged to it: what was stored last is gone, unless another program
+    /// took the log in.
+    pub fn lacks_log(&self) -> bool {
+        self.lacks_log
     }
 
     /// Lets the next reader of these tasks have them in one piece. Nothing is lost if that comes to nothing.
@@ -62,13 +74,14 @@ impl SqliteStorage {
 
 #[async_trait::async_trait]
 impl TaskLog for SqliteStorage {
-    async fn append(
+    async fn append_by(
         &self,
         task: &TaskId,
         expected: u64,
         events: Vec<Arc<TaskEvent>>,
+        by: Option<&Principal>,
     ) -> Result<u64, StorageError> {
-        let addition = logs::Addition::new(task.clone(), expected, events)?;
+        let addition = logs::Addition::new(task.clone(), expected, events, by)?;
         self.writer.write(move |db| addition.append(db)).await
     }
 
@@ -80,6 +93,11 @@ impl TaskLog for SqliteStorage {
     ) -> Result<Vec<SequencedEvent>, StorageError> {
         let task = task.clone();
         self.readers.read(move |db| logs::events(db, &task, after, limit)).await
+    }
+
+    async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError> {
+        let task = task.clone();
+        self.readers.read(move |db| logs::askers(db, &task)).await
     }
 
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {
@@ -212,6 +230,10 @@ impl AgentMemory for SqliteStorage {
 impl StoreHealth for SqliteStorage {
     async fn probe(&self) -> Result<(), StorageError> {
         self.writer.write(schema::touch).await
+    }
+
+    fn backlog(&self) -> usize {
+        self.writer.backlog()
     }
 
     fn condition(&self) -> watch::Receiver<StorageCondition> {

@@ -8,7 +8,12 @@ use super::{
     trial,
 };
 use a2a_hub_config::{self as config, Settings};
+use a2a_hub_core::span::Span;
 use a2a_hub_process::probe;
+use a2a_hub_store::{
+    StorageError,
+    sqlite::{self, Examined},
+};
 use clap::Args;
 use futures::future::join_all;
 use rustix::{fs::Access, io::Errno};
@@ -19,6 +24,7 @@ use std::{
     fs, io,
     os::unix::fs::{FileTypeExt as _, MetadataExt as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// With less space than that, in bytes, the hub will soon not be able to store a task.
@@ -32,6 +38,9 @@ const MAX_SOCKET_PATH: usize = 107;
 
 /// The files of the data directory that the hub writes as long as it runs.
 const DATA_FILES: &[&str] = &["hub.lock", "hub.db", "hub.db-wal", "hub.db-shm", "hub.log"];
+
+/// How long the store is looked through: some hundred MiB.
+const EXAMINED_FOR: Duration = Duration::from_secs(20);
 
 /// The CLIs that agents drive, the agent of each, and how it is installed.
 const CLIS: &[(&str, &str, &str)] = &[
@@ -119,7 +128,7 @@ async fn examine(global: &Global) -> Vec<Finding> {
     let file = settings.file.as_ref().map(|file| file.display().to_string());
     let mut findings = vec![ok("configuration", file.unwrap_or_else(|| "the defaults".to_owned()))];
     match settings.config.data_dir() {
-        Ok(dir) => findings.extend([data_directory(dir), space(dir)]),
+        Ok(dir) => findings.extend([data_directory(dir), space(dir), store(dir)]),
         Err(why) => findings.push(fail("data", why.to_string(), "set HOME")),
     }
     findings.push(socket(&settings.config.socket.path));
@@ -177,6 +186,31 @@ fn unwritable(dir: &Path) -> Option<(PathBuf, io::Error)> {
         (why != Errno::NOENT).then(|| (path, why.into()))
     })
     .next()
+}
+
+/// Whether the store is sound, page by page.
+fn store(dir: &Path) -> Finding {
+    let about = "store";
+    match sqlite::examine(dir, EXAMINED_FOR) {
+        Ok(Examined::Absent) => ok(about, "none yet, which `a2a-hub start` makes"),
+        Ok(Examined::Sound) => ok(about, "sound"),
+        Ok(Examined::SoundSoFar) => ok(
+            about,
+            format!(
+                "sound as far as it was looked through within {}; it is large",
+                Span(EXAMINED_FOR)
+            ),
+        ),
+        Err(why @ StorageError::LogMissing { .. }) => {
+            let fix =
+                "stop the hub, put the log beside it, or restore a copy: `a2a-hub restore FILE`";
+            fail(about, why.to_string(), fix)
+        }
+        Err(why @ StorageError::Corrupt { .. }) => {
+            fail(about, why.to_string(), "`a2a-hub stop`, then `a2a-hub restore FILE`")
+        }
+        Err(why) => warn(about, why.to_string(), "let yourself read the data directory"),
+    }
 }
 
 fn space(dir: &Path) -> Finding {

@@ -1,6 +1,7 @@
 //! The command line: starts and stops the hub, and talks to it as any other client does.
 
 mod agent;
+mod backup;
 mod chosen;
 mod client;
 mod completing;
@@ -125,6 +126,10 @@ enum Command {
     Restart(restart::Restart),
     /// Have the hub read its configuration again, without a restart where that is possible
     Reload,
+    /// Copy the store of the hub to a file, also while the hub runs
+    Backup(backup::Backup),
+    /// Put a copy in the place of the store, while no hub runs; what was there is kept
+    Restore(backup::Restore),
     /// Show whether the hub is up, its tasks and its agents
     Status,
     /// List the agents
@@ -222,6 +227,8 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Stop(stop) => stop::stop(global, &stop),
         Command::Restart(restart) => restart::restart(global, &restart),
         Command::Reload => restart::reload(global),
+        Command::Backup(backup) => backup::backup(global, &backup),
+        Command::Restore(restore) => backup::restore(global, &restore),
         Command::Status => show::status(global),
         Command::Agents { health } => show::agents(global, health),
         Command::Agent(agent) => agent::agent(global, &agent),
@@ -266,6 +273,11 @@ impl Global {
     /// Where the command prints.
     fn console(&self) -> Console {
         Console::new(Wish { raw: self.raw, plain: self.plain })
+    }
+
+    /// Where the hub keeps its data.
+    fn data_dir(&self) -> Result<PathBuf, ConfigError> {
+        Ok(self.settings(Vec::new())?.config.data_dir()?.to_owned())
     }
 
     /// Where the hub listens.

@@ -52,6 +52,7 @@ pub(super) fn restart(global: &Global, restart: &Restart) -> anyhow::Result<Exit
         let announced = start::until_up(&mut hub, dir, &log_path, said_before).await?;
         let up = || Ok(format!("{}\n", start::announced_text(&announced)).into());
         global.show(&announced, up)?;
+        start::warn_of(global, &announced);
         Ok(Exit::Done)
     })
 }

@@ -8,9 +8,11 @@ use a2a_hub_core::{access::Principal, span::Span};
 use a2a_hub_hub::{
     Hub, LiveConfig, ReadConfig, SetLevel,
     agents::{Agents, PluginFolder, sweep_files},
+    clock,
     contexts::Contexts,
     events::Events,
     push::{Pushes, Seal, Sender},
+    repeats::Repeats,
     tasks::{Recovered, Tasks},
     token::Token,
     upkeep::look_after,
@@ -83,8 +85,10 @@ pub(super) async fn run(
     parts.contexts.watch(&running, stop.clone());
     let looking = look_after(parts.storage.clone(), parts.events.clone());
     running.spawn(stop.clone().run_until_cancelled_owned(looking));
+    let repeats = parts.requests(&config).await?;
     let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));
-    let hub = parts.hub().with_config(live.clone());
+    let hub = parts.hub().with_config(live.clone()).with_repeats(repeats);
+    let hub = hub.with_warnings(parts.warnings.clone());
     let at = http.as_ref().map(Http::address);
     let (streams, patience) = (config.max_streams(), config.clients.timeout());
     let desk = Desk::new(hub.clone(), whereabouts(&config, at), streams, patience);
@@ -96,7 +100,7 @@ pub(super) async fn run(
         running.spawn(unix.serve(desk, stop.clone()));
     }
     let mut signals = Signals::new(hangup)?;
-    let announced = Announced::new(&dir, &config, at, &invocation);
+    let announced = Announced::new(&dir, &config, at, &invocation, &parts.warnings);
     let _announced = announced.context("say where the hub is")?;
     let http = at.map(tracing::field::display);
     tracing::info!(socket = %config.socket.path.display(), http, "the hub is up");
@@ -173,6 +177,8 @@ struct Parts {
     tasks: Tasks,
     pushes: Pushes,
     storage: Arc<SqliteStorage>,
+    /// What whoever looks after the hub should know of how it was started.
+    warnings: Vec<String>,
 }
 
 impl Parts {
@@ -192,6 +198,7 @@ impl Parts {
             max_instances: config.max_tasks.unwrap_or(EngineSettings::default().max_instances),
             address_space: limits::address_space(),
         })?;
+        let warnings = warnings(&storage, &engine);
         let events = Events::default();
         let tasks = Tasks::new(storage.clone(), events.clone());
         let contexts = Contexts::new(storage.clone(), config);
@@ -213,7 +220,7 @@ impl Parts {
             .context("make the plugins folder")?;
         plugins.load().await;
         agents.join_remote(Outbound::unguarded()).await;
-        Ok(Self { supervisor, events, agents, plugins, contexts, tasks, pushes, storage })
+        Ok(Self { supervisor, events, agents, plugins, contexts, tasks, pushes, storage, warnings })
     }
 
     /// Takes up what an earlier run left unfinished.
@@ -237,6 +244,18 @@ impl Parts {
             tracing::info!(configs, "goes on sending notifications");
         }
         Ok(())
+    }
+
+    /// Which requests an earlier run carried out so lately that they may be made again.
+    async fn requests(&self, config: &Config) -> anyhow::Result<Repeats> {
+        let repeats = Repeats::within(config.idempotency_window());
+        if let Some(since) = repeats.since() {
+            let requests = self.tasks.requests(&since).await;
+            for (request, task, made) in requests.context("find the requests of an earlier run")? {
+                repeats.remember(&request, task, clock::age(&made)).await;
+            }
+        }
+        Ok(repeats)
     }
 
     fn hub(&self) -> Hub {
@@ -266,6 +285,28 @@ impl Parts {
         self.agents.shutdown().await;
         self.supervisor.shutdown().await;
     }
+}
+
+/// What is not as it should be, and keeps no hub from working. It is in the log as well.
+fn warnings(storage: &SqliteStorage, engine: &Engine) -> Vec<String> {
+    let log = storage.lacks_log().then(|| {
+        "the hub before was not stopped in order, and the log of its database (`hub.db-wal`) was missing: what was stored last is \
+         gone, unless another program, such as `sqlite3`, took it in; a log that is found later must be put beside the database \
+         before a hub starts"
+            .to_owned()
+    });
+    let pool = engine.lacks_pool().then(|| {
+        let most = engine.room().most;
+        format!(
+            "there are too few addresses for a pool of guests: at most {most} run at once, and each starts more slowly; raise \
+             `ulimit -v`, or set `max_tasks` lower"
+        )
+    });
+    let warnings: Vec<_> = log.into_iter().chain(pool).collect();
+    for warning in &warnings {
+        tracing::warn!("{warning}");
+    }
+    warnings
 }
 
 /// Where others find a hub that serves HTTP at this address.
@@ -312,6 +353,7 @@ impl Announced {
         config: &Config,
         http: Option<SocketAddr>,
         invocation: &Invocation,
+        warnings: &[String],
     ) -> io::Result<Self> {
         let file = dir.join(RUN_FILE);
         let text = json!({
@@ -321,6 +363,7 @@ impl Announced {
             "arguments": invocation.arguments,
             "directory": invocation.directory,
             "detached": invocation.detached,
+            "warnings": warnings,
         });
         write_whole(&file, &text)?;
         Ok(Self(file))

@@ -41,6 +41,10 @@ fn status_text(
     if status["stopping"] == true {
         writeln!(out, "it is going down, and takes no new tasks")?;
     }
+    for warning in list(&status["warnings"]) {
+        out.push(style_of("degraded"), "warning");
+        writeln!(out, " {}", text(warning))?;
+    }
     storage_text(&mut out, &status["storage"])?;
     writeln!(out, "tasks   {} active, {} in all", status["activeTasks"], status["totalTasks"])?;
     writeln!(
@@ -192,11 +196,12 @@ mod tests {
 
     #[test]
     fn status_as_people_see_it() {
-        let status = json!({"version": "0.1.0", "uptime": 3_720_000, "activeTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
+        let status = json!({"version": "0.1.0", "uptime": 3_720_000, "warnings": ["the log was missing"], "activeTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
             "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy",
                 "breaker": {"state": "open", "retryAt": "2026-01-01T00:00:00.000Z", "cause": "the agent's code broke"}}]});
         insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock", Some(100)).unwrap().words(), @r"
         hub 0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
+        warning the log was missing
         tasks   1 active, 5 in all
         agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet
           echo                 healthy    Echo

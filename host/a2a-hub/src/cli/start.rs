@@ -3,6 +3,7 @@
 use super::{
     BLAMES, Exit, Global, block_on,
     client::Client,
+    render::{list, text},
     run::{self, Invocation},
 };
 use crate::telemetry;
@@ -60,6 +61,7 @@ pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     if !start.foreground {
         let announced = block_on(in_background(global, start, &settings))?;
         global.show(&announced, || Ok(format!("{}\n", announced_text(&announced)).into()))?;
+        warn_of(global, &announced);
         return Ok(Exit::Done);
     }
     if start.detached {
@@ -136,6 +138,7 @@ pub(super) async fn on_demand(global: &Global) -> anyhow::Result<()> {
     match in_background(global, &start, &settings).await {
         Ok(announced) => {
             global.console().note(announced_text(&announced));
+            warn_of(global, &announced);
             Ok(())
         }
         Err(why) => {
@@ -157,6 +160,13 @@ pub(super) fn announced_text(announced: &Value) -> String {
     let http = announced["http"].as_str().map(|at| format!(", http://{at}"));
     let http = http.unwrap_or_default();
     format!("the hub is up (process {}): {socket}{http}", announced["pid"])
+}
+
+/// Says what a hub that has just started tells whoever looks after it.
+pub(super) fn warn_of(global: &Global, announced: &Value) {
+    for warning in list(&announced["warnings"]) {
+        global.console().note(format!("warning: {}", text(warning)));
+    }
 }
 
 async fn in_background(

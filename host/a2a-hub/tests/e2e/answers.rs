@@ -140,6 +140,8 @@ async fn a_task_that_is_watched_goes_on_without_its_watcher() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     let (task, _updates) = crate::stage::stream(&client, "guest", "tick 1000 20").await?;
+    let begun = async || get(&client, &task).await.is_ok_and(|task| state(&task) == "working");
+    eventually_async(Duration::from_secs(20), begun).await?;
     let mut child = command(hub.socket(), &hub.home(), &["task", "watch", &task])?.spawn()?;
     drop(child.stdout.take());
     timeout(Duration::from_secs(20), child.wait()).await??;

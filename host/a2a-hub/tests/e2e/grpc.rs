@@ -1,6 +1,7 @@
 //! Official A2A over gRPC, in both versions: every operation, streams, refusals, and who is let in.
 
 use crate::stage::{bearer, hub_with_guest};
+use a2a_hub_protocol::id::MessageId;
 use a2a_hub_tests::{GrpcClient, RpcError};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -10,13 +11,13 @@ use tokio::time::sleep;
 /// A message of 1.0 for the agent `guest`.
 fn v1(text: &str) -> Value {
     let parts = json!([{ "text": text }]);
-    json!({"tenant": "guest", "message": {"messageId": "m", "role": "ROLE_USER", "parts": parts}})
+    json!({"tenant": "guest", "message": {"messageId": MessageId::fresh(), "role": "ROLE_USER", "parts": parts}})
 }
 
 /// A message of 0.3, which names its agent in its metadata.
 fn v03(text: &str) -> Value {
     let content = json!([{ "text": text }]);
-    let message = json!({"messageId": "m", "role": "ROLE_USER", "content": content});
+    let message = json!({"messageId": MessageId::fresh(), "role": "ROLE_USER", "content": content});
     json!({"message": message, "configuration": {"blocking": true}, "metadata": {"targetAgent": "guest"}})
 }
 

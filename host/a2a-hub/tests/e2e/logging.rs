@@ -2,7 +2,7 @@
 
 use crate::{
     command_line::{Ran, command, finish},
-    stage::GRANT,
+    stage::{GRANT, home},
 };
 use a2a_hub_tests::test_guests;
 use anyhow::{Context as _, Result};
@@ -59,7 +59,7 @@ async fn run(home: &Path, args: &[&str]) -> Result<Ran> {
 
 #[tokio::test]
 async fn a_log_reader_that_goes_away_ends_no_hub() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let Foreground { mut hub, log } = Foreground::start(dir.path(), "debug").await?;
     drop(log);
     for _ in 0..5 {
@@ -74,7 +74,7 @@ async fn a_log_reader_that_goes_away_ends_no_hub() -> Result<()> {
 
 #[tokio::test]
 async fn a_log_reader_that_stalls_holds_up_nobody() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let Foreground { mut hub, log } = Foreground::start(dir.path(), "debug").await?;
     // More than a pipe holds, and nobody reads it.
     for _ in 0..4 {
@@ -90,7 +90,7 @@ async fn a_log_reader_that_stalls_holds_up_nobody() -> Result<()> {
 
 #[tokio::test]
 async fn a_log_in_a_file_has_no_colours() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let socket = dir.path().join("hub.sock");
     let run = async |args: &[&str]| {
         let mut command = command(&socket, dir.path(), args)?;
@@ -107,7 +107,7 @@ async fn a_log_in_a_file_has_no_colours() -> Result<()> {
 
 #[tokio::test]
 async fn a_late_start_failure_tells_its_cause_and_not_the_log_before_it() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let data = dir.path().join(".a2a-hub");
     std::fs::create_dir_all(&data)?;
     // Found once the agents have joined, which is logged.

@@ -2,6 +2,7 @@
 
 mod adapters;
 mod answers;
+mod backups;
 mod bindings;
 mod broken_streams;
 mod command_line;
@@ -16,6 +17,7 @@ mod guests;
 mod lists;
 mod logging;
 mod messages;
+mod metrics;
 mod official;
 mod patience;
 mod plugins;
@@ -25,6 +27,7 @@ mod queue;
 mod readme;
 mod registry;
 mod remotes;
+mod repeats;
 mod sdks;
 mod soak;
 mod specification;

@@ -3,12 +3,14 @@
 mod cards;
 mod client;
 mod listening;
+mod repeats;
 mod rest;
 mod socket;
 mod terms;
 mod ways;
 
 use crate::stage::{GRANT, hub_with_guest};
+use a2a_hub_protocol::id::MessageId;
 use a2a_hub_tests::{TestHub, test_guests};
 use anyhow::{Context as _, Result, bail};
 use reqwest::{Method, Response, header};
@@ -95,11 +97,11 @@ async fn events(response: Response) -> Result<Vec<Value>> {
 }
 
 fn v1(text: &str) -> Value {
-    json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}, "configuration": {}})
+    json!({"message": {"messageId": MessageId::fresh(), "role": "ROLE_USER", "parts": [{"text": text}]}, "configuration": {}})
 }
 
 fn v03(text: &str) -> Value {
-    json!({"message": {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": text}]}})
+    json!({"message": {"kind": "message", "messageId": MessageId::fresh(), "role": "user", "parts": [{"kind": "text", "text": text}]}})
 }
 
 /// Says more to a task, in 1.0.

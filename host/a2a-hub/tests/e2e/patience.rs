@@ -136,3 +136,51 @@ async fn whoever_has_said_all_still_listens() -> Result<()> {
     assert!(heard.contains("ticked 5 times") && heard.contains("stream-end"), "{heard}");
     Ok(())
 }
+
+/// Frames of HTTP/2 that ask for nothing: each costs the hub more than its sender.
+#[tokio::test]
+async fn a_flood_of_http2_control_frames_is_cut_off() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let window_update: &[u8] = &[0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    let ping: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let settings: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    for frame in [window_update, ping, settings] {
+        let mut connection = TcpStream::connect(hub.http()).await?;
+        connection.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await?;
+        connection.write_all(settings).await?;
+        let (mut read, mut write) = connection.into_split();
+        let flood = async {
+            for _ in 0..2_000 {
+                // Hung up on: it cannot be sent any more.
+                if write.write_all(&frame.repeat(100)).await.is_err() {
+                    break;
+                }
+            }
+            let mut said = Vec::new();
+            // It ends, or is reset.
+            let _ = read.read_to_end(&mut said).await;
+        };
+        let begun = Instant::now();
+        timeout(WITHIN, flood).await.with_context(|| format!("type {} goes on", frame[3]))?;
+        ensure!(begun.elapsed() < WITHIN / 2, "it takes {:?}", begun.elapsed());
+    }
+    let log = hub.log();
+    assert_eq!(log.matches("a flood of HTTP/2 control frames").count(), 3, "{log}");
+    Client::http(&hub).call("hub/status", json!({})).await?;
+    Ok(())
+}
+
+/// As a proxy is asked, with a Host of the client's choice beside it.
+#[tokio::test]
+async fn the_hub_is_no_proxy() -> Result<()> {
+    let hub = TestHub::start().await?;
+    for (target, status) in [("/health", "200"), ("http://evil.example/health", "403")] {
+        let mut connection = TcpStream::connect(hub.http()).await?;
+        let request =
+            format!("GET {target} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", hub.http());
+        connection.write_all(request.as_bytes()).await?;
+        let (said, _) = said_until_hung_up(connection).await?;
+        assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{target}: {said}");
+    }
+    Ok(())
+}

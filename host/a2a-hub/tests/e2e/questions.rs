@@ -12,6 +12,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 fn answer(task: &Value, text: &str, question: Option<&Value>) -> Value {
     let mut answer = message_to("guest", text);
     answer["message"]["taskId"] = task["id"].clone();
+    // The task tells whose it is.
+    answer["message"]["metadata"] = json!({});
     if let Some(question) = question {
         answer["message"]["metadata"]["question"] = question.clone();
     }

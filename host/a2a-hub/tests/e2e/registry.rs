@@ -1,6 +1,6 @@
 //! Agents are shown, asked, taken in, let go and read again; whoever listens hears of it.
 
-use crate::stage::{said, send, state, stream, until};
+use crate::stage::{eventually_async, said, send, state, stream, until};
 use a2a_hub_tests::{Client, RpcError, TestHub, Updates, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -242,6 +242,32 @@ async fn an_agent_without_its_program_waits_for_it() -> Result<()> {
     assert_ne!(better["health"]["status"], "unhealthy", "{better}");
     let closed = hear(&mut events, "agent-breaker", "claude-code").await?;
     assert_eq!(closed["breaker"], json!({ "state": "closed" }));
+    Ok(())
+}
+
+/// It is told before there is a task, with what mends it; once that is done, the next message is taken.
+#[tokio::test]
+async fn an_agent_that_is_known_not_to_work_is_given_no_task() -> Result<()> {
+    let bin = tempfile::tempdir()?;
+    let path = format!("{}:/usr/bin:/bin", bin.path().display());
+    let config = "[breaker]\nfailures = 1000";
+    let hub = TestHub::builder().config(config).env("PATH", path).start().await?;
+    let client = Client::unix(&hub);
+    let health = client.call("hub/agents/health", json!({ "agentId": "claude-code" })).await?;
+    assert_eq!(health["status"], "unhealthy", "{health}");
+    let refused = send(&client, "claude-code", "hello").await.expect_err("it is not installed");
+    let why = refused.root_cause().to_string();
+    assert!(why.contains("-32004") && why.contains("fix: npm install -g"), "{why}");
+    assert_eq!(client.call("hub/tasks/list", json!({})).await?, json!([]), "there is no task");
+
+    let claude = bin.path().join("claude");
+    fs::write(&claude, "#!/bin/sh\necho '9.9.9 (Claude Code)'\n")?;
+    fs::set_permissions(&claude, fs::Permissions::from_mode(0o755))?;
+    eventually_async(std::time::Duration::from_secs(20), async || {
+        send(&client, "claude-code", "hello").await.is_ok()
+    })
+    .await?;
+    assert_ne!(client.call("hub/tasks/list", json!({})).await?, json!([]));
     Ok(())
 }
 

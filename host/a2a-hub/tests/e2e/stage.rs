@@ -1,9 +1,17 @@
 //! What the stories share: a hub with the test guests, and ways to wait for something.
 
-use a2a_hub_tests::{Client, TestHub, Updates, message_to, processes_with_marker, test_guests};
+use a2a_hub_tests::{
+    Client, TestHub, Updates, hub_binary, message_to, processes_with_marker, test_guests,
+};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
-use std::{path::Path, time::Duration};
+use std::{
+    fs::{self, DirBuilder},
+    os::unix::fs::{DirBuilderExt as _, symlink},
+    path::Path,
+    time::Duration,
+};
+use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 /// What the operator grants the test guests: everything but what no test grants. Little time on the processor, so that a
@@ -34,6 +42,17 @@ pub(crate) async fn hub_with_guest() -> Result<TestHub> {
 pub(crate) fn bearer(hub: &TestHub) -> Result<String> {
     let token = std::fs::read_to_string(hub.data_dir().join("http-token"))?;
     Ok(format!("Bearer {}", token.trim()))
+}
+
+/// The home of a user whose hubs find their components compiled, which takes half a minute.
+pub(crate) fn home() -> Result<TempDir> {
+    let home = tempfile::tempdir()?;
+    let data = home.path().join(".a2a-hub");
+    DirBuilder::new().mode(0o700).create(&data)?;
+    let compiled = hub_binary()?.with_file_name("compiled-components");
+    fs::create_dir_all(&compiled)?;
+    symlink(compiled, data.join("cache"))?;
+    Ok(home)
 }
 
 /// Sends a text and waits for the end.

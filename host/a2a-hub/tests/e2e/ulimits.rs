@@ -1,6 +1,9 @@
 //! A hub under the limits of a shell (`ulimit`): it works with less, or says what it needs.
 
-use crate::{full_disk::run_after, stage::GRANT};
+use crate::{
+    full_disk::run_after,
+    stage::{GRANT, home},
+};
 use a2a_hub_tests::test_guests;
 use anyhow::Result;
 use std::{fs, path::Path};
@@ -15,7 +18,7 @@ fn furnish(home: &Path) -> Result<()> {
 
 #[tokio::test]
 async fn too_few_open_files_are_refused_with_the_way_out() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let few = run_after(dir.path(), "ulimit -n 64; exec", "start --foreground --no-http").await?;
     assert_eq!(few.code, Some(2), "{}", few.stderr);
     assert!(few.stderr.contains("ulimit -n 4096"), "{}", few.stderr);
@@ -25,7 +28,7 @@ async fn too_few_open_files_are_refused_with_the_way_out() -> Result<()> {
 #[tokio::test]
 async fn the_soft_limit_on_open_files_is_raised_for_the_hub_and_not_for_its_programs() -> Result<()>
 {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     furnish(dir.path())?;
     let run = async |first: &str, args: &str| run_after(dir.path(), first, args).await;
     let started = run("ulimit -Sn 1500; exec", "start --no-http").await?;
@@ -44,7 +47,7 @@ async fn the_soft_limit_on_open_files_is_raised_for_the_hub_and_not_for_its_prog
 
 #[tokio::test]
 async fn a_limited_address_space_means_fewer_agents_at_once_and_no_refusal() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let run = async |first: &str, args: &str| run_after(dir.path(), first, args).await;
     let started = run("ulimit -v 12000000; exec", "start --no-http").await?;
     assert_eq!(started.code, Some(0), "{}", started.stderr);

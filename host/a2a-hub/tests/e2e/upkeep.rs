@@ -3,7 +3,7 @@
 use crate::{
     command_line::{Ran, command, finish, run},
     stage::{
-        GRANT, artifact, eventually, get, hub_with_guest, no_program_left, said, send, state,
+        GRANT, artifact, eventually, get, home, hub_with_guest, no_program_left, said, send, state,
         stream, until,
     },
 };
@@ -163,7 +163,7 @@ fn running(home: &Path) -> Result<Value> {
 
 #[tokio::test]
 async fn a_restart_is_a_new_hub_started_as_the_old_one_was() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let (home, data) = (dir.path(), dir.path().join(".a2a-hub"));
     fs::create_dir_all(home.join("work"))?;
     let none = at(home, &["restart"]).await?;
@@ -277,7 +277,7 @@ async fn a_hub_that_hangs_is_told_from_one_that_works_and_can_be_killed() -> Res
 /// The process whose number an old lock says is nobody's hub.
 #[tokio::test]
 async fn nobody_else_is_killed_in_the_place_of_a_hub() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let data = dir.path().join(".a2a-hub");
     fs::create_dir_all(&data)?;
     #[expect(clippy::disallowed_methods, reason = "a process that is none of the hub's")]
@@ -297,7 +297,7 @@ async fn nobody_else_is_killed_in_the_place_of_a_hub() -> Result<()> {
 
 #[tokio::test]
 async fn a_hub_that_answers_ends_in_order_even_by_force() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     assert_eq!(at(dir.path(), &["start", "--no-http"]).await?.code, Some(0));
     let stopped = at(dir.path(), &["stop", "--force"]).await?;
     assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "the hub is stopped\n"));
@@ -308,7 +308,7 @@ async fn a_hub_that_answers_ends_in_order_even_by_force() -> Result<()> {
 /// `script` gives the hub a terminal, which goes away with it.
 #[tokio::test]
 async fn a_hub_on_a_terminal_that_is_closed_ends_in_order() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let socket = dir.path().join("hub.sock");
     let hub = a2a_hub_tests::hub_binary()?;
     let line =

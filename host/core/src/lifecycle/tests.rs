@@ -93,25 +93,25 @@ fn what_is_done_about_each_signal_in_each_phase() {
     insta::assert_snapshot!(table, @r"
     new
       turn: Start
-      said: Refuse
+      said: itself Keep Acknowledge
       cancel: canceled .
       shutdown: .
       time: failed:Queued .
     queued
       turn: working Start
-      said: Refuse
+      said: itself Keep Acknowledge
       cancel: canceled .
       shutdown: .
       time: failed:Queued .
     answered
       turn: working Start
-      said: Refuse
+      said: itself Keep Acknowledge
       cancel: CleanUp canceled .
       shutdown: .
       time: failed:Queued .
     elsewhere
       turn: Follow
-      said: Refuse
+      said: itself Keep Acknowledge
       cancel: CleanUp canceled .
       shutdown: .
       time: failed:Queued .
@@ -126,7 +126,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       completed: working itself .
       failed: itself .
       lost: failed:Unreadable .
-      said: Refuse
+      said: itself Keep Acknowledge
       cancel: Stop CleanUp canceled .
       shutdown: Leave
       time: working
@@ -136,7 +136,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       completed: itself .
       failed: itself .
       lost: failed:Unreadable .
-      said: Refuse
+      said: itself Keep Acknowledge
       cancel: Stop CleanUp canceled .
       shutdown: Leave
       time: Stop failed:TooLong .
@@ -158,7 +158,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       completed: working itself .
       failed: itself .
       lost: failed:Unreadable .
-      said: Refuse
+      said: itself Keep Acknowledge
       cancel: Stop CleanUp canceled .
       shutdown: Leave
       time: Stop failed:TooLong .
@@ -216,6 +216,33 @@ fn every_fault_says_what_happened() {
     ");
 }
 
+/// Also one that was said before a question was asked: it is no answer to it.
+#[test]
+fn what_is_said_while_the_agent_works_is_heard_in_another_run() {
+    let start = start();
+    let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+    task.step(start, Signal::Turn);
+    let kept = [Effect::Record(Record::Itself), Effect::Keep, Effect::Acknowledge];
+    assert_eq!(task.step(start, Signal::Said), kept);
+    task.step(start, ASKED);
+    assert!(task.asks(), "nobody has answered");
+    task.step(start, Signal::Said);
+    task.step(start, Signal::Turn);
+    let again = [Effect::Record(Record::Interim), Effect::Reap, Effect::StartAgain];
+    assert_eq!(task.step(start, Signal::Ended(TaskState::Completed)), again);
+    task.step(start, Signal::Ended(TaskState::Completed));
+    assert!(task.is_over());
+
+    let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+    for _ in 0..MAX_UNHEARD {
+        assert_eq!(task.step(start, Signal::Said), kept);
+    }
+    assert_eq!(task.step(start, Signal::Said), [Effect::Refuse]);
+    task.step(start, Signal::Turn);
+    task.step(start, Signal::Ended(TaskState::Failed));
+    assert!(task.is_over(), "an agent that gave up hears no more");
+}
+
 fn any_signal() -> impl Strategy<Value = Signal> {
     let states = prop_oneof![
         Just(TaskState::Completed),
@@ -252,8 +279,8 @@ fn any_beginning(start: Instant) -> impl Strategy<Value = Lifecycle> {
 
 proptest! {
     /// Whatever happens, and whenever: what is recorded is a way that a task may go, the agent is given the task once, each
-    /// message of the client's is taken or refused, each question is answered once at the most, nothing happens after the
-    /// end, and the clock is never asked for what is over.
+    /// message of the client's is taken or refused, each question is answered once at the most, what is kept for the agent is
+    /// bounded and heard once, nothing happens after the end, and the clock is never asked for what is over.
     #[test]
     fn a_task_goes_its_way_whatever_happens(
         task in any_beginning(start()),
@@ -262,6 +289,7 @@ proptest! {
         let mut task = task;
         let (mut state, mut now) = (task.state, start());
         let (mut begun, mut questions, mut answers) = (0, 0, 0);
+        let (mut kept, mut again) = (0, 0);
         for (signal, pause) in signals {
             now += Duration::from_secs(pause);
             let (was_over, waited) = (task.is_over(), task.asks());
@@ -273,7 +301,7 @@ proptest! {
                 match effect {
                     Effect::Record(record) => {
                         let next = match record {
-                            Record::Working => Some(TaskState::Working),
+                            Record::Working | Record::Interim => Some(TaskState::Working),
                             Record::Canceled => Some(TaskState::Canceled),
                             Record::Failed(_) => Some(TaskState::Failed),
                             Record::Interrupted => Some(TaskState::InputRequired),
@@ -285,14 +313,17 @@ proptest! {
                         }
                     }
                     Effect::Start | Effect::Follow => begun += 1,
+                    Effect::Keep => kept += 1,
+                    Effect::StartAgain => again += 1,
                     Effect::Answer => answers += 1,
-                    Effect::Acknowledge => prop_assert!(waited),
+                    Effect::Acknowledge => prop_assert!(waited || effects.contains(&Effect::Keep)),
                     Effect::ComeBack | Effect::GiveTurnBack | Effect::Refuse | Effect::Leave
-                    | Effect::Stop | Effect::CleanUp | Effect::AskHold => {}
+                    | Effect::Stop | Effect::Reap | Effect::CleanUp | Effect::AskHold => {}
                 }
             }
             questions += usize::from(signal == ASKED && !effects.is_empty());
-            prop_assert!(begun <= 1 && answers <= questions);
+            prop_assert!(begun <= 1 && answers <= questions && again <= kept);
+            prop_assert!(kept - again <= MAX_UNHEARD);
             prop_assert_eq!(task.state, state);
             prop_assert!(!state.is_final() || task.is_over());
             prop_assert!(!task.is_over() || task.wake_at().is_none());

@@ -13,6 +13,7 @@ use a2a_hub_config::{self as config, AgentConfig};
 use a2a_hub_core::{
     breaker,
     grant::{Grant, Held, overlap},
+    health::is_known_not_to_work,
     quota,
     recovery::Hold,
     redact::Secrets,
@@ -47,6 +48,12 @@ use tokio_util::sync::CancellationToken;
 /// never read them from its disk.
 const HEALTH_DEADLINE: Duration = Duration::from_secs(60);
 
+/// How old an agent's last word on its health may be when somebody asks for it.
+const HEALTH_AGE: Duration = Duration::from_secs(5);
+
+/// How old an agent's word that it cannot work may be before it is asked again for a message, which would be refused.
+const MENDED: Duration = Duration::from_secs(1);
+
 /// How long an agent may take to clean up after a cancelled task.
 const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(2);
 
@@ -71,6 +78,27 @@ impl fmt::Display for Source {
             Self::File(name) | Self::Remote(name) => f.write_str(name),
         }
     }
+}
+
+/// An agent that did not say in time how it is.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "ask `{agent}` how it is: no answer within {HEALTH_DEADLINE:?}; its log, or `a2a-hub doctor`, may tell why"
+)]
+pub struct Late {
+    /// The agent.
+    pub agent: AgentId,
+    /// What it is taken for.
+    pub health: Box<AgentHealth>,
+}
+
+/// An agent that has said that it cannot work, and what mends that.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NotWorking {
+    /// The agent.
+    pub agent: AgentId,
+    /// Its word on it.
+    pub health: Box<AgentHealth>,
 }
 
 /// What the hub gives an agent to work with.
@@ -285,25 +313,52 @@ impl Agent {
     pub async fn task_ended(&self, task: &Task) {
         self.standing.task_ended(task);
         if task.status.state.is_final() {
-            self.runtime.forget(&task.id).await;
+            self.forget(&task.id).await;
         }
+    }
+
+    /// What its runtime knows of a run that is over is of no use any more.
+    pub async fn forget(&self, task: &TaskId) {
+        self.runtime.forget(task).await;
     }
 
     /// How it is; it is asked unless it was since then. Those who ask at once share the answer. What somebody `wanted` to know,
     /// rather than the hub as it does all the time, tells that the agent may have been mended.
     pub async fn check(&self, since: Instant, wanted: bool) -> AgentHealth {
+        self.ask(since, wanted).await.unwrap_or_else(|late| *late.health)
+    }
+
+    /// The same for somebody who wants its own word, and is told if that did not come in time.
+    pub async fn ask(&self, since: Instant, wanted: bool) -> Result<AgentHealth, Late> {
         let _checking = self.checking.lock().await;
         if let Some(health) = self.standing.health_since(since, wanted) {
-            return health;
+            return Ok(health);
         }
         // The semaphore is never closed.
         let _permit = self.asking.acquire().await;
         let asked = Instant::now();
         let call = self.call(&format!("{}/health", self.id), None, None);
         let report = timeout(HEALTH_DEADLINE, self.runtime.health(call)).await;
+        let is_late = report.is_err();
         let health = judge(report.unwrap_or(Err(Failure::Timeout)), asked.elapsed());
         self.standing.checked(health.clone(), asked, wanted);
-        health
+        if is_late {
+            return Err(Late { agent: self.id.clone(), health: Box::new(health) });
+        }
+        Ok(health)
+    }
+
+    /// Refuses where a task would only fail, for it says itself that it cannot work. It is asked again before, so that what is
+    /// mended counts at once.
+    pub async fn must_work(&self) -> Result<(), NotWorking> {
+        if !is_known_not_to_work(&self.health()) {
+            return Ok(());
+        }
+        let health = self.check(ago(MENDED), true).await;
+        if !is_known_not_to_work(&health) {
+            return Ok(());
+        }
+        Err(NotWorking { agent: self.id.clone(), health: Box::new(health) })
     }
 
     /// How the operator runs it.
@@ -331,6 +386,17 @@ impl Agent {
             not_granted: self.held.refused.iter().cloned().collect(),
         }
     }
+}
+
+/// Since when an agent's last word on its health is new enough for whoever asks for it.
+pub fn lately() -> Instant {
+    ago(HEALTH_AGE)
+}
+
+fn ago(age: Duration) -> Instant {
+    let now = Instant::now();
+    // A machine that has just started has no time before.
+    now.checked_sub(age).unwrap_or(now)
 }
 
 fn judge(report: Result<Report, Failure>, took: Duration) -> AgentHealth {

@@ -12,7 +12,7 @@ mod registry;
 mod standing;
 mod values;
 
-pub use agent::Agent;
+pub use agent::{Agent, Late, NotWorking, lately};
 use agent::{AgentDeps, Source};
 pub use builtin::BuiltIn;
 use files::Files;
@@ -31,7 +31,7 @@ use a2a_hub_protocol::{
     id::AgentId,
     operation::{AgentHealth, RejectedPlugin},
 };
-use a2a_hub_sandbox::{Engine, LoadError, Plugin};
+use a2a_hub_sandbox::{Engine, LoadError, Plugin, Room};
 use a2a_hub_store::AgentMemory;
 use bytes::Bytes;
 use futures::future;
@@ -185,6 +185,11 @@ impl Agents {
         let card = plugin.card(id).await?;
         let deps = self.deps_of(id);
         Ok(Agent::new(id.clone(), Arc::new(plugin), card, source, deps))
+    }
+
+    /// How many guests are alive at once.
+    pub fn room(&self) -> Room {
+        self.shared.engine.room()
     }
 
     /// What the hub gives to the agent called `id`.

@@ -13,6 +13,7 @@ use a2a_hub_protocol::{
 };
 use serde_json::json;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// A client at an endpoint of official A2A.
 #[derive(Clone, Debug)]
@@ -33,11 +34,21 @@ impl Hub {
         visit: &Visit,
         operation: Operation,
     ) -> Result<Reply, A2aError> {
-        admit(caller, &operation)?;
-        Ok(self.perform_for(visit, operation).await?)
+        let (name, begun) = (operation.name(), Instant::now());
+        let reply = match admit(caller, &operation) {
+            Ok(()) => self.perform_for(caller, visit, operation).await.map_err(A2aError::from),
+            Err(why) => Err(why),
+        };
+        self.events.metrics().answered(name, reply.is_ok(), begun.elapsed());
+        reply
     }
 
-    async fn perform_for(&self, visit: &Visit, operation: Operation) -> Result<Reply, HubError> {
+    async fn perform_for(
+        &self,
+        caller: &Principal,
+        visit: &Visit,
+        operation: Operation,
+    ) -> Result<Reply, HubError> {
         if let (Some(agent), Some(task)) = (&visit.agent, task_of(&operation))
             && self.tasks.head(task).await?.agent != *agent
         {
@@ -47,16 +58,16 @@ impl Hub {
         match operation {
             Operation::SendMessage(send) => {
                 let (_, send) = self.addressed(visit, send).await?;
-                self.perform(Operation::SendMessage(send)).await
+                self.perform(caller, Operation::SendMessage(send)).await
             }
             Operation::StreamMessage(send) => {
                 let (agent, send) = self.addressed(visit, send).await?;
                 must_stream(agent.as_deref())?;
                 let (task, after) = (send.message.task_id.clone(), send.after);
-                let reply = self.perform(Operation::StreamMessage(send)).await?;
+                let reply = self.perform(caller, Operation::StreamMessage(send)).await?;
                 // A stream begins with the task, also where it goes on with one.
                 let reply = match task {
-                    Some(id) => self.perform(Operation::Resubscribe { id, after }).await?,
+                    Some(id) => self.perform(caller, Operation::Resubscribe { id, after }).await?,
                     None => reply,
                 };
                 Ok(until(visit.version, reply, StreamEnd::InputRequired))
@@ -70,7 +81,7 @@ impl Hub {
                         format!("task `{id}` is {}: there is no more to hear", head.state.name());
                     return Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into());
                 }
-                let reply = self.perform(Operation::Resubscribe { id, after }).await?;
+                let reply = self.perform(caller, Operation::Resubscribe { id, after }).await?;
                 Ok(until(visit.version, reply, StreamEnd::Over))
             }
             Operation::PageTasks(query) => {
@@ -80,12 +91,13 @@ impl Hub {
                     })
                 });
                 let (agent, since) = (visit.agent.clone(), since.transpose()?);
-                self.perform(Operation::PageTasks(TaskPageQuery { agent, since, ..query })).await
+                self.perform(caller, Operation::PageTasks(TaskPageQuery { agent, since, ..query }))
+                    .await
             }
             Operation::GetCard { .. } => {
-                self.perform(Operation::GetCard { agent: visit.agent.clone() }).await
+                self.perform(caller, Operation::GetCard { agent: visit.agent.clone() }).await
             }
-            other => self.perform(other).await,
+            other => self.perform(caller, other).await,
         }
     }
 

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{agents::Agent, clock, error::HubError};
 use a2a_hub_core::{
+    access::Principal,
     facts,
     lifecycle::{Effect, Entry, Fault, Lifecycle, Patience, Record, Signal},
     question,
@@ -48,6 +49,8 @@ pub(super) struct TaskActor {
     lifecycle: Lifecycle,
     /// What the agent is given once it is the task's turn.
     start: Option<Box<Start>>,
+    /// What it is given after that, each in a run of its own.
+    unheard: VecDeque<Box<Start>>,
     /// The task's turn, while it has one.
     turn: Option<Turn>,
     /// The conversation's lane, from the task's first turn to its end.
@@ -106,6 +109,8 @@ struct Payload {
     start: Option<Box<Start>>,
     /// What the agent hears if this answers it.
     answer: Option<Answer>,
+    /// Who asked for it.
+    by: Option<Principal>,
     /// Who wants to know whether their message was taken.
     told: Option<oneshot::Sender<Result<(), A2aError>>>,
 }
@@ -142,7 +147,7 @@ impl TaskActor {
             Some(Admitted::Later(later)) => place = Some(later),
             None => {}
         }
-        let (lane, guest, going_down) = (None, None, false);
+        let (lane, guest, unheard, going_down) = (None, None, VecDeque::new(), false);
         Self {
             recorder,
             agent,
@@ -150,6 +155,7 @@ impl TaskActor {
             commands,
             lifecycle,
             start,
+            unheard,
             turn,
             lane,
             place,
@@ -196,7 +202,7 @@ impl TaskActor {
             {
                 self.happen(Happening::Said(said)).await?;
             }
-            self.recorder.flush().await?;
+            self.recorder.flush(None).await?;
         }
         Ok(())
     }
@@ -234,7 +240,11 @@ impl TaskActor {
         match (done, payload.told.take()) {
             (Err(Unstorable(why @ StorageError::Unavailable(_))), Some(told)) => {
                 // What the client said could not be stored, so that it was not said: the task goes on waiting.
-                (self.lifecycle, self.turn, self.place) = (before, None, None);
+                self.lifecycle = before;
+                // One that waits for its client has no turn; one that works, or waits for its turn, keeps what it has.
+                if before.asks() {
+                    (self.turn, self.place) = (None, None);
+                }
                 self.recorder.take_back().await?;
                 // Who asked may have gone; there is nobody to tell then.
                 let _ = told.send(Err(HubError::from(why).into()));
@@ -252,7 +262,10 @@ impl TaskActor {
                 self.hear(*input, &mut payload)?;
                 Signal::Said
             }
-            Happening::Command(Some(Command::Cancel)) => Signal::Cancel,
+            Happening::Command(Some(Command::Cancel(by))) => {
+                payload.by = Some(by);
+                Signal::Cancel
+            }
             Happening::Command(Some(Command::Shutdown) | None) => {
                 self.going_down = true;
                 Signal::Shutdown
@@ -290,26 +303,25 @@ impl TaskActor {
 
     /// What the client says, if it may be for what the task asks now; otherwise the client is told what that is.
     fn hear(&self, input: Input, payload: &mut Payload) -> Option<()> {
-        let Input { message, answers, client, told } = input;
+        let Input { message, answers, client, by, told } = input;
         let task = self.recorder.task();
-        let asked = Asked::of(task.metadata.as_ref());
-        if self.lifecycle.asks()
-            && let Err(gone) = question::admit(asked.as_ref(), answers)
-        {
+        // What is said while nothing is asked answers nothing.
+        let asked = Asked::of(task.metadata.as_ref()).filter(|_| self.lifecycle.asks());
+        if let Err(gone) = question::admit(asked.as_ref(), answers) {
             // Who asked may have gone; there is nobody to tell then.
             let _ = told.send(Err(super::not_asked(task, asked.as_ref(), &gone)));
             return None;
         }
         payload.events = vec![TaskEvent::Input(message.clone())];
-        payload.told = Some(told);
+        (payload.told, payload.by) = (Some(told), Some(by));
         // If no agent waits for it, one is started with it.
         let heard = match asked.and_then(|asked| asked.replaces) {
             Some(lost) => question::heard_after_restart(message.clone(), lost),
             None => message.clone(),
         };
         let directory = facts::working_directory(task);
-        let (streamed, goes_on) = (true, true);
-        let start = Start { message: heard, client: client.clone(), directory, streamed, goes_on };
+        let (streamed, goes_on, at, client_now) = (true, true, 0, client.clone());
+        let start = Start { message: heard, client: client_now, directory, streamed, goes_on, at };
         payload.start = Some(Box::new(start));
         payload.answer = Some(Answer { message, client });
         Some(())
@@ -320,13 +332,17 @@ impl TaskActor {
         while let Some(effect) = effects.pop_front() {
             // What is recorded is one write, until somebody is to hear of it.
             if !matches!(effect, Effect::Record(_) | Effect::ComeBack) {
-                self.recorder.flush().await?;
+                self.recorder.flush(payload.by.as_ref()).await?;
             }
             let then = self.act(effect, payload).await;
             let then = then.map(|signal| self.step(signal)).unwrap_or_default();
             then.into_iter().rev().for_each(|effect| effects.push_front(effect));
         }
-        Ok(())
+        // What nobody asked for may wait for more of it.
+        match &payload.by {
+            Some(by) => self.recorder.flush(Some(by)).await,
+            None => Ok(()),
+        }
     }
 
     fn step(&mut self, signal: Signal) -> VecDeque<Effect> {
@@ -341,6 +357,12 @@ impl TaskActor {
                 return;
             }
             Record::Working => facts::working(task, now),
+            Record::Interim => {
+                let told = payload.events.drain(..).flat_map(|end| facts::interim(task, end, &now));
+                let told: Vec<_> = told.collect();
+                told.into_iter().for_each(|event| self.recorder.record(event));
+                return;
+            }
             Record::Canceled => facts::canceled(task, now),
             Record::Failed(fault) => {
                 let text = fault.text(self.lifecycle.patience());
@@ -353,11 +375,17 @@ impl TaskActor {
         self.recorder.record(event);
     }
 
+    /// What the client said, once it is the last in the task's history.
+    fn recorded(&self, mut start: Box<Start>) -> Box<Start> {
+        start.at = self.recorder.task().history.len().saturating_sub(1);
+        start
+    }
+
     /// Asks for the task's turn again, which it gave back while it waited for its client.
     fn come_back(&mut self, payload: &mut Payload) -> Option<Signal> {
         match (&mut self.guest, payload.start.take()) {
             (Some(guest), _) => guest.answer = payload.answer.take(),
-            (None, start) => self.start = start,
+            (None, start) => self.start = start.map(|start| self.recorded(start)),
         }
         let task = self.recorder.task();
         let asking = Asking { agent: &self.agent, task: &task.id, context: &task.context_id };
@@ -385,6 +413,17 @@ impl TaskActor {
             Effect::ComeBack => return self.come_back(payload),
             Effect::GiveTurnBack => (self.turn, self.place) = (None, None),
             Effect::Start => return self.start().await.err().map(Signal::Lost),
+            Effect::Keep => {
+                let kept = payload.start.take().map(|start| self.recorded(start));
+                self.unheard.extend(kept);
+            }
+            Effect::StartAgain => {
+                self.guest = None;
+                // An agent elsewhere gets it as a task of its own, for the one that it had is over there.
+                self.agent.forget(&self.recorder.task().id).await;
+                self.start = self.unheard.pop_front();
+                return self.start().await.err().map(Signal::Lost);
+            }
             Effect::Follow => return self.follow().err().map(Signal::Lost),
             Effect::Answer => self.answer(),
             Effect::Acknowledge => self.reply(payload, Ok(())),
@@ -401,6 +440,7 @@ impl TaskActor {
                 return Some(Signal::Left(goes_on));
             }
             Effect::Stop => self.stop().await,
+            Effect::Reap => self.agent.programs_gone(self.recorder.task().id.as_str()).await,
             Effect::CleanUp => self.agent.clean_up(&self.recorder.task().id).await,
             Effect::AskHold => {
                 return Some(Signal::Hold(self.agent.hold(&self.recorder.task().id).await));
@@ -420,9 +460,11 @@ impl TaskActor {
     async fn start(&mut self) -> Result<(), Fault> {
         // A task comes to its agent with what it was queued with.
         let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
-        let Start { message, client, directory, streamed, goes_on } = *start;
+        let Start { message, client, directory, streamed, goes_on, at } = *start;
+        let unheard: Vec<_> =
+            [at].into_iter().chain(self.unheard.iter().map(|start| start.at)).collect();
         let limit = if goes_on { self.agent.config.history } else { 0 };
-        let history = self.recorder.said_before(limit).await.map_err(|why| {
+        let history = self.recorder.said_before(limit, &unheard).await.map_err(|why| {
             let task = &self.recorder.task().id;
             tracing::error!(%task, %why, "the conversation so far cannot be read");
             Fault::Unreadable

@@ -1,6 +1,7 @@
 //! What a task's actor begins with, and what it is asked meanwhile.
 
 use super::turns::Admitted;
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     client::ClientCapabilities, error::A2aError, id::QuestionId, message::Message,
 };
@@ -9,7 +10,7 @@ use tokio::sync::oneshot;
 /// What somebody asks of a task.
 pub(super) enum Command {
     /// Stop, and answer once it has.
-    Cancel,
+    Cancel(Principal),
     /// The client says more.
     Input(Box<Input>),
     /// The hub is going down.
@@ -22,6 +23,8 @@ pub(super) struct Input {
     /// The question that the message names as the one it answers.
     pub(super) answers: Option<QuestionId>,
     pub(super) client: ClientCapabilities,
+    /// Who says it.
+    pub(super) by: Principal,
     /// Is told whether the task was waiting for it.
     pub(super) told: oneshot::Sender<Result<(), A2aError>>,
 }
@@ -48,4 +51,6 @@ pub(super) struct Start {
     pub(super) streamed: bool,
     /// Whether something may have been said before.
     pub(super) goes_on: bool,
+    /// Where the message stands in the task's history.
+    pub(super) at: usize,
 }

@@ -1,5 +1,6 @@
 //! What a task's listeners hear: everything from any place on, then everything as it happens.
 
+use a2a_hub_core::idempotency;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{ContextId, TaskId},
@@ -68,7 +69,8 @@ impl Listener {
         let pages = VecDeque::new();
         let heard = self.0.clone();
         let end = StreamEnd::Interrupted;
-        Subscription { task, context, storage, heard, after, pages, end, over: false }
+        let (repeated, over) = (false, false);
+        Subscription { task, context, storage, heard, after, pages, end, repeated, over }
     }
 
     /// The number of the latest event.
@@ -111,6 +113,8 @@ pub struct Subscription {
     /// Events read from the log and not yet taken.
     pages: VecDeque<Arc<SequencedEvent>>,
     end: StreamEnd,
+    /// Whether it answers a request that was answered before.
+    repeated: bool,
     over: bool,
 }
 
@@ -134,6 +138,18 @@ impl Subscription {
     pub fn until(mut self, end: StreamEnd) -> Self {
         self.end = end;
         self
+    }
+
+    /// Marks what it tells first, and a message that is all there is to tell: the request was made before.
+    #[must_use]
+    pub(super) fn repeated(mut self) -> Self {
+        self.repeated = true;
+        self
+    }
+
+    /// Whether it answers a request that was answered before.
+    pub fn is_repeated(&self) -> bool {
+        self.repeated
     }
 
     /// The task listened to.
@@ -201,8 +217,19 @@ impl Subscription {
         let is_latest = self.heard.borrow().seq <= event.seq;
         self.over =
             state.is_some_and(|state| state.is_final() || (is_latest && self.end.is_at(state)));
-        event
+        if self.repeated { marked(event) } else { event }
     }
+}
+
+/// The event as it answers a request that was made before.
+fn marked(mut event: Arc<SequencedEvent>) -> Arc<SequencedEvent> {
+    let facts = match &mut Arc::make_mut(&mut event).event {
+        TaskEvent::Created(created) => &mut created.task.metadata,
+        TaskEvent::Reply(message) => &mut message.metadata,
+        TaskEvent::Status(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => return event,
+    };
+    idempotency::mark(facts);
+    event
 }
 
 /// The state an event leaves its task in, if it says so.
@@ -251,6 +278,7 @@ mod tests {
             task: task.clone(),
             timeout_ms: None,
             client: ClientCapabilities::default(),
+            request: None,
         };
         let created = TaskEvent::Created(Box::new(created));
         let feed = Feed::new(0);

@@ -16,7 +16,9 @@ pub use recovery::Recovered;
 
 use crate::{agents::Agent, clock, error::HubError, events::Events};
 use a2a_hub_core::{
+    access::Principal,
     facts::{QUEUED, addressed, queued_behind},
+    lifecycle::MAX_UNHEARD,
     question::Gone,
     quota::Busy,
 };
@@ -32,7 +34,7 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_store::{
-    Counts, Head, HeadFilter, HeadPage, Readiness, StorageError, StoredTask, TaskStore,
+    Counts, Head, HeadFilter, HeadPage, Readiness, StorageError, StoredTask, Tally, TaskStore,
     until_usable,
 };
 use actor::TaskActor;
@@ -59,6 +61,9 @@ const COMMANDS: usize = 8;
 /// How long whoever cancels a task waits for its end. An agent, its programs and its clean-up have deadlines of their own,
 /// which come to less.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
+
+/// How many of the latest tasks are looked at for requests that may be made again: more would make a start slow.
+const REQUESTS: usize = 5_000;
 
 /// How often it is looked whether tasks are still at work, when the hub waits for that.
 const LOOK: Duration = Duration::from_millis(25);
@@ -112,6 +117,10 @@ pub struct NewTask {
     pub streamed: bool,
     /// What the client can do with an answer.
     pub client: ClientCapabilities,
+    /// What the request is known by, should it be made again.
+    pub request: Option<String>,
+    /// Who asks for it.
+    pub by: Principal,
 }
 
 impl Tasks {
@@ -124,7 +133,16 @@ impl Tasks {
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
     pub async fn submit(&self, new: NewTask) -> Result<Subscription, SubmitError> {
-        let NewTask { agent, mut message, working_directory, timeout_ms, streamed, client } = new;
+        let NewTask {
+            agent,
+            mut message,
+            working_directory,
+            timeout_ms,
+            streamed,
+            client,
+            request,
+            by,
+        } = new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
         let (id, goes_on) = (TaskId::fresh(), message.context_id.is_some());
         let context = message.context_id.clone().unwrap_or_else(ContextId::fresh);
@@ -154,10 +172,12 @@ impl Tasks {
         if let Some(said) = task.status.message.take() {
             task.status.message = Some(addressed(&task, said));
         }
-        let (by, told, asked) = (agent.id.clone(), task.clone(), client.clone());
-        let created = Created { agent: by, task: told, timeout_ms, client: asked };
+        let (told, asked) = (task.clone(), client.clone());
+        let agent_id = agent.id.clone();
+        let created = Created { agent: agent_id, task: told, timeout_ms, client: asked, request };
         let created = TaskEvent::Created(Box::new(created));
-        let seq = self.storage.append(&id, 0, vec![Arc::new(created.clone())]).await?;
+        let first = vec![Arc::new(created.clone())];
+        let seq = self.storage.append_by(&id, 0, first, Some(&by)).await?;
 
         self.events.publish(Happened::TaskCreated {
             task_id: id.clone(),
@@ -167,7 +187,7 @@ impl Tasks {
         let feed = Feed::new(0);
         feed.publish([Arc::new(SequencedEvent { task: id.clone(), context, seq, event: created })]);
         let directory = working_directory;
-        let start = Start { message, client, directory, streamed, goes_on };
+        let start = Start { message, client, directory, streamed, goes_on, at: 0 };
         let patience = patience(&agent, timeout_ms);
         let begin = Begin::Work(Box::new(start), admitted);
         let running = self.spawn(task, seq, agent, feed, patience, begin);
@@ -235,12 +255,39 @@ impl Tasks {
                     task,
                     timeout_ms: None,
                     client: ClientCapabilities::default(),
+                    request: None,
                 };
                 let event = TaskEvent::Created(Box::new(event));
                 let now = SequencedEvent { task: id.clone(), context: context.clone(), seq, event };
                 heard(seq).opening(now)
             }
         })
+    }
+
+    /// Hears again what a request brought about that was made before, after event `after`.
+    pub async fn repeat(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
+        Ok(self.resubscribe(id, Some(after)).await?.repeated())
+    }
+
+    /// What the requests since then are known by, with the tasks that they began and when, oldest first; of the latest few
+    /// thousand.
+    pub async fn requests(
+        &self,
+        since: &str,
+    ) -> Result<Vec<(String, TaskId, String)>, StorageError> {
+        let latest =
+            HeadFilter { since: Some(since.to_owned()), limit: REQUESTS, ..HeadFilter::default() };
+        let mut requests = Vec::new();
+        for head in self.storage.heads(latest).await?.into_iter().rev() {
+            if head.created.as_str() < since {
+                continue;
+            }
+            let first = self.storage.events(&head.task, 0, 1).await?.pop();
+            if let Some(TaskEvent::Created(created)) = first.map(|first| first.event) {
+                requests.extend(created.request.map(|request| (request, head.task, head.created)));
+            }
+        }
+        Ok(requests)
     }
 
     /// Hears all that happens to a task after event `after`, also where it waits for its client, until it is over.
@@ -314,6 +361,7 @@ impl Tasks {
         message: Message,
         client: ClientCapabilities,
         after: Option<u64>,
+        by: Principal,
     ) -> Result<Subscription, HubError> {
         let Some(running) = self.find(id) else {
             let stored = self.get(id).await?;
@@ -327,7 +375,7 @@ impl Tasks {
         let heard = running.listener.seq();
         must_have_happened(after, heard)?;
         let (told, answer) = oneshot::channel();
-        let input = Command::Input(Box::new(Input { message, answers, client, told }));
+        let input = Command::Input(Box::new(Input { message, answers, client, by, told }));
         let answer = match running.commands.send(input).await {
             Ok(()) => answer.await.ok(),
             Err(_) => None,
@@ -341,20 +389,20 @@ impl Tasks {
     }
 
     /// Stops a task and returns it as it ended. One that came to another end meanwhile cannot be cancelled.
-    pub async fn cancel(&self, id: &TaskId) -> Result<Task, HubError> {
+    pub async fn cancel(&self, id: &TaskId, by: Principal) -> Result<Task, HubError> {
         let Some(running) = self.find(id) else {
             return Err(not_cancelable(id, self.get(id).await?.task.status.state).into());
         };
         let cancelled = async {
             // Whether it hears the order or has just ended is told by how it ends.
-            let _ = running.commands.send(Command::Cancel).await;
+            let _ = running.commands.send(Command::Cancel(by)).await;
             running.commands.closed().await;
         };
         if timeout(CANCEL_DEADLINE, cancelled).await.is_err() {
             let why = format!(
                 "task `{id}` was told to stop and has not ended yet; ask for it with `tasks/get`"
             );
-            return Err(A2aError::new(ErrorKind::Internal, why).into());
+            return Err(A2aError::new(ErrorKind::Timeout, why).into());
         }
         let task = self.get(id).await?.task;
         let state = task.status.state;
@@ -379,6 +427,21 @@ impl Tasks {
     /// How many tasks there are.
     pub async fn counts(&self) -> Result<Counts, StorageError> {
         self.storage.counts().await
+    }
+
+    /// How many tasks there are, by agent and state.
+    pub async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
+        self.storage.tally().await
+    }
+
+    /// How many bytes everything stored takes up.
+    pub async fn stored_bytes(&self) -> Result<u64, StorageError> {
+        self.storage.size().await
+    }
+
+    /// How many changes wait to be stored.
+    pub fn backlog(&self) -> usize {
+        self.storage.backlog()
     }
 
     /// Whether what happens to tasks can be stored, now.
@@ -443,8 +506,11 @@ fn must_have_happened(after: Option<u64>, seq: u64) -> Result<(), A2aError> {
 }
 
 fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
-    let hint =
-        if state.is_final() { "send the message without `taskId`" } else { "wait for it to ask" };
+    let hint = if state.is_final() {
+        "send the message without `taskId`".to_owned()
+    } else {
+        format!("{MAX_UNHEARD} messages wait for its agent already; wait until it has heard them")
+    };
     let why = format!("task `{id}` is {}, and takes no message; {hint}", state.name());
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(json!({ "state": state.name() }))
 }
@@ -458,9 +524,14 @@ fn not_asked(task: &Task, asked: Option<&Question>, gone: &Gone) -> A2aError {
             "answer that one with `metadata.question` = `{0}` (`a2a-hub send AGENT --task {id} --question {0} ...`)",
             asked.id
         ),
-        None => "answer that without `metadata.question`".to_owned(),
+        None => "leave out `metadata.question`".to_owned(),
     };
-    let why = format!("{gone}; task `{id}` is {state} and asks now: “{text}”; {way_out}");
+    let asks = if task.status.state.is_interrupted() {
+        format!("asks now: “{text}”")
+    } else {
+        "asks nothing now".to_owned()
+    };
+    let why = format!("{gone}; task `{id}` is {state} and {asks}; {way_out}");
     let details = json!({ "state": state, "question": asked, "text": text });
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
 }

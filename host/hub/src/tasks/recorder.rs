@@ -2,7 +2,7 @@
 
 use super::feed::Feed;
 use crate::events::Events;
-use a2a_hub_core::task;
+use a2a_hub_core::{access::Principal, task};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     hub::event::Happened,
@@ -74,13 +74,13 @@ impl Recorder {
         }
     }
 
-    /// Stores what was recorded, then publishes it.
-    pub(super) async fn flush(&mut self) -> Result<(), Unstorable> {
+    /// Stores what was recorded, which `by` asked for, then publishes it.
+    pub(super) async fn flush(&mut self, by: Option<&Principal>) -> Result<(), Unstorable> {
         if self.pending.is_empty() {
             return Ok(());
         }
         let (pending, moves) = (mem::take(&mut self.pending), mem::take(&mut self.moves));
-        let stored = self.storage.append(&self.task.id, self.seq, pending.clone()).await;
+        let stored = self.storage.append_by(&self.task.id, self.seq, pending.clone(), by).await;
         if let Err(why) = stored {
             tracing::error!(task = %self.task.id, %why, "events could not be stored");
             if !self.has_landed(&why, &pending).await {
@@ -135,15 +135,18 @@ impl Recorder {
         Ok(true)
     }
 
-    /// The latest `limit` messages of the conversation that come before the one that the agent is given.
-    pub(super) async fn said_before(&self, limit: usize) -> Result<Vec<Message>, StorageError> {
+    /// The latest `limit` messages of the conversation, but for those of the task's history that the agent has not heard.
+    pub(super) async fn said_before(
+        &self,
+        limit: usize,
+        unheard: &[usize],
+    ) -> Result<Vec<Message>, StorageError> {
         if limit == 0 {
             return Ok(Vec::new());
         }
         let mut said = self.storage.conversation(&self.task.context_id, limit).await?;
-        if let [own @ .., _message] = &self.task.history[..] {
-            said.extend_from_slice(own);
-        }
+        let own = self.task.history.iter().enumerate();
+        said.extend(own.filter(|(at, _)| !unheard.contains(at)).map(|(_, own)| own.clone()));
         said.drain(..said.len().saturating_sub(limit));
         Ok(said)
     }

@@ -117,7 +117,9 @@ impl Tasks {
         };
         let directory = facts::working_directory(&task);
         let (timeout_ms, client) = self.began(&task).await?;
-        let start = Start { message, client, directory, streamed: true, goes_on: true };
+        let at = task.history.len().saturating_sub(1);
+        let (streamed, goes_on) = (true, true);
+        let start = Start { message, client, directory, streamed, goes_on, at };
         let begin = Begin::Work(Box::new(start), self.turns.take_up(asking(&task, &agent)));
         let patience = super::patience(&agent, timeout_ms);
         self.spawn(task, seq, agent, Feed::new(seq), patience, begin);

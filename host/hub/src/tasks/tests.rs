@@ -6,7 +6,7 @@ mod lanes;
 use super::*;
 use crate::fake::{Fake, Stage, completed};
 use a2a_hub_config::AgentConfig;
-use a2a_hub_core::recovery::Hold;
+use a2a_hub_core::{access::Principal, recovery::Hold};
 use a2a_hub_protocol::message::Role;
 use a2a_hub_runtime::{Ended, Failure};
 use a2a_hub_store::{StoreHealth as _, TaskLog as _, memory::MemoryStorage};
@@ -47,13 +47,16 @@ impl Stand {
             timeout_ms: None,
             streamed: true,
             client: ClientCapabilities::default(),
+            request: None,
+            by: Principal::Operator,
         };
         self.tasks.submit(new).await.unwrap().task().clone()
     }
 
     async fn answer(&self, task: &TaskId, text: &str) -> Result<(), HubError> {
         let message = Message::text(Role::User, text);
-        self.tasks.answer(task, message, ClientCapabilities::default(), None).await.map(drop)
+        let by = Principal::Client("ci".to_owned());
+        self.tasks.answer(task, message, ClientCapabilities::default(), None, by).await.map(drop)
     }
 
     /// Waits until the task is in that state.
@@ -183,7 +186,7 @@ async fn a_cancelled_task_ends_whether_its_agent_heeds_that_or_not() {
         let (stand, fake) = (Stand::new(), busy(heeds));
         let task = stand.submit(&fake.agent(config()), "go").await;
         stand.until(&task, TaskState::Working).await;
-        let cancelled = stand.tasks.cancel(&task).await.unwrap();
+        let cancelled = stand.tasks.cancel(&task, Principal::Operator).await.unwrap();
         assert_eq!(cancelled.status.state, TaskState::Canceled);
         assert_eq!(*fake.seen.lock().unwrap(), ["start: go", "clean up", "forget"], "{heeds}");
     }
@@ -341,4 +344,77 @@ async fn a_task_that_somebody_else_wrote_to_is_read_again_and_given_up() {
     stand.until(&task, TaskState::Failed).await;
     let story = stand.story(&task).await;
     assert!(story.contains("said “by another hub”, failed") && !story.contains("done"), "{story}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asked_stands_with_each_event_they_caused() {
+    for stand in Stand::each() {
+        let task = stand.submit(&curious().agent(config()), "go").await;
+        stand.until(&task, TaskState::InputRequired).await;
+        stand.answer(&task, "the left one").await.unwrap();
+        stand.until(&task, TaskState::Completed).await;
+        let other = stand.submit(&busy(true).agent(config()), "go").await;
+        stand.until(&other, TaskState::Working).await;
+        stand.tasks.cancel(&other, Principal::Anonymous).await.unwrap();
+        let (operator, client) = (Principal::Operator, Principal::Client("ci".to_owned()));
+        // Created, working, asked; said and working again; completed.
+        let asked = [(1, operator.clone()), (4, client.clone()), (5, client)];
+        assert_eq!(stand.storage.askers(&task).await.unwrap(), asked);
+        let last = stand.tasks.get(&other).await.unwrap().seq;
+        let asked = [(1, operator), (last, Principal::Anonymous)];
+        assert_eq!(stand.storage.askers(&other).await.unwrap(), asked);
+    }
+}
+
+/// What comes while the agent works on something else is heard when that is done, with what was said so far.
+#[tokio::test(start_paused = true)]
+async fn a_message_to_a_task_at_work_is_heard_in_another_run_before_the_task_ends() {
+    for stand in Stand::each() {
+        let fake = Fake::new(|stage: Stage| async move {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            let before = stage.work.history.iter().map(Message::joined_text);
+            let before = before.collect::<Vec<_>>().join(", ");
+            completed(&format!("{} after [{before}]", stage.work.message.joined_text()))
+        });
+        let task = stand.submit(&fake.agent(config()), "first").await;
+        stand.until(&task, TaskState::Working).await;
+        stand.answer(&task, "second").await.unwrap();
+        stand.answer(&task, "third").await.unwrap();
+        stand.until(&task, TaskState::Completed).await;
+        let story = stand.story(&task).await;
+        let first = "said “second”, said “third”, working “first after []”, said “first after []”";
+        assert!(story.contains(first), "{story}");
+        let last = "completed “third after [first, second, first after [], second after [first, first after []]]”";
+        assert!(story.ends_with(last), "{story}");
+        let seen = fake.seen.lock().unwrap().join(", ");
+        assert_eq!(seen, "start: first, forget, start: second, forget, start: third, forget");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_before_a_question_is_no_answer_to_it() {
+    let stand = Stand::new();
+    let fake = Fake::new(|stage: Stage| async move {
+        if stage.work.message.joined_text() != "go" {
+            return completed(&stage.work.message.joined_text());
+        }
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        match stage.ask("may I?", None).await {
+            Ok(answer) => completed(&answer.message.joined_text()),
+            Err(why) => Ended::Failed(why),
+        }
+    });
+    let task = stand.submit(&fake.agent(config()), "go").await;
+    stand.until(&task, TaskState::Working).await;
+    stand.answer(&task, "yes, and hurry").await.unwrap();
+    stand.until(&task, TaskState::InputRequired).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(stand.story(&task).await.ends_with("input-required “may I?”"));
+    stand.answer(&task, "no").await.unwrap();
+    stand.until(&task, TaskState::Completed).await;
+    let story = stand.story(&task).await;
+    assert!(
+        story.contains("working “no”") && story.ends_with("completed “yes, and hurry”"),
+        "{story}"
+    );
 }

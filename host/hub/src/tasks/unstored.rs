@@ -60,7 +60,7 @@ impl TaskActor {
                         // Who asked may have gone; there is nobody to tell then.
                         let _ = input.told.send(Err(refused));
                     }
-                    Some(Command::Cancel) => {}
+                    Some(Command::Cancel(_)) => {}
                 },
                 () = until_usable(&*storage, pause) => {
                     if self.fail_after_all(why).await.is_ok() {
@@ -82,6 +82,6 @@ impl TaskActor {
         }
         let failed = facts::failed(self.recorder.task(), why.reason(), why.text(), clock::now());
         self.recorder.record(failed);
-        self.recorder.flush().await
+        self.recorder.flush(None).await
     }
 }

@@ -35,6 +35,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Forgotten { context, tasks } => json!({ "id": context, "deletedTasks": tasks }),
         Answer::Pong(pong) => json!(pong),
         Answer::Status(status) => json!(status),
+        Answer::Metrics(text) => json!(text),
         Answer::Reloaded(reloaded) => json!(reloaded),
         Answer::Agents(mut agents) => {
             agents.iter_mut().for_each(reached);

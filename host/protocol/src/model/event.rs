@@ -18,7 +18,8 @@ pub enum TaskEvent {
     Status(StatusUpdate),
     /// The agent made a piece of an artifact.
     Artifact(ArtifactUpdate),
-    /// The client sent another message to the task.
+    /// Another message of the task's conversation: the client sent it, or, by its role, the agent said it at the end of a run
+    /// that was not the last.
     Input(Message),
     /// The agent answered with a message and no task result: the task is over.
     Reply(Message),
@@ -38,6 +39,9 @@ pub struct Created {
     /// What the client can do with an answer. Logs call it by an older name.
     #[serde(rename = "terms", default, skip_serializing_if = "ClientCapabilities::is_empty")]
     pub client: ClientCapabilities,
+    /// What the request that began it is known by, should it be made again. Hubs before this one did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
 }
 
 /// A new status of a task: the `TaskStatusUpdateEvent` of A2A 1.0 (section 4.2.1), without whose it is.

@@ -2,11 +2,12 @@
 //! 1.0, section 3.1) stand beside the hub's own.
 
 mod health;
+mod name;
 mod upkeep;
 
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
 pub use upkeep::{
-    AgentBrief, HubStatus, LeftOut, Pong, RejectedPlugin, Reloaded, StorageCondition,
+    AgentBrief, HubStatus, LeftOut, OpenStreams, Pong, RejectedPlugin, Reloaded, StorageCondition,
 };
 
 use crate::model::{
@@ -111,6 +112,11 @@ pub enum Operation {
     Ping,
     /// Tell how the hub is.
     Status,
+    /// Tell the hub's metrics.
+    ReadMetrics {
+        /// What the door knows that was asked.
+        streams: OpenStreams,
+    },
     /// Read the configuration again, and follow what can be followed without a restart. For administrators only.
     ReloadConfig,
     /// Tell which agents there are.
@@ -412,6 +418,8 @@ pub enum Answer {
     Pong(Pong),
     /// How the hub is.
     Status(HubStatus),
+    /// The hub's metrics, in the text form of OpenMetrics.
+    Metrics(String),
     /// The configuration was read again.
     Reloaded(Reloaded),
     /// The agents there are.

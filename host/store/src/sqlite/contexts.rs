@@ -98,7 +98,7 @@ mod tests {
 
     fn filled(tasks: u32) -> (tempfile::TempDir, Connection) {
         let dir = tempfile::tempdir().unwrap();
-        let db = schema::open(&dir.path().join("hub.db")).unwrap();
+        let db = schema::open(&dir.path().join("hub.db")).unwrap().0;
         db.execute(FILL, [tasks]).unwrap();
         (dir, db)
     }

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_page_is_read_off_its_index() {
         let dir = tempfile::tempdir().unwrap();
-        let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap();
+        let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap().0;
         let after = TaskPlace { updated: "2026".to_owned(), id: TaskId::new("t") };
         let of = |agent: Option<&str>| TaskPageQuery {
             agent: agent.map(|agent| AgentId::parse(agent).unwrap()),

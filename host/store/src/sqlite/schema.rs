@@ -1,6 +1,6 @@
 //! The files of a data directory: the lock, the database, and how its tables came to be.
 
-use super::{Failure, StorageError, fault};
+use super::{Failure, StorageError, dirty_bit, fault};
 use rusqlite::{Connection, OpenFlags};
 use std::{
     fs::{DirBuilder, File, OpenOptions, TryLockError},
@@ -15,7 +15,7 @@ use std::{
 const APPLICATION_ID: i32 = 0x6132_6168;
 
 /// What leads from each format to the next. The first makes the tables; a line here never changes once it was released.
-pub(super) const MIGRATIONS: [&str; 6] = ["
+pub(super) const MIGRATIONS: [&str; 5] = ["
     CREATE TABLE tasks (
         id      TEXT PRIMARY KEY,
         context TEXT NOT NULL,
@@ -83,7 +83,11 @@ pub(super) const MIGRATIONS: [&str; 6] = ["
 ", "
     -- When what failed is tried again: a receiver that asked for rest has it from the next hub, too.
     ALTER TABLE pushes ADD COLUMN again TEXT;
-", "
+"];
+
+/// What was added since in a way that a hub which knows nothing of it may go on using the file: columns with a default, indices,
+/// tables that triggers keep up. A line here never changes once it was released.
+pub(super) const ADDITIONS: [&str; 3] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -131,7 +135,17 @@ pub(super) const MIGRATIONS: [&str; 6] = ["
             WHERE id = old.context AND newest = old.id;
         DELETE FROM contexts WHERE id = old.context AND newest = '';
     END;
+", "
+    -- Who asked for the event; nobody did for what an agent, a clock or the hub brought about.
+    ALTER TABLE events ADD COLUMN asker TEXT;
+", "
+    -- 1 while a hub has the file open: then its log belongs to it.
+    CREATE TABLE dirty (bit INTEGER NOT NULL) STRICT;
+    INSERT INTO dirty VALUES (0);
 "];
+
+/// The database, in the data directory.
+pub(super) const FILE: &str = "hub.db";
 
 /// The file of the data directory that its hub has locked, and signed with its process id.
 pub const LOCK_FILE: &str = "hub.lock";
@@ -188,20 +202,24 @@ fn lock_patiently(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Opens the database for writing, and brings its tables up to date.
-pub(super) fn open(file: &Path) -> Result<Connection, StorageError> {
+/// Opens the database for writing, and brings its tables up to date. Tells as well whether its log was missing.
+pub(super) fn open(file: &Path) -> Result<(Connection, bool), StorageError> {
+    let had_log = dirty_bit::has_log(file);
     // SQLite gives its other files the same permissions.
     let opened = private().open(file);
     opened.map_err(|why| fault::no_file(&format!("open {}", file.display()), &why))?;
-    let db = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE);
-    let mut db = db.map_err(|why| unopened(file, &why))?;
+    let mut db = connect_to_write(file).map_err(|why| unopened(file, &why))?;
     let known = check(&db, file)?;
+    let lacks_log = dirty_bit::lacks_log(&db, had_log);
     prepare(&mut db, known).map_err(|why| unopened(file, &why))?;
-    Ok(db)
+    if let Err(why) = dirty_bit::set(&db) {
+        tracing::warn!(%why, "the store cannot be marked as open: should its log go missing, nobody will notice");
+    }
+    Ok((db, lacks_log))
 }
 
 /// Why a database cannot be used: it is out of reach, or damaged.
-fn unopened(file: &Path, why: &rusqlite::Error) -> StorageError {
+pub(super) fn unopened(file: &Path, why: &rusqlite::Error) -> StorageError {
     let what = file.display().to_string();
     if fault::is_damage(why) {
         StorageError::Corrupt { what, why: why.to_string() }
@@ -215,9 +233,21 @@ pub(super) fn touch(db: &Connection) -> Result<(), Failure> {
     Ok(db.pragma_update(None, "user_version", super::integer(MIGRATIONS.len() as u64))?)
 }
 
+/// Opens a database for writing as it is.
+pub(super) fn connect_to_write(file: &Path) -> rusqlite::Result<Connection> {
+    connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE)
+}
+
 /// Opens the database for reading, while the one who writes has it open.
 pub(super) fn open_to_read(file: &Path) -> rusqlite::Result<Connection> {
     connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+/// Opens a database that nobody has open, and makes no file beside it.
+pub(super) fn open_at_rest(file: &Path) -> rusqlite::Result<Connection> {
+    let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    connect(Path::new(&format!("file:{path}?immutable=1")), flags)
 }
 
 fn connect(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
@@ -229,7 +259,7 @@ fn connect(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
 }
 
 /// How many migrations the file has seen, if it is ours and not from the future. Writes nothing.
-fn check(db: &Connection, file: &Path) -> Result<usize, StorageError> {
+pub(super) fn check(db: &Connection, file: &Path) -> Result<usize, StorageError> {
     let ask = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0));
     let ask = |sql| ask(sql).map_err(|why| unopened(file, &why));
     let corrupt = |why: String| StorageError::Corrupt { what: file.display().to_string(), why };
@@ -261,6 +291,20 @@ fn prepare(db: &mut Connection, known: usize) -> rusqlite::Result<()> {
         change.pragma_update(None, "user_version", version)?;
         change.commit()?;
     }
+    add(db)
+}
+
+/// Brings in what is additional. A file that a later hub added more to is as good.
+fn add(db: &mut Connection) -> rusqlite::Result<()> {
+    db.execute_batch("CREATE TABLE IF NOT EXISTS additions (number INTEGER PRIMARY KEY) STRICT")?;
+    let known: i64 = db.query_row("SELECT count(*) FROM additions", [], |row| row.get(0))?;
+    let known = usize::try_from(known).unwrap_or(usize::MAX);
+    for (number, addition) in (1_i64..).zip(ADDITIONS).skip(known) {
+        let change = db.transaction()?;
+        change.execute_batch(addition)?;
+        change.execute("INSERT INTO additions (number) VALUES (?1)", [number])?;
+        change.commit()?;
+    }
     Ok(())
 }
 
@@ -279,7 +323,7 @@ fn give_back_pages(db: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Opens or makes a file that nobody but this user can read.
-fn private() -> OpenOptions {
+pub(super) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
     options

@@ -1,6 +1,6 @@
 //! The one thread that writes. What has queued up is committed in one transaction: many writers share one fsync.
 
-use super::{Failure, StorageError, fault, unavailable};
+use super::{Failure, StorageError, dirty_bit, fault, unavailable};
 use crate::condition::Judgement;
 use a2a_hub_protocol::operation::StorageCondition;
 use rusqlite::Connection;
@@ -41,6 +41,11 @@ impl Writer {
     /// Whether what is asked for can be written.
     pub(super) fn condition(&self) -> watch::Receiver<StorageCondition> {
         self.judgement.listen()
+    }
+
+    /// How many changes wait.
+    pub(super) fn backlog(&self) -> usize {
+        self.queue.as_ref().map_or(0, |queue| QUEUE - queue.capacity())
     }
 
     /// Makes a change; once this returns it is durable. A change that is refused must not have written anything.
@@ -88,6 +93,9 @@ fn run(db: &Connection, mut changes: mpsc::Receiver<Box<dyn Change>>, judgement:
         for change in batch.drain(..) {
             change.answer(committed.clone());
         }
+    }
+    if let Err(why) = dirty_bit::clear(db).map_err(StorageError::from) {
+        tracing::warn!(%why, "the store could not be closed in order; its log stays beside it");
     }
 }
 

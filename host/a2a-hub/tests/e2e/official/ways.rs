@@ -2,7 +2,7 @@
 //! read into one model, so that one table of cases runs over all of them.
 
 use super::{Endpoint, events};
-use a2a_hub_protocol::{event::StreamResponse, v1, v03};
+use a2a_hub_protocol::{event::StreamResponse, id::MessageId, v1, v03};
 use a2a_hub_tests::{GrpcClient, RpcError, TestHub};
 use anyhow::{Context as _, Result, bail};
 use reqwest::Method;
@@ -43,6 +43,8 @@ pub(super) fn ways() -> impl Iterator<Item = (Binding, Version)> {
 #[derive(Clone, Default)]
 pub(super) struct Saying {
     pub(super) agent: &'static str,
+    /// What the message is called; it has a name of its own if none is given.
+    pub(super) id: Option<&'static str>,
     pub(super) text: &'static str,
     /// A file of this type beside the text.
     pub(super) file: Option<&'static str>,
@@ -113,7 +115,7 @@ fn address(version: Version, saying: &Saying, params: &mut Value) {
 }
 
 fn params(way: (Binding, Version), saying: &Saying) -> Value {
-    let Saying { text, file, metadata, task, output_modes, .. } = saying;
+    let Saying { id, text, file, metadata, task, output_modes, .. } = saying;
     let (mut parts, role, parts_name) = match way {
         (_, Version::V1) => (vec![json!({ "text": text })], "ROLE_USER", "parts"),
         (Binding::JsonRpc | Binding::Socket, Version::V03) => {
@@ -132,7 +134,8 @@ fn params(way: (Binding, Version), saying: &Saying) -> Value {
             json!({ "file": { "fileWithBytes": "AA==", "mimeType": media } })
         }
     }));
-    let mut message = json!({ "messageId": "m", "role": role });
+    let id = id.map_or_else(|| MessageId::fresh().to_string(), str::to_owned);
+    let mut message = json!({ "messageId": id, "role": role });
     message[parts_name] = json!(parts);
     if way.1 == Version::V03 && matches!(way.0, Binding::JsonRpc | Binding::Socket) {
         message["kind"] = json!("message");

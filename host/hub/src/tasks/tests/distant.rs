@@ -1,5 +1,6 @@
 //! A store that is elsewhere: every call takes its time, and now and then the answer to a write is lost on its way back.
 
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{ContextId, TaskId},
@@ -39,14 +40,15 @@ impl Distant {
 
 #[async_trait::async_trait]
 impl TaskLog for Distant {
-    async fn append(
+    async fn append_by(
         &self,
         task: &TaskId,
         expected: u64,
         events: Vec<Arc<TaskEvent>>,
+        by: Option<&Principal>,
     ) -> Result<u64, StorageError> {
         sleep(LATENCY).await;
-        let seq = self.there.append(task, expected, events).await?;
+        let seq = self.there.append_by(task, expected, events, by).await?;
         // The first is the task's creation, whose client would be told that there is none.
         if expected > 0 && self.writes.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOST) {
             return Err(StorageError::Unavailable("the connection was lost".to_owned()));
@@ -62,6 +64,11 @@ impl TaskLog for Distant {
     ) -> Result<Vec<SequencedEvent>, StorageError> {
         sleep(LATENCY).await;
         self.there.events(task, after, limit).await
+    }
+
+    async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.askers(task).await
     }
 
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {

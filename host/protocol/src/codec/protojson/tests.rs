@@ -103,6 +103,7 @@ fn any_event_in(proto: Proto) -> impl Strategy<Value = SequencedEvent> {
                 task,
                 timeout_ms: None,
                 client: ClientCapabilities::default(),
+                request: None,
             }))
         }),
         (any_status(proto), any_facts())

@@ -13,6 +13,15 @@ pub struct Pong {
     pub version: String,
 }
 
+/// How many streams a hub serves at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenStreams {
+    /// How many are open.
+    pub open: usize,
+    /// How many may be.
+    pub most: usize,
+}
+
 /// What came of reading the configuration again: the answer to `hub/reload`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -76,6 +85,9 @@ pub struct HubStatus {
     pub total_tasks: u64,
     /// Whether the hub can store what happens.
     pub storage: StorageCondition,
+    /// What whoever looks after the hub should know of how it was started.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Whether the hub is going down, and takes no new tasks.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stopping: bool,

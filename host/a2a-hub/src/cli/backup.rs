@@ -1,0 +1,71 @@
+//! `backup` and `restore`: copies of the hub's store.
+
+use super::{Exit, Global, failure::CommandError, render::size};
+use a2a_hub_store::sqlite::{self, Copied, REPLACED_FILE};
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub(super) struct Backup {
+    /// The file to make; there must be none of that name
+    file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Restore {
+    /// A file that `backup` made
+    file: PathBuf,
+}
+
+/// Copies the store, whether or not a hub uses it.
+pub(super) fn backup(global: &Global, Backup { file }: &Backup) -> anyhow::Result<Exit> {
+    let dir = global.data_dir()?;
+    let file = std::path::absolute(file)?;
+    let copied = sqlite::back_up(&dir, &file).context("back up the hub's store")?;
+    global.show(&told(&file, copied), || {
+        Ok(format!("{}: {}\n", file.display(), held(copied)).into())
+    })?;
+    global.console().note(BESIDE);
+    Ok(Exit::Done)
+}
+
+/// What is not in a copy, for it is in files that a user copies as any others.
+const BESIDE: &str = "it holds tasks, conversations, what agents remember and where notifications are sent, with their secrets; \
+                      the configuration, plugins, keys and the token are files of their own in the data directory";
+
+/// Puts a copy in the place of the store, which no hub uses.
+pub(super) fn restore(global: &Global, Restore { file }: &Restore) -> anyhow::Result<Exit> {
+    let dir = global.data_dir()?;
+    let restored = sqlite::restore(&dir, file).map_err(|why| {
+        let is_used = matches!(why, a2a_hub_store::StorageError::Locked { .. });
+        let told = CommandError::new(NOT_RESTORED, format!("restore the hub's store: {why}"));
+        if is_used { told.mended_by("a2a-hub stop") } else { told }
+    })?;
+    global.show(&told(file, restored), || Ok(restored_text(&dir, restored).into()))?;
+    Ok(Exit::Done)
+}
+
+/// The store is as it was.
+const NOT_RESTORED: &str = "NOT_RESTORED";
+
+fn restored_text(dir: &Path, restored: Copied) -> String {
+    let old = dir.join(REPLACED_FILE);
+    let kept = if old.exists() {
+        format!("\nwhat was there is kept as {}", old.display())
+    } else {
+        String::new()
+    };
+    format!("restored: {}{kept}\n", held(restored))
+}
+
+fn held(copied: Copied) -> String {
+    let bytes = usize::try_from(copied.bytes).unwrap_or(usize::MAX);
+    let tasks = if copied.counts.total == 1 { "task" } else { "tasks" };
+    format!("{} {tasks}, {}", copied.counts.total, size(bytes))
+}
+
+fn told(file: &Path, copied: Copied) -> Value {
+    json!({ "file": file, "tasks": copied.counts.total, "bytes": copied.bytes })
+}

@@ -1,0 +1,49 @@
+//! The hub in numbers, as Prometheus reads them.
+
+use crate::stage::{hub_with_guest, send, stream, until};
+use a2a_hub_tests::{Client, TestHub};
+use anyhow::Result;
+
+async fn scrape(hub: &TestHub) -> Result<(String, String)> {
+    let answer = reqwest::get(format!("http://{}/metrics", hub.http())).await?;
+    assert_eq!(answer.status(), 200);
+    let media = answer.headers()["content-type"].to_str()?.to_owned();
+    Ok((media, answer.text().await?))
+}
+
+#[tokio::test]
+async fn what_goes_on_in_the_hub_is_counted() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let secret = "a word that nobody else should read";
+    send(&client, "echo", secret).await?;
+    let (_, mut updates) = stream(&client, "guest", "ask").await?;
+    until(&mut updates, |event| event["status"]["state"] == "input-required").await?;
+    assert!(send(&client, "nobody", "hi").await.is_err());
+    let (_, mut watching) = stream(&client, "guest", "sh sleep 600").await?;
+    until(&mut watching, |event| event["status"]["state"] == "working").await?;
+    let (media, told) = scrape(&hub).await?;
+    assert_eq!(media, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    for line in [
+        "a2a_hub_tasks{agent=\"echo\",state=\"completed\"} 1",
+        "a2a_hub_tasks{agent=\"guest\",state=\"input-required\"} 1",
+        "a2a_hub_task_duration_seconds_count{agent=\"echo\",state=\"completed\"} 1",
+        "a2a_hub_request_duration_seconds_count{operation=\"send_message\",outcome=\"done\"} 1",
+        "a2a_hub_request_duration_seconds_count{operation=\"send_message\",outcome=\"refused\"} 1",
+        "a2a_hub_agent_breaker_open{agent=\"guest\"} 0",
+        "a2a_hub_guests 2",
+        "a2a_hub_guests_max 4000",
+        "a2a_hub_streams 1",
+        "a2a_hub_store_up 1",
+        "# EOF",
+    ] {
+        assert!(told.lines().any(|it| it == line), "{line} is not in:\n{told}");
+    }
+    assert!(!told.contains("nobody"), "no secrets, and nothing that a client can make up");
+
+    // It is for whom the hub is for, as all else is.
+    let page = reqwest::Client::new().get(format!("http://{}/metrics", hub.http()));
+    let page = page.header("Origin", "http://evil.example").send().await?;
+    assert_eq!(page.status(), 403);
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! A message that comes twice, in every way there is to send it.
+
+use super::ways::{Saying, say, ways};
+use crate::stage::hub_with_guest;
+use a2a_hub_protocol::{event::StreamResponse, id::TaskId};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+
+/// The task that is told first, and whether it says that it was told before.
+fn first(told: Vec<StreamResponse>) -> Result<(TaskId, bool)> {
+    let Some(StreamResponse::Task(task)) = told.into_iter().next() else {
+        anyhow::bail!("it does not begin with a task")
+    };
+    let repeated = task.metadata.as_ref().and_then(|facts| facts.get("repeated"));
+    Ok((task.id.clone(), repeated == Some(&json!(true))))
+}
+
+#[tokio::test]
+async fn a_message_that_comes_again_is_answered_by_the_task_that_it_began_in_every_way()
+-> Result<()> {
+    let hub = hub_with_guest().await?;
+    for way in ways() {
+        let name = format!("{way:?}").leak();
+        let send = async |live: bool, text: &'static str| {
+            let saying = Saying { agent: "guest", id: Some(name), text, live, ..Saying::default() };
+            let heard = say(&hub, way, &saying).await?;
+            let heard = heard.map_err(|why| anyhow::anyhow!("{way:?}: {why:?}"))?;
+            Ok::<_, anyhow::Error>(heard.told)
+        };
+        let (task, repeated) = first(send(false, "flood 2").await?)?;
+        assert!(!repeated, "{way:?}");
+        for live in [false, true] {
+            let told = send(live, "flood 2").await?;
+            let (events, again) = (told.len(), first(told)?);
+            assert_eq!(again, (task.clone(), true), "{way:?} {live}");
+            assert!(!live || events > 3, "a stream tells it all again");
+        }
+        let (other, repeated) = first(send(false, "flood 3").await?)?;
+        assert!(other != task && !repeated, "{way:?}: it says something else");
+
+        let reply = |mut told: Vec<StreamResponse>| match told.pop() {
+            Some(StreamResponse::Message(message)) => Ok(message),
+            last => Err(anyhow::anyhow!("{last:?} is no message")),
+        };
+        let before = reply(send(false, "reply hi").await?)?;
+        for live in [false, true] {
+            let again = reply(send(live, "reply hi").await?)?;
+            let repeated = again.metadata.as_ref().and_then(|facts| facts.get("repeated"));
+            assert_eq!(repeated, Some(&json!(true)), "{way:?} {live}");
+            assert_eq!(again.message_id, before.message_id, "{way:?} {live}");
+        }
+    }
+    let listed =
+        a2a_hub_tests::Client::http(&hub).call("hub/tasks/list", json!({ "limit": 100 })).await?;
+    let count = listed.as_array().context("no list")?.len();
+    assert_eq!(count, 3 * ways().count(), "three tasks in each way");
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! The hub in numbers, for dashboards and alarms: OpenMetrics, which Prometheus reads. Counted here is what only passes by; what
+//! there is now is asked for when somebody looks. No number tells who said what.
+
+use a2a_hub_protocol::{
+    hub::event::Happened,
+    id::TaskId,
+    operation::{AgentBrief, BreakerState, HealthStatus, OpenStreams},
+};
+use a2a_hub_sandbox::Room;
+use a2a_hub_store::Tally;
+use prometheus_client::{
+    encoding::text,
+    metrics::{family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    registry::{Registry, Unit},
+};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// From the quickest answer of a hub to the longest work of an agent, in seconds.
+const BUCKETS: [f64; 11] = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0, 1_800.0, 7_200.0];
+
+/// What something is counted by: names and values.
+type Labels<const N: usize> = [(&'static str, String); N];
+
+type Durations<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
+
+/// What passes by, counted. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    requests: Durations<2>,
+    tasks: Durations<2>,
+    /// Tasks that are not over, since when they are there: those that this hub was given itself.
+    begun: Arc<Mutex<HashMap<TaskId, Instant>>>,
+}
+
+/// What there is when somebody looks.
+pub(crate) struct Snapshot {
+    /// How long the hub has been up.
+    pub uptime: Duration,
+    /// How many tasks there are; none if the store does not tell now.
+    pub tallies: Option<Vec<Tally>>,
+    /// How many bytes everything stored takes up; none if the store does not tell now.
+    pub stored_bytes: Option<u64>,
+    /// Whether what happens can be stored.
+    pub can_store: bool,
+    /// How many changes wait to be stored.
+    pub backlog: usize,
+    /// The agents.
+    pub agents: Vec<AgentBrief>,
+    /// How many guests are alive.
+    pub guests: Room,
+    /// How many streams are open.
+    pub streams: OpenStreams,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let durations = || Histogram::new(BUCKETS);
+        Self {
+            requests: Family::new_with_constructor(durations),
+            tasks: Family::new_with_constructor(durations),
+            begun: Arc::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// An operation was carried out or refused, after so long.
+    pub(crate) fn answered(&self, operation: &'static str, is_done: bool, took: Duration) {
+        let outcome = if is_done { "done" } else { "refused" };
+        let labels = [("operation", operation.to_owned()), ("outcome", outcome.to_owned())];
+        self.requests.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// Something happened: how long tasks take is found out from it.
+    pub(crate) fn happened(&self, what: &Happened) {
+        let begun = || self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Happened::TaskCreated { task_id, .. } = what {
+            begun().insert(task_id.clone(), Instant::now());
+        }
+        if let Happened::TaskState { task_id, agent_id, state, .. } = what
+            && state.is_final()
+            && let Some(since) = begun().remove(task_id)
+        {
+            let labels = [("agent", agent_id.to_string()), ("state", state.name().to_owned())];
+            self.tasks.get_or_create(&labels).observe(since.elapsed().as_secs_f64());
+        }
+    }
+
+    /// All of it as text, with what there is now.
+    pub(crate) fn text(&self, now: &Snapshot) -> Result<String, fmt::Error> {
+        let mut registry = Registry::with_prefix("a2a_hub");
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        registry.register("build", "The hub's version", Info::new(version));
+        let uptime = Gauge::<f64, AtomicU64>::default();
+        uptime.set(now.uptime.as_secs_f64());
+        registry.register_with_unit("uptime", "Since the hub started", Unit::Seconds, uptime);
+        registry.register_with_unit(
+            "request_duration",
+            "From an operation to its answer, or to the first event of its stream",
+            Unit::Seconds,
+            self.requests.clone(),
+        );
+        registry.register_with_unit(
+            "task_duration",
+            "From a task's creation to its end, waiting included",
+            Unit::Seconds,
+            self.tasks.clone(),
+        );
+        let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        let long = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let tallied = now.tallies.iter().flatten().map(|Tally { agent, state, tasks }| {
+            let labels = [("agent", agent.to_string()), ("state", state.name().to_owned())];
+            (labels, long(*tasks))
+        });
+        gauges(&mut registry, "tasks", "Tasks that the hub keeps", tallied);
+        let of_agents = |told: fn(&AgentBrief) -> bool| {
+            now.agents
+                .iter()
+                .map(move |agent| ([("agent", agent.id.to_string())], i64::from(told(agent))))
+        };
+        let works = of_agents(|agent| {
+            matches!(agent.status, HealthStatus::Healthy | HealthStatus::Degraded)
+        });
+        gauges(
+            &mut registry,
+            "agent_up",
+            "Whether an agent can work (1), also if not fully",
+            works,
+        );
+        let is_open = of_agents(|agent| agent.breaker.state == BreakerState::Open);
+        gauges(&mut registry, "agent_breaker_open", "Whether an agent is left alone (1)", is_open);
+        for (name, help, value) in [
+            ("guests", "Guests that are alive", number(now.guests.taken)),
+            ("guests_max", "Guests that may be alive at once", number(now.guests.most)),
+            ("streams", "Streams that are open", number(now.streams.open)),
+            ("streams_max", "Streams that may be open at once", number(now.streams.most)),
+            ("store_backlog", "Changes that wait to be stored", number(now.backlog)),
+            ("store_up", "Whether what happens can be stored (1)", i64::from(now.can_store)),
+        ] {
+            gauge(&mut registry, name, help, value);
+        }
+        if let Some(bytes) = now.stored_bytes {
+            let size = Gauge::<i64>::default();
+            size.set(long(bytes));
+            registry.register_with_unit("store_size", "What is stored", Unit::Bytes, size);
+        }
+        let mut told = String::new();
+        text::encode(&mut told, &registry)?;
+        Ok(told)
+    }
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str, value: i64) {
+    let gauge = Gauge::<i64>::default();
+    gauge.set(value);
+    registry.register(name, help, gauge);
+}
+
+fn gauges<const N: usize>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    values: impl Iterator<Item = (Labels<N>, i64)>,
+) {
+    let family = Family::<Labels<N>, Gauge>::default();
+    for (labels, value) in values {
+        family.get_or_create(&labels).set(value);
+    }
+    registry.register(name, help, family);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        id::{AgentId, ContextId},
+        operation::AgentBreaker,
+        task::TaskState,
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn numbers_have_the_names_and_units_that_prometheus_wants() {
+        let metrics = Metrics::default();
+        let (agent, task) = (AgentId::parse("echo").unwrap(), TaskId::new("t"));
+        let context_id = ContextId::new("c");
+        metrics.happened(&Happened::TaskCreated {
+            task_id: task.clone(),
+            context_id: context_id.clone(),
+            agent_id: agent.clone(),
+        });
+        tokio::time::advance(Duration::from_secs(3)).await;
+        for state in [TaskState::Working, TaskState::Completed, TaskState::Completed] {
+            let (task_id, agent_id) = (task.clone(), agent.clone());
+            let context_id = context_id.clone();
+            metrics.happened(&Happened::TaskState { task_id, context_id, agent_id, state });
+        }
+        metrics.answered("send_message", true, Duration::from_millis(3));
+        metrics.answered("send_message", false, Duration::from_millis(1));
+        let breaker = AgentBreaker { state: BreakerState::Open, retry_at: None, cause: None };
+        let now = Snapshot {
+            uptime: Duration::from_millis(1_500),
+            tallies: Some(vec![Tally {
+                agent: agent.clone(),
+                state: TaskState::Completed,
+                tasks: 1,
+            }]),
+            stored_bytes: Some(4_096),
+            can_store: true,
+            backlog: 2,
+            agents: vec![AgentBrief {
+                id: agent,
+                name: "Echo".to_owned(),
+                status: HealthStatus::Degraded,
+                breaker,
+            }],
+            guests: Room { taken: 1, most: 4_000 },
+            streams: OpenStreams { open: 3, most: 100 },
+        };
+        let told = metrics.text(&now).unwrap();
+        assert!(told.ends_with("# EOF\n"), "{told}");
+        let shown = |line: &&str| !line.starts_with('#') && !line.contains("_bucket");
+        let mut lines: Vec<_> = told.lines().filter(shown).collect();
+        lines.sort_unstable();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        a2a_hub_agent_breaker_open{agent="echo"} 1
+        a2a_hub_agent_up{agent="echo"} 1
+        a2a_hub_build_info{version="0.1.0"} 1
+        a2a_hub_guests 1
+        a2a_hub_guests_max 4000
+        a2a_hub_request_duration_seconds_count{operation="send_message",outcome="done"} 1
+        a2a_hub_request_duration_seconds_count{operation="send_message",outcome="refused"} 1
+        a2a_hub_request_duration_seconds_sum{operation="send_message",outcome="done"} 0.003
+        a2a_hub_request_duration_seconds_sum{operation="send_message",outcome="refused"} 0.001
+        a2a_hub_store_backlog 2
+        a2a_hub_store_size_bytes 4096
+        a2a_hub_store_up 1
+        a2a_hub_streams 3
+        a2a_hub_streams_max 100
+        a2a_hub_task_duration_seconds_count{agent="echo",state="completed"} 1
+        a2a_hub_task_duration_seconds_sum{agent="echo",state="completed"} 3.0
+        a2a_hub_tasks{agent="echo",state="completed"} 1
+        a2a_hub_uptime_seconds 1.5
+        "#);
+        assert!(metrics.begun.lock().unwrap().is_empty(), "what is over is not remembered");
+    }
+}

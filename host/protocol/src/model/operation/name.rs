@@ -1,0 +1,42 @@
+//! Operations by name, for whoever counts them.
+
+use super::Operation;
+
+impl Operation {
+    /// The operation's name, whatever it asks for.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::SendMessage(_) => "send_message",
+            Self::StreamMessage(_) => "stream_message",
+            Self::GetTask { .. } => "get_task",
+            Self::CancelTask { .. } => "cancel_task",
+            Self::Resubscribe { .. } => "resubscribe",
+            Self::SetPushConfig { .. } => "set_push_config",
+            Self::GetPushConfig { .. } => "get_push_config",
+            Self::ListPushConfigs { .. } => "list_push_configs",
+            Self::DeletePushConfig { .. } => "delete_push_config",
+            Self::ListDeliveries { .. } => "list_deliveries",
+            Self::RetryDeliveries { .. } => "retry_deliveries",
+            Self::ListPushKeys => "list_push_keys",
+            Self::ListTasks(_) => "list_tasks",
+            Self::PageTasks(_) => "page_tasks",
+            Self::ListContexts(_) => "list_contexts",
+            Self::GetContext { .. } => "get_context",
+            Self::DeleteContext { .. } => "delete_context",
+            Self::Ping => "ping",
+            Self::Status => "status",
+            Self::ReadMetrics { .. } => "read_metrics",
+            Self::ReloadConfig => "reload_config",
+            Self::ListAgents { .. } => "list_agents",
+            Self::GetAgent { .. } => "get_agent",
+            Self::CheckAgent { .. } => "check_agent",
+            Self::RegisterAgent { .. } => "register_agent",
+            Self::DeregisterAgent { .. } => "deregister_agent",
+            Self::ReloadAgent { .. } => "reload_agent",
+            Self::WatchHub => "watch_hub",
+            Self::GetCard { .. } => "get_card",
+            Self::ListCards => "list_cards",
+            Self::Discover => "discover",
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The frames of an HTTP/2 connection, counted as they pass (RFC 9113, section 4.1): the library below answers each, and has
+//! no limit on those that ask for nothing.
+
+use a2a_hub_core::flood::{ControlFrames, Flood};
+use tokio::time::Instant;
+
+/// The bytes of a frame's head: three of its length, one of its type, five that do not matter here.
+const HEAD: usize = 9;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+
+/// The frames of one connection, in both directions.
+pub(super) struct Frames {
+    came: Reader,
+    went: Reader,
+    control: ControlFrames,
+}
+
+impl Frames {
+    /// Those of a connection whose client begins with so many bytes that are no frame.
+    pub(super) fn new(preface: usize) -> Self {
+        let control = ControlFrames::new(Instant::now().into_std());
+        Self { came: Reader::after(preface), went: Reader::after(0), control }
+    }
+
+    /// The client sent this.
+    pub(super) fn came(&mut self, bytes: &[u8]) -> Result<(), Flood> {
+        let (mut control, mut requests) = (0, 0);
+        self.came.read(bytes, |kind| match kind {
+            // The library bounds these itself.
+            DATA | CONTINUATION => {}
+            HEADERS => requests += 1,
+            _ => control += 1,
+        });
+        self.control.earn(requests);
+        if control > 0 { self.control.spend(control, Instant::now().into_std()) } else { Ok(()) }
+    }
+
+    /// The client is sent this.
+    pub(super) fn went(&mut self, bytes: &[u8]) {
+        let mut data = 0;
+        self.went.read(bytes, |kind| data += u32::from(kind == DATA));
+        self.control.earn(data);
+    }
+}
+
+/// Finds the heads of frames in bytes that come in any pieces.
+struct Reader {
+    /// How many bytes of something else are to come before the next head.
+    skip: usize,
+    head: [u8; HEAD],
+    /// How much of the next head has come.
+    have: usize,
+}
+
+impl Reader {
+    fn after(skip: usize) -> Self {
+        Self { skip, head: [0; HEAD], have: 0 }
+    }
+
+    /// Tells the type of each frame whose head ends in these bytes.
+    fn read(&mut self, mut bytes: &[u8], mut seen: impl FnMut(u8)) {
+        loop {
+            let skipped = self.skip.min(bytes.len());
+            (self.skip, bytes) = (self.skip - skipped, &bytes[skipped..]);
+            let taken = (HEAD - self.have).min(bytes.len());
+            self.head[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
+            (self.have, bytes) = (self.have + taken, &bytes[taken..]);
+            if self.have < HEAD {
+                return;
+            }
+            let [high, middle, low, kind, ..] = self.head;
+            self.skip = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
+            self.have = 0;
+            seen(kind);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW_UPDATE: u8 = 8;
+
+    fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        [&length[1..], &[kind, 0, 0, 0, 0, 0], payload].concat()
+    }
+
+    #[test]
+    fn frames_are_found_whatever_pieces_they_come_in() {
+        let sent = [
+            b"PREFACE".to_vec(),
+            frame(4, b""),
+            frame(HEADERS, &[b'x'; 300]),
+            frame(WINDOW_UPDATE, &[0, 0, 0, 1]),
+            frame(DATA, &[WINDOW_UPDATE; 70_000]),
+            frame(6, &[0; 8]),
+        ]
+        .concat();
+        for piece in [1, 2, 8, 9, 10, 1_000, sent.len()] {
+            let mut kinds = Vec::new();
+            let mut reader = Reader::after(7);
+            sent.chunks(piece).for_each(|bytes| reader.read(bytes, |kind| kinds.push(kind)));
+            assert_eq!(kinds, [4, HEADERS, WINDOW_UPDATE, DATA, 6], "in pieces of {piece}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn window_updates_for_nothing_are_a_flood_and_those_for_data_are_none() {
+        let update = frame(WINDOW_UPDATE, &[0, 0, 0, 1]);
+        let mut idle = Frames::new(0);
+        let taken = (0..100_000).take_while(|_| idle.came(&update).is_ok()).count();
+        assert!((100..10_000).contains(&taken), "{taken}");
+        // Two windows are opened again for each frame of data.
+        let (data, mut busy) = (frame(DATA, b"an event"), Frames::new(0));
+        for _ in 0..100_000 {
+            busy.went(&data);
+            assert!(busy.came(&update).is_ok() && busy.came(&update).is_ok());
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Copies of a store: made while its hub works, looked through, and put in its place.
+//!
+//! A copy is what one reader sees at one moment (snapshot isolation), in one file without a log. It is written beside its place and
+//! renamed into it once it was looked through, so that no half of one is ever found.
+
+use super::{StorageError, dirty_bit, fault, logs, schema};
+use crate::Counts;
+use rusqlite::{Connection, InterruptHandle};
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+/// The store as restoring found it, kept beside the one that took its place.
+pub const REPLACED_FILE: &str = "hub.db.old";
+
+/// What a copy holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// How many tasks.
+    pub counts: Counts,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// Why there is no copy.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// There is nothing to copy.
+    #[error("find {}: there is no store yet; `a2a-hub start` makes one", .0.display())]
+    Absent(PathBuf),
+    /// A copy takes nobody's place.
+    #[error("write {}: there is such a file; name another", .0.display())]
+    Taken(PathBuf),
+    /// The store cannot be read, or the copy cannot be written.
+    #[error(transparent)]
+    Store(#[from] StorageError),
+}
+
+/// What looking through a store came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Examined {
+    /// There is none yet.
+    Absent,
+    /// It is sound.
+    Sound,
+    /// It is so large that not all of it was looked at; nothing was wrong so far.
+    SoundSoFar,
+}
+
+/// Copies the store of the data directory `dir`, whether or not a hub uses it, to the new file `to`, for this user only.
+pub fn back_up(dir: &Path, to: &Path) -> Result<Copied, BackupError> {
+    let from = dir.join(schema::FILE);
+    if !from.exists() {
+        return Err(BackupError::Absent(from));
+    }
+    if to.exists() {
+        return Err(BackupError::Taken(to.to_owned()));
+    }
+    let (db, _) = look_into(&from)?;
+    let draft = beside(to, ".part");
+    let copied = copy(&db, &draft).and_then(|copied| {
+        // Unlike a rename, it takes nobody's place.
+        let failed = |why: io::Error| fault::no_file(&format!("write {}", to.display()), &why);
+        fs::hard_link(&draft, to).map_err(failed)?;
+        keep_name(to)?;
+        Ok(copied)
+    });
+    // Its other name, or what is left of it; it may not even be there.
+    let _ = fs::remove_file(&draft);
+    Ok(copied?)
+}
+
+/// A consistent copy, in a new file.
+fn copy(db: &Connection, draft: &Path) -> Result<Copied, StorageError> {
+    let failed = |why: io::Error| fault::no_file(&format!("write {}", draft.display()), &why);
+    match fs::remove_file(draft) {
+        Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(failed(why)),
+        Ok(()) | Err(_) => {}
+    }
+    let file = schema::private().open(draft).map_err(failed)?;
+    let sql = |why: rusqlite::Error| fault::because_of(&why);
+    db.execute("VACUUM INTO ?1", [&draft.to_string_lossy()]).map_err(sql)?;
+    let copy = schema::connect_to_write(draft).map_err(sql)?;
+    // Nobody writes to it; an old format has no such bit.
+    let _ = dirty_bit::clear(&copy);
+    let copied = look_through(&copy, draft)?;
+    drop(copy);
+    file.sync_all().map_err(failed)?;
+    Ok(copied)
+}
+
+/// Puts the copy `from` in the place of the store of the data directory `dir`, which no hub may use meanwhile. The store that was
+/// there is kept as [`REPLACED_FILE`].
+pub fn restore(dir: &Path, from: &Path) -> Result<Copied, StorageError> {
+    let _lock = schema::lock(dir)?;
+    let place = dir.join(schema::FILE);
+    // One that is damaged, or no copy at all, displaces nothing. Copied first, it is no other when it was looked through.
+    let draft = beside(&place, ".new");
+    let restored = take_in(from, &draft).and_then(|copied| {
+        set_aside(dir, &place)?;
+        let failed = |why: io::Error| fault::no_file(&format!("write {}", place.display()), &why);
+        fs::rename(&draft, &place).map_err(failed)?;
+        keep_name(&place)?;
+        Ok(copied)
+    });
+    if restored.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    restored
+}
+
+fn take_in(from: &Path, draft: &Path) -> Result<Copied, StorageError> {
+    let failed = |why: io::Error| fault::no_file(&format!("copy {}", from.display()), &why);
+    let mut source = File::open(from).map_err(failed)?;
+    let mut file = schema::private().truncate(true).open(draft).map_err(failed)?;
+    io::copy(&mut source, &mut file).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    let db = schema::connect_to_write(draft).map_err(|why| schema::unopened(from, &why))?;
+    schema::check(&db, from)?;
+    // A file that was taken from under a hub, without its log, is no backup.
+    if dirty_bit::lacks_log(&db, false) {
+        return Err(log_missing(from));
+    }
+    look_through(&db, from)
+}
+
+/// Keeps the store that is there, with its log. At no time is there none in its place.
+fn set_aside(dir: &Path, place: &Path) -> Result<(), StorageError> {
+    let kept = dir.join(REPLACED_FILE);
+    let failed = |why: io::Error| fault::no_file(&format!("keep {}", kept.display()), &why);
+    for old in [kept.clone(), dirty_bit::log_of(&kept)] {
+        absent_is_fine(fs::remove_file(old)).map_err(failed)?;
+    }
+    absent_is_fine(fs::hard_link(place, &kept)).map_err(failed)?;
+    let (log, kept_log) = (dirty_bit::log_of(place), dirty_bit::log_of(&kept));
+    absent_is_fine(fs::rename(log, kept_log)).map_err(failed)?;
+    absent_is_fine(fs::remove_file(beside(place, "-shm"))).map_err(failed)
+}
+
+fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Looks through the store of the data directory `dir`, which may be in use, for as long as `patience` lasts.
+pub fn examine(dir: &Path, patience: Duration) -> Result<Examined, StorageError> {
+    let file = dir.join(schema::FILE);
+    if !file.exists() {
+        return Ok(Examined::Absent);
+    }
+    let (db, lacks_log) = look_into(&file)?;
+    if lacks_log {
+        return Err(log_missing(&file));
+    }
+    let (done, watched) = mpsc::channel();
+    let handle = db.get_interrupt_handle();
+    let watch = thread::spawn(move || interrupt(&handle, &watched, patience));
+    let found = look_through(&db, &file);
+    drop(done);
+    match (found, watch.join()) {
+        (Err(_), Ok(true)) => Ok(Examined::SoundSoFar),
+        (found, _) => found.map(|_| Examined::Sound),
+    }
+}
+
+/// Opens a database that may be in use, to read it, and tells whether its log is missing. Where there is no log none is made, for
+/// the next hub would take it for the one that is missing.
+fn look_into(file: &Path) -> Result<(Connection, bool), StorageError> {
+    let has_log = dirty_bit::has_log(file);
+    let opened = if has_log { schema::open_to_read(file) } else { schema::open_at_rest(file) };
+    let db = opened.map_err(|why| schema::unopened(file, &why))?;
+    schema::check(&db, file)?;
+    let lacks_log = dirty_bit::lacks_log(&db, has_log);
+    Ok((db, lacks_log))
+}
+
+fn log_missing(file: &Path) -> StorageError {
+    let log = dirty_bit::log_of(file);
+    StorageError::LogMissing { file: file.to_owned(), log }
+}
+
+/// Whether every page of a database is what it should be, and what it holds.
+fn look_through(db: &Connection, file: &Path) -> Result<Copied, StorageError> {
+    let found = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    let found = found.map_err(|why| schema::unopened(file, &why))?;
+    if found != "ok" {
+        return Err(StorageError::Corrupt { what: file.display().to_string(), why: found });
+    }
+    // A copy of an old format has no counters yet.
+    let counts = logs::tally(db).map(|tallies| Counts::of(&tallies)).unwrap_or_default();
+    Ok(Copied { counts, bytes: logs::size(db)? })
+}
+
+/// Ends what SQLite does once it took too long; true if it did.
+fn interrupt(handle: &InterruptHandle, done: &mpsc::Receiver<()>, patience: Duration) -> bool {
+    let is_late = done.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout);
+    if is_late {
+        handle.interrupt();
+    }
+    is_late
+}
+
+/// Has the system keep the name of a file, whatever happens from now on.
+fn keep_name(file: &Path) -> Result<(), StorageError> {
+    let failed = |why: io::Error| fault::no_file(&format!("write {}", file.display()), &why);
+    let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    folder.sync_all().map_err(failed)
+}
+
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        StoreHealth as _, TaskIndex as _, TaskLog as _,
+        contract::{chunk, created, status},
+        sqlite::SqliteStorage,
+    };
+    use a2a_hub_protocol::{id::TaskId, task::TaskState};
+    use std::os::unix::fs::PermissionsExt as _;
+    use tempfile::{TempDir, tempdir};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    async fn task(storage: &SqliteStorage) -> TaskId {
+        let task = TaskId::fresh();
+        let end = status(TaskState::Completed, 2, Some("done"));
+        let log = vec![created(&task, "c"), status(TaskState::Working, 1, None), chunk("x"), end];
+        storage.append(&task, 0, log).await.unwrap();
+        task
+    }
+
+    /// What is found after `kill -9`.
+    fn killed(dir: &TempDir, files: &[&str]) -> TempDir {
+        let to = tempdir().unwrap();
+        for file in files {
+            fs::copy(dir.path().join(file), to.path().join(file)).unwrap();
+        }
+        to
+    }
+
+    #[tokio::test]
+    async fn a_backup_of_a_store_at_work_is_consistent_and_can_be_restored() {
+        let (dir, other) = (tempdir().unwrap(), tempdir().unwrap());
+        let storage = SqliteStorage::open(dir.path()).unwrap();
+        let before = task(&storage).await;
+        let (from, to) = (dir.path().to_owned(), other.path().join("copy"));
+        let backing = tokio::task::spawn_blocking(move || back_up(&from, &to));
+        for _ in 0..20 {
+            task(&storage).await;
+        }
+        let copied = backing.await.unwrap().unwrap();
+        assert!((1..=21).contains(&copied.counts.total), "{copied:?}");
+        let copy = other.path().join("copy");
+        assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1, "it leaves nothing else");
+        let taken = back_up(dir.path(), &copy).unwrap_err().to_string();
+        assert!(taken.contains("name another"), "{taken}");
+
+        let locked = restore(dir.path(), &copy).unwrap_err();
+        assert!(matches!(locked, StorageError::Locked { .. }), "{locked}");
+        let after = task(&storage).await;
+        let events = storage.events(&before, 0, 10).await;
+        drop(storage);
+        assert_eq!(restore(dir.path(), &copy), Ok(copied));
+        let restored = SqliteStorage::open(dir.path()).unwrap();
+        assert!(!restored.lacks_log());
+        assert_eq!(restored.counts().await, Ok(copied.counts));
+        assert_eq!(restored.events(&before, 0, 10).await, events);
+        assert_eq!(restored.head(&after).await, Ok(None));
+        task(&restored).await;
+        drop(restored);
+
+        // What it replaced is a store too.
+        fs::copy(dir.path().join(REPLACED_FILE), other.path().join(schema::FILE)).unwrap();
+        let replaced = SqliteStorage::open(other.path()).unwrap();
+        assert!(replaced.head(&after).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_no_sound_copy_displaces_nothing() {
+        let (dir, other) = (tempdir().unwrap(), tempdir().unwrap());
+        let storage = SqliteStorage::open(dir.path()).unwrap();
+        let kept = task(&storage).await;
+        let (torn, copy) = (other.path().join("torn"), other.path().join("copy"));
+        let from_under = killed(&dir, &["hub.db"]).path().join("hub.db");
+        back_up(dir.path(), &copy).unwrap();
+        let under = killed(&dir, &["hub.db"]);
+        drop(storage);
+        let mut bytes = fs::read(&copy).unwrap();
+        let len = bytes.len();
+        bytes[4096..len - 4096].fill(0xa5);
+        fs::write(&torn, bytes).unwrap();
+        fs::write(other.path().join("note"), "Dear diary").unwrap();
+        let cases = [
+            (torn, "restore the data directory from a backup"),
+            (other.path().join("note"), "restore the data directory from a backup"),
+            (from_under, "No such file"),
+            (under.path().join("hub.db"), "its log is not beside it"),
+        ];
+        for (from, why) in cases {
+            let refused = restore(dir.path(), &from).unwrap_err().to_string();
+            assert!(refused.contains(why), "{}: {refused}", from.display());
+        }
+        assert!(!dir.path().join("hub.db.new").exists());
+        let storage = SqliteStorage::open(dir.path()).unwrap();
+        assert!(storage.head(&kept).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_store_that_is_damaged_is_found_out_and_one_at_work_is_sound() {
+        let dir = tempdir().unwrap();
+        assert_eq!(examine(dir.path(), LONG), Ok(Examined::Absent));
+        let storage = SqliteStorage::open(dir.path()).unwrap();
+        for _ in 0..20 {
+            task(&storage).await;
+        }
+        assert_eq!(examine(dir.path(), LONG), Ok(Examined::Sound));
+        drop(storage);
+        assert_eq!(examine(dir.path(), LONG), Ok(Examined::Sound));
+        let file = dir.path().join(schema::FILE);
+        let mut bytes = fs::read(&file).unwrap();
+        bytes[8192..12_288].fill(0xa5);
+        fs::write(&file, bytes).unwrap();
+        let damaged = examine(dir.path(), LONG).unwrap_err();
+        assert!(matches!(damaged, StorageError::Corrupt { .. }), "{damaged}");
+    }
+
+    #[tokio::test]
+    async fn a_store_without_the_log_that_it_had_is_told_from_one_that_was_closed() {
+        let dir = tempdir().unwrap();
+        let storage = SqliteStorage::open(dir.path()).unwrap();
+        assert!(!storage.lacks_log(), "a new one");
+        task(&storage).await;
+        let with_log = killed(&dir, &["hub.db", "hub.db-wal"]);
+        let without = killed(&dir, &["hub.db"]);
+        drop(storage);
+        assert!(!SqliteStorage::open(dir.path()).unwrap().lacks_log(), "closed in order");
+        assert!(!SqliteStorage::open(with_log.path()).unwrap().lacks_log(), "killed");
+        let missing = examine(without.path(), LONG).unwrap_err();
+        assert!(matches!(missing, StorageError::LogMissing { .. }), "{missing}");
+        let found = SqliteStorage::open(without.path()).unwrap();
+        assert!(found.lacks_log());
+        found.probe().await.unwrap();
+        drop(found);
+        assert!(!SqliteStorage::open(without.path()).unwrap().lacks_log(), "told once");
+    }
+
+    #[tokio::test]
+    async fn a_store_that_cannot_be_closed_in_order_keeps_its_log() {
+        let dir = tempdir().unwrap();
+        let storage = SqliteStorage::open(dir.path()).unwrap();
+        let kept = task(&storage).await;
+        let fire =
+            "CREATE TRIGGER fire BEFORE UPDATE ON dirty BEGIN SELECT RAISE(ABORT, 'full'); END";
+        let set = move |db: &Connection| Ok(db.execute_batch(fire)?);
+        storage.writer.write(set).await.unwrap();
+        drop(storage);
+        assert!(dirty_bit::has_log(&dir.path().join(schema::FILE)));
+        let storage = SqliteStorage::open(dir.path()).unwrap();
+        assert!(!storage.lacks_log() && storage.head(&kept).await.unwrap().is_some());
+    }
+}
