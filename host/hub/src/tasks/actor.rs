@@ -240,7 +240,11 @@ impl TaskActor {
         match (done, payload.told.take()) {
             (Err(Unstorable(why @ StorageError::Unavailable(_))), Some(told)) => {
                 // What the client said could not be stored, so that it was not said: the task goes on waiting.
-                (self.lifecycle, self.turn, self.place) = (before, None, None);
+                self.lifecycle = before;
+                // One that waits for its client has no turn; one that works, or waits for its turn, keeps what it has.
+                if before.asks() {
+                    (self.turn, self.place) = (None, None);
+                }
                 self.recorder.take_back().await?;
                 // Who asked may have gone; there is nobody to tell then.
                 let _ = told.send(Err(HubError::from(why).into()));
@@ -437,6 +441,7 @@ impl TaskActor {
                 return Some(Signal::Left(goes_on));
             }
             Effect::Stop => self.stop().await,
+            Effect::Reap => self.agent.programs_gone(self.recorder.task().id.as_str()).await,
             Effect::CleanUp => self.agent.clean_up(&self.recorder.task().id).await,
             Effect::AskHold => {
                 return Some(Signal::Hold(self.agent.hold(&self.recorder.task().id).await));
