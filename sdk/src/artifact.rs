@@ -18,7 +18,7 @@ const LONG_ENOUGH: Duration = Duration::from_millis(100);
     clippy::disallowed_methods,
     reason = "a guest has no other clock, and no test that pauses it"
 )]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
@@ -118,6 +118,11 @@ impl<'a> TextStream<'a> {
     /// Whether text waits for company.
     pub fn is_waiting(&self) -> bool {
         !self.unsent.is_empty()
+    }
+
+    /// Whether text has waited for so long that it is to go out.
+    pub(crate) fn is_due(&self) -> bool {
+        self.waits_since.is_some_and(|since| since.elapsed() >= LONG_ENOUGH)
     }
 
     /// Sends what waits.

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use crate::bindings::a2a::hub::process::Output;
+use crate::bindings::a2a::hub::wait::First;
 use crate::{Command, Event, Failure, Level, Message, Need, Request, Response, Source, Update};
 
 /// What an agent may ask of the hub, one method a function of the contract.
 pub(crate) trait Host {
     type Process: Process;
     type Call: CallHandle;
+    type Question: PosedQuestion;
 
     fn emit(&self, events: Vec<Event>) -> Result<(), Failure>;
     fn ask(
@@ -17,9 +19,17 @@ pub(crate) trait Host {
         prompt: &Message,
         timeout: Option<Duration>,
     ) -> Result<Message, Failure>;
+    fn pose(
+        &self,
+        need: Need,
+        prompt: &Message,
+        timeout: Option<Duration>,
+    ) -> Result<Self::Question, Failure>;
+    fn first_of(&self, question: &Self::Question, process: &Self::Process) -> First;
     fn cancelled(&self) -> bool;
     fn extensions(&self) -> Vec<String>;
     fn output_modes(&self) -> Vec<String>;
+    fn fingerprint(&self, program: &str) -> Result<String, Failure>;
     fn spawn(&self, command: &Command) -> Result<Self::Process, Failure>;
     fn fetch(&self, request: &Request) -> Result<Response, Failure>;
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
@@ -42,6 +52,12 @@ pub(crate) trait Process {
     fn close_stdin(&self);
     fn interrupt(&self);
     fn kill(&self);
+    fn retire(self, within: Duration);
+}
+
+/// A question that waits for the client; dropping it withdraws it.
+pub(crate) trait PosedQuestion {
+    fn answer(self) -> Result<Message, Failure>;
 }
 
 /// Another agent at work; dropping it cancels that work.
@@ -59,8 +75,9 @@ pub(crate) type Hub = imports::Imports;
 pub(crate) mod imports {
     use std::time::Duration;
 
-    use super::{CallHandle, Host, Process};
+    use super::{CallHandle, Host, PosedQuestion, Process};
     use crate::bindings::a2a::hub::process::{self, Output};
+    use crate::bindings::a2a::hub::wait::First;
     use crate::bindings::a2a::hub::{delegate, files, http, log, memory, settings, tasks, wait};
     use crate::{Command, Event, Failure, Level, Message, Need, Request, Response, Source, Update};
 
@@ -71,9 +88,14 @@ pub(crate) mod imports {
         timeout.map(|t| u32::try_from(t.as_millis()).unwrap_or(u32::MAX))
     }
 
+    fn long_millis(timeout: Option<Duration>) -> Option<u64> {
+        timeout.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX))
+    }
+
     impl Host for Imports {
         type Process = process::Child;
         type Call = delegate::Call;
+        type Question = tasks::Question;
 
         fn emit(&self, mut events: Vec<Event>) -> Result<(), Failure> {
             match (events.pop(), events.is_empty()) {
@@ -91,8 +113,18 @@ pub(crate) mod imports {
             prompt: &Message,
             timeout: Option<Duration>,
         ) -> Result<Message, Failure> {
-            let timeout = timeout.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX));
-            tasks::ask(need, prompt, timeout)
+            tasks::ask(need, prompt, long_millis(timeout))
+        }
+        fn pose(
+            &self,
+            need: Need,
+            prompt: &Message,
+            timeout: Option<Duration>,
+        ) -> Result<tasks::Question, Failure> {
+            tasks::Question::pose(need, prompt, long_millis(timeout))
+        }
+        fn first_of(&self, question: &tasks::Question, process: &process::Child) -> First {
+            wait::first_of(question, process)
         }
         fn cancelled(&self) -> bool {
             tasks::cancelled()
@@ -102,6 +134,9 @@ pub(crate) mod imports {
         }
         fn output_modes(&self) -> Vec<String> {
             tasks::accepted_output_modes()
+        }
+        fn fingerprint(&self, program: &str) -> Result<String, Failure> {
+            process::fingerprint(program)
         }
         fn spawn(&self, command: &Command) -> Result<process::Child, Failure> {
             process::Child::spawn(command)
@@ -163,6 +198,15 @@ pub(crate) mod imports {
         }
         fn kill(&self) {
             process::Child::kill(self);
+        }
+        fn retire(self, within: Duration) {
+            process::Child::retire(self, millis(Some(within)).unwrap_or_default());
+        }
+    }
+
+    impl PosedQuestion for tasks::Question {
+        fn answer(self) -> Result<Message, Failure> {
+            tasks::Question::answer(self)
         }
     }
 

@@ -53,6 +53,7 @@ mod memory;
 mod message;
 mod outcome;
 mod process;
+mod question;
 mod settings;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
@@ -71,7 +72,8 @@ pub use bindings::exports::a2a::hub::agent::{HealthReport as Health, HealthStatu
 pub use card::Card;
 pub use context::{Context, Source};
 pub use delegate::Call;
-pub use process::{Child, Exit};
+pub use process::{Child, Exit, Line};
+pub use question::{Came, OpenQuestion};
 pub use serde_json;
 
 /// What most agents need, in one `use`.

@@ -15,6 +15,9 @@ const STDERR_TAIL: usize = 8 * 1024;
 /// Standard input goes to the hub in pieces of this size.
 const STDIN_CHUNK: usize = 64 * 1024;
 
+/// Lines of standard error that wait to be read; who writes more than that at once is not read to the letter.
+const MAX_COMPLAINTS: usize = 64;
+
 impl Command {
     /// The program by the name under which the operator granted it, never a path.
     pub fn new(program: impl Into<String>) -> Self {
@@ -74,6 +77,12 @@ impl Exit {
 }
 
 impl Context {
+    /// What tells the file of a program from another that may stand in its place later; [`Failure::Unavailable`] if there is
+    /// none.
+    pub fn fingerprint(&self, program: &str) -> Result<String, Failure> {
+        self.hub.fingerprint(program)
+    }
+
     /// Starts a program.
     #[expect(clippy::needless_pass_by_value, reason = "a command is written where it is run")]
     pub fn spawn(&self, command: Command) -> Result<Child, Failure> {
@@ -82,6 +91,7 @@ impl Context {
             lines: VecDeque::new(),
             partial: Vec::new(),
             stderr: Vec::new(),
+            complaints: VecDeque::new(),
             exit: None,
         })
     }
@@ -107,7 +117,17 @@ pub struct Child {
     lines: VecDeque<String>,
     partial: Vec<u8>,
     stderr: Vec<u8>,
+    complaints: VecDeque<String>,
     exit: Option<ExitStatus>,
+}
+
+/// A line that a program wrote.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Line {
+    /// To standard output.
+    Output(String),
+    /// To standard error.
+    Complaint(String),
 }
 
 impl Child {
@@ -119,7 +139,25 @@ impl Child {
         while self.lines.is_empty() && self.exit.is_none() {
             self.read(timeout)?;
         }
+        self.complaints.clear();
         Ok(self.lines.pop_front())
+    }
+
+    /// The next line of standard output or, as far as it is no flood, of standard error. The rest is as with
+    /// [`next_line`](Self::next_line).
+    pub fn next_of_any(&mut self, timeout: Option<Duration>) -> Result<Option<Line>, Failure> {
+        loop {
+            if let Some(line) = self.complaints.pop_front() {
+                return Ok(Some(Line::Complaint(line)));
+            }
+            if let Some(line) = self.lines.pop_front() {
+                return Ok(Some(Line::Output(line)));
+            }
+            if self.exit.is_some() {
+                return Ok(None);
+            }
+            self.read(timeout)?;
+        }
     }
 
     /// Whether a line can be had without waiting.
@@ -163,6 +201,18 @@ impl Child {
         }
     }
 
+    /// Ends its input and lets go of the program: it may end by itself within that time, at most five seconds, and is ended
+    /// then. The task does not wait for it.
+    pub fn retire(self, within: Duration) {
+        Process::retire(self.process, within);
+    }
+
+    /// How the program ended, once all that it wrote was read.
+    pub fn exit(&self) -> Option<Exit> {
+        let status = self.exit.filter(|_| self.lines.is_empty())?;
+        Some(Exit { status, stderr: self.stderr() })
+    }
+
     /// What the program last said on standard error, up to 8 KiB.
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr).trim_end().to_owned()
@@ -172,6 +222,7 @@ impl Child {
         match Process::next(&self.process, timeout)? {
             Output::Stdout(bytes) => self.split(&bytes)?,
             Output::Stderr(bytes) => {
+                self.complain(&bytes);
                 self.stderr.extend(bytes);
                 let excess = self.stderr.len().saturating_sub(STDERR_TAIL);
                 self.stderr.drain(..excess);
@@ -184,6 +235,19 @@ impl Child {
             }
         }
         Ok(())
+    }
+
+    /// Whole lines only: the beginning of one that goes on is at the end of what was said before.
+    fn complain(&mut self, bytes: &[u8]) {
+        let Some(end) = bytes.iter().rposition(|&byte| byte == b'\n') else { return };
+        let begun = self.stderr.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+        let said = [begun, &bytes[..end]].concat();
+        // A flood is looked at from its end, and no further than what is kept of it.
+        let last = said.rsplit(|&byte| byte == b'\n').take(MAX_COMPLAINTS);
+        let last: Vec<_> = last.map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+        self.complaints.extend(last.into_iter().rev());
+        let excess = self.complaints.len().saturating_sub(MAX_COMPLAINTS);
+        self.complaints.drain(..excess);
     }
 
     /// Lines end at a byte that is part of no other UTF-8 character, so a character split between chunks is whole again.

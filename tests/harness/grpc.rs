@@ -52,10 +52,9 @@ impl GrpcClient {
     }
 
     /// Sends this metadata with every call.
-    #[must_use]
-    pub fn with(mut self, name: &'static str, value: &'static str) -> Self {
-        self.headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-        self
+    pub fn with(mut self, name: &'static str, value: &str) -> Result<Self> {
+        self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value)?);
+        Ok(self)
     }
 
     /// Calls a method that is answered once. With the answer comes its metadata.

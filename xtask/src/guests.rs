@@ -214,6 +214,7 @@ fn apt_get_install() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
 
     #[test]
     fn agents_are_the_packages_in_name_order() {
@@ -252,6 +253,29 @@ mod tests {
     fn a_package_without_a_component_says_what_to_change() {
         let error = publish("echo", Path::new("/nowhere"), Path::new("/nowhere")).unwrap_err();
         assert!(error.to_string().ends_with("its library must be a `cdylib`"), "{error}");
+    }
+
+    /// `docs/GUESTS.md` tells strangers how to build an agent with Debian's packages: as it is done here.
+    #[test]
+    fn the_guide_builds_with_debians_packages_as_we_do() {
+        let guide = include_str!("../../docs/GUESTS.md");
+        let packages = DEBIAN_PACKAGES.join(" ");
+        let install = format!("apt-get install --no-install-recommends {packages}\n");
+        assert!(guide.contains(&install), "{install}");
+
+        let mut cargo = Toolchain::Debian.cargo();
+        cargo.args(["build", "--release", "--target", TARGET]);
+        let set = cargo.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let quoted = |value: String| {
+            if value.contains(' ') { format!("\"{value}\"") } else { value }
+        };
+        let text = |word: &OsStr| word.to_str().unwrap_or_default().to_owned();
+        let set = set.map(|(name, value)| format!("{}={}", text(name), quoted(text(value))));
+        let env: Vec<_> = set.collect();
+        let mut words = vec![text(cargo.get_program())];
+        words.extend(cargo.get_args().map(text));
+        let command = format!("{} \\\n  {}\n", env.join(" "), words.join(" "));
+        assert!(guide.contains(&command), "{command}");
     }
 
     #[test]

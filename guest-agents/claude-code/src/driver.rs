@@ -10,7 +10,7 @@
 use a2a_hub_sdk::Exit;
 use a2a_hub_sdk::cli::{
     Action, Decision, Driver, End, FailureReason, Job, Question, Session, cut, describe_exit,
-    running,
+    last_words, running,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -33,6 +33,8 @@ pub struct Claude {
     /// The text of the message so far, as the CLI last told it whole.
     text: String,
     login_failed: bool,
+    /// The ids of questions that were asked.
+    asked: Vec<Value>,
     /// Output that is no JSON: complaints from before the dialect begins.
     noise: String,
 }
@@ -56,6 +58,9 @@ enum Line {
     ControlRequest {
         request_id: String,
         request: Value,
+    },
+    ControlCancelRequest {
+        request_id: String,
     },
     Result(Box<Terminal>),
     #[serde(other)]
@@ -169,9 +174,16 @@ impl Driver for Claude {
             }
             Ok(Line::ControlRequest { request_id, request }) => {
                 match permission::question(&request_id, request, self.directory.clone()) {
-                    Ok(question) => vec![Action::Ask(Box::new(question))],
+                    Ok(question) => {
+                        self.asked.push(question.id.clone());
+                        vec![Action::Ask(Box::new(question))]
+                    }
                     Err(refusal) => vec![Action::Send(refusal)],
                 }
+            }
+            Ok(Line::ControlCancelRequest { request_id }) => {
+                let mut asked = self.asked.extract_if(.., |id| id["request"] == *request_id);
+                asked.next().map(Action::Withdrawn).into_iter().collect()
             }
             Ok(Line::Result(terminal)) => self.result(&terminal),
             Ok(Line::StreamEvent { .. } | Line::Unknown) => Vec::new(),
@@ -190,6 +202,7 @@ impl Driver for Claude {
     }
 
     fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
+        self.asked.retain(|id| *id != question.id);
         vec![Action::Send(permission::answer(question, decision))]
     }
 
@@ -201,6 +214,7 @@ impl Driver for Claude {
         if self.login_failed || is_login_problem(words) {
             return End::LoginNeeded(words.clone());
         }
+        let words = last_words(exit).unwrap_or(&self.noise);
         let text = format!("claude ended ({}) before it was done: {words}", describe_exit(exit));
         End::failed(FailureReason::BrokenStream, text.trim_end_matches([':', ' ']))
     }
@@ -221,9 +235,11 @@ impl Claude {
                 let text = format!("The API refused the login ({status}).");
                 vec![Action::End(End::LoginNeeded(text))]
             }
-            System::ApiRetry { attempt, max_retries, error, .. } => {
+            System::ApiRetry { attempt, max_retries, error_status, error } => {
                 let error = error.as_deref().unwrap_or("unknown").replace('_', " ");
-                vec![Action::Say(format!("retrying {attempt}/{max_retries}: {error}"))]
+                let status = format!("retrying {attempt}/{max_retries}: {error}");
+                let end = End::of_status(error_status.unwrap_or_default(), error);
+                vec![Action::Retrying { status, end }]
             }
             System::PermissionDenied { tool_name, message } => {
                 let why = message.map(|message| format!(": {message}")).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use a2a_hub_sdk::cli::{Check, Job, Permissions, program_version};
 use a2a_hub_sdk::{Command, Context, Failure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The CLI's own ten retries take minutes; after these two the client may decide.
 const RETRIES: &str = "2";
@@ -11,7 +11,7 @@ const RETRIES: &str = "2";
 const READING_TOOLS: &str = "Read,Glob,Grep";
 
 /// The command of a run.
-pub fn command(job: &Job) -> Command {
+pub fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
     let mut command = Command::new("claude")
         .args(["-p", "--input-format", "stream-json", "--output-format", "stream-json"])
         .args(["--verbose", "--include-partial-messages"])
@@ -29,13 +29,26 @@ pub fn command(job: &Job) -> Command {
     if job.permissions == Permissions::ReadOnly {
         command = command.args(["--tools", READING_TOOLS]);
     }
-    if let Some(model) = &job.model {
+    if let Some(text) = &job.choices.instructions {
+        let path = ctx.put_file("instructions.md", text.as_bytes())?;
+        command = command.args(["--append-system-prompt-file", &path]);
+    }
+    if !job.choices.mcp_servers.is_empty() {
+        // In a file, for they may hold keys, and every user of the machine sees arguments.
+        let servers = json!({ "mcpServers": job.choices.mcp_servers }).to_string();
+        command =
+            command.args(["--mcp-config", &ctx.put_file("servers.json", servers.as_bytes())?]);
+    }
+    if let Some(model) = &job.choices.model {
         command = command.args(["--model", model]);
+    }
+    if let Some(effort) = &job.choices.effort {
+        command = command.args(["--effort", effort]);
     }
     if let Some(session) = &job.session {
         command = command.args(["--resume", &session.id]);
     }
-    command
+    Ok(command)
 }
 
 /// Asks nobody but the CLI, which answers without the network.

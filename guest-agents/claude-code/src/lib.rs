@@ -40,12 +40,14 @@ impl Cli for ClaudeCode {
     type Driver = driver::Claude;
 
     const NAME: &'static str = "Claude Code";
+    const PROGRAM: &'static str = "claude";
     const TESTED: &'static str = "2.1.329";
     const INSTALL: &'static str = "npm install -g @anthropic-ai/claude-code";
     const LOGIN: &'static str = "claude /login";
+    const TAKES_INSTRUCTIONS: bool = true;
 
-    fn start(_ctx: &Context, job: &Job) -> Result<(Command, Self::Driver), Failure> {
-        Ok((launch::command(job), driver::Claude::new(job)))
+    fn start(ctx: &Context, job: &Job) -> Result<(Command, Self::Driver), Failure> {
+        Ok((launch::command(ctx, job)?, driver::Claude::new(job)))
     }
 
     fn check(ctx: &Context) -> Result<Check, Failure> {

@@ -1,7 +1,7 @@
 //! The whole adapter against a scripted CLI: what it starts, says, asks and remembers.
 
 use a2a_hub_sdk::testing::{Program, ScriptedHost, split_behind, task};
-use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, TaskState};
+use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, Task, TaskState};
 use claude_code::ClaudeCode;
 use serde_json::{Value, json};
 
@@ -94,6 +94,30 @@ fn a_lost_session_begins_anew_with_the_history() {
     assert!(!host.spawned()[1].args.contains(&"--resume".to_owned()));
     let kept: Value = ctx.recall("session/context-1").unwrap().unwrap();
     assert_eq!(kept["id"], SESSION);
+}
+
+#[test]
+fn other_agents_are_told_of_once_and_not_where_the_operator_says_no() {
+    let host = ScriptedHost::new();
+    let ctx = host.context();
+    host.agent("codex", Vec::new());
+    let told = |task: &Task, transcript: &str| {
+        let program = claude(&host).stdout(transcript);
+        ClaudeCode::run(&ctx, task).unwrap();
+        prompt(&program).as_str().unwrap().to_owned()
+    };
+    let first = told(&task("hello"), HELLO);
+    assert!(first.starts_with("Other agents work on this machine") && first.contains("- codex: "));
+    assert!(first.ends_with("\n\nhello"), "{first}");
+    let resumed = include_str!("transcripts/resumed.jsonl");
+    assert_eq!(told(&task("again"), resumed), "again", "its session knows");
+
+    ctx.forget("session/context-1").unwrap();
+    let later = Task { history: vec![Message::from("hello")], ..task("again") };
+    assert!(!told(&later, HELLO).contains("Other agents"), "once a conversation");
+    ctx.forget("session/context-1").unwrap();
+    host.setting("other_agents", "no");
+    assert_eq!(told(&task("hello"), HELLO), "hello");
 }
 
 #[test]
@@ -265,14 +289,14 @@ fn what_it_starts_is_in_the_manifest() {
     ctx.remember("session/context-1", &json!({ "id": "s" })).unwrap();
     claude(&host).stdout(HELLO);
     let mut task = task("hello");
-    task.metadata = Some(r#"{"model":"m"}"#.into());
+    task.message = task.message.with_metadata(&json!({ "model": "m", "effort": "low" }));
     ClaudeCode::run(&ctx, &task).unwrap();
     let command = host.spawned().remove(0);
-    let (fixed, free) = command.args.split_at(command.args.len() - 4);
-    assert_eq!(free, ["--model", "m", "--resume", "s"]);
+    let (fixed, free) = command.args.split_at(command.args.len() - 6);
+    assert_eq!(free, ["--model", "m", "--effort", "low", "--resume", "s"]);
     let form: Vec<String> = fixed.iter().map(|arg| format!("\"{arg}\"")).collect();
     let on_one_line = manifest.split_whitespace().collect::<Vec<_>>().join(" ");
-    let optional = r#""[--tools Read,Glob,Grep]", "[--model {}]", "[--resume {}]""#;
+    let optional = r#""[--tools Read,Glob,Grep]", "[--append-system-prompt-file {}]", "[--mcp-config {}]", "[--model {}]", "[--effort {}]", "[--resume {}]""#;
     let form = format!("{}, {optional}", form.join(", "));
     assert!(on_one_line.contains(&form), "{form}");
     for (name, _) in &command.env {
@@ -351,4 +375,45 @@ fn a_changed_file_is_an_artifact() {
         host.artifact("change:/workspace/a").unwrap(),
         "--- /dev/null\n+++ /workspace/a\n@@ -0,0 +1 @@\n+x\n"
     );
+}
+
+#[test]
+fn the_operators_instructions_and_servers_are_files_and_no_arguments() {
+    let host = ScriptedHost::new();
+    host.setting("system_prompt", "-- Answer in French.");
+    host.setting("mcp_servers", r#"{"docs":{"command":"/d","env":{"KEY":"secret"}}}"#);
+    claude(&host).stdout(HELLO);
+    host.run::<ClaudeCode>("hello").unwrap();
+    let args = host.spawned().remove(0).args;
+    let after = |flag: &str| args[args.iter().position(|arg| arg == flag).unwrap() + 1].clone();
+    let [instructions, servers] = &host.files()[..] else { panic!("{:?}", host.files()) };
+    assert_eq!(after("--append-system-prompt-file"), instructions.0);
+    assert_eq!(instructions.1, b"-- Answer in French.");
+    assert_eq!(after("--mcp-config"), servers.0);
+    let told: Value = serde_json::from_slice(&servers.1).unwrap();
+    assert_eq!(told["mcpServers"]["docs"]["env"]["KEY"], "secret");
+}
+
+#[test]
+fn a_tool_that_the_operator_allows_is_used_without_asking() {
+    let host = ScriptedHost::new();
+    let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
+    host.setting("allowed_tools", "Bash, Write");
+    let program = claude(&host).stdout(&before).reads().stdout(&after);
+    let outcome = host.run::<ClaudeCode>("make it").unwrap();
+    assert_eq!(outcome.state(), Some(TaskState::Completed));
+    assert_eq!(host.asked(), []);
+    assert!(program.stdin().contains(r#""behavior":"allow""#), "{}", program.stdin());
+}
+
+#[test]
+fn a_question_that_claude_takes_back_is_taken_back() {
+    let host = ScriptedHost::new();
+    let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
+    let asked = before.lines().last().unwrap();
+    let asked: Value = serde_json::from_str(asked).unwrap();
+    let gone = json!({ "type": "control_cancel_request", "request_id": asked["request_id"] });
+    claude(&host).stdout(format!("{before}{gone}\n")).stdout(&after);
+    assert_eq!(host.run::<ClaudeCode>("make it").unwrap().state(), Some(TaskState::Completed));
+    assert_eq!((host.asked().len(), host.withdrawn()), (1, 1));
 }

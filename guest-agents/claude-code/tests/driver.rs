@@ -22,7 +22,7 @@ fn actions(transcript: &str) -> Vec<Action> {
 fn said(actions: &[Action]) -> Vec<&str> {
     let mut said = Vec::new();
     for action in actions {
-        if let Action::Say(text) = action {
+        if let Action::Say(text) | Action::Retrying { status: text, .. } = action {
             said.push(text.as_str());
         }
     }

@@ -9,10 +9,11 @@
 
 use std::collections::BTreeMap;
 
+use a2a_hub_sdk::Exit;
 use a2a_hub_sdk::cli::{
     self, Action, Decision, End, FailureReason, Job, Permissions, Question, Session, cut,
+    describe_exit, last_words,
 };
-use a2a_hub_sdk::{Exit, cli::describe_exit};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -33,7 +34,6 @@ const REFUSALS: u32 = 2;
 #[derive(Debug)]
 pub struct Driver {
     job: Job,
-    effort: Option<String>,
     session: Session,
     /// The thread of this run, kept in the session once there is something in it to resume.
     thread: String,
@@ -61,12 +61,11 @@ struct Line {
 }
 
 impl Driver {
-    /// The driver of a run for that job, with the operator's word for how hard the model is to think.
-    pub fn new(job: &Job, effort: Option<String>) -> Self {
+    /// The driver of a run for that job.
+    pub fn new(job: &Job) -> Self {
         Self {
             session: job.session.clone().unwrap_or_default(),
             job: job.clone(),
-            effort,
             thread: String::new(),
             model: None,
             totals: BTreeMap::new(),
@@ -108,7 +107,7 @@ impl Driver {
             "approvalPolicy": self.policy(),
             "sandboxPolicy": self.sandbox(),
         });
-        if let Some(effort) = &self.effort {
+        if let Some(effort) = &self.job.choices.effort {
             params["effort"] = effort.as_str().into();
         }
         vec![request(TURN, "turn/start", &params)]
@@ -151,6 +150,8 @@ impl Driver {
                 self.count(&params["tokenUsage"]["total"]);
                 Vec::new()
             }
+            // After our answer too, which then is about no question that is open.
+            "serverRequest/resolved" => vec![Action::Withdrawn(params["requestId"].clone())],
             "error" => self.trouble(params),
             "turn/completed" => self.turn_over(&params["turn"]),
             _ => Vec::new(),
@@ -224,7 +225,8 @@ impl Driver {
                 return vec![Action::End(End::LoginNeeded(fault.words()))];
             }
         }
-        vec![Action::Say(cut(&format!("retrying: {}", fault.words())))]
+        let status = cut(&format!("retrying: {}", fault.words()));
+        vec![Action::Retrying { status, end: fault.end(&Map::new()) }]
     }
 
     fn turn_over(&mut self, turn: &Value) -> Vec<Action> {
@@ -289,8 +291,15 @@ impl cli::Driver for Driver {
         if let Some(directory) = &self.job.directory {
             params["cwd"] = directory.as_str().into();
         }
-        if let Some(model) = &self.job.model {
+        let choices = &self.job.choices;
+        if let Some(model) = &choices.model {
             params["model"] = model.as_str().into();
+        }
+        if let Some(text) = &choices.instructions {
+            params["developerInstructions"] = text.as_str().into();
+        }
+        if !choices.mcp_servers.is_empty() {
+            params["config"] = json!({ "mcp_servers": servers(&choices.mcp_servers) });
         }
         let method = if self.session.id.is_empty() { "thread/start" } else { "thread/resume" };
         if !self.session.id.is_empty() {
@@ -339,8 +348,7 @@ impl cli::Driver for Driver {
     }
 
     fn ended(&self, exit: &Exit) -> End {
-        let words = exit.stderr.lines().rfind(|line| !line.trim().is_empty());
-        let words = words.unwrap_or(&self.noise);
+        let words = last_words(exit).unwrap_or(&self.noise);
         let how = describe_exit(exit);
         let text = format!("codex ended ({how}) before it was done: {words}");
         let reason = if self.thread.is_empty() {
@@ -354,6 +362,21 @@ impl cli::Driver for Driver {
 
 fn request(id: u64, method: &str, params: &Value) -> Action {
     Action::Send(json!({ "id": id, "method": method, "params": params }).to_string())
+}
+
+/// The operator's servers, as Codex' configuration has them.
+fn servers(servers: &Map<String, Value>) -> Map<String, Value> {
+    let renamed = servers.iter().map(|(name, server)| {
+        let mut server = server.clone();
+        if let Some(server) = server.as_object_mut() {
+            server.remove("type");
+            if let Some(headers) = server.remove("headers") {
+                server.insert("http_headers".into(), headers);
+            }
+        }
+        (name.clone(), server)
+    });
+    renamed.collect()
 }
 
 /// Known before the first try: without an account the provider would refuse, after many a retry.

@@ -25,16 +25,19 @@ impl Cli for Codex {
     type Driver = Driver;
 
     const NAME: &'static str = "Codex";
+    const PROGRAM: &'static str = "codex";
     const TESTED: &'static str = "0.169.0";
     const INSTALL: &'static str = "npm install -g @openai/codex";
     const LOGIN: &'static str = "codex login";
     /// `codex doctor` also knocks at the provider's door.
     const CHECK_EVERY: Duration = Duration::from_secs(10 * 60);
+    const MAX_PROMPT_CHARS: usize = 1_048_576;
+    const TAKES_INSTRUCTIONS: bool = true;
 
-    fn start(ctx: &Context, job: &Job) -> Result<(Command, Driver), Failure> {
+    fn start(_ctx: &Context, job: &Job) -> Result<(Command, Driver), Failure> {
         let config = CONFIG.into_iter().flat_map(|setting| ["-c", setting]);
         let command = Command::new("codex").arg("app-server").args(config).env("NO_COLOR", "1");
-        Ok((command, Driver::new(job, ctx.setting("effort"))))
+        Ok((command, Driver::new(job)))
     }
 
     fn check(ctx: &Context) -> Result<Check, Failure> {

@@ -213,3 +213,73 @@ fn what_it_starts_is_in_the_manifest() {
         assert!(manifest.contains(&format!("\"{name}\"")), "{name}");
     }
 }
+
+#[test]
+fn a_prompt_that_codex_would_refuse_is_refused_with_its_limit() {
+    let host = ScriptedHost::new();
+    let refused = host.run::<Codex>(&"ä".repeat(1_048_577)).unwrap_err();
+    let Failure::Invalid(why) = refused else { panic!("{refused:?}") };
+    assert!(why.contains("1048577 characters") && why.contains("takes 1048576"), "{why}");
+    assert_eq!(host.spawned(), []);
+    codex(&host).stdout(HELLO);
+    host.run::<Codex>(&"ä".repeat(1_048_576)).unwrap();
+}
+
+#[test]
+fn the_client_chooses_model_and_effort_over_the_operator() {
+    let host = ScriptedHost::new();
+    host.setting("model", "the operator's");
+    host.setting("effort", "low");
+    let program = codex(&host).stdout(HELLO);
+    let mut task = task("hello");
+    task.message = task.message.with_metadata(&json!({ "model": "mine" }));
+    Codex::run(&host.context(), &task).unwrap();
+    assert_eq!(program.told()[3]["params"]["model"], "mine");
+    assert_eq!(program.told()[4]["params"]["effort"], "low");
+}
+
+#[test]
+fn the_operators_instructions_and_servers_reach_the_thread() {
+    let host = ScriptedHost::new();
+    host.setting("system_prompt", "Answer in French.");
+    let servers = r#"{"docs":{"command":"/d","args":["x"]},"web":{"type":"http","url":"http://localhost","headers":{"k":"v"}}}"#;
+    host.setting("mcp_servers", servers);
+    let program = codex(&host).stdout(HELLO);
+    host.run::<Codex>("hello").unwrap();
+    let params = program.told()[3]["params"].take();
+    assert_eq!(params["developerInstructions"], "Answer in French.");
+    let config = json!({ "mcp_servers": {
+        "docs": { "command": "/d", "args": ["x"] },
+        "web": { "url": "http://localhost", "http_headers": { "k": "v" } },
+    } });
+    assert_eq!(params["config"], config);
+    assert_eq!(input(&program)[0]["text"], "hello", "the prompt is the client's");
+}
+
+#[test]
+fn a_session_that_the_operator_names_goes_on_or_is_refused() {
+    let host = ScriptedHost::new();
+    let mut task = task("again");
+    task.message = task.message.with_metadata(&json!({ "resume": THREAD }));
+    let program = codex(&host).stdout(include_str!("transcripts/resumed.jsonl"));
+    Codex::run(&host.context(), &task).unwrap();
+    assert_eq!(program.told()[3]["params"]["threadId"], THREAD);
+    let kept: Value = host.context().recall("session/context-1").unwrap().unwrap();
+    assert_eq!(kept["id"], THREAD, "the conversation goes on with it");
+
+    let lost = r#"{"id":3,"error":{"code":-32600,"message":"no rollout found for thread id x"}}"#;
+    codex(&host).stdout(format!("{lost}\n"));
+    let refused = Codex::run(&host.context(), &task).unwrap_err();
+    let Failure::Invalid(why) = refused else { panic!("{refused:?}") };
+    assert!(why.contains(&format!("the session `{THREAD}`")), "{why}");
+}
+
+#[test]
+fn a_question_that_codex_takes_back_is_taken_back() {
+    let host = ScriptedHost::new();
+    let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
+    let gone = json!({ "method": "serverRequest/resolved", "params": { "threadId": THREAD, "requestId": 0 } });
+    codex(&host).stdout(format!("{before}{gone}\n")).stdout(after);
+    assert_eq!(host.run::<Codex>("make it").unwrap().state(), Some(TaskState::Completed));
+    assert_eq!((host.asked().len(), host.withdrawn()), (1, 1));
+}

@@ -1,7 +1,7 @@
 //! The driver on recorded runs of the CLI (0.169.0, against a model that echoes).
 
 use a2a_hub_sdk::cli::{Action, Decision, Driver as _, End, FileChange, Job, Question, Session};
-use a2a_hub_sdk::cli::{Kind, Permissions};
+use a2a_hub_sdk::cli::{Choices, Kind, Permissions};
 use a2a_hub_sdk::testing::{end, failure, metadata, streamed};
 use a2a_hub_sdk::{Exit, ExitStatus};
 use codex::driver::Driver;
@@ -14,7 +14,7 @@ fn job() -> Job {
 }
 
 fn actions_of(job: &Job, transcript: &str) -> Vec<Action> {
-    let mut driver = Driver::new(job, None);
+    let mut driver = Driver::new(job);
     transcript.lines().flat_map(|line| driver.line(line)).collect()
 }
 
@@ -28,10 +28,13 @@ fn picked<'a, T>(actions: &'a [Action], pick: impl Fn(&'a Action) -> Option<T>) 
 }
 
 fn said(actions: &[Action]) -> Vec<&str> {
-    picked(
-        actions,
-        |action| if let Action::Say(text) = action { Some(text.as_str()) } else { None },
-    )
+    picked(actions, |action| {
+        if let Action::Say(text) | Action::Retrying { status: text, .. } = action {
+            Some(text.as_str())
+        } else {
+            None
+        }
+    })
 }
 
 /// What Codex is told, as JSON.
@@ -52,7 +55,10 @@ fn question(actions: &[Action]) -> &Question {
 
 /// Everything Codex is told before it asks anything.
 fn told(job: &Job) -> Vec<Value> {
-    let mut driver = Driver::new(job, Some("low".into()));
+    let mut driver = Driver::new(&Job {
+        choices: Choices { effort: Some("low".into()), ..Choices::default() },
+        ..job.clone()
+    });
     let mut actions = driver.begin();
     let hello = include_str!("transcripts/hello.jsonl");
     actions.extend(hello.lines().flat_map(|line| driver.line(line)));
@@ -132,7 +138,7 @@ fn a_resumed_thread_tells_what_this_run_used() {
     let first = actions(include_str!("transcripts/hello.jsonl"));
     let Some(Action::Remember(session)) = first.iter().rev().nth(1) else { panic!("{first:?}") };
     let job = Job { session: Some(session.clone()), ..job() };
-    let begun = sent(&Driver::new(&job, None).begin());
+    let begun = sent(&Driver::new(&job).begin());
     assert_eq!(begun[3]["method"], "thread/resume");
     assert_eq!(begun[3]["params"]["threadId"], THREAD);
     let actions = actions_of(&job, include_str!("transcripts/resumed.jsonl"));
@@ -163,7 +169,7 @@ fn a_command_is_asked_about_and_the_decision_told() {
         (Decision::AllowForSession, "acceptForSession"),
         (Decision::Deny("no".into()), "decline"),
     ] {
-        let told = sent(&Driver::new(&job(), None).decided(question, &decision));
+        let told = sent(&Driver::new(&job()).decided(question, &decision));
         assert_eq!(told, [json!({ "id": 0, "result": { "decision": word } })]);
     }
 }
@@ -219,14 +225,14 @@ fn the_models_question_gets_the_clients_words() {
     let question = question(&actions);
     assert_eq!(question.prompt("Codex").text(), "Which colour? (red, blue)");
     let green = question.decision("green".into());
-    let told = sent(&Driver::new(&job(), None).decided(question, &green));
+    let told = sent(&Driver::new(&job()).decided(question, &green));
     let answers = json!({ "answers": { "colour": { "answers": ["green"] } } });
     assert_eq!(told, [json!({ "id": 0, "result": answers })]);
 }
 
 #[test]
 fn other_requests_get_an_answer_too() {
-    let mut driver = Driver::new(&job(), None);
+    let mut driver = Driver::new(&job());
     let told = sent(&driver.line(r#"{"id":7,"method":"item/tool/call","params":{}}"#));
     assert_eq!((&told[0]["id"], &told[0]["error"]["code"]), (&json!(7), &json!(-32601)));
 
@@ -265,7 +271,7 @@ fn a_missing_login_is_seen_before_the_first_try() {
 #[test]
 fn a_login_that_is_refused_twice_is_no_login() {
     let refused = include_str!("transcripts/login_refused.jsonl");
-    let mut driver = Driver::new(&job(), None);
+    let mut driver = Driver::new(&job());
     let mut retries = 0;
     for line in refused.lines() {
         for action in driver.line(line) {
@@ -276,7 +282,7 @@ fn a_login_that_is_refused_twice_is_no_login() {
                 assert_eq!(retries, 1, "more tries end alike");
                 return;
             }
-            retries += u32::from(matches!(action, Action::Say(_)));
+            retries += u32::from(matches!(action, Action::Retrying { .. }));
         }
     }
     panic!("no end");
@@ -338,7 +344,7 @@ fn a_message_that_is_sent_again_replaces_what_was_streamed() {
 
 #[test]
 fn what_other_threads_do_is_not_told() {
-    let mut driver = Driver::new(&job(), None);
+    let mut driver = Driver::new(&job());
     for line in include_str!("transcripts/hello.jsonl").lines().take(5) {
         driver.line(line);
     }
@@ -367,7 +373,7 @@ fn only_a_completed_turn_is_a_success() {
         "broken_stream"
     );
     let ended = Exit { status: ExitStatus::Code(0), stderr: String::new() };
-    let End::Failed { reason, text, .. } = Driver::new(&job(), None).ended(&ended) else {
+    let End::Failed { reason, text, .. } = Driver::new(&job()).ended(&ended) else {
         panic!("an end without a turn is a failure");
     };
     assert_eq!(
@@ -378,7 +384,7 @@ fn only_a_completed_turn_is_a_success() {
 
 #[test]
 fn noise_and_unknown_lines_are_harmless() {
-    let mut driver = Driver::new(&job(), None);
+    let mut driver = Driver::new(&job());
     for line in [
         "",
         "{",
@@ -395,4 +401,8 @@ fn noise_and_unknown_lines_are_harmless() {
     let ended = Exit { status: ExitStatus::Signal(11), stderr: String::new() };
     let End::Failed { text, .. } = driver.ended(&ended) else { panic!("no failure") };
     assert!(text.ends_with("(signal 11) before it was done: Segmentation fault"), "{text}");
+    let stderr = "warning: Codex's Linux sandbox uses bubblewrap".to_owned();
+    let killed = Exit { status: ExitStatus::Signal(9), stderr };
+    let End::Failed { text, .. } = Driver::new(&job()).ended(&killed) else { panic!("no failure") };
+    assert_eq!(text, "codex ended (signal 9) before it was done");
 }

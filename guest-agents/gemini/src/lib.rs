@@ -6,6 +6,7 @@
 //!   its own sessions.
 
 pub mod one_shot;
+pub mod retry;
 
 use std::time::Duration;
 
@@ -44,6 +45,7 @@ impl Cli for Gemini {
     type Driver = Dialect;
 
     const NAME: &'static str = "Gemini CLI";
+    const PROGRAM: &'static str = "gemini";
     const TESTED: &'static str = "0.61.0";
     const INSTALL: &'static str = "npm install -g @google/gemini-cli";
     const LOGIN: &'static str = "gemini";
@@ -59,6 +61,9 @@ impl Cli for Gemini {
                     Dialect::Acp(Box::new(Acp::new(job.clone(), directory))),
                 ))
             }
+            Some("one-shot") if !job.choices.mcp_servers.is_empty() => Err(Failure::Invalid(
+                "the operator's setting `mcp_servers` needs `mode = \"acp\"`: this mode takes no servers".into(),
+            )),
             Some("one-shot") => {
                 let command = one_shot::command(command(), job);
                 Ok((command, Dialect::OneShot(OneShot::new(job))))
@@ -76,9 +81,14 @@ impl Cli for Gemini {
     }
 }
 
-/// What is the same in both ways: without it the CLI would start a second process of its own, which takes a second.
+/// What is the same in both ways.
 fn command() -> Command {
-    Command::new("gemini").env("GEMINI_CLI_NO_RELAUNCH", "true").env("NO_COLOR", "1")
+    Command::new("gemini")
+        // Without it the CLI would start a second process of its own, which takes a second.
+        .env("GEMINI_CLI_NO_RELAUNCH", "true")
+        // Where it tells that it tries again: nowhere else, in this dialect.
+        .env("GEMINI_DEBUG_LOG_FILE", "/dev/stderr")
+        .env("NO_COLOR", "1")
 }
 
 impl Speaker for Gemini {
@@ -145,6 +155,10 @@ impl Driver for Dialect {
             Self::Acp(driver) => driver.line(line),
             Self::OneShot(driver) => driver.line(line),
         }
+    }
+
+    fn complaint(&mut self, line: &str) -> Vec<Action> {
+        retry::told(line).into_iter().collect()
     }
 
     fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {

@@ -27,7 +27,7 @@ pub fn command(command: Command, job: &Job) -> Command {
     let mut command = command
         .args(["-o", "stream-json", "--approval-mode", mode])
         .env("GEMINI_CLI_TRUST_WORKSPACE", "true");
-    if let Some(model) = &job.model {
+    if let Some(model) = &job.choices.model {
         command = command.args(["--model", model]);
     }
     if let Some(session) = &job.session {
@@ -35,6 +35,9 @@ pub fn command(command: Command, job: &Job) -> Command {
     }
     command
 }
+
+/// What the CLI calls the error that ends a run at the operator's `model.maxSessionTurns`.
+const TURN_LIMIT: &str = "FatalTurnLimitedError";
 
 /// A prompt and its answer.
 pub struct OneShot {
@@ -109,6 +112,9 @@ impl OneShot {
             return End::Completed { text: std::mem::take(&mut self.text), metadata };
         }
         match event["error"]["message"].as_str() {
+            Some(text) if text_of(&event["error"], "type") == TURN_LIMIT => {
+                End::Failed { reason: FailureReason::MaxTurns, text: text.to_owned(), metadata }
+            }
             Some(text) => refused(text),
             None => {
                 let text = self.complaint.take();

@@ -1,6 +1,6 @@
 //! The adapter against recorded runs of `gemini --acp` (0.61.0, against a model that echoes).
 
-use a2a_hub_sdk::testing::{Program, ScriptedHost, acp_recorded, acp_told, task};
+use a2a_hub_sdk::testing::{Program, ScriptedHost, acp_recorded, acp_told, split_behind, task};
 use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, TaskState};
 use gemini::Gemini;
 use serde_json::{Value, json};
@@ -233,4 +233,30 @@ fn thoughts_are_told_once() {
     let host = hub();
     replay(&host, recording!("thinking"));
     assert_eq!(host.said(), ["thinking"]);
+}
+
+#[test]
+fn an_effort_that_cannot_be_chosen_is_told() {
+    let host = hub();
+    host.setting("effort", "high");
+    gemini(&host, recording!("hello"));
+    host.run::<Gemini>("hello there").unwrap();
+    let told = "Gemini CLI lets nobody choose an effort: `high` is left out";
+    assert_eq!(host.said().first().map(String::as_str), Some(told));
+}
+
+#[test]
+fn a_try_that_failed_is_told_while_it_tries_again() {
+    let host = hub();
+    host.setting("retry_timeout", "0");
+    let log = "[2026-11-21T19:56:47.251Z] [WARN] Attempt 1 failed with status 429. Retrying with backoff... _ApiError: \
+               {\"error\":{\"code\":429,\"message\":\"too many\"}}\n    at retryWithBackoff (chunk.js)\n";
+    let (before, _) = split_behind(recording!("hello"), "session/prompt");
+    host.program("gemini").plays(&before).stderr(log).pauses();
+    let outcome = host.run::<Gemini>("hello there").unwrap();
+    assert_eq!(host.said(), ["retrying after attempt 1: too many"]);
+    assert_eq!(outcome.metadata()["reason"], "rate_limited");
+    assert!(outcome.text().starts_with("too many (Gemini CLI tried again"), "{}", outcome.text());
+    let env = host.spawned().remove(0).env;
+    assert!(env.contains(&("GEMINI_DEBUG_LOG_FILE".into(), "/dev/stderr".into())));
 }

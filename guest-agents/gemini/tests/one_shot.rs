@@ -135,3 +135,18 @@ fn an_unknown_mode_is_refused() {
     let why = host.run::<Gemini>("hello").unwrap_err();
     assert!(why.text().contains("`acp` or `one-shot`"), "{why:?}");
 }
+
+/// The result that a run ends with, with exit code 53, at the operator's `model.maxSessionTurns`.
+#[test]
+fn the_limit_of_turns_is_a_reason_of_its_own() {
+    let host = hub();
+    let result = r#"{"type":"result","status":"error","error":{"type":"FatalTurnLimitedError","message":"Reached max session turns for this session."},"stats":{}}"#;
+    host.program("gemini").reads().stdout(format!("{result}\n")).exit(53);
+    let outcome = host.run::<Gemini>("go on and on").unwrap();
+    assert_eq!(outcome.metadata()["reason"], "max_turns");
+    assert!(outcome.text().starts_with("Reached max session turns"), "{}", outcome.text());
+
+    host.program("gemini").reads().stderr("Reached max session turns.\n").exit(53);
+    let outcome = host.run::<Gemini>("go on and on").unwrap();
+    assert_eq!(outcome.metadata()["reason"], "max_turns");
+}

@@ -6,8 +6,9 @@ use a2a_hub_sdk::cli::acp::{self, Acp, Refusal, Speaker};
 use a2a_hub_sdk::cli::{self, Check, Cli, End, FailureReason, Job, Permissions};
 use a2a_hub_sdk::prelude::*;
 
-/// The CLI's own retries take five minutes; after this many seconds the client may decide.
-const RETRY_SECONDS: &str = "20";
+/// The CLI's own retries take five minutes; after this time, unless the operator's `retry_timeout` says otherwise, the client
+/// may decide.
+const RETRIES: Duration = Duration::from_secs(20);
 
 /// The CLI `vibe-acp`, driven on behalf of an A2A client.
 pub struct Vibe;
@@ -34,27 +35,29 @@ impl Cli for Vibe {
     type Driver = Acp<Self>;
 
     const NAME: &'static str = "Mistral Vibe";
+    const PROGRAM: &'static str = "vibe-acp";
     const TESTED: &'static str = "3.0.2";
     const INSTALL: &'static str = "uv tool install mistral-vibe";
     const LOGIN: &'static str = "vibe --setup";
     // The CLI takes two seconds to start.
     const CHECK_EVERY: Duration = Duration::from_secs(30 * 60);
 
-    fn start(_ctx: &Context, job: &Job) -> Result<(Command, Acp<Self>), Failure> {
+    fn start(ctx: &Context, job: &Job) -> Result<(Command, Acp<Self>), Failure> {
         let directory = acp::directory(job)?.to_owned();
-        Ok((command(), Acp::new(job.clone(), directory)))
+        Ok((command(ctx), Acp::new(job.clone(), directory)))
     }
 
     fn check(ctx: &Context) -> Result<Check, Failure> {
         let directory = ctx.setting("workspace");
-        acp::check::<Self>(ctx, command(), directory.as_deref().unwrap_or("/"))
+        acp::check::<Self>(ctx, command(ctx), directory.as_deref().unwrap_or("/"))
     }
 }
 
 /// The command of a run. A directory that nobody trusted brings no hooks, servers or rules of its own.
-fn command() -> Command {
+fn command(ctx: &Context) -> Command {
+    let seconds = cli::retry_timeout(ctx).unwrap_or(RETRIES).as_secs();
     Command::new("vibe-acp")
-        .env("VIBE_API_RETRY_MAX_ELAPSED_TIME", RETRY_SECONDS)
+        .env("VIBE_API_RETRY_MAX_ELAPSED_TIME", seconds.to_string())
         .env("VIBE_ENABLE_TELEMETRY", "false")
         .env("VIBE_ENABLE_UPDATE_CHECKS", "false")
         .env("VIBE_ENABLE_AUTO_UPDATE", "false")

@@ -247,7 +247,7 @@ fn model_and_pictures_are_told() {
     let host = hub();
     let program = vibe(&host, recording!("model"));
     let mut asked = task("hello");
-    asked.metadata = Some(r#"{"model":"mistral-medium-3.5"}"#.into());
+    asked.message = asked.message.with_metadata(&json!({ "model": "mistral-medium-3.5" }));
     let picture = b"\x89PNG\r\n\xff";
     asked.message.parts.push(Part::file("p.png", "image/png", picture.to_vec()));
     let outcome = Vibe::run(&host.context(), &asked).unwrap();
@@ -325,6 +325,20 @@ fn health_names_what_is_missing_and_what_mends_it() {
     assert!(!program.stdin().contains("session/prompt"), "a check costs nothing");
     // And is not made again at once.
     assert_eq!(host.health::<Vibe>().status, HealthStatus::Healthy);
+    // But of another program it is, and one that is gone is not well because it was.
+    host.program_is("vibe-acp", "another one");
+    vibe(&host, recording!("no_key"));
+    assert_eq!(host.health::<Vibe>().status, HealthStatus::Degraded);
+    host.program_is("vibe-acp", "");
+    let health = host.health::<Vibe>();
+    assert_eq!(health.status, HealthStatus::Unhealthy);
+    assert_eq!(health.fix.as_deref(), Some("uv tool install mistral-vibe"));
+
+    let host = hub();
+    vibe(&host, "").pauses();
+    let health = host.health::<Vibe>();
+    assert_eq!(health.status, HealthStatus::Unhealthy);
+    assert!(health.fix.is_some_and(|fix| !fix.contains("install")), "it is there, and slow");
 
     let host = hub();
     host.program("vibe-acp").refused(Failure::Unavailable("`vibe-acp` is not installed".into()));
@@ -354,4 +368,34 @@ fn events_are_told_in_order() {
     let artifacts = events.iter().filter(|event| matches!(event, Event::Artifact(_))).count();
     assert!(artifacts >= 2, "provisional chunks and the whole text: {events:?}");
     assert_eq!(host.asked()[0].1.role, Role::Agent);
+}
+
+#[test]
+fn the_operators_instructions_begin_the_prompt_and_its_servers_the_session() {
+    let host = hub();
+    host.setting("system_prompt", "Answer in French.");
+    let servers = r#"{"docs":{"command":"/d","env":{"A":"b"}},"web":{"url":"http://localhost"}}"#;
+    host.setting("mcp_servers", servers);
+    let program = vibe(&host, recording!("hello"));
+    host.run::<Vibe>("hello there").unwrap();
+    let told = acp_told(&program);
+    let servers = json!([
+        { "name": "docs", "command": "/d", "args": [], "env": [{ "name": "A", "value": "b" }] },
+        { "type": "http", "name": "web", "url": "http://localhost", "headers": [] },
+    ]);
+    assert_eq!(told[1]["params"]["mcpServers"], servers);
+    let prompt = told.iter().find(|message| message["method"] == "session/prompt").unwrap();
+    assert_eq!(prompt["params"]["prompt"][0]["text"], "Answer in French.\n\nhello there");
+}
+
+#[test]
+fn an_effort_is_chosen_before_the_prompt() {
+    let host = hub();
+    host.setting("effort", "high");
+    let program = vibe(&host, recording!("hello"));
+    host.run::<Vibe>("hello there").unwrap();
+    let told = acp_told(&program);
+    let chosen = told.iter().position(|message| message["params"]["value"] == "high").unwrap();
+    assert_eq!(told[chosen]["method"], "session/set_config_option");
+    assert_eq!(told[chosen + 1]["method"], "session/prompt");
 }

@@ -5,7 +5,7 @@ use crate::{
     binding::Reader,
     card,
     error::ClientError,
-    interface::SelectedInterface,
+    interface::{SelectedInterface, Trust},
     outbound::{Incoming, Outbound},
     request::signed,
 };
@@ -21,7 +21,7 @@ use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::Value;
 use std::time::Duration;
-use url::Url;
+use url::{Origin, Url};
 
 /// An agent elsewhere. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -35,18 +35,9 @@ pub struct A2aClient {
 }
 
 impl A2aClient {
-    /// Finds the agent at `url` by its card. The token is shown to the card's own origin and to no other.
+    /// Finds the agent at `url` by its card, for somebody who named that URL. The card may send its clients, with their token,
+    /// to these origins as well, such as `https://example.com:50051`, and who shows no token to another port of its own host.
     pub async fn find(
-        outbound: Outbound,
-        url: &str,
-        token: Option<Secret>,
-    ) -> Result<Self, ClientError> {
-        Self::find_trusting(outbound, url, token, &[]).await
-    }
-
-    /// The same for one whose card may send its clients, with their token, to these origins as well, such as
-    /// `https://example.com:50051`.
-    pub async fn find_trusting(
         outbound: Outbound,
         url: &str,
         token: Option<Secret>,
@@ -54,10 +45,11 @@ impl A2aClient {
     ) -> Result<Self, ClientError> {
         let base = card::base(url)?;
         let card = card::fetch(&outbound, &base, token.as_ref()).await?;
-        Self::of_card(outbound, &base, token, origins, &card)
+        let trust = Trust { origins: self::origins(origins)?, other_ports: token.is_none() };
+        Self::trusting(outbound, &base, token, &trust, &card)
     }
 
-    /// The agent with this card, which was found at `base`.
+    /// The agent with this card, which was found at `base`, and may send its clients to these origins as well.
     pub fn of_card(
         outbound: Outbound,
         base: &Url,
@@ -65,13 +57,22 @@ impl A2aClient {
         origins: &[String],
         card: &Value,
     ) -> Result<Self, ClientError> {
-        let trusted = origins.iter().map(|url| Ok(card::base(url)?.origin()));
-        let trusted = trusted.collect::<Result<Vec<_>, ClientError>>()?;
+        let trust = Trust { origins: self::origins(origins)?, other_ports: false };
+        Self::trusting(outbound, base, token, &trust, card)
+    }
+
+    fn trusting(
+        outbound: Outbound,
+        base: &Url,
+        token: Option<Secret>,
+        trust: &Trust,
+        card: &Value,
+    ) -> Result<Self, ClientError> {
         let agent = AgentCard::parse(&card.to_string());
         // In words: whoever prints the causes of an error would say it twice.
         let agent = agent.map_err(|why| ClientError::InvalidCard(why.to_string()))?;
         let interfaces = read_interfaces(card).map_err(ClientError::Refused)?;
-        let interface = SelectedInterface::choose(&agent.name, &interfaces, base, &trusted)?;
+        let interface = SelectedInterface::choose(&agent.name, &interfaces, base, trust)?;
         let streams = card["capabilities"]["streaming"] == true;
         Ok(Self { outbound, interface, token, card: agent, streams })
     }
@@ -134,4 +135,8 @@ impl A2aClient {
             _ => Ok((answer, reader)),
         }
     }
+}
+
+fn origins(urls: &[String]) -> Result<Vec<Origin>, ClientError> {
+    urls.iter().map(|url| Ok(card::base(url)?.origin())).collect()
 }

@@ -33,7 +33,8 @@ pub enum ClientError {
     },
     /// Whoever wrote the card would have the client's words, and its token, sent to somebody else.
     #[error(
-        "talk to `{agent}`: its card is at {card}, and sends its clients to {elsewhere}; if that is right, list it in `origins` of a `[remote.<id>]`"
+        "talk to `{agent}`: its card is at {card}, and sends its clients to {elsewhere}; if that is right, name it with \
+         `--allow-origin {elsewhere}`, or in `origins` of a `[remote.<id>]`"
     )]
     Elsewhere {
         /// The agent.

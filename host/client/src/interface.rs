@@ -17,14 +17,32 @@ pub(crate) struct SelectedInterface {
     pub(crate) tenant: Option<String>,
 }
 
+/// Where a card may send its clients beside its own origin.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trust {
+    pub(crate) origins: Vec<Origin>,
+    /// To any port of the card's own host. It may be somebody else's program that listens there.
+    pub(crate) other_ports: bool,
+}
+
+impl Trust {
+    fn allows(&self, base: &Url, to: &Url) -> bool {
+        let is_other_port = base.scheme() == to.scheme() && base.host() == to.host();
+        let origin = to.origin();
+        origin == base.origin()
+            || self.origins.contains(&origin)
+            || (self.other_ports && is_other_port)
+    }
+}
+
 impl SelectedInterface {
     /// The best of these that the hub speaks, for a card at `base`: 1.0 before 0.3, then as the card has them. Words and
-    /// tokens go to the card's own origin, and to those that are `trusted`.
+    /// tokens go to the card's own origin, and to where it is trusted to send its clients.
     pub(crate) fn choose(
         agent: &str,
         interfaces: &[Interface],
         base: &Url,
-        trusted: &[Origin],
+        trust: &Trust,
     ) -> Result<Self, ClientError> {
         let mut spoken: Vec<_> =
             interfaces.iter().filter_map(|it| Some((it, Wire::of(it)?))).collect();
@@ -35,14 +53,13 @@ impl SelectedInterface {
                 first_problem.get_or_insert_with(|| ClientError::NotUrl(interface.url.clone()));
                 continue;
             };
-            let origin = url.origin();
-            if origin == base.origin() || trusted.contains(&origin) {
+            if trust.allows(base, &url) {
                 return Ok(Self { url, wire, tenant: interface.tenant.clone() });
             }
             first_problem.get_or_insert_with(|| ClientError::Elsewhere {
                 agent: agent.to_owned(),
                 card: base.origin().ascii_serialization(),
-                elsewhere: origin.ascii_serialization(),
+                elsewhere: url.origin().ascii_serialization(),
             });
         }
         let foreign =
@@ -82,9 +99,14 @@ mod tests {
 
     /// What is chosen of a card at `https://a`, where `https://b` is trusted too.
     fn chosen(card: &Value) -> String {
+        let trusted = Url::parse("https://b").unwrap().origin();
+        chosen_by(&Trust { origins: vec![trusted], other_ports: false }, card)
+    }
+
+    fn chosen_by(trust: &Trust, card: &Value) -> String {
         let interfaces = read_interfaces(card).unwrap();
-        let [base, trusted] = ["https://a/card", "https://b"].map(|url| Url::parse(url).unwrap());
-        match SelectedInterface::choose("agent", &interfaces, &base, &[trusted.origin()]) {
+        let base = Url::parse("https://a/card").unwrap();
+        match SelectedInterface::choose("agent", &interfaces, &base, trust) {
             Ok(SelectedInterface { url, wire: Wire { version, binding }, tenant }) => {
                 format!("{binding:?} {version:?} {url} {tenant:?}")
             }
@@ -92,9 +114,29 @@ mod tests {
         }
     }
 
-    fn of(interfaces: &[[&str; 3]]) -> String {
+    fn card(interfaces: &[[&str; 3]]) -> Value {
         let one = |[binding, version, url]: &[&str; 3]| json!({ "protocolBinding": binding, "protocolVersion": version, "url": url, "tenant": "t" });
-        chosen(&json!({ "supportedInterfaces": interfaces.iter().map(one).collect::<Value>() }))
+        json!({ "supportedInterfaces": interfaces.iter().map(one).collect::<Value>() })
+    }
+
+    fn of(interfaces: &[[&str; 3]]) -> String {
+        chosen(&card(interfaces))
+    }
+
+    /// Who shows a token shows it to no other program of the same host, which may be somebody else's.
+    #[test]
+    fn another_port_of_the_same_host_is_for_those_who_show_no_token() {
+        let tokenless = Trust { origins: Vec::new(), other_ports: true };
+        let told =
+            ["a:50051", "https://a:50051", "http://a:50051", "https://b.a:50051", "https://c"]
+                .map(|url| chosen_by(&tokenless, &card(&[["GRPC", "1.0", url]])));
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        Grpc V1 https://a:50051/ Some("t")
+        Grpc V1 https://a:50051/ Some("t")
+        talk to `agent`: its card is at https://a, and sends its clients to http://a:50051; if that is right, name it with `--allow-origin http://a:50051`, or in `origins` of a `[remote.<id>]`
+        talk to `agent`: its card is at https://a, and sends its clients to https://b.a:50051; if that is right, name it with `--allow-origin https://b.a:50051`, or in `origins` of a `[remote.<id>]`
+        talk to `agent`: its card is at https://a, and sends its clients to https://c; if that is right, name it with `--allow-origin https://c`, or in `origins` of a `[remote.<id>]`
+        "#);
     }
 
     #[test]
@@ -144,11 +186,11 @@ mod tests {
         insta::assert_snapshot!(told.join("\n"), @r#"
         Rest V03 https://a/rest Some("t")
         JsonRpc V1 https://b/x Some("t")
-        talk to `agent`: its card is at https://a, and sends its clients to https://a:8443; if that is right, list it in `origins` of a `[remote.<id>]`
+        talk to `agent`: its card is at https://a, and sends its clients to https://a:8443; if that is right, name it with `--allow-origin https://a:8443`, or in `origins` of a `[remote.<id>]`
         `https://[` is not a URL of an agent: it must begin with https:// or http://
         Grpc V1 https://a/ Some("t")
         Grpc V1 https://b/ Some("t")
-        talk to `agent`: its card is at https://a, and sends its clients to https://a:50051; if that is right, list it in `origins` of a `[remote.<id>]`
+        talk to `agent`: its card is at https://a, and sends its clients to https://a:50051; if that is right, name it with `--allow-origin https://a:50051`, or in `origins` of a `[remote.<id>]`
         "#);
     }
 }

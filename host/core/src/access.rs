@@ -52,6 +52,12 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::ReloadAgent { .. }
         | Operation::ReloadConfig
         | Operation::DeleteContext { .. } => Access::Administer,
+        // The session may hold what no client of the hub ever saw.
+        Operation::SendMessage(send) | Operation::StreamMessage(send)
+            if send.resumes_a_session() =>
+        {
+            Access::Administer
+        }
         Operation::SendMessage(_)
         | Operation::StreamMessage(_)
         | Operation::GetTask { .. }
@@ -96,6 +102,33 @@ impl Principal {
     }
 }
 
+impl Principal {
+    /// The principal as a task's log has it, in one word. [`Principal::from_log`] reads it.
+    pub fn to_log(&self) -> String {
+        match self {
+            Self::Operator => "operator".to_owned(),
+            Self::AgentTask { agent, task } => format!("agent:{agent}/{task}"),
+            Self::Client(name) => format!("client:{name}"),
+            Self::Anonymous => "anonymous".to_owned(),
+        }
+    }
+
+    /// What [`Principal::to_log`] wrote; none if this hub knows nobody of the kind.
+    pub fn from_log(word: &str) -> Option<Self> {
+        match word.split_once(':') {
+            None if word == "operator" => Some(Self::Operator),
+            None if word == "anonymous" => Some(Self::Anonymous),
+            Some(("client", name)) => Some(Self::Client(name.to_owned())),
+            Some(("agent", at_work)) => {
+                let (agent, task) = at_work.split_once('/')?;
+                let (agent, task) = (AgentId::parse(agent).ok()?, TaskId::new(task));
+                Some(Self::AgentTask { agent, task })
+            }
+            None | Some(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -134,6 +167,16 @@ mod tests {
             Principal::AgentTask { agent, task: TaskId::new("t") },
             Principal::Anonymous,
         ]
+    }
+
+    #[test]
+    fn a_log_tells_who_asked_as_it_was_told() {
+        for one in everybody() {
+            assert_eq!(Principal::from_log(&one.to_log()), Some(one));
+        }
+        for unknown in ["", "Operator", "agent:codex", "agent:/t", "team:x"] {
+            assert_eq!(Principal::from_log(unknown), None, "{unknown}");
+        }
     }
 
     #[test]

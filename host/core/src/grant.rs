@@ -112,11 +112,11 @@ const EVERY_AGENT: &str = "*";
 const MAX_ARGS: usize = 4_096;
 
 impl Grant {
-    /// Everything that `ask` asks for: what the hub grants the agents it brings along.
+    /// Everything that `ask` asks for, but for other agents: what the hub grants the agents it brings along. Whom one may call
+    /// is for the operator to say, for it costs what the other costs.
     pub fn everything(ask: &Ask) -> Self {
         let process = ask.process.keys().map(|name| (name.clone(), ProgramGrant::default()));
-        let delegate = BTreeSet::from([EVERY_AGENT.to_owned()]);
-        Self { process: process.collect(), memory: true, files: true, delegate }
+        Self { process: process.collect(), memory: true, files: true, delegate: BTreeSet::new() }
     }
 }
 
@@ -267,6 +267,18 @@ impl Held {
         self.programs.values().flat_map(|program| program.pass.iter().cloned()).collect()
     }
 
+    /// What `agent` may do with `program`, if it may run it at all.
+    pub fn named(&self, agent: &str, program: &str) -> Result<&HeldProgram, Refusal> {
+        self.programs.get(program).ok_or_else(|| {
+            let (agent, name) = (agent.to_owned(), program.to_owned());
+            if self.refused.contains(program) {
+                Refusal::NotGranted { program: name, agent }
+            } else {
+                Refusal::NotAsked { program: name }
+            }
+        })
+    }
+
     /// Whether `agent` may run `program` with these arguments and variables, and what it may do with it.
     pub fn program(
         &self,
@@ -276,13 +288,7 @@ impl Held {
         variables: &[(String, String)],
     ) -> Result<&HeldProgram, Refusal> {
         let program_name = || program.to_owned();
-        let Some(held) = self.programs.get(program) else {
-            return Err(if self.refused.contains(program) {
-                Refusal::NotGranted { program: program_name(), agent: agent.to_owned() }
-            } else {
-                Refusal::NotAsked { program: program_name() }
-            });
-        };
+        let held = self.named(agent, program)?;
         if args.len() > MAX_ARGS {
             return Err(Refusal::TooMany { program: program_name(), given: args.len() });
         }
@@ -365,7 +371,8 @@ mod tests {
             (&ask, grant(&["other"]), false),
             (&ask, grant(&["echo", "other"]), true),
             (&ask, grant(&["*"]), true),
-            (&ask, Grant::everything(&ask), true),
+            // Not even the agents that the hub brings along call others unasked.
+            (&ask, Grant::everything(&ask), false),
             (&Ask::default(), grant(&["*"]), false),
         ];
         for (ask, grant, may) in cases {

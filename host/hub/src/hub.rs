@@ -139,23 +139,25 @@ impl Hub {
     ) -> Result<Reply, A2aError> {
         let (name, begun) = (operation.name(), Instant::now());
         let reply = match admit(caller, &operation) {
-            Ok(()) => self.perform(operation).await.map_err(A2aError::from),
+            Ok(()) => self.perform(caller, operation).await.map_err(A2aError::from),
             Err(why) => Err(why),
         };
         self.events.metrics().answered(name, reply.is_ok(), begun.elapsed());
         reply
     }
 
-    async fn perform(&self, operation: Operation) -> Result<Reply, HubError> {
+    async fn perform(&self, caller: &Principal, operation: Operation) -> Result<Reply, HubError> {
         Ok(Reply::One(match operation {
-            Operation::SendMessage(send) => self.send(send).await?,
+            Operation::SendMessage(send) => self.send(caller, send).await?,
             Operation::StreamMessage(send) => {
-                return Ok(Reply::Stream(Listening::Task(self.start(send, true).await?)));
+                return Ok(Reply::Stream(Listening::Task(self.start(caller, send, true).await?)));
             }
             Operation::GetTask { id, history_length } => {
                 Answer::Task(Box::new(latest(self.tasks.get(&id).await?.task, history_length)))
             }
-            Operation::CancelTask { id } => Answer::Task(Box::new(self.tasks.cancel(&id).await?)),
+            Operation::CancelTask { id } => {
+                Answer::Task(Box::new(self.tasks.cancel(&id, caller.clone()).await?))
+            }
             Operation::Resubscribe { id, after } => {
                 let heard = self.tasks.resubscribe(&id, after).await?;
                 return Ok(Reply::Stream(Listening::Task(heard)));
@@ -234,10 +236,10 @@ impl Hub {
         }))
     }
 
-    async fn send(&self, send: SendMessage) -> Result<Answer, HubError> {
+    async fn send(&self, caller: &Principal, send: SendMessage) -> Result<Answer, HubError> {
         let (history_length, wait) = (send.history_length, send.wait);
         // Who does not wait may listen later.
-        let mut heard = self.start(send, wait != Wait::ToTheEnd).await?;
+        let mut heard = self.start(caller, send, wait != Wait::ToTheEnd).await?;
         let task = heard.task().clone();
         let answer = match wait {
             Wait::ToTheEnd => Some(self.hear_out(&mut heard).await?),
@@ -283,7 +285,12 @@ impl Hub {
         Ok(Answer::Task(Box::new(task)))
     }
 
-    async fn start(&self, send: SendMessage, streamed: bool) -> Result<Subscription, HubError> {
+    async fn start(
+        &self,
+        caller: &Principal,
+        send: SendMessage,
+        streamed: bool,
+    ) -> Result<Subscription, HubError> {
         let SendMessage { message, agent, working_directory, timeout_ms, push, client, .. } = send;
         let after = send.after;
         if message.role != Role::User {
@@ -294,8 +301,8 @@ impl Hub {
             None => None,
         };
         if let Some(task) = message.task_id.clone() {
-            let tasks = self.tasks.clone();
-            let answered = async move { tasks.answer(&task, message, client, after).await };
+            let (tasks, by) = (self.tasks.clone(), caller.clone());
+            let answered = async move { tasks.answer(&task, message, client, after, by).await };
             return self.begin(push, answered).await;
         }
         if self.closed.load(Ordering::Relaxed) {
@@ -306,7 +313,8 @@ impl Hub {
         }
         let agent = self.agent(agent)?;
         agent.admit()?;
-        let new = NewTask { agent, message, working_directory, timeout_ms, streamed, client };
+        let by = caller.clone();
+        let new = NewTask { agent, message, working_directory, timeout_ms, streamed, client, by };
         let tasks = self.tasks.clone();
         self.begin(push, async move { Ok(tasks.submit(new).await?) }).await
     }
@@ -419,7 +427,8 @@ impl Hub {
         };
         let latest = agents.iter().map(|agent| &agent.registered_at).max();
         let since = latest.map_or(&self.since, |joined| joined.max(&self.since)).clone();
-        CardOf { agent: None, card, since }
+        let operated = agents.iter().map(|agent| (agent.id.clone(), agent.operated())).collect();
+        CardOf { agent: None, card, since, operated }
     }
 
     async fn list(&self, include_health: bool) -> Answer {
@@ -454,6 +463,7 @@ fn card_of(agent: &Agent) -> CardOf {
         agent: Some(agent.id.clone()),
         card: agent.card.clone(),
         since: agent.registered_at.clone(),
+        operated: vec![(agent.id.clone(), agent.operated())],
     }
 }
 

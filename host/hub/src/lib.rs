@@ -5,6 +5,8 @@
 pub mod clock;
 mod error;
 pub mod events;
+#[cfg(test)]
+mod fake;
 mod metrics;
 pub mod token;
 pub mod upkeep;

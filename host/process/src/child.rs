@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::{Exit, Output};
 
@@ -27,6 +28,8 @@ pub struct Child {
     pub(super) end: CancellationToken,
     pub(super) interrupt: Arc<Notify>,
     pub(super) exit: Ending,
+    /// Where the supervisor keeps what goes on by itself.
+    pub(super) tasks: TaskTracker,
 }
 
 /// What is known of the program's end.
@@ -103,6 +106,18 @@ impl Child {
     /// The output and the exit can still be read.
     pub fn kill(&self) {
         self.end.cancel();
+    }
+
+    /// Closes standard input and lets go of the program: it may end by itself within that time, then it is ended as by
+    /// [`Child::kill`]. What it still writes is read, so that it need not wait for a reader, and dropped.
+    pub fn retire(mut self, within: Duration) {
+        self.close_stdin();
+        let tasks = self.tasks.clone();
+        tasks.spawn(async move {
+            let ended = async { while !matches!(self.next().await, Output::Exited(_)) {} };
+            // Dropping the child ends what has not ended.
+            let _ = timeout(within, ended).await;
+        });
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::{io, path::Path, process::Stdio, time::Duration};
 
-/// How long it may take to answer. Some CLIs start two runtimes before they tell their version.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may take to answer. Some CLIs start two runtimes before they tell their version, and on a machine that has
+/// never read them from its disk, that is half a minute.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// The first line that `program` prints when it is called so; an error if it fails, or takes too long.
 #[expect(

@@ -72,7 +72,8 @@ impl Supervisor {
         let (started, answer) = oneshot::channel();
         let program = launch.program.clone();
         let settings = Arc::clone(&self.settings);
-        self.tasks.spawn(tree::run(settings, launch, self.end.child_token(), started, lease));
+        let (end, tasks) = (self.end.child_token(), self.tasks.clone());
+        self.tasks.spawn(tree::run(settings, launch, end, tasks, started, lease));
         // No answer means that the runtime is going down.
         answer.await.unwrap_or(Err(SpawnError::ShuttingDown { program }))
     }

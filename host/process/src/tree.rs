@@ -20,6 +20,7 @@ use tokio::process::Command;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::child::Ending;
 use super::launch::{Launch, SpawnError};
@@ -68,6 +69,7 @@ pub(super) async fn run<Lease>(
     settings: Arc<Settings>,
     launch: Launch,
     end: CancellationToken,
+    tasks: TaskTracker,
     started: oneshot::Sender<Result<Child, SpawnError>>,
     lease: Lease,
 ) {
@@ -88,6 +90,7 @@ pub(super) async fn run<Lease>(
         end: end.clone(),
         interrupt: Arc::clone(&interrupt),
         exit: Ending::Awaited(exit),
+        tasks,
     };
     // If the caller left, this drops the child, which cancels `end`.
     let _ = started.send(Ok(child));

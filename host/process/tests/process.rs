@@ -6,6 +6,9 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of a test fail it as the test itself would")]
 #![expect(clippy::disallowed_methods, reason = "a hub to be killed has to be a process of its own")]
 
+#[path = "process/retired.rs"]
+mod retired;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::{Duration, Instant};
 use std::{fs, path::Path, process::Stdio, sync::Arc};
@@ -386,25 +389,6 @@ async fn who_heeds_the_request_is_not_kept_waiting() {
     child.kill();
     let (stdout, _, exit) = finish(&mut child).await; // the shell reports its `sleep` on stderr
     assert_eq!((&stdout[..], exit), (&b"bye\n"[..], Exit::Code(5)));
-}
-
-#[tokio::test]
-async fn a_dropped_child_ends_and_so_does_a_dropped_start() {
-    let hub = Fixture::new();
-    let (held, launch) = (Arc::new(()), hub.launch("/bin/sh", &["-c", STUBBORN]));
-    let mut child = hub.supervisor.spawn_holding(launch, Arc::clone(&held)).await.unwrap();
-    read_to(&mut child, "ready\n").await;
-    drop(child);
-    assert_eq!((hub.supervisor.running(), Arc::strong_count(&held)), (1, 2));
-    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
-    assert_eq!((hub.alive().len(), Arc::strong_count(&held)), (0, 1), "{:#?}", hub.alive());
-
-    for micros in [0, 200, 1_000, 3_000] {
-        let start = hub.supervisor.spawn(hub.launch("/bin/sleep", &["1000"]));
-        let _ = timeout(Duration::from_micros(micros), start).await;
-    }
-    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
-    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use crate::{failure::Failure, limits::Limits, port::Ports};
 use a2a_hub_core::{grant::Held, redact::Secrets};
 use a2a_hub_protocol::{
+    client::ClientCapabilities,
     id::AgentId,
     message::{Message, Metadata},
     operation::HealthStatus,
@@ -38,13 +39,15 @@ pub struct Call {
     pub secrets: Arc<Secrets>,
     /// Where the client would have the work done.
     pub working_directory: Option<String>,
+    /// What the client can do with an answer, as it said when the call began.
+    pub client: ClientCapabilities,
 }
 
 impl Call {
     /// A call with no capability at all.
     pub fn bare(agent: AgentId, limits: Limits) -> Self {
-        let (held, ports, secrets) = Default::default();
-        Self { agent, limits, held, ports, secrets, working_directory: None }
+        let (held, ports, secrets, client) = Default::default();
+        Self { agent, limits, held, ports, secrets, working_directory: None, client }
     }
 }
 

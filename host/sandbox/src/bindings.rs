@@ -14,6 +14,7 @@ wasmtime::component::bindgen!({
     exports: { default: async },
     with: {
         "a2a:hub/process.child": crate::resources::Child,
+        "a2a:hub/tasks.question": crate::resources::Question,
         "a2a:hub/delegate.call": crate::resources::Delegated,
     },
 });

@@ -195,6 +195,13 @@ fn artifact_from_guest(artifact: guest::Artifact) -> Result<Artifact, Failure> {
     if artifact.id.is_empty() {
         return Err(Failure::Invalid("an artifact has an id, unique within the task".to_owned()));
     }
+    if artifact.parts.is_empty() {
+        return Err(Failure::Invalid(format!(
+            "the artifact `{}` has no parts, and A2A wants at least one in each piece of an artifact; emit it with its content, \
+             or not at all",
+            artifact.id
+        )));
+    }
     Ok(Artifact {
         artifact_id: ArtifactId::new(artifact.id),
         name: artifact.name,
@@ -240,5 +247,27 @@ pub(crate) fn report_from_guest(report: agent::HealthReport) -> Report {
         version: report.version,
         detail: report.detail,
         fix: report.fix,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A2A 1.0, section 4.1.7.
+    #[test]
+    fn an_artifact_without_parts_is_refused_when_it_is_made() {
+        let piece = |parts| {
+            let (name, description, metadata, extensions) = (None, None, None, Vec::new());
+            let id = "draft".to_owned();
+            let artifact = guest::Artifact { id, name, description, parts, metadata, extensions };
+            let update = guest::ArtifactUpdate { artifact, append: true, last_chunk: true };
+            event_from_guest(guest::Event::Artifact(update))
+        };
+        let Err(Failure::Invalid(why)) = piece(Vec::new()) else { panic!("it was taken") };
+        assert!(why.contains("`draft` has no parts") && why.contains("or not at all"), "{why}");
+        let text = guest::PartContent::Text("the text".to_owned());
+        let part = guest::Part { content: text, filename: None, media_type: None, metadata: None };
+        assert!(piece(vec![part]).is_ok());
     }
 }

@@ -128,9 +128,9 @@ async fn call_with<T>(
 }
 
 fn store_for(engine: &Engine, call: Call, cancel: CancellationToken) -> Store<State> {
-    let Call { agent, limits, held, ports, secrets, working_directory: home } = call;
+    let Call { agent, limits, held, ports, secrets, working_directory: home, client } = call;
     let (processes, redaction) = (Processes { held, home }, Redaction::new(secrets));
-    let state = State::new(agent, &limits, ports, processes, redaction, cancel);
+    let state = State::new(agent, &limits, ports, client, processes, redaction, cancel);
     let mut store = Store::new(&engine.inner, state);
     limits::put_on(&mut store, &limits, |state| &mut state.limiter);
     store

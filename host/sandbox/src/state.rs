@@ -6,7 +6,7 @@ use crate::{
     usage::{Output, Written},
 };
 use a2a_hub_core::grant::Held;
-use a2a_hub_protocol::id::AgentId;
+use a2a_hub_protocol::{client::ClientCapabilities, id::AgentId};
 use a2a_hub_runtime::{Limits, port::Ports};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(crate) agent: AgentId,
     pub(crate) ports: Arc<Ports>,
     pub(crate) cancel: CancellationToken,
+    /// What the client can do with an answer, as it said with its last message that the guest has heard.
+    pub(crate) client: ClientCapabilities,
     pub(crate) processes: Processes,
     pub(crate) output: Output,
     pub(crate) redaction: Redaction,
@@ -51,6 +53,7 @@ impl State {
         agent: AgentId,
         limits: &Limits,
         ports: Arc<Ports>,
+        client: ClientCapabilities,
         processes: Processes,
         redaction: Redaction,
         cancel: CancellationToken,
@@ -69,6 +72,7 @@ impl State {
             agent,
             ports,
             cancel,
+            client,
             written: Written::new(&processes.held),
             processes,
             output: Output::new(limits),

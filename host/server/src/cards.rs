@@ -1,6 +1,6 @@
 //! What others find at well-known places: the cards of the hub and of its agents.
 
-use super::{desk::Desk, door::Caller, official};
+use super::{desk::Desk, door::Caller, guard, official};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{Reply, clock};
 use a2a_hub_protocol::{
@@ -44,8 +44,8 @@ async fn root_card(
     headers: HeaderMap,
 ) -> Response {
     let agent = desk.whereabouts().root_agent.clone();
-    let needs_token = !caller.is_own_user().await;
-    let endpoints = desk.endpoints(&own_url(&desk, &headers), agent.as_ref(), needs_token);
+    let by_token = guard::by_token(&caller, &headers).await;
+    let endpoints = desk.endpoints(&own_url(&desk, &headers), agent.as_ref(), by_token);
     let version = official::version(&headers, uri.query());
     let asked = Asked { caller: &principal, method: &Method::GET, headers: &headers, version };
     official(&desk, asked, &file, agent, &endpoints).await
@@ -85,6 +85,7 @@ pub(super) async fn official(
                 let mut card = of.card.hybrid(endpoints);
                 // The first of the files is the Local Hub's, whose clients speak its dialect.
                 if is_hub && file == FILES[0] {
+                    of.card.add_local_hub(&mut card);
                     card["url"] = json!(own_url(desk, headers));
                 }
                 card

@@ -2,13 +2,13 @@
 
 use super::telling::Telling;
 use a2a_hub_core::{access::Principal, span::Span};
-use a2a_hub_hub::{Hub, Reply, Visit};
+use a2a_hub_hub::{Hub, Reply, Visit, token::TOKEN_FILE};
 use a2a_hub_protocol::{
     binding::jsonrpc::Beside,
     card::Endpoints,
     dialect::{Dialect, Wire},
     error::{A2aError, ErrorKind},
-    hub,
+    hub::{self, answer::AGENTS},
     id::AgentId,
     operation::{OpenStreams, Operation},
 };
@@ -24,9 +24,6 @@ use url::Url;
 
 /// Where the hub itself is reached as official A2A has it.
 pub(super) const HUB: &str = "/a2a";
-
-/// Where the agents are.
-pub(super) const AGENTS: &str = "/agents/";
 
 /// How soon a client that was sent away should come again, in seconds.
 pub(super) const COME_AGAIN: u32 = 1;
@@ -180,16 +177,17 @@ impl Desk {
         Endpoints { socket, ..over_http(url, agent, needs_token) }
     }
 
-    /// The same by one on the socket, who learns there where HTTP is.
+    /// The same by one on the socket, who learns there where HTTP is, and whom the system has vouched for.
     pub(super) fn endpoints_from_socket(&self, agent: Option<&AgentId>) -> Endpoints {
         let whereabouts = self.whereabouts();
         let http = whereabouts.http.map(|address| format!("http://{address}"));
         let socket = self.socket_url();
         match http.map(|http| whereabouts.public_url.clone().unwrap_or(http)) {
-            Some(url) => Endpoints { socket, ..over_http(&url, agent, false) },
+            Some(url) => Endpoints { socket, has_extended: true, ..over_http(&url, agent, false) },
             None => {
                 let tenant = agent.map(AgentId::to_string);
-                Endpoints { base: None, grpc: None, socket, tenant, needs_token: false }
+                let (base, grpc) = (None, None);
+                Endpoints { base, grpc, socket, tenant, needs_token: false, has_extended: true }
             }
         }
     }
@@ -224,6 +222,12 @@ impl Desk {
     ) -> Done {
         if let (Err(why), Dialect::Official(_)) = (&of.version, dialect) {
             return Done::Refused(why.clone());
+        }
+        let official = matches!(dialect, Dialect::Official(_));
+        if let (Operation::GetCard { .. }, true, false) =
+            (&operation, official, of.endpoints.has_extended)
+        {
+            return Done::Refused(no_extended_card());
         }
         let permit = match operation.streams().then(|| self.admit()).transpose() {
             Ok(permit) => permit,
@@ -281,7 +285,17 @@ fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Endpoints
         let port = if has_port(host) { "" } else { port };
         (!host.contains('/')).then(|| format!("{host}{port}"))
     });
-    Endpoints { base, grpc, socket: None, tenant: agent.map(AgentId::to_string), needs_token }
+    let tenant = agent.map(AgentId::to_string);
+    Endpoints { base, grpc, socket: None, tenant, needs_token, has_extended: needs_token }
+}
+
+/// A client that was shown a card without security schemes has none to show who it is by (A2A 1.0, section 3.3.4).
+fn no_extended_card() -> A2aError {
+    let why = format!(
+        "the card at `/.well-known/agent-card.json` is all there is for the hub's own user; the extended one is for \
+         those who show `Authorization: Bearer` and what the file `{TOKEN_FILE}` in the hub's data directory holds"
+    );
+    A2aError::new(ErrorKind::UnsupportedOperation, why)
 }
 
 /// Whether a URL's host is followed by a port. An IPv6 address has colons of its own, in brackets.

@@ -134,7 +134,8 @@ impl Visit {
         let url = cards::own_url(desk, headers);
         let wire = dialect::grpc::wire(call);
         let dialect = Dialect::Official(wire);
-        let endpoints = desk.endpoints(&url, agent.as_ref(), !caller.is_own_user().await);
+        let endpoints =
+            desk.endpoints(&url, agent.as_ref(), guard::by_token(caller, headers).await);
         let of = official::circumstances(
             principal.clone(),
             &url,

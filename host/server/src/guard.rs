@@ -106,6 +106,12 @@ fn refusal(status: StatusCode, why: &str) -> Response {
     (status, Json(json!({ "error": { "code": status.as_u16(), "message": why } }))).into_response()
 }
 
+/// Whether the security scheme of the token is part of a card, and so who asks may have the extended one: for those who must
+/// show the token, and for those who do all the same.
+pub(super) async fn by_token(caller: &Caller, headers: &HeaderMap) -> bool {
+    bearer(headers).is_some() || !caller.is_own_user().await
+}
+
 /// The token that a request shows (RFC 6750, section 2.1).
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = only(headers, &header::AUTHORIZATION).ok()??.split_once(' ')?;

@@ -3,7 +3,7 @@
 
 use super::{
     cards,
-    desk::{AGENTS, Active, COME_AGAIN, Circumstances, Desk, Done, HUB},
+    desk::{Active, COME_AGAIN, Circumstances, Desk, Done, HUB},
     door::Caller,
     guard,
     http::{Unread, answer, event_stream, frames, last_event, read_body},
@@ -15,6 +15,7 @@ use a2a_hub_protocol::{
     card::Endpoints,
     dialect::{Dialect, Wire, rest},
     error::{A2aError, ErrorKind},
+    hub::answer::AGENTS,
     id::AgentId,
     interface::{Binding, Version, check_version},
 };
@@ -108,7 +109,8 @@ async fn enter(
         return refusal(&A2aError::new(ErrorKind::AgentNotFound, why), TODAYS, None);
     }
     let url = cards::own_url(&desk, &headers);
-    let endpoints = desk.endpoints(&url, place.agent.as_ref(), !caller.is_own_user().await);
+    let by_token = guard::by_token(&caller, &headers).await;
+    let endpoints = desk.endpoints(&url, place.agent.as_ref(), by_token);
     if let Some(file) = place.below.strip_prefix(".well-known/") {
         let version = version(&headers, uri.query());
         let asked =

@@ -8,6 +8,7 @@
 use super::{
     ContextFilter, Counts, HeadFilter, Progress, PushFilter, Storage, StorageError, Tally, Trouble,
 };
+use a2a_hub_core::access::Principal;
 use a2a_hub_core::task::IllegalEvent;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -26,6 +27,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     a_log_reads_as_it_was_written(&make()).await;
     what_a_client_may_nest_can_be_read_back(&make()).await;
     whoever_comes_second_is_refused(&make()).await;
+    who_asked_is_kept_with_what_they_caused(&make()).await;
     events_are_added_all_or_none(&make()).await;
     a_log_begins_with_its_creation(&make()).await;
     a_final_task_never_changes(&make()).await;
@@ -141,6 +143,20 @@ async fn whoever_comes_second_is_refused(storage: &impl Storage) {
     assert_eq!(storage.append(&task, 1, vec![chunk("x")]).await, conflict(1, 2));
     assert_eq!(storage.append(&task, u64::MAX, vec![chunk("x")]).await, conflict(u64::MAX, 2));
     assert_eq!(storage.events(&task, 0, 10).await.unwrap().len(), 2);
+}
+
+async fn who_asked_is_kept_with_what_they_caused(storage: &impl Storage) {
+    let task = TaskId::fresh();
+    assert_eq!(storage.askers(&task).await, Ok(Vec::new()));
+    let (operator, client) = (Principal::Operator, Principal::Client("a:/\u{e9}".to_owned()));
+    storage.append_by(&task, 0, vec![created(&task, "c")], Some(&operator)).await.unwrap();
+    storage.append(&task, 1, vec![working()]).await.unwrap();
+    let canceled = vec![chunk("x"), status(TaskState::Canceled, 3, None)];
+    storage.append_by(&task, 2, canceled, Some(&client)).await.unwrap();
+    let asked = vec![(1, operator), (3, client.clone()), (4, client)];
+    assert_eq!(storage.askers(&task).await, Ok(asked));
+    storage.forget_tasks(vec![task.clone()]).await.unwrap();
+    assert_eq!(storage.askers(&task).await, Ok(Vec::new()));
 }
 
 async fn events_are_added_all_or_none(storage: &impl Storage) {

@@ -14,7 +14,7 @@ pub mod sqlite;
 pub use condition::{Readiness, until_usable};
 pub use pushes::{Progress, PushFilter, StoredPush, Trouble};
 
-use a2a_hub_core::task::IllegalEvent;
+use a2a_hub_core::{access::Principal, task::IllegalEvent};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
@@ -36,13 +36,28 @@ pub trait TaskLog: Send + Sync {
     ///
     /// `expected` is the number of the last event that the caller knows of. If the log is elsewhere, somebody else wrote
     /// first and nothing is added. With 0 the task must be new, and its first event its creation. Nothing is added to
-    /// the log of a final task.
+    /// the log of a final task. With each event stands by whom it was asked for; what an agent, a clock or the hub brought
+    /// about was asked for by nobody.
+    async fn append_by(
+        &self,
+        task: &TaskId,
+        expected: u64,
+        events: Vec<Arc<TaskEvent>>,
+        by: Option<&Principal>,
+    ) -> Result<u64, StorageError>;
+
+    /// The same for events that nobody asked for.
     async fn append(
         &self,
         task: &TaskId,
         expected: u64,
         events: Vec<Arc<TaskEvent>>,
-    ) -> Result<u64, StorageError>;
+    ) -> Result<u64, StorageError> {
+        self.append_by(task, expected, events, None).await
+    }
+
+    /// The numbers of a task's events that somebody asked for, and by whom, oldest first.
+    async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError>;
 
     /// Up to `limit` events of a task that come after number `after`, oldest first; none if the task is unknown.
     async fn events(
@@ -303,8 +318,8 @@ pub struct Tally {
 /// Why a store could not do as asked. Nothing was written, except as [`StorageError::Unavailable`] says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
-    /// The store cannot be reached, or will not write: why, and what mends that. A write that fails so cannot be read
-    /// afterwards, but may turn up when the store is opened again: read before writing once more.
+    /// The store cannot be reached, or will not write: why, and what mends that. A write that fails so may have happened all
+    /// the same, where the store is elsewhere and only its answer was lost: read before writing once more.
     #[error("use the store: {0}")]
     Unavailable(String),
     /// Somebody else wrote to the log first.

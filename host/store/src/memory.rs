@@ -6,6 +6,7 @@ use super::{
     condition::Judgement,
     log::{self, Conversation},
 };
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
@@ -43,6 +44,7 @@ struct Kept {
 struct Log {
     head: Head,
     events: Vec<Arc<TaskEvent>>,
+    askers: Vec<(u64, Principal)>,
 }
 
 impl MemoryStorage {
@@ -93,11 +95,12 @@ impl Log {
 
 #[async_trait::async_trait]
 impl TaskLog for MemoryStorage {
-    async fn append(
+    async fn append_by(
         &self,
         task: &TaskId,
         expected: u64,
         events: Vec<Arc<TaskEvent>>,
+        by: Option<&Principal>,
     ) -> Result<u64, StorageError> {
         let mut kept = self.to_write()?;
         let known = kept.logs.get(task).map(|log| log.head.clone());
@@ -107,13 +110,20 @@ impl TaskLog for MemoryStorage {
             let why = format!("it was told to fail after {} events", self.max_events);
             return Err(StorageError::Unavailable(why));
         }
-        let log = kept
-            .logs
-            .entry(task.clone())
-            .or_insert_with(|| Log { head: head.clone(), events: Vec::new() });
+        let log = kept.logs.entry(task.clone()).or_insert_with(|| Log {
+            head: head.clone(),
+            events: Vec::new(),
+            askers: Vec::new(),
+        });
         log.head = head;
+        let numbers = (expected + 1..=seq).filter_map(|seq| Some((seq, by.cloned()?)));
+        log.askers.extend(numbers);
         log.events.extend(events);
         Ok(seq)
+    }
+
+    async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError> {
+        Ok(self.kept().logs.get(task).map(|log| log.askers.clone()).unwrap_or_default())
     }
 
     async fn events(

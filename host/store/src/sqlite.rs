@@ -18,6 +18,7 @@ use super::{
     AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
     StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
 };
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
@@ -73,13 +74,14 @@ impl SqliteStorage {
 
 #[async_trait::async_trait]
 impl TaskLog for SqliteStorage {
-    async fn append(
+    async fn append_by(
         &self,
         task: &TaskId,
         expected: u64,
         events: Vec<Arc<TaskEvent>>,
+        by: Option<&Principal>,
     ) -> Result<u64, StorageError> {
-        let addition = logs::Addition::new(task.clone(), expected, events)?;
+        let addition = logs::Addition::new(task.clone(), expected, events, by)?;
         self.writer.write(move |db| addition.append(db)).await
     }
 
@@ -91,6 +93,11 @@ impl TaskLog for SqliteStorage {
     ) -> Result<Vec<SequencedEvent>, StorageError> {
         let task = task.clone();
         self.readers.read(move |db| logs::events(db, &task, after, limit)).await
+    }
+
+    async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError> {
+        let task = task.clone();
+        self.readers.read(move |db| logs::askers(db, &task)).await
     }
 
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {

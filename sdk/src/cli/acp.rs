@@ -2,10 +2,10 @@
 //! programs of several vendors speak.
 //!
 //! ```text
-//! initialize ─► session/load or session/new ─► mode ─► model ─► session/prompt ─► its answer is the end
-//!                                                                   │   ▲
-//!                              session/update: text and tools ◄─────┤   │
-//!                  session/request_permission, elicitation/create ──┴─► Ask
+//! initialize ─► session/load or session/new ─► mode ─► model ─► effort ─► session/prompt ─► its answer is the end
+//!                                                                             │   ▲
+//!                                        session/update: text and tools ◄─────┤   │
+//!                            session/request_permission, elicitation/create ──┴─► Ask
 //! ```
 //! One request of ours is on its way at any time; what its answer means is the step we are at. Updates count only while
 //! the prompt is answered: what comes before is the history of a loaded session.
@@ -31,6 +31,9 @@ use tool::ToolCall;
 
 /// The version of the protocol.
 const PROTOCOL: u64 = 1;
+
+/// The category of the option for how hard the model is to think: the protocol's word, and Vibe's.
+const EFFORT: [&str; 2] = ["thought_level", "thinking"];
 
 /// One run of a program that speaks the protocol.
 pub struct Acp<S> {
@@ -66,6 +69,7 @@ enum Step {
     New,
     Mode,
     Model,
+    Effort,
     Prompt,
     Over,
 }
@@ -139,7 +143,8 @@ impl<S: Speaker> Acp<S> {
                 }
             },
             Step::Mode => self.choose_model(),
-            Step::Model => self.prompt(),
+            Step::Model => self.choose_effort(),
+            Step::Effort => self.prompt(),
             Step::Prompt => self.finish(result),
             Step::Over => Vec::new(),
         }
@@ -157,12 +162,34 @@ impl<S: Speaker> Acp<S> {
 
     fn open(&mut self, result: &Value) -> Vec<Action> {
         self.takes_images = result["agentCapabilities"]["promptCapabilities"]["image"] == true;
-        let mut params = json!({ "cwd": self.directory, "mcpServers": [] });
+        let mut params = json!({ "cwd": self.directory, "mcpServers": self.servers() });
         if S::LOADS && !self.session.id.is_empty() {
             params["sessionId"] = self.session.id.as_str().into();
             return self.request(Step::Load, "session/load", &params);
         }
         self.request(Step::New, "session/new", &params)
+    }
+
+    /// The operator's servers, as the protocol has them.
+    fn servers(&self) -> Vec<Value> {
+        let pairs = |of: &Value| -> Vec<Value> {
+            let each = of.as_object().into_iter().flatten();
+            each.map(|(name, value)| json!({ "name": name, "value": value })).collect()
+        };
+        let servers = self.job.choices.mcp_servers.iter();
+        servers
+            .map(|(name, of)| match of["url"].as_str() {
+                Some(url) => {
+                    json!({ "type": "http", "name": name, "url": url, "headers": pairs(&of["headers"]) })
+                }
+                None => json!({
+                    "name": name,
+                    "command": of["command"],
+                    "args": of["args"].as_array().cloned().unwrap_or_default(),
+                    "env": pairs(&of["env"]),
+                }),
+            })
+            .collect()
     }
 
     fn opened(&mut self, result: &Value) -> Vec<Action> {
@@ -191,15 +218,33 @@ impl<S: Speaker> Acp<S> {
     }
 
     fn choose_model(&mut self) -> Vec<Action> {
-        let Some(model) = self.job.model.clone() else { return self.prompt() };
-        let mut options = self.offer["configOptions"].as_array().into_iter().flatten();
-        if let Some(option) = options.find(|option| option["category"] == "model") {
-            let (id, config) = (&self.session.id, &option["id"]);
-            let params = json!({ "sessionId": id, "configId": config, "value": model });
+        let Some(model) = self.job.choices.model.clone() else { return self.choose_effort() };
+        if let Some(params) = self.option(&["model"], &model) {
             return self.request(Step::Model, "session/set_config_option", &params);
         }
         let params = json!({ "sessionId": self.session.id, "modelId": model });
         self.request(Step::Model, "session/set_model", &params)
+    }
+
+    /// How hard the model is to think, where the program lets that be chosen.
+    fn choose_effort(&mut self) -> Vec<Action> {
+        let Some(effort) = &self.job.choices.effort else { return self.prompt() };
+        if let Some(params) = self.option(&EFFORT, effort) {
+            return self.request(Step::Effort, "session/set_config_option", &params);
+        }
+        let text = format!("{} lets nobody choose an effort: `{effort}` is left out", S::NAME);
+        let mut actions = vec![Action::Say(text)];
+        actions.extend(self.prompt());
+        actions
+    }
+
+    /// What sets the option of one of these categories, if the program has it.
+    fn option(&self, categories: &[&str], value: &str) -> Option<Value> {
+        let mut options = self.offer["configOptions"].as_array().into_iter().flatten();
+        let is_meant =
+            |category: &Value| category.as_str().is_some_and(|it| categories.contains(&it));
+        let option = options.find(|option| is_meant(&option["category"]))?;
+        Some(json!({ "sessionId": self.session.id, "configId": option["id"], "value": value }))
     }
 
     fn prompt(&mut self) -> Vec<Action> {
@@ -331,7 +376,7 @@ impl<S: Speaker> Acp<S> {
             metadata.insert("cost_usd".into(), self.session.grown("cost_usd", cost).into());
         }
         let model = quota["model_usage"][0]["model"].as_str().map(ToOwned::to_owned);
-        if let Some(model) = model.or_else(|| self.job.model.clone()) {
+        if let Some(model) = model.or_else(|| self.job.choices.model.clone()) {
             metadata.insert("model".into(), model.into());
         }
         metadata
@@ -354,11 +399,20 @@ impl<S: Speaker> Driver for Acp<S> {
             Some(_) if self.step == Step::Over => Vec::new(),
             Some(method) if !id.is_null() => self.asks(id, method, params),
             Some("session/update") if self.step == Step::Prompt => self.update(&params["update"]),
+            Some("$/cancel_request") => {
+                let id = &params["requestId"];
+                let gone = self.asked.remove(&id.to_string());
+                gone.map(|_| Action::Withdrawn(id.clone())).into_iter().collect()
+            }
             // Vibe's, for the protocol has no word for it.
             Some("_session/retrying") => {
                 self.over = true;
                 let why = params["detail"].as_str().unwrap_or_default();
-                vec![Action::Say(cut(&format!("retrying: {why}")))]
+                let is_limit = params["category"] == "rate_limited";
+                let reason =
+                    if is_limit { FailureReason::RateLimited } else { FailureReason::ApiError };
+                let status = cut(&format!("retrying: {why}"));
+                vec![Action::Retrying { status, end: End::failed(reason, why) }]
             }
             Some(_) => Vec::new(),
             None if *id != self.id => Vec::new(),
@@ -381,12 +435,9 @@ impl<S: Speaker> Driver for Acp<S> {
 
     fn ended(&self, exit: &Exit) -> End {
         let end = super::describe_exit(exit);
-        let why = exit.stderr.lines().rev().find(|line| !line.trim().is_empty());
-        let why = why.map(|why| format!(": {}", why.trim())).unwrap_or_default();
-        End::failed(
-            FailureReason::BrokenStream,
-            format!("{} ended before its answer ({end}){why}", S::NAME),
-        )
+        let why = super::last_words(exit).map(|why| format!(": {why}")).unwrap_or_default();
+        let text = format!("{} ended before its answer ({end}){why}", S::NAME);
+        End::failed(FailureReason::BrokenStream, text)
     }
 }
 

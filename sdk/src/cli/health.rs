@@ -14,31 +14,47 @@ const KEY: &str = "check";
 struct Kept {
     /// When it was made, in seconds since 1970.
     at: u64,
+    /// Of which program: another one, be it a newer one in the same place, is asked anew.
+    #[serde(default)]
+    program: String,
     check: Check,
 }
 
-/// The health of a vendor's program. A good check counts for [`Cli::CHECK_EVERY`]; a missing login is looked for ten times
-/// as often, and a missing program each time, so that a mended one is seen to be.
+/// The health of a vendor's program. A good check of the program that is there counts for [`Cli::CHECK_EVERY`]; a missing
+/// login is looked for ten times as often, and whether the program is there each time.
 pub fn health<C: Cli>(ctx: &Context) -> Health {
+    let program = match ctx.fingerprint(C::PROGRAM) {
+        Ok(program) => program,
+        Err(Failure::Unavailable(why)) => return Health::unhealthy(why).with_fix(C::INSTALL),
+        Err(failure) => return Health::unhealthy(failure.text()),
+    };
     let kept = ctx.recall::<Kept>(KEY).ok().flatten();
-    if let Some(kept) = kept.filter(|kept| kept.counts(C::CHECK_EVERY)) {
+    if let Some(kept) = kept.filter(|kept| kept.counts(&program, C::CHECK_EVERY)) {
         return report::<C>(kept.check);
     }
     match C::check(ctx) {
         Ok(check) => {
             if C::CHECK_EVERY > Duration::ZERO {
                 // Without memory it is checked every time.
-                let _ = ctx.remember(KEY, &Kept { at: now(), check: check.clone() });
+                let _ = ctx.remember(KEY, &Kept { at: now(), program, check: check.clone() });
             }
             report::<C>(check)
         }
         Err(Failure::Unavailable(why)) => Health::unhealthy(why).with_fix(C::INSTALL),
+        // It is there: to install it would mend nothing.
+        Err(Failure::Timeout) => {
+            Health::unhealthy(format!("{} is there, and did not answer in time", C::NAME))
+                .with_fix(format!("a2a-hub agents --health, which asks again: a first start takes long; or see what `{}` does by hand", C::PROGRAM))
+        }
         Err(failure) => Health::unhealthy(failure.text()),
     }
 }
 
 impl Kept {
-    fn counts(&self, every: Duration) -> bool {
+    fn counts(&self, program: &str, every: Duration) -> bool {
+        if self.program != program {
+            return false;
+        }
         let every = if self.check.login_missing.is_some() { every / 10 } else { every };
         now().saturating_sub(self.at) < every.as_secs()
     }

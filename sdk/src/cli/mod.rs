@@ -5,7 +5,7 @@
 //!                                                              │
 //!              ┌── Action ◄── Driver ◄── a line ◄── the program┘
 //!              ▼
-//!   run: tells it, asks the client, remembers the session, until Action::End
+//!   run, talk: tells it, asks the client beside it, remembers the session, until Action::End
 //! ```
 //!
 //! A vendor's dialect is a [`Driver`]: a state machine that turns lines into actions and touches nothing, so that it is
@@ -15,12 +15,15 @@
 
 pub mod acp;
 mod change;
+mod choices;
 mod health;
 mod permission;
 mod prompt;
 mod reason;
+mod retold;
 mod run;
 mod sessions;
+mod talk;
 mod words;
 
 use std::collections::BTreeMap;
@@ -32,12 +35,14 @@ use serde_json::{Map, Value};
 use crate::{Card, Command, Context, Exit, Failure};
 
 pub use change::FileChange;
+pub use choices::Choices;
 pub use health::{health, program_version};
 pub use permission::{Decision, Kind, Permissions, Question, is_below};
 pub use prompt::{Attachment, Job};
 pub use reason::FailureReason;
 pub use run::run;
-pub use words::{cut, describe_exit, running};
+pub use talk::retry_timeout;
+pub use words::{cut, describe_exit, last_words, running};
 
 /// A vendor's program: what is special about it.
 pub trait Cli {
@@ -46,6 +51,8 @@ pub trait Cli {
 
     /// Its name for people.
     const NAME: &'static str;
+    /// The program, as the manifest calls it.
+    const PROGRAM: &'static str;
     /// The version that the driver was tested with.
     const TESTED: &'static str;
     /// The operator's way to the program.
@@ -54,6 +61,10 @@ pub trait Cli {
     const LOGIN: &'static str;
     /// How long a good check counts: longer for one that costs a second of the machine's time.
     const CHECK_EVERY: Duration = Duration::ZERO;
+    /// Whether [`Cli::start`] hands over the operator's instructions; otherwise they begin a conversation's first prompt.
+    const TAKES_INSTRUCTIONS: bool = false;
+    /// The longest prompt that the program takes, in characters.
+    const MAX_PROMPT_CHARS: usize = usize::MAX;
 
     /// How the program is started for a job, and the driver of that run. The prompt never belongs in the command: an
     /// argument may be taken for an option, and every user of the machine sees it.
@@ -86,7 +97,12 @@ pub trait Driver {
     /// Takes a line of standard output.
     fn line(&mut self, line: &str) -> Vec<Action>;
 
-    /// Takes what was decided about the question of that id.
+    /// Takes a line of standard error.
+    fn complaint(&mut self, _line: &str) -> Vec<Action> {
+        Vec::new()
+    }
+
+    /// Takes what was decided about a question.
     fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action>;
 
     /// The program ended without [`Action::End`]: never a success.
@@ -108,8 +124,18 @@ pub enum Action {
     Delta(String),
     /// Tell what is being done.
     Say(String),
+    /// Tell that the program tries again what failed. Should that go on for longer than the operator's `retry_timeout`, the
+    /// run ends so.
+    Retrying {
+        /// What to tell.
+        status: String,
+        /// How it ends if it goes on.
+        end: End,
+    },
     /// Have it decided.
     Ask(Box<Question>),
+    /// The program takes back the question of that id, or has its answer from elsewhere.
+    Withdrawn(Value),
     /// A file was changed.
     Changed(FileChange),
     /// The run is over.
@@ -145,6 +171,16 @@ impl End {
     /// A failure before there was anything to count.
     pub fn failed(reason: FailureReason, text: impl Into<String>) -> Self {
         Self::Failed { reason, text: text.into(), metadata: Map::new() }
+    }
+
+    /// The same, with another text.
+    pub(crate) fn after(mut self, words: impl FnOnce(&str) -> String) -> Self {
+        if let Self::Failed { text, .. } | Self::LoginNeeded(text) | Self::Completed { text, .. } =
+            &mut self
+        {
+            *text = words(text);
+        }
+        self
     }
 
     /// The reason for an HTTP status with which an API refused; none where a login is what is missing.

@@ -23,7 +23,7 @@ pub enum Permissions {
 /// What kind of thing the program asks about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Reading something.
+    /// Reading something that the program does not read by itself: in the task's directory it asks nobody.
     Read,
     /// Changing a file.
     Edit,
@@ -79,9 +79,11 @@ impl Permissions {
     /// What needs no client to decide.
     pub fn decide(self, kind: Kind) -> Option<Decision> {
         match (self, kind) {
-            (_, Kind::Open) | (Self::Ask, _) | (Self::ReadOnly, Kind::Read) => None,
-            (Self::Full, _) | (Self::Edit, Kind::Read | Kind::Edit) => Some(Decision::Allow),
-            (Self::Edit, Kind::Run) => None,
+            (_, Kind::Open)
+            | (Self::Ask, _)
+            | (Self::ReadOnly | Self::Edit, Kind::Read)
+            | (Self::Edit, Kind::Run) => None,
+            (Self::Full, _) | (Self::Edit, Kind::Edit) => Some(Decision::Allow),
             (Self::ReadOnly, Kind::Edit | Kind::Run) => Some(Decision::Deny(
                 "the operator lets this agent only read (`permissions = \"read-only\"`)".into(),
             )),
@@ -169,6 +171,8 @@ mod tests {
             (Permissions::Ask, Read, None),
             (Permissions::Ask, Run, None),
             (Permissions::ReadOnly, Read, None),
+            // A key in the home directory is no part of the work.
+            (Permissions::Edit, Read, None),
             (Permissions::Edit, Edit, yes.clone()),
             (Permissions::Edit, Run, None),
             (Permissions::Full, Run, yes),

@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Permissions, Session};
-use crate::{Context, Failure, Part, PartContent, Role, Task};
-
-/// How much of the history a new session is told: enough to go on, little enough to leave room for work.
-const HISTORY_BYTES: usize = 32 * 1024;
+use super::retold::history;
+use super::{Choices, Permissions, Session};
+use crate::{Context, Failure, Part, PartContent, Task};
 
 /// A text file up to this size stands in the prompt itself; a larger one is put where the program can read it.
 const INLINE_BYTES: usize = 32 * 1024;
@@ -39,8 +37,8 @@ pub struct Job {
     pub permissions: Permissions,
     /// Where the work is to be done: the task's directory, or else the agent's first workspace.
     pub directory: Option<String>,
-    /// The model that the client or the operator wants.
-    pub model: Option<String>,
+    /// What the operator and the client chose.
+    pub choices: Choices,
     /// Paths of the client's files, which may be read without asking.
     pub files: Vec<String>,
 }
@@ -50,12 +48,15 @@ pub(super) struct Request {
     text: String,
     images: Vec<Attachment>,
     files: Vec<String>,
+    choices: Choices,
 }
 
 impl Request {
     /// Reads the task's message, and puts its files where the program can read them.
     pub(super) fn new(ctx: &Context, task: &Task) -> Result<Self, Failure> {
-        let mut request = Self { text: String::new(), images: Vec::new(), files: Vec::new() };
+        let choices = Choices::of(ctx, task)?;
+        let mut request =
+            Self { text: String::new(), images: Vec::new(), files: Vec::new(), choices };
         for part in &task.message.parts {
             request.take(ctx, part)?;
         }
@@ -105,18 +106,32 @@ impl Request {
         self.text.push_str(text);
     }
 
-    /// The job of this request: with the history and the neighbours, unless a session knows them.
-    pub(super) fn job(&self, ctx: &Context, task: &Task, session: Option<&Session>) -> Job {
+    /// The session of the program's own that the operator named.
+    pub(super) fn resumed(&self) -> Option<Session> {
+        self.choices.resume.as_ref().map(Session::new)
+    }
+
+    /// The job of this request: with the history, unless a session knows it, and in a new conversation with the neighbours.
+    /// `told` is whether the program takes the operator's instructions by itself.
+    pub(super) fn job(
+        &self,
+        ctx: &Context,
+        task: &Task,
+        session: Option<&Session>,
+        told: bool,
+    ) -> Job {
         let history = if session.is_some() { String::new() } else { history(task) };
-        let others = if session.is_some() { String::new() } else { neighbours(ctx) };
-        let prompt = match (others.is_empty(), history.is_empty()) {
-            (true, true) => self.text.clone(),
-            (false, true) => format!("{others}\n{}", self.text),
-            (_, false) => format!(
-                "{others}The conversation so far:\n{history}\nGo on with this:\n{}",
-                self.text
-            ),
-        };
+        let mut prompt = String::new();
+        if let (None, false, Some(text)) = (session, told, &self.choices.instructions) {
+            prompt.push_str(&format!("{text}\n\n"));
+        }
+        if session.is_none() && task.history.is_empty() {
+            prompt.push_str(&neighbours(ctx));
+        }
+        if !history.is_empty() {
+            prompt.push_str(&format!("The conversation so far:\n{history}\nGo on with this:\n"));
+        }
+        prompt.push_str(&self.text);
         Job {
             prompt,
             images: self.images.clone(),
@@ -124,7 +139,7 @@ impl Request {
             retold: !history.is_empty(),
             permissions: Permissions::of(ctx),
             directory: task.working_directory.clone().or_else(|| ctx.setting("workspace")),
-            model: model(task).or_else(|| ctx.setting("model")),
+            choices: self.choices.clone(),
             files: self.files.clone(),
         }
     }
@@ -135,15 +150,11 @@ fn quoted(name: &str) -> String {
     name.chars().filter(|char| !char.is_control() && !matches!(char, '"' | '<' | '>')).collect()
 }
 
-/// The model that the client asks for in the task's metadata.
-fn model(task: &Task) -> Option<String> {
-    let metadata: Value = serde_json::from_str(task.metadata.as_deref()?).ok()?;
-    metadata["model"].as_str().map(ToOwned::to_owned)
-}
-
-/// The other agents of the hub, a line each. A hub that does not let this agent know of others tells none.
+/// The other agents of the hub, a line each, unless the operator's setting `other_agents` is `no`. A hub whose operator does
+/// not let this agent call others tells none.
 fn neighbours(ctx: &Context) -> String {
-    let cards = ctx.agents().unwrap_or_default();
+    let wanted = ctx.setting("other_agents").is_none_or(|setting| setting != "no");
+    let cards = if wanted { ctx.agents().unwrap_or_default() } else { Vec::new() };
     if cards.is_empty() {
         return String::new();
     }
@@ -153,26 +164,6 @@ fn neighbours(ctx: &Context) -> String {
     };
     let lines: String = cards.iter().map(line).collect();
     format!(
-        "Other agents work on this machine; where one of them would do better, say so by its name:\n{lines}"
+        "Other agents work on this machine; where one of them would do better, say so by its name:\n{lines}\n"
     )
-}
-
-/// The latest messages, oldest first.
-fn history(task: &Task) -> String {
-    let mut room = HISTORY_BYTES;
-    let mut lines: Vec<String> = Vec::new();
-    for message in task.history.iter().rev() {
-        let speaker = match message.role {
-            Role::User => "user",
-            Role::Agent => "you",
-        };
-        let line = format!("{speaker}: {}\n", message.text());
-        room = match room.checked_sub(line.len()) {
-            Some(room) => room,
-            None => break,
-        };
-        lines.push(line);
-    }
-    lines.reverse();
-    lines.concat()
 }

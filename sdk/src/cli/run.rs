@@ -1,24 +1,10 @@
-//! A task from its prompt to its end: carries out what a driver says.
-
-use std::collections::BTreeSet;
-use std::time::Duration;
+//! A task from its prompt to its end: runs the program, again where that helps, and tells how it went.
 
 use super::prompt::Request;
 use super::sessions::Sessions;
-use super::{Action, Cli, Decision, Driver, End, FailureReason, FileChange, Job, Kind, Question};
-use crate::{Child, Context, Failure, Need, Run, Task, TaskState, TaskStatus, TextStream};
-
-/// The client who reads along sees text at most this late.
-const FLUSH_AFTER: Duration = Duration::from_millis(40);
-
-/// A program that starts says something within seconds, even on a busy machine.
-const FIRST_WORD: Duration = Duration::from_secs(60);
-
-/// The programs' own tools give up after ten minutes, so that longer silence means that the program hangs.
-const SILENCE: Duration = Duration::from_secs(15 * 60);
-
-/// A program saves its session while it ends, in well under a second.
-const EXIT_GRACE: Duration = Duration::from_secs(2);
+use super::talk::{Talk, actions};
+use super::{Cli, Driver, End, FailureReason, Job};
+use crate::{Context, Failure, Run, Task, TaskState, TaskStatus};
 
 /// Every further try waits for the client to log in, which may have gone wrong twice but hardly more often.
 const LOGIN_TRIES: usize = 3;
@@ -30,10 +16,12 @@ const LOGIN_TRIES: usize = 3;
 pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
     let sessions = Sessions::of(ctx, &task.context_id);
     let request = Request::new(ctx, task)?;
-    let mut session = sessions.last()?;
+    let resumed = request.resumed();
+    let mut session = resumed.clone().map_or_else(|| sessions.last(), |named| Ok(Some(named)))?;
     let mut logins = 1;
     loop {
-        let job = request.job(ctx, task, session.as_ref());
+        let job = request.job(ctx, task, session.as_ref(), C::TAKES_INSTRUCTIONS);
+        must_fit::<C>(&job)?;
         match converse::<C>(ctx, &sessions, &job)? {
             End::Completed { text, metadata } => {
                 let status = TaskStatus::new(TaskState::Completed, text);
@@ -53,11 +41,19 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
                     C::LOGIN
                 ))?;
                 logins += 1;
-                session = sessions.last()?;
+                session = sessions.last()?.or(session);
             }
             End::SessionLost if session.is_none() => {
                 let text = format!("{} looks for a session that nobody named", C::NAME);
                 return ctx.fail(FailureReason::BrokenStream.name(), text);
+            }
+            // To begin anew would be something else than what was asked for.
+            End::SessionLost if resumed.is_some() && session == resumed => {
+                let name = session.map(|session| session.id).unwrap_or_default();
+                return Err(Failure::Invalid(format!(
+                    "{} cannot go on with the session `{name}`: it has none of that name here, or keeps none",
+                    C::NAME
+                )));
             }
             End::SessionLost => {
                 ctx.say(format!(
@@ -71,6 +67,19 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
     }
 }
 
+/// Refuses a prompt that the program would refuse, with what it may be.
+fn must_fit<C: Cli>(job: &Job) -> Result<(), Failure> {
+    let (chars, max) = (job.prompt.chars().count(), C::MAX_PROMPT_CHARS);
+    if chars <= max {
+        return Ok(());
+    }
+    let name = C::NAME;
+    Err(Failure::Invalid(format!(
+        "the prompt has {chars} characters, and {name} takes {max} at most; send what is long as a file, or leave it in a \
+         workspace"
+    )))
+}
+
 /// One run of the program, from the prompt to its last word.
 fn converse<C: Cli>(ctx: &Context, sessions: &Sessions<'_>, job: &Job) -> Result<End, Failure> {
     let (command, mut driver) = C::start(ctx, job)?;
@@ -81,125 +90,15 @@ fn converse<C: Cli>(ctx: &Context, sessions: &Sessions<'_>, job: &Job) -> Result
         }
         child => child?,
     };
-    let stream = ctx.text_stream("answer");
-    let mut talk =
-        Talk { ctx, sessions, job, name: C::NAME, child, stream, changed: BTreeSet::new() };
-    let mut actions = driver.begin();
-    let mut patience = FIRST_WORD;
+    let mut talk = Talk::new(ctx, sessions, job, C::NAME, child);
+    let mut next = driver.begin();
     loop {
-        if let Some(end) = talk.perform(&mut driver, actions)? {
+        if let Some(end) = talk.perform(next)? {
             return talk.close(end);
         }
-        let waiting = talk.stream.is_waiting();
-        actions = match talk.child.next_line(Some(if waiting { FLUSH_AFTER } else { patience })) {
-            Ok(Some(line)) => {
-                patience = SILENCE;
-                driver.line(&line)
-            }
-            Ok(None) => return Ok(driver.ended(&talk.child.wait()?)),
-            Err(Failure::Timeout) if waiting => {
-                talk.stream.flush()?;
-                Vec::new()
-            }
-            Err(Failure::Timeout) => {
-                let text = format!("{} was silent for {} s", C::NAME, patience.as_secs());
-                return Ok(End::failed(FailureReason::BrokenStream, text));
-            }
-            Err(failure) => return Err(failure),
+        next = match actions(&mut driver, talk.next()?) {
+            Ok(actions) => actions,
+            Err(end) => return talk.close(end),
         };
-    }
-}
-
-/// A run in the middle.
-struct Talk<'a> {
-    ctx: &'a Context,
-    sessions: &'a Sessions<'a>,
-    job: &'a Job,
-    name: &'static str,
-    child: Child,
-    stream: TextStream<'a>,
-    /// Files that have an artifact already.
-    changed: BTreeSet<String>,
-}
-
-impl Talk<'_> {
-    /// Carries out actions, those too that follow from a decision, up to an end.
-    fn perform(
-        &mut self,
-        driver: &mut impl Driver,
-        actions: Vec<Action>,
-    ) -> Result<Option<End>, Failure> {
-        for action in actions {
-            match action {
-                // A program that ends before it reads says why on its output, which is read next.
-                Action::Send(line) => {
-                    if self.child.write_line(&line) == Err(Failure::Cancelled) {
-                        return Err(Failure::Cancelled);
-                    }
-                }
-                Action::EndInput => self.child.close_stdin(),
-                Action::Remember(session) => self.sessions.keep(&session)?,
-                Action::Restart => self.stream.restart(),
-                Action::Delta(text) => self.stream.push(&text)?,
-                Action::Say(text) => {
-                    self.stream.flush()?;
-                    self.ctx.say(text)?;
-                }
-                Action::Changed(change) => self.tell(&change)?,
-                Action::Ask(question) => {
-                    let decision = self.decide(&question)?;
-                    let next = driver.decided(&question, &decision);
-                    if let Some(end) = self.perform(driver, next)? {
-                        return Ok(Some(end));
-                    }
-                }
-                Action::End(end) => return Ok(Some(end)),
-            }
-        }
-        Ok(None)
-    }
-
-    /// One artifact a file, and a part of it a change.
-    fn tell(&mut self, change: &FileChange) -> Result<(), Failure> {
-        self.stream.flush()?;
-        let again = !self.changed.insert(change.path.clone());
-        let artifact = change.artifact();
-        if again { self.ctx.append(artifact, true) } else { self.ctx.artifact(artifact) }
-    }
-
-    fn decide(&mut self, question: &Question) -> Result<Decision, Failure> {
-        self.stream.flush()?;
-        if question.kind == Kind::Read && self.job.files.iter().any(|file| question.is_about(file))
-        {
-            return Ok(Decision::Allow);
-        }
-        if let Some(decision) = self.job.permissions.decide(question.kind) {
-            if let Decision::Deny(why) = &decision {
-                self.ctx.say(format!("denied {}: {why}", question.tool))?;
-            }
-            return Ok(decision);
-        }
-        let millis = self.ctx.setting("approval_timeout").and_then(|text| text.parse().ok());
-        let within = millis.map(Duration::from_millis);
-        match self.ctx.ask_within(Need::Input, question.prompt(self.name), within) {
-            Ok(answer) => Ok(question.decision(answer)),
-            Err(Failure::Cancelled) => Err(Failure::Cancelled),
-            Err(Failure::Timeout) => Ok(Decision::Deny("nobody answered in time".into())),
-            Err(failure) => Ok(Decision::Deny(format!("nobody can be asked: {}", failure.text()))),
-        }
-    }
-
-    /// Publishes the answer, and lets the program end by itself, for it saves its session while it ends.
-    fn close(mut self, end: End) -> Result<End, Failure> {
-        match &end {
-            End::Completed { text, .. } if !text.is_empty() => self.stream.finish(text)?,
-            // What there was of an answer may be worth more than none.
-            End::Failed { .. } => self.stream.flush()?,
-            End::Completed { .. } | End::SessionLost => {}
-            End::LoginNeeded(_) => self.child.kill(),
-        }
-        self.child.close_stdin();
-        while let Ok(Some(_)) = self.child.next_line(Some(EXIT_GRACE)) {}
-        Ok(end)
     }
 }

@@ -38,11 +38,36 @@ pub fn describe_exit(exit: &Exit) -> String {
     }
 }
 
+/// The last line of a program's standard error, as a word on why it ended. Who was told to end from outside said nothing of it:
+/// what stands there is about something else.
+pub fn last_words(exit: &Exit) -> Option<&str> {
+    const FROM_OUTSIDE: [ExitStatus; 4] = [
+        ExitStatus::Signal(1),
+        ExitStatus::Signal(2),
+        ExitStatus::Signal(9),
+        ExitStatus::Signal(15),
+    ];
+    let tells = |line: &&str| !line.is_empty() && !line.contains(" [DEBUG] ");
+    let last = exit.stderr.lines().map(str::trim).rfind(tells);
+    last.filter(|_| !FROM_OUTSIDE.contains(&exit.status))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn who_was_killed_did_not_say_why() {
+        let exit =
+            |status| Exit { status, stderr: "a warning\nthe reason \n[now] [DEBUG] x\n".into() };
+        assert_eq!(last_words(&exit(ExitStatus::Code(1))), Some("the reason"));
+        assert_eq!(last_words(&exit(ExitStatus::Signal(6))), Some("the reason"));
+        assert_eq!(last_words(&exit(ExitStatus::Signal(9))), None);
+        let silent = Exit { status: ExitStatus::Code(1), stderr: "\n".into() };
+        assert_eq!(last_words(&silent), None);
+    }
 
     #[test]
     fn a_status_is_one_short_line() {

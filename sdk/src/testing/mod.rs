@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::host::{CallHandle, Host};
+use crate::bindings::a2a::hub::wait::First;
+use crate::host::{CallHandle, Host, PosedQuestion};
 use crate::message::joined_text;
 use crate::{
     Agent, Command, Context, Event, Failure, Health, Level, Message, Need, Part, Request, Response,
@@ -43,6 +44,15 @@ struct State {
     cancel_after: Option<usize>,
     extensions: Vec<String>,
     output_modes: Vec<String>,
+    fingerprints: BTreeMap<String, String>,
+    withdrawn: usize,
+}
+
+/// A question to a client who answers by a script: at once, or only after the program has said what it has to say.
+pub(crate) struct ScriptedQuestion {
+    host: ScriptedHost,
+    prompt: String,
+    answered: bool,
 }
 
 /// A call to another agent that follows a script.
@@ -81,7 +91,18 @@ impl ScriptedHost {
         Program(script)
     }
 
-    /// Answers the next question.
+    /// Says which file a program is, as [`Context::fingerprint`] tells it; `1` unless said. With no text it is not there.
+    pub fn program_is(&self, program: &str, fingerprint: &str) {
+        self.0.borrow_mut().fingerprints.insert(program.into(), fingerprint.into());
+    }
+
+    /// How many questions the agent took back before they were answered.
+    pub fn withdrawn(&self) -> usize {
+        self.0.borrow().withdrawn
+    }
+
+    /// Answers the next question. A question that the agent does not stand still for, and that no answer is scripted for, waits
+    /// until its program has told something.
     pub fn answer(&self, answer: impl Into<Message>) {
         self.0.borrow_mut().answers.push_back(Ok(answer.into()));
     }
@@ -210,6 +231,7 @@ fn unscripted(what: &str) -> Failure {
 impl Host for ScriptedHost {
     type Process = ScriptedProcess;
     type Call = ScriptedCall;
+    type Question = ScriptedQuestion;
 
     fn emit(&self, events: Vec<Event>) -> Result<(), Failure> {
         self.unless_cancelled()?;
@@ -225,6 +247,28 @@ impl Host for ScriptedHost {
         answer.unwrap_or_else(|| Err(unscripted(&format!("the answer to `{}`", prompt.text()))))
     }
 
+    fn pose(
+        &self,
+        need: Need,
+        prompt: &Message,
+        _: Option<Duration>,
+    ) -> Result<ScriptedQuestion, Failure> {
+        self.unless_cancelled()?;
+        self.0.borrow_mut().asked.push((need, prompt.clone()));
+        Ok(ScriptedQuestion { host: self.clone(), prompt: prompt.text(), answered: false })
+    }
+
+    fn first_of(&self, _: &ScriptedQuestion, process: &ScriptedProcess) -> First {
+        let is_answered = !self.0.borrow().answers.is_empty();
+        if self.is_cancelled() {
+            First::Cancelled
+        } else if process.is_ready() && !is_answered {
+            First::Output
+        } else {
+            First::Answer
+        }
+    }
+
     fn cancelled(&self) -> bool {
         self.is_cancelled()
     }
@@ -235,6 +279,16 @@ impl Host for ScriptedHost {
 
     fn output_modes(&self) -> Vec<String> {
         self.0.borrow().output_modes.clone()
+    }
+
+    fn fingerprint(&self, program: &str) -> Result<String, Failure> {
+        match self.0.borrow().fingerprints.get(program) {
+            Some(gone) if gone.is_empty() => {
+                Err(Failure::Unavailable(format!("`{program}` is not there")))
+            }
+            Some(fingerprint) => Ok(fingerprint.clone()),
+            None => Ok("1".into()),
+        }
     }
 
     fn spawn(&self, command: &Command) -> Result<ScriptedProcess, Failure> {
@@ -329,6 +383,21 @@ impl Host for ScriptedHost {
 
     fn log(&self, level: Level, message: &str) {
         self.0.borrow_mut().logs.push((level, message.into()));
+    }
+}
+
+impl PosedQuestion for ScriptedQuestion {
+    fn answer(mut self) -> Result<Message, Failure> {
+        self.host.unless_cancelled()?;
+        self.answered = true;
+        let answer = self.host.0.borrow_mut().answers.pop_front();
+        answer.unwrap_or_else(|| Err(unscripted(&format!("the answer to `{}`", self.prompt))))
+    }
+}
+
+impl Drop for ScriptedQuestion {
+    fn drop(&mut self) {
+        self.host.0.borrow_mut().withdrawn += usize::from(!self.answered);
     }
 }
 

@@ -214,4 +214,8 @@ impl Process for ScriptedProcess {
     fn kill(&self) {
         self.script.borrow_mut().end(KILLED);
     }
+
+    fn retire(self, _: Duration) {
+        self.script.borrow_mut().stdin_closed = true;
+    }
 }

@@ -53,6 +53,9 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("exec", programs::exec),
     ("spawn-many", programs::spawn_many),
     ("wait", programs::wait),
+    ("pose", programs::pose),
+    ("retire", programs::retire),
+    ("fingerprint", programs::fingerprint),
     ("ignore-cancel", programs::ignore_cancel),
     // The world outside, by a capability or around it.
     ("remember", reach::remember),

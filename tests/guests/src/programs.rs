@@ -1,7 +1,7 @@
 //! Behaviours that run programs.
 
 use crate::{argument, number, tell};
-use a2a_hub_sdk::{Child, Exit, ExitStatus, Source, prelude::*};
+use a2a_hub_sdk::{Came, Child, Exit, ExitStatus, Need, Source, prelude::*};
 use std::time::Duration;
 
 /// The pace of the behaviours that take their time, in seconds.
@@ -76,6 +76,33 @@ pub(crate) fn wait(ctx: &Context, _: &Task) -> Run {
         Some(_) => "the quick one",
         None => "neither",
     })
+}
+
+/// `pose SECONDS QUESTION`: asks the client while a program sleeps, and tells which came first.
+pub(crate) fn pose(ctx: &Context, task: &Task) -> Run {
+    let argument = argument(task);
+    let (seconds, question) = argument.split_once(' ').unwrap_or((&argument, "which one?"));
+    let child = ctx.spawn(Command::new("sleep").arg(seconds))?;
+    let open = ctx.pose(Need::Input, question, None)?;
+    match ctx.first_of(&open, &child)? {
+        Came::Answer => tell(ctx, open.answer().map(|answer| answer.text())),
+        Came::Output => {
+            drop(open);
+            ctx.say("nobody need answer")?;
+            tell(ctx, child.wait().map(|exit| how(&exit)))
+        }
+    }
+}
+
+/// `retire SECONDS`: ends while a program goes on sleeping, which may take longer than any program may.
+pub(crate) fn retire(ctx: &Context, task: &Task) -> Run {
+    ctx.spawn(Command::new("sleep").arg(argument(task)))?.retire(Duration::from_secs(60));
+    ctx.done("it may sleep on")
+}
+
+/// `fingerprint PROGRAM`: what tells that program's file from another.
+pub(crate) fn fingerprint(ctx: &Context, task: &Task) -> Run {
+    tell(ctx, ctx.fingerprint(&argument(task)))
 }
 
 /// Does not stop when it is cancelled.

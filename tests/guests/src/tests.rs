@@ -62,6 +62,23 @@ fn a_shell_runs_what_it_is_told() {
 }
 
 #[test]
+fn what_comes_first_is_scripted() {
+    let host = ScriptedHost::new();
+    host.program("sleep");
+    assert_eq!(says(&host, "pose 1 which?"), "exit 0");
+    assert_eq!(host.withdrawn(), 1);
+    host.program("sleep");
+    host.answer("that one");
+    assert_eq!(says(&host, "pose 1 which?"), "that one");
+    assert_eq!((host.asked().len(), host.withdrawn()), (2, 1));
+    let program = host.program("sleep");
+    assert_eq!(says(&host, "retire 1"), "it may sleep on");
+    assert!(program.stdin_closed());
+    host.program_is("sleep", "2");
+    assert_eq!(says(&host, "fingerprint sleep"), "2");
+}
+
+#[test]
 fn a_denial_is_told_and_a_cancellation_is_not() {
     let host = ScriptedHost::new();
     host.program("rm").refused(Failure::Denied("no grant".into()));

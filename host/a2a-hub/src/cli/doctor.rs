@@ -15,6 +15,7 @@ use a2a_hub_store::{
     sqlite::{self, Examined},
 };
 use clap::Args;
+use futures::future::join_all;
 use rustix::{fs::Access, io::Errno};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -41,13 +42,13 @@ const DATA_FILES: &[&str] = &["hub.lock", "hub.db", "hub.db-wal", "hub.db-shm", 
 /// How long the store is looked through: some hundred MiB.
 const EXAMINED_FOR: Duration = Duration::from_secs(20);
 
-/// The CLIs that agents drive, and how each is installed.
-const CLIS: &[(&str, &str)] = &[
-    ("claude", "npm install -g @anthropic-ai/claude-code"),
-    ("gemini", "npm install -g @google/gemini-cli"),
-    ("codex", "npm install -g @openai/codex"),
-    ("vibe-acp", "uv tool install mistral-vibe"),
-    ("git", "install git with your system's packages"),
+/// The CLIs that agents drive, the agent of each, and how it is installed.
+const CLIS: &[(&str, &str, &str)] = &[
+    ("claude", "claude-code", "npm install -g @anthropic-ai/claude-code"),
+    ("gemini", "gemini", "npm install -g @google/gemini-cli"),
+    ("codex", "codex", "npm install -g @openai/codex"),
+    ("vibe-acp", "vibe", "uv tool install mistral-vibe"),
+    ("git", "git-historian", "install git with your system's packages"),
 ];
 
 /// What agents are compiled for.
@@ -135,7 +136,10 @@ async fn examine(global: &Global) -> Vec<Finding> {
         Ok(client) => findings.extend(running(client).await),
         Err(_) => findings.extend(not_running(&settings).await),
     }
-    findings.extend(clis().await);
+    let clis = join_all(CLIS.iter().map(|(cli, agent, install)| look_for(cli, agent, install)));
+    let told: Vec<_> = findings.iter().map(|finding| finding.about.clone()).collect();
+    let is_news = |cli: &Found| cli.is_there || !told.contains(&cli.agent);
+    findings.extend(clis.await.into_iter().filter(is_news).map(|cli| cli.finding));
     findings.push(toolchain().await);
     findings
 }
@@ -349,19 +353,44 @@ async fn not_running(settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-/// The CLIs as this user has them; what a running hub found may be others.
-async fn clis() -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (cli, install) in CLIS {
-        findings.push(match config::find_program(cli) {
-            Some(path) => match probe::first_line(&path, &["--version"]).await {
-                Ok(version) => ok(cli, format!("{version}, at {}", path.display())),
-                Err(why) => warn(cli, format!("{} --version: {why}", path.display()), *install),
-            },
-            None => warn(cli, "not found; its agent cannot work", *install),
-        });
+/// A CLI as this user has it; what a running hub found may be another.
+struct Found {
+    /// What a running hub tells under this name would tell of a missing CLI too.
+    agent: String,
+    is_there: bool,
+    finding: Finding,
+}
+
+async fn look_for(cli: &str, agent: &str, install: &str) -> Found {
+    let agent = format!("agent {agent}");
+    let Some(path) = config::find_program(cli) else {
+        let finding = warn(cli, "not found; its agent cannot work", install);
+        return Found { agent, is_there: false, finding };
+    };
+    let version = probe::first_line(&path, &["--version"]).await;
+    Found { agent, is_there: true, finding: cli_verdict(cli, &path, version, install) }
+}
+
+/// What is said of a CLI that is there: one that is slow, or is told by itself why it fails, is not mended by installing it.
+fn cli_verdict(cli: &str, path: &Path, version: io::Result<String>, install: &str) -> Finding {
+    let shown = path.display();
+    match version {
+        Ok(version) => ok(cli, format!("{version}, at {shown}")),
+        Err(why) if why.kind() == io::ErrorKind::TimedOut => warn(
+            cli,
+            format!("{shown} is there, and is slow to tell its version"),
+            format!(
+                "`{shown} --version` by hand: a first start takes long on a cold machine; then look again"
+            ),
+        ),
+        Err(why) => warn(
+            cli,
+            format!("{shown} --version: {why}"),
+            format!(
+                "`{shown} --version` by hand tells more; what is broken is installed anew by `{install}`"
+            ),
+        ),
     }
-    findings
 }
 
 /// What it takes to write agents; to run those there are takes none of it.
@@ -438,6 +467,18 @@ mod tests {
         fail  storage              nothing can be stored since 2026-01-01T00:00:00.000Z: database or disk is full
                                    fix: make room
         ");
+    }
+
+    #[test]
+    fn a_cli_that_is_there_is_not_to_be_installed() {
+        let of =
+            |version| cli_verdict("claude", Path::new("/bin/claude"), version, "npm install x");
+        let slow = of(Err(io::ErrorKind::TimedOut.into()));
+        assert!(slow.found.contains("is there, and is slow"), "{}", slow.found);
+        assert!(!slow.fix.unwrap_or_default().contains("install"));
+        let broken = of(Err(io::Error::other("it ended with exit status: 1")));
+        assert!(broken.fix.is_some_and(|fix| fix.contains("`npm install x`")));
+        assert_eq!(of(Ok("2.1".to_owned())).found, "2.1, at /bin/claude");
     }
 
     #[test]

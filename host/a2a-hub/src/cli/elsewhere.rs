@@ -20,6 +20,7 @@ use a2a_hub_protocol::{
     v03,
 };
 use anyhow::{Context as _, bail};
+use clap::Args;
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, pin::pin, time::Duration};
 use tokio::{
@@ -27,16 +28,40 @@ use tokio::{
     time::{Instant, sleep_until, timeout_at},
 };
 
+/// How an agent elsewhere is talked to.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct Elsewhere {
+    /// Show an agent elsewhere what this variable holds, as a bearer token
+    #[arg(long, value_name = "VARIABLE", requires = "agent")]
+    token_env: Option<String>,
+    /// Let the card of an agent elsewhere send this command there, with its token; may be given several times
+    #[arg(long = "allow-origin", value_name = "URL", requires = "agent")]
+    origins: Vec<String>,
+}
+
+impl Elsewhere {
+    /// Which of these somebody gave, although the agent is one of the hub's own.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let token = self.token_env.as_ref().map(|_| "--token-env");
+        token.or_else(|| (!self.origins.is_empty()).then_some("--allow-origin"))
+    }
+
+    /// The agent at `url` as a command names it.
+    fn named(&self, url: &str) -> String {
+        let token = self.token_env.iter().map(|name| format!(" --token-env {}", shell_word(name)));
+        let origins = self.origins.iter().map(|url| format!(" --allow-origin {}", shell_word(url)));
+        shell_word(url) + &token.chain(origins).collect::<String>()
+    }
+
+    async fn find(&self, url: &str) -> anyhow::Result<A2aClient> {
+        let token = self.token_env.as_deref().map(token).transpose()?;
+        Ok(A2aClient::find(Outbound::unguarded(), url, token, &self.origins).await?)
+    }
+}
+
 /// Whether an agent is named by its URL.
 pub(super) fn is_url(agent: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| agent.starts_with(scheme))
-}
-
-/// Finds the agent at `url`, showing what the variable `token_env` holds as a bearer token.
-pub(super) async fn find(url: &str, token_env: Option<&str>) -> anyhow::Result<A2aClient> {
-    let token = token_env.map(token).transpose()?;
-    let outbound = Outbound::unguarded();
-    Ok(A2aClient::find(outbound, url, token).await?)
 }
 
 /// Sends a message to the agent at a URL, and prints its answer.
@@ -54,10 +79,10 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
              the answer ended with"
         );
     }
-    let named = named(&url, send.token_env.as_deref());
+    let named = send.elsewhere.named(&url);
     block_on(async {
         let patience = send.timeout.map(Duration::from_millis);
-        let agent = find(&url, send.token_env.as_deref()).await?;
+        let agent = send.elsewhere.find(&url).await?;
         loop {
             let modes = agent.card().other.get("defaultOutputModes").unwrap_or(&Value::Null);
             let mut shown = Shown::new(global, send.stream).written_in(modes);
@@ -97,17 +122,17 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
 pub(super) fn watch(
     global: &Global,
     url: &str,
-    token_env: Option<&str>,
+    how: &Elsewhere,
     task: &str,
 ) -> anyhow::Result<Exit> {
     block_on(async {
-        let agent = find(url, token_env).await?;
+        let agent = how.find(url).await?;
         let mut shown = Shown::new(global, true);
         let mut still = Progress::new(global, url, false);
         let watch = Watch { until: None, on_leave: OnLeave::LetBe };
         let telling = agent.subscribe(TaskId::new(task));
         let followed = watch.follow(&agent, telling, &mut shown, &mut still).await;
-        let again = format!(" --agent {}", named(url, token_env));
+        let again = format!(" --agent {}", how.named(url));
         let exit = followed.map_err(|why| shown.broken_off(&why, &again))?;
         let exit = exit.unwrap_or(Exit::TaskFailed);
         shown.finish(exit, Map::new())?;
@@ -118,21 +143,10 @@ pub(super) fn watch(
     })
 }
 
-/// An agent elsewhere as a command names it.
-fn named(url: &str, token_env: Option<&str>) -> String {
-    let token = token_env.map(|name| format!(" --token-env {}", shell_word(name)));
-    format!("{}{}", shell_word(url), token.unwrap_or_default())
-}
-
 /// A task of the agent at `url` as it stands, in the hub's words; `stop` has it stopped first.
-pub(super) fn task(
-    url: &str,
-    token_env: Option<&str>,
-    task: &str,
-    stop: bool,
-) -> anyhow::Result<Value> {
+pub(super) fn task(url: &str, how: &Elsewhere, task: &str, stop: bool) -> anyhow::Result<Value> {
     block_on(async {
-        let (agent, id) = (find(url, token_env).await?, TaskId::new(task));
+        let (agent, id) = (how.find(url).await?, TaskId::new(task));
         let task = if stop { agent.cancel(id).await? } else { agent.get(id).await? };
         Ok(v03::json::write_task(&task, None))
     })

@@ -2,6 +2,7 @@
 
 mod agent;
 mod backup;
+mod chosen;
 mod client;
 mod completing;
 mod console;
@@ -141,7 +142,7 @@ enum Command {
     #[command(subcommand)]
     Agent(agent::Agent),
     /// Send a message to an agent and print the answer
-    Send(send::Send),
+    Send(Box<send::Send>),
     /// List the tasks
     Tasks(tasks::Tasks),
     /// Show, cancel or watch one task, or save its files
@@ -231,7 +232,7 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Status => show::status(global),
         Command::Agents { health } => show::agents(global, health),
         Command::Agent(agent) => agent::agent(global, &agent),
-        Command::Send(send) => send::send(global, send),
+        Command::Send(send) => send::send(global, *send),
         Command::Tasks(tasks) => tasks::tasks(global, &tasks),
         Command::Task(task) => task::task(global, &task),
         Command::Contexts(contexts) => contexts::contexts(global, &contexts),

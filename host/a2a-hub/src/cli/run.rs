@@ -221,7 +221,7 @@ impl Parts {
 
     /// Takes up what an earlier run left unfinished.
     async fn go_on(&self) -> anyhow::Result<()> {
-        let recovered = self.tasks.recover(&self.agents).await;
+        let recovered = self.tasks.recover(|agent| self.agents.find(agent)).await;
         let recovered = recovered.context("take up the tasks of an earlier run")?;
         if recovered != Recovered::default() {
             let Recovered { started, waiting, followed, failed, unreadable } = recovered;

@@ -2,8 +2,10 @@
 
 use super::{
     Exit, Global, block_on,
+    chosen::Chosen,
     client::Client,
-    completing, elsewhere,
+    completing,
+    elsewhere::{self, Elsewhere},
     failure::{CommandError, HUB_NOT_RUNNING},
     files,
     follow::{OnLeave, follow},
@@ -61,12 +63,13 @@ pub(super) struct Send {
     /// Answer this question of the task, and no other that it may ask by now
     #[arg(long, value_name = "ID", requires = "task")]
     question: Option<String>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Give up after so many milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) timeout: Option<u64>,
-    /// Show an agent elsewhere what this variable holds, as a bearer token
-    #[arg(long, value_name = "VARIABLE")]
-    pub(super) token_env: Option<String>,
+    #[command(flatten)]
+    pub(super) elsewhere: Elsewhere,
     /// Print the answer as it comes
     #[arg(long)]
     pub(super) stream: bool,
@@ -92,10 +95,10 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
     if elsewhere::is_url(&send.agent) {
         return elsewhere::send(global, send);
     }
-    if send.token_env.is_some() {
+    if let Some(given) = send.elsewhere.given() {
         bail!(
-            "send to `{}`: `--token-env` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, \
-             `token_env` of its `[remote.<id>]` says the same",
+            "send to `{}`: `{given}` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, \
+             `token_env` and `origins` of its `[remote.<id>]` say the same",
             send.agent
         );
     }
@@ -211,12 +214,15 @@ impl Send {
     }
 }
 
+/// What of a message's metadata only the hub of this machine understands.
+const OF_THIS_HUB: [&str; 2] = ["targetAgent", "workingDirectory"];
+
 /// The message for an agent elsewhere, which has nothing to do with directories here.
 pub(super) fn message(send: &Send) -> anyhow::Result<Message> {
     let offered: OfferedMessage = serde_json::from_value(params(send)?["message"].take())?;
     let mut message = offered.accept("message")?;
     if let Some(facts) = &mut message.metadata {
-        facts.retain(|name, _| name == QUESTION);
+        facts.retain(|name, _| !OF_THIS_HUB.contains(&name.as_str()));
     }
     message.metadata.take_if(|facts| facts.is_empty());
     Ok(message)
@@ -267,6 +273,9 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     };
     also("contextId", &send.context);
     also("taskId", &send.task);
+    if let Some(facts) = params["message"]["metadata"].as_object_mut() {
+        facts.extend(send.chosen.facts());
+    }
     if let Some(question) = &send.question {
         params["message"]["metadata"][QUESTION] = json!(question);
     }

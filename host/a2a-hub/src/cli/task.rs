@@ -3,7 +3,8 @@
 use super::{
     Exit, Format, Global, block_on,
     client::Client,
-    completing, elsewhere,
+    completing,
+    elsewhere::{self, Elsewhere},
     follow::{OnLeave, follow},
     ids::{self, Kind},
     question,
@@ -49,9 +50,8 @@ pub(super) struct One {
     /// It is a task of the agent at this URL, and not of the hub
     #[arg(long, value_name = "URL")]
     agent: Option<String>,
-    /// Show that agent what this variable holds, as a bearer token
-    #[arg(long, value_name = "VARIABLE", requires = "agent")]
-    token_env: Option<String>,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
 }
 
 impl One {
@@ -70,8 +70,8 @@ impl One {
     fn ask(&self, global: &Global, method: &str) -> anyhow::Result<(String, Value)> {
         match self.url()? {
             Some(url) => {
-                let (token, stop) = (self.token_env.as_deref(), method == "tasks/cancel");
-                Ok((self.id.clone(), elsewhere::task(url, token, &self.id, stop)?))
+                let stop = method == "tasks/cancel";
+                Ok((self.id.clone(), elsewhere::task(url, &self.elsewhere, &self.id, stop)?))
             }
             None => block_on(async {
                 let mut client = Client::connect(global).await?;
@@ -95,7 +95,7 @@ pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
         }
         Task::Watch(one) => match one.url()? {
             Some(url) => {
-                return elsewhere::watch(global, url, one.token_env.as_deref(), &one.id);
+                return elsewhere::watch(global, url, &one.elsewhere, &one.id);
             }
             None => return watch(global, &one.id),
         },

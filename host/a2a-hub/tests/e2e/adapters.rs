@@ -2,9 +2,11 @@
 //! function for each promise, and a test for each pair.
 
 use crate::command_line::{command, finish};
-use crate::stage::{eventually, get, no_program_left, said, send, state, stream, until};
+use crate::stage::{
+    eventually, eventually_async, get, no_program_left, said, send, state, stream, until,
+};
 use a2a_hub_tests::{
-    Client, ModelServer, TestHub, message_to, processes_of_task, processes_with_marker,
+    Client, ModelServer, Seen, TestHub, message_to, processes_of_task, processes_with_marker,
 };
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
@@ -25,12 +27,16 @@ struct Vendor {
     env: fn(&ModelServer, &Path) -> Vec<(&'static str, String)>,
     /// The operator's way to log in.
     login: &'static str,
+    /// A model of the loopback's that it does not use unless asked.
+    model: &'static str,
     /// The version it says it is.
     version: &'static str,
     /// Its section of the hub's configuration.
     settings: &'static str,
     /// A prompt at which the model wants that file written.
     write: fn(&str) -> String,
+    /// A prompt at which the model wants that file read; none where the program reads the whole disk by itself.
+    read: Option<fn(&str) -> String>,
     /// A prompt at which the model wants that command run, without a sandbox where the program has one.
     run: fn(&str) -> String,
 }
@@ -47,11 +53,13 @@ const CLAUDE: Vendor = Vendor {
         ]
     },
     login: "claude /login",
+    model: "claude-opus-0",
     version: "2.1.329",
     settings: "",
     write: |path| {
         format!("[[tool:raw:Write:{}]]", json!({ "file_path": path, "content": "new\n" }))
     },
+    read: Some(|path| format!("[[tool:raw:Read:{}]]", json!({ "file_path": path }))),
     run: |command| format!("[[tool:shell:{command}]]"),
 };
 
@@ -71,12 +79,14 @@ const GEMINI: Vendor = Vendor {
         ]
     },
     login: "gemini",
+    model: "gemini-1.5-pro",
     version: "0.61.0",
     // Of the models it knows, the program has plans of its own: how often to try, and what to try then.
     settings: "settings.model = 'gemini-1.5-flash'",
     write: |path| {
         format!("[[tool:raw:write_file:{}]]", json!({ "file_path": path, "content": "new\n" }))
     },
+    read: Some(|path| format!("[[tool:raw:read_file:{}]]", json!({ "file_path": path }))),
     run: |command| format!("[[tool:shell:{command}]]"),
 };
 
@@ -92,6 +102,8 @@ const VIBE: Vendor = Vendor {
         }]);
         let model_of_it = json!([{
             "name": "mock-model", "provider": "loopback", "alias": "mock", "supports_images": true,
+        }, {
+            "name": "mock-model-2", "provider": "loopback", "alias": "mock-model-2",
         }]);
         vec![
             ("VIBE_HOME", home.display().to_string()),
@@ -103,11 +115,13 @@ const VIBE: Vendor = Vendor {
         ]
     },
     login: "vibe --setup",
+    model: "mock-model-2",
     version: "3.0.2",
     settings: "",
     write: |path| {
         format!("[[tool:raw:write_file:{}]]", json!({ "path": path, "content": "new\n" }))
     },
+    read: Some(|path| format!("[[tool:raw:read_file:{}]]", json!({ "path": path }))),
     run: |command| format!("[[tool:shell:{command}]]"),
 };
 
@@ -126,6 +140,7 @@ const CODEX: Vendor = Vendor {
         vec![("CODEX_HOME", home.display().to_string())]
     },
     login: "codex login",
+    model: "mock-model-2",
     version: "0.169.0",
     settings: "env = ['LOOPBACK_KEY']",
     write: |path| {
@@ -133,6 +148,7 @@ const CODEX: Vendor = Vendor {
         let command = json!({ "cmd": format!("apply_patch <<'EOF'\n{patch}\nEOF") });
         format!("[[tool:raw:exec_command:{command}]]")
     },
+    read: None,
     run: |command| {
         let wanted = json!({
             "cmd": command, "sandbox_permissions": "require_escalated", "justification": "a test",
@@ -163,6 +179,9 @@ conformance! {
         a_tool_asks_before_it_acts
         the_operators_permissions_count
         permission_to_edit_ends_at_a_link_that_leads_away
+        permission_to_edit_lets_nobody_read_elsewhere_unasked
+        a_model_and_an_effort_reach_the_program
+        a_program_that_dies_takes_its_question_along
         a_refusal_of_the_model_is_told_in_its_words
         a_cut_answer_is_made_whole_or_is_no_success
         a_missing_login_is_asked_for
@@ -287,7 +306,7 @@ async fn an_answer_is_streamed_and_told_whole(vendor: &Vendor) -> Result<()> {
     assert_eq!(text, "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12");
     let used = task["metadata"]["usage"]["output_tokens"].as_u64();
     assert!(used.is_some_and(|used| used > 0), "{}", task["metadata"]);
-    assert!(stage.asked_of_the_model().contains("- echo: "), "it is told of the other agents");
+    assert!(!stage.asked_of_the_model().contains("- echo: "), "nobody granted it other agents");
     no_program_left(&stage.hub.data_dir(), Duration::from_secs(1)).await
 }
 
@@ -366,6 +385,65 @@ async fn permission_to_edit_ends_at_a_link_that_leads_away(vendor: &Vendor) -> R
         assert_eq!(fs::read_to_string(&file)?, "old\n", "{task}");
         assert_eq!(fs::read_dir(outside.path())?.count(), 1, "{task}");
     }
+    Ok(())
+}
+
+/// A key in the home directory is no part of the work.
+async fn permission_to_edit_lets_nobody_read_elsewhere_unasked(vendor: &Vendor) -> Result<()> {
+    let Some(read) = vendor.read else { return Ok(()) };
+    let stage = vendor.stage_with(Some(KEY), "permissions = 'edit'").await?;
+    let secret = stage.hub.home().join("id_ed25519");
+    fs::write(&secret, "open sesame\n")?;
+    let mut task = stage.send(&read(&secret.display().to_string())).await?;
+    if state(&task) == "input-required" {
+        task = stage.answer(&task, "no").await?;
+    }
+    assert_eq!(state(&task), "completed", "{task}");
+    assert!(!stage.asked_of_the_model().contains("open sesame"), "it was read: {task}");
+    let ours = stage.hub.workspace().join("ours.txt");
+    fs::write(&ours, "shared words\n")?;
+    let task = stage.send(&read(&ours.display().to_string())).await?;
+    assert_eq!(state(&task), "completed", "what is in the workspace is read unasked: {task}");
+    assert!(stage.asked_of_the_model().contains("shared words"), "{task}");
+    Ok(())
+}
+
+async fn a_model_and_an_effort_reach_the_program(vendor: &Vendor) -> Result<()> {
+    // Each program knows which of its models take which effort; the loopback's take none or any.
+    let stage = vendor.stage().await?;
+    let mut message = message_to(vendor.agent, "hello");
+    let wanted = vendor.model;
+    message["message"]["metadata"]["model"] = json!(wanted);
+    let task: Value = stage.client().call("message/send", message).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    let asked = stage.model.requests();
+    let is_wanted = |seen: &Seen| seen.path.contains(wanted) || seen.body["model"] == *wanted;
+    assert!(asked.iter().any(is_wanted), "{asked:?}");
+
+    let mut message = message_to(vendor.agent, "hello");
+    message["message"]["metadata"]["model"] = json!("--yolo");
+    let task: Value = stage.client().call("message/send", message).await?;
+    let told = (state(&task), &task["metadata"]["reason"]);
+    assert_eq!(told, ("failed", &json!("invalid_request")), "{task}");
+    Ok(())
+}
+
+async fn a_program_that_dies_takes_its_question_along(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    let asked = stage.send(&(vendor.run)("touch never")).await?;
+    assert_eq!(state(&asked), "input-required", "{asked}");
+    let id = asked["id"].as_str().unwrap_or_default();
+    for pid in processes_of_task(id) {
+        // One of them may have ended with another.
+        let _ =
+            kill_process(Pid::from_raw(i32::try_from(pid)?).context("no process")?, Signal::KILL);
+    }
+    let client = stage.client();
+    let failed = async || get(&client, id).await.is_ok_and(|task| state(&task) == "failed");
+    eventually_async(Duration::from_secs(10), failed).await?;
+    let task = get(&client, id).await?;
+    assert_eq!(task["metadata"]["reason"], "broken_stream", "{task}");
+    assert_eq!(task["metadata"]["question"], Value::Null, "nobody is asked any more: {task}");
     Ok(())
 }
 

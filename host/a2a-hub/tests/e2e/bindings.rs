@@ -84,7 +84,7 @@ impl There {
 
     async fn agent(&self, way: &str) -> Result<A2aClient> {
         let (outbound, origins) = (Outbound::unguarded(), [self.origin()]);
-        Ok(A2aClient::find_trusting(outbound, &self.card(way), None, &origins).await?)
+        Ok(A2aClient::find(outbound, &self.card(way), None, &origins).await?)
     }
 }
 

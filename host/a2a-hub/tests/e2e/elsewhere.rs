@@ -216,7 +216,7 @@ async fn what_is_no_agent_is_said_with_a_way_out() -> Result<()> {
         a2a-hub: find the card of http://127.0.0.1:1/: nobody answers there (Connection refused (os error 111)); look at host and port, and whether the agent runs
         a2a-hub: find the card of THERE/shut: THERE/shut/.well-known/agent-card.json answers with HTTP status 401 Unauthorized: it does not take the token it was shown
         a2a-hub: send to http://x: `--cwd` names a directory of this machine, which an agent elsewhere does not see; give it files with `--file`
-        a2a-hub: send to `echo`: `--token-env` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, `token_env` of its `[remote.<id>]` says the same
+        a2a-hub: send to `echo`: `--token-env` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, `token_env` and `origins` of its `[remote.<id>]` say the same
         a2a-hub: look for the task at `echo`: `--agent` takes the URL of an agent elsewhere; a task of the hub is found by its id alone
         "#);
     Ok(())

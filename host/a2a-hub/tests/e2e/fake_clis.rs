@@ -144,6 +144,7 @@ const TRIALS: &[Trial] = &[
     completes("no newline at the end", r#"cat hello; printf %s "$(cat over)""#),
     completes("a flood of errors", "cat hello; head -c 20000000 /dev/zero >&2; cat over"),
     completes("deaf to signals", "trap '' TERM INT HUP; cat hello over; while :; do sleep 1; done"),
+    completes("an answer that is over and output that is not", "cat hello over; exec yes more"),
     completes("a daemon left behind", "setsid sleep 300 & cat hello over"),
 ];
 

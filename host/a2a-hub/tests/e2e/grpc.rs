@@ -1,9 +1,11 @@
 //! Official A2A over gRPC, in both versions: every operation, streams, refusals, and who is let in.
 
-use crate::stage::hub_with_guest;
+use crate::stage::{bearer, hub_with_guest};
 use a2a_hub_tests::{GrpcClient, RpcError};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// A message of 1.0 for the agent `guest`.
 fn v1(text: &str) -> Value {
@@ -60,9 +62,6 @@ async fn every_operation_of_1_0_is_there() -> Result<()> {
     let page = json!({"tenant": "guest", "pageSize": 1, "status": "TASK_STATE_INPUT_REQUIRED"});
     let page = call("ListTasks", page).await?;
     assert_eq!((&page["tasks"][0]["id"], &page["totalSize"]), (&task, &json!(1)));
-    let told = guest.stream("SubscribeToTask", json!({ "id": task })).await?;
-    assert_eq!(told[0]["task"]["id"], task);
-
     let config = json!({"tenant": "guest", "taskId": task, "id": "c", "url": "http://127.0.0.1:9/news",
         "token": "t", "authentication": {"scheme": "Bearer", "credentials": "s"}});
     assert_eq!(call("CreateTaskPushNotificationConfig", config.clone()).await?, config);
@@ -74,12 +73,24 @@ async fn every_operation_of_1_0_is_there() -> Result<()> {
     assert_eq!(call("DeleteTaskPushNotificationConfig", one).await?, json!({}));
     assert_eq!(call("ListTaskPushNotificationConfigs", all).await?, json!({}));
 
-    let canceled = call("CancelTask", json!({ "id": task })).await?;
-    assert_eq!(canceled["status"]["state"], "TASK_STATE_CANCELED");
-    let card = call("GetExtendedAgentCard", json!({"tenant": "guest"})).await?;
+    let cancel = async {
+        sleep(Duration::from_millis(300)).await;
+        call("CancelTask", json!({ "id": task })).await
+    };
+    let listen = guest.stream("SubscribeToTask", json!({ "id": task }));
+    let (told, canceled) = tokio::join!(listen, cancel);
+    assert_eq!(canceled?["status"]["state"], "TASK_STATE_CANCELED");
+    let told = told?;
+    assert_eq!(told[0]["task"]["id"], task);
+    let last = told.last().context("no end")?;
+    assert_eq!(last["statusUpdate"]["status"]["state"], "TASK_STATE_CANCELED");
+    let known = GrpcClient::v1(&hub)?.with("authorization", &bearer(&hub)?)?;
+    let (card, _) = known.call("GetExtendedAgentCard", json!({"tenant": "guest"})).await?;
     assert_eq!(card["name"], "test-guests");
     let url = format!("http://{}/agents/guest", hub.http());
     assert_eq!(card["supportedInterfaces"][0]["url"], url);
+    let unknown = refusal(guest.call("GetExtendedAgentCard", json!({"tenant": "guest"})).await)?;
+    assert_eq!(unknown, (9, "UNSUPPORTED_OPERATION".to_owned()), "it has not shown who it is");
 
     let elsewhere = call("GetTask", json!({"tenant": "echo", "id": done})).await;
     assert_eq!(refusal(elsewhere)?, (5, "TASK_NOT_FOUND".to_owned()), "another agent's task");
@@ -128,7 +139,8 @@ async fn every_operation_of_0_3_is_there() -> Result<()> {
     assert_eq!(canceled["status"]["state"], "TASK_STATE_CANCELLED");
     let again = call("CancelTask", json!({ "name": name })).await;
     assert_eq!(refusal(again)?, (9, "TASK_NOT_CANCELABLE".to_owned()));
-    let card = call("GetAgentCard", json!({})).await?;
+    let known = GrpcClient::v03(&hub)?.with("authorization", &bearer(&hub)?)?;
+    let (card, _) = known.call("GetAgentCard", json!({})).await?;
     assert_eq!(
         (&card["protocolVersion"], &card["preferredTransport"]),
         (&json!("0.3.0"), &json!("JSONRPC"))
@@ -150,7 +162,7 @@ async fn refusals_say_what_was_wrong() -> Result<()> {
     assert_eq!(refused(&guest, "SendMessage", nobody).await?, (5, "AGENT_NOT_FOUND".to_owned()));
     let early = refusal(guest.stream("SubscribeToTask", json!({"id": "x"})).await)?;
     assert_eq!(early, (5, "TASK_NOT_FOUND".to_owned()));
-    let future = GrpcClient::v1(&hub)?.with("a2a-version", "99.0");
+    let future = GrpcClient::v1(&hub)?.with("a2a-version", "99.0")?;
     let version = refused(&future, "SendMessage", v1("hi")).await?;
     assert_eq!(version, (9, "VERSION_NOT_SUPPORTED".to_owned()));
 
@@ -168,7 +180,7 @@ async fn refusals_say_what_was_wrong() -> Result<()> {
 #[tokio::test]
 async fn extensions_are_activated_by_metadata() -> Result<()> {
     let hub = hub_with_guest().await?;
-    let guest = GrpcClient::v1(&hub)?.with("a2a-extensions", "urn:unknown, urn:a2a-hub:test");
+    let guest = GrpcClient::v1(&hub)?.with("a2a-extensions", "urn:unknown, urn:a2a-hub:test")?;
     let (_, headers) = guest.call("SendMessage", v1("reply hi")).await?;
     assert_eq!(headers["a2a-extensions"], "urn:a2a-hub:test");
     Ok(())
@@ -179,7 +191,7 @@ async fn grpc_is_guarded_as_http_is() -> Result<()> {
     let hub = hub_with_guest().await?;
     // A name of somebody else's, beside the authority that every call has.
     for (name, value) in [("host", "evil.example"), ("origin", "http://evil.example")] {
-        let page = GrpcClient::v1(&hub)?.with(name, value);
+        let page = GrpcClient::v1(&hub)?.with(name, value)?;
         let Err(RpcError::Refused { code, .. }) = page.call("SendMessage", v1("hi")).await else {
             anyhow::bail!("{name}: {value} was let in");
         };

@@ -2,6 +2,7 @@
 
 mod cards;
 mod client;
+mod listening;
 mod rest;
 mod socket;
 mod terms;
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 struct Endpoint<'a> {
     hub: &'a TestHub,
     path: &'static str,
-    headers: Vec<(&'static str, &'static str)>,
+    headers: Vec<(&'static str, String)>,
 }
 
 impl<'a> Endpoint<'a> {
@@ -27,8 +28,8 @@ impl<'a> Endpoint<'a> {
         Self { hub, path, headers: Vec::new() }
     }
 
-    fn with(mut self, name: &'static str, value: &'static str) -> Self {
-        self.headers.push((name, value));
+    fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
         self
     }
 
@@ -36,7 +37,7 @@ impl<'a> Endpoint<'a> {
         let url = format!("http://{}{}{below}", self.hub.http(), self.path);
         let mut request = reqwest::Client::new().request(method, url);
         for (name, value) in &self.headers {
-            request = request.header(*name, *value);
+            request = request.header(*name, value);
         }
         Ok(body.into_iter().fold(request, |request, body| request.json(&body)).send().await?)
     }

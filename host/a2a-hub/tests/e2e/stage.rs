@@ -49,6 +49,12 @@ pub(crate) fn home() -> Result<TempDir> {
     Ok(home)
 }
 
+/// What a client shows that is known by the hub's token.
+pub(crate) fn bearer(hub: &TestHub) -> Result<String> {
+    let token = fs::read_to_string(hub.data_dir().join("http-token"))?;
+    Ok(format!("Bearer {}", token.trim()))
+}
+
 /// Sends a text and waits for the end.
 pub(crate) async fn send(client: &Client, agent: &str, text: &str) -> Result<Value> {
     client.call("message/send", message_to(agent, text)).await.context(text.to_owned())

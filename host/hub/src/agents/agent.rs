@@ -20,8 +20,9 @@ use a2a_hub_core::{
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     card::AgentCard,
+    client::ClientCapabilities,
     id::{AgentId, TaskId},
-    operation::{AgentBreaker, AgentHealth, AgentInfo, HealthStatus},
+    operation::{AgentBreaker, AgentHealth, AgentInfo, HealthStatus, Operated},
     task::Task,
 };
 use a2a_hub_runtime::{
@@ -42,8 +43,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long an agent may take to say how it is: some CLIs need two seconds to start.
-const HEALTH_DEADLINE: Duration = Duration::from_secs(15);
+/// How long an agent may take to say how it is: some CLIs need two seconds to start, and half a minute on a machine that has
+/// never read them from its disk.
+const HEALTH_DEADLINE: Duration = Duration::from_secs(60);
 
 /// How long an agent may take to clean up after a cancelled task.
 const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(2);
@@ -72,7 +74,7 @@ impl fmt::Display for Source {
 }
 
 /// What the hub gives an agent to work with.
-pub(super) struct Seat {
+pub(super) struct AgentDeps {
     /// The operator's settings for it.
     pub config: AgentConfig,
     /// Directories it may work in, unless its own settings name others.
@@ -130,10 +132,10 @@ impl Agent {
         runtime: Arc<dyn Runtime>,
         card: AgentCard,
         source: Source,
-        seat: Seat,
+        deps: AgentDeps,
     ) -> Self {
-        let Seat { config, workspaces, home, supervisor, storage, files, .. } = seat;
-        let Seat { all, breaker, events, asking, left, .. } = seat;
+        let AgentDeps { config, workspaces, home, supervisor, storage, files, .. } = deps;
+        let AgentDeps { all, breaker, events, asking, left, .. } = deps;
         let ask = runtime.ask();
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
@@ -182,10 +184,11 @@ impl Agent {
         &self,
         port: Arc<dyn TaskPort>,
         working_directory: Option<String>,
+        client: ClientCapabilities,
         work: Work,
     ) -> Box<dyn Run> {
         let call = self.call(work.task.id.as_str(), Some(port), working_directory);
-        self.runtime.start(call, work)
+        self.runtime.start(Call { client, ..call }, work)
     }
 
     /// How many of its tasks run and wait.
@@ -236,6 +239,7 @@ impl Agent {
             ports: Arc::new(ports),
             secrets: Arc::clone(&self.secrets),
             working_directory,
+            client: ClientCapabilities::default(),
         }
     }
 
@@ -297,6 +301,18 @@ impl Agent {
         health
     }
 
+    /// How the operator runs it.
+    pub fn operated(&self) -> Operated {
+        let quota::Limits { max_running, max_queued } = self.quota();
+        let timeout = self.config.timeout().as_millis();
+        Operated {
+            status: self.health().status,
+            task_timeout_ms: u64::try_from(timeout).unwrap_or(u64::MAX),
+            max_running,
+            max_queued,
+        }
+    }
+
     /// What the hub tells of it.
     pub fn info(&self, health: Option<AgentHealth>) -> AgentInfo {
         AgentInfo {
@@ -321,8 +337,14 @@ fn judge(report: Result<Report, Failure>, took: Duration) -> AgentHealth {
             HealthStatus::Unhealthy
         },
         version: None,
-        detail: Some(why.to_string()),
-        fix: None,
+        detail: Some(if why == Failure::Timeout {
+            format!("it did not say within {} s how it is", HEALTH_DEADLINE.as_secs())
+        } else {
+            why.to_string()
+        }),
+        fix: (why == Failure::Timeout).then(|| {
+            "ask again with `a2a-hub agents --health`: a first start takes long on a cold machine".to_owned()
+        }),
     });
     let is_healthy = report.status == HealthStatus::Healthy;
     let (detail, error_message) =
@@ -350,6 +372,34 @@ fn log_line(agent: &AgentId, owner: &str, level: tracing::Level, line: &str) {
 }
 
 #[cfg(test)]
+impl Agent {
+    /// An agent of no hub, for unit tests: whatever it needs beside its runtime is not there.
+    pub(crate) fn by_itself(
+        id: AgentId,
+        runtime: Arc<dyn Runtime>,
+        card: AgentCard,
+        config: AgentConfig,
+    ) -> Self {
+        let nowhere = PathBuf::from("/nonexistent");
+        let supervisor = Supervisor::new(nowhere.clone(), nowhere.clone(), Duration::ZERO);
+        let deps = AgentDeps {
+            config,
+            workspaces: Vec::new(),
+            home: nowhere.clone(),
+            files: Files::new(&nowhere, supervisor.clone()),
+            supervisor,
+            storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
+            all: Weak::new(),
+            breaker: config::Breaker::default().settings(),
+            events: Events::default(),
+            asking: Arc::new(Semaphore::new(1)),
+            left: CancellationToken::new(),
+        };
+        Self::new(id, runtime, card, Source::BuiltIn, deps)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -366,5 +416,15 @@ mod tests {
         let (well, ill) = (told(HealthStatus::Healthy), told(HealthStatus::Degraded));
         assert_eq!((well.detail.as_deref(), well.error_message), (Some("tested with 1"), None));
         assert_eq!((ill.detail, ill.error_message.as_deref()), (None, Some("tested with 1")));
+    }
+
+    /// One that is slow is there: to install it would mend nothing.
+    #[test]
+    fn an_agent_that_does_not_answer_in_time_is_asked_again() {
+        let late = judge(Err(Failure::Timeout), HEALTH_DEADLINE);
+        assert_eq!(late.status, HealthStatus::Unhealthy);
+        let said = late.error_message.unwrap_or_default();
+        assert_eq!(said, "it did not say within 60 s how it is");
+        assert!(late.fix.is_some_and(|fix| fix.contains("agents --health")));
     }
 }

@@ -95,9 +95,9 @@ impl Agents {
 
     fn seat_remote(&self, id: &AgentId, remote: RemoteAgent) {
         let (card, source) = (remote.card().clone(), Source::Remote(remote.url().to_owned()));
-        let (seat, runtime) = (self.a_seat(id), Arc::new(remote));
+        let (deps, runtime) = (self.deps_of(id), Arc::new(remote));
         self.set_rejected(&table(id), None);
-        self.seat(Agent::new(id.clone(), runtime, card, source, seat));
+        self.register(Agent::new(id.clone(), runtime, card, source, deps));
     }
 
     /// Where the configuration says that it is.

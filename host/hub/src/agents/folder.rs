@@ -185,7 +185,7 @@ impl PluginFolder {
         let bytes = spawn_blocking(move || read_trusted(&file)).await;
         let bytes = bytes.map_err(io::Error::other)??;
         let agent = self.agents.prepare(&id, bytes, Source::File(name.to_owned())).await?;
-        self.agents.seat(agent);
+        self.agents.register(agent);
         Ok(Some(id))
     }
 }

@@ -13,7 +13,7 @@ mod standing;
 mod values;
 
 pub use agent::Agent;
-use agent::{Seat, Source};
+use agent::{AgentDeps, Source};
 pub use builtin::BuiltIn;
 use files::Files;
 pub use files::sweep_files;
@@ -159,7 +159,7 @@ impl Agents {
         let bytes = Bytes::from_static(self.shared.built_in.component(id)?);
         Some(async move {
             let agent = self.prepare(id, bytes, Source::BuiltIn).await?;
-            self.seat(agent);
+            self.register(agent);
             Ok(())
         })
     }
@@ -183,8 +183,8 @@ impl Agents {
         let config = self.shared.config().agent(id);
         pinned(id, plugin.digest(), config.sha256.as_deref())?;
         let card = plugin.card(id).await?;
-        let seat = self.a_seat(id);
-        Ok(Agent::new(id.clone(), Arc::new(plugin), card, source, seat))
+        let deps = self.deps_of(id);
+        Ok(Agent::new(id.clone(), Arc::new(plugin), card, source, deps))
     }
 
     /// How many guests are alive at once.
@@ -193,9 +193,9 @@ impl Agents {
     }
 
     /// What the hub gives to the agent called `id`.
-    fn a_seat(&self, id: &AgentId) -> Seat {
+    fn deps_of(&self, id: &AgentId) -> AgentDeps {
         let (shared, config) = (&self.shared, self.shared.config());
-        Seat {
+        AgentDeps {
             config: config.agent(id),
             workspaces: config.workspaces.clone(),
             home: shared.data_dir.join("homes").join(id.as_str()),
@@ -211,7 +211,7 @@ impl Agents {
     }
 
     /// Gives an agent its place; from now on it is asked how it is.
-    fn seat(&self, agent: Agent) {
+    fn register(&self, agent: Agent) {
         let agent = Arc::new(agent);
         let (agent_id, source) = (agent.id.clone(), agent.source.to_string());
         tracing::info!(agent = %agent_id, %source, "agent joined");

@@ -12,9 +12,10 @@ use a2a_hub_runtime::{
 use std::{
     collections::BTreeMap,
     fs, io,
-    os::unix::fs::DirBuilderExt as _,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -183,6 +184,12 @@ pub(super) struct OwnedPrograms {
 
 #[async_trait::async_trait]
 impl ProcessPort for OwnedPrograms {
+    async fn fingerprint(&self, program: &str) -> Result<String, Failure> {
+        let (programs, name) = (Arc::clone(&self.programs), program.to_owned());
+        let looked = spawn_blocking(move || fingerprint(&programs.path(&name)?)).await;
+        looked.map_err(|why| Failure::Internal(why.to_string()))?
+    }
+
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
         let permit = self.programs.permit(&launch.program, launch.max_running)?;
         let (programs, files) = (Arc::clone(&self.programs), Arc::clone(&self.files));
@@ -193,6 +200,18 @@ impl ProcessPort for OwnedPrograms {
         let child = self.programs.supervisor.spawn_holding(launch, permit).await;
         Ok(Box::new(Running(child.map_err(|why| not_started(&why))?)))
     }
+}
+
+/// Where a program is, behind all links, how long its file is, and when it was written last.
+fn fingerprint(path: &Path) -> Result<String, Failure> {
+    let looked = fs::canonicalize(path).and_then(|real| {
+        let meta = fs::metadata(&real)?;
+        let written = (meta.mtime(), meta.mtime_nsec());
+        Ok(format!("{} {} {}.{:09}", real.display(), meta.len(), written.0, written.1))
+    });
+    let unread =
+        |why: io::Error| Failure::Unavailable(format!("look at {}: {why}", path.display()));
+    looked.map_err(unread)
 }
 
 /// What a guest is told of it: arguments too long are its own fault, the rest is this machine's.
@@ -233,5 +252,9 @@ impl ChildPort for Running {
 
     fn kill(&mut self) {
         self.0.kill();
+    }
+
+    fn retire(self: Box<Self>, within: Duration) {
+        self.0.retire(within);
     }
 }

@@ -77,7 +77,7 @@ impl Agents {
             }
         }
         let (runtime, card, source) = (Arc::clone(runtime), card.clone(), source.clone());
-        self.seat(Agent::new(id.clone(), runtime, card, source, self.a_seat(id)));
+        self.register(Agent::new(id.clone(), runtime, card, source, self.deps_of(id)));
         Ok(())
     }
 }

@@ -95,7 +95,7 @@ impl PluginFolder {
             placed => placed?,
         }
         seen.insert(name.clone(), Seen::read(&self.dir.join(&name), Some(id.clone()))?);
-        self.agents.seat(agent);
+        self.agents.register(agent);
         self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))
     }
 

@@ -1,8 +1,8 @@
 //! What official clients ask: of one agent or of the whole hub, and as strictly as A2A has it. Whatever they speak, it is
 //! an operation like any other in the end.
 
-use super::{Hub, Reply, admit};
-use crate::{agents::Agent, clock, error::HubError};
+use super::{Hub, Listening, Reply, admit};
+use crate::{agents::Agent, clock, error::HubError, tasks::StreamEnd};
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -36,14 +36,19 @@ impl Hub {
     ) -> Result<Reply, A2aError> {
         let (name, begun) = (operation.name(), Instant::now());
         let reply = match admit(caller, &operation) {
-            Ok(()) => self.perform_for(visit, operation).await.map_err(A2aError::from),
+            Ok(()) => self.perform_for(caller, visit, operation).await.map_err(A2aError::from),
             Err(why) => Err(why),
         };
         self.events.metrics().answered(name, reply.is_ok(), begun.elapsed());
         reply
     }
 
-    async fn perform_for(&self, visit: &Visit, operation: Operation) -> Result<Reply, HubError> {
+    async fn perform_for(
+        &self,
+        caller: &Principal,
+        visit: &Visit,
+        operation: Operation,
+    ) -> Result<Reply, HubError> {
         if let (Some(agent), Some(task)) = (&visit.agent, task_of(&operation))
             && self.tasks.head(task).await?.agent != *agent
         {
@@ -53,18 +58,19 @@ impl Hub {
         match operation {
             Operation::SendMessage(send) => {
                 let (_, send) = self.addressed(visit, send).await?;
-                self.perform(Operation::SendMessage(send)).await
+                self.perform(caller, Operation::SendMessage(send)).await
             }
             Operation::StreamMessage(send) => {
                 let (agent, send) = self.addressed(visit, send).await?;
                 must_stream(agent.as_deref())?;
                 let (task, after) = (send.message.task_id.clone(), send.after);
-                let reply = self.perform(Operation::StreamMessage(send)).await?;
+                let reply = self.perform(caller, Operation::StreamMessage(send)).await?;
                 // A stream begins with the task, also where it goes on with one.
-                match task {
-                    Some(id) => self.perform(Operation::Resubscribe { id, after }).await,
-                    None => Ok(reply),
-                }
+                let reply = match task {
+                    Some(id) => self.perform(caller, Operation::Resubscribe { id, after }).await?,
+                    None => reply,
+                };
+                Ok(until(visit.version, reply, StreamEnd::InputRequired))
             }
             Operation::Resubscribe { id, after } => {
                 let head = self.tasks.head(&id).await?;
@@ -75,7 +81,8 @@ impl Hub {
                         format!("task `{id}` is {}: there is no more to hear", head.state.name());
                     return Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into());
                 }
-                self.perform(Operation::Resubscribe { id, after }).await
+                let reply = self.perform(caller, Operation::Resubscribe { id, after }).await?;
+                Ok(until(visit.version, reply, StreamEnd::Over))
             }
             Operation::PageTasks(query) => {
                 let since = query.since.map(|since| {
@@ -84,12 +91,13 @@ impl Hub {
                     })
                 });
                 let (agent, since) = (visit.agent.clone(), since.transpose()?);
-                self.perform(Operation::PageTasks(TaskPageQuery { agent, since, ..query })).await
+                self.perform(caller, Operation::PageTasks(TaskPageQuery { agent, since, ..query }))
+                    .await
             }
             Operation::GetCard { .. } => {
-                self.perform(Operation::GetCard { agent: visit.agent.clone() }).await
+                self.perform(caller, Operation::GetCard { agent: visit.agent.clone() }).await
             }
-            other => self.perform(other).await,
+            other => self.perform(caller, other).await,
         }
     }
 
@@ -139,6 +147,16 @@ impl Hub {
         let (artifacts, size) = (query.include_artifacts, query.size);
         let (tasks, total, next) = self.tasks.page(query).await?;
         Ok(Answer::TaskPage { tasks, artifacts, size, total, next })
+    }
+}
+
+/// A stream goes on to this end in 1.0. In 0.3 each ends with an update that is `final`, which says that the task waits.
+fn until(version: Version, reply: Reply, end: StreamEnd) -> Reply {
+    match (version, reply) {
+        (Version::V1, Reply::Stream(Listening::Task(heard))) => {
+            Reply::Stream(Listening::Task(heard.until(end)))
+        }
+        (_, reply) => reply,
     }
 }
 

@@ -58,6 +58,11 @@ pub enum ReceiverError {
         /// What is wrong with it.
         why: String,
     },
+    /// Somebody who reads it sees another URL than what is dialled.
+    #[error(
+        "the URL has a control character in it (byte {0}), which no URL has; send it percent-encoded"
+    )]
+    Control(usize),
     /// A URL is no place for a password.
     #[error("the URL has a user or a password in it; give them as `authentication`")]
     Login,
@@ -67,14 +72,6 @@ pub enum ReceiverError {
     /// Nothing may be sent there.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Its name cannot be looked up.
-    #[error("`{host}` cannot be found: {why}")]
-    Unknown {
-        /// The host.
-        host: String,
-        /// Why not.
-        why: String,
-    },
     /// It has not shown that it waits for notifications.
     #[error(
         "the receiver did not show that it waits for notifications: {0}; have it answer a GET with 200 and the value of \
@@ -162,16 +159,19 @@ impl Sender {
         self.seal.as_ref().map(Seal::keys).unwrap_or_default()
     }
 
-    /// Whether notifications may be sent there, as far as can be told now.
+    /// Whether notifications may be sent there, as far as can be told now: a name that cannot be looked up now may be found
+    /// later, and is checked whenever it is dialled.
     pub(super) async fn check(&self, url: &str) -> Result<(), ReceiverError> {
         let (url, host) = self.admit(url)?;
         if address(&url).is_none() {
-            let unknown = |why: String| ReceiverError::Unknown { host: host.clone(), why };
-            let found = timeout(LOOKUP, lookup_host((host.as_str(), 0))).await;
-            let found = found.map_err(|_| unknown(format!("no answer within {}", Span(LOOKUP))))?;
-            let found: Vec<_> =
-                found.map_err(|why| unknown(why.to_string()))?.map(|at| at.ip()).collect();
-            self.rules.dial(&host, &found)?;
+            match timeout(LOOKUP, lookup_host((host.as_str(), 0))).await {
+                Ok(Ok(found)) => {
+                    let found: Vec<_> = found.map(|at| at.ip()).collect();
+                    self.rules.dial(&host, &found)?;
+                }
+                Ok(Err(why)) => tracing::warn!(%host, %why, "a receiver cannot be found now"),
+                Err(_) => tracing::warn!(%host, "a receiver was not found within {}", Span(LOOKUP)),
+            }
         }
         if self.challenges {
             let asked = async {
@@ -188,6 +188,10 @@ impl Sender {
     /// The URL and its host, if what it says itself is allowed. An address among them is never looked up, so that it is
     /// checked here.
     fn admit(&self, text: &str) -> Result<(Url, String), ReceiverError> {
+        // The parser would leave some of them out.
+        if let Some(at) = text.find(char::is_control) {
+            return Err(ReceiverError::Control(at));
+        }
         let url = Url::parse(text)
             .map_err(|why| ReceiverError::NotUrl { url: text.to_owned(), why: why.to_string() })?;
         if !url.username().is_empty() || url.password().is_some() {
@@ -331,14 +335,19 @@ mod tests {
             "https://me:secret@8.8.8.8/",
             "file:///etc/passwd",
             "news",
+            "https://8.8.8.8/a\nb",
+            "\thttps://8.8.8.8/",
+            "https://8.8.8.8/\u{9b}2J",
         ] {
-            lines.push(format!("{url} {}", told(&[], url).await));
+            lines.push(format!("{} {}", url.escape_default(), told(&[], url).await));
         }
+        // No name has a label of more than 63 characters: nobody is asked for it.
+        lines.push(told(&[], &format!("https://{}.example/", "x".repeat(64))).await);
         lines.push(told(&["localhost", "::1"], "http://[::1]:1/").await);
         lines.push(told(&["localhost", "::1"], "http://localhost:1/").await);
         let localhost = told(&[], "https://localhost/").await;
         assert!(localhost.ends_with("`push.trusted_hosts`"), "{localhost}");
-        insta::assert_snapshot!(lines.join("\n"), @"
+        insta::assert_snapshot!(lines.join("\n"), @r"
         https://8.8.8.8/news fine
         https://127.0.0.1/ `127.0.0.1` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
         https://2130706433/ `127.0.0.1` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
@@ -351,6 +360,10 @@ mod tests {
         https://me:secret@8.8.8.8/ the URL has a user or a password in it; give them as `authentication`
         file:///etc/passwd the URL has no host
         news `news` is not a URL: relative URL without a base
+        https://8.8.8.8/a\nb the URL has a control character in it (byte 17), which no URL has; send it percent-encoded
+        \thttps://8.8.8.8/ the URL has a control character in it (byte 0), which no URL has; send it percent-encoded
+        https://8.8.8.8/\u{9b}2J the URL has a control character in it (byte 16), which no URL has; send it percent-encoded
+        fine
         fine
         fine
         ");

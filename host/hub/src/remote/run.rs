@@ -16,7 +16,7 @@ use a2a_hub_runtime::{
     Call, Ended, Failure, Run, Work,
     port::{
         Ports,
-        tasks::{Emitted, Need, TaskPort},
+        tasks::{Answer, Emitted, Need, TaskPort},
     },
 };
 use serde_json::json;
@@ -46,7 +46,9 @@ pub(super) struct RemoteRun {
 
 impl RemoteRun {
     pub(super) fn start(peer: Peer, call: &Call, work: Work) -> Self {
-        Self::new(peer, &call.ports, work.task, Some(work.message))
+        let message = work.message;
+        let said = Answer { message, client: call.client.clone() };
+        Self::new(peer, &call.ports, work.task, Some(said))
     }
 
     /// Listens again to what goes on since the hub before this one ended.
@@ -54,13 +56,13 @@ impl RemoteRun {
         Self::new(peer, &call.ports, task, None)
     }
 
-    fn new(peer: Peer, ports: &Ports, ours: Task, message: Option<Message>) -> Self {
+    fn new(peer: Peer, ports: &Ports, ours: Task, said: Option<Answer>) -> Self {
         let (cancel, task) = (CancellationToken::new(), ours.id.clone());
         let mut run = JoinSet::new();
         if let Some(port) = ports.tasks.clone() {
             let (peer, theirs, question) = (peer.clone(), None, None);
             let remote = RemoteTask { peer, port, ours, theirs, asking: false, question };
-            run.spawn(remote.run(message, cancel.clone()));
+            run.spawn(remote.run(said, cancel.clone()));
         } else {
             let why = "talk to the agent: the call has nobody to tell of the task".to_owned();
             run.spawn(async { Ended::Failed(Failure::Internal(why)) });
@@ -117,9 +119,9 @@ enum Rest {
 }
 
 impl RemoteTask {
-    /// `message` is what the client says; without one, the agent has the task already.
-    async fn run(mut self, message: Option<Message>, cancel: CancellationToken) -> Ended {
-        let ended = cancel.run_until_cancelled(self.talk(message)).await;
+    /// `said` is what the client says; without it, the agent has the task already.
+    async fn run(mut self, said: Option<Answer>, cancel: CancellationToken) -> Ended {
+        let ended = cancel.run_until_cancelled(self.talk(said)).await;
         match ended {
             Some(Ok(ended)) => ended,
             Some(Err(why)) => {
@@ -143,20 +145,20 @@ impl RemoteTask {
     }
 
     /// Says what the client says, until the agent asks no more.
-    async fn talk(&mut self, mut message: Option<Message>) -> Result<Ended, Failure> {
+    async fn talk(&mut self, mut said: Option<Answer>) -> Result<Ended, Failure> {
         let context = self.peer.context(&self.ours.context_id).await;
         // It was at work, or waited for its client, when the hub before this one ended.
         self.theirs = self.peer.task(&self.ours.id).await;
         loop {
-            let stream = match message {
-                Some(message) => self.say(self.said(message, context.clone())).await?,
+            let stream = match said {
+                Some(said) => self.say(said, context.clone()).await?,
                 None => self.listen()?,
             };
             match self.follow(stream).await? {
                 Rest::Ended(ended) => return Ok(ended),
                 Rest::Asks(need, prompt) => {
                     self.asking = true;
-                    message = Some(self.port.ask(need, prompt, None).await?);
+                    said = Some(self.port.ask(need, prompt, None).await?);
                     self.asking = false;
                 }
             }
@@ -181,10 +183,11 @@ impl RemoteTask {
         }
     }
 
-    async fn say(&self, message: Message) -> Result<TaskStream, Failure> {
-        let send = SendMessage::new(message, None);
+    async fn say(&self, said: Answer, context: Option<ContextId>) -> Result<TaskStream, Failure> {
+        let Answer { message, client } = said;
+        let send = SendMessage::new(self.said(message, context), None);
         let send = send.map_err(|why| Failure::Invalid(why.to_string()))?;
-        let send = SendMessage { client: self.port.client_capabilities(), ..send };
+        let send = SendMessage { client, ..send };
         self.peer.client().stream(send).await.map_err(|why| failure(&why))
     }
 

@@ -1,72 +1,139 @@
-//! One task, from its first event to its last: waits here, decides in `core`, tells what was stored.
+//! One task, from its first event to its last: tells the task's lifecycle what happens, and does what that decides.
 
 use super::{
-    at_work::{Answer, AtWork, Next},
     command::{Begin, Command, Input, Start},
-    facts::{QUEUED, REASON, RECOVERY, fact, has_fact, working_directory},
-    feed::Feed,
-    port::{LatestClient, Question, Said, ToActor},
-    recovery,
+    port::{GuestRequest, Question, ToActor},
+    recorder::{Recorder, Unstorable},
     turns::{Admitted, Place, Turn, Turns},
-    unstored::{GivenUp, Unstorable},
+    unstored::GivenUp,
 };
-use crate::{agents::Agent, clock, events::Events};
-use a2a_hub_core::{question, reason::FailureReason, recovery::Hold, span::Span, task};
+use crate::{agents::Agent, clock, error::HubError};
+use a2a_hub_core::{
+    access::Principal,
+    facts,
+    lifecycle::{Effect, Entry, Fault, Lifecycle, Patience, Record, Signal},
+    question,
+};
 use a2a_hub_protocol::{
-    client::ClientCapabilities,
     error::A2aError,
-    event::{ArtifactUpdate, SequencedEvent, StatusUpdate, TaskEvent},
-    hub::event::Happened,
-    message::{Message, Metadata, Role},
-    question::{QUESTION, Question as Asked},
-    task::{Task, TaskState, TaskStatus},
+    event::{ArtifactUpdate, TaskEvent},
+    question::Question as Asked,
+    task::TaskState,
 };
-use a2a_hub_runtime::{Ended, Failure, Work, port::tasks::Emitted};
-use a2a_hub_store::{StorageError, TaskStore};
+use a2a_hub_runtime::{
+    Ended, Failure, Run, Work,
+    port::tasks::{Answer, Emitted},
+};
+use a2a_hub_store::StorageError;
 use futures::FutureExt as _;
-use serde_json::{Value, json};
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque, future::pending, panic::AssertUnwindSafe, sync::Arc, time::Duration,
+};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, sleep_until, timeout, timeout_at},
+    time::{Instant, sleep_until, timeout},
 };
 
 /// What a guest may say before it must wait for the store; also the largest batch that is stored together.
 const SAID: usize = 64;
 
-/// How long a guest that says nothing is believed to be starting; then the task is told to be at work.
-const QUIET: Duration = Duration::from_millis(100);
-
 /// How long a cancelled guest may take to come to an end by itself.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Why a guest's work is cut short.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
-    Cancelled,
-    Timeout,
-    Shutdown,
+pub(super) struct TaskActor {
+    pub(super) recorder: Recorder,
+    pub(super) agent: Arc<Agent>,
+    turns: Turns,
+    pub(super) commands: mpsc::Receiver<Command>,
+    lifecycle: Lifecycle,
+    /// What the agent is given once it is the task's turn.
+    start: Option<Box<Start>>,
+    /// The task's turn, while it has one.
+    turn: Option<Turn>,
+    /// Its place in the queue, while it waits for its turn.
+    place: Option<Place>,
+    /// The agent at work.
+    guest: Option<RunningTask>,
+    /// Whether it was told that the hub is: what cannot be stored then is left to the next hub.
+    going_down: bool,
 }
 
-pub(super) struct TaskActor {
-    pub(super) task: Task,
-    pub(super) seq: u64,
-    pub(super) agent: Arc<Agent>,
-    pub(super) storage: Arc<dyn TaskStore>,
-    pub(super) events: Events,
-    pub(super) turns: Turns,
-    pub(super) feed: Feed,
-    pub(super) commands: mpsc::Receiver<Command>,
-    /// How long the task may take; waiting for the client does not count.
-    pub(super) patience: Duration,
-    /// Whether it was told that the hub is: what cannot be stored then is left to the next hub.
-    pub(super) going_down: bool,
+/// An agent at work on the task.
+struct RunningTask {
+    run: Box<dyn Run>,
+    said: mpsc::Receiver<GuestRequest>,
+    /// Where it waits for its answer, if it does.
+    asked: Option<oneshot::Sender<Result<Answer, Failure>>>,
+    /// The answer, until it is the task's turn again.
+    answer: Option<Answer>,
+}
+
+/// Something that happened.
+enum Happening {
+    Command(Option<Command>),
+    Turn(Turn),
+    Time,
+    Said(GuestRequest),
+    Ended(Ended),
+}
+
+/// What came with a signal.
+#[derive(Default)]
+struct Payload {
+    /// The thing itself, as the log has it.
+    events: Vec<TaskEvent>,
+    /// What the agent is given if it is started because of this.
+    start: Option<Box<Start>>,
+    /// What the agent hears if this answers it.
+    answer: Option<Answer>,
+    /// Who asked for it.
+    by: Option<Principal>,
+    /// Who wants to know whether their message was taken.
+    told: Option<oneshot::Sender<Result<(), A2aError>>>,
 }
 
 impl TaskActor {
+    pub(super) fn new(
+        recorder: Recorder,
+        agent: Arc<Agent>,
+        turns: Turns,
+        commands: mpsc::Receiver<Command>,
+        patience: Duration,
+        begin: Begin,
+    ) -> Self {
+        let patience = Patience { task: patience, answer: agent.config.answer_timeout() };
+        let (task, now) = (recorder.task(), Instant::now().into_std());
+        let queued = |entry| Lifecycle::queued(task.status.state, entry, patience, now);
+        let (lifecycle, start, admitted) = match begin {
+            Begin::Work(start, admitted) => {
+                let entry = if facts::has(task, facts::QUEUED) {
+                    Entry::Queued
+                } else if task.status.state == TaskState::Submitted {
+                    Entry::New
+                } else {
+                    Entry::Again
+                };
+                (queued(entry), Some(start), Some(admitted))
+            }
+            Begin::Parked => (Lifecycle::parked(task.status.state, patience, now), None, None),
+            Begin::Follow(admitted) => (queued(Entry::Follow), None, Some(admitted)),
+        };
+        let (mut turn, mut place) = (None, None);
+        match admitted {
+            Some(Admitted::Now(now)) => turn = Some(now),
+            Some(Admitted::Later(later)) => place = Some(later),
+            None => {}
+        }
+        let (guest, going_down) = (None, false);
+        Self { recorder, agent, turns, commands, lifecycle, start, turn, place, guest, going_down }
+    }
+
     /// Runs the task to its end.
-    pub(super) async fn run(mut self, begin: Begin) {
-        let is_over = match AssertUnwindSafe(self.until_its_end(begin)).catch_unwind().await {
+    pub(super) async fn run(mut self) {
+        let done = AssertUnwindSafe(self.until_its_end()).catch_unwind().await;
+        // Whatever comes now, no agent is at work on it any more.
+        (self.guest, self.turn, self.place) = (None, None, None);
+        let is_over = match done {
             Ok(Ok(())) => true,
             // The next hub reads what there is, and decides.
             Ok(Err(_)) if self.going_down => false,
@@ -74,475 +141,363 @@ impl TaskActor {
             Err(_) => self.give_up(GivenUp::Broken).await,
         };
         if is_over {
-            self.agent.task_ended(&self.task).await;
+            self.agent.task_ended(self.recorder.task()).await;
         }
     }
 
-    async fn until_its_end(&mut self, begin: Begin) -> Result<(), Unstorable> {
-        let start = match begin {
-            Begin::Work(start) => Some(*start),
-            Begin::Parked => self.parked().await?,
-            Begin::Follow(admitted, client) => return self.follow(admitted, client).await,
-        };
-        let Some(Start { message, client, directory, streamed, goes_on, admitted }) = start else {
-            return Ok(());
-        };
-        let deadline = Instant::now() + self.patience;
-        let Some(turn) = self.turn(admitted, deadline).await? else { return Ok(()) };
-        // From here on the agent may have done something: one that waited until now must not be started twice.
-        if has_fact(&self.task, QUEUED) || self.task.status.state.is_interrupted() {
-            self.store(vec![self.working()]).await?;
+    async fn until_its_end(&mut self) -> Result<(), Unstorable> {
+        if let Some(turn) = self.turn.take() {
+            self.happen(Happening::Turn(turn)).await?;
         }
-        let history = match self.said_before(goes_on).await {
-            Ok(history) => history,
-            Err(why) => {
-                tracing::error!(task = %self.task.id, %why, "the conversation so far cannot be read");
-                let text = "The hub cannot read what was said before; its log says why.";
-                return self
-                    .store(vec![self.failure(FailureReason::Internal, text.to_owned())])
-                    .await;
-            }
-        };
-        let (queue, said) = mpsc::channel(SAID);
-        let client = LatestClient::new(client);
-        let port = Arc::new(ToActor { queue, client: client.clone() });
-        let work = Work { task: self.task.clone(), message, history, live: streamed };
-        let guest = self.agent.start(port, directory, work);
-        let quiet_until = Some(Instant::now() + QUIET);
-        self.work(AtWork::new(guest, said, client, turn, deadline, quiet_until)).await
-    }
-
-    /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
-    async fn follow(
-        &mut self,
-        admitted: Admitted,
-        client: ClientCapabilities,
-    ) -> Result<(), Unstorable> {
-        let deadline = Instant::now() + self.patience;
-        let Some(turn) = self.turn(admitted, deadline).await? else { return Ok(()) };
-        let (queue, said) = mpsc::channel(SAID);
-        let client = LatestClient::new(client);
-        let port = Arc::new(ToActor { queue, client: client.clone() });
-        let Some(guest) = self.agent.follow(port, self.task.clone()) else {
-            let text = "The agent that had this task is another one now.".to_owned();
-            return self.store(vec![self.failure(FailureReason::HubRestarted, text)]).await;
-        };
-        self.work(AtWork::new(guest, said, client, turn, deadline, None)).await
-    }
-
-    /// The task's turn; nothing if the task ends before it comes, or the hub does.
-    async fn turn(
-        &mut self,
-        admitted: Admitted,
-        deadline: Instant,
-    ) -> Result<Option<Turn>, Unstorable> {
-        match admitted {
-            Admitted::Now(turn) => Ok(Some(turn)),
-            Admitted::Later(place) => self.queued(place, deadline).await,
-        }
-    }
-
-    /// Waits for the client; nothing if the task ends meanwhile, or the hub does.
-    async fn parked(&mut self) -> Result<Option<Start>, Unstorable> {
-        let until = Instant::now() + self.agent.config.answer_timeout();
-        let start = loop {
-            match timeout_at(until, self.commands.recv()).await {
-                Ok(Some(Command::Input(input))) => {
-                    let Some(input) = self.admit(*input) else { continue };
-                    if let Some(start) = self.go_on_with(input).await? {
-                        break start;
-                    }
-                    continue;
-                }
-                Ok(Some(Command::Cancel)) => {
-                    self.agent.clean_up(&self.task.id).await;
-                    self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
-                }
-                // It is left as it is, for the next hub.
-                Ok(Some(Command::Shutdown) | None) => {}
-                Err(_) => {
-                    let text = "Nobody answered in time.".to_owned();
-                    self.store(vec![self.failure(FailureReason::Timeout, text)]).await?;
+        while !self.lifecycle.is_over() {
+            let happening = self.next().await;
+            if let Happening::Ended(_) = happening {
+                // It said so before it ended.
+                while let Some(said @ GuestRequest::Emit(_)) = self.queued_up() {
+                    self.happen(Happening::Said(said)).await?;
                 }
             }
-            return Ok(None);
-        };
-        Ok(Some(start))
-    }
-
-    /// What the agent is given once the client has answered a task that waited without it; nothing if the answer could not be
-    /// stored, and so was not said.
-    async fn go_on_with(&mut self, input: Input) -> Result<Option<Start>, Unstorable> {
-        let Input { message, client, told, .. } = input;
-        let replaced = Asked::of(self.task.metadata.as_ref()).and_then(|asked| asked.replaces);
-        if let Err(why) = self.store(vec![TaskEvent::Input(message.clone())]).await {
-            self.unsaid(why, told).await?;
-            return Ok(None);
-        }
-        let _ = told.send(Ok(()));
-        let message = match replaced {
-            Some(lost) => question::heard_after_restart(message, lost),
-            None => message,
-        };
-        // It was admitted by the hub that ran it.
-        let admitted = self.turns.come_back(&self.agent);
-        let directory = working_directory(&self.task);
-        let (streamed, goes_on) = (true, true);
-        Ok(Some(Start { message, client, directory, streamed, goes_on, admitted }))
-    }
-
-    /// Waits for the task's turn; nothing if the task ends meanwhile, or the hub does.
-    async fn queued(
-        &mut self,
-        mut place: Place,
-        deadline: Instant,
-    ) -> Result<Option<Turn>, Unstorable> {
-        loop {
-            let command = tokio::select! {
-                biased;
-                command = self.commands.recv() => command,
-                turn = place.turn() => return Ok(Some(turn)),
-                () = sleep_until(deadline) => {
-                    let text = format!(
-                        "The agent was busy for longer than the {} that the task was given.",
-                        Span(self.patience)
-                    );
-                    self.store(vec![self.failure(FailureReason::Timeout, text)]).await?;
-                    return Ok(None);
-                }
-            };
-            match command {
-                Some(Command::Input(input)) => self.refuse(input.told),
-                Some(Command::Cancel) => {
-                    // One that is elsewhere may be at work on it.
-                    if !has_fact(&self.task, QUEUED) {
-                        self.agent.clean_up(&self.task.id).await;
-                    }
-                    self.store(vec![self.status(TaskState::Canceled, None, None)]).await?;
-                    return Ok(None);
-                }
-                Some(Command::Shutdown) | None => return Ok(None),
+            self.happen(happening).await?;
+            // What else the guest has said by now is stored along with it.
+            while (1..SAID).contains(&self.recorder.pending())
+                && let Some(said) = self.queued_up()
+            {
+                self.happen(Happening::Said(said)).await?;
             }
+            self.recorder.flush(None).await?;
+        }
+        Ok(())
+    }
+
+    fn queued_up(&mut self) -> Option<GuestRequest> {
+        self.guest.as_mut()?.said.try_recv().ok()
+    }
+
+    async fn next(&mut self) -> Happening {
+        let wake_at = self.lifecycle.wake_at();
+        let (place, guest) = (&mut self.place, &mut self.guest);
+        let (mut said, mut run) = (None, None);
+        if let Some(guest) = guest {
+            (said, run) = (Some(&mut guest.said), Some(&mut guest.run));
+        }
+        tokio::select! {
+            // Orders and time first, lest a guest that never stops talking put them off; then what was said, which must
+            // all be heard before the end.
+            biased;
+            command = self.commands.recv() => Happening::Command(command),
+            turn = called(place) => Happening::Turn(turn),
+            () = woken(wake_at.map(Instant::from_std)) => Happening::Time,
+            said = heard(&mut said) => Happening::Said(said),
+            ended = ended(&mut run) => Happening::Ended(ended),
         }
     }
 
-    /// What was said in the conversation before the message that the agent is given.
-    async fn said_before(&self, goes_on: bool) -> Result<Vec<Message>, StorageError> {
-        let limit = self.agent.config.history;
-        if !goes_on || limit == 0 {
-            return Ok(Vec::new());
-        }
-        let mut said = self.storage.conversation(&self.task.context_id, limit).await?;
-        if let [own @ .., _message] = &self.task.history[..] {
-            said.extend_from_slice(own);
-        }
-        said.drain(..said.len().saturating_sub(limit));
-        Ok(said)
-    }
-
-    async fn work(&mut self, mut at_work: AtWork) -> Result<(), Unstorable> {
-        loop {
-            match at_work.next(&mut self.commands).await {
-                Next::Said(Said::Emit(emitted)) => {
-                    at_work.heard_of();
-                    self.take(emitted, &mut at_work).await?;
-                }
-                Next::Said(Said::Ask(question)) => self.ask(question, &mut at_work).await?,
-                Next::Ended(ended) => return self.end(ended, at_work).await,
-                Next::Command(Some(Command::Input(input))) => {
-                    self.input(*input, &mut at_work).await?;
-                }
-                Next::Command(Some(Command::Cancel)) => {
-                    return self.cut(Cut::Cancelled, at_work).await;
-                }
-                Next::Command(Some(Command::Shutdown) | None) => {
-                    return self.cut(Cut::Shutdown, at_work).await;
-                }
-                Next::Quiet => {
-                    at_work.heard_of();
-                    self.store(vec![self.working()]).await?;
-                }
-                Next::Deadline => return self.cut(Cut::Timeout, at_work).await,
-                Next::NoAnswer => {
-                    self.come_back(Err(Failure::Timeout), Vec::new(), &mut at_work).await?;
-                }
-                Next::Turn(turn) => {
-                    self.store(vec![self.working()]).await?;
-                    at_work.called(turn);
-                }
+    /// Tells the lifecycle, and does what it decides. What is recorded is stored before anybody hears of it.
+    async fn happen(&mut self, happening: Happening) -> Result<(), Unstorable> {
+        let before = self.lifecycle;
+        let Some((signal, mut payload)) = self.signal(happening) else { return Ok(()) };
+        let done = self.carry_out(signal, &mut payload).await;
+        match (done, payload.told.take()) {
+            (Err(Unstorable(why @ StorageError::Unavailable(_))), Some(told)) => {
+                // What the client said could not be stored, so that it was not said: the task goes on waiting.
+                (self.lifecycle, self.turn, self.place) = (before, None, None);
+                self.recorder.take_back().await?;
+                // Who asked may have gone; there is nobody to tell then.
+                let _ = told.send(Err(HubError::from(why).into()));
+                Ok(())
             }
+            (done, _) => done,
         }
     }
 
-    /// Stores what the guest emitted, together with what else is queued up behind it.
-    async fn take(
-        &mut self,
-        emitted: Vec<Emitted>,
-        at_work: &mut AtWork,
-    ) -> Result<(), Unstorable> {
-        let mut events = self.started();
-        events.extend(emitted.into_iter().map(|emitted| self.event(emitted)));
-        while events.len() < SAID
-            && let Ok(said) = at_work.said.try_recv()
+    /// What it is to the lifecycle; nothing if the client answers what the task does not ask, and was told so.
+    fn signal(&mut self, happening: Happening) -> Option<(Signal, Payload)> {
+        let mut payload = Payload::default();
+        let signal = match happening {
+            Happening::Command(Some(Command::Input(input))) => {
+                self.hear(*input, &mut payload)?;
+                Signal::Said
+            }
+            Happening::Command(Some(Command::Cancel(by))) => {
+                payload.by = Some(by);
+                Signal::Cancel
+            }
+            Happening::Command(Some(Command::Shutdown) | None) => {
+                self.going_down = true;
+                Signal::Shutdown
+            }
+            Happening::Turn(turn) => {
+                (self.turn, self.place) = (Some(turn), None);
+                Signal::Turn
+            }
+            Happening::Time => Signal::Time,
+            Happening::Said(GuestRequest::Emit(emitted)) => {
+                let working = emitted.iter().any(|it| matches!(it, Emitted::Working { .. }));
+                payload.events = emitted.into_iter().map(|it| self.event(it)).collect();
+                Signal::Told { working }
+            }
+            Happening::Said(GuestRequest::Ask(question)) => {
+                let Question { need, prompt, patience, answer } = question;
+                let state = need.state();
+                payload.events =
+                    vec![facts::asked(self.recorder.task(), state, prompt, clock::now())];
+                if let Some(guest) = &mut self.guest {
+                    (guest.asked, guest.answer) = (Some(answer), None);
+                }
+                Signal::Asked { state, patience }
+            }
+            Happening::Ended(ended) => {
+                let (state, event) = self.last(ended);
+                payload.events = vec![event];
+                Signal::Ended(state)
+            }
+        };
+        Some((signal, payload))
+    }
+
+    /// What the client says, if it may be for what the task asks now; otherwise the client is told what that is.
+    fn hear(&self, input: Input, payload: &mut Payload) -> Option<()> {
+        let Input { message, answers, client, by, told } = input;
+        let task = self.recorder.task();
+        let asked = Asked::of(task.metadata.as_ref());
+        if self.lifecycle.asks()
+            && let Err(gone) = question::admit(asked.as_ref(), answers)
         {
-            match said {
-                Said::Emit(more) => events.extend(more.into_iter().map(|more| self.event(more))),
-                Said::Ask(question) => {
-                    self.store(events).await?;
-                    return self.ask(question, at_work).await;
-                }
+            // Who asked may have gone; there is nobody to tell then.
+            let _ = told.send(Err(super::not_asked(task, asked.as_ref(), &gone)));
+            return None;
+        }
+        payload.events = vec![TaskEvent::Input(message.clone())];
+        (payload.told, payload.by) = (Some(told), Some(by));
+        // If no agent waits for it, one is started with it.
+        let heard = match asked.and_then(|asked| asked.replaces) {
+            Some(lost) => question::heard_after_restart(message.clone(), lost),
+            None => message.clone(),
+        };
+        let directory = facts::working_directory(task);
+        let (streamed, goes_on) = (true, true);
+        let start = Start { message: heard, client: client.clone(), directory, streamed, goes_on };
+        payload.start = Some(Box::new(start));
+        payload.answer = Some(Answer { message, client });
+        Some(())
+    }
+
+    async fn carry_out(&mut self, signal: Signal, payload: &mut Payload) -> Result<(), Unstorable> {
+        let mut effects = self.step(signal);
+        while let Some(effect) = effects.pop_front() {
+            // What is recorded is one write, until somebody is to hear of it.
+            if !matches!(effect, Effect::Record(_) | Effect::ComeBack) {
+                self.recorder.flush(payload.by.as_ref()).await?;
             }
+            let then = self.act(effect, payload).await;
+            let then = then.map(|signal| self.step(signal)).unwrap_or_default();
+            then.into_iter().rev().for_each(|effect| effects.push_front(effect));
         }
-        self.store(events).await
+        // What nobody asked for may wait for more of it.
+        match &payload.by {
+            Some(by) => self.recorder.flush(Some(by)).await,
+            None => Ok(()),
+        }
     }
 
-    async fn ask(&mut self, question: Question, at_work: &mut AtWork) -> Result<(), Unstorable> {
-        let Question { need, prompt, patience, answer } = question;
-        let mut events = self.started();
-        let asked = Asked::fresh(question::kind(need.state(), &prompt));
-        let fact = Metadata::from_iter([asked.member()]);
-        events.push(self.status(need.state(), Some(prompt), Some(fact)));
-        self.store(events).await?;
-        let longest = self.agent.config.answer_timeout();
-        let patience = patience.map_or(longest, |patience| patience.min(longest));
-        at_work.ask(answer, Instant::now() + patience);
-        Ok(())
+    fn step(&mut self, signal: Signal) -> VecDeque<Effect> {
+        self.lifecycle.step(Instant::now().into_std(), signal).into()
     }
 
-    async fn input(&mut self, input: Input, at_work: &mut AtWork) -> Result<(), Unstorable> {
-        if !at_work.asks() {
-            self.refuse(input.told);
-            return Ok(());
-        }
-        let Some(Input { message, client, told, .. }) = self.admit(input) else { return Ok(()) };
-        // Before the guest hears the answer, which it may do at once.
-        let before = at_work.client.replace(client);
-        let said = vec![TaskEvent::Input(message.clone())];
-        if let Err(why) = self.come_back(Ok(message), said, at_work).await {
-            at_work.client.replace(before);
-            return self.unsaid(why, told).await;
-        }
-        let _ = told.send(Ok(()));
-        Ok(())
+    fn record(&mut self, record: Record, payload: &mut Payload) {
+        let (task, now) = (self.recorder.task(), clock::now());
+        let event = match record {
+            Record::Itself => {
+                payload.events.drain(..).for_each(|event| self.recorder.record(event));
+                return;
+            }
+            Record::Working => facts::working(task, now),
+            Record::Canceled => facts::canceled(task, now),
+            Record::Failed(fault) => {
+                let text = fault.text(self.lifecycle.patience());
+                facts::failed(task, fault.reason(), &text, now)
+            }
+            Record::Interrupted => {
+                facts::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)
+            }
+        };
+        self.recorder.record(event);
     }
 
-    /// Has the guest go on with an answer once `events` are stored, now or when it is its turn.
-    async fn come_back(
-        &mut self,
-        answer: Answer,
-        mut events: Vec<TaskEvent>,
-        at_work: &mut AtWork,
-    ) -> Result<(), Unstorable> {
+    /// Asks for the task's turn again, which it gave back while it waited for its client.
+    fn come_back(&mut self, payload: &mut Payload) -> Option<Signal> {
+        match (&mut self.guest, payload.start.take()) {
+            (Some(guest), _) => guest.answer = payload.answer.take(),
+            (None, start) => self.start = start,
+        }
         match self.turns.come_back(&self.agent) {
             Admitted::Now(turn) => {
-                events.push(self.working());
-                self.store(events).await?;
-                at_work.go_on(answer, turn);
+                self.turn = Some(turn);
+                Some(Signal::Turn)
             }
             Admitted::Later(place) => {
-                self.store(events).await?;
-                at_work.queue(answer, place);
-            }
-        }
-        Ok(())
-    }
-
-    /// What the client says, if it is for what the task asks now; otherwise the client is told what that is.
-    fn admit(&self, mut input: Input) -> Option<Input> {
-        let asked = Asked::of(self.task.metadata.as_ref());
-        match question::admit(asked.as_ref(), input.answers.take()) {
-            Ok(()) => Some(input),
-            Err(gone) => {
-                let _ = input.told.send(Err(super::not_asked(&self.task, asked.as_ref(), &gone)));
+                self.place = Some(place);
                 None
             }
         }
     }
 
-    pub(super) fn refuse(&self, told: oneshot::Sender<Result<(), A2aError>>) {
-        // Who asked may have gone; there is nobody to tell then.
-        let _ = told.send(Err(super::not_waiting(&self.task.id, self.task.status.state)));
+    /// Does it, and returns what comes of it.
+    async fn act(&mut self, effect: Effect, payload: &mut Payload) -> Option<Signal> {
+        match effect {
+            Effect::Record(record) => self.record(record, payload),
+            Effect::ComeBack => return self.come_back(payload),
+            Effect::GiveTurnBack => (self.turn, self.place) = (None, None),
+            Effect::Start => return self.start().await.err().map(Signal::Lost),
+            Effect::Follow => return self.follow().err().map(Signal::Lost),
+            Effect::Answer => self.answer(),
+            Effect::Acknowledge => self.reply(payload, Ok(())),
+            Effect::Refuse => {
+                let task = self.recorder.task();
+                let refused = super::not_waiting(&task.id, task.status.state);
+                self.reply(payload, Err(refused));
+            }
+            Effect::Leave => {
+                let goes_on = match &mut self.guest {
+                    Some(guest) => guest.run.leave().await,
+                    None => false,
+                };
+                return Some(Signal::Left(goes_on));
+            }
+            Effect::Stop => self.stop().await,
+            Effect::Reap => self.agent.programs_gone(self.recorder.task().id.as_str()).await,
+            Effect::CleanUp => self.agent.clean_up(&self.recorder.task().id).await,
+            Effect::AskHold => {
+                return Some(Signal::Hold(self.agent.hold(&self.recorder.task().id).await));
+            }
+        }
+        None
     }
 
-    /// The guest came to an end by itself.
-    async fn end(&mut self, ended: Ended, mut at_work: AtWork) -> Result<(), Unstorable> {
-        while let Ok(Said::Emit(emitted)) = at_work.said.try_recv() {
-            self.take(emitted, &mut at_work).await?;
+    fn reply(&self, payload: &mut Payload, answer: Result<(), A2aError>) {
+        if let Some(told) = payload.told.take() {
+            // Who asked may have gone; there is nobody to tell then.
+            let _ = told.send(answer);
         }
-        self.agent.programs_gone(self.task.id.as_str()).await;
-        let mut events = Vec::new();
-        let last = match ended {
-            Ended::Reply(message) => TaskEvent::Reply(self.addressed(message)),
-            Ended::Status { state, message, metadata } => self.status(state, message, metadata),
-            Ended::Failed(failure) => self.failed(&failure),
-        };
-        if let TaskEvent::Reply(_) = last {
-            events = self.started();
-        }
-        if let TaskEvent::Status(update) = &last
-            && !task::allows(self.task.status.state, update.status.state)
-        {
-            events = self.started();
-        }
-        events.push(last);
-        self.store(events).await
     }
 
-    /// The guest is stopped: asked first, then ended; its programs with it.
-    async fn cut(&mut self, why: Cut, mut at_work: AtWork) -> Result<(), Unstorable> {
-        self.going_down = why == Cut::Shutdown;
-        // What goes on elsewhere is for the next hub to hear.
-        if why == Cut::Shutdown && at_work.guest.leave().await {
-            return Ok(());
+    /// Gives the task to its agent.
+    async fn start(&mut self) -> Result<(), Fault> {
+        // A task comes to its agent with what it was queued with.
+        let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
+        let Start { message, client, directory, streamed, goes_on } = *start;
+        let limit = if goes_on { self.agent.config.history } else { 0 };
+        let history = self.recorder.said_before(limit).await.map_err(|why| {
+            let task = &self.recorder.task().id;
+            tracing::error!(%task, %why, "the conversation so far cannot be read");
+            Fault::Unreadable
+        })?;
+        let (queue, said) = mpsc::channel(SAID);
+        let work = Work { task: self.recorder.task().clone(), message, history, live: streamed };
+        let run = self.agent.start(Arc::new(ToActor { queue }), directory, client, work);
+        self.guest = Some(RunningTask { run, said, asked: None, answer: None });
+        Ok(())
+    }
+
+    /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
+    fn follow(&mut self) -> Result<(), Fault> {
+        let (queue, said) = mpsc::channel(SAID);
+        let run = self.agent.follow(Arc::new(ToActor { queue }), self.recorder.task().clone());
+        let run = run.ok_or(Fault::AgentReplaced)?;
+        self.guest = Some(RunningTask { run, said, asked: None, answer: None });
+        Ok(())
+    }
+
+    /// Lets the agent hear what it waits for: the answer, or that there was none in time.
+    fn answer(&mut self) {
+        let Some(guest) = &mut self.guest else { return };
+        let answer = guest.answer.take().ok_or(Failure::Timeout);
+        if let Some(asked) = guest.asked.take() {
+            // A guest that was ended meanwhile needs no answer.
+            let _ = asked.send(answer);
         }
-        at_work.guest.cancel();
+    }
+
+    /// Stops the guest: asks it first, then ends it, and its programs with it.
+    async fn stop(&mut self) {
+        let Some(RunningTask { mut run, mut said, .. }) = self.guest.take() else { return };
+        let task = &self.recorder.task().id;
+        run.cancel();
         let stopped = timeout(GRACE, async {
             loop {
                 tokio::select! {
-                    _ = at_work.guest.ended() => return,
+                    _ = run.ended() => return,
                     // What it still says is not heard any more, but must not hold it up.
-                    Some(_) = at_work.said.recv() => {}
+                    Some(_) = said.recv() => {}
                 }
             }
         });
         if stopped.await.is_err() {
-            tracing::warn!(task = %self.task.id, agent = %self.agent.id, "the agent did not heed cancel and was ended");
+            tracing::warn!(%task, agent = %self.agent.id, "the agent did not heed cancel and was ended");
         }
-        at_work.guest.end().await;
-        self.agent.programs_gone(self.task.id.as_str()).await;
-        if why == Cut::Cancelled {
-            self.agent.clean_up(&self.task.id).await;
-        }
-        let state = self.task.status.state;
-        let event = match why {
-            // What waits for its client goes on waiting, for the next hub.
-            Cut::Shutdown if state.is_interrupted() => return Ok(()),
-            Cut::Shutdown
-                if state == TaskState::Working
-                    && self.agent.hold(&self.task.id).await == Hold::Session =>
-            {
-                recovery::interrupted(&self.task, &self.agent, TaskState::InputRequired)
-            }
-            Cut::Cancelled => self.status(TaskState::Canceled, None, None),
-            Cut::Timeout => {
-                let patience = Span(self.patience);
-                let text = format!("The task took longer than the {patience} it was given.");
-                self.failure(FailureReason::Timeout, text)
-            }
-            Cut::Shutdown => {
-                let text = "The hub was stopped while the agent was at work.".to_owned();
-                self.failure(FailureReason::HubStopped, text)
-            }
-        };
-        self.store(vec![event]).await
+        run.end().await;
+        self.agent.programs_gone(task.as_str()).await;
     }
 
-    /// Applies, stores, then publishes. What `core` does not allow is left out and logged: a guest cannot cause it.
-    pub(super) async fn store(&mut self, events: Vec<TaskEvent>) -> Result<(), Unstorable> {
-        let mut taken = Vec::with_capacity(events.len());
-        let (mut state, mut moves) = (self.task.status.state, Vec::new());
-        for mut event in events {
-            task::begin_artifact(&self.task, &mut event);
-            match task::apply(&mut self.task, &event) {
-                Ok(()) => {
-                    let now = self.task.status.state;
-                    moves.extend((now != state).then_some(now));
-                    state = now;
-                    taken.push(Arc::new(event));
+    /// The guest's end: the state of the task, and the event that tells of it.
+    fn last(&self, ended: Ended) -> (TaskState, TaskEvent) {
+        let (task, now) = (self.recorder.task(), clock::now());
+        match ended {
+            Ended::Reply(message) => {
+                (TaskState::Completed, TaskEvent::Reply(facts::addressed(task, message)))
+            }
+            Ended::Status { state, message, metadata } => {
+                (state, facts::status(task, state, message, metadata, now))
+            }
+            Ended::Failed(failure) => match failure.reason() {
+                Some(reason) => {
+                    (TaskState::Failed, facts::failed(task, reason, &failure.to_string(), now))
                 }
-                Err(why) => tracing::error!(task = %self.task.id, %why, "an event was left out"),
-            }
+                None => (TaskState::Canceled, facts::canceled(task, now)),
+            },
         }
-        if taken.is_empty() {
-            return Ok(());
-        }
-        let stored = self.storage.append(&self.task.id, self.seq, taken.clone()).await;
-        if let Err(why) = stored {
-            tracing::error!(task = %self.task.id, %why, "events could not be stored");
-            return Err(Unstorable(why));
-        }
-        let sequenced = taken.into_iter().map(|event| {
-            self.seq += 1;
-            Arc::new(SequencedEvent {
-                task: self.task.id.clone(),
-                context: self.task.context_id.clone(),
-                seq: self.seq,
-                event: Arc::unwrap_or_clone(event),
-            })
-        });
-        self.feed.publish(sequenced.collect::<Vec<_>>());
-        for state in moves {
-            self.events.publish(Happened::TaskState {
-                task_id: self.task.id.clone(),
-                context_id: self.task.context_id.clone(),
-                agent_id: self.agent.id.clone(),
-                state,
-            });
-        }
-        Ok(())
-    }
-
-    /// That the agent is at work, unless that was said.
-    fn started(&self) -> Vec<TaskEvent> {
-        let submitted = self.task.status.state == TaskState::Submitted;
-        submitted.then(|| self.working()).into_iter().collect()
-    }
-
-    /// That the agent is at work, and no longer waits for whatever it waited for.
-    fn working(&self) -> TaskEvent {
-        let mut over = Metadata::new();
-        if has_fact(&self.task, QUEUED) {
-            over.insert(QUEUED.to_owned(), Value::Null);
-        }
-        if fact(&self.task, REASON) == Some(RECOVERY) {
-            over.insert(REASON.to_owned(), Value::Null);
-        }
-        if has_fact(&self.task, QUESTION) {
-            over.insert(QUESTION.to_owned(), Value::Null);
-        }
-        self.status(TaskState::Working, None, Some(over).filter(|over| !over.is_empty()))
     }
 
     fn event(&self, emitted: Emitted) -> TaskEvent {
+        let (task, now) = (self.recorder.task(), clock::now());
         match emitted {
             Emitted::Working { message, metadata } => {
-                self.status(TaskState::Working, message, metadata)
+                facts::status(task, TaskState::Working, message, metadata, now)
             }
             Emitted::Artifact { artifact, append, last_chunk } => {
                 TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk })
             }
         }
     }
+}
 
-    fn status(
-        &self,
-        state: TaskState,
-        message: Option<Message>,
-        metadata: Option<Metadata>,
-    ) -> TaskEvent {
-        let message = message.map(|message| self.addressed(message));
-        let status = TaskStatus { state, message, timestamp: clock::now() };
-        TaskEvent::Status(StatusUpdate { status, metadata })
+async fn called(place: &mut Option<Place>) -> Turn {
+    match place {
+        Some(place) => place.turn().await,
+        None => pending().await,
     }
+}
 
-    /// A guest's message, with the task and the conversation it belongs to.
-    fn addressed(&self, mut message: Message) -> Message {
-        message.task_id = Some(self.task.id.clone());
-        message.context_id = Some(self.task.context_id.clone());
-        message
+async fn woken(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => pending().await,
     }
+}
 
-    /// How the task ends when its guest did not do what it was to do.
-    fn failed(&self, failure: &Failure) -> TaskEvent {
-        match failure.reason() {
-            Some(reason) => self.failure(reason, failure.to_string()),
-            None => self.status(TaskState::Canceled, None, None),
-        }
+async fn heard(said: &mut Option<&mut mpsc::Receiver<GuestRequest>>) -> GuestRequest {
+    match said {
+        Some(said) => match said.recv().await {
+            Some(said) => said,
+            None => pending().await,
+        },
+        None => pending().await,
     }
+}
 
-    pub(super) fn failure(&self, reason: FailureReason, text: String) -> TaskEvent {
-        let facts = Metadata::from_iter([(REASON.to_owned(), json!(reason.name()))]);
-        let message = Message::text(Role::Agent, text);
-        self.status(TaskState::Failed, Some(message), Some(facts))
+async fn ended(run: &mut Option<&mut Box<dyn Run>>) -> Ended {
+    match run {
+        Some(run) => run.ended().await,
+        None => pending().await,
     }
 }

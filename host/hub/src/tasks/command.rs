@@ -1,6 +1,7 @@
 //! What a task's actor begins with, and what it is asked meanwhile.
 
 use super::turns::Admitted;
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     client::ClientCapabilities, error::A2aError, id::QuestionId, message::Message,
 };
@@ -9,7 +10,7 @@ use tokio::sync::oneshot;
 /// What somebody asks of a task.
 pub(super) enum Command {
     /// Stop, and answer once it has.
-    Cancel,
+    Cancel(Principal),
     /// The client says more.
     Input(Box<Input>),
     /// The hub is going down.
@@ -22,6 +23,8 @@ pub(super) struct Input {
     /// The question that the message names as the one it answers.
     pub(super) answers: Option<QuestionId>,
     pub(super) client: ClientCapabilities,
+    /// Who says it.
+    pub(super) by: Principal,
     /// Is told whether the task was waiting for it.
     pub(super) told: oneshot::Sender<Result<(), A2aError>>,
 }
@@ -29,11 +32,11 @@ pub(super) struct Input {
 /// What an actor begins with.
 pub(super) enum Begin {
     /// Giving the task to its agent.
-    Work(Box<Start>),
+    Work(Box<Start>, Admitted),
     /// Waiting for the client, without an agent at work: the hub that had one is gone.
     Parked,
     /// Listening to the agent, which is elsewhere and has been at work all the time.
-    Follow(Admitted, ClientCapabilities),
+    Follow(Admitted),
 }
 
 /// What the agent is to be given, once it is the task's turn.
@@ -48,5 +51,4 @@ pub(super) struct Start {
     pub(super) streamed: bool,
     /// Whether something may have been said before.
     pub(super) goes_on: bool,
-    pub(super) admitted: Admitted,
 }

@@ -67,12 +67,36 @@ impl Listener {
     ) -> Subscription {
         let pages = VecDeque::new();
         let heard = self.0.clone();
-        Subscription { task, context, storage, heard, after, pages, to_the_end: false, over: false }
+        let end = StreamEnd::Interrupted;
+        Subscription { task, context, storage, heard, after, pages, end, over: false }
     }
 
     /// The number of the latest event.
     pub(super) fn seq(&self) -> u64 {
         self.0.borrow().seq
+    }
+}
+
+/// Where a task's listener has heard enough; at the task's end in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// Where the task waits for its client.
+    Interrupted,
+    /// Where the task waits for an answer of its client's. A login may happen elsewhere, and then the task goes on by itself
+    /// (A2A 1.0, section 7.6.1).
+    InputRequired,
+    /// Nowhere before (A2A 1.0, section 3.1.6).
+    Over,
+}
+
+impl StreamEnd {
+    fn is_at(self, state: TaskState) -> bool {
+        match self {
+            _ if state.is_final() => true,
+            Self::Interrupted => state.is_interrupted(),
+            Self::InputRequired => state == TaskState::InputRequired,
+            Self::Over => false,
+        }
     }
 }
 
@@ -86,8 +110,7 @@ pub struct Subscription {
     after: u64,
     /// Events read from the log and not yet taken.
     pages: VecDeque<Arc<SequencedEvent>>,
-    /// Whether to go on where the task waits for its client.
-    to_the_end: bool,
+    end: StreamEnd,
     over: bool,
 }
 
@@ -106,9 +129,10 @@ impl Subscription {
         self
     }
 
-    /// Goes on where the task waits for its client, until it is over.
-    pub(super) fn until_over(mut self) -> Self {
-        self.to_the_end = true;
+    /// Goes on to this end.
+    #[must_use]
+    pub fn until(mut self, end: StreamEnd) -> Self {
+        self.end = end;
         self
     }
 
@@ -133,8 +157,8 @@ impl Subscription {
         self.pages.clear();
     }
 
-    /// The next event. Nothing after one that ends the task or leaves it waiting for its client, and nothing when the
-    /// hub stopped before: the log then has the rest.
+    /// The next event. Nothing after one that ends the task, or leaves it where the listener has heard enough, and nothing when
+    /// the hub stopped before: the log then has the rest.
     pub async fn next(&mut self) -> Option<Result<Arc<SequencedEvent>, StorageError>> {
         while !self.over {
             if let Some(event) = self.pages.pop_front() {
@@ -174,9 +198,9 @@ impl Subscription {
         self.after = event.seq;
         let state = state_after(&event.event);
         // One who comes back late hears past questions that were answered.
-        let ends_here = !self.to_the_end && self.heard.borrow().seq <= event.seq;
+        let is_latest = self.heard.borrow().seq <= event.seq;
         self.over =
-            state.is_some_and(|state| state.is_final() || (state.is_interrupted() && ends_here));
+            state.is_some_and(|state| state.is_final() || (is_latest && self.end.is_at(state)));
         event
     }
 }
@@ -267,6 +291,32 @@ mod tests {
         let (feed, task) = told(&storage, 5, TaskState::InputRequired).await;
         let subscription = feed.listener().subscribe(task.id, task.context_id, storage, 0);
         assert_eq!(heard(subscription).await, [1, 2, 3, 4, 5], "though the feed is still open");
+    }
+
+    #[tokio::test]
+    async fn a_stream_goes_on_where_its_listener_has_not_heard_enough() {
+        for (end, asks, events) in [
+            (StreamEnd::Interrupted, TaskState::AuthRequired, 5),
+            (StreamEnd::InputRequired, TaskState::InputRequired, 5),
+            (StreamEnd::InputRequired, TaskState::AuthRequired, 7),
+            (StreamEnd::Over, TaskState::InputRequired, 7),
+            (StreamEnd::Over, TaskState::AuthRequired, 7),
+        ] {
+            let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
+            let (feed, task) = told(&storage, 5, asks).await;
+            let (id, context) = (task.id.clone(), task.context_id.clone());
+            let heard_of =
+                feed.listener().subscribe(id, context, Arc::clone(&storage), 0).until(end);
+            let goes_on = async {
+                for (seq, state) in [(6, TaskState::Working), (7, TaskState::Completed)] {
+                    let (task, context) = (task.id.clone(), task.context_id.clone());
+                    let event = update(state);
+                    feed.publish([Arc::new(SequencedEvent { task, context, seq, event })]);
+                }
+            };
+            let (heard, ()) = tokio::join!(heard(heard_of), goes_on);
+            assert_eq!(heard.len(), events, "{end:?} at {asks:?}: {heard:?}");
+        }
     }
 
     #[tokio::test]

@@ -1,20 +1,21 @@
 //! The tasks: one actor each while they live, the log for ever.
 
 mod actor;
-mod at_work;
 mod command;
-mod facts;
 mod feed;
 mod port;
+mod recorder;
 mod recovery;
+#[cfg(test)]
+mod tests;
 mod turns;
 mod unstored;
 
-pub use feed::Subscription;
+pub use feed::{StreamEnd, Subscription};
 pub use recovery::Recovered;
 
 use crate::{agents::Agent, clock, error::HubError, events::Events};
-use a2a_hub_core::{question::Gone, quota::Busy};
+use a2a_hub_core::{access::Principal, facts::QUEUED, question::Gone, quota::Busy};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
@@ -32,9 +33,8 @@ use a2a_hub_store::{
 };
 use actor::TaskActor;
 use command::{Begin, Command, Input, Start};
-use facts::QUEUED;
 use feed::{Feed, Listener};
-
+use recorder::Recorder;
 use serde_json::json;
 use std::{
     collections::HashMap,
@@ -108,6 +108,8 @@ pub struct NewTask {
     pub streamed: bool,
     /// What the client can do with an answer.
     pub client: ClientCapabilities,
+    /// Who asks for it.
+    pub by: Principal,
 }
 
 impl Tasks {
@@ -120,7 +122,8 @@ impl Tasks {
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
     pub async fn submit(&self, new: NewTask) -> Result<Subscription, SubmitError> {
-        let NewTask { agent, mut message, working_directory, timeout_ms, streamed, client } = new;
+        let NewTask { agent, mut message, working_directory, timeout_ms, streamed, client, by } =
+            new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
         let admitted = self.turns.ask(&agent).map_err(busy)?;
         let (id, goes_on) = (TaskId::fresh(), message.context_id.is_some());
@@ -138,10 +141,11 @@ impl Tasks {
             history: vec![message.clone()],
             metadata: matches!(admitted, Admitted::Later(_)).then(queued),
         };
-        let (by, told, asked) = (agent.id.clone(), task.clone(), client.clone());
-        let created = Created { agent: by, task: told, timeout_ms, client: asked };
+        let (told, asked) = (task.clone(), client.clone());
+        let created = Created { agent: agent.id.clone(), task: told, timeout_ms, client: asked };
         let created = TaskEvent::Created(Box::new(created));
-        let seq = self.storage.append(&id, 0, vec![Arc::new(created.clone())]).await?;
+        let first = vec![Arc::new(created.clone())];
+        let seq = self.storage.append_by(&id, 0, first, Some(&by)).await?;
 
         self.events.publish(Happened::TaskCreated {
             task_id: id.clone(),
@@ -151,9 +155,10 @@ impl Tasks {
         let feed = Feed::new(0);
         feed.publish([Arc::new(SequencedEvent { task: id.clone(), context, seq, event: created })]);
         let directory = working_directory;
-        let start = Start { message, client, directory, streamed, goes_on, admitted };
+        let start = Start { message, client, directory, streamed, goes_on };
         let patience = patience(&agent, timeout_ms);
-        let running = self.spawn(task, seq, agent, feed, patience, Begin::Work(Box::new(start)));
+        let begin = Begin::Work(Box::new(start), admitted);
+        let running = self.spawn(task, seq, agent, feed, patience, begin);
         Ok(self.subscribe(&id, &running, 0))
     }
 
@@ -182,22 +187,11 @@ impl Tasks {
         let running = Running { context, commands, listener: feed.listener() };
         self.running().insert(id.clone(), running.clone());
         let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
-        let (turns, commands, going_down) = (self.turns.clone(), orders, false);
-        let actor = TaskActor {
-            task,
-            seq,
-            agent,
-            storage,
-            events,
-            turns,
-            feed,
-            commands,
-            patience,
-            going_down,
-        };
+        let recorder = Recorder::new(task, seq, agent.id.clone(), storage, events, feed);
+        let actor = TaskActor::new(recorder, agent, self.turns.clone(), orders, patience, begin);
         let tasks = self.clone();
         self.actors.spawn(async move {
-            actor.run(begin).await;
+            actor.run().await;
             tasks.running().remove(&id);
         });
         running
@@ -238,7 +232,7 @@ impl Tasks {
 
     /// Hears all that happens to a task after event `after`, also where it waits for its client, until it is over.
     pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
-        Ok(self.resubscribe(id, Some(after)).await?.until_over())
+        Ok(self.resubscribe(id, Some(after)).await?.until(StreamEnd::Over))
     }
 
     /// The tasks that match, newest first.
@@ -307,6 +301,7 @@ impl Tasks {
         message: Message,
         client: ClientCapabilities,
         after: Option<u64>,
+        by: Principal,
     ) -> Result<Subscription, HubError> {
         let Some(running) = self.find(id) else {
             let stored = self.get(id).await?;
@@ -320,7 +315,7 @@ impl Tasks {
         let heard = running.listener.seq();
         must_have_happened(after, heard)?;
         let (told, answer) = oneshot::channel();
-        let input = Command::Input(Box::new(Input { message, answers, client, told }));
+        let input = Command::Input(Box::new(Input { message, answers, client, by, told }));
         let answer = match running.commands.send(input).await {
             Ok(()) => answer.await.ok(),
             Err(_) => None,
@@ -334,13 +329,13 @@ impl Tasks {
     }
 
     /// Stops a task and returns it as it ended. One that came to another end meanwhile cannot be cancelled.
-    pub async fn cancel(&self, id: &TaskId) -> Result<Task, HubError> {
+    pub async fn cancel(&self, id: &TaskId, by: Principal) -> Result<Task, HubError> {
         let Some(running) = self.find(id) else {
             return Err(not_cancelable(id, self.get(id).await?.task.status.state).into());
         };
         let cancelled = async {
             // Whether it hears the order or has just ended is told by how it ends.
-            let _ = running.commands.send(Command::Cancel).await;
+            let _ = running.commands.send(Command::Cancel(by)).await;
             running.commands.closed().await;
         };
         if timeout(CANCEL_DEADLINE, cancelled).await.is_err() {

@@ -1,19 +1,15 @@
 //! A running guest's way to its task's actor: everything it says goes through one bounded queue, in order.
 
-use a2a_hub_protocol::{client::ClientCapabilities, message::Message};
+use a2a_hub_protocol::message::Message;
 use a2a_hub_runtime::{
     Failure,
-    port::tasks::{Emitted, Need, TaskPort},
+    port::tasks::{Answer, Emitted, Need, TaskPort},
 };
-use std::{
-    mem,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// What a guest says to its task's actor.
-pub(super) enum Said {
+pub(super) enum GuestRequest {
     /// Something for the listeners.
     Emit(Vec<Emitted>),
     /// A question to the client.
@@ -26,38 +22,18 @@ pub(super) struct Question {
     pub(super) prompt: Message,
     /// How long the guest waits for the answer.
     pub(super) patience: Option<Duration>,
-    pub(super) answer: oneshot::Sender<Result<Message, Failure>>,
-}
-
-/// What the client can do with an answer, as it said with its last message: written by the actor, read by the guest.
-#[derive(Clone)]
-pub(super) struct LatestClient(Arc<Mutex<ClientCapabilities>>);
-
-impl LatestClient {
-    pub(super) fn new(client: ClientCapabilities) -> Self {
-        Self(Arc::new(Mutex::new(client)))
-    }
-
-    /// Has the guest read these from now on, and returns those before.
-    pub(super) fn replace(&self, client: ClientCapabilities) -> ClientCapabilities {
-        mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), client)
-    }
-
-    fn get(&self) -> ClientCapabilities {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
+    pub(super) answer: oneshot::Sender<Result<Answer, Failure>>,
 }
 
 /// The speaking end.
 pub(super) struct ToActor {
-    pub(super) queue: mpsc::Sender<Said>,
-    pub(super) client: LatestClient,
+    pub(super) queue: mpsc::Sender<GuestRequest>,
 }
 
 #[async_trait::async_trait]
 impl TaskPort for ToActor {
     async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
-        self.queue.send(Said::Emit(events)).await.map_err(|_| Failure::Cancelled)
+        self.queue.send(GuestRequest::Emit(events)).await.map_err(|_| Failure::Cancelled)
     }
 
     async fn ask(
@@ -65,14 +41,10 @@ impl TaskPort for ToActor {
         need: Need,
         prompt: Message,
         patience: Option<Duration>,
-    ) -> Result<Message, Failure> {
+    ) -> Result<Answer, Failure> {
         let (answer, answered) = oneshot::channel();
         let question = Question { need, prompt, patience, answer };
-        self.queue.send(Said::Ask(question)).await.map_err(|_| Failure::Cancelled)?;
+        self.queue.send(GuestRequest::Ask(question)).await.map_err(|_| Failure::Cancelled)?;
         answered.await.unwrap_or(Err(Failure::Cancelled))
-    }
-
-    fn client_capabilities(&self) -> ClientCapabilities {
-        self.client.get()
     }
 }

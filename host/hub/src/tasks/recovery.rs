@@ -3,27 +3,23 @@
 use super::{
     Tasks,
     command::{Begin, Start},
-    facts::{QUEUED, REASON, RECOVERY, fact, has_fact, working_directory},
     feed::Feed,
 };
-use crate::{
-    agents::{Agent, Agents},
-    clock,
-};
+use crate::{agents::Agent, clock};
 use a2a_hub_core::{
-    question::{after_restart, heard_after_restart, kind},
+    facts::{self, QUEUED, REASON, RECOVERY},
+    question::heard_after_restart,
     reason::FailureReason,
     recovery::{Hold, Left, Recovery},
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
-    event::{StatusUpdate, TaskEvent},
-    message::{Message, Metadata, Role},
+    event::TaskEvent,
+    id::AgentId,
     question::Question,
-    task::{Task, TaskState, TaskStatus},
+    task::{Task, TaskState},
 };
 use a2a_hub_store::{Head, HeadFilter, StorageError, StoredTask};
-use serde_json::json;
 use std::sync::Arc;
 
 /// How many tasks of an earlier run there were, by what became of them.
@@ -42,13 +38,16 @@ pub struct Recovered {
 }
 
 impl Tasks {
-    /// Takes up what an earlier run of the hub left unfinished. The agents must be there by now.
-    pub async fn recover(&self, agents: &Agents) -> Result<Recovered, StorageError> {
+    /// Takes up what an earlier run of the hub left unfinished. The agents, which `find` knows by name, must be there by now.
+    pub async fn recover(
+        &self,
+        find: impl Fn(&AgentId) -> Option<Arc<Agent>> + Sync,
+    ) -> Result<Recovered, StorageError> {
         let left = HeadFilter { live_only: true, ..HeadFilter::default() };
         let mut recovered = Recovered::default();
         // Oldest first: those who waited keep their order.
         for head in self.storage.heads(left).await?.into_iter().rev() {
-            match self.take_up(&head, agents, &mut recovered).await {
+            match self.take_up(&head, find(&head.agent), &mut recovered).await {
                 Err(why @ StorageError::Unavailable(_)) => return Err(why),
                 // One that is damaged must not keep the others waiting.
                 Err(why) => {
@@ -64,15 +63,14 @@ impl Tasks {
     async fn take_up(
         &self,
         head: &Head,
-        agents: &Agents,
+        agent: Option<Arc<Agent>>,
         recovered: &mut Recovered,
     ) -> Result<(), StorageError> {
         let Some(stored) = self.storage.task(&head.task).await? else { return Ok(()) };
-        let agent = agents.find(&head.agent);
         let left = Left {
             state: head.state,
-            queued: has_fact(&stored.task, QUEUED),
-            answered: is_answered(&stored.task),
+            queued: facts::has(&stored.task, QUEUED),
+            answered: facts::is_answered(&stored.task),
             hold: match &agent {
                 Some(agent) => Some(agent.hold(&head.task).await),
                 None => None,
@@ -116,12 +114,12 @@ impl Tasks {
             }
             Some(_) | None => message,
         };
-        let admitted = self.turns.come_back(&agent);
-        let directory = working_directory(&task);
+        let directory = facts::working_directory(&task);
         let (timeout_ms, client) = self.began(&task).await?;
-        let start = Start { message, client, directory, streamed: true, goes_on: true, admitted };
+        let start = Start { message, client, directory, streamed: true, goes_on: true };
+        let begin = Begin::Work(Box::new(start), self.turns.come_back(&agent));
         let patience = super::patience(&agent, timeout_ms);
-        self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Work(Box::new(start)));
+        self.spawn(task, seq, agent, Feed::new(seq), patience, begin);
         Ok(())
     }
 
@@ -131,10 +129,10 @@ impl Tasks {
         agent: Arc<Agent>,
     ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        let (timeout_ms, client) = self.began(&task).await?;
+        let (timeout_ms, _) = self.began(&task).await?;
         let patience = super::patience(&agent, timeout_ms);
-        let admitted = self.turns.come_back(&agent);
-        self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Follow(admitted, client));
+        let begin = Begin::Follow(self.turns.come_back(&agent));
+        self.spawn(task, seq, agent, Feed::new(seq), patience, begin);
         Ok(())
     }
 
@@ -160,9 +158,9 @@ impl Tasks {
         let StoredTask { mut seq, mut task, .. } = stored;
         // A hub that restarts every day need not say so every day.
         let replaced = Question::of(task.metadata.as_ref()).is_some();
-        let is_told = fact(&task, REASON) == Some(RECOVERY) && replaced;
+        let is_told = facts::text(&task, REASON) == Some(RECOVERY) && replaced;
         if !is_told || task.status.state != state {
-            let event = interrupted(&task, &agent, state);
+            let event = facts::interrupted(&task, &agent.card.name, state, clock::now());
             seq = self.storage.append(&task.id, seq, vec![Arc::new(event.clone())]).await?;
             a2a_hub_core::task::apply(&mut task, &event)?;
         }
@@ -182,54 +180,8 @@ impl Tasks {
         } else {
             "The hub was restarted, and the agent that had this task cannot go on with it."
         };
-        let event =
-            status(TaskState::Failed, Some(note(task, text)), FailureReason::HubRestarted.name());
+        let event = facts::failed(task, FailureReason::HubRestarted, text, clock::now());
         self.storage.append(&head.task, head.seq, vec![Arc::new(event)]).await?;
         Ok(())
     }
-}
-
-/// Whether the client answered what the task asked, and the agent has not heard the answer: what was asked is history.
-fn is_answered(task: &Task) -> bool {
-    let last = task.history.last();
-    task.status.state.is_interrupted()
-        && task.status.message.is_none()
-        && last.is_some_and(|said| said.role == Role::User)
-}
-
-/// That a task waits for its client, for the hub that ran it is gone: another question than its agent had asked, if it had.
-pub(super) fn interrupted(task: &Task, agent: &Agent, state: TaskState) -> TaskEvent {
-    let waits = task.status.state.is_interrupted();
-    let asked = task.status.message.as_ref().filter(|_| waits);
-    let lost = asked.map(|prompt| {
-        let known = Question::of(task.metadata.as_ref());
-        (known.map_or_else(|| kind(state, prompt), |asked| asked.kind), prompt.joined_text())
-    });
-    let text = after_restart(
-        &agent.card.name,
-        lost.as_ref().map(|(kind, prompt)| (*kind, prompt.as_str())),
-    );
-    let prompt = note(task, &text);
-    let replaces = lost.map(|(kind, _)| kind);
-    let question = Question { replaces, ..Question::fresh(kind(state, &prompt)) };
-    let mut event = status(state, Some(prompt), RECOVERY);
-    if let TaskEvent::Status(StatusUpdate { metadata: Some(facts), .. }) = &mut event {
-        facts.extend([question.member()]);
-    }
-    event
-}
-
-/// Something the hub says in the agent's place.
-fn note(task: &Task, text: &str) -> Message {
-    Message {
-        task_id: Some(task.id.clone()),
-        context_id: Some(task.context_id.clone()),
-        ..Message::text(Role::Agent, text)
-    }
-}
-
-fn status(state: TaskState, message: Option<Message>, reason: &str) -> TaskEvent {
-    let status = TaskStatus { state, message, timestamp: clock::now() };
-    let facts = Metadata::from_iter([(REASON.to_owned(), json!(reason))]);
-    TaskEvent::Status(StatusUpdate { status, metadata: Some(facts) })
 }

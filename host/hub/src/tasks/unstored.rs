@@ -1,16 +1,12 @@
 //! A task whose events could not be stored: what was not stored never happened, and nobody hears of it. What was at work
 //! fails as soon as the store takes that; what waits for its client goes on waiting.
 
-use super::{actor::TaskActor, command::Command, feed::Feed};
-use crate::error::HubError;
-use a2a_hub_core::reason::FailureReason;
-use a2a_hub_protocol::error::A2aError;
-use a2a_hub_store::{StorageError, StoredTask, until_usable};
+use super::{actor::TaskActor, command::Command, recorder::Unstorable};
+use crate::clock;
+use a2a_hub_core::{facts, reason::FailureReason};
+use a2a_hub_store::until_usable;
 use std::{sync::Arc, time::Duration};
-use tokio::{
-    sync::oneshot,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
 /// How soon a task that the store refused is tried to be brought to its end, then twice as long each time. A store that is
 /// known to fail is not asked until it works again.
@@ -21,9 +17,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// From then on, whoever listens to it meanwhile waits in vain.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The store refused, and its reason is logged.
-pub(super) struct Unstorable(pub(super) StorageError);
 
 /// Why a task is given up that its agent could have gone on with.
 #[derive(Clone, Copy)]
@@ -53,15 +46,21 @@ impl GivenUp {
 impl TaskActor {
     /// The task fails, as soon as the store takes that; false if the hub goes down before.
     pub(super) async fn give_up(&mut self, why: GivenUp) -> bool {
-        tracing::error!(task = %self.task.id, reason = why.reason().name(), "the task is given up");
-        let (begun, storage) = (Instant::now(), Arc::clone(&self.storage));
+        let id = &self.recorder.task().id;
+        tracing::error!(task = %id, reason = why.reason().name(), "the task is given up");
+        let (begun, storage) = (Instant::now(), Arc::clone(self.recorder.storage()));
         let mut pause = FIRST_PAUSE;
         loop {
             tokio::select! {
                 command = self.commands.recv() => match command {
                     Some(Command::Shutdown) | None => return false,
-                    Some(Command::Input(input)) => self.refuse(input.told),
-                    Some(Command::Cancel) => {}
+                    Some(Command::Input(input)) => {
+                        let task = self.recorder.task();
+                        let refused = super::not_waiting(&task.id, task.status.state);
+                        // Who asked may have gone; there is nobody to tell then.
+                        let _ = input.told.send(Err(refused));
+                    }
+                    Some(Command::Cancel(_)) => {}
                 },
                 () = until_usable(&*storage, pause) => {
                     if self.fail_after_all(why).await.is_ok() {
@@ -71,37 +70,18 @@ impl TaskActor {
                 }
                 () = sleep_until(begun + PATIENCE), if begun.elapsed() < PATIENCE => {
                     // Whoever listens is let go, and may ask again.
-                    self.feed = Feed::new(self.seq);
+                    self.recorder.hang_up();
                 }
             }
         }
     }
 
     async fn fail_after_all(&mut self, why: GivenUp) -> Result<(), Unstorable> {
-        if !self.take_back().await? || self.task.status.state.is_final() {
+        if !self.recorder.take_back().await? || self.recorder.task().status.state.is_final() {
             return Ok(());
         }
-        self.store(vec![self.failure(why.reason(), why.text().to_owned())]).await
-    }
-
-    /// What was not stored never happened. False if the task was forgotten.
-    async fn take_back(&mut self) -> Result<bool, Unstorable> {
-        let stored = self.storage.task(&self.task.id).await.map_err(Unstorable)?;
-        let Some(StoredTask { seq, task, .. }) = stored else { return Ok(false) };
-        (self.seq, self.task) = (seq, task);
-        Ok(true)
-    }
-
-    /// What the client said could not be stored, so that it was not said: the task goes on waiting, and the client is told.
-    pub(super) async fn unsaid(
-        &mut self,
-        why: Unstorable,
-        told: oneshot::Sender<Result<(), A2aError>>,
-    ) -> Result<(), Unstorable> {
-        let Unstorable(StorageError::Unavailable(_)) = why else { return Err(why) };
-        self.take_back().await?;
-        // Who asked may have gone; there is nobody to tell then.
-        let _ = told.send(Err(HubError::from(why.0).into()));
-        Ok(())
+        let failed = facts::failed(self.recorder.task(), why.reason(), why.text(), clock::now());
+        self.recorder.record(failed);
+        self.recorder.flush(None).await
     }
 }

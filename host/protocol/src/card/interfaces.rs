@@ -11,7 +11,7 @@ use crate::{
 use serde_json::Value;
 
 /// The ways to reach the agent of a card of either version, the best first. The rest of such a card is read by
-/// [`AgentCard::parse`].
+/// [`AgentCard::parse`](crate::model::card::AgentCard::parse).
 pub fn read_interfaces(card: &Value) -> Result<Vec<Interface>, A2aError> {
     let mut of = Members::of(card.clone(), "")?;
     let mut all = of.list("supportedInterfaces", |interface, at| {

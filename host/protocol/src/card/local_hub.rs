@@ -1,13 +1,10 @@
 //! A card in the shape of the Local Hub specification.
 
 use crate::{
-    card::official::provider,
+    card::official::{OLD_VERSION, provider},
     model::{card::AgentCard, id::AgentId},
 };
 use serde_json::{Value, json};
-
-/// The version of A2A that cards of this shape name.
-const PROTOCOL_VERSION: &str = "1.0";
 
 /// What a component cannot say of itself, for it is the hub that is reached: where, how, and who may.
 const OF_THE_HUB: [&str; 8] = [
@@ -22,6 +19,12 @@ const OF_THE_HUB: [&str; 8] = [
 ];
 
 impl AgentCard {
+    /// What only the specification of the Local Hub has in a card, put into one of A2A's for its clients.
+    pub fn add_local_hub(&self, card: &mut Value) {
+        card["provider"]["name"] = provider(self.other.get("provider"))["name"].take();
+        card["capabilities"]["stateTransitionHistory"] = json!(true);
+    }
+
     /// The card as others may find it, in the shape of the Local Hub specification: completed from what the component
     /// gave, without what only the hub may say. Whoever hands it out adds the `url`. An agent is spoken to by its
     /// `agentId`.
@@ -30,11 +33,11 @@ impl AgentCard {
         for member in OF_THE_HUB {
             card.as_object_mut().map(|card| card.remove(member));
         }
-        card["protocolVersion"] = json!(PROTOCOL_VERSION);
+        card["protocolVersion"] = json!(OLD_VERSION);
         let streaming = self.other.get("capabilities").and_then(|can| can.get("streaming"));
         card["capabilities"] = json!({
             "streaming": streaming.and_then(Value::as_bool).unwrap_or(true),
-            "pushNotifications": false,
+            "pushNotifications": true,
             "stateTransitionHistory": true,
         });
         card["provider"] = provider(self.other.get("provider"));
@@ -58,14 +61,14 @@ mod tests {
     fn a_published_card_has_what_the_specification_wants() {
         let given = r#"{"name":"n","description":"d","version":"1","url":"http://evil.example","iconUrl":"x",
             "skills":[{"id":"s","name":"S","description":"does s"}],
-            "provider":{"organization":"Acme"},"capabilities":{"streaming":false,"pushNotifications":true}}"#;
+            "provider":{"organization":"Acme"},"capabilities":{"streaming":false,"pushNotifications":false}}"#;
         let card = AgentCard::parse(given).unwrap();
         let published = card.published(Some(&AgentId::parse("n").unwrap()));
         insta::assert_snapshot!(serde_json::to_string_pretty(&published).unwrap(), @r#"
         {
           "agentId": "n",
           "capabilities": {
-            "pushNotifications": false,
+            "pushNotifications": true,
             "stateTransitionHistory": true,
             "streaming": false
           },
@@ -78,7 +81,7 @@ mod tests {
           "description": "d",
           "iconUrl": "x",
           "name": "n",
-          "protocolVersion": "1.0",
+          "protocolVersion": "0.3.0",
           "provider": {
             "name": "Acme",
             "organization": "Acme"

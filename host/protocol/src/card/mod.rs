@@ -2,6 +2,7 @@
 //! of client, their signatures, and what is different between two of them.
 
 pub mod changes;
+pub mod extended;
 mod interfaces;
 mod local_hub;
 mod official;

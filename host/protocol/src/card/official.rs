@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 /// its clients needs another name (A2A 1.0, section 5.8).
 pub const NDJSON: &str = "urn:a2a-hub:unix-ndjson:v1";
 
+/// The version of A2A at the `url` of a card, which is a member of 0.3.
+pub(super) const OLD_VERSION: &str = "0.3.0";
+
 /// The name of the security scheme by which the hub's token is shown.
 const TOKEN: &str = "hubToken";
 
@@ -31,6 +34,8 @@ pub struct Endpoints {
     pub tenant: Option<String>,
     /// Whether who asks must show the hub's token.
     pub needs_token: bool,
+    /// Whether who asks shows who it is, by a scheme of the card or by the socket, and so may have the extended card.
+    pub has_extended: bool,
 }
 
 impl Endpoints {
@@ -53,7 +58,7 @@ impl AgentCard {
             ("provider", self.official_provider(endpoints)),
             ("documentationUrl", self.said("documentationUrl")),
             ("iconUrl", self.said("iconUrl")),
-            ("capabilities", self.official_capabilities()),
+            ("capabilities", self.official_capabilities(endpoints)),
             ("securitySchemes", if asks { scheme } else { Value::Null }),
             ("securityRequirements", if asks { requirements() } else { Value::Null }),
             ("defaultInputModes", self.modes("defaultInputModes")),
@@ -62,23 +67,22 @@ impl AgentCard {
         ])
     }
 
-    /// The card in 1.0 with all that 0.3 wants beside it: clients of both read it, each what it knows.
+    /// The card in 1.0 with what 0.3 must have beside it: clients of both read it, each what it knows. The official clients
+    /// of 0.3 ask for a card without naming a version, which is 0.3 (A2A 1.0, section 3.6.2).
     pub fn hybrid(&self, endpoints: &Endpoints) -> Value {
         let mut card = self.v1(endpoints);
-        let provider = self.official_provider(endpoints);
-        // The Local Hub calls it by its name.
-        card["provider"]["name"] = provider["organization"].clone();
-        card["capabilities"]["stateTransitionHistory"] = json!(true);
-        card["protocolVersion"] = json!("0.3.0");
+        card["protocolVersion"] = json!(OLD_VERSION);
         card["url"] = json!(endpoints.main());
         let all = interfaces(endpoints).into_iter();
         let old = all.filter(|one| one["protocolVersion"] == Version::V03.name());
+        // Checkers of 0.3's cards take `http` and `https` for a URL, and nothing else.
+        let old = old.filter(|one| endpoints.base.is_none() || one["protocolBinding"] != NDJSON);
         let old = old.map(|one| json!({ "url": one["url"], "transport": one["protocolBinding"] }));
         let old: Vec<_> = old.collect();
         let preferred = old.first().map_or_else(|| json!(NDJSON), |one| one["transport"].clone());
         card["preferredTransport"] = preferred;
         card["additionalInterfaces"] = Value::Array(old);
-        card["supportsAuthenticatedExtendedCard"] = json!(true);
+        card["supportsAuthenticatedExtendedCard"] = json!(endpoints.has_extended);
         if endpoints.needs_token {
             // Merged, for a client of 0.3 takes one without `type` for something else.
             let Value::Object(mut scheme) = http_scheme() else { return card };
@@ -108,14 +112,14 @@ impl AgentCard {
         json!({ "organization": provider["organization"], "url": url })
     }
 
-    fn official_capabilities(&self) -> Value {
+    fn official_capabilities(&self, endpoints: &Endpoints) -> Value {
         let extensions = self.other.get("capabilities").and_then(|can| can.get("extensions"));
         let extensions = extensions.and_then(Value::as_array).filter(|all| !all.is_empty());
         object([
             ("streaming", json!(self.streams())),
             ("pushNotifications", json!(true)),
             ("extensions", json!(extensions)),
-            ("extendedAgentCard", json!(true)),
+            ("extendedAgentCard", if endpoints.has_extended { json!(true) } else { Value::Null }),
         ])
     }
 
@@ -187,7 +191,7 @@ fn interfaces(endpoints: &Endpoints) -> Vec<Value> {
     all.into_iter().flatten().collect()
 }
 
-/// Who provides an agent. The specification calls it by `name`, A2A by `organization`: both are said.
+/// Who provides an agent. The specification of the Local Hub calls it by `name`, A2A by `organization`: both are said.
 pub(super) fn provider(given: Option<&Value>) -> Value {
     let text = |member: &str| given.and_then(|given| given.get(member)).and_then(Value::as_str);
     let name = text("name").or_else(|| text("organization")).unwrap_or("a2a-hub");
@@ -219,6 +223,7 @@ mod tests {
             socket: None,
             tenant: Some("n".to_owned()),
             needs_token,
+            has_extended: needs_token,
         }
     }
 
@@ -254,7 +259,6 @@ mod tests {
               }
             ],
             "pushNotifications": true,
-            "stateTransitionHistory": true,
             "streaming": true
           },
           "defaultInputModes": [
@@ -269,7 +273,6 @@ mod tests {
           "preferredTransport": "JSONRPC",
           "protocolVersion": "0.3.0",
           "provider": {
-            "name": "Acme",
             "organization": "Acme",
             "url": "http://hub/agents/n"
           },
@@ -381,14 +384,21 @@ mod tests {
         let card = AgentCard::parse(given).unwrap();
         let endpoints =
             Endpoints { socket: Some("unix:///run/hub.sock".to_owned()), ..endpoints(false) };
-        insta::assert_snapshot!(card.v1(&endpoints), @r#"{"capabilities":{"extendedAgentCard":true,"pushNotifications":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","provider":{"organization":"a2a-hub","url":"http://hub/agents/n"},"skills":[{"description":"d","id":"default","name":"n","tags":["default"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"1.0","url":"http://hub/agents/n/rest"},{"protocolBinding":"GRPC","protocolVersion":"1.0","tenant":"n","url":"hub:80"},{"protocolBinding":"JSONRPC","protocolVersion":"0.3","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"0.3","url":"http://hub/agents/n/rest"},{"protocolBinding":"urn:a2a-hub:unix-ndjson:v1","protocolVersion":"1.0","tenant":"n","url":"unix:///run/hub.sock"}],"version":"1"}"#);
+        insta::assert_snapshot!(card.v1(&endpoints), @r#"{"capabilities":{"pushNotifications":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","provider":{"organization":"a2a-hub","url":"http://hub/agents/n"},"skills":[{"description":"d","id":"default","name":"n","tags":["default"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"1.0","url":"http://hub/agents/n/rest"},{"protocolBinding":"GRPC","protocolVersion":"1.0","tenant":"n","url":"hub:80"},{"protocolBinding":"JSONRPC","protocolVersion":"0.3","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"0.3","url":"http://hub/agents/n/rest"},{"protocolBinding":"urn:a2a-hub:unix-ndjson:v1","protocolVersion":"1.0","tenant":"n","url":"unix:///run/hub.sock"}],"version":"1"}"#);
     }
 
     #[test]
     fn a_hub_without_http_is_reached_by_its_socket() {
         let card = AgentCard::parse(GIVEN).unwrap();
         let socket = Some("unix:///run/hub.sock".to_owned());
-        let only = Endpoints { base: None, grpc: None, socket, tenant: None, needs_token: false };
+        let only = Endpoints {
+            socket,
+            base: None,
+            grpc: None,
+            tenant: None,
+            needs_token: false,
+            has_extended: true,
+        };
         let hybrid = card.hybrid(&only);
         let ways = read_interfaces(&hybrid).unwrap();
         let ways: Vec<_> = ways.iter().map(|it| (it.url.as_str(), it.version.as_str())).collect();

@@ -2,15 +2,14 @@
 //! 0.3 its own JSON over JSON-RPC and the ProtoJSON of an older package elsewhere.
 
 use crate::{
-    card::Endpoints,
+    card::{Endpoints, extended},
     model::{
-        card::AgentCard,
         error::A2aError,
         event::{SequencedEvent, StreamResponse},
         interface::{Binding, Interface, Version},
         message::Message,
         method::Method,
-        operation::{Answer, Operation},
+        operation::{Answer, CardOf, Operation},
         push::PushConfig,
         task::Task,
     },
@@ -106,7 +105,7 @@ impl Wire {
                 if is_proto { json!({ "configs": configs }) } else { configs }
             }
             Answer::PushConfigDeleted => Value::Null,
-            Answer::Card(of) => self.write_card(&of.card, endpoints),
+            Answer::Card(of) => self.write_card(of, endpoints),
             _ => return None,
         })
     }
@@ -165,17 +164,18 @@ impl Wire {
         }
     }
 
-    fn write_card(self, card: &AgentCard, endpoints: &Endpoints) -> Value {
-        match (self.version, self.binding) {
-            (Version::V1, _) => card.v1(endpoints),
-            (Version::V03, Binding::JsonRpc | Binding::Rest) => card.hybrid(endpoints),
-            (Version::V03, Binding::Grpc) => {
-                let mut card = card.hybrid(endpoints);
-                // In 0.3's own JSON this is a list of another shape.
-                card["security"] = card["securityRequirements"].take();
-                card
-            }
+    /// Writes the extended card, for that is the one which clients ask for by a method.
+    fn write_card(self, of: &CardOf, endpoints: &Endpoints) -> Value {
+        let mut card = match self.version {
+            Version::V1 => of.card.v1(endpoints),
+            Version::V03 => of.card.hybrid(endpoints),
+        };
+        if (self.version, self.binding) == (Version::V03, Binding::Grpc) {
+            // In 0.3's own JSON this is a list of another shape.
+            card["security"] = card["securityRequirements"].take();
         }
+        extended::extend(&mut card, of);
+        card
     }
 
     fn write_push_config(self, config: &PushConfig) -> Value {

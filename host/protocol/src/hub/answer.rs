@@ -1,14 +1,20 @@
 //! Answers as the Local Hub's clients read them, each the result of a method.
 
 use crate::{
-    model::operation::{Answer, CardOf, ListedTask},
+    model::{
+        id::AgentId,
+        operation::{AgentInfo, Answer, CardOf, ListedTask},
+    },
     v03::{json, push},
 };
 use serde_json::{Value, json};
 
+/// Where the agents' own endpoints are below a hub's URL, each by its agent's id.
+pub const AGENTS: &str = "/agents/";
+
 /// Writes the answer of a hub that is reached at `url`.
 pub fn write(answer: Answer, url: &str) -> Value {
-    let reached = |card: &mut Value| card["url"] = json!(url);
+    let reached = |info: &mut AgentInfo| info.card["url"] = json!(url_of(Some(&info.id), url));
     match answer {
         Answer::Task(task) => json::write_task(&task, None),
         Answer::Message(message) => json::write_message(&message),
@@ -32,11 +38,11 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Metrics(text) => json!(text),
         Answer::Reloaded(reloaded) => json!(reloaded),
         Answer::Agents(mut agents) => {
-            agents.iter_mut().for_each(|agent| reached(&mut agent.card));
+            agents.iter_mut().for_each(reached);
             json!(agents)
         }
         Answer::Agent(mut agent) => {
-            reached(&mut agent.card);
+            reached(&mut agent);
             json!(agent)
         }
         Answer::Health(health) => json!(health),
@@ -53,8 +59,19 @@ pub fn write(answer: Answer, url: &str) -> Value {
 /// Writes a card as the Local Hub specification has it.
 fn published(of: &CardOf, url: &str) -> Value {
     let mut card = of.card.published(of.agent.as_ref());
-    card["url"] = json!(url);
+    card["url"] = json!(url_of(of.agent.as_ref(), url));
     card
+}
+
+/// Where an agent is reached that belongs to the hub at `url`. A socket has no paths: there an agent is named in each
+/// message.
+fn url_of(agent: Option<&AgentId>, url: &str) -> String {
+    match agent {
+        Some(agent) if url.starts_with("http") => {
+            format!("{}{AGENTS}{agent}", url.trim_end_matches('/'))
+        }
+        Some(_) | None => url.to_owned(),
+    }
 }
 
 /// Writes a task in a list, with its agent, and with or without what that made.
@@ -75,7 +92,7 @@ mod tests {
     use crate::{
         card::AgentCard,
         model::{
-            id::{AgentId, ArtifactId, ContextId, MessageId, TaskId},
+            id::{ArtifactId, ContextId, MessageId, TaskId},
             message::{Message, Part, Role},
             operation::ContextInfo,
             task::{Artifact, Task, TaskState, TaskStatus},
@@ -115,6 +132,12 @@ mod tests {
             updated_at: "T1".to_owned(),
             last_state: TaskState::InputRequired,
         };
+        let of = |agent| CardOf {
+            agent,
+            card: card.clone(),
+            since: "T".to_owned(),
+            operated: Vec::new(),
+        };
         let said = Message { message_id: MessageId::new("m"), ..Message::text(Role::User, "hi") };
         let told = [
             Answer::Tasks { tasks: vec![listed()], artifacts: true },
@@ -123,7 +146,8 @@ mod tests {
             Answer::Forgotten { context: ContextId::new("c"), tasks: 2 },
             Answer::PushConfigDeleted,
             Answer::PushKeys(Vec::new()),
-            Answer::Card(Box::new(CardOf { agent: None, card, since: "T".to_owned() })),
+            Answer::Card(Box::new(of(None))),
+            Answer::Card(Box::new(of(Some(AgentId::parse("n").unwrap())))),
         ]
         .map(|answer| write(answer, "http://hub").to_string());
         insta::assert_snapshot!(told.join("\n"), @r#"
@@ -133,7 +157,8 @@ mod tests {
         {"deletedTasks":2,"id":"c"}
         null
         {"keys":[]}
-        {"capabilities":{"pushNotifications":false,"stateTransitionHistory":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","protocolVersion":"1.0","provider":{"name":"a2a-hub","organization":"a2a-hub"},"skills":[],"url":"http://hub","version":"1"}
+        {"capabilities":{"pushNotifications":true,"stateTransitionHistory":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","protocolVersion":"0.3.0","provider":{"name":"a2a-hub","organization":"a2a-hub"},"skills":[],"url":"http://hub","version":"1"}
+        {"agentId":"n","capabilities":{"pushNotifications":true,"stateTransitionHistory":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","protocolVersion":"0.3.0","provider":{"name":"a2a-hub","organization":"a2a-hub"},"skills":[],"url":"http://hub/agents/n","version":"1"}
         "#);
     }
 }

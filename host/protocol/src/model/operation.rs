@@ -5,7 +5,7 @@ mod health;
 mod name;
 mod upkeep;
 
-pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus};
+pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
 pub use upkeep::{
     AgentBrief, HubStatus, LeftOut, OpenStreams, Pong, RejectedPlugin, Reloaded, StorageCondition,
 };
@@ -304,10 +304,24 @@ pub struct SendMessage {
     pub after: Option<u64>,
 }
 
+/// What an agent finds in the metadata of its message, whether the client says it there or in that of the request: the model,
+/// how hard it is to think, which of the operator's tools and servers it may use, and the session of a program's own that it
+/// is to go on with.
+const HEARD_WITH_MESSAGE: [&str; 5] = ["model", "effort", "allowedTools", "mcpServers", RESUME];
+
+/// The member of a message's metadata that names a session which a vendor's program keeps itself.
+const RESUME: &str = "resume";
+
 impl SendMessage {
+    /// Whether it is to go on with a session that no task of this hub began: whoever ran the program by hand knows it.
+    pub fn resumes_a_session(&self) -> bool {
+        let said = self.message.metadata.as_ref().and_then(|facts| facts.get(RESUME));
+        said.is_some_and(|session| !session.is_null())
+    }
+
     /// A message for whom its metadata names, waited for to the end. What it leaves out, the metadata of the request may
-    /// say: `targetAgent` and `workingDirectory`.
-    pub fn new(message: Message, request: Option<&Metadata>) -> Result<Self, A2aError> {
+    /// say: `targetAgent`, `workingDirectory`, and what its agent is to hear with it, such as `model` and `effort`.
+    pub fn new(mut message: Message, request: Option<&Metadata>) -> Result<Self, A2aError> {
         let text = |name: &str| {
             let of = |facts: Option<&Metadata>, at: &str| match facts
                 .and_then(|facts| facts.get(name))
@@ -323,6 +337,12 @@ impl SendMessage {
             .map(|(name, at)| AgentId::parse(name).map_err(|why| A2aError::invalid(&at, why)))
             .transpose()?;
         let working_directory = text("workingDirectory")?.map(|(directory, _)| directory);
+        for name in HEARD_WITH_MESSAGE {
+            if let Some(said) = request.and_then(|facts| facts.get(name)) {
+                let facts = message.metadata.get_or_insert_default();
+                facts.entry(name).or_insert_with(|| said.clone());
+            }
+        }
         Ok(Self {
             message,
             agent,
@@ -427,6 +447,8 @@ pub struct CardOf {
     pub card: AgentCard,
     /// Since when the card has been so: RFC 3339 in UTC.
     pub since: String,
+    /// How each agent behind it is run, which only the extended card tells.
+    pub operated: Vec<(AgentId, Operated)>,
 }
 
 /// A conversation in one line: an element of the answer to `hub/contexts/list`.
@@ -487,4 +509,43 @@ pub struct Deregistered {
     pub source: String,
     /// Whether the agent is back when the hub starts again; until then `hub/agents/reload` brings it back.
     pub returns_on_restart: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Role;
+    use serde_json::json;
+
+    fn facts(value: &Value) -> Metadata {
+        value.as_object().cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn what_a_request_says_is_heard_where_its_message_does_not_say_it() {
+        let message = Message {
+            metadata: Some(facts(&json!({ "model": "of the message" }))),
+            ..Message::text(Role::User, "hi")
+        };
+        let request = facts(
+            &json!({ "model": "of the request", "effort": "high", "targetAgent": "a", "x": 1 }),
+        );
+        let send = SendMessage::new(message, Some(&request)).unwrap();
+        assert_eq!(send.agent.as_ref().unwrap().as_str(), "a");
+        assert!(!send.resumes_a_session());
+        let heard = json!({ "model": "of the message", "effort": "high" });
+        assert_eq!(send.message.metadata, Some(facts(&heard)));
+        let plain = SendMessage::new(Message::text(Role::User, "hi"), Some(&facts(&json!({}))));
+        assert_eq!(plain.unwrap().message.metadata, None);
+    }
+
+    #[test]
+    fn a_session_may_be_named_by_the_message_or_the_request() {
+        let named = facts(&json!({ "resume": "s" }));
+        let hi = || Message::text(Role::User, "hi");
+        let by_message = Message { metadata: Some(named.clone()), ..hi() };
+        for send in [SendMessage::new(by_message, None), SendMessage::new(hi(), Some(&named))] {
+            assert!(send.unwrap().resumes_a_session());
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Where an agent has programs run that its operator allowed.
 
 use crate::failure::Failure;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 /// A program to start, found allowed. Where it is, and what its passed variables hold, only the hub knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,9 @@ pub enum Said {
 /// The hub's side: starts programs.
 #[async_trait::async_trait]
 pub trait ProcessPort: Send + Sync {
+    /// What tells the file that a program is from another that may stand there later; [`Failure::Unavailable`] if there is
+    /// none.
+    async fn fingerprint(&self, program: &str) -> Result<String, Failure>;
     /// Starts a program that was found allowed.
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure>;
 }
@@ -53,4 +56,7 @@ pub trait ChildPort: Send + Sync {
     fn interrupt(&mut self);
     /// Asks the process tree to end, then ends it.
     fn kill(&mut self);
+    /// Ends its standard input, and lets go of it: its tree is ended if it has not ended by itself within that time. What it
+    /// still says is lost.
+    fn retire(self: Box<Self>, within: Duration);
 }

@@ -28,6 +28,15 @@ impl Need {
     }
 }
 
+/// What a client answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What it says.
+    pub message: Message,
+    /// What it can do with an answer of the agent's, from now on.
+    pub client: ClientCapabilities,
+}
+
 /// Something an agent emits. The hub stamps the time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Emitted {
@@ -60,7 +69,5 @@ pub trait TaskPort: Send + Sync {
         need: Need,
         prompt: Message,
         timeout: Option<Duration>,
-    ) -> Result<Message, Failure>;
-    /// What the client can do with an answer, as it said with its last message.
-    fn client_capabilities(&self) -> ClientCapabilities;
+    ) -> Result<Answer, Failure>;
 }

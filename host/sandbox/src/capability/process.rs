@@ -17,7 +17,20 @@ use a2a_hub_runtime::{
 use std::{sync::Arc, time::Duration};
 use wasmtime::component::Resource;
 
+/// How long a program that its guest let go of may take to end by itself: enough to save what it knows, and short enough
+/// that nobody works on behind a task that is over.
+const MAX_RETIREMENT: Duration = Duration::from_secs(5);
+
 impl State {
+    async fn fingerprint_of(&mut self, program: &str) -> Result<String, Failure> {
+        let Some(port) = self.ports.process.clone() else {
+            return Err(Failure::Denied("look at programs: not in this call".to_owned()));
+        };
+        let held = self.processes.held.named(self.agent.as_str(), program);
+        held.map_err(|refusal| Failure::Denied(refusal.to_string()))?;
+        port.fingerprint(program).await
+    }
+
     async fn spawn_child(&mut self, command: Command) -> Result<Resource<Child>, Failure> {
         let Some(port) = self.ports.process.clone() else {
             return Err(Failure::Denied("run programs: not in this call".to_owned()));
@@ -39,13 +52,20 @@ impl State {
             max_running: *max_running,
         };
         let child = port.spawn(launch).await?;
-        self.table.push(Child(child)).map_err(|_| {
+        self.table.push(Child { port: child, heard: None }).map_err(|_| {
             Failure::Exhausted("start a program: too many handles are open; drop some".to_owned())
         })
     }
 }
 
-impl Host for State {}
+impl Host for State {
+    async fn fingerprint(
+        &mut self,
+        program: String,
+    ) -> wasmtime::Result<Result<String, types::Failure>> {
+        Ok(self.fingerprint_of(&program).await.map_err(failure_to_guest))
+    }
+}
 
 impl HostChild for State {
     async fn spawn(
@@ -72,7 +92,7 @@ impl HostChild for State {
         let said = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Failure::Cancelled),
-            said = child.0.next() => said,
+            said = child.next() => said,
             () = waited => Err(Failure::Timeout),
         };
         Ok(said.map(output_to_guest).map_err(failure_to_guest))
@@ -86,24 +106,30 @@ impl HostChild for State {
         let cancel = self.cancel.clone();
         let child = self.table.get_mut(&child)?;
         let written = tokio::select! {
-            written = child.0.write(&bytes) => written,
+            written = child.port.write(&bytes) => written,
             () = cancel.cancelled() => Err(Failure::Cancelled),
         };
         Ok(written.map_err(failure_to_guest))
     }
 
     async fn close_stdin(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
-        self.table.get_mut(&child)?.0.close_stdin();
+        self.table.get_mut(&child)?.port.close_stdin();
         Ok(())
     }
 
     async fn interrupt(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
-        self.table.get_mut(&child)?.0.interrupt();
+        self.table.get_mut(&child)?.port.interrupt();
         Ok(())
     }
 
     async fn kill(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
-        self.table.get_mut(&child)?.0.kill();
+        self.table.get_mut(&child)?.port.kill();
+        Ok(())
+    }
+
+    async fn retire(&mut self, child: Resource<Child>, within_ms: u32) -> wasmtime::Result<()> {
+        let within = Duration::from_millis(within_ms.into()).min(MAX_RETIREMENT);
+        self.table.delete(child)?.port.retire(within);
         Ok(())
     }
 

@@ -3,17 +3,21 @@
 
 use crate::{
     bindings::a2a::hub::{
-        tasks::{self, Host},
+        tasks::{self, Host, HostQuestion},
         types,
     },
     convert::{event_from_guest, failure_to_guest, message_from_guest, message_to_guest},
     redaction::Hide as _,
+    resources::Question,
     state::State,
 };
-use a2a_hub_protocol::client::ClientCapabilities;
-use a2a_hub_runtime::{Failure, port::tasks::Need};
+use a2a_hub_runtime::{
+    Failure,
+    port::tasks::{Answer, Need},
+};
 use serde::Serialize;
 use std::{io, time::Duration};
+use wasmtime::component::Resource;
 
 /// What an event costs besides its contents, in bytes: its place in the log, and the time.
 const FRAME: u64 = 64;
@@ -39,9 +43,49 @@ impl State {
 }
 
 impl State {
-    /// None where there is no task.
-    fn client_capabilities(&self) -> ClientCapabilities {
-        self.ports.tasks.as_ref().map(|port| port.client_capabilities()).unwrap_or_default()
+    /// Waits for the client's answer to a question of the guest's, once it is polled.
+    fn asking(
+        &mut self,
+        need: tasks::Need,
+        prompt: types::Message,
+        timeout_ms: Option<u64>,
+    ) -> Result<impl Future<Output = Result<Answer, Failure>> + Send + use<>, Failure> {
+        let Some(port) = self.ports.tasks.clone() else {
+            return Err(Failure::Unsupported("ask: there is no task in this call".to_owned()));
+        };
+        if self.cancel.is_cancelled() {
+            return Err(Failure::Cancelled);
+        }
+        let need = match need {
+            tasks::Need::Input => Need::Input,
+            tasks::Need::Auth => Need::Auth,
+        };
+        let mut prompt = message_from_guest(prompt)?;
+        // Two events: that the task waits, and, answered or not, that it goes on.
+        self.output.take(2, weight(&prompt) + FRAME)?;
+        prompt.hide(&self.redaction.secrets);
+        let timeout = timeout_ms.map(Duration::from_millis);
+        Ok(async move { port.ask(need, prompt, timeout).await })
+    }
+
+    fn pose_question(
+        &mut self,
+        need: tasks::Need,
+        prompt: types::Message,
+        timeout_ms: Option<u64>,
+    ) -> Result<Resource<Question>, Failure> {
+        let asking = self.asking(need, prompt, timeout_ms)?;
+        let mut question = Question::default();
+        question.asking.spawn(asking);
+        self.table
+            .push(question)
+            .map_err(|_| Failure::Exhausted("ask: too many handles are open; drop some".to_owned()))
+    }
+
+    /// What the guest hears of an answer: the message, and what its client can do with what comes next.
+    fn heard(&mut self, answer: Answer) -> types::Message {
+        self.client = answer.client;
+        message_to_guest(&answer.message)
     }
 
     /// Tells what of its artifacts was held back so far.
@@ -76,6 +120,36 @@ impl io::Write for Counted {
     }
 }
 
+impl HostQuestion for State {
+    async fn pose(
+        &mut self,
+        need: tasks::Need,
+        prompt: types::Message,
+        timeout_ms: Option<u64>,
+    ) -> wasmtime::Result<Result<Resource<Question>, types::Failure>> {
+        Ok(self.pose_question(need, prompt, timeout_ms).map_err(failure_to_guest))
+    }
+
+    async fn answer(
+        &mut self,
+        question: Resource<Question>,
+    ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
+        let cancel = self.cancel.clone();
+        let mut question = self.table.delete(question)?;
+        let answer = tokio::select! {
+            answer = question.answered() => answer.clone(),
+            () = cancel.cancelled() => Err(Failure::Cancelled),
+        };
+        Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest))
+    }
+
+    async fn drop(&mut self, question: Resource<Question>) -> wasmtime::Result<()> {
+        // Withdrawn before the guest says anything more.
+        self.table.delete(question)?.asking.shutdown().await;
+        Ok(())
+    }
+}
+
 // The nouns of the contract have no functions.
 impl types::Host for State {}
 
@@ -97,27 +171,16 @@ impl Host for State {
         prompt: types::Message,
         timeout_ms: Option<u64>,
     ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
+        let cancel = self.cancel.clone();
         let answer = async {
-            let Some(port) = self.ports.tasks.clone() else {
-                return Err(Failure::Unsupported("ask: there is no task in this call".to_owned()));
+            let asking = self.asking(need, prompt, timeout_ms)?;
+            let answer = tokio::select! {
+                answer = asking => answer?,
+                () = cancel.cancelled() => return Err(Failure::Cancelled),
             };
-            if self.cancel.is_cancelled() {
-                return Err(Failure::Cancelled);
-            }
-            let need = match need {
-                tasks::Need::Input => Need::Input,
-                tasks::Need::Auth => Need::Auth,
-            };
-            let mut prompt = message_from_guest(prompt)?;
-            // Two events: that the task waits, and, answered or not, that it goes on.
-            self.output.take(2, weight(&prompt) + FRAME)?;
-            prompt.hide(&self.redaction.secrets);
-            tokio::select! {
-                answer = port.ask(need, prompt, timeout_ms.map(Duration::from_millis)) => answer,
-                () = self.cancel.cancelled() => Err(Failure::Cancelled),
-            }
+            Ok(self.heard(answer))
         };
-        Ok(answer.await.map(|answer| message_to_guest(&answer)).map_err(failure_to_guest))
+        Ok(answer.await.map_err(failure_to_guest))
     }
 
     fn cancelled(&mut self) -> wasmtime::Result<bool> {
@@ -125,10 +188,10 @@ impl Host for State {
     }
 
     fn extensions(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.client_capabilities().extensions)
+        Ok(self.client.extensions.clone())
     }
 
     fn accepted_output_modes(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.client_capabilities().output_modes)
+        Ok(self.client.output_modes.clone())
     }
 }

@@ -4,10 +4,10 @@ use crate::stage::Stage;
 use a2a_hub_core::redact::Secrets;
 use a2a_hub_protocol::message::joined_text;
 use a2a_hub_runtime::{
-    Failure,
+    Ended, Failure,
     port::tasks::{Emitted, Need},
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 #[tokio::test]
 async fn process_granted() {
@@ -36,6 +36,38 @@ async fn process_denied() {
     let option = stage.said("exec sleep --help").await;
     assert!(option.contains("none of the allowed forms fits"), "{option}");
     assert!(stage.seen().launched.is_empty());
+}
+
+/// A client that decides, and a program that dies, are both heard at once.
+#[tokio::test]
+async fn a_question_is_open_beside_a_program() {
+    let stage = Stage::granting();
+    assert_eq!(stage.said("pose 600 which?").await, "you asked: which?");
+    assert_eq!(stage.seen().withdrawn, 0);
+    assert_eq!(stage.said("pose 0 never").await, "exit 0", "its end is not lost by waiting for it");
+    assert_eq!(stage.seen().withdrawn, 1);
+
+    let mut run = stage.start("pose 600 never");
+    while stage.seen().asked.len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    run.cancel();
+    assert_eq!(run.ended().await, Ended::Failed(Failure::Cancelled));
+}
+
+#[tokio::test]
+async fn who_lets_go_of_a_program_cannot_have_it_run_for_ever() {
+    let stage = Stage::granting();
+    assert_eq!(stage.said("retire 600").await, "it may sleep on");
+    assert_eq!(stage.seen().retired, [Duration::from_secs(5)]);
+}
+
+#[tokio::test]
+async fn a_fingerprint_is_for_who_may_run_the_program() {
+    let stage = Stage::granting();
+    assert_eq!(stage.said("fingerprint sleep").await, "the first sleep");
+    let denied = stage.said("fingerprint never-granted").await;
+    assert!(denied.starts_with("denied: run `never-granted`: not granted"), "{denied}");
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use a2a_hub_runtime::{
         files::FilesPort,
         memory::MemoryPort,
         process::{ChildPort, Launch, ProcessPort, Said},
-        tasks::{Emitted, Need, TaskPort},
+        tasks::{Answer, Emitted, Need, TaskPort},
     },
 };
 use a2a_hub_sandbox::{Engine, EngineSettings, Plugin};
@@ -65,6 +65,10 @@ pub(crate) struct Seen {
     pub(crate) launched: Vec<Launch>,
     pub(crate) logged: Vec<String>,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// How long each program may go on that its guest let go of.
+    pub(crate) retired: Vec<Duration>,
+    /// Questions that nobody waits for any more.
+    pub(crate) withdrawn: usize,
 }
 
 /// The hub's side of everything.
@@ -88,6 +92,7 @@ impl Stage {
     pub(crate) fn granting() -> Self {
         let mut grant = Grant::everything(TEST_GUEST.ask());
         grant.process.remove("never-granted");
+        grant.delegate.insert("*".to_owned());
         Self { grant, ..Self::default() }
     }
 
@@ -120,6 +125,7 @@ impl Stage {
             ports: Arc::new(ports),
             secrets: Arc::clone(&self.secrets),
             working_directory: None,
+            client: client(),
         }
     }
 
@@ -184,15 +190,30 @@ impl TaskPort for Listener {
         need: Need,
         prompt: Message,
         _timeout: Option<Duration>,
-    ) -> Result<Message, Failure> {
+    ) -> Result<Answer, Failure> {
         let question = joined_text(&prompt.parts);
         self.0.lock().unwrap().asked.push((need, question.clone()));
-        Ok(Message::text(Role::User, format!("you asked: {question}")))
+        if question == "never" {
+            let _withdrawn = Withdrawn(Arc::clone(&self.0));
+            return std::future::pending().await;
+        }
+        let message = Message::text(Role::User, format!("you asked: {question}"));
+        Ok(Answer { message, client: client() })
     }
+}
 
-    fn client_capabilities(&self) -> ClientCapabilities {
-        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        ClientCapabilities { extensions: texts(&["urn:x"]), output_modes: texts(&["image/*"]) }
+/// What the client can do with an answer.
+fn client() -> ClientCapabilities {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    ClientCapabilities { extensions: texts(&["urn:x"]), output_modes: texts(&["image/*"]) }
+}
+
+/// Counts, when it is dropped, a question that is waited for no more.
+struct Withdrawn(Arc<Mutex<Seen>>);
+
+impl Drop for Withdrawn {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().withdrawn += 1;
     }
 }
 
@@ -201,14 +222,18 @@ struct Sleeper(Arc<Mutex<Seen>>);
 
 #[async_trait::async_trait]
 impl ProcessPort for Sleeper {
+    async fn fingerprint(&self, program: &str) -> Result<String, Failure> {
+        Ok(format!("the first {program}"))
+    }
+
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
         let seconds = launch.args.first().and_then(|arg| arg.parse().ok()).unwrap_or(0.0);
         self.0.lock().unwrap().launched.push(launch);
-        Ok(Box::new(Asleep(Duration::from_secs_f64(seconds))))
+        Ok(Box::new(Asleep(Duration::from_secs_f64(seconds), Arc::clone(&self.0))))
     }
 }
 
-struct Asleep(Duration);
+struct Asleep(Duration, Arc<Mutex<Seen>>);
 
 #[async_trait::async_trait]
 impl ChildPort for Asleep {
@@ -226,6 +251,10 @@ impl ChildPort for Asleep {
     fn interrupt(&mut self) {}
 
     fn kill(&mut self) {}
+
+    fn retire(self: Box<Self>, within: Duration) {
+        self.1.lock().unwrap().retired.push(within);
+    }
 }
 
 /// Knows one agent.

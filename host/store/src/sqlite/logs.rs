@@ -2,6 +2,7 @@
 
 use super::{Failure, Head, HeadFilter, StorageError, StoredTask, Tally, integer, unavailable};
 use crate::log::{self, Conversation};
+use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, TaskId},
@@ -44,6 +45,7 @@ pub(super) struct Addition {
     expected: u64,
     events: Vec<Arc<TaskEvent>>,
     json: Vec<String>,
+    by: Option<String>,
 }
 
 impl Addition {
@@ -51,20 +53,21 @@ impl Addition {
         task: TaskId,
         expected: u64,
         events: Vec<Arc<TaskEvent>>,
+        by: Option<&Principal>,
     ) -> Result<Self, StorageError> {
         let json = events.iter().map(|event| serde_json::to_string(event.as_ref()));
         let json = json.collect::<Result<_, _>>();
         let json = json.map_err(|why| unavailable(format!("write an event as JSON: {why}")))?;
-        Ok(Self { task, expected, events, json })
+        Ok(Self { task, expected, events, json, by: by.map(Principal::to_log) })
     }
 
     pub(super) fn append(&self, db: &Connection) -> Result<u64, Failure> {
         let known = head(db, &self.task)?;
         let head = log::extend(known, &self.task, self.expected, &self.events)?;
-        let sql = "INSERT INTO events (task, seq, event) VALUES (?1, ?2, ?3)";
+        let sql = "INSERT INTO events (task, seq, event, asker) VALUES (?1, ?2, ?3, ?4)";
         let mut insert = db.prepare_cached(sql)?;
         for (seq, json) in (integer(self.expected) + 1..).zip(&self.json) {
-            insert.execute(params![self.task.as_str(), seq, json])?;
+            insert.execute(params![self.task.as_str(), seq, json, self.by])?;
         }
         set_head(db, &head)?;
         Ok(head.seq)
@@ -115,6 +118,19 @@ pub(super) fn events(
         });
     }
     Ok(events)
+}
+
+pub(super) fn askers(db: &Connection, task: &TaskId) -> Result<Vec<(u64, Principal)>, Failure> {
+    let sql = "SELECT seq, asker FROM events WHERE task = ?1 AND asker IS NOT NULL ORDER BY seq";
+    let mut found = db.prepare_cached(sql)?;
+    let mut rows = found.query([task.as_str()])?;
+    let mut askers = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (seq, asker) = (row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, String>(1)?);
+        // A later hub may know of others.
+        askers.extend(Principal::from_log(&asker).map(|asker| (seq, asker)));
+    }
+    Ok(askers)
 }
 
 /// A task in one piece, as it is after event `seq`.

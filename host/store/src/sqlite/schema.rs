@@ -15,7 +15,7 @@ use std::{
 const APPLICATION_ID: i32 = 0x6132_6168;
 
 /// What leads from each format to the next. The first makes the tables; a line here never changes once it was released.
-pub(super) const MIGRATIONS: [&str; 7] = ["
+pub(super) const MIGRATIONS: [&str; 5] = ["
     CREATE TABLE tasks (
         id      TEXT PRIMARY KEY,
         context TEXT NOT NULL,
@@ -83,7 +83,11 @@ pub(super) const MIGRATIONS: [&str; 7] = ["
 ", "
     -- When what failed is tried again: a receiver that asked for rest has it from the next hub, too.
     ALTER TABLE pushes ADD COLUMN again TEXT;
-", "
+"];
+
+/// What was added since in a way that a hub which knows nothing of it may go on using the file: columns with a default, indices,
+/// tables that triggers keep up. A line here never changes once it was released.
+pub(super) const ADDITIONS: [&str; 3] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -131,6 +135,9 @@ pub(super) const MIGRATIONS: [&str; 7] = ["
             WHERE id = old.context AND newest = old.id;
         DELETE FROM contexts WHERE id = old.context AND newest = '';
     END;
+", "
+    -- Who asked for the event; nobody did for what an agent, a clock or the hub brought about.
+    ALTER TABLE events ADD COLUMN asker TEXT;
 ", "
     -- 1 while a hub has the file open: then its log belongs to it.
     CREATE TABLE dirty (bit INTEGER NOT NULL) STRICT;
@@ -282,6 +289,20 @@ fn prepare(db: &mut Connection, known: usize) -> rusqlite::Result<()> {
         change.execute_batch(migration)?;
         change.pragma_update(None, "application_id", APPLICATION_ID)?;
         change.pragma_update(None, "user_version", version)?;
+        change.commit()?;
+    }
+    add(db)
+}
+
+/// Brings in what is additional. A file that a later hub added more to is as good.
+fn add(db: &mut Connection) -> rusqlite::Result<()> {
+    db.execute_batch("CREATE TABLE IF NOT EXISTS additions (number INTEGER PRIMARY KEY) STRICT")?;
+    let known: i64 = db.query_row("SELECT count(*) FROM additions", [], |row| row.get(0))?;
+    let known = usize::try_from(known).unwrap_or(usize::MAX);
+    for (number, addition) in (1_i64..).zip(ADDITIONS).skip(known) {
+        let change = db.transaction()?;
+        change.execute_batch(addition)?;
+        change.execute("INSERT INTO additions (number) VALUES (?1)", [number])?;
         change.commit()?;
     }
     Ok(())

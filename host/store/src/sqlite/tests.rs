@@ -165,7 +165,7 @@ async fn it_opens_nothing_that_it_does_not_understand() {
         assert_eq!(fs::read(&file).unwrap(), before, "it was not touched");
         error
     };
-    let newer = StorageError::Newer { path: file.clone(), found: 99, known: 7 };
+    let newer = StorageError::Newer { path: file.clone(), found: 99, known: 5 };
     assert_eq!(change("user_version", 99), newer);
     assert!(matches!(change("application_id", 7), StorageError::Corrupt { .. }));
 
@@ -410,11 +410,11 @@ async fn counters_stay_true_whatever_happens_to_tasks() {
 }
 
 #[tokio::test]
-async fn a_store_from_before_the_counters_counts_what_it_has() {
+async fn a_store_from_before_is_brought_up_to_date_and_stays_open_to_the_hub_of_then() {
     let dir = tempdir().unwrap();
     let file = dir.path().join("hub.db");
     let old = Connection::open(&file).unwrap();
-    for migration in &schema::MIGRATIONS[..5] {
+    for migration in &schema::MIGRATIONS {
         old.execute_batch(migration).unwrap();
     }
     old.pragma_update(None, "application_id", 0x6132_6168).unwrap();
@@ -431,4 +431,14 @@ async fn a_store_from_before_the_counters_counts_what_it_has() {
     assert_eq!(storage.counts().await, Ok(Counts { live: 1, total: 3 }));
     let contexts = storage.contexts(ContextFilter::default()).await.unwrap();
     assert_eq!(contexts.iter().map(|info| info.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+
+    // The hub of then knows the file by its version, and writes as it did: its tasks are counted all the same.
+    let then = Connection::open(&file).unwrap();
+    let version = then.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(version, 5);
+    then.execute(head, ["4", "c", "working"]).unwrap();
+    then.execute("INSERT INTO events (task, seq, event) VALUES ('4', 1, '{}')", []).unwrap();
+    assert_counted(&then);
+    assert_eq!(storage.counts().await, Ok(Counts { live: 2, total: 4 }));
+    assert_eq!(storage.askers(&TaskId::new("4")).await, Ok(Vec::new()));
 }

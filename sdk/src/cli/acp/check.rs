@@ -8,8 +8,9 @@ use super::{Acp, Speaker, Step};
 use crate::cli::{Action, Check, Driver, End, Job, describe_exit};
 use crate::{Child, Command, Context, Failure};
 
-/// A program that starts says something within seconds, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A program that starts says something within seconds, even on a busy machine, but in half a minute on one that has never
+/// read it from its disk.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// Starts the program, and ends it once it has opened a session or said why it will not.
 pub fn check<S: Speaker>(
@@ -35,6 +36,8 @@ pub fn check<S: Speaker>(
                 | Action::Restart
                 | Action::Delta(_)
                 | Action::Say(_)
+                | Action::Retrying { .. }
+                | Action::Withdrawn(_)
                 | Action::Ask(_)
                 | Action::Changed(_) => {}
             }

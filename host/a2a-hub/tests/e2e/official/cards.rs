@@ -1,8 +1,8 @@
 //! Cards where official clients look for them, and the extensions they tell of.
 
 use super::{Endpoint, v1, v03};
-use crate::stage::hub_with_guest;
-use a2a_hub_tests::TestHub;
+use crate::stage::{bearer, hub_with_guest};
+use a2a_hub_tests::{GrpcClient, TestHub};
 use anyhow::{Context as _, Result};
 use axum::{Json, Router, routing::get};
 use reqwest::Method;
@@ -36,6 +36,21 @@ async fn cards_are_found_where_clients_look() -> Result<()> {
             .collect();
         let official = ["JSONRPC 1.0", "HTTP+JSON 1.0", "GRPC 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3"];
         assert_eq!(bindings[..5], official, "{file}");
+        let members = |of: &str| Some(both.get(of)?.as_object()?.keys().cloned().collect());
+        let only_theirs: [(&str, &[&str]); 2] = [
+            ("provider", &["organization", "url"]),
+            ("capabilities", &["pushNotifications", "streaming"]),
+        ];
+        for (of, theirs) in only_theirs {
+            let members: Vec<String> = members(of).context("no such member")?;
+            assert!(members.iter().all(|it| it == "extensions" || theirs.contains(&it.as_str())));
+        }
+        let old = both["additionalInterfaces"].as_array().context("none of 0.3")?;
+        let is_url = |it: &Value| {
+            it["transport"] == "GRPC"
+                || it["url"].as_str().is_some_and(|url| url.starts_with("http://"))
+        };
+        assert!(!old.is_empty() && old.iter().all(is_url), "{file}: {old:?}");
         let grpc = &both["supportedInterfaces"][2];
         assert_eq!(grpc["url"], hub.http());
         // A client of 0.3 cannot say on gRPC which agent it means.
@@ -59,14 +74,16 @@ async fn cards_are_found_where_clients_look() -> Result<()> {
         let allowed = put.headers()["allow"].to_str()?;
         assert!(allowed.contains("GET") && allowed.contains("HEAD"), "{file}: {allowed}");
     }
-    let whole = Endpoint::of(&hub, "/a2a").result("GetExtendedAgentCard", json!({})).await?;
+    let (_, whole) = reqwest_json(&at("/.well-known/agent-card.json")).await?;
     let takes = whole["defaultInputModes"].as_array().context("it takes nothing")?;
     assert!(takes.contains(&json!("*/*")) && takes.contains(&json!("text/plain")), "{takes:?}");
-    let endpoint = Endpoint::of(&hub, "/agents/guest");
-    let extended = endpoint.result("GetExtendedAgentCard", json!({})).await?;
-    assert_eq!(extended["capabilities"]["extendedAgentCard"], true);
-    let old = endpoint.result("agent/getAuthenticatedExtendedCard", Value::Null).await?;
-    assert_eq!(old["url"], at("/agents/guest"));
+    // The Local Hub's own cards lead to each agent by itself, too.
+    for (path, url) in [("agents/guest.json", "/agents/guest"), ("agent.json", "/")] {
+        let (_, card) = reqwest_json(&at(&format!("/.well-known/{path}"))).await?;
+        let told =
+            (&card["url"], &card["protocolVersion"], &card["capabilities"]["pushNotifications"]);
+        assert_eq!(told, (&json!(at(url)), &json!("0.3.0"), &json!(true)), "{path}");
+    }
 
     let config = "public_url = \"https://hub.example/x\"\nroot_agent = \"echo\"";
     let other = TestHub::builder().config(config).start().await?;
@@ -76,6 +93,64 @@ async fn cards_are_found_where_clients_look() -> Result<()> {
         (&card["name"], &card["url"]),
         (&json!("echo"), &json!("https://hub.example/x/agents/echo"))
     );
+    Ok(())
+}
+
+async fn reqwest_json(url: &str) -> Result<(u16, Value)> {
+    let answer = reqwest::get(url).await?;
+    Ok((answer.status().as_u16(), serde_json::from_str(&answer.text().await?)?))
+}
+
+/// The hub's own user needs no token, and then no card has a scheme by which it would be known. Who shows the token all the
+/// same is known by it, as other users are, and is told more.
+#[tokio::test]
+async fn the_extended_card_is_for_those_who_show_the_token() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let shown = bearer(&hub)?;
+    let methods = ["GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"];
+    for path in ["/agents/guest", "/a2a"] {
+        let unknown = Endpoint::of(&hub, path);
+        let known = Endpoint::of(&hub, path).with("authorization", &shown);
+        for version in ["1.0", "0.3"] {
+            let card = async |endpoint: Endpoint<'_>| -> Result<Value> {
+                let asked = endpoint.with("a2a-version", version);
+                let found = asked.ask(Method::GET, "/.well-known/agent-card.json", None).await?;
+                Ok(serde_json::from_str(&found.text().await?)?)
+            };
+            let public = card(Endpoint::of(&hub, path)).await?;
+            let declared =
+                (public["capabilities"].get("extendedAgentCard"), public.get("securitySchemes"));
+            assert_eq!(declared, (None, None), "{path} {version}");
+            assert_ne!(public.get("supportsAuthenticatedExtendedCard"), Some(&json!(true)));
+
+            let public = card(Endpoint::of(&hub, path).with("authorization", &shown)).await?;
+            assert_eq!(public["capabilities"]["extendedAgentCard"], true, "{path} {version}");
+            assert!(public["securitySchemes"]["hubToken"].is_object(), "{public}");
+            let (method, below) = if version == "1.0" {
+                (methods[0], "extendedAgentCard")
+            } else {
+                (methods[1], "v1/card")
+            };
+            let extended = known.result(method, json!({})).await?;
+            assert_eq!(known.rest(Method::GET, below, None).await?, (200, extended.clone()));
+            assert_ne!(extended, public, "{path} {version}");
+            let more = extended["capabilities"]["extensions"].as_array().and_then(|all| all.last());
+            let more = more.context("it says no more")?;
+            assert_eq!(more["uri"], "urn:a2a-hub:operated:v1");
+            assert_eq!(more["params"]["agents"]["guest"]["maxRunning"], 100, "{more}");
+
+            assert_eq!(unknown.refusal(method, json!({})).await?.0, -32004, "{path} {version}");
+            assert_eq!(unknown.rest(Method::GET, below, None).await?.0, 400, "{path} {version}");
+        }
+    }
+    for (grpc, method) in
+        [(GrpcClient::v1(&hub)?, methods[0]), (GrpcClient::v03(&hub)?, "GetAgentCard")]
+    {
+        assert!(grpc.call(method, json!({})).await.is_err(), "{method}");
+        let (card, _) = grpc.with("authorization", &shown)?.call(method, json!({})).await?;
+        let more = &card["capabilities"]["extensions"][0]["params"]["agents"];
+        assert_eq!(more["guest"]["maxRunning"], 100, "{card}");
+    }
     Ok(())
 }
 
@@ -92,8 +167,9 @@ async fn who_does_not_stream_is_not_listened_to() -> Result<()> {
     serving.spawn(async move { axum::serve(listener, router).await });
     let hub = TestHub::builder().config(format!("[remote.mute]\nurl = '{url}'\n")).start().await?;
     let mute = Endpoint::of(&hub, "/agents/mute");
-    let shown = mute.result("GetExtendedAgentCard", json!({})).await?;
-    assert_eq!(shown["capabilities"]["streaming"], false);
+    let card = mute.ask(Method::GET, "/.well-known/agent-card.json", None).await?;
+    let card: Value = serde_json::from_str(&card.text().await?)?;
+    assert_eq!(card["capabilities"]["streaming"], false);
     for (method, params) in [("SendStreamingMessage", v1("hi")), ("message/stream", v03("hi"))] {
         let refused = mute.refusal(method, params).await?;
         assert_eq!(refused, (-32004, "UNSUPPORTED_OPERATION".to_owned()), "{method}");

@@ -254,7 +254,8 @@ async fn over_grpc(
         Version::V03 => GrpcClient::v03(hub)?,
     };
     let name = if version == Version::V1 { "a2a-extensions" } else { "x-a2a-extensions" };
-    let client = saying.extensions.into_iter().fold(client, |client, uris| client.with(name, uris));
+    let client =
+        saying.extensions.into_iter().try_fold(client, |client, uris| client.with(name, uris))?;
     let answer = if saying.live {
         client.stream("SendStreamingMessage", params).await.map(|told| (told, None))
     } else {

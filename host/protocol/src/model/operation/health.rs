@@ -17,6 +17,20 @@ pub enum HealthStatus {
     Unknown,
 }
 
+/// How the operator runs an agent, as the extended card tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Operated {
+    /// The agent's health when it was last asked.
+    pub status: HealthStatus,
+    /// How long a task of the agent may take, in milliseconds.
+    pub task_timeout_ms: u64,
+    /// How many of the agent's tasks run at once.
+    pub max_running: usize,
+    /// How many more of the agent's tasks wait for their turn; others are refused.
+    pub max_queued: usize,
+}
+
 /// The last health check of an agent, and what it found.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

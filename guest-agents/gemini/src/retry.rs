@@ -1,0 +1,95 @@
+//! That the CLI tries again what its vendor refused. In the Agent Client Protocol it says so to nobody, for minutes; in its
+//! debug log, which the adapter has it write to standard error, it does:
+//!
+//! ```text
+//! [2026-11-21T19:56:47.251Z] [WARN] Attempt 1 failed with status 429. Retrying with backoff... _ApiError: {"error":{…}}
+//! [2026-11-21T19:56:52.418Z] [WARN] Attempt 2 failed: Quota exceeded. Retrying after 9000ms...
+//! ```
+
+use a2a_hub_sdk::cli::{Action, End, FailureReason, cut};
+use a2a_hub_sdk::serde_json::{self, Value};
+
+/// What a line of the debug log tells of another try, if it does.
+pub fn told(line: &str) -> Option<Action> {
+    let (_, said) = line.strip_prefix('[')?.split_once("] [WARN] Attempt ")?;
+    let (attempt, said) = said.split_once(" failed")?;
+    let attempt: u32 = attempt.parse().ok()?;
+    let (how, why) = said.split_once("Retrying ")?;
+    let status: Option<u16> = how
+        .strip_prefix(" with status ")
+        .and_then(|status| status.trim_end_matches([' ', '.']).parse().ok());
+    let why = match how.strip_prefix(": ") {
+        Some(why) => why.trim_end_matches([' ', '.']).to_owned(),
+        None => words(why.strip_prefix("with backoff...").unwrap_or(why).trim()),
+    };
+    let end = match status {
+        Some(status) => End::of_status(status, why.clone()),
+        None if how.contains("429") || why.to_lowercase().contains("quota") => {
+            End::failed(FailureReason::RateLimited, why.clone())
+        }
+        None => End::failed(FailureReason::ApiError, why.clone()),
+    };
+    Some(Action::Retrying { status: cut(&format!("retrying after attempt {attempt}: {why}")), end })
+}
+
+/// The words of an error such as `_ApiError: {"error":{"message":"…"}}`.
+fn words(error: &str) -> String {
+    let text = error.split_once(": ").map_or(error, |(_, text)| text);
+    let json: Value = serde_json::from_str(text).unwrap_or_default();
+    json["error"]["message"].as_str().unwrap_or(text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn retrying(line: &str) -> Option<(String, &'static str, String)> {
+        let Action::Retrying { status, end } = told(line)? else { panic!("{line}") };
+        let End::Failed { reason, text, .. } = end else { panic!("{end:?}") };
+        Some((status, reason.name(), text))
+    }
+
+    #[test]
+    fn the_debug_log_tells_of_another_try_and_why() {
+        let limited = r#"[2026-11-21T19:56:47.251Z] [WARN] Attempt 1 failed with status 429. Retrying with backoff... _ApiError: {"error":{"code":429,"message":"mock error 429","status":"RESOURCE_EXHAUSTED"}}"#;
+        let unreachable =
+            "[now] [WARN] Attempt 10 failed. Retrying with backoff... TypeError: fetch failed";
+        let quota =
+            "[now] [WARN] Attempt 2 failed: Quota exceeded for model. Retrying after 9000ms...";
+        let broken = r#"[now] [WARN] Attempt 3 failed with status 500. Retrying with backoff... _ApiError: {"error":{"message":"boom"}}"#;
+        let of = |line| retrying(line).unwrap();
+        let expect =
+            |status: &str, reason, text: &str| (status.to_owned(), reason, text.to_owned());
+        assert_eq!(
+            of(limited),
+            expect("retrying after attempt 1: mock error 429", "rate_limited", "mock error 429")
+        );
+        assert_eq!(
+            of(unreachable),
+            expect("retrying after attempt 10: fetch failed", "api_error", "fetch failed")
+        );
+        assert_eq!(
+            of(quota),
+            expect(
+                "retrying after attempt 2: Quota exceeded for model",
+                "rate_limited",
+                "Quota exceeded for model"
+            )
+        );
+        assert_eq!(of(broken), expect("retrying after attempt 3: boom", "api_error", "boom"));
+    }
+
+    #[test]
+    fn whatever_else_it_logs_is_nothing() {
+        for line in [
+            "",
+            "Attempt 1 failed. Retrying with backoff... x",
+            "    at retryWithBackoff (file:///bundle/chunk.js:308039:23)",
+            "[now] [DEBUG] Attempt 1 failed. Retrying with backoff... x",
+            "[now] [WARN] Attempt 3 failed: no. Max attempts reached",
+            "[now] [WARN] Ripgrep is not available. Falling back to GrepTool.",
+        ] {
+            assert_eq!(told(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What the hub writes into a task's log of its own accord: the statuses, and the facts beside them that machines read in the
+//! task's metadata.
+
+use crate::{question, reason::FailureReason};
+use a2a_hub_protocol::{
+    event::{StatusUpdate, TaskEvent},
+    message::{Message, Metadata, Role},
+    question::{QUESTION, Question},
+    task::{Task, TaskState, TaskStatus},
+};
+
+/// The fact that tells a task still waits for its turn.
+pub const QUEUED: &str = "queued";
+
+/// The fact that tells why a task is where it is: the name of a [`FailureReason`], [`RECOVERY`], or an agent's own word.
+pub const REASON: &str = "reason";
+
+/// The reason of a task that its client must send on its way again.
+pub const RECOVERY: &str = "recovery";
+
+/// A fact of a task that is a text.
+pub fn text<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
+    task.metadata.as_ref()?.get(name)?.as_str()
+}
+
+/// Whether the task has that fact, whatever it says.
+pub fn has(task: &Task, name: &str) -> bool {
+    task.metadata.as_ref().is_some_and(|facts| facts.contains_key(name))
+}
+
+/// Where the client would have the work done, as it said last.
+pub fn working_directory(task: &Task) -> Option<String> {
+    let said = task.history.iter().rev().filter_map(|message| message.metadata.as_ref());
+    let mut directories = said.filter_map(|facts| facts.get("workingDirectory")?.as_str());
+    directories.next().map(str::to_owned)
+}
+
+/// Whether the client answered what the task asked, and the agent has not heard the answer: what was asked is history.
+pub fn is_answered(task: &Task) -> bool {
+    let last = task.history.last();
+    task.status.state.is_interrupted()
+        && task.status.message.is_none()
+        && last.is_some_and(|said| said.role == Role::User)
+}
+
+/// A message of the agent, or of the hub in its place, with the task and the conversation that it belongs to.
+pub fn addressed(task: &Task, mut message: Message) -> Message {
+    message.task_id = Some(task.id.clone());
+    message.context_id = Some(task.context_id.clone());
+    message
+}
+
+/// A status of the task, as of `now`.
+pub fn status(
+    task: &Task,
+    state: TaskState,
+    message: Option<Message>,
+    metadata: Option<Metadata>,
+    now: String,
+) -> TaskEvent {
+    let message = message.map(|message| addressed(task, message));
+    let status = TaskStatus { state, message, timestamp: now };
+    TaskEvent::Status(StatusUpdate { status, metadata })
+}
+
+/// That the agent is at work, and no longer waits for whatever it waited for.
+pub fn working(task: &Task, now: String) -> TaskEvent {
+    let mut over = Metadata::new();
+    if has(task, QUEUED) {
+        over.insert(QUEUED.to_owned(), ().into());
+    }
+    if text(task, REASON) == Some(RECOVERY) {
+        over.insert(REASON.to_owned(), ().into());
+    }
+    if has(task, QUESTION) {
+        over.insert(QUESTION.to_owned(), ().into());
+    }
+    status(task, TaskState::Working, None, Some(over).filter(|over| !over.is_empty()), now)
+}
+
+/// That the task was cancelled.
+pub fn canceled(task: &Task, now: String) -> TaskEvent {
+    status(task, TaskState::Canceled, None, None, now)
+}
+
+/// That the task failed, and why: `why` for people, `reason` for machines.
+pub fn failed(task: &Task, reason: FailureReason, why: &str, now: String) -> TaskEvent {
+    let facts = Metadata::from_iter([(REASON.to_owned(), reason.name().into())]);
+    status(task, TaskState::Failed, Some(Message::text(Role::Agent, why)), Some(facts), now)
+}
+
+/// That the agent asks its client something, and waits in `state`.
+pub fn asked(task: &Task, state: TaskState, prompt: Message, now: String) -> TaskEvent {
+    let asked = Question::fresh(question::kind(state, &prompt));
+    let fact = Metadata::from_iter([asked.member()]);
+    status(task, state, Some(prompt), Some(fact), now)
+}
+
+/// That a task of `agent` waits for its client, for the hub that ran it is gone: another question than its agent had asked,
+/// if it had.
+pub fn interrupted(task: &Task, agent: &str, state: TaskState, now: String) -> TaskEvent {
+    let waits = task.status.state.is_interrupted();
+    let asked = task.status.message.as_ref().filter(|_| waits);
+    let lost = asked.map(|prompt| {
+        let known = Question::of(task.metadata.as_ref());
+        let kind = known.map_or_else(|| question::kind(state, prompt), |asked| asked.kind);
+        (kind, prompt.joined_text())
+    });
+    let quoted = lost.as_ref().map(|(kind, prompt)| (*kind, prompt.as_str()));
+    let prompt = Message::text(Role::Agent, question::after_restart(agent, quoted));
+    let replaces = lost.map(|(kind, _)| kind);
+    let question = Question { replaces, ..Question::fresh(question::kind(state, &prompt)) };
+    let facts = Metadata::from_iter([(REASON.to_owned(), RECOVERY.into()), question.member()]);
+    status(task, state, Some(prompt), Some(facts), now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        id::{ContextId, TaskId},
+        question::QuestionKind,
+    };
+    use serde_json::{Value, json};
+
+    fn task(state: TaskState, facts: Value) -> Task {
+        let status = TaskStatus { state, message: None, timestamp: String::new() };
+        let Value::Object(facts) = facts else { panic!("{facts}") };
+        Task {
+            id: TaskId::new("t"),
+            context_id: ContextId::new("c"),
+            status,
+            artifacts: Vec::new(),
+            history: Vec::new(),
+            metadata: Some(facts.into_iter().collect()),
+        }
+    }
+
+    fn told(event: TaskEvent) -> StatusUpdate {
+        let TaskEvent::Status(update) = event else { panic!("{event:?}") };
+        update
+    }
+
+    #[test]
+    fn a_task_at_work_waits_for_nothing_and_keeps_what_its_agent_says() {
+        let waits = json!({"queued": true, "reason": "recovery", "question": {}, "tokens": 3});
+        let update = told(working(&task(TaskState::InputRequired, waits), "now".to_owned()));
+        assert_eq!(
+            json!(update.metadata),
+            json!({"queued": null, "reason": null, "question": null})
+        );
+        let other = task(TaskState::Working, json!({"reason": "told-to"}));
+        assert_eq!(told(working(&other, "now".to_owned())).metadata, None);
+    }
+
+    #[test]
+    fn a_question_that_its_hub_took_along_is_replaced_by_one_that_says_so() {
+        let mut task = task(TaskState::InputRequired, json!({}));
+        task.status.message = Some(Message::text(Role::Agent, "Which one?"));
+        let update = told(interrupted(&task, "Echo", TaskState::InputRequired, "now".to_owned()));
+        let question = Question::of(update.metadata.as_ref()).unwrap();
+        assert_eq!(question.replaces, Some(QuestionKind::Input));
+        let prompt = update.status.message.unwrap();
+        assert!(prompt.joined_text().contains("Which one?"));
+        assert_eq!((prompt.task_id, prompt.context_id), (Some(task.id), Some(task.context_id)));
+    }
+
+    #[test]
+    fn a_question_that_is_history_and_has_a_users_word_after_it_is_answered() {
+        let mut task = task(TaskState::InputRequired, json!({}));
+        let said = |role| Message::text(role, "said");
+        for (history, message, answered) in [
+            (vec![said(Role::User)], None, true),
+            (vec![said(Role::User), said(Role::Agent)], None, false),
+            (vec![said(Role::User)], Some(said(Role::Agent)), false),
+        ] {
+            (task.history, task.status.message) = (history, message);
+            assert_eq!(is_answered(&task), answered, "{task:?}");
+        }
+    }
+}

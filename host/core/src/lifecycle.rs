@@ -1,0 +1,497 @@
+//! A task while its hub looks after it: what the hub does when the agent, the client, the queue or the clock has its say.
+//!
+//! ```text
+//!              turn            asks            answer          turn
+//!  ┌────────┐ ─────► ┌─────────┐ ──► ┌────────┐ ────► ┌───────────┐ ──► Working
+//!  │ Queued │        │ Working │     │ Asking │       │ Returning │
+//!  └───▲────┘        └─────────┘     └────────┘       └───────────┘
+//!      │ answer
+//!  ┌────────┐     any of them: the agent's end, a cancel, a deadline or the hub's own end ──► Over
+//!  │ Parked │     the hub's end with an agent at work: Leaving ──► Over
+//!  └────────┘
+//! ```
+//!
+//! A state machine without the world: each [`Signal`] is answered by [`Effect`]s, which the task's actor in the hub carries
+//! out in their order. What is recorded is one write until an effect of another kind comes, so whatever an effect tells
+//! somebody is stored by then.
+
+use crate::{reason::FailureReason, recovery::Hold, span::Span, task};
+use a2a_hub_protocol::task::TaskState;
+use std::time::{Duration, Instant};
+
+/// How long an agent that says nothing is believed to be starting; then its task is told to be at work.
+pub const QUIET: Duration = Duration::from_millis(100);
+
+/// How long a task, and an answer to what it asks, may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// The task, from its beginning; the time that its client takes to answer does not count.
+    pub task: Duration,
+    /// An answer, unless the agent asks for less.
+    pub answer: Duration,
+}
+
+/// A task that its hub looks after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifecycle {
+    phase: Phase,
+    /// As it was recorded last.
+    state: TaskState,
+    patience: Patience,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It waits for its turn. With an entry in the record that says so, no agent has seen it.
+    Queued {
+        entry: Entry,
+        deadline: Instant,
+    },
+    /// It waits for its client, and no agent is at work: the hub that had one is gone.
+    Parked {
+        until: Instant,
+    },
+    /// Its agent has it, and its turn.
+    Working {
+        quiet_until: Option<Instant>,
+        deadline: Instant,
+    },
+    /// Its agent waits for the client, and gave its turn back.
+    Asking {
+        since: Instant,
+        until: Instant,
+        deadline: Instant,
+    },
+    /// The answer is there, and waits for the task's turn.
+    Returning {
+        deadline: Instant,
+    },
+    /// The hub ends, and the agent is asked whether it goes on without it.
+    Leaving,
+    Over,
+}
+
+/// How a task comes to its agent once it is its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// It is new, and its turn is there already: it was never told to be waiting.
+    New,
+    /// It was told to be waiting for its turn, and no agent has seen it.
+    Queued,
+    /// Its client answered after the agent that had asked was gone.
+    Again,
+    /// Its agent is elsewhere and was at work all the time.
+    Follow,
+}
+
+/// Something that happened to a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// It is the task's turn.
+    Turn,
+    /// The agent told something; `working` if it was a status.
+    Told {
+        /// Whether it says that the task is at work.
+        working: bool,
+    },
+    /// The agent asks the client.
+    Asked {
+        /// The state in which the task waits.
+        state: TaskState,
+        /// How long the agent waits for the answer.
+        patience: Option<Duration>,
+    },
+    /// The agent ended, with this state of the task.
+    Ended(TaskState),
+    /// The agent could not be given the task.
+    Lost(Fault),
+    /// The client says what the task waits for; whether it waits is for the lifecycle to know.
+    Said,
+    /// Somebody cancels the task.
+    Cancel,
+    /// The hub ends.
+    Shutdown,
+    /// The answer to [`Effect::Leave`]: whether the agent goes on without the hub.
+    Left(bool),
+    /// The answer to [`Effect::AskHold`].
+    Hold(Hold),
+    /// It is as late as [`Lifecycle::wake_at`] told, or later.
+    Time,
+}
+
+/// Something that the actor does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Write it down.
+    Record(Record),
+    /// Ask for the task's turn again; [`Signal::Turn`] says when that is, at once or later.
+    ComeBack,
+    /// Let another task of the agent run.
+    GiveTurnBack,
+    /// Give the task to its agent.
+    Start,
+    /// Listen again to the agent, which is elsewhere.
+    Follow,
+    /// Let the agent hear the answer, or that there was none in time.
+    Answer,
+    /// Tell the client that its message was taken.
+    Acknowledge,
+    /// Tell the client that the task takes no message now.
+    Refuse,
+    /// Stop listening to the agent if it goes on without the hub; [`Signal::Left`] tells.
+    Leave,
+    /// Stop the agent: ask it first, then end it, and its programs with it.
+    Stop,
+    /// Wait until no program of an agent that ended is left.
+    Reap,
+    /// Let the agent clean up after a task that was cancelled.
+    CleanUp,
+    /// Find out what the agent keeps of the task; [`Signal::Hold`] tells.
+    AskHold,
+}
+
+/// What is written into a task's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// The very thing that the signal tells of: what was told, asked or said, or the agent's end.
+    Itself,
+    /// That the agent is at work, and the task waits for nothing.
+    Working,
+    /// That the task was cancelled.
+    Canceled,
+    /// That the task failed.
+    Failed(Fault),
+    /// That the task waits for its client, for its hub ends.
+    Interrupted,
+}
+
+/// Why the hub gives a task up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Its turn did not come in time.
+    Queued,
+    /// It took too long.
+    TooLong,
+    /// Nobody answered what an agent had asked that is gone.
+    Unanswered,
+    /// The hub was stopped while the agent was at work.
+    HubStopped,
+    /// The agent that had the task is another one now.
+    AgentReplaced,
+    /// The conversation so far cannot be read.
+    Unreadable,
+}
+
+impl Fault {
+    /// Every fault.
+    pub const ALL: [Self; 6] = [
+        Self::Queued,
+        Self::TooLong,
+        Self::Unanswered,
+        Self::HubStopped,
+        Self::AgentReplaced,
+        Self::Unreadable,
+    ];
+
+    /// The reason that machines are told.
+    pub fn reason(self) -> FailureReason {
+        match self {
+            Self::Queued | Self::TooLong | Self::Unanswered => FailureReason::Timeout,
+            Self::HubStopped => FailureReason::HubStopped,
+            Self::AgentReplaced => FailureReason::HubRestarted,
+            Self::Unreadable => FailureReason::Internal,
+        }
+    }
+
+    /// What people are told of a task that was given so long.
+    pub fn text(self, patience: Patience) -> String {
+        let told = match self {
+            Self::Queued => {
+                let patience = Span(patience.task);
+                return format!(
+                    "The agent was busy for longer than the {patience} that the task was given."
+                );
+            }
+            Self::TooLong => {
+                let patience = Span(patience.task);
+                return format!("The task took longer than the {patience} it was given.");
+            }
+            Self::Unanswered => "Nobody answered in time.",
+            Self::HubStopped => "The hub was stopped while the agent was at work.",
+            Self::AgentReplaced => "The agent that had this task is another one now.",
+            Self::Unreadable => "The hub cannot read what was said before; its log says why.",
+        };
+        told.to_owned()
+    }
+}
+
+impl Lifecycle {
+    /// A task in `state` that comes to its agent once it is its turn.
+    pub fn queued(state: TaskState, entry: Entry, patience: Patience, now: Instant) -> Self {
+        let deadline = now + patience.task;
+        Self { phase: Phase::Queued { entry, deadline }, state, patience }
+    }
+
+    /// A task in `state` that waits for its client, without an agent at work.
+    pub fn parked(state: TaskState, patience: Patience, now: Instant) -> Self {
+        Self { phase: Phase::Parked { until: now + patience.answer }, state, patience }
+    }
+
+    /// How long the task and its answers may take.
+    pub fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// Whether nothing more happens to it in this hub.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// Whether a message of the client's is what it waits for.
+    pub fn asks(&self) -> bool {
+        matches!(self.phase, Phase::Asking { .. } | Phase::Parked { .. })
+    }
+
+    /// When [`Signal::Time`] is due next.
+    pub fn wake_at(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Queued { deadline, .. } | Phase::Returning { deadline } => Some(deadline),
+            Phase::Parked { until } | Phase::Asking { until, .. } => Some(until),
+            Phase::Working { quiet_until, deadline } => {
+                Some(quiet_until.map_or(deadline, |quiet| quiet.min(deadline)))
+            }
+            Phase::Leaving | Phase::Over => None,
+        }
+    }
+
+    /// What is to be done now that this happened. What does not belong to where the task stands changes nothing.
+    pub fn step(&mut self, now: Instant, signal: Signal) -> Vec<Effect> {
+        let effects = match signal {
+            Signal::Turn => self.turn(now),
+            Signal::Told { .. } => self.told(),
+            Signal::Asked { patience, .. } => self.asked(now, patience),
+            Signal::Ended(state) => self.ended(state),
+            Signal::Lost(fault) if self.has_agent() => self.end(vec![fault.record()]),
+            Signal::Said => self.said(now),
+            Signal::Cancel => self.cancel(),
+            Signal::Shutdown => self.shutdown(),
+            Signal::Left(goes_on) if self.phase == Phase::Leaving => self.left(goes_on),
+            Signal::Hold(hold) if self.phase == Phase::Leaving => self.stopped(hold),
+            Signal::Time => self.time(now),
+            Signal::Lost(_) | Signal::Left(_) | Signal::Hold(_) => Vec::new(),
+        };
+        self.follow_records(signal, &effects);
+        effects
+    }
+
+    /// Keeps up with what is recorded.
+    fn follow_records(&mut self, signal: Signal, effects: &[Effect]) {
+        for effect in effects {
+            let Effect::Record(record) = effect else { continue };
+            self.state = match record {
+                Record::Working => TaskState::Working,
+                Record::Canceled => TaskState::Canceled,
+                Record::Failed(_) => TaskState::Failed,
+                Record::Interrupted => TaskState::InputRequired,
+                Record::Itself => signal.state().unwrap_or(self.state),
+            };
+        }
+    }
+
+    fn turn(&mut self, now: Instant) -> Vec<Effect> {
+        match self.phase {
+            Phase::Queued { entry: Entry::Follow, deadline } => {
+                self.phase = Phase::Working { quiet_until: None, deadline };
+                vec![Effect::Follow]
+            }
+            Phase::Queued { entry, deadline } => {
+                self.phase = Phase::Working { quiet_until: Some(now + QUIET), deadline };
+                // From here on the agent may have done something: one that waited until now must not be started twice.
+                let waited = entry == Entry::Queued || self.state.is_interrupted();
+                let working = waited.then_some(Effect::Record(Record::Working));
+                working.into_iter().chain([Effect::Start]).collect()
+            }
+            Phase::Returning { deadline } => {
+                self.phase = Phase::Working { quiet_until: None, deadline };
+                vec![Effect::Record(Record::Working), Effect::Answer]
+            }
+            Phase::Parked { .. }
+            | Phase::Working { .. }
+            | Phase::Asking { .. }
+            | Phase::Leaving
+            | Phase::Over => Vec::new(),
+        }
+    }
+
+    fn told(&mut self) -> Vec<Effect> {
+        if !self.has_agent() {
+            return Vec::new();
+        }
+        self.heard_of();
+        self.begun().into_iter().chain([Effect::Record(Record::Itself)]).collect()
+    }
+
+    fn asked(&mut self, now: Instant, patience: Option<Duration>) -> Vec<Effect> {
+        let deadline = match self.phase {
+            Phase::Working { deadline, .. } | Phase::Returning { deadline } => deadline,
+            // It asks something else: the time that the client took so far is not the task's.
+            Phase::Asking { since, deadline, .. } => deadline + (now - since),
+            Phase::Queued { .. } | Phase::Parked { .. } | Phase::Leaving | Phase::Over => {
+                return Vec::new();
+            }
+        };
+        let longest = self.patience.answer;
+        let until = now + patience.map_or(longest, |patience| patience.min(longest));
+        self.phase = Phase::Asking { since: now, until, deadline };
+        let asked = [Effect::Record(Record::Itself), Effect::GiveTurnBack];
+        self.begun().into_iter().chain(asked).collect()
+    }
+
+    fn ended(&mut self, state: TaskState) -> Vec<Effect> {
+        if !self.has_agent() {
+            return Vec::new();
+        }
+        let mut effects = vec![Effect::Reap];
+        if !task::allows(self.state, state) {
+            effects.push(Effect::Record(Record::Working));
+        }
+        effects.push(Effect::Record(Record::Itself));
+        self.end(effects)
+    }
+
+    fn said(&mut self, now: Instant) -> Vec<Effect> {
+        match self.phase {
+            Phase::Asking { since, deadline, .. } => {
+                self.phase = Phase::Returning { deadline: deadline + (now - since) };
+            }
+            Phase::Parked { .. } => {
+                let deadline = now + self.patience.task;
+                self.phase = Phase::Queued { entry: Entry::Again, deadline };
+            }
+            Phase::Queued { .. }
+            | Phase::Working { .. }
+            | Phase::Returning { .. }
+            | Phase::Leaving
+            | Phase::Over => return vec![Effect::Refuse],
+        }
+        vec![Effect::Record(Record::Itself), Effect::ComeBack, Effect::Acknowledge]
+    }
+
+    fn cancel(&mut self) -> Vec<Effect> {
+        let canceled = Effect::Record(Record::Canceled);
+        match self.phase {
+            Phase::Queued { entry: Entry::New | Entry::Queued, .. } => self.end(vec![canceled]),
+            // An agent had it before, and may be at work on it elsewhere.
+            Phase::Queued { entry: Entry::Again | Entry::Follow, .. } | Phase::Parked { .. } => {
+                self.end(vec![Effect::CleanUp, canceled])
+            }
+            Phase::Working { .. } | Phase::Asking { .. } | Phase::Returning { .. } => {
+                self.end(vec![Effect::Stop, Effect::CleanUp, canceled])
+            }
+            Phase::Leaving | Phase::Over => Vec::new(),
+        }
+    }
+
+    /// What no agent has, and what waits for its client, is left as it is, for the next hub.
+    fn shutdown(&mut self) -> Vec<Effect> {
+        if self.has_agent() {
+            self.phase = Phase::Leaving;
+            return vec![Effect::Leave];
+        }
+        if self.phase != Phase::Leaving {
+            self.phase = Phase::Over;
+        }
+        Vec::new()
+    }
+
+    fn left(&mut self, goes_on: bool) -> Vec<Effect> {
+        if goes_on {
+            return self.end(Vec::new());
+        }
+        if self.state == TaskState::Working {
+            return vec![Effect::Stop, Effect::AskHold];
+        }
+        // What waits for its client goes on waiting, for the next hub.
+        let waits = self.state.is_interrupted();
+        let failed = (!waits).then_some(Fault::HubStopped.record());
+        self.end([Effect::Stop].into_iter().chain(failed).collect())
+    }
+
+    /// The agent is stopped for the hub's end.
+    fn stopped(&mut self, hold: Hold) -> Vec<Effect> {
+        let goes_on = hold == Hold::Session && self.state == TaskState::Working;
+        let interrupted = Effect::Record(Record::Interrupted);
+        self.end(vec![if goes_on { interrupted } else { Fault::HubStopped.record() }])
+    }
+
+    fn time(&mut self, now: Instant) -> Vec<Effect> {
+        if self.wake_at().is_none_or(|then| now < then) {
+            return Vec::new();
+        }
+        match self.phase {
+            Phase::Queued { .. } => self.end(vec![Fault::Queued.record()]),
+            Phase::Parked { .. } => self.end(vec![Fault::Unanswered.record()]),
+            Phase::Working { quiet_until: Some(_), deadline } if now < deadline => {
+                self.heard_of();
+                self.begun()
+            }
+            Phase::Working { .. } | Phase::Returning { .. } => {
+                self.end(vec![Effect::Stop, Fault::TooLong.record()])
+            }
+            Phase::Asking { since, deadline, .. } => {
+                self.phase = Phase::Returning { deadline: deadline + (now - since) };
+                vec![Effect::ComeBack]
+            }
+            Phase::Leaving | Phase::Over => Vec::new(),
+        }
+    }
+
+    /// That the agent is at work, unless that was recorded.
+    fn begun(&self) -> Vec<Effect> {
+        let submitted = self.state == TaskState::Submitted;
+        submitted.then_some(Effect::Record(Record::Working)).into_iter().collect()
+    }
+
+    fn heard_of(&mut self) {
+        if let Phase::Working { quiet_until, .. } = &mut self.phase {
+            *quiet_until = None;
+        }
+    }
+
+    fn has_agent(&self) -> bool {
+        matches!(self.phase, Phase::Working { .. } | Phase::Asking { .. } | Phase::Returning { .. })
+    }
+
+    fn end(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
+        self.phase = Phase::Over;
+        effects
+    }
+}
+
+impl Signal {
+    /// The state in which the thing itself leaves the task, if it says.
+    fn state(self) -> Option<TaskState> {
+        match self {
+            Self::Told { working: true } => Some(TaskState::Working),
+            Self::Asked { state, .. } | Self::Ended(state) => Some(state),
+            Self::Told { working: false }
+            | Self::Turn
+            | Self::Lost(_)
+            | Self::Said
+            | Self::Cancel
+            | Self::Shutdown
+            | Self::Left(_)
+            | Self::Hold(_)
+            | Self::Time => None,
+        }
+    }
+}
+
+impl Fault {
+    fn record(self) -> Effect {
+        Effect::Record(Record::Failed(self))
+    }
+}
+
+#[cfg(test)]
+mod tests;

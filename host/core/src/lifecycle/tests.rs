@@ -1,0 +1,303 @@
+//! Every signal in every phase, the clock, and what holds whatever happens.
+
+use super::*;
+use proptest::prelude::*;
+use std::fmt::Write as _;
+
+const PATIENCE: Patience =
+    Patience { task: Duration::from_secs(60), answer: Duration::from_secs(600) };
+
+const ASKED: Signal = Signal::Asked { state: TaskState::InputRequired, patience: None };
+
+#[expect(clippy::disallowed_methods, reason = "any instant will do: the tests add to it")]
+fn start() -> Instant {
+    Instant::now()
+}
+
+/// A task in each phase, and how long after its beginning it came there.
+fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
+    let new = |state, entry| Lifecycle::queued(state, entry, PATIENCE, start);
+    let after = |mut task: Lifecycle, signals: &[Signal]| {
+        for signal in signals {
+            task.step(start, *signal);
+        }
+        task
+    };
+    let fresh = || new(TaskState::Submitted, Entry::New);
+    let parked = || Lifecycle::parked(TaskState::InputRequired, PATIENCE, start);
+    let told = Signal::Told { working: true };
+    let at = |name, task| (name, task, start);
+    vec![
+        at("new", fresh()),
+        at("queued", new(TaskState::Submitted, Entry::Queued)),
+        at("answered", after(parked(), &[Signal::Said])),
+        at("elsewhere", new(TaskState::Working, Entry::Follow)),
+        at("parked", parked()),
+        at("started", after(fresh(), &[Signal::Turn])),
+        at("working", after(fresh(), &[Signal::Turn, told])),
+        at("asking", after(fresh(), &[Signal::Turn, ASKED])),
+        at("returning", after(fresh(), &[Signal::Turn, ASKED, Signal::Said])),
+        at("leaving", after(fresh(), &[Signal::Turn, told, Signal::Shutdown])),
+        at("over", after(fresh(), &[Signal::Cancel])),
+    ]
+}
+
+fn signals() -> [(&'static str, Signal); 12] {
+    [
+        ("turn", Signal::Turn),
+        ("told", Signal::Told { working: false }),
+        ("asked", ASKED),
+        ("completed", Signal::Ended(TaskState::Completed)),
+        ("failed", Signal::Ended(TaskState::Failed)),
+        ("lost", Signal::Lost(Fault::Unreadable)),
+        ("said", Signal::Said),
+        ("cancel", Signal::Cancel),
+        ("shutdown", Signal::Shutdown),
+        ("left", Signal::Left(false)),
+        ("hold", Signal::Hold(Hold::Session)),
+        ("time", Signal::Time),
+    ]
+}
+
+fn shown(effects: &[Effect]) -> String {
+    let shown = effects.iter().map(|effect| {
+        let Effect::Record(record) = effect else { return format!("{effect:?}") };
+        if let Record::Failed(fault) = record {
+            return format!("failed:{fault:?}");
+        }
+        format!("{record:?}").to_lowercase()
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+/// What is recorded stands in lower case.
+#[test]
+fn what_is_done_about_each_signal_in_each_phase() {
+    let mut table = String::new();
+    for (name, task, now) in phases(start()) {
+        writeln!(table, "{name}").unwrap();
+        for (told, signal) in signals() {
+            let mut task = task;
+            // Time is up when it is.
+            let now = if signal == Signal::Time { task.wake_at().unwrap_or(now) } else { now };
+            let effects = task.step(now, signal);
+            if !effects.is_empty() {
+                let end = if task.is_over() { " ." } else { "" };
+                writeln!(table, "  {told}: {}{end}", shown(&effects)).unwrap();
+            } else if task.is_over() && name != "over" {
+                writeln!(table, "  {told}: .").unwrap();
+            }
+        }
+    }
+    insta::assert_snapshot!(table, @r"
+    new
+      turn: Start
+      said: Refuse
+      cancel: canceled .
+      shutdown: .
+      time: failed:Queued .
+    queued
+      turn: working Start
+      said: Refuse
+      cancel: canceled .
+      shutdown: .
+      time: failed:Queued .
+    answered
+      turn: working Start
+      said: Refuse
+      cancel: CleanUp canceled .
+      shutdown: .
+      time: failed:Queued .
+    elsewhere
+      turn: Follow
+      said: Refuse
+      cancel: CleanUp canceled .
+      shutdown: .
+      time: failed:Queued .
+    parked
+      said: itself ComeBack Acknowledge
+      cancel: CleanUp canceled .
+      shutdown: .
+      time: failed:Unanswered .
+    started
+      told: working itself
+      asked: working itself GiveTurnBack
+      completed: Reap working itself .
+      failed: Reap itself .
+      lost: failed:Unreadable .
+      said: Refuse
+      cancel: Stop CleanUp canceled .
+      shutdown: Leave
+      time: working
+    working
+      told: itself
+      asked: itself GiveTurnBack
+      completed: Reap itself .
+      failed: Reap itself .
+      lost: failed:Unreadable .
+      said: Refuse
+      cancel: Stop CleanUp canceled .
+      shutdown: Leave
+      time: Stop failed:TooLong .
+    asking
+      told: itself
+      asked: itself GiveTurnBack
+      completed: Reap working itself .
+      failed: Reap itself .
+      lost: failed:Unreadable .
+      said: itself ComeBack Acknowledge
+      cancel: Stop CleanUp canceled .
+      shutdown: Leave
+      time: ComeBack
+    returning
+      turn: working Answer
+      told: itself
+      asked: itself GiveTurnBack
+      completed: Reap working itself .
+      failed: Reap itself .
+      lost: failed:Unreadable .
+      said: Refuse
+      cancel: Stop CleanUp canceled .
+      shutdown: Leave
+      time: Stop failed:TooLong .
+    leaving
+      said: Refuse
+      left: Stop AskHold
+      hold: interrupted .
+    over
+      said: Refuse .
+    ");
+}
+
+#[test]
+fn the_time_that_a_client_takes_is_not_the_tasks() {
+    let start = start();
+    let at = |secs| start + Duration::from_secs(secs);
+    let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+    task.step(start, Signal::Turn);
+    task.step(at(10), ASKED);
+    assert_eq!(task.wake_at(), Some(at(610)), "as long as an answer may take");
+    task.step(at(110), Signal::Said);
+    assert_eq!(task.wake_at(), Some(at(160)), "fifty seconds of the sixty are left");
+    task.step(at(120), Signal::Turn);
+    assert_eq!(task.wake_at(), Some(at(160)));
+    assert_eq!(task.step(at(159), Signal::Time), []);
+    let cut = [Effect::Stop, Effect::Record(Record::Failed(Fault::TooLong))];
+    assert_eq!(task.step(at(160), Signal::Time), cut);
+}
+
+#[test]
+fn an_agent_waits_no_longer_for_an_answer_than_it_wants_to_nor_than_it_may() {
+    let start = start();
+    for (secs, until) in [(Some(5), 5), (Some(6000), 600), (None, 600)] {
+        let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+        task.step(start, Signal::Turn);
+        let patience = secs.map(Duration::from_secs);
+        task.step(start, Signal::Asked { state: TaskState::AuthRequired, patience });
+        assert_eq!(task.wake_at(), Some(start + Duration::from_secs(until)), "{secs:?}");
+        task.step(start + Duration::from_secs(until), Signal::Time);
+        assert!(!task.asks(), "{secs:?}");
+    }
+}
+
+#[test]
+fn every_fault_says_what_happened() {
+    let told =
+        Fault::ALL.map(|fault| format!("{}: {}", fault.reason().name(), fault.text(PATIENCE)));
+    insta::assert_snapshot!(told.join("\n"), @r"
+    timeout: The agent was busy for longer than the 1 min that the task was given.
+    timeout: The task took longer than the 1 min it was given.
+    timeout: Nobody answered in time.
+    hub_stopped: The hub was stopped while the agent was at work.
+    hub_restarted: The agent that had this task is another one now.
+    internal: The hub cannot read what was said before; its log says why.
+    ");
+}
+
+fn any_signal() -> impl Strategy<Value = Signal> {
+    let states = prop_oneof![
+        Just(TaskState::Completed),
+        Just(TaskState::Failed),
+        Just(TaskState::Rejected),
+        Just(TaskState::Canceled)
+    ];
+    let holds = prop_oneof![Just(Hold::Nothing), Just(Hold::Session), Just(Hold::Work)];
+    prop_oneof![
+        3 => Just(Signal::Turn),
+        3 => any::<bool>().prop_map(|working| Signal::Told { working }),
+        3 => Just(ASKED),
+        3 => Just(Signal::Said),
+        3 => Just(Signal::Time),
+        1 => states.prop_map(Signal::Ended),
+        1 => Just(Signal::Lost(Fault::Unreadable)),
+        1 => Just(Signal::Cancel),
+        1 => Just(Signal::Shutdown),
+        1 => any::<bool>().prop_map(Signal::Left),
+        1 => holds.prop_map(Signal::Hold),
+    ]
+}
+
+fn any_beginning(start: Instant) -> impl Strategy<Value = Lifecycle> {
+    let queued = move |state, entry| Lifecycle::queued(state, entry, PATIENCE, start);
+    prop_oneof![
+        Just(queued(TaskState::Submitted, Entry::New)),
+        Just(queued(TaskState::Submitted, Entry::Queued)),
+        Just(queued(TaskState::Submitted, Entry::Follow)),
+        Just(queued(TaskState::Working, Entry::Follow)),
+        Just(Lifecycle::parked(TaskState::AuthRequired, PATIENCE, start)),
+    ]
+}
+
+proptest! {
+    /// Whatever happens, and whenever: what is recorded is a way that a task may go, the agent is given the task once, each
+    /// message of the client's is taken or refused, each question is answered once at the most, nothing happens after the
+    /// end, and the clock is never asked for what is over.
+    #[test]
+    fn a_task_goes_its_way_whatever_happens(
+        task in any_beginning(start()),
+        signals in proptest::collection::vec((any_signal(), 0_u64..700), 0..60),
+    ) {
+        let mut task = task;
+        let (mut state, mut now) = (task.state, start());
+        let (mut begun, mut questions, mut answers) = (0, 0, 0);
+        for (signal, pause) in signals {
+            now += Duration::from_secs(pause);
+            let (was_over, waited) = (task.is_over(), task.asks());
+            let effects = task.step(now, signal);
+            prop_assert!(!was_over || effects.iter().all(|effect| *effect == Effect::Refuse));
+            let told = effects.iter().filter(|it| matches!(it, Effect::Acknowledge | Effect::Refuse));
+            prop_assert_eq!(told.count(), usize::from(signal == Signal::Said));
+            for effect in &effects {
+                match effect {
+                    Effect::Record(record) => {
+                        let next = match record {
+                            Record::Working => Some(TaskState::Working),
+                            Record::Canceled => Some(TaskState::Canceled),
+                            Record::Failed(_) => Some(TaskState::Failed),
+                            Record::Interrupted => Some(TaskState::InputRequired),
+                            Record::Itself => signal.state(),
+                        };
+                        if let Some(next) = next {
+                            prop_assert!(task::allows(state, next), "{state:?} to {next:?} by {signal:?}");
+                            state = next;
+                        }
+                    }
+                    Effect::Start | Effect::Follow => begun += 1,
+                    Effect::Answer => answers += 1,
+                    Effect::Acknowledge => prop_assert!(waited),
+                    Effect::ComeBack | Effect::GiveTurnBack | Effect::Refuse | Effect::Leave
+                    | Effect::Stop | Effect::Reap | Effect::CleanUp | Effect::AskHold => {}
+                }
+            }
+            questions += usize::from(signal == ASKED && !effects.is_empty());
+            prop_assert!(begun <= 1 && answers <= questions);
+            prop_assert_eq!(task.state, state);
+            prop_assert!(!state.is_final() || task.is_over());
+            prop_assert!(!task.is_over() || task.wake_at().is_none());
+            // What is due may be due twice: an answer that did not come in time, of a task that has no time left.
+            let mut woken = task;
+            let _ = (0..3).map(|_| woken.step(now, Signal::Time)).count();
+            prop_assert!(woken.wake_at().is_none_or(|then| then > now), "it would be woken for ever");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A task and its log: events are applied to the task, stored, and only then published.
+
+use super::feed::Feed;
+use crate::events::Events;
+use a2a_hub_core::{access::Principal, task};
+use a2a_hub_protocol::{
+    event::{SequencedEvent, TaskEvent},
+    hub::event::Happened,
+    id::AgentId,
+    message::Message,
+    task::{Task, TaskState},
+};
+use a2a_hub_store::{StorageError, StoredTask, TaskStore};
+use std::{mem, sync::Arc};
+
+/// The store refused, and its reason is logged.
+pub(super) struct Unstorable(pub(super) StorageError);
+
+/// Writes one task's log.
+pub(super) struct Recorder {
+    /// The task as it is once all that was recorded is stored.
+    task: Task,
+    /// The number of the last event that is stored.
+    seq: u64,
+    agent: AgentId,
+    storage: Arc<dyn TaskStore>,
+    events: Events,
+    feed: Feed,
+    /// What is recorded and not stored.
+    pending: Vec<Arc<TaskEvent>>,
+    /// The states that the pending events lead to.
+    moves: Vec<TaskState>,
+}
+
+impl Recorder {
+    /// A task of `agent` that is in the log with events up to `seq`.
+    pub(super) fn new(
+        task: Task,
+        seq: u64,
+        agent: AgentId,
+        storage: Arc<dyn TaskStore>,
+        events: Events,
+        feed: Feed,
+    ) -> Self {
+        let (pending, moves) = (Vec::new(), Vec::new());
+        Self { task, seq, agent, storage, events, feed, pending, moves }
+    }
+
+    pub(super) fn task(&self) -> &Task {
+        &self.task
+    }
+
+    pub(super) fn storage(&self) -> &Arc<dyn TaskStore> {
+        &self.storage
+    }
+
+    /// How many events wait to be stored.
+    pub(super) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Applies an event, to be stored with the others. What the task's state does not allow is left out and logged: a guest
+    /// cannot cause it.
+    pub(super) fn record(&mut self, mut event: TaskEvent) {
+        let before = self.task.status.state;
+        task::begin_artifact(&self.task, &mut event);
+        match task::apply(&mut self.task, &event) {
+            Ok(()) => {
+                let state = self.task.status.state;
+                self.moves.extend((state != before).then_some(state));
+                self.pending.push(Arc::new(event));
+            }
+            Err(why) => tracing::error!(task = %self.task.id, %why, "an event was left out"),
+        }
+    }
+
+    /// Stores what was recorded, which `by` asked for, then publishes it.
+    pub(super) async fn flush(&mut self, by: Option<&Principal>) -> Result<(), Unstorable> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let (pending, moves) = (mem::take(&mut self.pending), mem::take(&mut self.moves));
+        let stored = self.storage.append_by(&self.task.id, self.seq, pending.clone(), by).await;
+        if let Err(why) = stored {
+            tracing::error!(task = %self.task.id, %why, "events could not be stored");
+            if !self.has_landed(&why, &pending).await {
+                return Err(Unstorable(why));
+            }
+        }
+        let sequenced = pending.into_iter().map(|event| {
+            self.seq += 1;
+            Arc::new(SequencedEvent {
+                task: self.task.id.clone(),
+                context: self.task.context_id.clone(),
+                seq: self.seq,
+                event: Arc::unwrap_or_clone(event),
+            })
+        });
+        self.feed.publish(sequenced.collect::<Vec<_>>());
+        self.tell(moves);
+        Ok(())
+    }
+
+    /// Whether events are in the log although the store said that it could not be reached: the answer was lost, not they.
+    async fn has_landed(&self, why: &StorageError, pending: &[Arc<TaskEvent>]) -> bool {
+        if !matches!(why, StorageError::Unavailable(_)) {
+            return false;
+        }
+        let found = self.storage.events(&self.task.id, self.seq, pending.len() + 1).await;
+        found
+            .is_ok_and(|found| found.iter().map(|it| &it.event).eq(pending.iter().map(Arc::as_ref)))
+    }
+
+    fn tell(&self, moves: Vec<TaskState>) {
+        for state in moves {
+            self.events.publish(Happened::TaskState {
+                task_id: self.task.id.clone(),
+                context_id: self.task.context_id.clone(),
+                agent_id: self.agent.clone(),
+                state,
+            });
+        }
+    }
+
+    /// What was not stored never happened; what was stored, and not known to be, is published. False if the task was forgotten.
+    pub(super) async fn take_back(&mut self) -> Result<bool, Unstorable> {
+        self.pending.clear();
+        self.moves.clear();
+        let stored = self.storage.task(&self.task.id).await.map_err(Unstorable)?;
+        let Some(StoredTask { seq, task, .. }) = stored else { return Ok(false) };
+        let (known, limit) = (self.seq, usize::try_from(seq.saturating_sub(self.seq)).unwrap_or(0));
+        let unheard = self.storage.events(&self.task.id, known, limit).await.map_err(Unstorable)?;
+        self.feed.publish(unheard.into_iter().map(Arc::new));
+        (self.seq, self.task) = (seq, task);
+        Ok(true)
+    }
+
+    /// The latest `limit` messages of the conversation that come before the one that the agent is given.
+    pub(super) async fn said_before(&self, limit: usize) -> Result<Vec<Message>, StorageError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let mut said = self.storage.conversation(&self.task.context_id, limit).await?;
+        if let [own @ .., _message] = &self.task.history[..] {
+            said.extend_from_slice(own);
+        }
+        said.drain(..said.len().saturating_sub(limit));
+        Ok(said)
+    }
+
+    /// Lets go of whoever listens; they may ask again.
+    pub(super) fn hang_up(&mut self) {
+        self.feed = Feed::new(self.seq);
+    }
+}

@@ -1,0 +1,365 @@
+//! The tasks with a fake agent, a store at hand or elsewhere, and a clock that waits for nobody.
+
+mod distant;
+
+use super::*;
+use crate::fake::{Fake, Stage, completed};
+use a2a_hub_config::AgentConfig;
+use a2a_hub_core::{access::Principal, recovery::Hold};
+use a2a_hub_protocol::message::Role;
+use a2a_hub_runtime::{Ended, Failure};
+use a2a_hub_store::{StoreHealth as _, TaskLog as _, memory::MemoryStorage};
+use distant::Distant;
+use std::future::pending;
+use tokio::time::Instant;
+
+/// A hub's tasks, and where they are kept.
+struct Stand {
+    storage: Arc<MemoryStorage>,
+    tasks: Tasks,
+}
+
+impl Stand {
+    fn new() -> Self {
+        let storage = Arc::new(MemoryStorage::default());
+        Self { tasks: Tasks::new(storage.clone(), Events::default()), storage }
+    }
+
+    /// One whose store is at hand, and one whose store is elsewhere.
+    fn each() -> [Self; 2] {
+        let storage = Arc::new(MemoryStorage::default());
+        let distant = Arc::new(Distant::new(storage.clone()));
+        [Self::new(), Self { tasks: Tasks::new(distant, Events::default()), storage }]
+    }
+
+    /// The hub after this one, which was killed.
+    fn next_hub(&self) -> Self {
+        let storage = self.storage.clone();
+        Self { tasks: Tasks::new(storage.clone(), Events::default()), storage }
+    }
+
+    async fn submit(&self, agent: &Arc<Agent>, text: &str) -> TaskId {
+        let new = NewTask {
+            agent: Arc::clone(agent),
+            message: Message::text(Role::User, text),
+            working_directory: None,
+            timeout_ms: None,
+            streamed: true,
+            client: ClientCapabilities::default(),
+            by: Principal::Operator,
+        };
+        self.tasks.submit(new).await.unwrap().task().clone()
+    }
+
+    async fn answer(&self, task: &TaskId, text: &str) -> Result<(), HubError> {
+        let message = Message::text(Role::User, text);
+        let by = Principal::Client("ci".to_owned());
+        self.tasks.answer(task, message, ClientCapabilities::default(), None, by).await.map(drop)
+    }
+
+    /// Waits until the task is in that state.
+    async fn until(&self, task: &TaskId, state: TaskState) -> Task {
+        let reached = async {
+            loop {
+                let stored = self.tasks.get(task).await.unwrap().task;
+                if stored.status.state == state {
+                    return stored;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        // Time is paused: this is later than whatever is awaited.
+        timeout(Duration::from_secs(2_000), reached).await.unwrap()
+    }
+
+    /// The states of the task in their order, with what was said.
+    async fn story(&self, task: &TaskId) -> String {
+        let events = self.tasks.storage.events(task, 0, usize::MAX).await.unwrap();
+        let told = events.into_iter().map(|event| match event.event {
+            TaskEvent::Created(_) => "created".to_owned(),
+            TaskEvent::Status(update) => {
+                let said = update.status.message.map(|message| message.joined_text());
+                let state = update.status.state.name();
+                said.map_or_else(|| state.to_owned(), |said| format!("{state} “{said}”"))
+            }
+            TaskEvent::Artifact(_) => "artifact".to_owned(),
+            TaskEvent::Input(message) => format!("said “{}”", message.joined_text()),
+            TaskEvent::Reply(message) => format!("reply “{}”", message.joined_text()),
+        });
+        told.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn config() -> AgentConfig {
+    AgentConfig { timeout_ms: 60_000, answer_timeout_ms: 600_000, ..AgentConfig::default() }
+}
+
+/// Asks its client once, and says what it heard.
+fn curious() -> Fake {
+    Fake::new(|stage: Stage| async move {
+        match stage.ask("which one?", None).await {
+            Ok(answer) => completed(&answer.message.joined_text()),
+            Err(why) => Ended::Failed(why),
+        }
+    })
+}
+
+/// Works for ever, and heeds a cancel or does not.
+fn busy(heeds: bool) -> Fake {
+    Fake::new(move |stage: Stage| async move {
+        stage.say("at it").await;
+        if heeds {
+            stage.cancel.cancelled().await;
+            return Ended::Failed(Failure::Cancelled);
+        }
+        pending().await
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_says_nothing_is_told_to_be_at_work() {
+    for stand in Stand::each() {
+        let agent = Fake::new(|_| async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            completed("done")
+        });
+        let task = stand.submit(&agent.agent(config()), "go").await;
+        let begun = Instant::now();
+        stand.until(&task, TaskState::Working).await;
+        assert!(begun.elapsed() < Duration::from_secs(1));
+        stand.until(&task, TaskState::Completed).await;
+        assert_eq!(stand.story(&task).await, "created, working, completed “done”");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_answered_once_and_its_answer_reaches_the_agent() {
+    for stand in Stand::each() {
+        let task = stand.submit(&curious().agent(config()), "go").await;
+        stand.until(&task, TaskState::InputRequired).await;
+        stand.answer(&task, "the left one").await.unwrap();
+        stand.until(&task, TaskState::Completed).await;
+        assert!(stand.answer(&task, "the right one").await.is_err(), "it is over");
+        let story = "created, working, input-required “which one?”, said “the left one”, working, completed “the left one”";
+        assert_eq!(stand.story(&task).await, story);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_takes_too_long_fails_and_its_clients_time_does_not_count() {
+    for stand in Stand::each() {
+        let agent = Fake::new(|stage: Stage| async move {
+            let _ = stage.ask("which one?", None).await;
+            pending().await
+        });
+        let task = stand.submit(&agent.agent(config()), "go").await;
+        stand.until(&task, TaskState::InputRequired).await;
+        tokio::time::sleep(Duration::from_secs(500)).await;
+        stand.answer(&task, "any").await.unwrap();
+        let answered = Instant::now();
+        let failed = stand.until(&task, TaskState::Failed).await;
+        assert!(answered.elapsed() > Duration::from_secs(59), "{:?}", answered.elapsed());
+        assert_eq!(a2a_hub_core::facts::text(&failed, "reason"), Some("timeout"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_nobody_answers_is_over_for_the_agent_in_time() {
+    for stand in Stand::each() {
+        let agent = Fake::new(|stage: Stage| async move {
+            match stage.ask("which one?", Some(Duration::from_secs(5))).await {
+                Err(Failure::Timeout) => completed("nobody said"),
+                other => completed(&format!("{other:?}")),
+            }
+        });
+        let task = stand.submit(&agent.agent(config()), "go").await;
+        stand.until(&task, TaskState::Completed).await;
+        assert!(stand.story(&task).await.ends_with("working, completed “nobody said”"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_task_ends_whether_its_agent_heeds_that_or_not() {
+    for heeds in [true, false] {
+        let (stand, fake) = (Stand::new(), busy(heeds));
+        let task = stand.submit(&fake.agent(config()), "go").await;
+        stand.until(&task, TaskState::Working).await;
+        let cancelled = stand.tasks.cancel(&task, Principal::Operator).await.unwrap();
+        assert_eq!(cancelled.status.state, TaskState::Canceled);
+        assert_eq!(*fake.seen.lock().unwrap(), ["start: go", "clean up", "forget"], "{heeds}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_wait_for_their_turn_and_one_that_asks_gives_its_turn_back() {
+    for stand in Stand::each() {
+        let agent = curious().agent(AgentConfig { max_running: Some(1), ..config() });
+        let first = stand.submit(&agent, "first").await;
+        let second = stand.submit(&agent, "second").await;
+        stand.until(&first, TaskState::InputRequired).await;
+        stand.until(&second, TaskState::InputRequired).await;
+        for task in [&second, &first] {
+            stand.answer(task, "any").await.unwrap();
+            stand.until(task, TaskState::Completed).await;
+        }
+        assert!(stand.story(&second).await.starts_with("created, working, input-required"));
+    }
+}
+
+/// The hub goes down in order; what becomes of a task at work depends on what its agent keeps of it.
+#[tokio::test(start_paused = true)]
+async fn a_hub_that_ends_leaves_its_tasks_as_their_agents_can_go_on_with_them() {
+    for (hold, story) in [
+        (Hold::Nothing, "failed “The hub was stopped while the agent was at work.”"),
+        (
+            Hold::Session,
+            "input-required “The hub was restarted while Fake was at work; send any message to go on: it starts Fake again.”",
+        ),
+        (Hold::Work, "working “at it”"),
+    ] {
+        let stand = Stand::new();
+        let task = stand.submit(&busy(true).holding(hold).agent(config()), "go").await;
+        stand.until(&task, TaskState::Working).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stand.tasks.shutdown().await;
+        assert!(stand.story(&task).await.ends_with(story), "{}", stand.story(&task).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_its_client_goes_on_waiting_when_its_hub_ends() {
+    for stand in Stand::each() {
+        let task = stand.submit(&curious().agent(config()), "go").await;
+        stand.until(&task, TaskState::InputRequired).await;
+        stand.tasks.shutdown().await;
+        assert!(stand.story(&task).await.ends_with("input-required “which one?”"));
+    }
+}
+
+/// What is not stored is told to nobody, and a store that heals brings the task to its end.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_refuses_fails_the_task_once_it_takes_that() {
+    let stand = Stand::new();
+    let agent = Fake::new(|stage: Stage| async move {
+        stage.say("at it").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        stage.say("lost").await;
+        pending().await
+    });
+    let task = stand.submit(&agent.agent(config()), "go").await;
+    stand.until(&task, TaskState::Working).await;
+    stand.storage.refuse(true);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert!(stand.story(&task).await.ends_with("working “at it”"));
+    stand.storage.refuse(false);
+    // Whoever looks after the store finds it well, for some time.
+    for _ in 0..10 {
+        stand.storage.probe().await.unwrap();
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    let failed = stand.until(&task, TaskState::Failed).await;
+    assert_eq!(a2a_hub_core::facts::text(&failed, "reason"), Some("storage"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_cannot_be_stored_was_not_said() {
+    let stand = Stand::new();
+    let task = stand.submit(&curious().agent(config()), "go").await;
+    stand.until(&task, TaskState::InputRequired).await;
+    stand.storage.refuse(true);
+    assert!(stand.answer(&task, "the left one").await.is_err());
+    stand.storage.refuse(false);
+    stand.answer(&task, "the right one").await.unwrap();
+    stand.until(&task, TaskState::Completed).await;
+    assert!(!stand.story(&task).await.contains("left"), "{}", stand.story(&task).await);
+}
+
+/// A hub that was killed; what becomes of its tasks depends on what their agents keep of them.
+#[tokio::test(start_paused = true)]
+async fn the_next_hub_takes_tasks_up_as_their_agents_can_go_on_with_them() {
+    for (hold, becomes, story) in [
+        (
+            Hold::Nothing,
+            "failed",
+            "failed “The hub was restarted while the agent was at work; what it had done by then is kept.”",
+        ),
+        (Hold::Session, "waiting", "said “go on”, working, working “at it”"),
+        (Hold::Work, "followed", "working “at it”, working “at it”"),
+    ] {
+        let (killed, fake) = (Stand::new(), busy(true).holding(hold));
+        let task = killed.submit(&fake.agent(config()), "go").await;
+        killed.until(&task, TaskState::Working).await;
+        let (next, agent) = (killed.next_hub(), fake.agent(config()));
+        let recovered = next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+        let told = [
+            ("started", recovered.started),
+            ("waiting", recovered.waiting),
+            ("followed", recovered.followed),
+            ("failed", recovered.failed),
+        ];
+        assert_eq!(told.into_iter().filter(|(_, n)| *n > 0).collect::<Vec<_>>(), [(becomes, 1)]);
+        if becomes == "waiting" {
+            next.answer(&task, "go on").await.unwrap();
+            next.until(&task, TaskState::Working).await;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(next.story(&task).await.ends_with(story), "{}", next.story(&task).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_taken_reaches_the_agent_after_a_kill() {
+    let killed = Stand::new();
+    let task = killed.submit(&curious().agent(config()), "go").await;
+    killed.until(&task, TaskState::InputRequired).await;
+    // The answer is stored, and nobody has heard it.
+    let said = TaskEvent::Input(Message::text(Role::User, "the left one"));
+    let seq = killed.tasks.get(&task).await.unwrap().seq;
+    killed.storage.append(&task, seq, vec![Arc::new(said)]).await.unwrap();
+    let next = killed.next_hub();
+    let echo =
+        Fake::new(|stage: Stage| async move { completed(&stage.work.message.joined_text()) });
+    let agent = echo.agent(config());
+    next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+    next.until(&task, TaskState::Completed).await;
+    assert!(next.story(&task).await.ends_with("completed “the left one”"));
+}
+
+/// Another hub wrote into the task's log: this one no longer knows what it says.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_somebody_else_wrote_to_is_read_again_and_given_up() {
+    let stand = Stand::new();
+    let agent = Fake::new(|stage: Stage| async move {
+        stage.say("at it").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        completed("done")
+    });
+    let task = stand.submit(&agent.agent(config()), "go").await;
+    stand.until(&task, TaskState::Working).await;
+    let seq = stand.tasks.get(&task).await.unwrap().seq;
+    let said = TaskEvent::Input(Message::text(Role::User, "by another hub"));
+    stand.storage.append(&task, seq, vec![Arc::new(said)]).await.unwrap();
+    stand.until(&task, TaskState::Failed).await;
+    let story = stand.story(&task).await;
+    assert!(story.contains("said “by another hub”, failed") && !story.contains("done"), "{story}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asked_stands_with_each_event_they_caused() {
+    for stand in Stand::each() {
+        let task = stand.submit(&curious().agent(config()), "go").await;
+        stand.until(&task, TaskState::InputRequired).await;
+        stand.answer(&task, "the left one").await.unwrap();
+        stand.until(&task, TaskState::Completed).await;
+        let other = stand.submit(&busy(true).agent(config()), "go").await;
+        stand.until(&other, TaskState::Working).await;
+        stand.tasks.cancel(&other, Principal::Anonymous).await.unwrap();
+        let (operator, client) = (Principal::Operator, Principal::Client("ci".to_owned()));
+        // Created, working, asked; said and working again; completed.
+        let asked = [(1, operator.clone()), (4, client.clone()), (5, client)];
+        assert_eq!(stand.storage.askers(&task).await.unwrap(), asked);
+        let last = stand.tasks.get(&other).await.unwrap().seq;
+        let asked = [(1, operator), (last, Principal::Anonymous)];
+        assert_eq!(stand.storage.askers(&other).await.unwrap(), asked);
+    }
+}

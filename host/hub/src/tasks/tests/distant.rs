@@ -1,0 +1,155 @@
+//! A store that is elsewhere: every call takes its time, and now and then the answer to a write is lost on its way back.
+
+use a2a_hub_core::access::Principal;
+use a2a_hub_protocol::{
+    event::{SequencedEvent, TaskEvent},
+    id::{ContextId, TaskId},
+    message::Message,
+    operation::{ContextInfo, StorageCondition, TaskPageQuery},
+};
+use a2a_hub_store::{
+    ContextFilter, Counts, Head, HeadFilter, HeadPage, StorageError, StoreHealth, StoredTask,
+    Tally, TaskIndex, TaskLog, memory::MemoryStorage,
+};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{sync::watch, time::sleep};
+
+/// How long a call takes, there and back.
+const LATENCY: Duration = Duration::from_millis(20);
+
+/// Of so many writes, one's answer is lost.
+const LOST: u64 = 3;
+
+/// The store, and how many writes it was asked for.
+pub(super) struct Distant {
+    there: Arc<MemoryStorage>,
+    writes: AtomicU64,
+}
+
+impl Distant {
+    pub(super) fn new(there: Arc<MemoryStorage>) -> Self {
+        Self { there, writes: AtomicU64::new(0) }
+    }
+}
+
+#[async_trait::async_trait]
+impl TaskLog for Distant {
+    async fn append_by(
+        &self,
+        task: &TaskId,
+        expected: u64,
+        events: Vec<Arc<TaskEvent>>,
+        by: Option<&Principal>,
+    ) -> Result<u64, StorageError> {
+        sleep(LATENCY).await;
+        let seq = self.there.append_by(task, expected, events, by).await?;
+        // The first is the task's creation, whose client would be told that there is none.
+        if expected > 0 && self.writes.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOST) {
+            return Err(StorageError::Unavailable("the connection was lost".to_owned()));
+        }
+        Ok(seq)
+    }
+
+    async fn events(
+        &self,
+        task: &TaskId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<SequencedEvent>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.events(task, after, limit).await
+    }
+
+    async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.askers(task).await
+    }
+
+    async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.task(task).await
+    }
+
+    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
+        sleep(LATENCY).await;
+        self.there.forget_tasks(tasks).await
+    }
+}
+
+#[async_trait::async_trait]
+impl TaskIndex for Distant {
+    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.head(task).await
+    }
+
+    async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.heads(filter).await
+    }
+
+    async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {
+        sleep(LATENCY).await;
+        self.there.page(query).await
+    }
+
+    async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.contexts(filter).await
+    }
+
+    async fn finished(
+        &self,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.finished(before, limit).await
+    }
+
+    async fn conversation(
+        &self,
+        context: &ContextId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.conversation(context, limit).await
+    }
+
+    async fn counts(&self) -> Result<Counts, StorageError> {
+        sleep(LATENCY).await;
+        self.there.counts().await
+    }
+
+    async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.tally().await
+    }
+
+    async fn size(&self) -> Result<u64, StorageError> {
+        sleep(LATENCY).await;
+        self.there.size().await
+    }
+}
+
+#[async_trait::async_trait]
+impl StoreHealth for Distant {
+    async fn probe(&self) -> Result<(), StorageError> {
+        sleep(LATENCY).await;
+        self.there.probe().await
+    }
+
+    fn backlog(&self) -> usize {
+        0
+    }
+
+    fn condition(&self) -> watch::Receiver<StorageCondition> {
+        self.there.condition()
+    }
+}

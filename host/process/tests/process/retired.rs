@@ -1,0 +1,37 @@
+//! A program that its owner lets go of, or drops.
+
+use super::*;
+
+#[tokio::test]
+async fn a_retired_program_ends_by_itself_or_is_ended() {
+    let hub = Fixture::new();
+    // More than a pipe holds: nobody reads it, and it holds up nobody.
+    let saves = "cat >/dev/null; head -c 300000 /dev/zero; echo all >saved";
+    hub.sh(saves).await.retire(PATIENCE);
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    assert_eq!(fs::read_to_string(hub.data.path().join("saved")).unwrap(), "all\n");
+
+    hub.sh("cat >/dev/null; while :; do echo more; done").await.retire(GRACE);
+    hub.sh(STUBBORN).await.retire(GRACE);
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+}
+
+#[tokio::test]
+async fn a_dropped_child_ends_and_so_does_a_dropped_start() {
+    let hub = Fixture::new();
+    let (held, launch) = (Arc::new(()), hub.launch("/bin/sh", &["-c", STUBBORN]));
+    let mut child = hub.supervisor.spawn_holding(launch, Arc::clone(&held)).await.unwrap();
+    read_to(&mut child, "ready\n").await;
+    drop(child);
+    assert_eq!((hub.supervisor.running(), Arc::strong_count(&held)), (1, 2));
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    assert_eq!((hub.alive().len(), Arc::strong_count(&held)), (0, 1), "{:#?}", hub.alive());
+
+    for micros in [0, 200, 1_000, 3_000] {
+        let start = hub.supervisor.spawn(hub.launch("/bin/sleep", &["1000"]));
+        let _ = timeout(Duration::from_micros(micros), start).await;
+    }
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+}

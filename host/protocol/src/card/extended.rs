@@ -1,0 +1,73 @@
+//! The extended card (A2A 1.0, section 3.1.11): the public one, and how the operator runs its agent, which is for callers
+//! that the hub knows. It stands in an extension that is nothing but data (section 4.6).
+
+use crate::model::operation::CardOf;
+use serde_json::{Value, json};
+
+/// The extension that tells how an agent is run: its parameters are those of each agent by its id. `README.md` describes it;
+/// a change that breaks its readers needs another name.
+pub const OPERATED: &str = "urn:a2a-hub:operated:v1";
+
+/// Adds to a card, of either version, what only the extended one tells.
+pub fn extend(card: &mut Value, of: &CardOf) {
+    let agents: serde_json::Map<String, Value> =
+        of.operated.iter().map(|(id, operated)| (id.to_string(), json!(operated))).collect();
+    let operated = json!({
+        "uri": OPERATED,
+        "description": "How the operator runs each agent: its health, its limits",
+        "params": { "agents": agents },
+    });
+    match card["capabilities"]["extensions"].as_array_mut() {
+        Some(extensions) => extensions.push(operated),
+        None => card["capabilities"]["extensions"] = json!([operated]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        card::{AgentCard, Endpoints},
+        model::{
+            id::AgentId,
+            operation::{HealthStatus, Operated},
+        },
+    };
+
+    fn shown(given: &str) -> [Value; 2] {
+        let (id, status) = (AgentId::parse("n").unwrap(), HealthStatus::Healthy);
+        let operated = Operated { status, task_timeout_ms: 60_000, max_running: 8, max_queued: 64 };
+        let card = AgentCard::parse(given).unwrap();
+        let of = CardOf {
+            agent: Some(id.clone()),
+            card,
+            since: String::new(),
+            operated: vec![(id, operated)],
+        };
+        let endpoints = Endpoints {
+            base: Some("http://hub/agents/n".to_owned()),
+            grpc: None,
+            socket: None,
+            tenant: None,
+            needs_token: true,
+            has_extended: true,
+        };
+        [of.card.v1(&endpoints), of.card.hybrid(&endpoints)].map(|public| {
+            let mut extended = public.clone();
+            extend(&mut extended, &of);
+            assert_ne!(extended, public, "it tells more");
+            extended["capabilities"].take()
+        })
+    }
+
+    #[test]
+    fn the_extended_card_tells_how_an_agent_is_run() {
+        let [v1, hybrid] = shown(r#"{"name":"n","description":"d","version":"1"}"#);
+        assert_eq!(v1, hybrid);
+        insta::assert_snapshot!(v1, @r#"{"extendedAgentCard":true,"extensions":[{"description":"How the operator runs each agent: its health, its limits","params":{"agents":{"n":{"maxQueued":64,"maxRunning":8,"status":"healthy","taskTimeoutMs":60000}}},"uri":"urn:a2a-hub:operated:v1"}],"pushNotifications":true,"streaming":true}"#);
+        let own = r#"{"name":"n","description":"d","version":"1","capabilities":{"extensions":[{"uri":"urn:x"}]}}"#;
+        let [v1, _] = shown(own);
+        assert_eq!(v1["extensions"][0]["uri"], "urn:x", "the agent's own stay");
+        assert_eq!(v1["extensions"].as_array().map(Vec::len), Some(2));
+    }
+}

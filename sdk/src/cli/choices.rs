@@ -1,0 +1,248 @@
+//! What may be chosen of a run: by the operator in the agent's settings, and within those by the client in the metadata of
+//! its message. A client narrows what the operator allows, and widens nothing.
+//!
+//! | setting | metadata | what it is |
+//! | --- | --- | --- |
+//! | `model`, `models` | `model` | which model works; `models` are all that a client may name |
+//! | `effort`, `efforts` | `effort` | how hard it is to think |
+//! | `allowed_tools` | `allowedTools` | tools that are used without asking |
+//! | `mcp_servers` | `mcpServers` | servers of the Model Context Protocol |
+//! | `system_prompt` | | what the model is told beside its program's own instructions |
+//! | | `resume` | a session of the program's own; the hub lets nobody but its operator name one |
+
+use serde_json::{Map, Value, json};
+
+use super::Kind;
+use crate::{Context, Failure, Message, Role, Task};
+
+/// The longest name of a model, an effort or a session: what vendors call theirs is far shorter.
+const MAX_NAME: usize = 128;
+
+/// What was chosen.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Choices {
+    /// The model.
+    pub model: Option<String>,
+    /// How hard the model is to think, in the vendor's words.
+    pub effort: Option<String>,
+    /// The tools that may be used without asking, by the names that the program gives them.
+    pub allowed_tools: Vec<String>,
+    /// Servers of the Model Context Protocol: each by its name, as `{"command", "args", "env"}` or `{"url", "headers"}`.
+    pub mcp_servers: Map<String, Value>,
+    /// What the model is told beside its program's own instructions.
+    pub instructions: Option<String>,
+    /// The session of the program's own that it is to go on with.
+    pub resume: Option<String>,
+}
+
+impl Choices {
+    /// What the operator set and the client chose; [`Failure::Invalid`] where the client chose what it may not.
+    pub(super) fn of(ctx: &Context, task: &Task) -> Result<Self, Failure> {
+        let wanted = Wanted::of(task);
+        let offered = servers(ctx)?;
+        let (tools, servers) = (wanted.names("allowedTools")?, wanted.names("mcpServers")?);
+        let fits = |only: &Option<Vec<String>>, name: &String| {
+            only.as_ref().is_none_or(|only| only.contains(name))
+        };
+        Ok(Self {
+            model: wanted.one_of(ctx, "model", "models")?,
+            effort: wanted.one_of(ctx, "effort", "efforts")?,
+            allowed_tools: listed(ctx, "allowed_tools")
+                .into_iter()
+                .flatten()
+                .filter(|tool| fits(&tools, tool))
+                .collect(),
+            mcp_servers: offered.into_iter().filter(|(name, _)| fits(&servers, name)).collect(),
+            instructions: ctx.setting("system_prompt").filter(|text| !text.trim().is_empty()),
+            resume: wanted.name("resume")?,
+        })
+    }
+
+    /// Whether that tool may be used without asking. A model's question is never answered so.
+    pub(super) fn allow(&self, kind: Kind, tool: &str) -> bool {
+        kind != Kind::Open && self.allowed_tools.iter().any(|allowed| allowed == tool)
+    }
+}
+
+/// What the client says in the metadata of its messages: the latest of this task counts.
+struct Wanted(Vec<Value>);
+
+impl Wanted {
+    fn of(task: &Task) -> Self {
+        let ours = |message: &&Message| {
+            message.role == Role::User && message.task_id.as_deref() == Some(task.id.as_str())
+        };
+        // A task that goes on after a restart does so with another message than the one that it began with.
+        let said = [&task.message].into_iter().chain(task.history.iter().rev().filter(ours));
+        let metadata = said.filter_map(|message| message.metadata.as_deref());
+        Self(metadata.filter_map(|json| serde_json::from_str(json).ok()).collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().map(|said| &said[name]).find(|value| !value.is_null())
+    }
+
+    /// A name, which becomes an argument of the program.
+    fn name(&self, name: &str) -> Result<Option<String>, Failure> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let fits = |text: &&str| {
+            (1..=MAX_NAME).contains(&text.len())
+                && !text.starts_with('-')
+                && text.chars().all(|char| !char.is_whitespace() && !char.is_control())
+        };
+        match value.as_str().filter(fits) {
+            Some(text) => Ok(Some(text.to_owned())),
+            None => Err(Failure::Invalid(format!(
+                "`{name}` in the message's metadata is {value}: it takes 1 to {MAX_NAME} characters, no space among them, and \
+                 no `-` at the beginning"
+            ))),
+        }
+    }
+
+    /// The client's choice, or else the operator's; of those that the operator lists, if any are listed.
+    fn one_of(&self, ctx: &Context, name: &str, all: &str) -> Result<Option<String>, Failure> {
+        let Some(chosen) = self.name(name)? else { return Ok(ctx.setting(name)) };
+        match listed(ctx, all) {
+            Some(all) if !all.contains(&chosen) => Err(Failure::Invalid(format!(
+                "the {name} `{chosen}` is none of those that the operator allows here: {}",
+                all.join(", ")
+            ))),
+            Some(_) | None => Ok(Some(chosen)),
+        }
+    }
+
+    fn names(&self, name: &str) -> Result<Option<Vec<String>>, Failure> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let names = value.as_array().and_then(|names| {
+            names.iter().map(|name| name.as_str().map(ToOwned::to_owned)).collect::<Option<_>>()
+        });
+        let why =
+            || format!("`{name}` in the message's metadata is {value}: it takes a list of names");
+        names.map(Some).ok_or_else(|| Failure::Invalid(why()))
+    }
+}
+
+/// A setting that lists names, with commas between them.
+fn listed(ctx: &Context, setting: &str) -> Option<Vec<String>> {
+    let names = ctx.setting(setting)?;
+    let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+    Some(names.map(ToOwned::to_owned).collect())
+}
+
+fn servers(ctx: &Context) -> Result<Map<String, Value>, Failure> {
+    let Some(text) = ctx.setting("mcp_servers") else { return Ok(Map::new()) };
+    let wrong = |why: &str| {
+        let example = json!({ "docs": { "command": "/usr/bin/docs-mcp", "args": [] } });
+        Failure::Invalid(format!("the operator's setting `mcp_servers` {why}; such as `{example}`"))
+    };
+    let servers: Map<String, Value> =
+        serde_json::from_str(&text).map_err(|why| wrong(&format!("is no JSON object: {why}")))?;
+    let is_server = |server: &Value| server["command"].is_string() || server["url"].is_string();
+    match servers.iter().find(|(_, server)| !is_server(server)) {
+        Some((name, _)) => Err(wrong(&format!("has no `command` and no `url` for `{name}`"))),
+        None => Ok(servers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ScriptedHost, task};
+
+    fn asking(metadata: &Value) -> Task {
+        let mut task = task("hi");
+        task.message = task.message.with_metadata(metadata);
+        task
+    }
+
+    fn refused(host: &ScriptedHost, metadata: &Value) -> String {
+        match Choices::of(&host.context(), &asking(metadata)) {
+            Err(Failure::Invalid(why)) => why,
+            other => panic!("{metadata}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_client_chooses_among_what_the_operator_allows() {
+        let host = ScriptedHost::new();
+        let of = |metadata: &Value| Choices::of(&host.context(), &asking(metadata)).unwrap();
+        assert_eq!(of(&json!({})), Choices::default());
+        let mine = of(&json!({ "model": "large", "effort": "high", "resume": "s-1" }));
+        assert_eq!((mine.model.as_deref(), mine.effort.as_deref()), (Some("large"), Some("high")));
+        assert_eq!(mine.resume.as_deref(), Some("s-1"));
+
+        host.setting("model", "small");
+        host.setting("models", "small, large");
+        assert_eq!(of(&json!({})).model.as_deref(), Some("small"));
+        assert_eq!(of(&json!({ "model": "large" })).model.as_deref(), Some("large"));
+        let why = refused(&host, &json!({ "model": "huge" }));
+        assert_eq!(
+            why,
+            "the model `huge` is none of those that the operator allows here: small, large"
+        );
+    }
+
+    #[test]
+    fn a_client_narrows_tools_and_servers_and_adds_none() {
+        let host = ScriptedHost::new();
+        host.setting("allowed_tools", "Bash,WebFetch");
+        host.setting(
+            "mcp_servers",
+            r#"{"docs":{"command":"/d"},"web":{"url":"http://localhost"}}"#,
+        );
+        let of = |metadata: &Value| Choices::of(&host.context(), &asking(metadata)).unwrap();
+        let all = of(&json!({}));
+        assert_eq!(all.allowed_tools, ["Bash", "WebFetch"]);
+        assert_eq!(all.mcp_servers.keys().collect::<Vec<_>>(), ["docs", "web"]);
+        let less = of(&json!({ "allowedTools": ["Bash", "Write"], "mcpServers": ["web", "mine"] }));
+        assert_eq!(less.allowed_tools, ["Bash"]);
+        assert_eq!(less.mcp_servers.keys().collect::<Vec<_>>(), ["web"]);
+        assert!(less.allow(Kind::Run, "Bash") && !less.allow(Kind::Edit, "Write"));
+        assert!(!Choices { allowed_tools: vec!["q".into()], ..less }.allow(Kind::Open, "q"));
+        assert!(of(&json!({ "allowedTools": [], "mcpServers": [] })).mcp_servers.is_empty());
+    }
+
+    /// What a client says becomes arguments of a program.
+    #[test]
+    fn what_is_no_name_is_refused() {
+        let host = ScriptedHost::new();
+        for odd in [
+            json!("--yolo"),
+            json!(""),
+            json!("a b"),
+            json!("a\nb"),
+            json!(3),
+            json!("x".repeat(129)),
+        ] {
+            for name in ["model", "effort", "resume"] {
+                let why = refused(&host, &json!({ name: odd }));
+                assert!(
+                    why.starts_with(&format!("`{name}` in the message's metadata is ")),
+                    "{why}"
+                );
+            }
+        }
+        assert!(refused(&host, &json!({ "allowedTools": "Bash" })).contains("a list of names"));
+        for setting in ["no", "[]", r#"{"a":{}}"#] {
+            host.setting("mcp_servers", setting);
+            assert!(refused(&host, &json!({})).contains("operator's setting `mcp_servers`"));
+        }
+    }
+
+    #[test]
+    fn a_task_that_goes_on_keeps_what_it_began_with() {
+        let host = ScriptedHost::new();
+        let first = asking(&json!({ "model": "large", "effort": "low" })).message;
+        let ours = Message { task_id: Some("task-1".into()), ..first.clone() };
+        let another = Message { task_id: Some("task-0".into()), ..first };
+        let mut goes_on = asking(&json!({ "effort": "high" }));
+        goes_on.history = vec![ours];
+        let choices = Choices::of(&host.context(), &goes_on).unwrap();
+        assert_eq!(
+            (choices.model.unwrap(), choices.effort.unwrap()),
+            ("large".into(), "high".into())
+        );
+        goes_on.history = vec![another];
+        assert_eq!(Choices::of(&host.context(), &goes_on).unwrap().model, None);
+    }
+}

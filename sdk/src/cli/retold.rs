@@ -1,0 +1,105 @@
+//! The conversation so far, as the prompt of a program tells it that does not know it: as much of it as there is room for.
+
+use crate::{Message, Role, Task};
+
+/// How much of the history a new session is told: enough to go on, little enough to leave room for work.
+const HISTORY_BYTES: usize = 32 * 1024;
+
+/// A message is told in part where at least so much of it fits: less would be a riddle.
+const WORTH_TELLING: usize = 1024;
+
+/// The latest messages, oldest first, and how much is left out: of the oldest that is told its middle, of all before it
+/// everything.
+pub(super) fn history(task: &Task) -> String {
+    let mut room = HISTORY_BYTES;
+    let mut lines: Vec<String> = Vec::new();
+    for message in task.history.iter().rev() {
+        let line = line(message);
+        let whole = line.len() <= room;
+        if whole {
+            room -= line.len();
+            lines.push(line);
+        } else if room >= WORTH_TELLING {
+            lines.push(without_middle(&line, room));
+        }
+        if !whole {
+            break;
+        }
+    }
+    match task.history.len() - lines.len() {
+        0 => {}
+        1 => lines.push("[The message before is left out.]\n".to_owned()),
+        left => lines.push(format!("[The {left} messages before are left out.]\n")),
+    }
+    lines.reverse();
+    lines.concat()
+}
+
+fn line(message: &Message) -> String {
+    let speaker = match message.role {
+        Role::User => "user",
+        Role::Agent => "you",
+    };
+    format!("{speaker}: {}\n", message.text())
+}
+
+/// The beginning and the end of a text that is longer than `room`.
+fn without_middle(text: &str, room: usize) -> String {
+    if text.len() <= room {
+        return text.to_owned();
+    }
+    let begin = &text[..text.floor_char_boundary(room / 2)];
+    let end = &text[text.ceil_char_boundary(text.len() - room / 2)..];
+    let left_out = text.len() - begin.len() - end.len();
+    format!("{begin}\n[{left_out} bytes are left out here.]\n{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Part;
+    use crate::testing::task;
+
+    fn said(texts: &[String]) -> Task {
+        Task { history: texts.iter().map(|text| message(text)).collect(), ..task("go on") }
+    }
+
+    fn message(text: &str) -> Message {
+        Message::user(vec![Part::text(text)])
+    }
+
+    #[test]
+    fn what_fits_is_told_whole() {
+        assert_eq!(history(&said(&[])), "");
+        let mut task = said(&["one".into(), "two".into()]);
+        task.history[1].role = Role::Agent;
+        assert_eq!(history(&task), "user: one\nyou: two\n");
+    }
+
+    #[test]
+    fn a_long_message_is_cut_in_its_middle_and_those_before_are_counted() {
+        let long = format!("begin {} end", "ä".repeat(HISTORY_BYTES));
+        let told = history(&said(&["a".into(), "b".into(), long.clone(), "newest".into()]));
+        assert!(told.starts_with("[The 2 messages before are left out.]\nuser: begin ä"), "{told}");
+        assert!(told.contains("\n[32800 bytes are left out here.]\nä"));
+        assert!(told.ends_with("ä end\nuser: newest\n"), "{}", &told[told.len() - 40..]);
+        assert!(told.len() < HISTORY_BYTES + 200);
+
+        let told = history(&said(&[long]));
+        assert!(
+            told.starts_with("user: begin") && told.ends_with(" end\n"),
+            "the only one is told"
+        );
+    }
+
+    #[test]
+    fn too_little_of_a_message_is_not_told() {
+        let nearly = "x".repeat(HISTORY_BYTES - WORTH_TELLING);
+        let told = history(&said(&["y".repeat(2000), nearly]));
+        assert!(
+            told.starts_with("[The message before is left out.]\nuser: xxx"),
+            "{}",
+            &told[..60]
+        );
+    }
+}

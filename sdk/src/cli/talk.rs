@@ -1,0 +1,494 @@
+//! One run of a program, in the middle: what it says is told, what it asks is decided, and its client is heard beside it.
+//!
+//! ```text
+//!               ┌─ a line, a complaint, its end ◄── the program ─┐
+//! next: Heard ◄─┤                                                ├─ whichever comes first, while a question is open
+//!               └─ a decision ◄── the permissions, or the client ┘
+//! ```
+//! One question is open at a time, others wait behind it. A status would hide it from the client, so statuses wait too.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::sessions::Sessions;
+use super::{Action, Decision, Driver, End, FailureReason, FileChange, Job, Kind, Question};
+use crate::artifact::now;
+use crate::{Came, Child, Context, Exit, Failure, Line, Message, Need, OpenQuestion, TextStream};
+
+/// The client who reads along sees text at most this late.
+const FLUSH_AFTER: Duration = Duration::from_millis(40);
+
+/// A program that starts says something within seconds, even on a busy machine.
+const FIRST_WORD: Duration = Duration::from_secs(60);
+
+/// The programs' own tools give up after ten minutes, so that longer silence means that the program hangs.
+const SILENCE: Duration = Duration::from_secs(15 * 60);
+
+/// A program saves its session while it ends: in well under a second, but Vibe takes two on a busy machine.
+const EXIT_GRACE: Duration = Duration::from_secs(4);
+
+/// How long a program may try again what failed, unless the operator's `retry_timeout` says otherwise: by then people ask
+/// themselves whether anything goes on.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// Statuses that wait for the end of a question; of more, the latest tell enough.
+const MAX_UNSAID: usize = 32;
+
+/// A run in the middle.
+pub(super) struct Talk<'a> {
+    ctx: &'a Context,
+    sessions: &'a Sessions<'a>,
+    job: &'a Job,
+    name: &'static str,
+    child: Child,
+    stream: TextStream<'a>,
+    /// Files that have an artifact already.
+    changed: BTreeSet<String>,
+    /// Questions that nobody has looked at, the oldest first.
+    asked: VecDeque<Question>,
+    /// The one that the client was asked.
+    open: Option<(Question, OpenQuestion)>,
+    /// What is being done, told once no question is open.
+    unsaid: VecDeque<String>,
+    /// How long the program may be silent.
+    patience: Duration,
+    /// Until when the program may go on trying again, and how the run ends then.
+    retrying: Option<(Instant, End)>,
+}
+
+/// What happens next in a run.
+pub(super) enum Heard {
+    /// The program said something.
+    Line(String),
+    /// It complained.
+    Complaint(String),
+    /// A question of its was decided.
+    Decided(Box<Question>, Decision),
+    /// Nothing yet.
+    Nothing,
+    /// It was silent, or in trouble, for too long: the run ends so.
+    GivenUp(End),
+    /// The program ended.
+    Ended(Exit),
+}
+
+impl<'a> Talk<'a> {
+    pub(super) fn new(
+        ctx: &'a Context,
+        sessions: &'a Sessions<'a>,
+        job: &'a Job,
+        name: &'static str,
+        child: Child,
+    ) -> Self {
+        Self {
+            ctx,
+            sessions,
+            job,
+            name,
+            child,
+            stream: ctx.text_stream("answer"),
+            changed: BTreeSet::new(),
+            asked: VecDeque::new(),
+            open: None,
+            unsaid: VecDeque::new(),
+            patience: FIRST_WORD,
+            retrying: None,
+        }
+    }
+
+    /// Carries out actions, up to an end.
+    pub(super) fn perform(&mut self, actions: Vec<Action>) -> Result<Option<End>, Failure> {
+        for action in actions {
+            if !matches!(action, Action::Send(_) | Action::Retrying { .. }) {
+                self.retrying = None;
+            }
+            match action {
+                // A program that ends before it reads says why on its output, which is read next.
+                Action::Send(line) => {
+                    if self.child.write_line(&line) == Err(Failure::Cancelled) {
+                        return Err(Failure::Cancelled);
+                    }
+                }
+                Action::EndInput => self.child.close_stdin(),
+                Action::Remember(session) => self.sessions.keep(&session)?,
+                Action::Restart => self.stream.restart(),
+                Action::Delta(text) => self.stream.push(&text)?,
+                Action::Say(text) => self.say(text)?,
+                Action::Retrying { status, end } => {
+                    self.say(status)?;
+                    self.retries(end);
+                }
+                Action::Changed(change) => self.tell(&change)?,
+                Action::Ask(question) => self.asked.push_back(*question),
+                Action::Withdrawn(id) => self.withdraw(&id)?,
+                Action::End(end) => return Ok(Some(end)),
+            }
+        }
+        if self.open.is_some() {
+            // It may be long until there is something to hear.
+            self.stream.flush()?;
+        }
+        Ok(None)
+    }
+
+    /// Waits for what happens next.
+    pub(super) fn next(&mut self) -> Result<Heard, Failure> {
+        if self.open.is_none()
+            && let Some(question) = self.asked.pop_front()
+        {
+            return self.ask(question);
+        }
+        let Some((_, open)) = &self.open else { return self.listen() };
+        match self.ctx.first_of(open, &self.child)? {
+            Came::Answer => self.answered(),
+            Came::Output => self.read(Duration::ZERO),
+        }
+    }
+
+    /// Publishes the answer, and lets the program end by itself, for it saves its session while it ends. The protocol has said
+    /// that the run is over: nobody waits for that.
+    pub(super) fn close(mut self, end: End) -> Result<End, Failure> {
+        self.open = None;
+        self.say_rest()?;
+        match &end {
+            End::Completed { text, .. } if !text.is_empty() => self.stream.finish(text)?,
+            // What there was of an answer may be worth more than none.
+            End::Failed { .. } => self.stream.flush()?,
+            End::Completed { .. } | End::SessionLost | End::LoginNeeded(_) => {}
+        }
+        match &end {
+            End::Completed { .. } | End::Failed { .. } => self.child.retire(EXIT_GRACE),
+            // Another run follows, and what this one would save is worth nothing.
+            End::SessionLost | End::LoginNeeded(_) => self.child.kill(),
+        }
+        Ok(end)
+    }
+
+    /// Hears the program, with nothing else to wait for.
+    fn listen(&mut self) -> Result<Heard, Failure> {
+        if self.stream.is_waiting() {
+            let heard = self.read(FLUSH_AFTER)?;
+            if matches!(heard, Heard::Nothing) || self.stream.is_due() {
+                self.stream.flush()?;
+            }
+            return Ok(heard);
+        }
+        let longest = match &self.retrying {
+            Some((until, _)) => until.saturating_duration_since(now()).min(self.patience),
+            None => self.patience,
+        };
+        let heard = self.read(longest)?;
+        if !matches!(heard, Heard::Nothing) {
+            return Ok(heard);
+        }
+        self.child.kill();
+        Ok(Heard::GivenUp(match self.retrying.take() {
+            Some((until, end)) if until <= now() => end.after(|text| {
+                let tried =
+                    format!("{} tried again for as long as it may (`retry_timeout`)", self.name);
+                format!("{text} ({tried})")
+            }),
+            Some(_) | None => {
+                let text = format!("{} was silent for {} s", self.name, self.patience.as_secs());
+                End::failed(FailureReason::BrokenStream, text)
+            }
+        }))
+    }
+
+    fn read(&mut self, within: Duration) -> Result<Heard, Failure> {
+        match self.child.next_of_any(Some(within)) {
+            Ok(Some(Line::Output(line))) => {
+                self.patience = SILENCE;
+                Ok(Heard::Line(line))
+            }
+            Ok(Some(Line::Complaint(line))) => Ok(Heard::Complaint(line)),
+            Ok(None) => Ok(self.child.exit().map_or(Heard::Nothing, Heard::Ended)),
+            Err(Failure::Timeout) => Ok(Heard::Nothing),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Has a question decided: by the operator's permissions, or by the client, who may take long.
+    fn ask(&mut self, question: Question) -> Result<Heard, Failure> {
+        self.stream.flush()?;
+        let ours = question.kind == Kind::Read
+            && self.job.files.iter().any(|file| question.is_about(file));
+        let allowed = || self.job.choices.allow(question.kind, &question.tool);
+        let decision = match self.job.permissions.decide(question.kind) {
+            _ if ours => Some(Decision::Allow),
+            None if allowed() => Some(Decision::Allow),
+            decided => decided,
+        };
+        if let Some(decision) = decision {
+            if let Decision::Deny(why) = &decision {
+                self.say(format!("denied {}: {why}", question.tool))?;
+            }
+            return Ok(Heard::Decided(Box::new(question), decision));
+        }
+        let millis = self.ctx.setting("approval_timeout").and_then(|text| text.parse().ok());
+        let within = millis.map(Duration::from_millis);
+        match self.ctx.pose(Need::Input, question.prompt(self.name), within) {
+            Ok(open) => {
+                self.open = Some((question, open));
+                Ok(Heard::Nothing)
+            }
+            Err(failure) => decided(question, Err(failure)),
+        }
+    }
+
+    fn answered(&mut self) -> Result<Heard, Failure> {
+        let Some((question, open)) = self.open.take() else { return Ok(Heard::Nothing) };
+        let answer = open.answer();
+        let heard = decided(question, answer)?;
+        self.say_rest()?;
+        Ok(heard)
+    }
+
+    /// The program no longer wants to know.
+    fn withdraw(&mut self, id: &Value) -> Result<(), Failure> {
+        self.asked.retain(|question| question.id != *id);
+        if self.open.take_if(|(question, _)| question.id == *id).is_some() {
+            self.say(format!("{} took its question back", self.name))?;
+            self.say_rest()?;
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, text: String) -> Result<(), Failure> {
+        self.stream.flush()?;
+        if self.open.is_none() {
+            return self.ctx.say(text);
+        }
+        if self.unsaid.len() == MAX_UNSAID {
+            self.unsaid.pop_front();
+        }
+        self.unsaid.push_back(text);
+        Ok(())
+    }
+
+    fn say_rest(&mut self) -> Result<(), Failure> {
+        std::mem::take(&mut self.unsaid).into_iter().try_for_each(|text| self.ctx.say(text))
+    }
+
+    /// The time runs from the first try of several.
+    fn retries(&mut self, end: End) {
+        let until = match self.retrying.take() {
+            Some((until, _)) => until,
+            None => now() + retry_timeout(self.ctx).unwrap_or(RETRY),
+        };
+        self.retrying = Some((until, end));
+    }
+
+    /// One artifact a file, and a part of it a change.
+    fn tell(&mut self, change: &FileChange) -> Result<(), Failure> {
+        self.stream.flush()?;
+        let again = !self.changed.insert(change.path.clone());
+        let artifact = change.artifact();
+        if again { self.ctx.append(artifact, true) } else { self.ctx.artifact(artifact) }
+    }
+}
+
+/// How long a program may try again what its vendor refused: the operator's `retry_timeout`, in seconds.
+pub fn retry_timeout(ctx: &Context) -> Option<Duration> {
+    let seconds = ctx.setting("retry_timeout").and_then(|text| text.parse().ok());
+    seconds.map(Duration::from_secs)
+}
+
+/// What an answer, or the want of one, decides.
+fn decided(question: Question, answer: Result<Message, Failure>) -> Result<Heard, Failure> {
+    let decision = match answer {
+        Ok(answer) => question.decision(answer),
+        Err(Failure::Cancelled) => return Err(Failure::Cancelled),
+        Err(Failure::Timeout) => Decision::Deny("nobody answered in time".into()),
+        Err(failure) => Decision::Deny(format!("nobody can be asked: {}", failure.text())),
+    };
+    Ok(Heard::Decided(Box::new(question), decision))
+}
+
+/// What a driver makes of what was heard; none where that is the end.
+pub(super) fn actions(driver: &mut impl Driver, heard: Heard) -> Result<Vec<Action>, End> {
+    Ok(match heard {
+        Heard::Line(line) => driver.line(&line),
+        Heard::Complaint(line) => driver.complaint(&line),
+        Heard::Decided(question, decision) => driver.decided(&question, &decision),
+        Heard::Nothing => Vec::new(),
+        Heard::GivenUp(end) => return Err(end),
+        Heard::Ended(exit) => return Err(driver.ended(&exit)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Check, Cli, run};
+    use super::*;
+    use crate::testing::{Program, ScriptedHost, task};
+    use crate::{Command, Outcome, Run, Task, TaskState};
+
+    /// A program whose dialect has a word a line.
+    struct Fake;
+
+    struct Words;
+
+    impl Cli for Fake {
+        type Driver = Words;
+        const NAME: &'static str = "Fake";
+        const PROGRAM: &'static str = "fake";
+        const TESTED: &'static str = "1";
+        const INSTALL: &'static str = "get fake";
+        const LOGIN: &'static str = "fake login";
+        const MAX_PROMPT_CHARS: usize = 10;
+
+        fn start(_: &Context, _: &Job) -> Result<(Command, Words), Failure> {
+            Ok((Command::new("fake"), Words))
+        }
+
+        fn check(_: &Context) -> Result<Check, Failure> {
+            Ok(Check { version: "1".into(), login_missing: None })
+        }
+    }
+
+    impl Driver for Words {
+        fn begin(&mut self) -> Vec<Action> {
+            Vec::new()
+        }
+
+        fn line(&mut self, line: &str) -> Vec<Action> {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let failed = || End::failed(FailureReason::Overloaded, rest);
+            vec![match word {
+                "ask" => Action::Ask(Box::new(Question {
+                    id: rest.into(),
+                    kind: Kind::Run,
+                    tool: rest.into(),
+                    input: json!({}),
+                    description: None,
+                    directory: None,
+                    for_session: false,
+                })),
+                "gone" => Action::Withdrawn(rest.into()),
+                "text" => Action::Delta(rest.into()),
+                "say" => Action::Say(rest.into()),
+                "retry" => Action::Retrying { status: rest.into(), end: failed() },
+                _ => {
+                    Action::End(End::Completed { text: rest.into(), metadata: Default::default() })
+                }
+            }]
+        }
+
+        fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
+            vec![Action::Send(format!("{} {decision:?}", question.tool))]
+        }
+
+        fn ended(&self, exit: &Exit) -> End {
+            End::failed(FailureReason::BrokenStream, format!("{:?}", exit.status))
+        }
+    }
+
+    fn fake(host: &ScriptedHost, says: &str) -> Program {
+        host.program("fake").stdout(says)
+    }
+
+    fn done(host: &ScriptedHost, task: &Task) -> Outcome {
+        run::<Fake>(&host.context(), task).unwrap()
+    }
+
+    fn run_fake(host: &ScriptedHost) -> Outcome {
+        done(host, &task("go"))
+    }
+
+    #[test]
+    fn a_program_that_dies_takes_its_question_along() {
+        let host = ScriptedHost::new();
+        fake(&host, "ask rm\n").exit(137);
+        let outcome = run_fake(&host);
+        assert_eq!(outcome.state(), Some(TaskState::Failed));
+        assert_eq!(outcome.text(), "ExitStatus::Code(137)");
+        assert_eq!((host.asked().len(), host.withdrawn()), (1, 1));
+    }
+
+    #[test]
+    fn a_program_may_take_its_question_back_and_goes_on() {
+        let host = ScriptedHost::new();
+        // The second is still in line when it is taken back; the third is another program's business.
+        fake(&host, "ask rm\nask mv\nsay busy\ntext half\ngone mv\ngone cp\ngone rm\ndone whole\n");
+        let outcome = run_fake(&host);
+        assert_eq!(
+            (outcome.text().as_str(), outcome.state()),
+            ("whole", Some(TaskState::Completed))
+        );
+        assert_eq!((host.asked().len(), host.withdrawn()), (1, 1));
+        assert_eq!(
+            host.said(),
+            ["Fake took its question back", "busy"],
+            "a status hides no question"
+        );
+    }
+
+    #[test]
+    fn questions_are_asked_one_after_the_other() {
+        let host = ScriptedHost::new();
+        host.answer("yes");
+        host.answer("no");
+        let program = fake(&host, "ask rm\nask mv\n").reads().reads().stdout("done both\n");
+        assert_eq!(run_fake(&host).text(), "both");
+        let told = program.stdin();
+        assert!(told.starts_with("rm Allow\nmv Deny("), "{told}");
+        assert_eq!(host.withdrawn(), 0);
+    }
+
+    #[test]
+    fn nobody_who_answers_is_a_denial() {
+        for failure in [Failure::Timeout, Failure::Unavailable("no client".into())] {
+            let host = ScriptedHost::new();
+            host.fail_answer(failure);
+            let program = fake(&host, "ask rm\n").reads().stdout("done without\n");
+            assert_eq!(run_fake(&host).text(), "without");
+            assert!(program.stdin().starts_with("rm Deny("), "{}", program.stdin());
+        }
+        let host = ScriptedHost::new();
+        host.fail_answer(Failure::Cancelled);
+        fake(&host, "ask rm\n").reads();
+        let cancelled: Run = run::<Fake>(&host.context(), &task("go"));
+        assert_eq!(cancelled, Err(Failure::Cancelled));
+    }
+
+    #[test]
+    fn a_program_tries_again_for_so_long_and_no_longer() {
+        let host = ScriptedHost::new();
+        host.setting("retry_timeout", "0");
+        fake(&host, "retry no room\n").pauses().stdout("done late\n");
+        let outcome = run_fake(&host);
+        assert_eq!(outcome.metadata()["reason"], "overloaded");
+        assert_eq!(
+            outcome.text(),
+            "no room (Fake tried again for as long as it may (`retry_timeout`))"
+        );
+        assert_eq!(host.said(), ["no room"]);
+
+        // What it does after that is no other try.
+        fake(&host, "retry no room\nsay on\n").pauses();
+        assert_eq!(run_fake(&host).text(), "Fake was silent for 900 s");
+    }
+
+    #[test]
+    fn a_program_that_talks_on_behind_its_end_is_not_heard() {
+        let host = ScriptedHost::new();
+        let program = fake(&host, "done at once\nsay more\n").pauses().stdout("say more\n");
+        assert_eq!(run_fake(&host).text(), "at once");
+        assert!(program.stdin_closed());
+        assert_eq!(host.said(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_prompt_that_is_too_long_is_refused_with_the_limit() {
+        let host = ScriptedHost::new();
+        let refused = run::<Fake>(&host.context(), &task("eleven char")).unwrap_err();
+        let Failure::Invalid(why) = refused else { panic!("{refused:?}") };
+        assert!(why.contains("11 characters, and Fake takes 10"), "{why}");
+        assert_eq!(host.spawned(), []);
+    }
+}
