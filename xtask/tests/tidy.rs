@@ -78,6 +78,7 @@ const DEBUG_FORM: (&str, &[&str]) = (
         "host/client/src/card.rs",
         "host/client/src/keys.rs",
         "host/core/src/grant.rs",
+        "host/core/src/idempotency.rs",
         "host/process/src/launch.rs",
         "host/protocol/src/card/changes.rs",
         "host/protocol/src/card/signed.rs",

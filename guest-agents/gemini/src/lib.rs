@@ -56,10 +56,9 @@ impl Cli for Gemini {
         match ctx.setting("mode").as_deref() {
             None | Some("acp") => {
                 let directory = acp::directory(job)?.to_owned();
-                Ok((
-                    command().arg("--acp"),
-                    Dialect::Acp(Box::new(Acp::new(job.clone(), directory))),
-                ))
+                // Where it tells that it tries again: nowhere else, in this dialect.
+                let command = command().arg("--acp").env("GEMINI_DEBUG_LOG_FILE", "/dev/stderr");
+                Ok((command, Dialect::Acp(Box::new(Acp::new(job.clone(), directory)))))
             }
             Some("one-shot") if !job.choices.mcp_servers.is_empty() => Err(Failure::Invalid(
                 "the operator's setting `mcp_servers` needs `mode = \"acp\"`: this mode takes no servers".into(),
@@ -81,14 +80,9 @@ impl Cli for Gemini {
     }
 }
 
-/// What is the same in both ways.
+/// What is the same in both ways: without it the CLI would start a second process of its own, which takes a second.
 fn command() -> Command {
-    Command::new("gemini")
-        // Without it the CLI would start a second process of its own, which takes a second.
-        .env("GEMINI_CLI_NO_RELAUNCH", "true")
-        // Where it tells that it tries again: nowhere else, in this dialect.
-        .env("GEMINI_DEBUG_LOG_FILE", "/dev/stderr")
-        .env("NO_COLOR", "1")
+    Command::new("gemini").env("GEMINI_CLI_NO_RELAUNCH", "true").env("NO_COLOR", "1")
 }
 
 impl Speaker for Gemini {

@@ -11,8 +11,12 @@ use a2a_hub_sdk::serde_json::{self, Value};
 
 /// What a line of the debug log tells of another try, if it does.
 pub fn told(line: &str) -> Option<Action> {
-    let (_, said) = line.strip_prefix('[')?.split_once("] [WARN] Attempt ")?;
-    let (attempt, said) = said.split_once(" failed")?;
+    // In its other mode it says the same without the time and the level.
+    let said = match line.strip_prefix('[') {
+        Some(entry) => entry.split_once("] [WARN] ")?.1,
+        None => line,
+    };
+    let (attempt, said) = said.strip_prefix("Attempt ")?.split_once(" failed")?;
     let attempt: u32 = attempt.parse().ok()?;
     let (how, why) = said.split_once("Retrying ")?;
     let status: Option<u16> = how
@@ -77,13 +81,14 @@ mod tests {
             )
         );
         assert_eq!(of(broken), expect("retrying after attempt 3: boom", "api_error", "boom"));
+        assert_eq!(retrying(broken.split_once("[WARN] ").unwrap().1), retrying(broken));
     }
 
     #[test]
     fn whatever_else_it_logs_is_nothing() {
         for line in [
             "",
-            "Attempt 1 failed. Retrying with backoff... x",
+            "Attempt at last failed. Retrying with backoff... x",
             "    at retryWithBackoff (file:///bundle/chunk.js:308039:23)",
             "[now] [DEBUG] Attempt 1 failed. Retrying with backoff... x",
             "[now] [WARN] Attempt 3 failed: no. Max attempts reached",

@@ -157,7 +157,11 @@ impl fmt::Display for Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_protocol::id::ContextId;
+    use a2a_hub_protocol::{
+        id::ContextId,
+        message::{Message, Role},
+        operation::SendMessage,
+    };
 
     fn everybody() -> [Principal; 4] {
         let agent = AgentId::parse("codex").unwrap();
@@ -196,6 +200,21 @@ mod tests {
         assert_eq!(row(reload), [true, false, false, false]);
         let delete = Operation::DeleteContext { id: ContextId::new("c") };
         assert_eq!(row(delete), [true, false, false, false]);
+    }
+
+    /// A session of a vendor's program may hold what no client of the hub ever saw.
+    #[test]
+    fn a_session_of_a_program_is_named_by_the_operator_alone() {
+        let send = |session: Option<&str>| {
+            let metadata = session.map(|name| [("resume".to_owned(), name.into())]);
+            let metadata = metadata.map(|facts| facts.into_iter().collect());
+            let message = Message { metadata, ..Message::text(Role::User, "go on") };
+            SendMessage::new(message, None).unwrap()
+        };
+        for (session, access) in [(None, Access::Use), (Some("s"), Access::Administer)] {
+            assert_eq!(needed(&Operation::SendMessage(send(session))), access);
+            assert_eq!(needed(&Operation::StreamMessage(send(session))), access);
+        }
     }
 
     /// What `rpc.discover` says of a method is what happens to who calls it.

@@ -4,6 +4,7 @@
 use crate::{question, reason::FailureReason};
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
+    id::TaskId,
     message::{Message, Metadata, Role},
     question::{QUESTION, Question},
     task::{Task, TaskState, TaskStatus},
@@ -61,6 +62,15 @@ pub fn status(
     let message = message.map(|message| addressed(task, message));
     let status = TaskStatus { state, message, timestamp: now };
     TaskEvent::Status(StatusUpdate { status, metadata })
+}
+
+/// What a task is told that waits for another one of its conversation.
+pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
+    let why = format!(
+        "{agent} does one task of a conversation at a time: this one begins when task `{first}` is over. Answer that one, or \
+         cancel it, if it waits."
+    );
+    Message::text(Role::Agent, why)
 }
 
 /// That the agent is at work, and no longer waits for whatever it waited for.

@@ -21,6 +21,8 @@ pub struct Ask {
     pub delegate: DelegateAsk,
     /// Whether it takes a task up again that was cut off at work, when it hears the next message.
     pub resume: bool,
+    /// Whether it does one task of a conversation at a time, for its program's session takes no two writers.
+    pub one_per_context: bool,
     /// How its programs are pointed at a model that is not there, to see whether they get on.
     pub trial: Option<Trial>,
 }

@@ -9,6 +9,7 @@
 //!  ┌────────┐     any of them: the agent's end, a cancel, a deadline or the hub's own end ──► Over
 //!  │ Parked │     the hub's end with an agent at work: Leaving ──► Over
 //!  └────────┘
+//! A question that its agent takes back is left as by an answer.
 //! ```
 //!
 //! A state machine without the world: each [`Signal`] is answered by [`Effect`]s, which the task's actor in the hub carries
@@ -106,6 +107,8 @@ pub enum Signal {
         /// How long the agent waits for the answer.
         patience: Option<Duration>,
     },
+    /// The agent takes back what it asks.
+    Withdrawn,
     /// The agent ended, with this state of the task.
     Ended(TaskState),
     /// The agent could not be given the task.
@@ -151,7 +154,7 @@ pub enum Effect {
     Leave,
     /// Stop the agent: ask it first, then end it, and its programs with it.
     Stop,
-    /// Wait until no program of an agent that ended is left.
+    /// Wait until no program of an agent is left that ended and is to be started again.
     Reap,
     /// Let the agent clean up after a task that was cancelled.
     CleanUp,
@@ -281,6 +284,7 @@ impl Lifecycle {
             Signal::Turn => self.turn(now),
             Signal::Told { .. } => self.told(),
             Signal::Asked { patience, .. } => self.asked(now, patience),
+            Signal::Withdrawn => self.withdrawn(now),
             Signal::Ended(state) => self.ended(state),
             Signal::Lost(fault) if self.has_agent() => self.end(vec![fault.record()]),
             Signal::Said => self.said(now),
@@ -358,6 +362,13 @@ impl Lifecycle {
         self.begun().into_iter().chain(asked).collect()
     }
 
+    /// Nobody need answer: the agent goes on once it is the task's turn.
+    fn withdrawn(&mut self, now: Instant) -> Vec<Effect> {
+        let Phase::Asking { since, deadline, .. } = self.phase else { return Vec::new() };
+        self.phase = Phase::Returning { deadline: deadline + (now - since) };
+        vec![Effect::ComeBack]
+    }
+
     fn ended(&mut self, state: TaskState) -> Vec<Effect> {
         if !self.has_agent() {
             return Vec::new();
@@ -369,9 +380,9 @@ impl Lifecycle {
         {
             *quiet_until = None;
             self.unheard -= 1;
-            return vec![Effect::Record(Record::Interim), Effect::Reap, Effect::StartAgain];
+            return vec![Effect::Record(Record::Interim), Effect::StartAgain];
         }
-        let mut effects = vec![Effect::Reap];
+        let mut effects = Vec::new();
         if !task::allows(self.state, state) {
             effects.push(Effect::Record(Record::Working));
         }
@@ -464,10 +475,7 @@ impl Lifecycle {
             Phase::Working { .. } | Phase::Returning { .. } => {
                 self.end(vec![Effect::Stop, Fault::TooLong.record()])
             }
-            Phase::Asking { since, deadline, .. } => {
-                self.phase = Phase::Returning { deadline: deadline + (now - since) };
-                vec![Effect::ComeBack]
-            }
+            Phase::Asking { .. } => self.withdrawn(now),
             Phase::Leaving | Phase::Over => Vec::new(),
         }
     }
@@ -502,6 +510,7 @@ impl Signal {
             Self::Asked { state, .. } | Self::Ended(state) => Some(state),
             Self::Told { working: false }
             | Self::Turn
+            | Self::Withdrawn
             | Self::Lost(_)
             | Self::Said
             | Self::Cancel

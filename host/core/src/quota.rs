@@ -13,6 +13,10 @@
 //!
 //! A task that waits for its client runs nothing, so it leaves, and comes back with the answer. It was admitted once, and
 //! is not refused then, nor put behind those who came after it.
+//!
+//! Some agents keep one session for each conversation, in which two tasks would write at once. Their tasks name a lane, in
+//! which one is at a time: from its turn until it is over, also while it waits for its client. Who waits for a lane holds up
+//! nobody who needs another one.
 
 use std::collections::VecDeque;
 
@@ -46,42 +50,64 @@ pub struct Busy {
     pub queued: usize,
 }
 
-/// The tasks of one agent that run, or wait for it. `K` names a task.
+/// The tasks of one agent that run, or wait for it. `K` names a task, `L` a lane.
 #[derive(Clone, Debug)]
-pub struct Quota<K> {
+pub struct Quota<K, L> {
     running: usize,
-    returning: VecDeque<K>,
-    queue: VecDeque<K>,
+    returning: VecDeque<Waiting<K, L>>,
+    queue: VecDeque<Waiting<K, L>>,
+    /// The lanes that are taken, and by which task.
+    lanes: Vec<(L, K)>,
 }
 
-impl<K> Default for Quota<K> {
+/// A task that waits for its turn, and for the lane that it needs.
+#[derive(Clone, Debug)]
+struct Waiting<K, L> {
+    key: K,
+    lane: Option<L>,
+}
+
+impl<K, L> Default for Quota<K, L> {
     fn default() -> Self {
-        Self { running: 0, returning: VecDeque::new(), queue: VecDeque::new() }
+        let (returning, queue) = (VecDeque::new(), VecDeque::new());
+        Self { running: 0, returning, queue, lanes: Vec::new() }
     }
 }
 
-impl<K: PartialEq> Quota<K> {
-    /// A new task asks for its turn.
-    pub fn ask(&mut self, key: K, limits: Limits) -> Result<Turn, Busy> {
-        if self.has_room(limits) {
-            self.running += 1;
+impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
+    /// A new task asks for its turn, and for the lane that it needs.
+    pub fn ask(&mut self, key: K, lane: Option<L>, limits: Limits) -> Result<Turn, Busy> {
+        let waiting = Waiting { key, lane };
+        if self.has_room(&waiting, limits) {
+            self.run(waiting);
             return Ok(Turn::Now);
         }
         if self.queue.len() >= limits.max_queued {
             return Err(Busy { running: self.running, queued: self.queue.len() });
         }
-        self.queue.push_back(key);
+        self.queue.push_back(waiting);
         Ok(Turn::Later)
     }
 
-    /// A task that was admitted before goes on.
-    pub fn come_back(&mut self, key: K, limits: Limits) -> Turn {
-        if self.has_room(limits) {
-            self.running += 1;
+    /// A task that was admitted before goes on; the lane is one that it needs and does not hold.
+    pub fn come_back(&mut self, key: K, lane: Option<L>, limits: Limits) -> Turn {
+        let waiting = Waiting { key, lane };
+        if self.has_room(&waiting, limits) {
+            self.run(waiting);
             return Turn::Now;
         }
-        self.returning.push_back(key);
+        self.returning.push_back(waiting);
         Turn::Later
+    }
+
+    /// Who has taken that lane.
+    pub fn holder(&self, lane: &L) -> Option<&K> {
+        self.lanes.iter().find(|(taken, _)| taken == lane).map(|(_, key)| key)
+    }
+
+    /// The lane is free: the task that had taken it is over.
+    pub fn free(&mut self, lane: &L) {
+        self.lanes.retain(|(taken, _)| taken != lane);
     }
 
     /// One that ran does no more.
@@ -92,29 +118,48 @@ impl<K: PartialEq> Quota<K> {
     /// One that waited does no more; false if it does not wait.
     pub fn give_up(&mut self, key: &K) -> bool {
         let waited = self.returning.len() + self.queue.len();
-        self.returning.retain(|known| known != key);
-        self.queue.retain(|known| known != key);
+        self.returning.retain(|waiting| waiting.key != *key);
+        self.queue.retain(|waiting| waiting.key != *key);
         self.returning.len() + self.queue.len() < waited
     }
 
-    /// Who runs now, if there is room: those who come back first, then the others, each in the order they came.
+    /// Who runs now, if there is room: those who come back first, then the others, each in the order they came, but for who
+    /// waits for a lane that is taken.
     pub fn next(&mut self, limits: Limits) -> Option<K> {
         if self.running >= limits.max_running {
             return None;
         }
-        let next = self.returning.pop_front().or_else(|| self.queue.pop_front())?;
-        self.running += 1;
-        Some(next)
+        let may = |waiting: &Waiting<K, L>| self.may_go(waiting);
+        let next = match self.returning.iter().position(may) {
+            Some(at) => self.returning.remove(at),
+            None => self.queue.iter().position(may).and_then(|at| self.queue.remove(at)),
+        }?;
+        let key = next.key.clone();
+        self.run(next);
+        Some(key)
     }
 
-    /// Whether nobody runs or waits.
+    /// Whether nobody runs or waits, and no lane is taken.
     pub fn is_idle(&self) -> bool {
-        self.running == 0 && self.returning.is_empty() && self.queue.is_empty()
+        let waiting = self.returning.len() + self.queue.len();
+        self.running == 0 && waiting == 0 && self.lanes.is_empty()
     }
 
-    /// Nobody overtakes those who wait.
-    fn has_room(&self, limits: Limits) -> bool {
-        self.running < limits.max_running && self.returning.is_empty() && self.queue.is_empty()
+    fn run(&mut self, waiting: Waiting<K, L>) {
+        self.running += 1;
+        self.lanes.extend(waiting.lane.map(|lane| (lane, waiting.key)));
+    }
+
+    /// Nobody overtakes those who could run as well.
+    fn has_room(&self, new: &Waiting<K, L>, limits: Limits) -> bool {
+        let mut waiting = self.returning.iter().chain(&self.queue);
+        self.running < limits.max_running
+            && self.may_go(new)
+            && !waiting.any(|waiting| self.may_go(waiting))
+    }
+
+    fn may_go(&self, waiting: &Waiting<K, L>) -> bool {
+        waiting.lane.as_ref().is_none_or(|lane| self.holder(lane).is_none())
     }
 }
 
@@ -127,8 +172,8 @@ mod tests {
 
     #[test]
     fn first_come_first_served_and_then_refused() {
-        let mut quota = Quota::default();
-        let told: Vec<_> = (0..6).map(|n| quota.ask(n, LIMITS)).collect();
+        let mut quota = Quota::<usize, char>::default();
+        let told: Vec<_> = (0..6).map(|n| quota.ask(n, None, LIMITS)).collect();
         let busy = Err(Busy { running: 2, queued: 3 });
         let (now, later) = (Ok(Turn::Now), Ok(Turn::Later));
         assert_eq!(told, [now, now, later, later, later, busy]);
@@ -140,12 +185,16 @@ mod tests {
 
     #[test]
     fn whoever_comes_back_is_not_refused_and_goes_first() {
-        let mut quota = Quota::default();
+        let mut quota = Quota::<usize, char>::default();
         for n in 0..5 {
-            quota.ask(n, LIMITS).unwrap();
+            quota.ask(n, None, LIMITS).unwrap();
         }
         quota.leave();
-        assert_eq!(quota.come_back(0, LIMITS), Turn::Later, "the place is another's by right");
+        assert_eq!(
+            quota.come_back(0, None, LIMITS),
+            Turn::Later,
+            "the place is another's by right"
+        );
         assert_eq!(quota.next(LIMITS), Some(0));
         quota.leave();
         assert_eq!(quota.next(LIMITS), Some(2));
@@ -157,40 +206,95 @@ mod tests {
         insta::assert_snapshot!(busy, @"8 of its tasks run and 64 wait; try again later, or raise `max_running` or `max_queued`");
     }
 
+    /// Each lane's first task asks something, and waits for its client while the others come.
+    #[test]
+    fn one_task_of_a_lane_at_a_time_and_no_other_lane_waits_for_it() {
+        let mut quota = Quota::<usize, char>::default();
+        let turns = [(0, 'a'), (1, 'a'), (2, 'b'), (3, 'a')]
+            .map(|(task, lane)| quota.ask(task, Some(lane), LIMITS).unwrap());
+        assert_eq!(turns, [Turn::Now, Turn::Later, Turn::Now, Turn::Later]);
+        assert_eq!((quota.holder(&'a'), quota.holder(&'c')), (Some(&0), None));
+        quota.leave();
+        assert_eq!(quota.next(LIMITS), None, "it waits for its client, and the lane is its own");
+        assert_eq!(quota.ask(4, None, LIMITS), Ok(Turn::Now), "who needs no lane is not held up");
+        quota.leave();
+        assert_eq!(quota.come_back(0, None, LIMITS), Turn::Now);
+        quota.leave();
+        quota.free(&'a');
+        assert_eq!((quota.next(LIMITS), quota.next(LIMITS)), (Some(1), None));
+        assert_eq!(quota.ask(5, Some('a'), LIMITS), Ok(Turn::Later));
+        quota.leave();
+        quota.free(&'a');
+        assert_eq!(quota.next(LIMITS), Some(3), "in the order they came");
+    }
+
+    #[test]
+    fn who_comes_back_without_a_lane_waits_for_it_before_new_tasks() {
+        let mut quota = Quota::<usize, char>::default();
+        assert_eq!(quota.come_back(0, Some('a'), LIMITS), Turn::Now);
+        assert_eq!(quota.ask(1, Some('a'), LIMITS), Ok(Turn::Later));
+        assert_eq!(quota.come_back(2, Some('a'), LIMITS), Turn::Later);
+        quota.leave();
+        quota.free(&'a');
+        assert_eq!(quota.next(LIMITS), Some(2));
+    }
+
     proptest! {
-        /// However tasks come and go: never more at once than may, nobody is idle without need, nobody is forgotten.
+        /// However tasks come and go: never more at once than may, one a lane, nobody is idle without need, nobody is forgotten.
         #[test]
-        fn nobody_is_forgotten(steps in proptest::collection::vec((0_u8..4, 0_usize..20), 0..200)) {
-            let mut quota = Quota::default();
-            let (mut running, mut waiting) = (Vec::new(), Vec::new());
-            for (n, (step, pick)) in steps.into_iter().enumerate() {
+        fn nobody_is_forgotten(steps in proptest::collection::vec((0_u8..6, 0_usize..20, 0_usize..4), 0..200)) {
+            let mut quota = Quota::<usize, usize>::default();
+            // Tasks with the lane that they hold; of those that wait, the one that they need, too.
+            let (mut running, mut asking) = (Vec::new(), Vec::new());
+            let mut waiting = Vec::<(usize, Option<usize>, Option<usize>)>::new();
+            for (n, (step, pick, lane)) in steps.into_iter().enumerate() {
+                let lane = (lane > 0).then_some(lane);
                 match step {
                     0 | 1 => {
-                        let told = if step == 0 { quota.ask(n, LIMITS) } else { Ok(quota.come_back(n, LIMITS)) };
-                        match told {
-                            Ok(Turn::Now) => running.push(n),
-                            Ok(Turn::Later) => waiting.push(n),
+                        let turn = if step == 0 { quota.ask(n, lane, LIMITS) } else { Ok(quota.come_back(n, lane, LIMITS)) };
+                        match turn {
+                            Ok(Turn::Now) => running.push((n, lane)),
+                            Ok(Turn::Later) => waiting.push((n, lane, None)),
                             Err(_) => prop_assert!(waiting.len() >= LIMITS.max_queued),
                         }
                     }
                     2 if !running.is_empty() => {
-                        running.remove(pick % running.len());
+                        let (_, held) = running.remove(pick % running.len());
                         quota.leave();
+                        held.iter().for_each(|lane| quota.free(lane));
                     }
                     3 if !waiting.is_empty() => {
-                        let gone = waiting.remove(pick % waiting.len());
+                        let (gone, _, held) = waiting.remove(pick % waiting.len());
                         prop_assert!(quota.give_up(&gone));
+                        held.iter().for_each(|lane| quota.free(lane));
+                    }
+                    4 if !running.is_empty() => {
+                        asking.push(running.remove(pick % running.len()));
+                        quota.leave();
+                    }
+                    5 if !asking.is_empty() => {
+                        let (n, held) = asking.remove(pick % asking.len());
+                        match quota.come_back(n, None, LIMITS) {
+                            Turn::Now => running.push((n, held)),
+                            Turn::Later => waiting.push((n, None, held)),
+                        }
                     }
                     _ => {}
                 }
                 while let Some(next) = quota.next(LIMITS) {
-                    let at = waiting.iter().position(|known| *known == next);
-                    running.push(waiting.remove(at.unwrap()));
+                    let at = waiting.iter().position(|(known, ..)| *known == next);
+                    let (n, needed, held) = waiting.remove(at.unwrap());
+                    running.push((n, needed.or(held)));
                 }
+                let held = running.iter().chain(&asking).map(|(_, held)| *held);
+                let taken: Vec<_> = held.chain(waiting.iter().map(|(.., held)| *held)).flatten().collect();
                 prop_assert!(running.len() <= LIMITS.max_running);
-                prop_assert!(waiting.is_empty() || running.len() == LIMITS.max_running);
+                prop_assert!(taken.iter().all(|lane| taken.iter().filter(|it| *it == lane).count() == 1));
+                let may_go = |needed: &Option<usize>| needed.is_none_or(|lane| !taken.contains(&lane));
+                let all_wait = waiting.iter().all(|(_, needed, _)| !may_go(needed));
+                prop_assert!(all_wait || running.len() == LIMITS.max_running);
+                prop_assert_eq!(quota.is_idle(), running.is_empty() && waiting.is_empty() && taken.is_empty());
             }
-            prop_assert_eq!(quota.is_idle(), running.is_empty() && waiting.is_empty());
         }
     }
 }

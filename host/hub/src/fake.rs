@@ -57,6 +57,12 @@ impl Fake {
         Self { hold, ..self }
     }
 
+    /// The same, and it does one task of a conversation at a time.
+    pub(crate) fn one_per_context(mut self) -> Self {
+        self.ask.one_per_context = true;
+        self
+    }
+
     /// The agent called `fake`, as its operator configures it.
     pub(crate) fn agent(&self, config: AgentConfig) -> Arc<Agent> {
         let card = AgentCard {

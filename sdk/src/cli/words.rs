@@ -47,8 +47,13 @@ pub fn last_words(exit: &Exit) -> Option<&str> {
         ExitStatus::Signal(9),
         ExitStatus::Signal(15),
     ];
-    let tells = |line: &&str| !line.is_empty() && !line.contains(" [DEBUG] ");
-    let last = exit.stderr.lines().map(str::trim).rfind(tells);
+    // What stands further in goes on with something: a stack, a value that was logged.
+    let tells = |line: &&str| {
+        !line.trim().is_empty()
+            && !line.starts_with([' ', '\t', '}'])
+            && !line.contains(" [DEBUG] ")
+    };
+    let last = exit.stderr.lines().rfind(tells).map(str::trim);
     last.filter(|_| !FROM_OUTSIDE.contains(&exit.status))
 }
 
@@ -60,8 +65,10 @@ mod tests {
 
     #[test]
     fn who_was_killed_did_not_say_why() {
-        let exit =
-            |status| Exit { status, stderr: "a warning\nthe reason \n[now] [DEBUG] x\n".into() };
+        let exit = |status| Exit {
+            status,
+            stderr: "a warning\nthe reason \n    at x\n[now] [DEBUG] {\n  x\n}\n".into(),
+        };
         assert_eq!(last_words(&exit(ExitStatus::Code(1))), Some("the reason"));
         assert_eq!(last_words(&exit(ExitStatus::Signal(6))), Some("the reason"));
         assert_eq!(last_words(&exit(ExitStatus::Signal(9))), None);

@@ -168,6 +168,41 @@ async fn vibe_can_be_anything() -> Result<()> {
     endures(&VIBE).await
 }
 
+/// A program takes its time to end: its client does not wait for that, and the next task of its conversation does.
+#[tokio::test]
+async fn a_task_ends_before_its_program_does() -> Result<()> {
+    let bin = tempfile::tempdir()?;
+    let fake = bin.path().join(CLAUDE.program);
+    let says = |lines: &[&str]| lines.join("' '");
+    // It tells when it begins and when it has ended. At the end of its input it saves what it knows, which takes a while.
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = -p ] || exit 0\necho begun >>log\nread prompt\nprintf '%s\\n' '{}' '{}'\n\
+         cat >/dev/null\nsleep 2\necho ended >>log\n",
+        says(CLAUDE.hello),
+        says(CLAUDE.over)
+    );
+    fs::write(&fake, script)?;
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))?;
+    let config = format!("[agents.claude-code]\nprograms.claude = '{}'", fake.display());
+    let hub = TestHub::builder().config(config).start().await?;
+    let client = Client::http(&hub);
+    let log = || fs::read_to_string(hub.workspace().join("log")).unwrap_or_default();
+
+    let first = client.call("message/send", message_to("claude-code", "one")).await?;
+    ensure!(state(&first) == "completed", "{first}");
+    ensure!(
+        log() == "begun\n",
+        "the task ended when the program said so, not when it was gone: {}",
+        log()
+    );
+    let mut again = message_to("claude-code", "two");
+    again["message"]["contextId"] = first["contextId"].clone();
+    let second = client.call("message/send", again).await?;
+    ensure!(state(&second) == "completed", "{second}");
+    ensure!(log() == "begun\nended\nbegun\n", "one after the other: {}", log());
+    no_program_left(&hub.data_dir(), Duration::from_secs(5)).await
+}
+
 /// All trials at once, on a hub whose `program` is a fake. It does what the file `trial` says where it is started.
 async fn endures(vendor: &Vendor) -> Result<()> {
     let bin = tempfile::tempdir()?;
@@ -191,7 +226,8 @@ async fn endures(vendor: &Vendor) -> Result<()> {
         bloated = grows_beyond(&hub, MAX_RESIDENT) => bloated.err().into_iter().collect(),
     };
     ensure!(wrong.is_empty(), "{wrong:#?}");
-    no_program_left(&hub.data_dir(), Duration::from_secs(2)).await?;
+    // Those that are deaf take their time to end and the hub's to be ended.
+    no_program_left(&hub.data_dir(), Duration::from_secs(15)).await?;
     Client::http(&hub).call("hub/status", json!({})).await.context("the hub is healthy")?;
     Ok(())
 }

@@ -40,7 +40,7 @@ pub(crate) async fn hub_with_guest() -> Result<TestHub> {
 
 /// What a client shows that is known by the hub's token.
 pub(crate) fn bearer(hub: &TestHub) -> Result<String> {
-    let token = std::fs::read_to_string(hub.data_dir().join("http-token"))?;
+    let token = fs::read_to_string(hub.data_dir().join("http-token"))?;
     Ok(format!("Bearer {}", token.trim()))
 }
 

@@ -42,11 +42,12 @@ fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
     ]
 }
 
-fn signals() -> [(&'static str, Signal); 12] {
+fn signals() -> [(&'static str, Signal); 13] {
     [
         ("turn", Signal::Turn),
         ("told", Signal::Told { working: false }),
         ("asked", ASKED),
+        ("withdrawn", Signal::Withdrawn),
         ("completed", Signal::Ended(TaskState::Completed)),
         ("failed", Signal::Ended(TaskState::Failed)),
         ("lost", Signal::Lost(Fault::Unreadable)),
@@ -122,8 +123,8 @@ fn what_is_done_about_each_signal_in_each_phase() {
     started
       told: working itself
       asked: working itself GiveTurnBack
-      completed: Reap working itself .
-      failed: Reap itself .
+      completed: working itself .
+      failed: itself .
       lost: failed:Unreadable .
       said: itself Keep Acknowledge
       cancel: Stop CleanUp canceled .
@@ -132,8 +133,8 @@ fn what_is_done_about_each_signal_in_each_phase() {
     working
       told: itself
       asked: itself GiveTurnBack
-      completed: Reap itself .
-      failed: Reap itself .
+      completed: itself .
+      failed: itself .
       lost: failed:Unreadable .
       said: itself Keep Acknowledge
       cancel: Stop CleanUp canceled .
@@ -142,8 +143,9 @@ fn what_is_done_about_each_signal_in_each_phase() {
     asking
       told: itself
       asked: itself GiveTurnBack
-      completed: Reap working itself .
-      failed: Reap itself .
+      withdrawn: ComeBack
+      completed: working itself .
+      failed: itself .
       lost: failed:Unreadable .
       said: itself ComeBack Acknowledge
       cancel: Stop CleanUp canceled .
@@ -153,8 +155,8 @@ fn what_is_done_about_each_signal_in_each_phase() {
       turn: working Answer
       told: itself
       asked: itself GiveTurnBack
-      completed: Reap working itself .
-      failed: Reap itself .
+      completed: working itself .
+      failed: itself .
       lost: failed:Unreadable .
       said: itself Keep Acknowledge
       cancel: Stop CleanUp canceled .
@@ -226,7 +228,7 @@ fn what_is_said_while_the_agent_works_is_heard_in_another_run() {
     assert!(task.asks(), "nobody has answered");
     task.step(start, Signal::Said);
     task.step(start, Signal::Turn);
-    let again = [Effect::Record(Record::Interim), Effect::Reap, Effect::StartAgain];
+    let again = [Effect::Record(Record::Interim), Effect::StartAgain];
     assert_eq!(task.step(start, Signal::Ended(TaskState::Completed)), again);
     task.step(start, Signal::Ended(TaskState::Completed));
     assert!(task.is_over());

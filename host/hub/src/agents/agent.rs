@@ -224,6 +224,11 @@ impl Agent {
         self.config.quota(!self.held.programs.is_empty())
     }
 
+    /// Whether it does one task of a conversation at a time.
+    pub fn one_per_context(&self) -> bool {
+        self.runtime.ask().one_per_context
+    }
+
     /// Listens again to what it does for a task that it was given before this hub started; none if its work ended with that
     /// hub.
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {

@@ -4,7 +4,7 @@ use super::{
     command::{Begin, Command, Input, Start},
     port::{GuestRequest, Question, ToActor},
     recorder::{Recorder, Unstorable},
-    turns::{Admitted, Place, Turn, Turns},
+    turns::{Admitted, Asking, Lane, Place, Turn, Turns},
     unstored::GivenUp,
 };
 use crate::{agents::Agent, clock, error::HubError};
@@ -17,6 +17,7 @@ use a2a_hub_core::{
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, TaskEvent},
+    id::TaskId,
     question::Question as Asked,
     task::TaskState,
 };
@@ -52,12 +53,31 @@ pub(super) struct TaskActor {
     unheard: VecDeque<Box<Start>>,
     /// The task's turn, while it has one.
     turn: Option<Turn>,
+    /// The conversation's lane, from the task's first turn to its end.
+    lane: Option<Lane>,
     /// Its place in the queue, while it waits for its turn.
     place: Option<Place>,
     /// The agent at work.
     guest: Option<RunningTask>,
     /// Whether it was told that the hub is: what cannot be stored then is left to the next hub.
     going_down: bool,
+}
+
+/// What a task that is over leaves behind: programs that may still be ending, while nobody waits for them but the next task.
+pub(super) struct Remains {
+    agent: Arc<Agent>,
+    task: TaskId,
+    turn: Option<Turn>,
+    lane: Option<Lane>,
+}
+
+impl Remains {
+    /// Waits until none of it is left, and lets other tasks run then.
+    pub(super) async fn reap(self) {
+        let Self { agent, task, turn, lane } = self;
+        agent.programs_gone(task.as_str()).await;
+        drop((turn, lane));
+    }
 }
 
 /// An agent at work on the task.
@@ -76,6 +96,7 @@ enum Happening {
     Turn(Turn),
     Time,
     Said(GuestRequest),
+    Withdrawn,
     Ended(Ended),
 }
 
@@ -126,7 +147,7 @@ impl TaskActor {
             Some(Admitted::Later(later)) => place = Some(later),
             None => {}
         }
-        let (guest, unheard, going_down) = (None, VecDeque::new(), false);
+        let (lane, guest, unheard, going_down) = (None, None, VecDeque::new(), false);
         Self {
             recorder,
             agent,
@@ -136,17 +157,18 @@ impl TaskActor {
             start,
             unheard,
             turn,
+            lane,
             place,
             guest,
             going_down,
         }
     }
 
-    /// Runs the task to its end.
-    pub(super) async fn run(mut self) {
+    /// Runs the task to its end, and returns what is left then.
+    pub(super) async fn run(mut self) -> Remains {
         let done = AssertUnwindSafe(self.until_its_end()).catch_unwind().await;
         // Whatever comes now, no agent is at work on it any more.
-        (self.guest, self.turn, self.place) = (None, None, None);
+        (self.guest, self.place) = (None, None);
         let is_over = match done {
             Ok(Ok(())) => true,
             // The next hub reads what there is, and decides.
@@ -157,6 +179,8 @@ impl TaskActor {
         if is_over {
             self.agent.task_ended(self.recorder.task()).await;
         }
+        let task = self.recorder.task().id.clone();
+        Remains { agent: self.agent, task, turn: self.turn, lane: self.lane }
     }
 
     async fn until_its_end(&mut self) -> Result<(), Unstorable> {
@@ -190,9 +214,10 @@ impl TaskActor {
     async fn next(&mut self) -> Happening {
         let wake_at = self.lifecycle.wake_at();
         let (place, guest) = (&mut self.place, &mut self.guest);
-        let (mut said, mut run) = (None, None);
+        let (mut said, mut run, mut asked) = (None, None, None);
         if let Some(guest) = guest {
             (said, run) = (Some(&mut guest.said), Some(&mut guest.run));
+            asked = guest.asked.as_mut().filter(|_| self.lifecycle.asks());
         }
         tokio::select! {
             // Orders and time first, lest a guest that never stops talking put them off; then what was said, which must
@@ -201,6 +226,7 @@ impl TaskActor {
             command = self.commands.recv() => Happening::Command(command),
             turn = called(place) => Happening::Turn(turn),
             () = woken(wake_at.map(Instant::from_std)) => Happening::Time,
+            () = withdrawn(&mut asked) => Happening::Withdrawn,
             said = heard(&mut said) => Happening::Said(said),
             ended = ended(&mut run) => Happening::Ended(ended),
         }
@@ -214,7 +240,11 @@ impl TaskActor {
         match (done, payload.told.take()) {
             (Err(Unstorable(why @ StorageError::Unavailable(_))), Some(told)) => {
                 // What the client said could not be stored, so that it was not said: the task goes on waiting.
-                (self.lifecycle, self.turn, self.place) = (before, None, None);
+                self.lifecycle = before;
+                // One that waits for its client has no turn; one that works, or waits for its turn, keeps what it has.
+                if before.asks() {
+                    (self.turn, self.place) = (None, None);
+                }
                 self.recorder.take_back().await?;
                 // Who asked may have gone; there is nobody to tell then.
                 let _ = told.send(Err(HubError::from(why).into()));
@@ -240,7 +270,8 @@ impl TaskActor {
                 self.going_down = true;
                 Signal::Shutdown
             }
-            Happening::Turn(turn) => {
+            Happening::Turn(mut turn) => {
+                self.lane = turn.take_lane().or_else(|| self.lane.take());
                 (self.turn, self.place) = (Some(turn), None);
                 Signal::Turn
             }
@@ -260,6 +291,7 @@ impl TaskActor {
                 }
                 Signal::Asked { state, patience }
             }
+            Happening::Withdrawn => Signal::Withdrawn,
             Happening::Ended(ended) => {
                 let (state, event) = self.last(ended);
                 payload.events = vec![event];
@@ -355,8 +387,15 @@ impl TaskActor {
             (Some(guest), _) => guest.answer = payload.answer.take(),
             (None, start) => self.start = start.map(|start| self.recorded(start)),
         }
-        match self.turns.come_back(&self.agent) {
-            Admitted::Now(turn) => {
+        let task = self.recorder.task();
+        let asking = Asking { agent: &self.agent, task: &task.id, context: &task.context_id };
+        let admitted = match self.lane {
+            Some(_) => self.turns.go_on(asking),
+            None => self.turns.take_up(asking),
+        };
+        match admitted {
+            Admitted::Now(mut turn) => {
+                self.lane = turn.take_lane().or_else(|| self.lane.take());
                 self.turn = Some(turn);
                 Some(Signal::Turn)
             }
@@ -380,6 +419,7 @@ impl TaskActor {
             }
             Effect::StartAgain => {
                 self.guest = None;
+                self.agent.programs_gone(self.recorder.task().id.as_str()).await;
                 // An agent elsewhere gets it as a task of its own, for the one that it had is over there.
                 self.agent.forget(&self.recorder.task().id).await;
                 self.start = self.unheard.pop_front();
@@ -519,6 +559,14 @@ async fn called(place: &mut Option<Place>) -> Turn {
 async fn woken(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at).await,
+        None => pending().await,
+    }
+}
+
+/// Waits until nobody waits for the answer any more.
+async fn withdrawn(asked: &mut Option<&mut oneshot::Sender<Result<Answer, Failure>>>) {
+    match asked {
+        Some(asked) => asked.closed().await,
         None => pending().await,
     }
 }

@@ -16,7 +16,11 @@ pub use recovery::Recovered;
 
 use crate::{agents::Agent, clock, error::HubError, events::Events};
 use a2a_hub_core::{
-    access::Principal, facts::QUEUED, lifecycle::MAX_UNHEARD, question::Gone, quota::Busy,
+    access::Principal,
+    facts::{QUEUED, addressed, queued_behind},
+    lifecycle::MAX_UNHEARD,
+    question::Gone,
+    quota::Busy,
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -49,7 +53,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::task::TaskTracker;
-use turns::{Admitted, Turns};
+use turns::{Admitted, Asking, Turns};
 
 /// Orders a task takes before those who give them must wait.
 const COMMANDS: usize = 8;
@@ -140,15 +144,24 @@ impl Tasks {
             by,
         } = new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
-        let admitted = self.turns.ask(&agent).map_err(busy)?;
         let (id, goes_on) = (TaskId::fresh(), message.context_id.is_some());
         let context = message.context_id.clone().unwrap_or_else(ContextId::fresh);
+        let asking = Asking { agent: &agent, task: &id, context: &context };
+        let admitted = self.turns.ask(asking).map_err(busy)?;
         message.context_id = Some(context.clone());
         message.task_id = Some(id.clone());
         let queued = || Metadata::from_iter([(QUEUED.to_owned(), json!(true))]);
-        let status =
-            TaskStatus { state: TaskState::Submitted, message: None, timestamp: clock::now() };
-        let task = Task {
+        let behind = match &admitted {
+            Admitted::Later(place) => place.behind.as_ref(),
+            Admitted::Now(_) => None,
+        };
+        let message_of = behind.map(|first| queued_behind(&agent.card.name, first));
+        let status = TaskStatus {
+            state: TaskState::Submitted,
+            message: message_of,
+            timestamp: clock::now(),
+        };
+        let mut task = Task {
             id: id.clone(),
             context_id: context.clone(),
             status,
@@ -156,6 +169,9 @@ impl Tasks {
             history: vec![message.clone()],
             metadata: matches!(admitted, Admitted::Later(_)).then(queued),
         };
+        if let Some(said) = task.status.message.take() {
+            task.status.message = Some(addressed(&task, said));
+        }
         let (told, asked) = (task.clone(), client.clone());
         let agent_id = agent.id.clone();
         let created = Created { agent: agent_id, task: told, timeout_ms, client: asked, request };
@@ -207,8 +223,9 @@ impl Tasks {
         let actor = TaskActor::new(recorder, agent, self.turns.clone(), orders, patience, begin);
         let tasks = self.clone();
         self.actors.spawn(async move {
-            actor.run().await;
+            let remains = actor.run().await;
             tasks.running().remove(&id);
+            remains.reap().await;
         });
         running
     }

@@ -4,6 +4,7 @@ use super::{
     Tasks,
     command::{Begin, Start},
     feed::Feed,
+    turns::Asking,
 };
 use crate::{agents::Agent, clock};
 use a2a_hub_core::{
@@ -119,7 +120,7 @@ impl Tasks {
         let at = task.history.len().saturating_sub(1);
         let (streamed, goes_on) = (true, true);
         let start = Start { message, client, directory, streamed, goes_on, at };
-        let begin = Begin::Work(Box::new(start), self.turns.come_back(&agent));
+        let begin = Begin::Work(Box::new(start), self.turns.take_up(asking(&task, &agent)));
         let patience = super::patience(&agent, timeout_ms);
         self.spawn(task, seq, agent, Feed::new(seq), patience, begin);
         Ok(())
@@ -133,7 +134,7 @@ impl Tasks {
         let StoredTask { seq, task, .. } = stored;
         let (timeout_ms, _) = self.began(&task).await?;
         let patience = super::patience(&agent, timeout_ms);
-        let begin = Begin::Follow(self.turns.come_back(&agent));
+        let begin = Begin::Follow(self.turns.take_up(asking(&task, &agent)));
         self.spawn(task, seq, agent, Feed::new(seq), patience, begin);
         Ok(())
     }
@@ -186,4 +187,9 @@ impl Tasks {
         self.storage.append(&head.task, head.seq, vec![Arc::new(event)]).await?;
         Ok(())
     }
+}
+
+/// A task of the hub before this one that asks for its turn.
+fn asking<'a>(task: &'a Task, agent: &'a Agent) -> Asking<'a> {
+    Asking { agent, task: &task.id, context: &task.context_id }
 }

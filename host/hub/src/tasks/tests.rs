@@ -1,6 +1,7 @@
 //! The tasks with a fake agent, a store at hand or elsewhere, and a clock that waits for nobody.
 
 mod distant;
+mod lanes;
 
 use super::*;
 use crate::fake::{Fake, Stage, completed};

@@ -2,7 +2,7 @@
 
 use crate::agents::Agent;
 use a2a_hub_core::quota::{self, Busy, Limits, Quota};
-use a2a_hub_protocol::id::AgentId;
+use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -13,26 +13,37 @@ use tokio::sync::oneshot;
 #[derive(Clone, Default)]
 pub(super) struct Turns(Arc<Mutex<HashMap<AgentId, Line>>>);
 
-/// The tasks of one agent.
+/// The tasks of one agent. A conversation is a lane, where the agent does one task of it at a time.
 struct Line {
-    quota: Quota<u64>,
+    quota: Quota<TaskId, ContextId>,
     /// As the agent's latest version has it.
     limits: Limits,
-    next_ticket: u64,
-    waiting: HashMap<u64, oneshot::Sender<()>>,
+    waiting: HashMap<TaskId, oneshot::Sender<()>>,
 }
 
 /// A task's turn. Dropping it lets another run.
 pub(super) struct Turn {
     turns: Turns,
     agent: AgentId,
+    /// The lane that came with it.
+    lane: Option<Lane>,
+}
+
+/// A task's lane. Dropping it lets the next task of the conversation begin.
+pub(super) struct Lane {
+    turns: Turns,
+    agent: AgentId,
+    context: ContextId,
 }
 
 /// A task's place among those who wait. Dropping it gives it up.
 pub(super) struct Place {
     turns: Turns,
     agent: AgentId,
-    ticket: u64,
+    task: TaskId,
+    /// The lane that it needs, and the task that had taken that when it came.
+    lane: Option<ContextId>,
+    pub(super) behind: Option<TaskId>,
     called: oneshot::Receiver<()>,
     /// Whether the turn was handed out, and has an owner of its own.
     taken: bool,
@@ -44,16 +55,42 @@ pub(super) enum Admitted {
     Later(Place),
 }
 
+/// A task that asks for its turn.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    pub(super) agent: &'a Agent,
+    pub(super) task: &'a TaskId,
+    pub(super) context: &'a ContextId,
+}
+
+impl Asking<'_> {
+    fn lane(&self) -> Option<ContextId> {
+        self.agent.one_per_context().then(|| self.context.clone())
+    }
+}
+
 impl Turns {
     /// The turn of a new task, or its place in the queue if that is not full.
-    pub(super) fn ask(&self, agent: &Agent) -> Result<Admitted, Busy> {
-        self.admit(&agent.id, agent.quota(), Quota::ask)
+    pub(super) fn ask(&self, asking: Asking<'_>) -> Result<Admitted, Busy> {
+        self.admit(&asking.agent.id, asking.agent.quota(), asking.task, asking.lane(), Quota::ask)
     }
 
-    /// The turn of a task that was admitted before.
-    pub(super) fn come_back(&self, agent: &Agent) -> Admitted {
-        let come_back = |quota: &mut Quota<u64>, key, limits| Ok(quota.come_back(key, limits));
-        match self.admit::<std::convert::Infallible>(&agent.id, agent.quota(), come_back) {
+    /// The turn of a task that was admitted before, by this hub or the one before, and holds no lane.
+    pub(super) fn take_up(&self, asking: Asking<'_>) -> Admitted {
+        self.come_back(asking.agent, asking.task, asking.lane())
+    }
+
+    /// The turn of a task that gave it back while it waited for its client, and kept its lane.
+    pub(super) fn go_on(&self, asking: Asking<'_>) -> Admitted {
+        self.come_back(asking.agent, asking.task, None)
+    }
+
+    fn come_back(&self, agent: &Agent, task: &TaskId, lane: Option<ContextId>) -> Admitted {
+        let come_back =
+            |quota: &mut Quota<_, _>, key, lane, limits| Ok(quota.come_back(key, lane, limits));
+        let admitted =
+            self.admit::<std::convert::Infallible>(&agent.id, agent.quota(), task, lane, come_back);
+        match admitted {
             Ok(admitted) => admitted,
         }
     }
@@ -62,22 +99,33 @@ impl Turns {
         &self,
         agent: &AgentId,
         limits: Limits,
-        ask: impl FnOnce(&mut Quota<u64>, u64, Limits) -> Result<quota::Turn, E>,
+        task: &TaskId,
+        lane: Option<ContextId>,
+        ask: impl FnOnce(
+            &mut Quota<TaskId, ContextId>,
+            TaskId,
+            Option<ContextId>,
+            Limits,
+        ) -> Result<quota::Turn, E>,
     ) -> Result<Admitted, E> {
         let mut lines = self.lines();
         let line = lines.entry(agent.clone()).or_insert_with(|| Line::new(limits));
         line.limits = limits;
-        let ticket = line.next_ticket;
-        line.next_ticket += 1;
-        let (turns, agent) = (self.clone(), agent.clone());
-        Ok(match ask(&mut line.quota, ticket, limits)? {
-            quota::Turn::Now => Admitted::Now(Turn { turns, agent }),
+        let behind = lane.as_ref().and_then(|lane| line.quota.holder(lane)).cloned();
+        Ok(match ask(&mut line.quota, task.clone(), lane.clone(), limits)? {
+            quota::Turn::Now => Admitted::Now(self.turn(agent, lane)),
             quota::Turn::Later => {
                 let (call, called) = oneshot::channel();
-                line.waiting.insert(ticket, call);
-                Admitted::Later(Place { turns, agent, ticket, called, taken: false })
+                line.waiting.insert(task.clone(), call);
+                let (turns, agent, task) = (self.clone(), agent.clone(), task.clone());
+                Admitted::Later(Place { turns, agent, task, lane, behind, called, taken: false })
             }
         })
+    }
+
+    fn turn(&self, agent: &AgentId, lane: Option<ContextId>) -> Turn {
+        let of = |context| Lane { turns: self.clone(), agent: agent.clone(), context };
+        Turn { turns: self.clone(), agent: agent.clone(), lane: lane.map(of) }
     }
 
     /// Changes who runs or waits, and calls who is next.
@@ -85,9 +133,9 @@ impl Turns {
         let mut lines = self.lines();
         let Some(line) = lines.get_mut(agent) else { return };
         change(line);
-        while let Some(ticket) = line.quota.next(line.limits) {
+        while let Some(task) = line.quota.next(line.limits) {
             // Whoever waits is in both; one that goes away takes itself out of both.
-            if let Some(call) = line.waiting.remove(&ticket) {
+            if let Some(call) = line.waiting.remove(&task) {
                 let _ = call.send(());
             }
         }
@@ -103,7 +151,14 @@ impl Turns {
 
 impl Line {
     fn new(limits: Limits) -> Self {
-        Self { quota: Quota::default(), limits, next_ticket: 0, waiting: HashMap::new() }
+        Self { quota: Quota::default(), limits, waiting: HashMap::new() }
+    }
+}
+
+impl Turn {
+    /// The lane that came with the turn, which is kept where the turn is not: none, if the task has it already or needs none.
+    pub(super) fn take_lane(&mut self) -> Option<Lane> {
+        self.lane.take()
     }
 }
 
@@ -115,7 +170,7 @@ impl Place {
             return std::future::pending().await;
         }
         self.taken = true;
-        Turn { turns: self.turns.clone(), agent: self.agent.clone() }
+        self.turns.turn(&self.agent, self.lane.take())
     }
 }
 
@@ -125,16 +180,23 @@ impl Drop for Turn {
     }
 }
 
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.turns.change(&self.agent, |line| line.quota.free(&self.context));
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         if self.taken {
             return;
         }
         self.turns.change(&self.agent, |line| {
-            line.waiting.remove(&self.ticket);
-            if !line.quota.give_up(&self.ticket) {
+            line.waiting.remove(&self.task);
+            if !line.quota.give_up(&self.task) {
                 // It was called and did not hear it.
                 line.quota.leave();
+                self.lane.iter().for_each(|lane| line.quota.free(lane));
             }
         });
     }
@@ -147,8 +209,13 @@ mod tests {
 
     const LIMITS: Limits = Limits { max_running: 1, max_queued: 2 };
 
+    fn ask_for(turns: &Turns, context: Option<&str>) -> Result<Admitted, Busy> {
+        let agent = AgentId::parse("a").unwrap();
+        turns.admit(&agent, LIMITS, &TaskId::fresh(), context.map(ContextId::new), Quota::ask)
+    }
+
     fn ask(turns: &Turns) -> Result<Admitted, Busy> {
-        turns.admit(&AgentId::parse("a").unwrap(), LIMITS, Quota::ask)
+        ask_for(turns, None)
     }
 
     fn place(turns: &Turns) -> Place {
@@ -186,6 +253,39 @@ mod tests {
         drop(first);
         drop(second);
         assert!(third.unwrap().turn().now_or_never().is_some());
+        assert!(turns.lines().is_empty());
+    }
+    #[test]
+    fn a_conversation_has_its_lane_until_its_task_is_over() {
+        let turns = Turns::default();
+        let Ok(Admitted::Now(mut first)) = ask_for(&turns, Some("c")) else { panic!("no room") };
+        let lane = first.take_lane();
+        assert!(lane.is_some());
+        let Ok(Admitted::Later(mut second)) = ask_for(&turns, Some("c")) else { panic!("no lane") };
+        assert!(second.behind.is_some(), "it can be told whom it waits for");
+        // It waits for its client: others run, but none of the conversation.
+        drop(first);
+        assert!(second.turn().now_or_never().is_none());
+        let other = ask_for(&turns, Some("d"));
+        assert!(matches!(&other, Ok(Admitted::Now(_))));
+        drop(lane);
+        assert!(second.turn().now_or_never().is_none(), "there is a lane, and no turn");
+        drop(other);
+        drop(second.turn().now_or_never().unwrap());
+        drop(second);
+        assert!(turns.lines().is_empty());
+    }
+
+    #[test]
+    fn a_lane_that_nobody_takes_is_passed_on() {
+        let turns = Turns::default();
+        let first = ask_for(&turns, Some("c"));
+        let Ok(Admitted::Later(second)) = ask_for(&turns, Some("c")) else { panic!("no lane") };
+        let Ok(Admitted::Later(mut third)) = ask_for(&turns, Some("c")) else { panic!("no lane") };
+        drop(first);
+        drop(second);
+        drop(third.turn().now_or_never().unwrap());
+        drop(third);
         assert!(turns.lines().is_empty());
     }
 }

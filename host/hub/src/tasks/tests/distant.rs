@@ -145,6 +145,10 @@ impl StoreHealth for Distant {
         self.there.probe().await
     }
 
+    fn backlog(&self) -> usize {
+        self.there.backlog()
+    }
+
     fn condition(&self) -> watch::Receiver<StorageCondition> {
         self.there.condition()
     }

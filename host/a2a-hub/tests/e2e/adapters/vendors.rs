@@ -1,0 +1,147 @@
+//! The vendors' programs, and what is special about each.
+
+use a2a_hub_tests::ModelServer;
+use serde_json::json;
+use std::{fs, path::Path};
+
+/// A vendor's program, and what is special about it.
+pub(super) struct Vendor {
+    pub(super) agent: &'static str,
+    pub(super) program: &'static str,
+    /// Where `cargo xtask clis` puts it, below `target/clis`.
+    pub(super) bin: &'static str,
+    /// The variable with its key.
+    pub(super) key: &'static str,
+    /// What else makes it talk to the model server, with a directory of its own for its files.
+    pub(super) env: fn(&ModelServer, &Path) -> Vec<(&'static str, String)>,
+    /// The operator's way to log in.
+    pub(super) login: &'static str,
+    /// A model of the loopback's that it does not use unless asked.
+    pub(super) model: &'static str,
+    /// The version it says it is.
+    pub(super) version: &'static str,
+    /// Its section of the hub's configuration.
+    pub(super) settings: &'static str,
+    /// A prompt at which the model wants that file written.
+    pub(super) write: fn(&str) -> String,
+    /// A prompt at which the model wants that file read; none where the program reads the whole disk by itself.
+    pub(super) read: Option<fn(&str) -> String>,
+    /// A prompt at which the model wants that command run, without a sandbox where the program has one.
+    pub(super) run: fn(&str) -> String,
+}
+
+pub(super) const CLAUDE: Vendor = Vendor {
+    agent: "claude-code",
+    program: "claude",
+    bin: "node_modules/.bin",
+    key: "ANTHROPIC_API_KEY",
+    env: |model, home| {
+        vec![
+            ("CLAUDE_CONFIG_DIR", home.display().to_string()),
+            ("ANTHROPIC_BASE_URL", model.url().to_owned()),
+        ]
+    },
+    login: "claude /login",
+    model: "claude-opus-0",
+    version: "2.1.329",
+    settings: "",
+    write: |path| {
+        format!("[[tool:raw:Write:{}]]", json!({ "file_path": path, "content": "new\n" }))
+    },
+    read: Some(|path| format!("[[tool:raw:Read:{}]]", json!({ "file_path": path }))),
+    run: |command| format!("[[tool:shell:{command}]]"),
+};
+
+pub(super) const GEMINI: Vendor = Vendor {
+    agent: "gemini",
+    program: "gemini",
+    bin: "node_modules/.bin",
+    key: "GEMINI_API_KEY",
+    env: |model, home| {
+        // As docs/AGENTS.md advises, so that the program's own retries take no minutes.
+        let settings = r#"{ "general": { "maxAttempts": 1 } }"#;
+        fs::create_dir_all(home.join(".gemini")).expect("a directory for gemini");
+        fs::write(home.join(".gemini/settings.json"), settings).expect("gemini's settings");
+        vec![
+            ("GEMINI_CLI_HOME", home.display().to_string()),
+            ("GOOGLE_GEMINI_BASE_URL", model.url().to_owned()),
+        ]
+    },
+    login: "gemini",
+    model: "gemini-1.5-pro",
+    version: "0.61.0",
+    // Of the models it knows, the program has plans of its own: how often to try, and what to try then.
+    settings: "settings.model = 'gemini-1.5-flash'",
+    write: |path| {
+        format!("[[tool:raw:write_file:{}]]", json!({ "file_path": path, "content": "new\n" }))
+    },
+    read: Some(|path| format!("[[tool:raw:read_file:{}]]", json!({ "file_path": path }))),
+    run: |command| format!("[[tool:shell:{command}]]"),
+};
+
+pub(super) const VIBE: Vendor = Vendor {
+    agent: "vibe",
+    program: "vibe-acp",
+    bin: "vibe/bin",
+    key: "MISTRAL_API_KEY",
+    env: |model, home| {
+        let api = format!("{}/v1", model.url());
+        let provider = json!([{
+            "name": "loopback", "api_base": api, "api_key_env_var": "MISTRAL_API_KEY", "backend": "generic",
+        }]);
+        let model_of_it = json!([{
+            "name": "mock-model", "provider": "loopback", "alias": "mock", "supports_images": true,
+        }, {
+            "name": "mock-model-2", "provider": "loopback", "alias": "mock-model-2",
+        }]);
+        vec![
+            ("VIBE_HOME", home.display().to_string()),
+            ("VIBE_PROVIDERS", provider.to_string()),
+            ("VIBE_MODELS", model_of_it.to_string()),
+            ("VIBE_ACTIVE_MODEL", "mock".to_owned()),
+            ("VIBE_VIBE_BASE_URL", model.url().to_owned()),
+            ("VIBE_ENABLE_CONNECTORS", "false".to_owned()),
+        ]
+    },
+    login: "vibe --setup",
+    model: "mock-model-2",
+    version: "3.0.2",
+    settings: "",
+    write: |path| {
+        format!("[[tool:raw:write_file:{}]]", json!({ "path": path, "content": "new\n" }))
+    },
+    read: Some(|path| format!("[[tool:raw:read_file:{}]]", json!({ "path": path }))),
+    run: |command| format!("[[tool:shell:{command}]]"),
+};
+
+pub(super) const CODEX: Vendor = Vendor {
+    agent: "codex",
+    program: "codex",
+    bin: "node_modules/.bin",
+    key: "LOOPBACK_KEY",
+    env: |model, home| {
+        let config = format!(
+            "model = 'mock-model'\nmodel_provider = 'loopback'\n[model_providers.loopback]\nname = 'loopback'\n\
+             base_url = '{}/v1'\nenv_key = 'LOOPBACK_KEY'\nwire_api = 'responses'\n",
+            model.url()
+        );
+        fs::write(home.join("config.toml"), config).expect("codex' configuration");
+        vec![("CODEX_HOME", home.display().to_string())]
+    },
+    login: "codex login",
+    model: "mock-model-2",
+    version: "0.169.0",
+    settings: "env = ['LOOPBACK_KEY']",
+    write: |path| {
+        let patch = format!("*** Begin Patch\n*** Add File: {path}\n+new\n*** End Patch");
+        let command = json!({ "cmd": format!("apply_patch <<'EOF'\n{patch}\nEOF") });
+        format!("[[tool:raw:exec_command:{command}]]")
+    },
+    read: None,
+    run: |command| {
+        let wanted = json!({
+            "cmd": command, "sandbox_permissions": "require_escalated", "justification": "a test",
+        });
+        format!("[[tool:raw:exec_command:{wanted}]]")
+    },
+};

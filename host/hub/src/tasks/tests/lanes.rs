@@ -1,0 +1,116 @@
+//! Agents that do one task of a conversation at a time, and questions that they take back.
+
+use super::*;
+use a2a_hub_protocol::message::Metadata;
+
+impl Stand {
+    async fn submit_in(&self, agent: &Arc<Agent>, context: &str, text: &str) -> TaskId {
+        let mut message = Message::text(Role::User, text);
+        message.context_id = Some(ContextId::new(context));
+        let new = NewTask {
+            agent: Arc::clone(agent),
+            message,
+            working_directory: None,
+            timeout_ms: None,
+            streamed: true,
+            client: ClientCapabilities::default(),
+            request: None,
+            by: Principal::Operator,
+        };
+        self.tasks.submit(new).await.unwrap().task().clone()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_of_one_conversation_come_one_after_the_other_and_are_told_so() {
+    for stand in Stand::each() {
+        let fake = curious().one_per_context();
+        let agent = fake.agent(config());
+        let first = stand.submit_in(&agent, "c", "one").await;
+        stand.until(&first, TaskState::InputRequired).await;
+        let second = stand.submit_in(&agent, "c", "two").await;
+        let other = stand.submit_in(&agent, "d", "three").await;
+        stand.until(&other, TaskState::InputRequired).await;
+        let waits = stand.tasks.get(&second).await.unwrap().task;
+        assert_eq!(
+            waits.status.state,
+            TaskState::Submitted,
+            "its conversation waits for an answer"
+        );
+        let told = waits.status.message.unwrap();
+        assert_eq!(told.task_id.as_ref(), Some(&second));
+        assert!(told.joined_text().contains(&format!("when task `{first}` is over")), "{told:?}");
+
+        stand.answer(&first, "left").await.unwrap();
+        stand.until(&second, TaskState::InputRequired).await;
+        let started = fake.seen.lock().unwrap().clone();
+        let starts: Vec<_> = started.iter().filter(|seen| seen.starts_with("start")).collect();
+        assert_eq!(starts, ["start: one", "start: three", "start: two"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_goes_on_whatever_became_of_its_first_task() {
+    for stand in Stand::each() {
+        let agent = curious().one_per_context().agent(config());
+        let first = stand.submit_in(&agent, "c", "one").await;
+        stand.until(&first, TaskState::InputRequired).await;
+        let [gone, next] = [
+            stand.submit_in(&agent, "c", "two").await,
+            stand.submit_in(&agent, "c", "three").await,
+        ];
+        stand.tasks.cancel(&gone, Principal::Operator).await.unwrap();
+        stand.tasks.cancel(&first, Principal::Operator).await.unwrap();
+        stand.until(&next, TaskState::InputRequired).await;
+    }
+}
+
+/// Two tasks that wait for their client in the same conversation when the hub ends do not go on together either.
+#[tokio::test(start_paused = true)]
+async fn who_is_answered_after_a_restart_waits_for_the_conversation() {
+    let stand = Stand::new();
+    let fake = curious().one_per_context().holding(Hold::Session);
+    let agent = fake.agent(config());
+    let first = stand.submit_in(&agent, "c", "one").await;
+    stand.until(&first, TaskState::InputRequired).await;
+    let second = stand.submit_in(&agent, "c", "two").await;
+    let stand = stand.next_hub();
+    stand.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+    stand.until(&second, TaskState::InputRequired).await;
+    stand.answer(&first, "go on").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let waits = stand.tasks.get(&first).await.unwrap().task;
+    assert_eq!(waits.status.state, TaskState::InputRequired, "the lane is the second's");
+    stand.answer(&second, "done").await.unwrap();
+    stand.until(&second, TaskState::Completed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_its_agent_takes_back_is_asked_no_more() {
+    for stand in Stand::each() {
+        let agent = Fake::new(|stage: Stage| async move {
+            let asked = stage.ask("which one?", None);
+            assert!(timeout(Duration::from_secs(5), asked).await.is_err());
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            completed("never mind")
+        });
+        let task = stand.submit(&agent.agent(config()), "go").await;
+        let asks = stand.until(&task, TaskState::InputRequired).await;
+        let works = stand.until(&task, TaskState::Working).await;
+        assert!(!a2a_hub_core::facts::has(&works, "question"), "{works:?}");
+        let asked = Question::of(asks.metadata.as_ref()).unwrap();
+        let late = Message {
+            metadata: Some(Metadata::from_iter([("question".to_owned(), json!(asked.id))])),
+            ..Message::text(Role::User, "left")
+        };
+        let client = ClientCapabilities::default();
+        let answered = stand.tasks.answer(&task, late, client, None, Principal::Operator).await;
+        let Err(refused) = answered else { panic!("nobody asks any more") };
+        let refused = A2aError::from(refused).to_string();
+        assert!(refused.contains("it is gone"), "{refused}");
+        stand.until(&task, TaskState::Completed).await;
+        let story =
+            "created, working, input-required “which one?”, working, completed “never mind”";
+        assert_eq!(stand.story(&task).await, story);
+    }
+}
