@@ -97,7 +97,7 @@ async fn a_question_that_its_agent_takes_back_is_asked_no_more() {
         let task = stand.submit(&agent.agent(config()), "go").await;
         let asks = stand.until(&task, TaskState::InputRequired).await;
         let works = stand.until(&task, TaskState::Working).await;
-        assert!(!a2a_hub_core::facts::has(&works, "question"), "{works:?}");
+        assert!(!a2a_hub_core::facts::has(&works, "question"), "it is asked no more");
         let asked = Question::of(asks.metadata.as_ref()).unwrap();
         let late = Message {
             metadata: Some(Metadata::from_iter([("question".to_owned(), json!(asked.id))])),
