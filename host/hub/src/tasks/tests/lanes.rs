@@ -39,7 +39,8 @@ async fn tasks_of_one_conversation_come_one_after_the_other_and_are_told_so() {
         );
         let told = waits.status.message.unwrap();
         assert_eq!(told.task_id.as_ref(), Some(&second));
-        assert!(told.joined_text().contains(&format!("when task `{first}` is over")), "{told:?}");
+        let told = told.joined_text();
+        assert!(told.contains(&format!("when task `{first}` is over")), "{told}");
 
         stand.answer(&first, "left").await.unwrap();
         stand.until(&second, TaskState::InputRequired).await;
@@ -97,7 +98,7 @@ async fn a_question_that_its_agent_takes_back_is_asked_no_more() {
         let task = stand.submit(&agent.agent(config()), "go").await;
         let asks = stand.until(&task, TaskState::InputRequired).await;
         let works = stand.until(&task, TaskState::Working).await;
-        assert!(!a2a_hub_core::facts::has(&works, "question"), "it is asked no more");
+        assert!(!a2a_hub_core::facts::has(&works, "question"), "nobody is asked");
         let asked = Question::of(asks.metadata.as_ref()).unwrap();
         let late = Message {
             metadata: Some(Metadata::from_iter([("question".to_owned(), json!(asked.id))])),
