@@ -17,6 +17,7 @@ use a2a_hub_core::{
     quota,
     recovery::Hold,
     redact::Secrets,
+    span::Span,
 };
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
@@ -83,7 +84,8 @@ impl fmt::Display for Source {
 /// An agent that did not say in time how it is.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "ask `{agent}` how it is: no answer within {HEALTH_DEADLINE:?}; its log, or `a2a-hub doctor`, may tell why"
+    "ask `{agent}` how it is: no answer within {}; its log, or `a2a-hub doctor`, may tell why",
+    Span(HEALTH_DEADLINE)
 )]
 pub struct Late {
     /// The agent.
