@@ -176,7 +176,7 @@ async fn a_task_ends_before_its_program_does() -> Result<()> {
     let says = |lines: &[&str]| lines.join("' '");
     // It tells when it begins and when it has ended. At the end of its input it saves what it knows, which takes a while.
     let script = format!(
-        "#!/bin/sh\n[ \"$1\" = -p ] || exit 0\necho begun >>log\nread prompt\nprintf '%s\\n' '{}' '{}'\n\
+        "#!/bin/sh\n[ \"$1\" = -p ] || {{ echo 9.9.9; exit 0; }}\necho begun >>log\nread prompt\nprintf '%s\\n' '{}' '{}'\n\
          cat >/dev/null\nsleep 2\necho ended >>log\n",
         says(CLAUDE.hello),
         says(CLAUDE.over)
