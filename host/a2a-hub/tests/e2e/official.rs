@@ -2,6 +2,7 @@
 
 mod cards;
 mod client;
+mod follow_ups;
 mod listening;
 mod repeats;
 mod rest;
