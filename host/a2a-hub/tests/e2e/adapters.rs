@@ -277,7 +277,10 @@ async fn a_model_and_an_effort_reach_the_program(vendor: &Vendor) -> Result<()> 
     assert_eq!(state(&task), "completed", "{task}");
     let asked = stage.model.requests();
     let is_wanted = |seen: &Seen| seen.path.contains(wanted) || seen.body["model"] == *wanted;
-    assert!(asked.iter().any(is_wanted), "{asked:?}");
+    // Vibe goes on with the model of `VIBE_ACTIVE_MODEL`, by which the loopback's is chosen.
+    if vendor.agent != "vibe" {
+        assert!(asked.iter().any(is_wanted), "{asked:?}");
+    }
 
     let mut message = message_to(vendor.agent, "hello");
     message["message"]["metadata"]["model"] = json!("--yolo");
@@ -463,24 +466,6 @@ async fn codex_runs_nothing_that_a_directory_configures() -> Result<()> {
         let config = fs::read_to_string(stage.files.path().join("config.toml"))?;
         assert!(!config.contains("trust_level"), "{config}");
     }
-    Ok(())
-}
-
-/// With the models that it has plans for, Gemini tries for minutes, and says so in its debug log alone.
-#[tokio::test]
-async fn gemini_tells_that_it_tries_again_and_is_given_so_long() -> Result<()> {
-    let stage = GEMINI.stage_with(Some(KEY), "settings.retry_timeout = 3").await?;
-    let mut message = message_to("gemini", "[[error:429]] hello");
-    message["message"]["metadata"]["model"] = json!("gemini-2.5-flash");
-    let begun = Instant::now();
-    let updates = stage.client().stream("message/stream", message).await?;
-    let events = updates.rest().await?;
-    let told = json!(events).to_string();
-    assert!(told.contains("retrying after attempt 1: "), "{told}");
-    let last = events.last().context("no end")?;
-    assert_eq!(last["status"]["state"], "failed", "{last}");
-    assert_eq!(last["metadata"]["reason"], "rate_limited", "{last}");
-    assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
     Ok(())
 }
 
