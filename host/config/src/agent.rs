@@ -45,6 +45,9 @@ pub struct AgentConfig {
     pub max_running: Option<usize>,
     /// How many wait for that; more are refused.
     pub max_queued: usize,
+    /// How many wait for their client's answer while the agent takes up room; more tasks are refused meanwhile. One that can be
+    /// started again with the answer takes up none where room is needed, and has no such limit.
+    pub max_waiting: usize,
     /// How many messages of the conversation so far it is given with a new task.
     pub history: usize,
     /// The SHA-256 digest its component must have, in hex.
@@ -70,6 +73,8 @@ impl Default for AgentConfig {
             max_running: None,
             // More than anybody watches.
             max_queued: 64,
+            // A sixteenth of all the room there is.
+            max_waiting: 256,
             // A long talk, and it fits any model.
             history: 50,
             sha256: None,
@@ -91,7 +96,7 @@ impl AgentConfig {
     /// How many of its tasks run and wait, if each may start programs or not.
     pub fn quota(&self, runs_programs: bool) -> quota::Limits {
         let max_running = self.max_running.unwrap_or(if runs_programs { 8 } else { 64 });
-        quota::Limits { max_running, max_queued: self.max_queued }
+        quota::Limits { max_running, max_queued: self.max_queued, max_waiting: self.max_waiting }
     }
 }
 

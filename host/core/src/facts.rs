@@ -6,7 +6,7 @@ use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
     id::TaskId,
     message::{Message, Metadata, Role},
-    question::{QUESTION, Question},
+    question::{QUESTION, Question, QuestionKind},
     task::{Task, TaskState, TaskStatus},
 };
 
@@ -122,16 +122,37 @@ pub fn asked(task: &Task, state: TaskState, prompt: Message, now: String) -> Tas
 /// That a task of `agent` waits for its client, for the hub that ran it is gone: another question than its agent had asked,
 /// if it had.
 pub fn interrupted(task: &Task, agent: &str, state: TaskState, now: String) -> TaskEvent {
-    let waits = task.status.state.is_interrupted();
-    let asked = task.status.message.as_ref().filter(|_| waits);
-    let lost = asked.map(|prompt| {
-        let known = Question::of(task.metadata.as_ref());
-        let kind = known.map_or_else(|| question::kind(state, prompt), |asked| asked.kind);
-        (kind, prompt.joined_text())
-    });
+    let lost = lost(task, state);
     let quoted = lost.as_ref().map(|(kind, prompt)| (*kind, prompt.as_str()));
-    let prompt = Message::text(Role::Agent, question::after_restart(agent, quoted));
-    let replaces = lost.map(|(kind, _)| kind);
+    let prompt = question::after_restart(agent, quoted);
+    asked_anew(task, state, prompt, lost.map(|(kind, _)| kind), now)
+}
+
+/// That a task of `agent` goes on waiting for its client, but without the agent, which was let go to make room.
+pub fn parked(task: &Task, agent: &str, now: String) -> TaskEvent {
+    let state = task.status.state;
+    let (kind, asked) = lost(task, state).unwrap_or((QuestionKind::Input, String::new()));
+    let prompt = question::after_parking(agent, (kind, &asked));
+    asked_anew(task, state, prompt, Some(kind), now)
+}
+
+/// What a task in `state` asks, and is not to ask any more.
+fn lost(task: &Task, state: TaskState) -> Option<(QuestionKind, String)> {
+    let waits = task.status.state.is_interrupted();
+    let asked = task.status.message.as_ref().filter(|_| waits)?;
+    let known = Question::of(task.metadata.as_ref());
+    let kind = known.map_or_else(|| question::kind(state, asked), |asked| asked.kind);
+    Some((kind, asked.joined_text()))
+}
+
+fn asked_anew(
+    task: &Task,
+    state: TaskState,
+    prompt: String,
+    replaces: Option<QuestionKind>,
+    now: String,
+) -> TaskEvent {
+    let prompt = Message::text(Role::Agent, prompt);
     let question = Question { replaces, ..Question::fresh(question::kind(state, &prompt)) };
     let facts = Metadata::from_iter([(REASON.to_owned(), RECOVERY.into()), question.member()]);
     status(task, state, Some(prompt), Some(facts), now)
@@ -140,10 +161,7 @@ pub fn interrupted(task: &Task, agent: &str, state: TaskState, now: String) -> T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_protocol::{
-        id::{ContextId, TaskId},
-        question::QuestionKind,
-    };
+    use a2a_hub_protocol::id::{ContextId, TaskId};
     use serde_json::{Value, json};
 
     fn task(state: TaskState, facts: Value) -> Task {

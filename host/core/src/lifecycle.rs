@@ -8,7 +8,8 @@
 //!      │ answer
 //!  ┌────────┐     any of them: the agent's end, a cancel, a deadline or the hub's own end ──► Over
 //!  │ Parked │     the hub's end with an agent at work: Leaving ──► Over
-//!  └────────┘
+//!  └───▲────┘
+//!      └── Asking, where its agent is let go to make room
 //! A question that its agent takes back is left as by an answer.
 //! ```
 //!
@@ -117,6 +118,8 @@ pub enum Signal {
     Said,
     /// Somebody cancels the task.
     Cancel,
+    /// Others need the room that the agent takes up while it waits for the client; it can be started again.
+    Park,
     /// The hub ends.
     Shutdown,
     /// The answer to [`Effect::Leave`]: whether the agent goes on without the hub.
@@ -177,6 +180,8 @@ pub enum Record {
     Failed(Fault),
     /// That the task waits for its client, for its hub ends.
     Interrupted,
+    /// That the task waits for its client without its agent.
+    Parked,
 }
 
 /// Why the hub gives a task up.
@@ -289,6 +294,7 @@ impl Lifecycle {
             Signal::Lost(fault) if self.has_agent() => self.end(vec![fault.record()]),
             Signal::Said => self.said(now),
             Signal::Cancel => self.cancel(),
+            Signal::Park => self.park(),
             Signal::Shutdown => self.shutdown(),
             Signal::Left(goes_on) if self.phase == Phase::Leaving => self.left(goes_on),
             Signal::Hold(hold) if self.phase == Phase::Leaving => self.stopped(hold),
@@ -308,6 +314,7 @@ impl Lifecycle {
                 Record::Canceled => TaskState::Canceled,
                 Record::Failed(_) => TaskState::Failed,
                 Record::Interrupted => TaskState::InputRequired,
+                Record::Parked => self.state,
                 Record::Itself => signal.state().unwrap_or(self.state),
             };
         }
@@ -429,6 +436,13 @@ impl Lifecycle {
         }
     }
 
+    /// Its agent is let go, and started again with the answer.
+    fn park(&mut self) -> Vec<Effect> {
+        let Phase::Asking { until, .. } = self.phase else { return Vec::new() };
+        self.phase = Phase::Parked { until };
+        vec![Effect::Record(Record::Parked), Effect::Stop]
+    }
+
     /// What no agent has, and what waits for its client, is left as it is, for the next hub.
     fn shutdown(&mut self) -> Vec<Effect> {
         if self.has_agent() {
@@ -514,6 +528,7 @@ impl Signal {
             | Self::Lost(_)
             | Self::Said
             | Self::Cancel
+            | Self::Park
             | Self::Shutdown
             | Self::Left(_)
             | Self::Hold(_)

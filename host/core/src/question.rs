@@ -45,11 +45,21 @@ pub fn kind(state: TaskState, prompt: &Message) -> QuestionKind {
 
 /// What the hub asks after a restart, of a task whose agent was at work or had asked `lost`.
 pub fn after_restart(agent: &str, lost: Option<(QuestionKind, &str)>) -> String {
-    let Some((kind, asked)) = lost else {
+    let Some(lost) = lost else {
         return format!(
             "The hub was restarted while {agent} was at work; send any message to go on: it starts {agent} again."
         );
     };
+    anew("The hub was restarted", agent, lost)
+}
+
+/// What the hub asks in the place of a question whose agent it let go, to make room for other tasks.
+pub fn after_parking(agent: &str, lost: (QuestionKind, &str)) -> String {
+    anew("The hub made room for other tasks", agent, lost)
+}
+
+/// A question that is gone for this reason, asked anew.
+fn anew(why: &str, agent: &str, (kind, asked): (QuestionKind, &str)) -> String {
     let asked = match asked.char_indices().nth(QUOTED_CHARS) {
         Some((end, _)) => format!("{}…", &asked[..end]),
         None => asked.to_owned(),
@@ -63,14 +73,14 @@ pub fn after_restart(agent: &str, lost: Option<(QuestionKind, &str)>) -> String 
             format!("An answer now starts {agent} again, with what was said so far.")
         }
     };
-    format!("The hub was restarted while {agent} asked: “{asked}”\n{now}")
+    format!("{why} while {agent} asked: “{asked}”\n{now}")
 }
 
 /// A message as an agent hears it that is started again after a restart took its question of that kind. To a model, a
 /// "yes" without the question it was meant for could mean anything.
 pub fn heard_after_restart(mut message: Message, lost: QuestionKind) -> Message {
     if lost == QuestionKind::Permission {
-        let note = "[The hub was restarted. Your earlier request for permission was not answered, and nothing was allowed. \
+        let note = "[Your run was ended before your request for permission was answered, and nothing was allowed. \
                     The user now says:]\n";
         let mark = Metadata::from_iter([(NOTE.to_owned(), "hub_restarted".into())]);
         message.parts.insert(0, Part { metadata: Some(mark), ..Part::text(note) });
@@ -142,7 +152,7 @@ mod tests {
         insta::assert_snapshot!(heard, @r"
         yes
         ---
-        [The hub was restarted. Your earlier request for permission was not answered, and nothing was allowed. The user now says:]
+        [Your run was ended before your request for permission was answered, and nothing was allowed. The user now says:]
         yes
         ---
         yes

@@ -27,6 +27,8 @@ pub struct Limits {
     pub max_running: usize,
     /// Tasks that wait for that.
     pub max_queued: usize,
+    /// Tasks that wait for their client while the agent takes up room.
+    pub max_waiting: usize,
 }
 
 /// What a task is told that asks to run.
@@ -40,20 +42,34 @@ pub enum Turn {
 
 /// The agent's limits are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{running} of its tasks run and {queued} wait; try again later, or raise `max_running` or `max_queued`"
-)]
-pub struct Busy {
-    /// Tasks at work.
-    pub running: usize,
-    /// Tasks that wait for their turn.
-    pub queued: usize,
+pub enum Busy {
+    /// Its queue is full.
+    #[error(
+        "{running} of its tasks run and {queued} wait; try again later, or raise `max_running` or `max_queued`"
+    )]
+    Queue {
+        /// Tasks at work.
+        running: usize,
+        /// Tasks that wait for their turn.
+        queued: usize,
+    },
+    /// Too many of its tasks wait for their clients.
+    #[error(
+        "{waiting} of its tasks wait for an answer, and each takes up room; answer them, or cancel them (`a2a-hub task cancel \
+         --state input-required --older 1d`), or raise `max_waiting`"
+    )]
+    Questions {
+        /// Tasks that wait for their client.
+        waiting: usize,
+    },
 }
 
 /// The tasks of one agent that run, or wait for it. `K` names a task, `L` a lane.
 #[derive(Clone, Debug)]
 pub struct Quota<K, L> {
     running: usize,
+    /// Those that wait for their client while the agent takes up room.
+    waiting: usize,
     returning: VecDeque<Waiting<K, L>>,
     queue: VecDeque<Waiting<K, L>>,
     /// The lanes that are taken, and by which task.
@@ -70,20 +86,23 @@ struct Waiting<K, L> {
 impl<K, L> Default for Quota<K, L> {
     fn default() -> Self {
         let (returning, queue) = (VecDeque::new(), VecDeque::new());
-        Self { running: 0, returning, queue, lanes: Vec::new() }
+        Self { running: 0, waiting: 0, returning, queue, lanes: Vec::new() }
     }
 }
 
 impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
     /// A new task asks for its turn, and for the lane that it needs.
     pub fn ask(&mut self, key: K, lane: Option<L>, limits: Limits) -> Result<Turn, Busy> {
+        if self.waiting >= limits.max_waiting {
+            return Err(Busy::Questions { waiting: self.waiting });
+        }
         let waiting = Waiting { key, lane };
         if self.has_room(&waiting, limits) {
             self.run(waiting);
             return Ok(Turn::Now);
         }
         if self.queue.len() >= limits.max_queued {
-            return Err(Busy { running: self.running, queued: self.queue.len() });
+            return Err(Busy::Queue { running: self.running, queued: self.queue.len() });
         }
         self.queue.push_back(waiting);
         Ok(Turn::Later)
@@ -108,6 +127,16 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
     /// The lane is free: the task that had taken it is over.
     pub fn free(&mut self, lane: &L) {
         self.lanes.retain(|(taken, _)| taken != lane);
+    }
+
+    /// One waits for its client, and its agent takes up room meanwhile.
+    pub fn wait(&mut self) {
+        self.waiting += 1;
+    }
+
+    /// One that waited for its client does no more.
+    pub fn waited(&mut self) {
+        self.waiting = self.waiting.saturating_sub(1);
     }
 
     /// One that ran does no more.
@@ -142,7 +171,7 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
     /// Whether nobody runs or waits, and no lane is taken.
     pub fn is_idle(&self) -> bool {
         let waiting = self.returning.len() + self.queue.len();
-        self.running == 0 && waiting == 0 && self.lanes.is_empty()
+        self.running == 0 && self.waiting == 0 && waiting == 0 && self.lanes.is_empty()
     }
 
     fn run(&mut self, waiting: Waiting<K, L>) {
@@ -168,13 +197,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LIMITS: Limits = Limits { max_running: 2, max_queued: 3 };
+    const LIMITS: Limits = Limits { max_running: 2, max_queued: 3, max_waiting: 2 };
 
     #[test]
     fn first_come_first_served_and_then_refused() {
         let mut quota = Quota::<usize, char>::default();
         let told: Vec<_> = (0..6).map(|n| quota.ask(n, None, LIMITS)).collect();
-        let busy = Err(Busy { running: 2, queued: 3 });
+        let busy = Err(Busy::Queue { running: 2, queued: 3 });
         let (now, later) = (Ok(Turn::Now), Ok(Turn::Later));
         assert_eq!(told, [now, now, later, later, later, busy]);
         assert_eq!(quota.next(LIMITS), None);
@@ -202,7 +231,9 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_settings() {
-        let busy = Busy { running: 8, queued: 64 };
+        let waiting = Busy::Questions { waiting: 256 };
+        insta::assert_snapshot!(waiting, @"256 of its tasks wait for an answer, and each takes up room; answer them, or cancel them (`a2a-hub task cancel --state input-required --older 1d`), or raise `max_waiting`");
+        let busy = Busy::Queue { running: 8, queued: 64 };
         insta::assert_snapshot!(busy, @"8 of its tasks run and 64 wait; try again later, or raise `max_running` or `max_queued`");
     }
 
@@ -237,6 +268,21 @@ mod tests {
         quota.leave();
         quota.free(&'a');
         assert_eq!(quota.next(LIMITS), Some(2));
+    }
+
+    #[test]
+    fn those_who_wait_for_their_clients_have_a_limit_and_their_answers_are_not_refused() {
+        let mut quota = Quota::<usize, char>::default();
+        for n in 0..2 {
+            assert_eq!(quota.ask(n, None, LIMITS), Ok(Turn::Now));
+            quota.wait();
+            quota.leave();
+        }
+        assert_eq!(quota.ask(2, None, LIMITS), Err(Busy::Questions { waiting: 2 }));
+        assert!(!quota.is_idle());
+        quota.waited();
+        assert_eq!(quota.come_back(0, None, LIMITS), Turn::Now);
+        assert_eq!(quota.ask(2, None, LIMITS), Ok(Turn::Now));
     }
 
     proptest! {

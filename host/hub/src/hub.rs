@@ -36,6 +36,7 @@ use a2a_hub_protocol::{
     push::OfferedPush,
     task::{Task, TaskState},
 };
+use a2a_hub_store::Counts;
 use serde_json::{Map, json};
 use std::{
     collections::BTreeSet,
@@ -460,13 +461,16 @@ impl Hub {
     }
 
     async fn status(&self) -> Result<HubStatus, HubError> {
-        let counts = self.tasks.counts().await?;
+        let tallies = self.tasks.tally().await?;
+        let counts = Counts::of(&tallies);
+        let waiting = tallies.iter().filter(|tally| tally.state.is_interrupted());
         let agents = self.briefs();
         let count = |status| agents.iter().filter(|agent| agent.status == status).count();
         Ok(HubStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             active_tasks: counts.live,
+            waiting_tasks: waiting.map(|tally| tally.tasks).sum(),
             total_tasks: counts.total,
             storage: self.tasks.can_be_stored().await,
             warnings: self.warnings.to_vec(),

@@ -78,14 +78,16 @@ impl From<SubmitError> for HubError {
     fn from(why: SubmitError) -> Self {
         match why {
             SubmitError::Busy { agent, why } => {
-                let Busy { running, queued } = why;
                 let text = format!("agent `{agent}` is busy: {why}");
-                Self::from(A2aError::new(ErrorKind::AgentUnavailable, text).with(json!({
-                    "reason": "busy",
-                    "agent": agent,
-                    "running": running,
-                    "queued": queued,
-                })))
+                let mut details = json!({ "reason": "busy", "agent": agent });
+                match why {
+                    Busy::Queue { running, queued } => {
+                        details["running"] = json!(running);
+                        details["queued"] = json!(queued);
+                    }
+                    Busy::Questions { waiting } => details["waiting"] = json!(waiting),
+                }
+                Self::from(A2aError::new(ErrorKind::AgentUnavailable, text).with(details))
             }
             SubmitError::Storage(why) => why.into(),
         }

@@ -24,7 +24,10 @@ pub enum Failure {
     #[error("{0}")]
     Unavailable(String),
     /// The hub runs as many agents as it can; no fault of this one.
-    #[error("start the agent: as many agents are running as this hub holds; try again later")]
+    #[error(
+        "start the agent: as many agents are running or wait for an answer as this hub holds (`max_tasks`); try again later, or see \
+             `a2a-hub tasks --state input-required`"
+    )]
     HubFull,
     /// A limit of the agent is used up.
     #[error("{0}")]

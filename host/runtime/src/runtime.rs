@@ -22,6 +22,11 @@ pub trait Runtime: Send + Sync {
         None
     }
 
+    /// Whether there is room on this machine for one more run.
+    fn has_room(&self) -> bool {
+        true
+    }
+
     /// Sets the agent to work on a task. What it tells goes to the task port of `call`.
     fn start(&self, call: Call, work: Work) -> Box<dyn Run>;
 

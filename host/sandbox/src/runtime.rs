@@ -18,6 +18,11 @@ impl Runtime for Plugin {
         Some(Plugin::digest(self))
     }
 
+    fn has_room(&self) -> bool {
+        let room = self.engine.room();
+        room.taken < room.most
+    }
+
     fn start(&self, call: Call, work: Work) -> Box<dyn Run> {
         Box::new(Guest::start(self, call, work))
     }

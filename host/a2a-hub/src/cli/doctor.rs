@@ -39,6 +39,9 @@ const MAX_SOCKET_PATH: usize = 107;
 /// The files of the data directory that the hub writes as long as it runs.
 const DATA_FILES: &[&str] = &["hub.lock", "hub.db", "hub.db-wal", "hub.db-shm", "hub.log"];
 
+/// More tasks than that wait for an answer that nobody will give.
+const MANY_WAITING: u64 = 100;
+
 /// How long the store is looked through: some hundred MiB.
 const EXAMINED_FOR: Duration = Duration::from_secs(20);
 
@@ -280,7 +283,11 @@ async fn running(mut client: Client) -> Vec<Finding> {
             let storage = storage_verdict(&status["storage"]);
             let agents = list(&agents).iter().map(agent_verdict);
             let rejected = list(&status["rejectedPlugins"]).iter().map(rejected_verdict);
-            [hub, storage].into_iter().chain(agents).chain(rejected).collect()
+            let waiting = waiting_verdict(status["waitingTasks"].as_u64().unwrap_or_default());
+            let warnings = list(&status["warnings"]).iter();
+            let warnings = warnings.map(|told| warn("start", text(told), "see `a2a-hub logs`"));
+            let own = [hub, storage, waiting].into_iter().chain(warnings);
+            own.chain(agents).chain(rejected).collect()
         }
     }
 }
@@ -292,6 +299,15 @@ fn hub_verdict(runs: &str, this: &str) -> Finding {
         let found = format!("{runs} is running, and this is {this}");
         warn("hub", found, "a2a-hub stop && a2a-hub start")
     }
+}
+
+/// Tasks that wait for an answer may take up the room that others need.
+fn waiting_verdict(waiting: u64) -> Finding {
+    let found = format!("{waiting} wait for an answer");
+    if waiting < MANY_WAITING {
+        return ok("tasks", found);
+    }
+    warn("tasks", found, "a2a-hub task cancel --state input-required --older 1d")
 }
 
 /// What a running hub found when it wrote something just now.

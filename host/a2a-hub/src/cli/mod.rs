@@ -2,6 +2,7 @@
 
 mod agent;
 mod backup;
+mod cancelling;
 mod chosen;
 mod client;
 mod completing;

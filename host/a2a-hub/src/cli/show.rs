@@ -47,6 +47,12 @@ fn status_text(
     }
     storage_text(&mut out, &status["storage"])?;
     writeln!(out, "tasks   {} active, {} in all", status["activeTasks"], status["totalTasks"])?;
+    if let waiting @ 1.. = status["waitingTasks"].as_u64().unwrap_or_default() {
+        writeln!(
+            out,
+            "        {waiting} of them wait for an answer: `a2a-hub tasks --state input-required`"
+        )?;
+    }
     writeln!(
         out,
         "agents  {} healthy, {} degraded, {} unhealthy, {} not asked yet",
@@ -196,13 +202,14 @@ mod tests {
 
     #[test]
     fn status_as_people_see_it() {
-        let status = json!({"version": "0.1.0", "uptime": 3_720_000, "warnings": ["the log was missing"], "activeTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
+        let status = json!({"version": "0.1.0", "uptime": 3_720_000, "warnings": ["the log was missing"], "activeTasks": 1, "waitingTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
             "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy",
                 "breaker": {"state": "open", "retryAt": "2026-01-01T00:00:00.000Z", "cause": "the agent's code broke"}}]});
         insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock", Some(100)).unwrap().words(), @r"
         hub 0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
         warning the log was missing
         tasks   1 active, 5 in all
+                1 of them wait for an answer: `a2a-hub tasks --state input-required`
         agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet
           echo                 healthy    Echo
             failed repeatedly; next try at 2026-01-01T00:00:00.000Z

@@ -2,6 +2,7 @@
 
 use super::{
     Exit, Format, Global, block_on,
+    cancelling::{self, Cancel},
     client::Client,
     completing,
     elsewhere::{self, Elsewhere},
@@ -28,8 +29,8 @@ use std::{
 pub(super) enum Task {
     /// Show a task: what was said and made
     Show(One),
-    /// Stop a task
-    Cancel(One),
+    /// Stop a task, or all of the hub's in a state
+    Cancel(Cancel),
     /// Print what goes on in a task until it ends; Ctrl-C leaves it alone
     Watch(One),
     /// Save the files that a task made; what is there is never overwritten
@@ -42,16 +43,16 @@ pub(super) enum Task {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct One {
     /// The task, as `a2a-hub tasks` lists it, or the beginning of its name
     #[arg(add = completing::tasks())]
-    id: String,
+    pub(super) id: String,
     /// It is a task of the agent at this URL, and not of the hub
     #[arg(long, value_name = "URL")]
-    agent: Option<String>,
+    pub(super) agent: Option<String>,
     #[command(flatten)]
-    elsewhere: Elsewhere,
+    pub(super) elsewhere: Elsewhere,
 }
 
 impl One {
@@ -67,7 +68,7 @@ impl One {
     }
 
     /// What the method answers of the task, and its whole name.
-    fn ask(&self, global: &Global, method: &str) -> anyhow::Result<(String, Value)> {
+    pub(super) fn ask(&self, global: &Global, method: &str) -> anyhow::Result<(String, Value)> {
         match self.url()? {
             Some(url) => {
                 let stop = method == "tasks/cancel";
@@ -89,10 +90,7 @@ pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
             let (_, task) = one.ask(global, "tasks/get")?;
             global.show(&task, || Ok(task_text(&task, Timestamp::now())?))?;
         }
-        Task::Cancel(one) => {
-            let (id, task) = one.ask(global, "tasks/cancel")?;
-            global.show(&task, || Ok(format!("task {id} is cancelled\n").into()))?;
-        }
+        Task::Cancel(cancel) => cancelling::cancel(global, cancel)?,
         Task::Watch(one) => match one.url()? {
             Some(url) => {
                 return elsewhere::watch(global, url, &one.elsewhere, &one.id);

@@ -53,7 +53,7 @@ pub(super) struct Tasks {
 
 /// Since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Since {
+pub(super) enum Since {
     /// So long ago.
     Ago(Duration),
     /// This moment.
@@ -61,7 +61,7 @@ enum Since {
 }
 
 /// What `typed` means by a time.
-fn since(typed: &str) -> Result<Since, String> {
+pub(super) fn since(typed: &str) -> Result<Since, String> {
     let why = || {
         format!(
             "`{typed}` is no time: give how long ago, such as 30m, 2h or 1d, or a moment such as 2026-01-31T12:00:00Z"
@@ -86,7 +86,7 @@ fn since(typed: &str) -> Result<Since, String> {
 
 impl Since {
     /// The moment, as the hub wants it.
-    fn moment(self, now: Timestamp) -> String {
+    pub(super) fn moment(self, now: Timestamp) -> String {
         let moment = match self {
             Self::At(moment) => moment,
             // Whoever means a time before all times means all of them.

@@ -73,7 +73,7 @@ async fn a_task_that_waited_goes_on_in_the_next_hub() -> Result<()> {
 }
 
 /// The test guests, with a manifest that says that they take up what was cut off.
-fn resuming_guests(dir: &Path) -> Result<PathBuf> {
+pub(crate) fn resuming_guests(dir: &Path) -> Result<PathBuf> {
     let (from, to) = (b"# What the test guests ask for", b"resume = true\n# What they ask f");
     let mut bytes = fs::read(test_guests()?)?;
     // The text stands in the module's data too; its section is the last of the component.

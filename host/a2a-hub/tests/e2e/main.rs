@@ -37,4 +37,5 @@ mod terminals;
 mod transports;
 mod ulimits;
 mod upkeep;
+mod waiting;
 mod web;

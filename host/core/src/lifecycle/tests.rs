@@ -42,7 +42,7 @@ fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
     ]
 }
 
-fn signals() -> [(&'static str, Signal); 13] {
+fn signals() -> [(&'static str, Signal); 14] {
     [
         ("turn", Signal::Turn),
         ("told", Signal::Told { working: false }),
@@ -53,6 +53,7 @@ fn signals() -> [(&'static str, Signal); 13] {
         ("lost", Signal::Lost(Fault::Unreadable)),
         ("said", Signal::Said),
         ("cancel", Signal::Cancel),
+        ("park", Signal::Park),
         ("shutdown", Signal::Shutdown),
         ("left", Signal::Left(false)),
         ("hold", Signal::Hold(Hold::Session)),
@@ -149,6 +150,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       lost: failed:Unreadable .
       said: itself ComeBack Acknowledge
       cancel: Stop CleanUp canceled .
+      park: parked Stop
       shutdown: Leave
       time: ComeBack
     returning
@@ -260,6 +262,7 @@ fn any_signal() -> impl Strategy<Value = Signal> {
         1 => states.prop_map(Signal::Ended),
         1 => Just(Signal::Lost(Fault::Unreadable)),
         1 => Just(Signal::Cancel),
+        1 => Just(Signal::Park),
         1 => Just(Signal::Shutdown),
         1 => any::<bool>().prop_map(Signal::Left),
         1 => holds.prop_map(Signal::Hold),
@@ -278,8 +281,8 @@ fn any_beginning(start: Instant) -> impl Strategy<Value = Lifecycle> {
 }
 
 proptest! {
-    /// Whatever happens, and whenever: what is recorded is a way that a task may go, the agent is given the task once, each
-    /// message of the client's is taken or refused, each question is answered once at the most, what is kept for the agent is
+    /// Whatever happens, and whenever: what is recorded is a way that a task may go, the agent is given the task once, and
+    /// once more each time that it was let go, each message of the client's is taken or refused, each question is answered once at the most, what is kept for the agent is
     /// bounded and heard once, nothing happens after the end, and the clock is never asked for what is over.
     #[test]
     fn a_task_goes_its_way_whatever_happens(
@@ -288,7 +291,7 @@ proptest! {
     ) {
         let mut task = task;
         let (mut state, mut now) = (task.state, start());
-        let (mut begun, mut questions, mut answers) = (0, 0, 0);
+        let (mut begun, mut parked, mut questions, mut answers) = (0, 0, 0, 0);
         let (mut kept, mut again) = (0, 0);
         for (signal, pause) in signals {
             now += Duration::from_secs(pause);
@@ -306,6 +309,10 @@ proptest! {
                             Record::Failed(_) => Some(TaskState::Failed),
                             Record::Interrupted => Some(TaskState::InputRequired),
                             Record::Itself => signal.state(),
+                            Record::Parked => {
+                                parked += 1;
+                                None
+                            }
                         };
                         if let Some(next) = next {
                             prop_assert!(task::allows(state, next), "{state:?} to {next:?} by {signal:?}");
@@ -322,7 +329,7 @@ proptest! {
                 }
             }
             questions += usize::from(signal == ASKED && !effects.is_empty());
-            prop_assert!(begun <= 1 && answers <= questions && again <= kept);
+            prop_assert!(begun <= 1 + parked && answers <= questions && again <= kept);
             prop_assert!(kept - again <= MAX_UNHEARD);
             prop_assert_eq!(task.state, state);
             prop_assert!(!state.is_final() || task.is_over());

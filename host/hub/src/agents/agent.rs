@@ -221,6 +221,16 @@ impl Agent {
         self.runtime.start(Call { client, ..call }, work)
     }
 
+    /// Whether it can be started again on a task that it had asked something about.
+    pub fn resumes(&self) -> bool {
+        self.runtime.ask().resume
+    }
+
+    /// Whether there is room for it to work on one more task.
+    pub fn has_room(&self) -> bool {
+        self.runtime.has_room()
+    }
+
     /// How many of its tasks run and wait.
     pub fn quota(&self) -> quota::Limits {
         self.config.quota(!self.held.programs.is_empty())
@@ -365,7 +375,7 @@ impl Agent {
 
     /// How the operator runs it.
     pub fn operated(&self) -> Operated {
-        let quota::Limits { max_running, max_queued } = self.quota();
+        let quota::Limits { max_running, max_queued, .. } = self.quota();
         let timeout = self.config.timeout().as_millis();
         Operated {
             status: self.health().status,

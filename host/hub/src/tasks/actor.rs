@@ -2,9 +2,10 @@
 
 use super::{
     command::{Begin, Command, Input, Start},
+    parking::{Offer, Parking},
     port::{GuestRequest, Question, ToActor},
     recorder::{Recorder, Unstorable},
-    turns::{Admitted, Asking, Lane, Place, Turn, Turns},
+    turns::{Admitted, Asking, Lane, Place, Turn, Turns, Wait},
     unstored::GivenUp,
 };
 use crate::{agents::Agent, clock, error::HubError};
@@ -59,6 +60,13 @@ pub(super) struct TaskActor {
     place: Option<Place>,
     /// The agent at work.
     guest: Option<RunningTask>,
+    /// Where agents are asked to make room, and how this task is asked.
+    parking: Parking,
+    own: Option<mpsc::WeakSender<Command>>,
+    /// While the agent waits for its client: what becomes of the room that it takes up.
+    room: Option<Room>,
+    /// Whether the hub's end cut the agent off at its work.
+    was_cut: bool,
     /// Whether it was told that the hub is: what cannot be stored then is left to the next hub.
     going_down: bool,
 }
@@ -69,12 +77,14 @@ pub(super) struct Remains {
     task: TaskId,
     turn: Option<Turn>,
     lane: Option<Lane>,
+    /// Whether the hub's end cut its agent off at its work.
+    pub(super) was_cut: bool,
 }
 
 impl Remains {
     /// Waits until none of it is left, and lets other tasks run then.
     pub(super) async fn reap(self) {
-        let Self { agent, task, turn, lane } = self;
+        let Self { agent, task, turn, lane, .. } = self;
         agent.programs_gone(task.as_str()).await;
         drop((turn, lane));
     }
@@ -88,6 +98,14 @@ struct RunningTask {
     asked: Option<oneshot::Sender<Result<Answer, Failure>>>,
     /// The answer, until it is the task's turn again.
     answer: Option<Answer>,
+}
+
+/// What becomes of the room of an agent that waits for its client.
+enum Room {
+    /// Whoever needs it may have it.
+    Offered { _offer: Offer },
+    /// It counts, for the agent cannot be started again.
+    Counted { _wait: Wait },
 }
 
 /// Something that happened.
@@ -113,6 +131,8 @@ struct Payload {
     by: Option<Principal>,
     /// Who wants to know whether their message was taken.
     told: Option<oneshot::Sender<Result<(), A2aError>>>,
+    /// Who waits for the room of its agent.
+    parked: Option<oneshot::Sender<()>>,
 }
 
 impl TaskActor {
@@ -160,15 +180,24 @@ impl TaskActor {
             lane,
             place,
             guest,
+            parking: Parking::default(),
+            own: None,
+            room: None,
+            was_cut: false,
             going_down,
         }
+    }
+
+    /// The same, which makes room for others while its agent waits, and has others make room for it.
+    pub(super) fn with_parking(self, parking: Parking, own: mpsc::WeakSender<Command>) -> Self {
+        Self { parking, own: Some(own), ..self }
     }
 
     /// Runs the task to its end, and returns what is left then.
     pub(super) async fn run(mut self) -> Remains {
         let done = AssertUnwindSafe(self.until_its_end()).catch_unwind().await;
         // Whatever comes now, no agent is at work on it any more.
-        (self.guest, self.place) = (None, None);
+        (self.guest, self.place, self.room) = (None, None, None);
         let is_over = match done {
             Ok(Ok(())) => true,
             // The next hub reads what there is, and decides.
@@ -180,7 +209,7 @@ impl TaskActor {
             self.agent.task_ended(self.recorder.task()).await;
         }
         let task = self.recorder.task().id.clone();
-        Remains { agent: self.agent, task, turn: self.turn, lane: self.lane }
+        Remains { agent: self.agent, task, turn: self.turn, lane: self.lane, was_cut: self.was_cut }
     }
 
     async fn until_its_end(&mut self) -> Result<(), Unstorable> {
@@ -203,8 +232,28 @@ impl TaskActor {
                 self.happen(Happening::Said(said)).await?;
             }
             self.recorder.flush(None).await?;
+            self.see_to_room();
         }
         Ok(())
+    }
+
+    /// Offers the room of an agent that waits for its client, or counts it; takes that back once it goes on.
+    fn see_to_room(&mut self) {
+        if self.guest.is_none() || !self.lifecycle.asks() {
+            self.room = None;
+        } else if self.room.is_none() {
+            self.room = Some(match &self.own {
+                Some(own) if self.agent.resumes() => {
+                    Room::Offered { _offer: self.parking.offer(own.clone()) }
+                }
+                Some(_) | None => Room::Counted { _wait: self.turns.wait(&self.agent) },
+            });
+        }
+    }
+
+    /// Has agents that wait make room for this one, as long as there is none and one of them does.
+    async fn make_room(&mut self) {
+        while !self.agent.has_room() && self.parking.make_room().await {}
     }
 
     fn queued_up(&mut self) -> Option<GuestRequest> {
@@ -250,6 +299,11 @@ impl TaskActor {
                 let _ = told.send(Err(HubError::from(why).into()));
                 Ok(())
             }
+            // The agent is kept: a task that waits goes on waiting.
+            (Err(Unstorable(StorageError::Unavailable(_))), None) if payload.parked.is_some() => {
+                self.lifecycle = before;
+                self.recorder.take_back().await.map(drop)
+            }
             (done, _) => done,
         }
     }
@@ -265,6 +319,10 @@ impl TaskActor {
             Happening::Command(Some(Command::Cancel(by))) => {
                 payload.by = Some(by);
                 Signal::Cancel
+            }
+            Happening::Command(Some(Command::Park(done))) => {
+                payload.parked = Some(done);
+                Signal::Park
             }
             Happening::Command(Some(Command::Shutdown) | None) => {
                 self.going_down = true;
@@ -365,10 +423,13 @@ impl TaskActor {
             }
             Record::Canceled => facts::canceled(task, now),
             Record::Failed(fault) => {
+                self.was_cut |= fault == Fault::HubStopped;
                 let text = fault.text(self.lifecycle.patience());
                 facts::failed(task, fault.reason(), &text, now)
             }
+            Record::Parked => facts::parked(task, &self.agent.card.name, now),
             Record::Interrupted => {
+                self.was_cut = true;
                 facts::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)
             }
         };
@@ -412,7 +473,10 @@ impl TaskActor {
             Effect::Record(record) => self.record(record, payload),
             Effect::ComeBack => return self.come_back(payload),
             Effect::GiveTurnBack => (self.turn, self.place) = (None, None),
-            Effect::Start => return self.start().await.err().map(Signal::Lost),
+            Effect::Start => {
+                self.make_room().await;
+                return self.start().await.err().map(Signal::Lost);
+            }
             Effect::Keep => {
                 let kept = payload.start.take().map(|start| self.recorded(start));
                 self.unheard.extend(kept);

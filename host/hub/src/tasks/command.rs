@@ -13,6 +13,8 @@ pub(super) enum Command {
     Cancel(Principal),
     /// The client says more.
     Input(Box<Input>),
+    /// Let the agent go that waits, for others need its room; dropped once that is done.
+    Park(oneshot::Sender<()>),
     /// The hub is going down.
     Shutdown,
 }

@@ -3,6 +3,7 @@
 mod actor;
 mod command;
 mod feed;
+mod parking;
 mod port;
 mod recorder;
 mod recovery;
@@ -34,12 +35,12 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_store::{
-    Counts, Head, HeadFilter, HeadPage, Readiness, StorageError, StoredTask, Tally, TaskStore,
-    until_usable,
+    Head, HeadFilter, HeadPage, Readiness, StorageError, StoredTask, Tally, TaskStore, until_usable,
 };
 use actor::TaskActor;
 use command::{Begin, Command, Input, Start};
 use feed::{Feed, Listener};
+use parking::Parking;
 use recorder::Recorder;
 use serde_json::json;
 use std::{
@@ -77,6 +78,9 @@ pub struct Tasks {
     actors: TaskTracker,
     running: Arc<Mutex<HashMap<TaskId, Running>>>,
     turns: Turns,
+    parking: Parking,
+    /// The tasks whose agents were cut off at their work by the hub's end.
+    cut: Arc<Mutex<Vec<TaskId>>>,
 }
 
 /// A task whose actor runs.
@@ -128,7 +132,8 @@ impl Tasks {
     pub fn new(storage: Arc<dyn TaskStore>, events: Events) -> Self {
         let (actors, running) = (TaskTracker::new(), Arc::default());
         let readiness = Readiness::of(storage.clone());
-        Self { storage, readiness, events, actors, running, turns: Turns::default() }
+        let (turns, parking, cut) = (Turns::default(), Parking::default(), Arc::default());
+        Self { storage, readiness, events, actors, running, turns, parking, cut }
     }
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
@@ -216,15 +221,20 @@ impl Tasks {
     ) -> Running {
         let (commands, orders) = mpsc::channel(COMMANDS);
         let (id, context) = (task.id.clone(), task.context_id.clone());
+        let own = commands.downgrade();
         let running = Running { context, commands, listener: feed.listener() };
         self.running().insert(id.clone(), running.clone());
         let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
         let recorder = Recorder::new(task, seq, agent.id.clone(), storage, events, feed);
         let actor = TaskActor::new(recorder, agent, self.turns.clone(), orders, patience, begin);
+        let actor = actor.with_parking(self.parking.clone(), own);
         let tasks = self.clone();
         self.actors.spawn(async move {
             let remains = actor.run().await;
             tasks.running().remove(&id);
+            if remains.was_cut {
+                tasks.cut().push(id);
+            }
             remains.reap().await;
         });
         running
@@ -432,11 +442,6 @@ impl Tasks {
         until_usable(&*self.storage, pause).await;
     }
 
-    /// How many tasks there are.
-    pub async fn counts(&self) -> Result<Counts, StorageError> {
-        self.storage.counts().await
-    }
-
     /// How many tasks there are, by agent and state.
     pub async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
         self.storage.tally().await
@@ -468,20 +473,21 @@ impl Tasks {
         Ok(())
     }
 
-    /// Stops all tasks, waits until they are in the log, and tells which they were.
+    /// Stops all tasks, waits until they are in the log, and tells which of them were cut off at their work. Those that wait, for
+    /// their turn or for their client, wait for the next hub.
     pub async fn shutdown(&self) -> Vec<TaskId> {
-        let running: Vec<_> =
-            self.running().iter().map(|(id, task)| (id.clone(), task.clone())).collect();
-        let mut cut = Vec::new();
-        for (id, task) in running {
+        let running: Vec<_> = self.running().values().cloned().collect();
+        for task in running {
             // One that has just ended needs no order.
-            if task.commands.send(Command::Shutdown).await.is_ok() {
-                cut.push(id);
-            }
+            let _ = task.commands.send(Command::Shutdown).await;
         }
         self.actors.close();
         self.actors.wait().await;
-        cut
+        std::mem::take(&mut *self.cut())
+    }
+
+    fn cut(&self) -> std::sync::MutexGuard<'_, Vec<TaskId>> {
+        self.cut.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&self, id: &TaskId) -> Option<Running> {

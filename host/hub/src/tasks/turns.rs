@@ -69,7 +69,22 @@ impl Asking<'_> {
     }
 }
 
+/// A task that waits for its client while its agent takes up room. Dropping it ends that.
+pub(super) struct Wait {
+    turns: Turns,
+    agent: AgentId,
+}
+
 impl Turns {
+    /// A task waits for its client, and its agent takes up room meanwhile.
+    pub(super) fn wait(&self, agent: &Agent) -> Wait {
+        let limits = agent.quota();
+        let mut lines = self.lines();
+        let line = lines.entry(agent.id.clone()).or_insert_with(|| Line::new(limits));
+        line.quota.wait();
+        Wait { turns: self.clone(), agent: agent.id.clone() }
+    }
+
     /// The turn of a new task, or its place in the queue if that is not full.
     pub(super) fn ask(&self, asking: Asking<'_>) -> Result<Admitted, Busy> {
         self.admit(&asking.agent.id, asking.agent.quota(), asking.task, asking.lane(), Quota::ask)
@@ -174,6 +189,12 @@ impl Place {
     }
 }
 
+impl Drop for Wait {
+    fn drop(&mut self) {
+        self.turns.change(&self.agent, |line| line.quota.waited());
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
         self.turns.change(&self.agent, |line| line.quota.leave());
@@ -207,7 +228,7 @@ mod tests {
     use super::*;
     use futures::FutureExt as _;
 
-    const LIMITS: Limits = Limits { max_running: 1, max_queued: 2 };
+    const LIMITS: Limits = Limits { max_running: 1, max_queued: 2, max_waiting: 1 };
 
     fn ask_for(turns: &Turns, context: Option<&str>) -> Result<Admitted, Busy> {
         let agent = AgentId::parse("a").unwrap();

@@ -60,7 +60,8 @@ impl TaskActor {
                         // Who asked may have gone; there is nobody to tell then.
                         let _ = input.told.send(Err(refused));
                     }
-                    Some(Command::Cancel(_)) => {}
+                    // No agent is at work on it any more.
+                    Some(Command::Cancel(_) | Command::Park(_)) => {}
                 },
                 () = until_usable(&*storage, pause) => {
                     if self.fail_after_all(why).await.is_ok() {

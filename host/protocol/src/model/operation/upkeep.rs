@@ -81,6 +81,8 @@ pub struct HubStatus {
     pub agents: Vec<AgentBrief>,
     /// How many tasks are not over.
     pub active_tasks: u64,
+    /// How many of them wait for their client, for an answer or a login.
+    pub waiting_tasks: u64,
     /// How many tasks the hub remembers.
     pub total_tasks: u64,
     /// Whether the hub can store what happens.

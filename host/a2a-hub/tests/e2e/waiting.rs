@@ -1,0 +1,81 @@
+//! Tasks that wait for their client: they keep nobody else out, and are told from those that a stop cuts off.
+
+use crate::{
+    command_line::run,
+    crash::resuming_guests,
+    stage::{GRANT, get, hub_with_guest, said, send, state, stream, until},
+};
+use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+async fn answer(client: &Client, task: &Value, text: &str) -> Result<Value> {
+    let mut answer = message_to("guest", text);
+    answer["message"]["taskId"] = task["id"].clone();
+    Ok(client.call("message/send", answer).await?)
+}
+
+#[tokio::test]
+async fn a_task_that_waits_makes_room_for_others_and_goes_on_with_its_answer() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let config = format!("max_tasks = 2\n{GRANT}");
+    let hub = TestHub::builder().config(config).plugin("guest", resuming_guests(dir.path())?);
+    let hub = hub.start().await?;
+    let client = Client::http(&hub);
+    let (first, second) =
+        (send(&client, "guest", "ask").await?, send(&client, "guest", "ask").await?);
+    for round in 0..3 {
+        assert_eq!(said(&send(&client, "echo", "hello").await?), "hello", "{round}");
+    }
+    let id = |task: &Value| task["id"].as_str().unwrap_or_default().to_owned();
+    let parked = get(&client, &id(&first)).await?;
+    assert_eq!(state(&parked), "input-required", "{parked}");
+    assert!(said(&parked).contains("made room for other tasks"), "{parked}");
+    assert!(said(&parked).contains("what do you say?"), "{parked}");
+    assert_ne!(parked["metadata"]["question"]["id"], first["metadata"]["question"]["id"]);
+    assert_eq!(get(&client, &id(&second)).await?["status"], second["status"], "it has its agent");
+    assert_eq!(state(&answer(&client, &first, "flood 2").await?), "completed");
+    assert_eq!(state(&answer(&client, &second, "well").await?), "completed");
+    Ok(())
+}
+
+#[tokio::test]
+async fn those_that_cannot_be_started_again_have_a_limit_and_a_way_out() -> Result<()> {
+    let config = GRANT.replace("max_running = 100", "max_running = 100\n    max_waiting = 2");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    send(&client, "guest", "ask").await?;
+    send(&client, "guest", "ask").await?;
+    let refused = send(&client, "guest", "ask").await.unwrap_err();
+    let refused = format!("{refused:#}");
+    assert!(refused.contains("2 of its tasks wait for an answer"), "{refused}");
+    assert_eq!(said(&send(&client, "echo", "hello").await?), "hello");
+    let status = run(&hub, &["status"]).await?.stdout;
+    assert!(status.contains("2 of them wait for an answer"), "{status}");
+
+    let stop = ["task", "cancel", "--state", "input-required"];
+    let none = run(&hub, &[&stop[..], &["--older", "1d"]].concat()).await?;
+    assert_eq!((none.code, none.stdout.as_str()), (Some(0), "there is no such task\n"));
+    let all = run(&hub, &stop).await?;
+    assert_eq!((all.code, all.stdout.matches(" is cancelled\n").count()), (Some(0), 2));
+    assert_eq!(send(&client, "guest", "reply hi").await?["parts"][0]["text"], "hi");
+    let both = run(&hub, &["task", "cancel", "some", "--state", "working"]).await?;
+    assert_eq!(both.code, Some(2));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stop_tells_what_it_cut_off_and_not_what_waits() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let waits = send(&client, "guest", "ask").await?;
+    let (cut, mut updates) = stream(&client, "guest", "sh sleep 600").await?;
+    until(&mut updates, |event| event["status"]["state"] == "working").await?;
+    let data = hub.data_dir().display().to_string();
+    let stop = ["--data-dir", &data, "--format", "json", "stop", "--timeout", "0"];
+    let stopped = run(&hub, &stop).await?;
+    assert_eq!(stopped.code, Some(0), "{}", stopped.stderr);
+    let told: Value = serde_json::from_str(&stopped.stdout)?;
+    assert_eq!(told["cut"], json!([cut]), "and not {waits}");
+    Ok(())
+}
