@@ -10,6 +10,9 @@ use a2a_hub_sdk::prelude::*;
 /// may decide.
 const RETRIES: Duration = Duration::from_secs(20);
 
+/// The variable that chooses the model of a run.
+const MODEL: &str = "VIBE_ACTIVE_MODEL";
+
 /// The CLI `vibe-acp`, driven on behalf of an A2A client.
 pub struct Vibe;
 
@@ -44,7 +47,11 @@ impl Cli for Vibe {
 
     fn start(ctx: &Context, job: &Job) -> Result<(Command, Acp<Self>), Failure> {
         let directory = acp::directory(job)?.to_owned();
-        Ok((command(ctx), Acp::new(job.clone(), directory)))
+        let command = match &job.choices.model {
+            Some(model) => command(ctx).env(MODEL, model),
+            None => command(ctx),
+        };
+        Ok((command, Acp::new(job.clone(), directory)))
     }
 
     fn check(ctx: &Context) -> Result<Check, Failure> {
@@ -67,6 +74,8 @@ fn command(ctx: &Context) -> Command {
 impl Speaker for Vibe {
     const LOADS: bool = true;
     const SUMS_UP: bool = true;
+    // What is chosen within a session becomes the operator's own setting, and a variable overrules it.
+    const MODEL_VARIABLE: Option<&str> = Some(MODEL);
 
     fn mode(permissions: Permissions) -> &'static str {
         match permissions {

@@ -242,6 +242,18 @@ fn a_program_that_ends_or_is_silent_has_failed() {
     assert!(text.contains("uv tool install mistral-vibe"), "{text}");
 }
 
+/// The program takes another one without a word.
+#[test]
+fn a_model_that_it_does_not_know_ends_the_task() {
+    let host = hub();
+    let _program = vibe(&host, recording!("model"));
+    let mut asked = task("hello");
+    asked.message = asked.message.with_metadata(&json!({ "model": "gpt" }));
+    let (_, reason, text) = failure(&Vibe::run(&host.context(), &asked).unwrap());
+    assert_eq!(reason, "api_error");
+    assert_eq!(text, "Mistral Vibe has no model `gpt`; it has mock, mistral-medium-3.5");
+}
+
 #[test]
 fn model_and_pictures_are_told() {
     let host = hub();
@@ -253,8 +265,7 @@ fn model_and_pictures_are_told() {
     let outcome = Vibe::run(&host.context(), &asked).unwrap();
     assert_eq!(outcome.metadata()["model"], "mistral-medium-3.5");
     let told = acp_told(&program);
-    assert_eq!(told[3], acp_recorded(recording!("model"))[3]);
-    let picture = &told[4]["params"]["prompt"][1];
+    let picture = &told[3]["params"]["prompt"][1];
     assert_eq!(
         picture,
         &json!({ "type": "image", "mimeType": "image/png", "data": "iVBORw0K/w==" })

@@ -4,6 +4,7 @@
 use crate::{question, reason::FailureReason};
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
+    id::MessageId,
     id::TaskId,
     message::{Message, Metadata, Role},
     question::{QUESTION, Question, QuestionKind},
@@ -18,6 +19,9 @@ pub const REASON: &str = "reason";
 
 /// The reason of a task that its client must send on its way again.
 pub const RECOVERY: &str = "recovery";
+
+/// The fact that names the messages which nobody heard, of a task that ended before its agent came to them.
+pub const UNHEARD: &str = "unheard";
 
 /// A fact of a task that is a text.
 pub fn text<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
@@ -104,6 +108,19 @@ pub fn interim(task: &Task, end: TaskEvent, now: &str) -> Vec<TaskEvent> {
     let said = message.clone().map(|message| TaskEvent::Input(addressed(task, message)));
     let told = status(task, TaskState::Working, message, metadata, now.to_owned());
     [Some(told), said].into_iter().flatten().collect()
+}
+
+/// What is recorded of a task whose agent has not heard these messages: its last status names them.
+pub fn with_unheard(mut event: TaskEvent, messages: &[MessageId]) -> TaskEvent {
+    if let TaskEvent::Status(update) = &mut event
+        && update.status.state.is_final()
+        && !messages.is_empty()
+    {
+        let named = messages.iter().map(|message| message.as_str().into()).collect::<Vec<_>>();
+        let facts = update.metadata.get_or_insert_with(Metadata::new);
+        facts.insert(UNHEARD.to_owned(), named.into());
+    }
+    event
 }
 
 /// That the task failed, and why: `why` for people, `reason` for machines.

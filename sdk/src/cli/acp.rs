@@ -219,11 +219,29 @@ impl<S: Speaker> Acp<S> {
 
     fn choose_model(&mut self) -> Vec<Action> {
         let Some(model) = self.job.choices.model.clone() else { return self.choose_effort() };
+        if S::MODEL_VARIABLE.is_some() {
+            return self.started_with(&model);
+        }
         if let Some(params) = self.option(&["model"], &model) {
             return self.request(Step::Model, "session/set_config_option", &params);
         }
         let params = json!({ "sessionId": self.session.id, "modelId": model });
         self.request(Step::Model, "session/set_model", &params)
+    }
+
+    /// Goes on if the program was started with that model. One that does not know it takes another without a word.
+    fn started_with(&mut self, model: &str) -> Vec<Action> {
+        let mut options = self.offer["configOptions"].as_array().into_iter().flatten();
+        let Some(option) = options.find(|option| option["category"] == "model") else {
+            return self.choose_effort();
+        };
+        if option["currentValue"] == model {
+            return self.choose_effort();
+        }
+        let known = option["options"].as_array().into_iter().flatten();
+        let known: Vec<_> = known.filter_map(|option| option["value"].as_str()).collect();
+        let text = format!("{} has no model `{model}`; it has {}", S::NAME, known.join(", "));
+        self.end(End::failed(FailureReason::ApiError, text))
     }
 
     /// How hard the model is to think, where the program lets that be chosen.

@@ -277,10 +277,7 @@ async fn a_model_and_an_effort_reach_the_program(vendor: &Vendor) -> Result<()> 
     assert_eq!(state(&task), "completed", "{task}");
     let asked = stage.model.requests();
     let is_wanted = |seen: &Seen| seen.path.contains(wanted) || seen.body["model"] == *wanted;
-    // Vibe goes on with the model of `VIBE_ACTIVE_MODEL`, by which the loopback's is chosen.
-    if vendor.agent != "vibe" {
-        assert!(asked.iter().any(is_wanted), "{asked:?}");
-    }
+    assert!(asked.iter().any(is_wanted), "{asked:?}");
 
     let mut message = message_to(vendor.agent, "hello");
     message["message"]["metadata"]["model"] = json!("--yolo");

@@ -18,6 +18,7 @@ use a2a_hub_core::{
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, TaskEvent},
+    id::MessageId,
     id::TaskId,
     question::Question as Asked,
     task::TaskState,
@@ -411,7 +412,10 @@ impl TaskActor {
         let (task, now) = (self.recorder.task(), clock::now());
         let event = match record {
             Record::Itself => {
-                payload.events.drain(..).for_each(|event| self.recorder.record(event));
+                for event in payload.events.drain(..) {
+                    let event = facts::with_unheard(event, &self.unheard());
+                    self.recorder.record(event);
+                }
                 return;
             }
             Record::Working => facts::working(task, now),
@@ -433,7 +437,13 @@ impl TaskActor {
                 facts::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)
             }
         };
+        let event = facts::with_unheard(event, &self.unheard());
         self.recorder.record(event);
+    }
+
+    /// The messages that the agent has not heard.
+    fn unheard(&self) -> Vec<MessageId> {
+        self.unheard.iter().map(|start| start.message.message_id.clone()).collect()
     }
 
     /// What the client said, once it is the last in the task's history.

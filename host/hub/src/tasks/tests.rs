@@ -418,3 +418,18 @@ async fn what_was_said_before_a_question_is_no_answer_to_it() {
         "{story}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_fails_names_the_messages_that_nobody_heard() {
+    let stand = Stand::new();
+    let fake = Fake::new(|_| async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        Ended::Failed(Failure::Invalid("no".to_owned()))
+    });
+    let task = stand.submit(&fake.agent(config()), "first").await;
+    stand.until(&task, TaskState::Working).await;
+    stand.answer(&task, "second").await.unwrap();
+    let failed = stand.until(&task, TaskState::Failed).await;
+    let second = failed.history.last().unwrap().message_id.clone();
+    assert_eq!(failed.metadata.unwrap()["unheard"], json!([second]));
+}

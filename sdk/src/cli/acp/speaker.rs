@@ -11,6 +11,10 @@ pub trait Speaker: Cli {
     /// Whether what it tells of its usage is the sum over the session.
     const SUMS_UP: bool;
 
+    /// The variable of its environment that chooses its model, where a choice within the protocol is kept for later sessions,
+    /// or is overruled.
+    const MODEL_VARIABLE: Option<&str> = None;
+
     /// Its mode for what the operator allows. Where it has no such mode, the run fails.
     fn mode(permissions: Permissions) -> &'static str;
 
