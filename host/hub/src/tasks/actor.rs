@@ -1,10 +1,12 @@
 //! One task, from its first event to its last: tells the task's lifecycle what happens, and does what that decides.
 
 use super::{
+    awaiting::{called, ended, heard, withdrawn, woken},
     command::{Begin, Command, Input, Start},
     parking::{Offer, Parking},
-    port::{GuestRequest, Question, ToActor},
+    port::{GuestRequest, Question, ToActor, event},
     recorder::{Recorder, Unstorable},
+    remains::Remains,
     turns::{Admitted, Asking, Lane, Place, Turn, Turns, Wait},
     unstored::GivenUp,
 };
@@ -16,12 +18,7 @@ use a2a_hub_core::{
     question,
 };
 use a2a_hub_protocol::{
-    error::A2aError,
-    event::{ArtifactUpdate, TaskEvent},
-    id::MessageId,
-    id::TaskId,
-    question::Question as Asked,
-    task::TaskState,
+    error::A2aError, event::TaskEvent, id::MessageId, question::Question as Asked, task::TaskState,
 };
 use a2a_hub_runtime::{
     Ended, Failure, Run, Work,
@@ -29,12 +26,10 @@ use a2a_hub_runtime::{
 };
 use a2a_hub_store::StorageError;
 use futures::FutureExt as _;
-use std::{
-    collections::VecDeque, future::pending, panic::AssertUnwindSafe, sync::Arc, time::Duration,
-};
+use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, timeout},
 };
 
 /// What a guest may say before it must wait for the store; also the largest batch that is stored together.
@@ -70,25 +65,6 @@ pub(super) struct TaskActor {
     was_cut: bool,
     /// Whether it was told that the hub is: what cannot be stored then is left to the next hub.
     going_down: bool,
-}
-
-/// What a task that is over leaves behind: programs that may still be ending, while nobody waits for them but the next task.
-pub(super) struct Remains {
-    agent: Arc<Agent>,
-    task: TaskId,
-    turn: Option<Turn>,
-    lane: Option<Lane>,
-    /// Whether the hub's end cut its agent off at its work.
-    pub(super) was_cut: bool,
-}
-
-impl Remains {
-    /// Waits until none of it is left, and lets other tasks run then.
-    pub(super) async fn reap(self) {
-        let Self { agent, task, turn, lane, .. } = self;
-        agent.programs_gone(task.as_str()).await;
-        drop((turn, lane));
-    }
 }
 
 /// An agent at work on the task.
@@ -337,7 +313,8 @@ impl TaskActor {
             Happening::Time => Signal::Time,
             Happening::Said(GuestRequest::Emit(emitted)) => {
                 let working = emitted.iter().any(|it| matches!(it, Emitted::Working { .. }));
-                payload.events = emitted.into_iter().map(|it| self.event(it)).collect();
+                payload.events =
+                    emitted.into_iter().map(|it| event(self.recorder.task(), it)).collect();
                 Signal::Told { working }
             }
             Happening::Said(GuestRequest::Ask(question)) => {
@@ -608,56 +585,5 @@ impl TaskActor {
                 None => (TaskState::Canceled, facts::canceled(task, now)),
             },
         }
-    }
-
-    fn event(&self, emitted: Emitted) -> TaskEvent {
-        let (task, now) = (self.recorder.task(), clock::now());
-        match emitted {
-            Emitted::Working { message, metadata } => {
-                facts::status(task, TaskState::Working, message, metadata, now)
-            }
-            Emitted::Artifact { artifact, append, last_chunk } => {
-                TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk })
-            }
-        }
-    }
-}
-
-async fn called(place: &mut Option<Place>) -> Turn {
-    match place {
-        Some(place) => place.turn().await,
-        None => pending().await,
-    }
-}
-
-async fn woken(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
-        None => pending().await,
-    }
-}
-
-/// Waits until nobody waits for the answer any more.
-async fn withdrawn(asked: &mut Option<&mut oneshot::Sender<Result<Answer, Failure>>>) {
-    match asked {
-        Some(asked) => asked.closed().await,
-        None => pending().await,
-    }
-}
-
-async fn heard(said: &mut Option<&mut mpsc::Receiver<GuestRequest>>) -> GuestRequest {
-    match said {
-        Some(said) => match said.recv().await {
-            Some(said) => said,
-            None => pending().await,
-        },
-        None => pending().await,
-    }
-}
-
-async fn ended(run: &mut Option<&mut Box<dyn Run>>) -> Ended {
-    match run {
-        Some(run) => run.ended().await,
-        None => pending().await,
     }
 }

@@ -1,12 +1,14 @@
 //! The tasks: one actor each while they live, the log for ever.
 
 mod actor;
+mod awaiting;
 mod command;
 mod feed;
 mod parking;
 mod port;
 mod recorder;
 mod recovery;
+mod remains;
 #[cfg(test)]
 mod tests;
 mod turns;

@@ -1,6 +1,12 @@
 //! A running guest's way to its task's actor: everything it says goes through one bounded queue, in order.
 
-use a2a_hub_protocol::message::Message;
+use crate::clock;
+use a2a_hub_core::facts;
+use a2a_hub_protocol::{
+    event::{ArtifactUpdate, TaskEvent},
+    message::Message,
+    task::{Task, TaskState},
+};
 use a2a_hub_runtime::{
     Failure,
     port::tasks::{Answer, Emitted, Need, TaskPort},
@@ -28,6 +34,18 @@ pub(super) struct Question {
 /// The speaking end.
 pub(super) struct ToActor {
     pub(super) queue: mpsc::Sender<GuestRequest>,
+}
+
+/// What a guest emitted, as its task's log has it.
+pub(super) fn event(task: &Task, emitted: Emitted) -> TaskEvent {
+    match emitted {
+        Emitted::Working { message, metadata } => {
+            facts::status(task, TaskState::Working, message, metadata, clock::now())
+        }
+        Emitted::Artifact { artifact, append, last_chunk } => {
+            TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk })
+        }
+    }
 }
 
 #[async_trait::async_trait]

@@ -1,0 +1,25 @@
+//! What is left of a task whose actor has ended.
+
+use super::turns::{Lane, Turn};
+use crate::agents::Agent;
+use a2a_hub_protocol::id::TaskId;
+use std::sync::Arc;
+
+/// What a task that is over leaves behind: programs that may still be ending, while nobody waits for them but the next task.
+pub(super) struct Remains {
+    pub(super) agent: Arc<Agent>,
+    pub(super) task: TaskId,
+    pub(super) turn: Option<Turn>,
+    pub(super) lane: Option<Lane>,
+    /// Whether the hub's end cut its agent off at its work.
+    pub(super) was_cut: bool,
+}
+
+impl Remains {
+    /// Waits until none of it is left, and lets other tasks run then.
+    pub(super) async fn reap(self) {
+        let Self { agent, task, turn, lane, .. } = self;
+        agent.programs_gone(task.as_str()).await;
+        drop((turn, lane));
+    }
+}
