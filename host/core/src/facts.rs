@@ -116,7 +116,7 @@ pub fn with_unheard(mut event: TaskEvent, messages: &[MessageId]) -> TaskEvent {
         && update.status.state.is_final()
         && !messages.is_empty()
     {
-        let named = messages.iter().map(|message| message.as_str().into()).collect::<Vec<_>>();
+        let named: Vec<_> = messages.iter().map(|message| message.as_str().to_owned()).collect();
         let facts = update.metadata.get_or_insert_with(Metadata::new);
         facts.insert(UNHEARD.to_owned(), named.into());
     }

@@ -30,7 +30,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("ask", talk::ask),
     ("auth", talk::auth),
     ("permit", talk::permit),
-    ("[The", talk::heard),
+    ("[Your", talk::heard),
     ("reply", talk::reply),
     ("reply-late", talk::reply_late),
     ("parts", talk::parts),

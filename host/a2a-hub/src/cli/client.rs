@@ -21,11 +21,11 @@ use tokio::{
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// That a hub does not answer, and what to do about it.
-fn hangs(pid: Option<i32>) -> CommandError {
+fn hangs(pid: Option<i32>, patience: Duration) -> CommandError {
     let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
     let why = format!(
         "the hub{who} hangs: it has not answered for {}; `a2a-hub stop --force` ends it, then `a2a-hub start` starts it again",
-        Span(PATIENCE)
+        Span(patience)
     );
     CommandError::new(HUB_HANGS, why).mended_by("a2a-hub stop --force")
 }
@@ -44,6 +44,14 @@ pub(super) struct Client {
 impl Client {
     /// Connects to the hub that `global` names, and waits until it answers for the first time, but not for ever.
     pub(super) async fn connect(global: &Global) -> anyhow::Result<Self> {
+        Self::connect_within(global, PATIENCE).await
+    }
+
+    /// The same for somebody who would also wait for a hub that is being started.
+    pub(super) async fn connect_within(
+        global: &Global,
+        patience: Duration,
+    ) -> anyhow::Result<Self> {
         let path = global.socket_path()?;
         let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
         let mut client = Self::to(&path).await.map_err(|why| {
@@ -55,23 +63,27 @@ impl Client {
                 CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub start").into()
             } else if why.kind() == io::ErrorKind::WouldBlock {
                 // So many wait already that the system lets nobody else wait.
-                hangs(None).into()
+                hangs(None, patience).into()
             } else {
                 anyhow!("connect to the hub on {path}: {why}")
             }
         })?;
-        client.greet().await?;
+        client.greet_within(patience).await?;
         Ok(client)
     }
 
     /// Waits until the hub answers, be it a refusal: one that does so will answer what else it is asked.
     pub(super) async fn greet(&mut self) -> anyhow::Result<()> {
+        self.greet_within(PATIENCE).await
+    }
+
+    async fn greet_within(&mut self, patience: Duration) -> anyhow::Result<()> {
         let pid = self.pid;
-        let answered = timeout(PATIENCE, async {
+        let answered = timeout(patience, async {
             self.ask("hub/ping", json!({})).await?;
             self.next().await
         });
-        answered.await.map_err(|_| hangs(pid))?.map(drop)
+        answered.await.map_err(|_| hangs(pid, patience))?.map(drop)
     }
 
     /// Connects to the hub at `path`, which must be this user's own.

@@ -138,10 +138,14 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
 
 /// Connects to the hub, which is started first if that is wanted and it does not run.
 async fn connect(global: &Global, send: &Send) -> anyhow::Result<Client> {
-    match Client::connect(global).await {
-        Err(why) if send.start && CommandError::of(&why).is(HUB_NOT_RUNNING) => {
+    if !send.start {
+        return Client::connect(global).await;
+    }
+    // Somebody else may be starting it.
+    match Client::connect_within(global, start::START_DEADLINE).await {
+        Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) => {
             start::on_demand(global).await?;
-            Client::connect(global).await
+            Client::connect_within(global, start::START_DEADLINE).await
         }
         other => other,
     }

@@ -25,7 +25,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 
 /// How long a hub may take to be up: the first start compiles the components it brings along.
-const START_DEADLINE: Duration = Duration::from_secs(60);
+pub(super) const START_DEADLINE: Duration = Duration::from_secs(60);
 
 /// How long a hub that somebody else is starting may take, once ours could not be started.
 const OTHERS_DEADLINE: Duration = Duration::from_secs(5);

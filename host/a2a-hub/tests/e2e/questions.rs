@@ -90,7 +90,7 @@ async fn a_permission_is_not_given_across_a_restart() -> Result<()> {
         let which = if graceful { Some(new) } else { None };
         let done = client.call("message/send", answer(&before, "yes", which)).await?;
         let heard = said(&done);
-        assert!(heard.starts_with("[The hub was restarted."), "{heard}");
+        assert!(heard.starts_with("[Your run was ended"), "{heard}");
         assert!(heard.contains("nothing was allowed") && heard.ends_with("yes"), "{heard}");
         let last = done["history"].as_array().and_then(|history| history.last());
         let last = last.context("no history")?;
@@ -116,9 +116,7 @@ async fn an_answer_that_was_taken_is_heard_after_a_kill() -> Result<()> {
     hub.kill9().await?;
     hub.restart().await?;
     let client = Client::http(&hub);
-    for (task, heard) in
-        [(&permission, "[The hub was restarted."), (&input, "ask\nwhat do you say?")]
-    {
+    for (task, heard) in [(&permission, "[Your run was ended"), (&input, "ask\nwhat do you say?")] {
         eventually_async(Duration::from_secs(20), async || {
             shown(&client, task).await.is_ok_and(|task| state(&task) == "completed")
         })
