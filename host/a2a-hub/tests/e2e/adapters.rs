@@ -466,6 +466,24 @@ async fn codex_runs_nothing_that_a_directory_configures() -> Result<()> {
     Ok(())
 }
 
+/// By itself it tries for minutes, and says so in its debug log alone.
+#[tokio::test]
+async fn gemini_tells_that_it_tries_again_and_is_given_so_long() -> Result<()> {
+    let stage = GEMINI.stage_with(Some(KEY), "settings.retry_timeout = 3").await?;
+    // Without the bound on its tries that its operator is advised to set.
+    fs::write(stage.files.path().join(".gemini/settings.json"), "{}")?;
+    let begun = Instant::now();
+    let message = message_to("gemini", "[[error:429]] hello");
+    let events = stage.client().stream("message/stream", message).await?.rest().await?;
+    let told = json!(events).to_string();
+    assert!(told.contains("retrying after attempt 1: "), "{told}");
+    let last = events.last().context("no end")?;
+    assert_eq!(last["status"]["state"], "failed", "{last}");
+    assert_eq!(last["metadata"]["reason"], "rate_limited", "{last}");
+    assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+    Ok(())
+}
+
 #[tokio::test]
 async fn each_program_can_be_tried_without_an_account() -> Result<()> {
     let home = tempfile::tempdir()?;
