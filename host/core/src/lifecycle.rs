@@ -147,8 +147,8 @@ pub enum Effect {
     Answer,
     /// Keep the client's message until the agent has done what it is at: the agent hears it in another run.
     Keep,
-    /// Give the task to its agent again, with the oldest message that was kept.
-    StartAgain,
+    /// Let go of a run that is over, and have the oldest message that was kept ready for the next.
+    Retire,
     /// Tell the client that its message was taken.
     Acknowledge,
     /// Tell the client that the task takes no message now.
@@ -290,7 +290,7 @@ impl Lifecycle {
             Signal::Told { .. } => self.told(),
             Signal::Asked { patience, .. } => self.asked(now, patience),
             Signal::Withdrawn => self.withdrawn(now),
-            Signal::Ended(state) => self.ended(state),
+            Signal::Ended(state) => self.ended(now, state),
             Signal::Lost(fault) if self.has_agent() => self.end(vec![fault.record()]),
             Signal::Said => self.said(now),
             Signal::Cancel => self.cancel(),
@@ -376,18 +376,39 @@ impl Lifecycle {
         vec![Effect::ComeBack]
     }
 
-    fn ended(&mut self, state: TaskState) -> Vec<Effect> {
+    /// Another run, with the oldest message that no run has heard.
+    fn again(&mut self, now: Instant) -> Vec<Effect> {
+        self.unheard -= 1;
+        let told = [Effect::Record(Record::Interim), Effect::Retire];
+        let then = match &mut self.phase {
+            Phase::Working { quiet_until, .. } => {
+                *quiet_until = None;
+                vec![Effect::Start]
+            }
+            // It ended beside its own question, for which it had given its turn back.
+            Phase::Asking { since, deadline, .. } => {
+                let deadline = *deadline + (now - *since);
+                self.phase = Phase::Queued { entry: Entry::Again, deadline };
+                vec![Effect::GiveTurnBack, Effect::ComeBack]
+            }
+            Phase::Returning { deadline } => {
+                self.phase = Phase::Queued { entry: Entry::Again, deadline: *deadline };
+                vec![Effect::GiveTurnBack, Effect::ComeBack]
+            }
+            Phase::Queued { .. } | Phase::Parked { .. } | Phase::Leaving | Phase::Over => {
+                Vec::new()
+            }
+        };
+        told.into_iter().chain(then).collect()
+    }
+
+    fn ended(&mut self, now: Instant, state: TaskState) -> Vec<Effect> {
         if !self.has_agent() {
             return Vec::new();
         }
         // An agent that did what it was at hears what its client has said since. One that gave up hears no more.
-        if let Phase::Working { quiet_until, .. } = &mut self.phase
-            && state == TaskState::Completed
-            && self.unheard > 0
-        {
-            *quiet_until = None;
-            self.unheard -= 1;
-            return vec![Effect::Record(Record::Interim), Effect::StartAgain];
+        if state == TaskState::Completed && self.unheard > 0 {
+            return self.again(now);
         }
         let mut effects = Vec::new();
         if !task::allows(self.state, state) {

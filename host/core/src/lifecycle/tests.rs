@@ -230,10 +230,19 @@ fn what_is_said_while_the_agent_works_is_heard_in_another_run() {
     assert!(task.asks(), "nobody has answered");
     task.step(start, Signal::Said);
     task.step(start, Signal::Turn);
-    let again = [Effect::Record(Record::Interim), Effect::StartAgain];
+    let again = [Effect::Record(Record::Interim), Effect::Retire, Effect::Start];
     assert_eq!(task.step(start, Signal::Ended(TaskState::Completed)), again);
     task.step(start, Signal::Ended(TaskState::Completed));
     assert!(task.is_over());
+
+    // An agent elsewhere may end beside its own question.
+    let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+    for signal in [Signal::Turn, Signal::Said, ASKED] {
+        task.step(start, signal);
+    }
+    let ended = task.step(start, Signal::Ended(TaskState::Completed));
+    assert_eq!(ended[1..], [Effect::Retire, Effect::GiveTurnBack, Effect::ComeBack]);
+    assert_eq!(task.step(start, Signal::Turn), [Effect::Start]);
 
     let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
     for _ in 0..MAX_UNHEARD {
@@ -321,7 +330,7 @@ proptest! {
                     }
                     Effect::Start | Effect::Follow => begun += 1,
                     Effect::Keep => kept += 1,
-                    Effect::StartAgain => again += 1,
+                    Effect::Retire => again += 1,
                     Effect::Answer => answers += 1,
                     Effect::Acknowledge => prop_assert!(waited || effects.contains(&Effect::Keep)),
                     Effect::ComeBack | Effect::GiveTurnBack | Effect::Refuse | Effect::Leave
@@ -329,7 +338,7 @@ proptest! {
                 }
             }
             questions += usize::from(signal == ASKED && !effects.is_empty());
-            prop_assert!(begun <= 1 + parked && answers <= questions && again <= kept);
+            prop_assert!(begun <= 1 + again + parked && answers <= questions && again <= kept);
             prop_assert!(kept - again <= MAX_UNHEARD);
             prop_assert_eq!(task.state, state);
             prop_assert!(!state.is_final() || task.is_over());

@@ -433,7 +433,8 @@ impl TaskActor {
     fn come_back(&mut self, payload: &mut Payload) -> Option<Signal> {
         match (&mut self.guest, payload.start.take()) {
             (Some(guest), _) => guest.answer = payload.answer.take(),
-            (None, start) => self.start = start.map(|start| self.recorded(start)),
+            (None, Some(start)) => self.start = Some(self.recorded(start)),
+            (None, None) => {}
         }
         let task = self.recorder.task();
         let asking = Asking { agent: &self.agent, task: &task.id, context: &task.context_id };
@@ -468,13 +469,12 @@ impl TaskActor {
                 let kept = payload.start.take().map(|start| self.recorded(start));
                 self.unheard.extend(kept);
             }
-            Effect::StartAgain => {
+            Effect::Retire => {
                 self.guest = None;
                 self.agent.programs_gone(self.recorder.task().id.as_str()).await;
                 // An agent elsewhere gets it as a task of its own, for the one that it had is over there.
                 self.agent.forget(&self.recorder.task().id).await;
                 self.start = self.unheard.pop_front();
-                return self.start().await.err().map(Signal::Lost);
             }
             Effect::Follow => return self.follow().err().map(Signal::Lost),
             Effect::Answer => self.answer(),
