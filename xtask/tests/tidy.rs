@@ -195,6 +195,21 @@ fn each_kind_of_knowledge_has_one_place() {
     }
 }
 
+/// Each of these programs keeps one session for a conversation, in which two tasks would write at once.
+#[test]
+fn agents_that_drive_a_vendors_program_do_one_task_of_a_conversation_at_a_time() {
+    let read = |agent: &str, file: &str| {
+        fs::read_to_string(root().join("guest-agents").join(agent).join(file)).unwrap()
+    };
+    let drives = |agent: &String| read(agent, "src/lib.rs").contains("a2a_hub_sdk::cli");
+    let driving: Vec<_> = guest_agents().into_iter().filter(drives).collect();
+    assert_eq!(driving.len(), 4, "{driving:?}");
+    for agent in driving {
+        let manifest = read(&agent, "manifest.toml");
+        assert!(manifest.contains("\none_per_context = true\n"), "{agent}: its manifest says so");
+    }
+}
+
 #[test]
 fn files_say_what_they_are() {
     for (path, text) in sources("") {
