@@ -32,6 +32,7 @@ pub(crate) struct Fake {
     script: Arc<Script>,
     ask: Ask,
     hold: Hold,
+    is_silent: bool,
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
 }
 
@@ -49,7 +50,13 @@ impl Fake {
         F: Future<Output = Ended> + Send + 'static,
     {
         let script = Arc::new(move |stage| Box::pin(script(stage)) as BoxFuture<'static, Ended>);
-        Self { script, ask: Ask::default(), hold: Hold::Nothing, seen: Arc::default() }
+        Self {
+            script,
+            ask: Ask::default(),
+            hold: Hold::Nothing,
+            is_silent: false,
+            seen: Arc::default(),
+        }
     }
 
     /// The same, and it has this of a task whose hub is gone.
@@ -61,6 +68,11 @@ impl Fake {
     pub(crate) fn one_per_context(mut self) -> Self {
         self.ask.one_per_context = true;
         self
+    }
+
+    /// The same, and it never says how it is.
+    pub(crate) fn silent(self) -> Self {
+        Self { is_silent: true, ..self }
     }
 
     /// The agent called `fake`, as its operator configures it.
@@ -135,6 +147,9 @@ impl Runtime for Fake {
     }
 
     async fn health(&self, _call: Call) -> Result<Report, Failure> {
+        if self.is_silent {
+            std::future::pending::<()>().await;
+        }
         Ok(Report { status: HealthStatus::Healthy, version: None, detail: None, fix: None })
     }
 

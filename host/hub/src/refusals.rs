@@ -132,3 +132,20 @@ impl From<ForgetError> for HubError {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, completed};
+    use a2a_hub_config::AgentConfig;
+    use tokio::time::Instant;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_ran_out_of_its_own_time_is_refused_as_that() {
+        let agent = Fake::new(|_| async { completed("") }).silent().agent(AgentConfig::default());
+        let late = agent.ask(Instant::now(), true).await.unwrap_err();
+        let refused = A2aError::from(HubError::from(late));
+        assert_eq!(refused.kind.hub_code(), -32007);
+        assert!(refused.to_string().contains("no answer within 1 min"), "{refused}");
+    }
+}
