@@ -17,8 +17,18 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a hub may take to answer at all: one that is alive does so in milliseconds. What is asked after that takes its time.
+/// How long a hub may take to answer at all, and to look something up: one that is well does so in milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is only looked up. All else takes the time that agents, programs and clients take.
+const LOOKED_UP: [&str; 6] = [
+    "hub/agents/get",
+    "hub/contexts/get",
+    "hub/contexts/list",
+    "hub/status",
+    "hub/tasks/list",
+    "tasks/get",
+];
 
 /// That a hub does not answer, and what to do about it.
 fn hangs(pid: Option<i32>, patience: Duration) -> CommandError {
@@ -104,8 +114,17 @@ impl Client {
         })
     }
 
-    /// Calls a method and returns its result.
+    /// Calls a method and returns its result. A hub that does not look something up in time hangs.
     pub(super) async fn call(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
+        if !LOOKED_UP.contains(&method) {
+            return self.answered(method, params).await;
+        }
+        let pid = self.pid;
+        let answered = timeout(PATIENCE, self.answered(method, params)).await;
+        answered.map_err(|_| hangs(pid, PATIENCE))?
+    }
+
+    async fn answered(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
         let id = self.ask(method, params).await?;
         loop {
             let (of, result) = self.next().await?;
@@ -141,5 +160,28 @@ impl Client {
             None => Ok(answer["result"].take()),
         };
         Ok((id, result))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{net::UnixListener, time::Instant};
+
+    /// It takes what is said, and answers nothing.
+    #[tokio::test(start_paused = true)]
+    async fn a_hub_that_looks_nothing_up_any_more_is_told_to_hang() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("hub.sock");
+        let _hub = UnixListener::bind(&path).unwrap();
+        let mut client = Client::to(&path).await.unwrap();
+        let begun = Instant::now();
+        for method in LOOKED_UP {
+            let why = client.call(method, json!({})).await.unwrap_err();
+            assert!(CommandError::of(&why).is(HUB_HANGS), "{method}: {why}");
+        }
+        assert_eq!(begun.elapsed().as_secs(), 5 * LOOKED_UP.len() as u64);
+        let sent = client.call("message/send", json!({}));
+        assert!(timeout(Duration::from_secs(3600), sent).await.is_err(), "agents take their time");
     }
 }
