@@ -157,8 +157,6 @@ pub enum Effect {
     Leave,
     /// Stop the agent: ask it first, then end it, and its programs with it.
     Stop,
-    /// Wait until no program of an agent is left that ended and is to be started again.
-    Reap,
     /// Let the agent clean up after a task that was cancelled.
     CleanUp,
     /// Find out what the agent keeps of the task; [`Signal::Hold`] tells.

@@ -334,7 +334,7 @@ proptest! {
                     Effect::Answer => answers += 1,
                     Effect::Acknowledge => prop_assert!(waited || effects.contains(&Effect::Keep)),
                     Effect::ComeBack | Effect::GiveTurnBack | Effect::Refuse | Effect::Leave
-                    | Effect::Stop | Effect::Reap | Effect::CleanUp | Effect::AskHold => {}
+                    | Effect::Stop | Effect::CleanUp | Effect::AskHold => {}
                 }
             }
             questions += usize::from(signal == ASKED && !effects.is_empty());

@@ -77,6 +77,12 @@ struct RunningTask {
     answer: Option<Answer>,
 }
 
+impl RunningTask {
+    fn new(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
+        Self { run, said, asked: None, answer: None }
+    }
+}
+
 /// What becomes of the room of an agent that waits for its client.
 enum Room {
     /// Whoever needs it may have it.
@@ -305,11 +311,7 @@ impl TaskActor {
                 self.going_down = true;
                 Signal::Shutdown
             }
-            Happening::Turn(mut turn) => {
-                self.lane = turn.take_lane().or_else(|| self.lane.take());
-                (self.turn, self.place) = (Some(turn), None);
-                Signal::Turn
-            }
+            Happening::Turn(turn) => self.take(turn),
             Happening::Time => Signal::Time,
             Happening::Said(GuestRequest::Emit(emitted)) => {
                 let working = emitted.iter().any(|it| matches!(it, Emitted::Working { .. }));
@@ -443,16 +445,19 @@ impl TaskActor {
             None => self.turns.take_up(asking),
         };
         match admitted {
-            Admitted::Now(mut turn) => {
-                self.lane = turn.take_lane().or_else(|| self.lane.take());
-                self.turn = Some(turn);
-                Some(Signal::Turn)
-            }
+            Admitted::Now(turn) => Some(self.take(turn)),
             Admitted::Later(place) => {
                 self.place = Some(place);
                 None
             }
         }
+    }
+
+    /// It is the task's turn; the lane that may come with that is the task's until its end.
+    fn take(&mut self, mut turn: Turn) -> Signal {
+        self.lane = turn.take_lane().or_else(|| self.lane.take());
+        (self.turn, self.place) = (Some(turn), None);
+        Signal::Turn
     }
 
     /// Does it, and returns what comes of it.
@@ -492,7 +497,6 @@ impl TaskActor {
                 return Some(Signal::Left(goes_on));
             }
             Effect::Stop => self.stop().await,
-            Effect::Reap => self.agent.programs_gone(self.recorder.task().id.as_str()).await,
             Effect::CleanUp => self.agent.clean_up(&self.recorder.task().id).await,
             Effect::AskHold => {
                 return Some(Signal::Hold(self.agent.hold(&self.recorder.task().id).await));
@@ -524,7 +528,7 @@ impl TaskActor {
         let (queue, said) = mpsc::channel(SAID);
         let work = Work { task: self.recorder.task().clone(), message, history, live: streamed };
         let run = self.agent.start(Arc::new(ToActor { queue }), directory, client, work);
-        self.guest = Some(RunningTask { run, said, asked: None, answer: None });
+        self.guest = Some(RunningTask::new(run, said));
         Ok(())
     }
 
@@ -533,7 +537,7 @@ impl TaskActor {
         let (queue, said) = mpsc::channel(SAID);
         let run = self.agent.follow(Arc::new(ToActor { queue }), self.recorder.task().clone());
         let run = run.ok_or(Fault::AgentReplaced)?;
-        self.guest = Some(RunningTask { run, said, asked: None, answer: None });
+        self.guest = Some(RunningTask::new(run, said));
         Ok(())
     }
 

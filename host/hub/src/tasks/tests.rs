@@ -40,9 +40,13 @@ impl Stand {
     }
 
     async fn submit(&self, agent: &Arc<Agent>, text: &str) -> TaskId {
+        self.submit_message(agent, Message::text(Role::User, text)).await
+    }
+
+    async fn submit_message(&self, agent: &Arc<Agent>, message: Message) -> TaskId {
         let new = NewTask {
             agent: Arc::clone(agent),
-            message: Message::text(Role::User, text),
+            message,
             working_directory: None,
             timeout_ms: None,
             streamed: true,

@@ -7,17 +7,7 @@ impl Stand {
     async fn submit_in(&self, agent: &Arc<Agent>, context: &str, text: &str) -> TaskId {
         let mut message = Message::text(Role::User, text);
         message.context_id = Some(ContextId::new(context));
-        let new = NewTask {
-            agent: Arc::clone(agent),
-            message,
-            working_directory: None,
-            timeout_ms: None,
-            streamed: true,
-            client: ClientCapabilities::default(),
-            request: None,
-            by: Principal::Operator,
-        };
-        self.tasks.submit(new).await.unwrap().task().clone()
+        self.submit_message(agent, message).await
     }
 }
 
