@@ -207,8 +207,13 @@ async fn a_task_ends_before_its_program_does() -> Result<()> {
 async fn endures(vendor: &Vendor) -> Result<()> {
     let bin = tempfile::tempdir()?;
     let fake = bin.path().join(vendor.program);
-    // Asked how it is, it takes so long that nothing is known of it when the trials begin.
-    fs::write(&fake, "#!/bin/sh\nif [ -f trial ]; then . ./trial; else exec sleep 3; fi\n")?;
+    // Asked how it is, it is what its vendor's program is: no trial waits for a health check, or is refused for one.
+    let hello = vendor.hello.join("' '");
+    let script = format!(
+        "#!/bin/sh\nif [ -f trial ]; then . ./trial; exit; fi\n\
+         case $1 in --version) echo 1.2.3 ;; *) printf '%s\\n' '{hello}'; exec cat >/dev/null ;; esac\n"
+    );
+    fs::write(&fake, script)?;
     fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))?;
     let Vendor { agent, program, .. } = vendor;
     let hub = TestHub::builder()
