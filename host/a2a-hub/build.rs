@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use wasmparser::Parser;
+
 fn main() -> io::Result<()> {
     let root = from_cargo("CARGO_MANIFEST_DIR")?.join("../..").canonicalize()?;
     println!("cargo::rerun-if-env-changed=A2A_HUB_COMPONENTS");
@@ -21,6 +23,11 @@ fn main() -> io::Result<()> {
         let component = components.join(&agent).with_extension("wasm");
         if component.is_file() {
             println!("cargo::rerun-if-changed={}", component.display());
+            if !Parser::is_component(&fs::read(&component)?) {
+                let what =
+                    format!("{} is no component: run `cargo xtask guests`", component.display());
+                return Err(io::Error::other(what));
+            }
             let _ = writeln!(table, "    ({agent:?}, include_bytes!({component:?})),");
         } else {
             complete = false;

@@ -167,6 +167,8 @@ impl Toolchain {
         }
         if matches!(self, Self::Debian) {
             cargo.arg("-Zbuild-std=std,panic_abort");
+            // In place of what is there by default: a guest has no symbols for a backtrace to show.
+            cargo.arg("-Zbuild-std-features=optimize_for_size");
             cargo.env("RUSTC_BOOTSTRAP", "1"); // `-Z` on a stable compiler
             cargo.env("RUSTC", "/usr/bin/rustc");
             cargo.env("RUSTFLAGS", format!("-L native={WASI_LIBC}"));

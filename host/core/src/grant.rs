@@ -124,7 +124,7 @@ impl Grant {
 
 /// What a guest holds: the overlap of what it asks and what it is granted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct EffectiveGrant {
     /// The programs it may run.
     pub programs: BTreeMap<String, HeldProgram>,
     /// Bytes it may remember; none if it may not.
@@ -153,12 +153,12 @@ pub struct HeldProgram {
 }
 
 /// The overlap of `ask` and `grant`.
-pub fn overlap(ask: &Ask, grant: &Grant) -> Held {
-    let mut held = Held {
+pub fn intersect(ask: &Ask, grant: &Grant) -> EffectiveGrant {
+    let mut held = EffectiveGrant {
         memory_bytes: ask.memory.filter(|_| grant.memory).map(|ask| ask.max_bytes),
         files_bytes: ask.files.filter(|_| grant.files).map(|ask| ask.max_bytes),
         agents: if ask.delegate.agents { grant.delegate.clone() } else { BTreeSet::new() },
-        ..Held::default()
+        ..EffectiveGrant::default()
     };
     for (name, asked) in &ask.process {
         let Some(granted) = grant.process.get(name) else {
@@ -250,7 +250,7 @@ pub enum Refusal {
     },
 }
 
-impl Held {
+impl EffectiveGrant {
     /// Says where programs are that the grant does not place, and what all of them are passed besides.
     pub fn furnish(&mut self, places: &BTreeMap<String, String>, pass: &BTreeSet<String>) {
         for (name, program) in &mut self.programs {
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn the_operator_places_and_furnishes_programs() {
         let ask = git(&["log"]);
-        let mut held = overlap(&ask, &Grant::everything(&ask));
+        let mut held = intersect(&ask, &Grant::everything(&ask));
         let places = [("git", "/venv/bin/git"), ("sh", "/bin/sh")];
         let places = places.map(|(name, path)| (name.to_owned(), path.to_owned())).into();
         held.furnish(&places, &BTreeSet::from(["GIT_*".to_owned()]));
@@ -356,7 +356,7 @@ mod tests {
 
         let own = ProgramGrant { path: Some("/usr/bin/git".to_owned()), ..ProgramGrant::default() };
         let grant = Grant { process: [("git".to_owned(), own)].into(), ..Grant::default() };
-        let mut held = overlap(&ask, &grant);
+        let mut held = intersect(&ask, &grant);
         held.furnish(&places, &BTreeSet::new());
         assert_eq!(held.programs["git"].path.as_deref(), Some("/usr/bin/git"), "the grant decides");
     }
@@ -378,7 +378,7 @@ mod tests {
             (&Ask::default(), grant(&["*"]), false),
         ];
         for (ask, grant, may) in cases {
-            assert_eq!(overlap(ask, &grant).may_call("echo"), may, "{ask:?} {grant:?}");
+            assert_eq!(intersect(ask, &grant).may_call("echo"), may, "{ask:?} {grant:?}");
         }
     }
 
@@ -397,9 +397,9 @@ mod tests {
     #[test]
     fn refusals_name_the_way_out() {
         let ask = git(&["log"]);
-        let nothing = overlap(&ask, &Grant::default());
-        let all = overlap(&ask, &Grant::everything(&ask));
-        let said = |held: &Held, program, args, variables: &[(String, String)]| {
+        let nothing = intersect(&ask, &Grant::default());
+        let all = intersect(&ask, &Grant::everything(&ask));
+        let said = |held: &EffectiveGrant, program, args, variables: &[(String, String)]| {
             held.program("historian", program, &words(args), variables).unwrap_err().to_string()
         };
         insta::assert_snapshot!(said(&nothing, "git", "log", &[]), @"run `git`: not granted; the operator allows it with `[agents.historian.grant.process.git]` in the hub's configuration");
@@ -421,7 +421,7 @@ mod tests {
         };
         let grant =
             Grant { process: BTreeMap::from([("git".to_owned(), only_log)]), ..Grant::default() };
-        let held = overlap(&ask, &grant);
+        let held = intersect(&ask, &grant);
         let allowed = |args| held.program("a", "git", &words(args), &[]).is_ok();
         assert!(allowed("log"));
         assert!(!allowed("show|x"), "granted less than asked");
@@ -452,9 +452,9 @@ mod tests {
             let with = |forms: &[String]| {
                 let args = Some(those(&forms.iter().map(String::as_str).collect::<Vec<_>>()));
                 let git = ProgramGrant { args, ..ProgramGrant::default() };
-                overlap(&ask, &Grant { process: BTreeMap::from([("git".to_owned(), git)]), ..Grant::default() })
+                intersect(&ask, &Grant { process: BTreeMap::from([("git".to_owned(), git)]), ..Grant::default() })
             };
-            let allows = |held: &Held| held.program("a", "git", &words(&args), &[]).is_ok();
+            let allows = |held: &EffectiveGrant| held.program("a", "git", &words(&args), &[]).is_ok();
             if allows(&with(&granted[1..])) {
                 prop_assert!(allows(&with(&granted)));
             }

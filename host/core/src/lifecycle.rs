@@ -17,7 +17,7 @@
 //! out in their order. What is recorded is one write until an effect of another kind comes, so whatever an effect tells
 //! somebody is stored by then.
 
-use crate::{reason::FailureReason, recovery::Hold, span::Span, task};
+use crate::{reason::FailureReason, recovery::Resumability, span::Span, task};
 use a2a_hub_protocol::task::TaskState;
 use std::time::{Duration, Instant};
 
@@ -125,7 +125,7 @@ pub enum Signal {
     /// The answer to [`Effect::Leave`]: whether the agent goes on without the hub.
     Left(bool),
     /// The answer to [`Effect::AskHold`].
-    Hold(Hold),
+    Resumability(Resumability),
     /// It is as late as [`Lifecycle::wake_at`] told, or later.
     Time,
 }
@@ -159,7 +159,7 @@ pub enum Effect {
     Stop,
     /// Let the agent clean up after a task that was cancelled.
     CleanUp,
-    /// Find out what the agent keeps of the task; [`Signal::Hold`] tells.
+    /// Find out what the agent keeps of the task; [`Signal::Resumability`] tells.
     AskHold,
 }
 
@@ -295,9 +295,9 @@ impl Lifecycle {
             Signal::Park => self.park(),
             Signal::Shutdown => self.shutdown(),
             Signal::Left(goes_on) if self.phase == Phase::Leaving => self.left(goes_on),
-            Signal::Hold(hold) if self.phase == Phase::Leaving => self.stopped(hold),
+            Signal::Resumability(hold) if self.phase == Phase::Leaving => self.stopped(hold),
             Signal::Time => self.time(now),
-            Signal::Lost(_) | Signal::Left(_) | Signal::Hold(_) => Vec::new(),
+            Signal::Lost(_) | Signal::Left(_) | Signal::Resumability(_) => Vec::new(),
         };
         self.follow_records(signal, &effects);
         effects
@@ -488,8 +488,8 @@ impl Lifecycle {
     }
 
     /// The agent is stopped for the hub's end.
-    fn stopped(&mut self, hold: Hold) -> Vec<Effect> {
-        let goes_on = hold == Hold::Session && self.state == TaskState::Working;
+    fn stopped(&mut self, hold: Resumability) -> Vec<Effect> {
+        let goes_on = hold == Resumability::Session && self.state == TaskState::Working;
         let interrupted = Effect::Record(Record::Interrupted);
         self.end(vec![if goes_on { interrupted } else { Fault::HubStopped.record() }])
     }
@@ -550,7 +550,7 @@ impl Signal {
             | Self::Park
             | Self::Shutdown
             | Self::Left(_)
-            | Self::Hold(_)
+            | Self::Resumability(_)
             | Self::Time => None,
         }
     }

@@ -4,7 +4,7 @@ use a2a_hub_protocol::task::TaskState;
 
 /// What is known of a task whose hub is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct UnfinishedTask {
     /// Where it stood.
     pub state: TaskState,
     /// Whether it still waited for its turn: its agent has not seen it.
@@ -12,12 +12,12 @@ pub struct Left {
     /// Whether its client answered what it asked, and its agent has not heard the answer.
     pub answered: bool,
     /// What its agent still has of it; none if there is no such agent any more.
-    pub hold: Option<Hold>,
+    pub hold: Option<Resumability>,
 }
 
 /// What an agent still has of a task whose hub is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum Resumability {
     /// Nothing: its work ended with the hub.
     Nothing,
     /// Enough to go on once its client says so.
@@ -44,7 +44,7 @@ pub enum Recovery {
     Fail,
 }
 
-impl Left {
+impl UnfinishedTask {
     /// What to do with it.
     pub fn recovery(self) -> Recovery {
         match (self.state, self.hold) {
@@ -52,11 +52,15 @@ impl Left {
             (_, None) => Recovery::Fail,
             // It waited and did nothing, so nothing is done twice. The answer was taken, and is not lost.
             (state, Some(_)) if state.is_interrupted() && self.answered => Recovery::Start,
-            (state, Some(Hold::Work)) if state.is_interrupted() => Recovery::Wait,
+            (state, Some(Resumability::Work)) if state.is_interrupted() => Recovery::Wait,
             (state, Some(_)) if state.is_interrupted() => Recovery::Ask(state),
-            (TaskState::Submitted | TaskState::Working, Some(Hold::Work)) => Recovery::Follow,
+            (TaskState::Submitted | TaskState::Working, Some(Resumability::Work)) => {
+                Recovery::Follow
+            }
             (TaskState::Submitted, Some(_)) if self.queued => Recovery::Start,
-            (TaskState::Working, Some(Hold::Session)) => Recovery::Ask(TaskState::InputRequired),
+            (TaskState::Working, Some(Resumability::Session)) => {
+                Recovery::Ask(TaskState::InputRequired)
+            }
             // One that was submitted and not queued may have begun, untold.
             (_, Some(_)) => Recovery::Fail,
         }
@@ -75,8 +79,13 @@ mod tests {
             for (queued, answered, place) in
                 [(true, false, " queued"), (false, true, " answered"), (false, false, "")]
             {
-                let holds = [Some(Hold::Work), Some(Hold::Session), Some(Hold::Nothing), None];
-                let left = |hold| Left { state, queued, answered, hold };
+                let holds = [
+                    Some(Resumability::Work),
+                    Some(Resumability::Session),
+                    Some(Resumability::Nothing),
+                    None,
+                ];
+                let left = |hold| UnfinishedTask { state, queued, answered, hold };
                 let told = holds.map(|hold| format!("{:?}", left(hold).recovery()));
                 writeln!(table, "{}{place}: {}", state.name(), told.join(" | ")).unwrap();
             }
@@ -103,7 +112,12 @@ mod tests {
     #[test]
     fn what_is_over_stays_over() {
         for state in TaskState::ALL.into_iter().filter(|state| state.is_final()) {
-            let left = Left { state, queued: false, answered: false, hold: Some(Hold::Work) };
+            let left = UnfinishedTask {
+                state,
+                queued: false,
+                answered: false,
+                hold: Some(Resumability::Work),
+            };
             assert_eq!(left.recovery(), Recovery::Leave);
         }
     }

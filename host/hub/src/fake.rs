@@ -2,7 +2,7 @@
 
 use crate::agents::Agent;
 use a2a_hub_config::AgentConfig;
-use a2a_hub_core::{grant::Ask, recovery::Hold};
+use a2a_hub_core::{grant::Ask, recovery::Resumability};
 use a2a_hub_protocol::{
     card::AgentCard,
     id::{AgentId, TaskId},
@@ -31,7 +31,7 @@ type Script = dyn Fn(Stage) -> BoxFuture<'static, Ended> + Send + Sync;
 pub(crate) struct Fake {
     script: Arc<Script>,
     ask: Ask,
-    hold: Hold,
+    hold: Resumability,
     is_silent: bool,
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
 }
@@ -53,14 +53,14 @@ impl Fake {
         Self {
             script,
             ask: Ask::default(),
-            hold: Hold::Nothing,
+            hold: Resumability::Nothing,
             is_silent: false,
             seen: Arc::default(),
         }
     }
 
     /// The same, and it has this of a task whose hub is gone.
-    pub(crate) fn holding(self, hold: Hold) -> Self {
+    pub(crate) fn holding(self, hold: Resumability) -> Self {
         Self { hold, ..self }
     }
 
@@ -96,7 +96,7 @@ impl Fake {
         let (cancel, mut run) = (CancellationToken::new(), JoinSet::new());
         let port = call.ports.tasks.clone().unwrap();
         run.spawn((self.script)(Stage { work, port, cancel: cancel.clone() }));
-        Box::new(FakeRun { run, cancel, goes_on: self.hold == Hold::Work })
+        Box::new(FakeRun { run, cancel, goes_on: self.hold == Resumability::Work })
     }
 }
 
@@ -139,10 +139,10 @@ impl Runtime for Fake {
         self.saw("follow".to_owned());
         let message = task.history.last().cloned().unwrap();
         let work = Work { task, message, history: Vec::new(), live: true };
-        (self.hold == Hold::Work).then(|| self.run(&call, work))
+        (self.hold == Resumability::Work).then(|| self.run(&call, work))
     }
 
-    async fn hold(&self, _task: &TaskId) -> Hold {
+    async fn resumability(&self, _task: &TaskId) -> Resumability {
         self.hold
     }
 

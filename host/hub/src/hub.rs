@@ -70,11 +70,11 @@ pub enum Reply {
     /// One answer.
     One(Answer),
     /// What happens, as it happens.
-    Stream(Listening),
+    Stream(ReplyStream),
 }
 
 /// What a stream listens to.
-pub enum Listening {
+pub enum ReplyStream {
     /// One task.
     Task(Subscription),
     /// The whole hub.
@@ -160,7 +160,7 @@ impl Hub {
         Ok(Reply::One(match operation {
             Operation::SendMessage(send) => self.send(caller, send).await?,
             Operation::StreamMessage(send) => {
-                return Ok(Reply::Stream(Listening::Task(self.start(caller, send, true).await?)));
+                return Ok(Reply::Stream(ReplyStream::Task(self.start(caller, send, true).await?)));
             }
             Operation::GetTask { id, history_length } => {
                 Answer::Task(Box::new(latest(self.tasks.get(&id).await?.task, history_length)))
@@ -170,7 +170,7 @@ impl Hub {
             }
             Operation::Resubscribe { id, after } => {
                 let heard = self.tasks.resubscribe(&id, after).await?;
-                return Ok(Reply::Stream(Listening::Task(heard)));
+                return Ok(Reply::Stream(ReplyStream::Task(heard)));
             }
             Operation::SetPushConfig { task, push } => {
                 let sent = self.tasks.get(&task).await?.seq;
@@ -232,7 +232,7 @@ impl Hub {
                 told(&*self.plugins.reload(&id, accept.as_deref()).await?)
             }
             Operation::WatchHub => {
-                return Ok(Reply::Stream(Listening::Hub(self.events.subscribe())));
+                return Ok(Reply::Stream(ReplyStream::Hub(self.events.subscribe())));
             }
             Operation::Discover => Answer::Discovery(openrpc::discover(env!("CARGO_PKG_VERSION"))),
             Operation::PageTasks(query) => self.page(query).await?,

@@ -25,4 +25,4 @@ mod hub;
 mod refusals;
 
 pub use error::HubError;
-pub use hub::{Hub, Listening, LiveConfig, ReadConfig, Reply, SetLevel, Visit};
+pub use hub::{Hub, LiveConfig, ReadConfig, Reply, ReplyStream, SetLevel, Visit};

@@ -53,13 +53,13 @@ impl fmt::Display for Order {
 }
 
 impl FromStr for Order {
-    type Err = Garbled;
+    type Err = ParseError;
 
-    fn from_str(line: &str) -> Result<Self, Garbled> {
+    fn from_str(line: &str) -> Result<Self, ParseError> {
         match line.split_whitespace().collect::<Vec<_>>()[..] {
             ["interrupt"] => Ok(Self::Interrupt),
             ["end", millis] => Ok(Self::End(Duration::from_millis(number(millis)?))),
-            _ => Err(Garbled),
+            _ => Err(ParseError),
         }
     }
 }
@@ -78,9 +78,9 @@ impl fmt::Display for Report {
 }
 
 impl FromStr for Report {
-    type Err = Garbled;
+    type Err = ParseError;
 
-    fn from_str(line: &str) -> Result<Self, Garbled> {
+    fn from_str(line: &str) -> Result<Self, ParseError> {
         match line.split_whitespace().collect::<Vec<_>>()[..] {
             ["started"] => Ok(Self::Started),
             ["failed", errno] => Ok(Self::Failed(number(errno)?)),
@@ -90,17 +90,17 @@ impl FromStr for Report {
             ["ended", "signal", signal, left] => {
                 Ok(Self::Ended { exit: Exit::Signal(number(signal)?), left: number(left)? })
             }
-            _ => Err(Garbled),
+            _ => Err(ParseError),
         }
     }
 }
 
 /// A line that neither side says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Garbled;
+pub(super) struct ParseError;
 
-fn number<N: FromStr>(word: &str) -> Result<N, Garbled> {
-    word.parse().map_err(|_| Garbled)
+fn number<N: FromStr>(word: &str) -> Result<N, ParseError> {
+    word.parse().map_err(|_| ParseError)
 }
 
 /// The environment as the kernel writes it. Names hold neither `=` nor NUL and values no NUL: `Launch::check` saw to
@@ -172,8 +172,8 @@ mod tests {
         ] {
             assert_eq!(report.to_string().parse(), Ok(report));
         }
-        assert_eq!("ended code many 0".parse::<Report>(), Err(Garbled));
-        assert_eq!("".parse::<Order>(), Err(Garbled));
+        assert_eq!("ended code many 0".parse::<Report>(), Err(ParseError));
+        assert_eq!("".parse::<Order>(), Err(ParseError));
     }
 
     #[test]

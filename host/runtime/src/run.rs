@@ -1,7 +1,7 @@
 //! One run of an agent: what it is given, what it says of itself, and how it ends.
 
 use crate::{failure::Failure, limits::Limits, port::Ports};
-use a2a_hub_core::{grant::Held, redact::Secrets};
+use a2a_hub_core::{grant::EffectiveGrant, redact::Secrets};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     id::AgentId,
@@ -32,7 +32,7 @@ pub struct Call {
     /// What it may use up.
     pub limits: Limits,
     /// What it holds.
-    pub held: Arc<Held>,
+    pub held: Arc<EffectiveGrant>,
     /// The hub's side of what it holds.
     pub ports: Arc<Ports>,
     /// What must not be in anything it tells.

@@ -4,7 +4,7 @@ use crate::{
     failure::Failure,
     run::{Call, Ended, Report, Work},
 };
-use a2a_hub_core::{grant::Ask, recovery::Hold};
+use a2a_hub_core::{grant::Ask, recovery::Resumability};
 use a2a_hub_protocol::{id::TaskId, task::Task};
 use std::{
     future::poll_fn,
@@ -38,7 +38,7 @@ pub trait Runtime: Send + Sync {
     }
 
     /// What the agent still has of a task whose hub is gone.
-    async fn hold(&self, task: &TaskId) -> Hold;
+    async fn resumability(&self, task: &TaskId) -> Resumability;
 
     /// Asks the agent how it is. The caller bounds how long that may take.
     async fn health(&self, call: Call) -> Result<Report, Failure>;

@@ -4,7 +4,7 @@ use crate::{
     guest::{self, Guest},
     plugin::Plugin,
 };
-use a2a_hub_core::{grant::Ask, recovery::Hold};
+use a2a_hub_core::{grant::Ask, recovery::Resumability};
 use a2a_hub_protocol::id::TaskId;
 use a2a_hub_runtime::{Call, Failure, Report, Run, Runtime, Work};
 
@@ -27,8 +27,8 @@ impl Runtime for Plugin {
         Box::new(Guest::start(self, call, work))
     }
 
-    async fn hold(&self, _task: &TaskId) -> Hold {
-        if Plugin::ask(self).resume { Hold::Session } else { Hold::Nothing }
+    async fn resumability(&self, _task: &TaskId) -> Resumability {
+        if Plugin::ask(self).resume { Resumability::Session } else { Resumability::Nothing }
     }
 
     async fn health(&self, call: Call) -> Result<Report, Failure> {

@@ -5,7 +5,7 @@ use crate::{
     redaction::Redaction,
     usage::{Output, Written},
 };
-use a2a_hub_core::grant::Held;
+use a2a_hub_core::grant::EffectiveGrant;
 use a2a_hub_protocol::{client::ClientCapabilities, id::AgentId};
 use a2a_hub_runtime::{Limits, port::Ports};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const MAX_RANDOM: u64 = 64 << 10;
 /// What one guest may run.
 #[derive(Clone, Debug)]
 pub(crate) struct Processes {
-    pub(crate) held: Arc<Held>,
+    pub(crate) held: Arc<EffectiveGrant>,
     /// Where the client would have the work done.
     pub(crate) home: Option<String>,
 }

@@ -1,6 +1,6 @@
 //! What one instance has used up, and may still use: events, bytes of output, files.
 
-use a2a_hub_core::{file_name, grant::Held};
+use a2a_hub_core::{file_name, grant::EffectiveGrant};
 use a2a_hub_runtime::{Failure, Limits};
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    pub(crate) fn new(held: &Held) -> Self {
+    pub(crate) fn new(held: &EffectiveGrant) -> Self {
         Self { names: BTreeSet::new(), bytes_left: held.files_bytes.unwrap_or(0) }
     }
 

@@ -1,6 +1,6 @@
 //! What others find at well-known places: the cards of the hub and of its agents.
 
-use super::{desk::Desk, door::Caller, guard, official};
+use super::{dispatcher::Dispatcher, http_listener::Caller, official, origin_guard};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{Reply, clock};
 use a2a_hub_protocol::{
@@ -27,7 +27,7 @@ const FRESH: &str = "max-age=60";
 const FILES: [&str; 2] = ["agent.json", "agent-card.json"];
 
 /// The paths at which cards are found.
-pub(super) fn routes() -> Router<Desk> {
+pub(super) fn routes() -> Router<Dispatcher> {
     Router::new()
         .route("/.well-known/{file}", get(root_card))
         .route("/.well-known/agents", get(all_cards))
@@ -36,19 +36,19 @@ pub(super) fn routes() -> Router<Desk> {
 
 /// The card of the hub, or of the agent that stands for it.
 async fn root_card(
-    State(desk): State<Desk>,
+    State(dispatcher): State<Dispatcher>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     Extension(principal): Extension<Principal>,
     Path(file): Path<String>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    let agent = desk.whereabouts().root_agent.clone();
-    let by_token = guard::by_token(&caller, &headers).await;
-    let endpoints = desk.endpoints(&own_url(&desk, &headers), agent.as_ref(), by_token);
+    let agent = dispatcher.public_endpoints().root_agent.clone();
+    let by_token = origin_guard::by_token(&caller, &headers).await;
+    let endpoints = dispatcher.endpoints(&own_url(&dispatcher, &headers), agent.as_ref(), by_token);
     let version = official::version(&headers, uri.query());
     let asked = Asked { caller: &principal, method: &Method::GET, headers: &headers, version };
-    official(&desk, asked, &file, agent, &endpoints).await
+    official(&dispatcher, asked, &file, agent, &endpoints).await
 }
 
 /// Who asks for a card, and how.
@@ -63,7 +63,7 @@ pub(super) struct Asked<'a> {
 
 /// A card as official A2A has it: of 1.0 for those who ask for that, or else of both versions at once.
 pub(super) async fn official(
-    desk: &Desk,
+    dispatcher: &Dispatcher,
     Asked { caller, method, headers, version }: Asked<'_>,
     file: &str,
     agent: Option<AgentId>,
@@ -77,7 +77,7 @@ pub(super) async fn official(
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, HEAD")]).into_response();
     }
     let is_hub = agent.is_none();
-    match desk.hub().handle(caller, Operation::GetCard { agent }).await {
+    match dispatcher.hub().handle(caller, Operation::GetCard { agent }).await {
         Ok(Reply::One(Answer::Card(of))) => {
             let card = if version.is_some_and(|version| version.trim().starts_with("1.")) {
                 of.card.v1(endpoints)
@@ -86,7 +86,7 @@ pub(super) async fn official(
                 // The first of the files is the Local Hub's, whose clients speak its dialect.
                 if is_hub && file == FILES[0] {
                     of.card.add_local_hub(&mut card);
-                    card["url"] = json!(own_url(desk, headers));
+                    card["url"] = json!(own_url(dispatcher, headers));
                 }
                 card
             };
@@ -99,15 +99,15 @@ pub(super) async fn official(
 }
 
 async fn all_cards(
-    State(desk): State<Desk>,
+    State(dispatcher): State<Dispatcher>,
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Response {
-    show(&desk, &principal, Ok(Operation::ListCards), &headers).await
+    show(&dispatcher, &principal, Ok(Operation::ListCards), &headers).await
 }
 
 async fn agent_card(
-    State(desk): State<Desk>,
+    State(dispatcher): State<Dispatcher>,
     Extension(principal): Extension<Principal>,
     Path(file): Path<String>,
     headers: HeaderMap,
@@ -120,23 +120,26 @@ async fn agent_card(
     let named = named.and_then(|id| {
         AgentId::parse(id).map_err(|why| A2aError::new(ErrorKind::AgentNotFound, why.to_string()))
     });
-    show(&desk, &principal, named.map(|id| Operation::GetCard { agent: Some(id) }), &headers).await
+    show(&dispatcher, &principal, named.map(|id| Operation::GetCard { agent: Some(id) }), &headers)
+        .await
 }
 
 async fn show(
-    desk: &Desk,
+    dispatcher: &Dispatcher,
     caller: &Principal,
     wanted: Result<Operation, A2aError>,
     headers: &HeaderMap,
 ) -> Response {
     let reply = match wanted {
-        Ok(wanted) => desk.hub().handle(caller, wanted).await,
+        Ok(wanted) => dispatcher.hub().handle(caller, wanted).await,
         Err(why) => Err(why),
     };
     match reply {
-        Ok(Reply::One(answer)) => {
-            fresh(hub::answer::write(answer, &own_url(desk, headers)).to_string(), None, headers)
-        }
+        Ok(Reply::One(answer)) => fresh(
+            hub::answer::write(answer, &own_url(dispatcher, headers)).to_string(),
+            None,
+            headers,
+        ),
         // No card is a stream.
         Ok(Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         Err(why) => refusal(&why),
@@ -151,8 +154,8 @@ fn refusal(why: &A2aError) -> Response {
 
 /// Where others reach this hub, with a slash at the end: as the operator says, or by the `Host` header, which the guard has
 /// found to be one of the hub's own names.
-pub(super) fn own_url(desk: &Desk, headers: &HeaderMap) -> String {
-    if let Some(url) = &desk.whereabouts().public_url {
+pub(super) fn own_url(dispatcher: &Dispatcher, headers: &HeaderMap) -> String {
+    if let Some(url) = &dispatcher.public_endpoints().public_url {
         return format!("{url}/");
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();

@@ -3,12 +3,11 @@
 
 use super::{
     MAX_REQUEST, cards,
-    desk::{Desk, Done},
-    door::Caller,
-    guard,
+    dispatcher::{Dispatcher, Done},
     http::read_body,
-    official,
-    telling::{Item, Telling},
+    http_listener::Caller,
+    official, origin_guard,
+    task_stream::{Item, TaskStream},
 };
 use a2a_hub_core::{access::Principal, span::Span};
 use a2a_hub_protocol::{
@@ -37,14 +36,14 @@ use tonic::{
 };
 
 /// The paths of both services.
-pub(super) fn routes() -> Router<Desk> {
+pub(super) fn routes() -> Router<Dispatcher> {
     let services = grpc::SERVICES.into_iter();
     services.fold(Router::new(), |router, service| {
-        let call = move |desk: State<Desk>,
+        let call = move |dispatcher: State<Dispatcher>,
                          caller: ConnectInfo<Caller>,
                          Path(method): Path<String>,
                          request| async move {
-            enter(service, &method, desk, caller, request).await
+            enter(service, &method, dispatcher, caller, request).await
         };
         router.route(&format!("/{service}/{{method}}"), post(call))
     })
@@ -69,7 +68,7 @@ pub(super) fn refusal(http: StatusCode, why: &str) -> Response {
 async fn enter(
     service: &'static str,
     method: &str,
-    State(desk): State<Desk>,
+    State(dispatcher): State<Dispatcher>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     request: Request,
 ) -> Response {
@@ -81,15 +80,15 @@ async fn enter(
         Ok(call) => call,
         Err(why) => return status(&why).into_http(),
     };
-    let principal = guard::principal(&request);
+    let principal = origin_guard::principal(&request);
     let (head, body) = request.into_parts();
-    let body = match read_body(&desk, Request::from_parts(head.clone(), body)).await {
+    let body = match read_body(&dispatcher, Request::from_parts(head.clone(), body)).await {
         Ok(body) => body,
         Err(unread) => return status(&unread.why).into_http(),
     };
     let (headers, request) = (head.headers.clone(), Request::from_parts(head, Body::from(body)));
     let streams = call.streams();
-    let visit = Visit { desk, call, caller, principal, headers };
+    let visit = Visit { dispatcher, call, caller, principal, headers };
     let mut grpc = Grpc::new(Whole).max_decoding_message_size(MAX_REQUEST);
     let answer = if streams {
         grpc.server_streaming(visit, request).await
@@ -102,7 +101,7 @@ async fn enter(
 /// One call of a client.
 #[derive(Clone)]
 struct Visit {
-    desk: Desk,
+    dispatcher: Dispatcher,
     call: Call,
     caller: Caller,
     principal: Principal,
@@ -110,7 +109,7 @@ struct Visit {
 }
 
 /// One message of a stream, or why there is no more.
-type Told = Result<Vec<u8>, Status>;
+type Encoded = Result<Vec<u8>, Status>;
 
 /// What a call comes to, and the extensions that were activated for it.
 type Answered = (Done, Option<(HeaderName, HeaderValue)>);
@@ -118,7 +117,7 @@ type Answered = (Done, Option<(HeaderName, HeaderValue)>);
 impl Visit {
     async fn carry_out(&self, sent: &[u8]) -> Answered {
         let dialect::grpc::Request { tenant, operation } = dialect::grpc::read(&self.call, sent);
-        match (operation, self.desk.of_tenant(tenant.as_deref())) {
+        match (operation, self.dispatcher.of_tenant(tenant.as_deref())) {
             (Ok(operation), Ok(agent)) => self.ask(operation, agent, tenant.as_deref()).await,
             (Err(why), _) | (_, Err(why)) => (Done::Refused(why), None),
         }
@@ -130,22 +129,18 @@ impl Visit {
         agent: Option<AgentId>,
         tenant: Option<&str>,
     ) -> Answered {
-        let Self { desk, call, caller, principal, headers } = self;
-        let url = cards::own_url(desk, headers);
+        let Self { dispatcher, call, caller, principal, headers } = self;
+        let url = cards::own_url(dispatcher, headers);
         let wire = dialect::grpc::wire(call);
         let dialect = Dialect::Official(wire);
-        let endpoints =
-            desk.endpoints(&url, agent.as_ref(), guard::by_token(caller, headers).await);
-        let of = official::circumstances(
-            principal.clone(),
+        let endpoints = dispatcher.endpoints(
             &url,
-            endpoints,
-            agent,
-            dialect,
-            headers,
-            None,
+            agent.as_ref(),
+            origin_guard::by_token(caller, headers).await,
         );
-        let mut done = desk.carry_out(dialect, operation, &of).await;
+        let of =
+            official::context(principal.clone(), &url, endpoints, agent, dialect, headers, None);
+        let mut done = dispatcher.carry_out(dialect, operation, &of).await;
         if let Done::One(answer) = &mut done {
             wire.echo_tenant(answer, tenant);
         }
@@ -176,7 +171,7 @@ impl UnaryService<Bytes> for Visit {
 
 impl ServerStreamingService<Bytes> for Visit {
     type Response = Vec<u8>;
-    type ResponseStream = BoxStream<'static, Told>;
+    type ResponseStream = BoxStream<'static, Encoded>;
     type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
@@ -184,9 +179,9 @@ impl ServerStreamingService<Bytes> for Visit {
         Box::pin(async move {
             let (done, active) = visit.carry_out(&request.into_inner()).await;
             match done {
-                Done::Stream(telling) => {
-                    let patience = visit.desk.patience();
-                    let told = patiently(messages(visit.call, telling), patience);
+                Done::Stream(stream) => {
+                    let patience = visit.dispatcher.patience();
+                    let told = patiently(messages(visit.call, stream), patience);
                     Ok(with_metadata(told.boxed(), active))
                 }
                 // What is asked by this call is answered by a stream.
@@ -198,20 +193,20 @@ impl ServerStreamingService<Bytes> for Visit {
 }
 
 /// What a stream tells, as messages.
-fn messages(call: Call, telling: Box<Telling>) -> impl Stream<Item = Told> + Send + 'static {
-    stream::unfold((call, telling), async |(call, mut telling)| {
-        let Item { told, .. } = telling.next().await?;
+fn messages(call: Call, stream: Box<TaskStream>) -> impl Stream<Item = Encoded> + Send + 'static {
+    stream::unfold((call, stream), async |(call, mut stream)| {
+        let Item { told, .. } = stream.next().await?;
         let told = told.and_then(|told| call.write(told)).map_err(|why| status(&why));
-        Some((told, (call, telling)))
+        Some((told, (call, stream)))
     })
 }
 
 /// The same for as long as the client takes it. HTTP/2 lets a client leave one stream unread beside others that it
 /// reads, so that its connection does not tell: a stream that is left so is given up, and makes room.
 fn patiently(
-    told: impl Stream<Item = Told> + Send + 'static,
+    told: impl Stream<Item = Encoded> + Send + 'static,
     patience: Duration,
-) -> impl Stream<Item = Told> {
+) -> impl Stream<Item = Encoded> {
     let (send, heard) = mpsc::channel(1);
     // Ended with the stream that owns it.
     let mut pump = JoinSet::new();
@@ -291,7 +286,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    fn numbers(of: u8) -> impl Stream<Item = Told> + Send + 'static {
+    fn numbers(of: u8) -> impl Stream<Item = Encoded> + Send + 'static {
         stream::iter((0..of).map(|n| Ok(vec![n])))
     }
 

@@ -2,12 +2,13 @@
 
 use super::{
     MAX_REQUEST, cards,
-    desk::{COME_AGAIN, Circumstances, Desk, dawdled},
-    door::Door,
+    dispatcher::{COME_AGAIN, Dispatcher, RequestContext, dawdled},
     grpc,
-    guard::{self, Guard},
+    http_listener::HttpListener,
     jsonrpc::{self, Response as RpcResponse, Stream, Update},
-    keys, official, probes,
+    keys, official,
+    origin_guard::{self, OriginGuard},
+    probes,
 };
 use a2a_hub_hub::token::Token;
 use a2a_hub_protocol::{
@@ -51,9 +52,13 @@ impl Http {
     }
 
     /// Serves until `stop`, then lets the requests that are under way come to their end.
-    pub async fn serve(self, desk: Desk, token: Token, stop: CancellationToken) {
-        let patience = desk.patience();
-        let guard = Guard::new(self.address, desk.whereabouts().public_url.as_deref(), token);
+    pub async fn serve(self, dispatcher: Dispatcher, token: Token, stop: CancellationToken) {
+        let patience = dispatcher.patience();
+        let guard = OriginGuard::new(
+            self.address,
+            dispatcher.public_endpoints().public_url.as_deref(),
+            token,
+        );
         let routes = Router::new()
             .route("/", post(call))
             .route("/stream", post(call_streaming))
@@ -63,34 +68,34 @@ impl Http {
             .merge(official::routes())
             .merge(grpc::routes())
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
-            .layer(middleware::from_fn_with_state(guard, guard::check))
-            .with_state(desk);
-        Door::new(self.listener, patience).serve(routes, stop).await;
+            .layer(middleware::from_fn_with_state(guard, origin_guard::check))
+            .with_state(dispatcher);
+        HttpListener::new(self.listener, patience).serve(routes, stop).await;
     }
 }
 
-async fn call(State(desk): State<Desk>, request: Request) -> Response {
-    respond(&desk, request, false).await
+async fn call(State(dispatcher): State<Dispatcher>, request: Request) -> Response {
+    respond(&dispatcher, request, false).await
 }
 
-async fn call_streaming(State(desk): State<Desk>, request: Request) -> Response {
-    respond(&desk, request, true).await
+async fn call_streaming(State(dispatcher): State<Dispatcher>, request: Request) -> Response {
+    respond(&dispatcher, request, true).await
 }
 
 /// Streams are what `POST /stream` is for; there, an answer that is not a stream is one event.
-async fn respond(desk: &Desk, request: Request, sse: bool) -> Response {
-    let (caller, headers) = (guard::principal(&request), request.headers().clone());
-    let url = cards::own_url(desk, &headers);
-    let of = Circumstances::of_hub(
+async fn respond(dispatcher: &Dispatcher, request: Request, sse: bool) -> Response {
+    let (caller, headers) = (origin_guard::principal(&request), request.headers().clone());
+    let url = cards::own_url(dispatcher, &headers);
+    let of = RequestContext::of_hub(
         caller,
         &url,
         last_event(&headers),
-        desk.endpoints(&url, None, false),
+        dispatcher.endpoints(&url, None, false),
     );
     let of = official::said_in_headers(of, &headers, request.uri().query());
-    match read_body(desk, request).await {
+    match read_body(dispatcher, request).await {
         Ok(body) => {
-            let response = answer(desk.respond(&body, &of).await, sse);
+            let response = answer(dispatcher.respond(&body, &of).await, sse);
             official::with_extensions(response, &of.active, &headers)
         }
         Err(unread) => unread.answer(json_body(jsonrpc::unreadable(Dialect::Hub, &unread.why))),
@@ -138,8 +143,8 @@ impl Unread {
 }
 
 /// Reads the whole body, for as long as the hub has patience.
-pub(super) async fn read_body(desk: &Desk, request: Request) -> Result<Bytes, Unread> {
-    match timeout(desk.patience(), Bytes::from_request(request, &())).await {
+pub(super) async fn read_body(dispatcher: &Dispatcher, request: Request) -> Result<Bytes, Unread> {
+    match timeout(dispatcher.patience(), Bytes::from_request(request, &())).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(why)) => {
             let text = if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
@@ -151,7 +156,7 @@ pub(super) async fn read_body(desk: &Desk, request: Request) -> Result<Bytes, Un
             Err(Unread { status: why.status(), why: text })
         }
         Err(_) => {
-            let why = dawdled("request", desk.patience());
+            let why = dawdled("request", dispatcher.patience());
             Err(Unread { status: StatusCode::REQUEST_TIMEOUT, why })
         }
     }

@@ -1,10 +1,10 @@
 //! JSON-RPC 2.0 requests and their answers, in any dialect and whatever they travel on.
 
 use super::{
-    desk::{Circumstances, Desk, Done},
-    telling::{Item, Telling},
+    dispatcher::{Dispatcher, Done, RequestContext},
+    task_stream::{Item, TaskStream},
 };
-use a2a_hub_hub::Listening;
+use a2a_hub_hub::ReplyStream;
 use a2a_hub_protocol::{
     binding::{
         jsonrpc::{Beside, Envelope, Frame},
@@ -37,16 +37,16 @@ pub(super) enum Response {
     Stream(Box<Stream>),
 }
 
-impl Desk {
+impl Dispatcher {
     /// Reads what a client sent, has the hub carry it out, and writes the answer.
-    pub(super) async fn respond(&self, sent: &[u8], of: &Circumstances<'_>) -> Response {
+    pub(super) async fn respond(&self, sent: &[u8], of: &RequestContext<'_>) -> Response {
         match dialect::jsonrpc::read(sent, of.spelled, of.beside) {
             Frame::One(request) => self.one(*request, of).await,
             Frame::Batch(requests) => self.batch(requests, of).await,
         }
     }
 
-    async fn one(&self, request: Request, of: &Circumstances<'_>) -> Response {
+    async fn one(&self, request: Request, of: &RequestContext<'_>) -> Response {
         let Request { id, dialect, tenant, service_params, operation } = request;
         let own = match (of.beside, dialect) {
             (Beside::Metadata, Dialect::Official(_)) => {
@@ -76,36 +76,36 @@ impl Desk {
                 }
                 Response::Result(envelope.result(&answer))
             }
-            Done::Stream(telling) => {
+            Done::Stream(stream) => {
                 let envelope = Some(envelope);
-                Response::Stream(Box::new(Stream { envelope, dialect, telling, failed: false }))
+                Response::Stream(Box::new(Stream { envelope, dialect, stream, failed: false }))
             }
             Done::Refused(why) => Response::Refused(envelope.error(&dialect.write_error(&why))),
             Done::Busy(why) => Response::Busy(envelope.error(&dialect.write_error(&why))),
         }
     }
 
-    /// The circumstances of a request that says in its own metadata what others say in headers, and by its tenant which
+    /// The context of a request that says in its own metadata what others say in headers, and by its tenant which
     /// agent is meant.
     fn in_metadata<'a>(
         &self,
-        of: &Circumstances<'a>,
+        of: &RequestContext<'a>,
         said: ServiceParams,
         tenant: Option<&str>,
-    ) -> Result<Circumstances<'a>, A2aError> {
+    ) -> Result<RequestContext<'a>, A2aError> {
         let agent = self.of_tenant(tenant)?;
         let endpoints = self.endpoints_from_socket(agent.as_ref());
-        Ok(Circumstances {
+        Ok(RequestContext {
             agent,
             extensions: said.extensions,
             version: check_version(said.version.as_deref()),
             beside: of.beside,
-            ..Circumstances::of_hub(of.caller.clone(), of.url, of.heard, endpoints)
+            ..RequestContext::of_hub(of.caller.clone(), of.url, of.heard, endpoints)
         })
     }
 
     /// The answers go back as one array, in the order in which they are ready.
-    async fn batch(&self, requests: Vec<Request>, of: &Circumstances<'_>) -> Response {
+    async fn batch(&self, requests: Vec<Request>, of: &RequestContext<'_>) -> Response {
         let answers = stream::iter(requests)
             .map(|request| Box::pin(self.one(in_batch(request), of)))
             .buffer_unordered(BATCH_AT_ONCE)
@@ -150,7 +150,7 @@ pub(super) struct Stream {
     /// What each answer travels in; nothing where it stands by itself, as REST has it.
     envelope: Option<Envelope>,
     dialect: Dialect,
-    telling: Box<Telling>,
+    stream: Box<TaskStream>,
     /// Whether it has told why there is no more.
     failed: bool,
 }
@@ -167,13 +167,13 @@ pub(super) struct Update {
 
 impl Stream {
     /// What is told, as REST has it.
-    pub(super) fn bare(dialect: Dialect, telling: Box<Telling>) -> Self {
-        Self { envelope: None, dialect, telling, failed: false }
+    pub(super) fn bare(dialect: Dialect, stream: Box<TaskStream>) -> Self {
+        Self { envelope: None, dialect, stream, failed: false }
     }
 
     /// The next answer; none at the end.
     pub(super) async fn next(&mut self) -> Option<Update> {
-        let Item { number, told } = self.telling.next().await?;
+        let Item { number, told } = self.stream.next().await?;
         self.failed = told.is_err();
         let is_error = self.failed && self.envelope.is_none();
         let text = match (told, &self.envelope) {
@@ -188,8 +188,8 @@ impl Stream {
     /// The answer that tells the end of the stream, where the transport has no end of its own and the last answer did
     /// not tell, as an error does.
     pub(super) fn end(&self) -> Option<Vec<u8>> {
-        let (Listening::Task(heard), Some(envelope), false) =
-            (self.telling.heard(), &self.envelope, self.failed)
+        let (ReplyStream::Task(heard), Some(envelope), false) =
+            (self.stream.heard(), &self.envelope, self.failed)
         else {
             return None;
         };

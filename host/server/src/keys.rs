@@ -1,6 +1,6 @@
 //! The keys by which receivers of notifications know that they are this hub's: a JSON Web Key Set (RFC 7517, section 5).
 
-use super::desk::Desk;
+use super::dispatcher::Dispatcher;
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{hub, operation::Operation};
@@ -19,12 +19,12 @@ pub(super) const PATH: &str = "/.well-known/jwks.json";
 const FRESH: &str = "public, max-age=300";
 
 /// The path at which they are found.
-pub(super) fn routes() -> Router<Desk> {
+pub(super) fn routes() -> Router<Dispatcher> {
     Router::new().route(PATH, get(keys))
 }
 
-async fn keys(State(desk): State<Desk>) -> Response {
-    match desk.hub().handle(&Principal::Anonymous, Operation::ListPushKeys).await {
+async fn keys(State(dispatcher): State<Dispatcher>) -> Response {
+    match dispatcher.hub().handle(&Principal::Anonymous, Operation::ListPushKeys).await {
         Ok(Reply::One(answer)) => {
             let head = [
                 (header::CONTENT_TYPE, "application/jwk-set+json"),

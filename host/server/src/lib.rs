@@ -1,22 +1,22 @@
 //! The doors of the hub: bytes to operations and replies to bytes. Nothing is decided here but who may knock.
 
 mod cards;
-mod desk;
-mod door;
+mod dispatcher;
 mod frames;
 mod grpc;
-mod guard;
 mod http;
+mod http_listener;
 mod jsonrpc;
 mod keys;
 mod official;
-mod patience;
+mod origin_guard;
 mod peer;
 mod probes;
-mod telling;
+mod task_stream;
 mod unix;
+mod write_timeout;
 
-pub use desk::{Desk, Whereabouts};
+pub use dispatcher::{Dispatcher, PublicEndpoints};
 pub use http::Http;
 
 pub use unix::{Unix, UnixError};

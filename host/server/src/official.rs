@@ -3,11 +3,11 @@
 
 use super::{
     cards,
-    desk::{Active, COME_AGAIN, Circumstances, Desk, Done, HUB},
-    door::Caller,
-    guard,
+    dispatcher::{Active, COME_AGAIN, Dispatcher, Done, HUB, RequestContext},
     http::{Unread, answer, event_stream, frames, last_event, read_body},
+    http_listener::Caller,
     jsonrpc::{self, Response as RpcResponse, Stream},
+    origin_guard,
 };
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
@@ -45,7 +45,7 @@ const TODAYS: Dialect = Dialect::Official(Wire { version: Version::V1, binding: 
 const A2A_JSON: &str = "application/a2a+json";
 
 /// The paths of all endpoints.
-pub(super) fn routes() -> Router<Desk> {
+pub(super) fn routes() -> Router<Dispatcher> {
     let paths =
         ["/a2a", "/a2a/", "/a2a/{*rest}", "/agents/{id}", "/agents/{id}/", "/agents/{id}/{*rest}"];
     paths.into_iter().fold(Router::new(), |router, path| router.route(path, any(enter)))
@@ -94,35 +94,35 @@ impl<'a> Place<'a> {
 }
 
 async fn enter(
-    State(desk): State<Desk>,
+    State(dispatcher): State<Dispatcher>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     request: Request,
 ) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let (principal, headers) = (guard::principal(&request), request.headers().clone());
+    let (principal, headers) = (origin_guard::principal(&request), request.headers().clone());
     let place = match Place::of(uri.path()) {
         Ok(place) => place,
         Err(why) => return refusal(&why, TODAYS, None),
     };
-    if let Some(agent) = place.agent.as_ref().filter(|agent| !desk.hub().has(agent)) {
+    if let Some(agent) = place.agent.as_ref().filter(|agent| !dispatcher.hub().has(agent)) {
         let why = format!("no agent is called `{agent}`; `/.well-known/agents` lists them");
         return refusal(&A2aError::new(ErrorKind::AgentNotFound, why), TODAYS, None);
     }
-    let url = cards::own_url(&desk, &headers);
-    let by_token = guard::by_token(&caller, &headers).await;
-    let endpoints = desk.endpoints(&url, place.agent.as_ref(), by_token);
+    let url = cards::own_url(&dispatcher, &headers);
+    let by_token = origin_guard::by_token(&caller, &headers).await;
+    let endpoints = dispatcher.endpoints(&url, place.agent.as_ref(), by_token);
     if let Some(file) = place.below.strip_prefix(".well-known/") {
         let version = version(&headers, uri.query());
         let asked =
             cards::Asked { caller: &principal, method: &method, headers: &headers, version };
-        return cards::official(&desk, asked, file, place.agent, &endpoints).await;
+        return cards::official(&dispatcher, asked, file, place.agent, &endpoints).await;
     }
-    let of = circumstances(principal, &url, endpoints, place.agent, TODAYS, &headers, uri.query());
-    let body = read_body(&desk, request).await;
+    let of = context(principal, &url, endpoints, place.agent, TODAYS, &headers, uri.query());
+    let body = read_body(&dispatcher, request).await;
     let response = if place.below.is_empty() {
-        call(&desk, &method, body, &of).await
+        call(&dispatcher, &method, body, &of).await
     } else if let Some(path) = place.below.strip_prefix("rest/") {
-        rest_call(&desk, &method, path, &uri, &headers, body, &of).await
+        rest_call(&dispatcher, &method, path, &uri, &headers, body, &of).await
     } else {
         let why = format!("there is nothing at `{}`", uri.path());
         refusal(&A2aError::new(ErrorKind::MethodNotFound, why), TODAYS, None)
@@ -132,16 +132,16 @@ async fn enter(
 
 /// JSON-RPC.
 async fn call(
-    desk: &Desk,
+    dispatcher: &Dispatcher,
     method: &Method,
     body: Result<Bytes, Unread>,
-    of: &Circumstances<'_>,
+    of: &RequestContext<'_>,
 ) -> Response {
     if method != Method::POST {
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")]).into_response();
     }
     match body {
-        Ok(body) => answer(desk.respond(&body, of).await, false),
+        Ok(body) => answer(dispatcher.respond(&body, of).await, false),
         Err(unread) => {
             let text = jsonrpc::unreadable(of.spelled, &unread.why);
             unread.answer(answer(RpcResponse::Refused(text), false))
@@ -151,13 +151,13 @@ async fn call(
 
 /// REST.
 async fn rest_call(
-    desk: &Desk,
+    dispatcher: &Dispatcher,
     method: &Method,
     path: &str,
     uri: &Uri,
     headers: &HeaderMap,
     body: Result<Bytes, Unread>,
-    of: &Circumstances<'_>,
+    of: &RequestContext<'_>,
 ) -> Response {
     let media = media(headers);
     let verb = match method.as_str() {
@@ -176,7 +176,7 @@ async fn rest_call(
     let rest::Request { wire, tenant, operation } = rest::read(verb, path, uri.query(), &body);
     let dialect = Dialect::Official(wire);
     let done = match operation {
-        Ok(operation) => desk.carry_out(dialect, operation, of).await,
+        Ok(operation) => dispatcher.carry_out(dialect, operation, of).await,
         Err(why) => Done::Refused(why),
     };
     match done {
@@ -186,7 +186,7 @@ async fn rest_call(
             wire.echo_tenant(&mut answer, tenant.as_deref());
             json_body(answer.to_string(), media)
         }
-        Done::Stream(telling) => event_stream(frames(Stream::bare(dialect, telling))),
+        Done::Stream(stream) => event_stream(frames(Stream::bare(dialect, stream))),
         Done::Refused(why) => refusal(&why, dialect, media),
         Done::Busy(why) => {
             let refusal = refusal(&why, dialect, media);
@@ -195,14 +195,14 @@ async fn rest_call(
     }
 }
 
-/// The same circumstances with what a client says beside its request: where the hub's own dialect is spoken, 1.0 may be.
+/// The same context with what a client says beside its request: where the hub's own dialect is spoken, 1.0 may be.
 pub(super) fn said_in_headers<'a>(
-    of: Circumstances<'a>,
+    of: RequestContext<'a>,
     headers: &HeaderMap,
     query: Option<&str>,
-) -> Circumstances<'a> {
+) -> RequestContext<'a> {
     let version = check_version(version(headers, query));
-    Circumstances { extensions: extensions(headers), version, ..of }
+    RequestContext { extensions: extensions(headers), version, ..of }
 }
 
 /// The version that a client names.
@@ -215,8 +215,8 @@ pub(super) fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Opt
     header.or_else(|| query?.split('&').find_map(named))
 }
 
-/// The circumstances of a request with these headers, and this query, to an agent or to the hub.
-pub(super) fn circumstances<'a>(
+/// The context of a request with these headers, and this query, to an agent or to the hub.
+pub(super) fn context<'a>(
     caller: Principal,
     url: &'a str,
     endpoints: Endpoints,
@@ -224,8 +224,8 @@ pub(super) fn circumstances<'a>(
     spelled: Dialect,
     headers: &HeaderMap,
     query: Option<&str>,
-) -> Circumstances<'a> {
-    Circumstances {
+) -> RequestContext<'a> {
+    RequestContext {
         caller,
         url,
         heard: last_event(headers),

@@ -1,7 +1,7 @@
 //! Whether the hub lives, whether it is ready, and its metrics: for whoever watches over it, such as a supervisor, a load balancer
 //! or Prometheus.
 
-use super::desk::{COME_AGAIN, Desk};
+use super::dispatcher::{COME_AGAIN, Dispatcher};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::Reply;
 use a2a_hub_protocol::operation::{Answer, HubStatus, Operation};
@@ -15,7 +15,7 @@ use axum::{
 use serde_json::{Value, json};
 
 /// The paths at which it is told.
-pub(super) fn routes() -> Router<Desk> {
+pub(super) fn routes() -> Router<Dispatcher> {
     Router::new()
         .route("/health", get(health))
         .route("/ready", get(ready))
@@ -28,8 +28,11 @@ async fn health() -> impl IntoResponse {
 }
 
 /// It can take on work: it stores what it is given, which is found out by a write, at most once a second.
-async fn ready(State(desk): State<Desk>, Extension(principal): Extension<Principal>) -> Response {
-    let why = match desk.hub().handle(&principal, Operation::Status).await {
+async fn ready(
+    State(dispatcher): State<Dispatcher>,
+    Extension(principal): Extension<Principal>,
+) -> Response {
+    let why = match dispatcher.hub().handle(&principal, Operation::Status).await {
         Ok(Reply::One(Answer::Status(status))) => not_ready(&status),
         Ok(Reply::One(_) | Reply::Stream(_)) => Some(json!({ "reason": "internal" })),
         Err(why) => Some(json!({ "reason": "storage", "error": why.to_string() })),
@@ -44,9 +47,12 @@ async fn ready(State(desk): State<Desk>, Extension(principal): Extension<Princip
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The hub in numbers.
-async fn metrics(State(desk): State<Desk>, Extension(principal): Extension<Principal>) -> Response {
-    let read = Operation::ReadMetrics { streams: desk.streams() };
-    match desk.hub().handle(&principal, read).await {
+async fn metrics(
+    State(dispatcher): State<Dispatcher>,
+    Extension(principal): Extension<Principal>,
+) -> Response {
+    let read = Operation::ReadMetrics { streams: dispatcher.streams() };
+    match dispatcher.hub().handle(&principal, read).await {
         Ok(Reply::One(Answer::Metrics(text))) => {
             ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response()
         }

@@ -2,9 +2,9 @@
 
 use super::{
     MAX_REQUEST,
-    desk::{Circumstances, Desk, dawdled},
+    dispatcher::{Dispatcher, RequestContext, dawdled},
     jsonrpc::{self, Response},
-    patience::Patient,
+    write_timeout::WriteTimeout,
 };
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
@@ -98,8 +98,8 @@ impl Unix {
     }
 
     /// Serves until `stop`, then lets the requests that are under way come to their end.
-    pub async fn serve(self, desk: Desk, stop: CancellationToken) {
-        let url: Arc<str> = desk.socket_url().unwrap_or_default().into();
+    pub async fn serve(self, dispatcher: Dispatcher, stop: CancellationToken) {
+        let url: Arc<str> = dispatcher.socket_url().unwrap_or_default().into();
         let connections = TaskTracker::new();
         let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
@@ -110,7 +110,8 @@ impl Unix {
             match accepted {
                 Ok((stream, _)) if is_own_user(&stream) => {
                     let Ok(permit) = Arc::clone(&room).try_acquire_owned() else { continue };
-                    let connection = talk(stream, desk.clone(), Arc::clone(&url), stop.clone());
+                    let connection =
+                        talk(stream, dispatcher.clone(), Arc::clone(&url), stop.clone());
                     connections.spawn(async move {
                         connection.await;
                         drop(permit);
@@ -154,22 +155,22 @@ fn is_own_user(stream: &UnixStream) -> bool {
 
 /// One connection, until the client hangs up, dawdles or no longer reads. Its streams end with it; other requests that are
 /// under way go on without it.
-async fn talk(stream: UnixStream, desk: Desk, url: Arc<str>, stop: CancellationToken) {
+async fn talk(stream: UnixStream, dispatcher: Dispatcher, url: Arc<str>, stop: CancellationToken) {
     let (read, write) = stream.into_split();
     let (outbox, letters) = mpsc::channel(OUTBOX);
     let requests = TaskTracker::new();
     let hung_up = CancellationToken::new();
-    requests.spawn(post(Patient::new(write, desk.patience()), letters, hung_up.clone()));
+    requests.spawn(post(WriteTimeout::new(write, dispatcher.patience()), letters, hung_up.clone()));
     let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
     let take_in = async |line: Vec<u8>| {
         let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await else { return };
-        let answering = answer(desk.clone(), Arc::clone(&url), line, outbox.clone());
+        let answering = answer(dispatcher.clone(), Arc::clone(&url), line, outbox.clone());
         requests.spawn(async move {
             answering.await;
             drop(permit);
         });
     };
-    let mut reader = Reader::new(read, desk.patience());
+    let mut reader = Reader::new(read, dispatcher.patience());
     loop {
         let line = tokio::select! {
             line = reader.next_line() => line,
@@ -270,10 +271,19 @@ impl Reader {
 }
 
 /// Only programs of the hub's own user get to connect, so who asks is the operator.
-async fn answer(desk: Desk, url: Arc<str>, line: Vec<u8>, outbox: mpsc::Sender<Vec<u8>>) {
-    let of =
-        Circumstances::of_hub(Principal::Operator, &url, None, desk.endpoints_from_socket(None));
-    match desk.respond(&line, &Circumstances { beside: Beside::Metadata, ..of }).await {
+async fn answer(
+    dispatcher: Dispatcher,
+    url: Arc<str>,
+    line: Vec<u8>,
+    outbox: mpsc::Sender<Vec<u8>>,
+) {
+    let of = RequestContext::of_hub(
+        Principal::Operator,
+        &url,
+        None,
+        dispatcher.endpoints_from_socket(None),
+    );
+    match dispatcher.respond(&line, &RequestContext { beside: Beside::Metadata, ..of }).await {
         Response::None => {}
         Response::Result(answer)
         | Response::Refused(answer)
@@ -301,7 +311,7 @@ async fn answer(desk: Desk, url: Arc<str>, line: Vec<u8>, outbox: mpsc::Sender<V
 
 /// Writes what the requests of a connection have to say, a line each, until the client has hung up.
 async fn post(
-    write: Patient<OwnedWriteHalf>,
+    write: WriteTimeout<OwnedWriteHalf>,
     mut letters: mpsc::Receiver<Vec<u8>>,
     hung_up: CancellationToken,
 ) {

@@ -6,7 +6,8 @@
 )]
 
 use super::{
-    ContextFilter, Counts, HeadFilter, Progress, PushFilter, Storage, StorageError, Tally, Trouble,
+    ContextFilter, Counts, DeliveryFailure, HeadFilter, Progress, PushFilter, Storage,
+    StorageError, Tally,
 };
 use a2a_hub_core::access::Principal;
 use a2a_hub_core::task::IllegalEvent;
@@ -508,7 +509,7 @@ async fn how_far_news_went_is_never_taken_back(storage: &impl Storage) {
     let went = |sent, trouble| storage.push_went(&task, &id, Progress { sent, trouble });
     let trouble = |dead: bool| {
         let again = (!dead).then(|| at(2));
-        Some(Trouble { attempts: 3, since: at(1), error: "refused".into(), again, dead })
+        Some(DeliveryFailure { attempts: 3, since: at(1), error: "refused".into(), again, dead })
     };
     went(2, None).await.unwrap();
     went(1, trouble(false)).await.unwrap();

@@ -12,7 +12,7 @@ mod pushes;
 pub mod sqlite;
 
 pub use condition::{Readiness, until_usable};
-pub use pushes::{Progress, PushFilter, StoredPush, Trouble};
+pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 
 use a2a_hub_core::{access::Principal, task::IllegalEvent};
 use a2a_hub_protocol::{

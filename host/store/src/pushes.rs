@@ -19,12 +19,12 @@ pub struct Progress {
     /// The number of the last event that needs no sending any more.
     pub sent: u64,
     /// How the next one fails, if it does.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<DeliveryFailure>,
 }
 
 /// How an event fails to be delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct DeliveryFailure {
     /// How often it was tried.
     pub attempts: u32,
     /// When it failed for the first time: RFC 3339 in UTC.

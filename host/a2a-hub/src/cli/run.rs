@@ -11,7 +11,7 @@ use a2a_hub_hub::{
     clock,
     contexts::Contexts,
     events::Events,
-    push::{Pushes, Seal, Sender},
+    push::{Pushes, Sender, WebhookSigner},
     repeats::Repeats,
     tasks::{Recovered, Tasks},
     token::Token,
@@ -20,7 +20,7 @@ use a2a_hub_hub::{
 use a2a_hub_process::{Supervisor, limits};
 use a2a_hub_protocol::{id::TaskId, operation::Operation};
 use a2a_hub_sandbox::{Engine, EngineSettings};
-use a2a_hub_server::{Desk, Http, Unix, Whereabouts};
+use a2a_hub_server::{Dispatcher, Http, PublicEndpoints, Unix};
 use a2a_hub_store::sqlite::SqliteStorage;
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ pub(super) async fn run(
     let hub = hub.with_warnings(parts.warnings.clone());
     let at = http.as_ref().map(Http::address);
     let (streams, patience) = (config.max_streams(), config.clients.timeout());
-    let desk = Desk::new(hub.clone(), whereabouts(&config, at), streams, patience);
+    let desk = Dispatcher::new(hub.clone(), whereabouts(&config, at), streams, patience);
     if let Some(http) = http {
         let token = Token::open(&dir)?;
         running.spawn(http.serve(desk.clone(), token, stop.clone()));
@@ -202,8 +202,8 @@ impl Parts {
         let events = Events::default();
         let tasks = Tasks::new(storage.clone(), events.clone());
         let contexts = Contexts::new(storage.clone(), config);
-        let seal = config.push.sign.then(|| Seal::open(dir)).transpose()?;
-        let sender = Sender::new(config.push.rules(), seal).challenging(config.push.challenge);
+        let signer = config.push.sign.then(|| WebhookSigner::open(dir)).transpose()?;
+        let sender = Sender::new(config.push.rules(), signer).challenging(config.push.challenge);
         let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
         let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
         let agents = Agents::new(
@@ -310,8 +310,8 @@ fn warnings(storage: &SqliteStorage, engine: &Engine) -> Vec<String> {
 }
 
 /// Where others find a hub that serves HTTP at this address.
-fn whereabouts(config: &Config, http: Option<SocketAddr>) -> Whereabouts {
-    Whereabouts {
+fn whereabouts(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
+    PublicEndpoints {
         public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
         http,
         socket: config.socket.enabled.then(|| config.socket.path.clone()),

@@ -151,7 +151,7 @@ async fn status_and_doctor_tell_of_a_full_disk_before_anybody_writes() -> Result
     .await
 }
 
-/// What a courier could not write down must not keep it from its next errand.
+/// What a worker could not write down must not keep it from its next errand.
 #[tokio::test]
 async fn notifications_go_on_after_the_disk_was_full() -> Result<()> {
     let (hub, mut events) = hub_with_news().await?;

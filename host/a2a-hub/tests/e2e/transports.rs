@@ -4,7 +4,7 @@ use crate::stage::GRANT;
 use a2a_hub_config::Settings;
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{
-    Hub, Listening, Reply,
+    Hub, Reply, ReplyStream,
     agents::{Agents, BuiltIn, PluginFolder},
     contexts::Contexts,
     events::Events,
@@ -229,10 +229,10 @@ fn in_process(hub: Hub) -> Way {
                 }
                 Ok(Reply::One(Answer::Deliveries(deliveries))) => vec![json!(deliveries)],
                 Ok(Reply::One(other)) => anyhow::bail!("no case is answered by {other:?}"),
-                Ok(Reply::Stream(Listening::Hub(_))) => {
+                Ok(Reply::Stream(ReplyStream::Hub(_))) => {
                     anyhow::bail!("no case listens to the whole hub")
                 }
-                Ok(Reply::Stream(Listening::Task(mut heard))) => {
+                Ok(Reply::Stream(ReplyStream::Task(mut heard))) => {
                     let mut events = Vec::new();
                     while let Some(event) = heard.next().await {
                         events.extend(v03::json::write_event(&*event?));

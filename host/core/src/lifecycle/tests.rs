@@ -56,7 +56,7 @@ fn signals() -> [(&'static str, Signal); 14] {
         ("park", Signal::Park),
         ("shutdown", Signal::Shutdown),
         ("left", Signal::Left(false)),
-        ("hold", Signal::Hold(Hold::Session)),
+        ("hold", Signal::Resumability(Resumability::Session)),
         ("time", Signal::Time),
     ]
 }
@@ -261,7 +261,11 @@ fn any_signal() -> impl Strategy<Value = Signal> {
         Just(TaskState::Rejected),
         Just(TaskState::Canceled)
     ];
-    let holds = prop_oneof![Just(Hold::Nothing), Just(Hold::Session), Just(Hold::Work)];
+    let holds = prop_oneof![
+        Just(Resumability::Nothing),
+        Just(Resumability::Session),
+        Just(Resumability::Work)
+    ];
     prop_oneof![
         3 => Just(Signal::Turn),
         3 => any::<bool>().prop_map(|working| Signal::Told { working }),
@@ -274,7 +278,7 @@ fn any_signal() -> impl Strategy<Value = Signal> {
         1 => Just(Signal::Park),
         1 => Just(Signal::Shutdown),
         1 => any::<bool>().prop_map(Signal::Left),
-        1 => holds.prop_map(Signal::Hold),
+        1 => holds.prop_map(Signal::Resumability),
     ]
 }
 

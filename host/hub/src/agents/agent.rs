@@ -3,19 +3,19 @@
 use super::{
     Shared,
     files::Files,
-    others::Others,
+    health_monitor::{HealthMonitor, Unavailable},
+    memory::BoundedMemory,
+    peer_directory::PeerDirectory,
     programs::Programs,
-    standing::{Standing, Unavailable},
-    values::Values,
 };
 use crate::{clock, events::Events};
 use a2a_hub_config::{self as config, AgentConfig};
 use a2a_hub_core::{
     breaker,
-    grant::{Grant, Held, overlap},
+    grant::{EffectiveGrant, Grant, intersect},
     health::is_known_not_to_work,
     quota,
-    recovery::Hold,
+    recovery::Resumability,
     redact::Secrets,
     span::Span,
 };
@@ -107,7 +107,7 @@ pub struct NotWorking {
 pub(super) struct AgentDeps {
     /// The operator's settings for it.
     pub config: AgentConfig,
-    /// Directories it may work in, unless its own settings name others.
+    /// Directories it may work in, unless its own settings name peers.
     pub workspaces: Vec<PathBuf>,
     /// Where its programs are at home.
     pub home: PathBuf,
@@ -140,17 +140,17 @@ pub struct Agent {
     pub(super) source: Source,
     /// Shared with the agent that takes its place under other settings.
     pub(super) runtime: Arc<dyn Runtime>,
-    held: Arc<Held>,
+    held: Arc<EffectiveGrant>,
     programs: Arc<Programs>,
-    values: Option<Arc<Values>>,
+    values: Option<Arc<BoundedMemory>>,
     files: Files,
-    others: Option<Arc<Others>>,
+    peers: Option<Arc<PeerDirectory>>,
     settings: Arc<BTreeMap<String, String>>,
     secrets: Arc<Secrets>,
     /// When it joined: RFC 3339 in UTC.
     pub registered_at: String,
-    standing: Standing,
-    /// Held while it is asked how it is, so that it is not asked twice at once.
+    monitor: HealthMonitor,
+    /// EffectiveGrant while it is asked how it is, so that it is not asked twice at once.
     checking: Mutex<()>,
     asking: Arc<Semaphore>,
     pub(super) left: CancellationToken,
@@ -172,22 +172,24 @@ impl Agent {
             (None, Source::BuiltIn) => Grant::everything(ask),
             (None, Source::File(_) | Source::Remote(_)) => Grant::default(),
         };
-        let mut held = overlap(ask, &grant);
+        let mut held = intersect(ask, &grant);
         held.furnish(&config.programs, &config.env);
         for name in config.programs.keys().filter(|name| !held.programs.contains_key(*name)) {
             tracing::warn!(agent = %id, program = name, "`programs` says where it is, but the agent may not run it");
         }
         let workspaces = config.workspaces.clone().unwrap_or(workspaces);
         let programs = Programs::new(&id, &held, workspaces, home, supervisor);
-        let values = held.memory_bytes.map(|max| Arc::new(Values::new(id.clone(), max, storage)));
+        let values =
+            held.memory_bytes.map(|max| Arc::new(BoundedMemory::new(id.clone(), max, storage)));
         let passed = config::environment(&held.passed());
         let settings = config.told(programs.first_directory());
         let known = passed.into_iter().chain(settings.clone());
         let secrets = Arc::new(Secrets::among(known));
         let held = Arc::new(held);
         let delegates = !held.agents.is_empty();
-        let others = delegates.then(|| Arc::new(Others::new(id.clone(), Arc::clone(&held), all)));
-        let standing = Standing::new(id.clone(), breaker, events);
+        let peers =
+            delegates.then(|| Arc::new(PeerDirectory::new(id.clone(), Arc::clone(&held), all)));
+        let monitor = HealthMonitor::new(id.clone(), breaker, events);
         Self {
             id,
             card,
@@ -200,9 +202,9 @@ impl Agent {
             programs: Arc::new(programs),
             values,
             files,
-            others,
+            peers,
             registered_at: clock::now(),
-            standing,
+            monitor,
             checking: Mutex::default(),
             asking,
             left,
@@ -254,8 +256,8 @@ impl Agent {
     }
 
     /// What it still has of a task whose hub is gone.
-    pub async fn hold(&self, task: &TaskId) -> Hold {
-        self.runtime.hold(task).await
+    pub async fn resumability(&self, task: &TaskId) -> Resumability {
+        self.runtime.resumability(task).await
     }
 
     /// What a call for `owner` comes with; `tasks` hears of the task.
@@ -273,7 +275,7 @@ impl Agent {
             process: Some(Arc::new(Programs::of(&self.programs, owner, Arc::clone(&files)))),
             memory: self.values.clone().map(|values| values as _),
             files: self.held.files_bytes.map(|_| files as _),
-            delegate: self.others.clone().map(|others| others as _),
+            delegate: self.peers.clone().map(|peers| peers as _),
             settings: Arc::clone(&self.settings),
             log: Some(Arc::new(log)),
         };
@@ -308,22 +310,22 @@ impl Agent {
 
     /// How it is, as far as is known.
     pub fn health(&self) -> AgentHealth {
-        self.standing.health()
+        self.monitor.health()
     }
 
     /// Whether tasks reach it.
     pub fn breaker(&self) -> AgentBreaker {
-        self.standing.breaker()
+        self.monitor.breaker()
     }
 
     /// Lets a task through to it, or says why not.
     pub fn admit(&self) -> Result<(), Unavailable> {
-        self.standing.admit()
+        self.monitor.admit()
     }
 
     /// Learns from how a task of its ended.
     pub async fn task_ended(&self, task: &Task) {
-        self.standing.task_ended(task);
+        self.monitor.task_ended(task);
         if task.status.state.is_final() {
             self.forget(&task.id).await;
         }
@@ -343,7 +345,7 @@ impl Agent {
     /// The same for somebody who wants its own word, and is told if that did not come in time.
     pub async fn ask(&self, since: Instant, wanted: bool) -> Result<AgentHealth, Late> {
         let _checking = self.checking.lock().await;
-        if let Some(health) = self.standing.health_since(since, wanted) {
+        if let Some(health) = self.monitor.health_since(since, wanted) {
             return Ok(health);
         }
         // The semaphore is never closed.
@@ -353,7 +355,7 @@ impl Agent {
         let report = timeout(HEALTH_DEADLINE, self.runtime.health(call)).await;
         let is_late = report.is_err();
         let health = judge(report.unwrap_or(Err(Failure::Timeout)), asked.elapsed());
-        self.standing.checked(health.clone(), asked, wanted);
+        self.monitor.checked(health.clone(), asked, wanted);
         if is_late {
             return Err(Late { agent: self.id.clone(), health: Box::new(health) });
         }

@@ -5,12 +5,12 @@ mod builtin;
 mod elsewhere;
 mod files;
 mod folder;
-mod others;
+mod health_monitor;
+mod memory;
+mod peer_directory;
 mod programs;
 mod reconfigure;
 mod registry;
-mod standing;
-mod values;
 
 pub use agent::{Agent, Late, NotWorking, lately};
 use agent::{AgentDeps, Source};
@@ -18,8 +18,8 @@ pub use builtin::BuiltIn;
 use files::Files;
 pub use files::sweep_files;
 pub use folder::{FileError, PluginFolder};
+pub use health_monitor::Unavailable;
 pub use registry::RegistryError;
-pub use standing::Unavailable;
 
 use crate::events::Events;
 use a2a_hub_client::Outbound;
@@ -301,7 +301,7 @@ fn pinned(id: &AgentId, found: &str, digest: Option<&str>) -> Result<(), JoinErr
 async fn ask(agents: Agents, agent: Arc<Agent>) {
     let (chance, interval) = (RandomState::new(), agents.shared.config().health.interval());
     for round in 0_u64.. {
-        let pause = health::pause(interval, chance.hash_one(round));
+        let pause = health::with_jitter(interval, chance.hash_one(round));
         let asked = async {
             agent.check(Instant::now(), false).await;
             if agent.is_renewed()

@@ -2,7 +2,7 @@
 
 use super::files::InstanceFiles;
 use a2a_hub_config as config;
-use a2a_hub_core::grant::Held;
+use a2a_hub_core::grant::EffectiveGrant;
 use a2a_hub_process::{Child, Exit, Output, SpawnError, Supervisor};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
@@ -44,7 +44,7 @@ struct Program {
 impl Programs {
     pub(super) fn new(
         agent: &AgentId,
-        held: &Held,
+        held: &EffectiveGrant,
         workspaces: Vec<PathBuf>,
         home: PathBuf,
         supervisor: Supervisor,

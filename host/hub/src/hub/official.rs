@@ -1,7 +1,7 @@
 //! What official clients ask: of one agent or of the whole hub, and as strictly as A2A has it. Whatever they speak, it is
 //! an operation like any other in the end.
 
-use super::{Hub, Listening, Reply, admit};
+use super::{Hub, Reply, ReplyStream, admit};
 use crate::{agents::Agent, clock, error::HubError, tasks::StreamEnd};
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
@@ -153,8 +153,8 @@ impl Hub {
 /// A stream goes on to this end in 1.0. In 0.3 each ends with an update that is `final`, which says that the task waits.
 fn until(version: Version, reply: Reply, end: StreamEnd) -> Reply {
     match (version, reply) {
-        (Version::V1, Reply::Stream(Listening::Task(heard))) => {
-            Reply::Stream(Listening::Task(heard.until(end)))
+        (Version::V1, Reply::Stream(ReplyStream::Task(heard))) => {
+            Reply::Stream(ReplyStream::Task(heard.until(end)))
         }
         (_, reply) => reply,
     }

@@ -24,7 +24,7 @@ pub struct LiveConfig {
     counts: Mutex<Config>,
     read: ReadConfig,
     set_level: SetLevel,
-    /// Held while another one is followed: those who ask at once are served one after the other.
+    /// EffectiveGrant while another one is followed: those who ask at once are served one after the other.
     turn: AsyncMutex<()>,
 }
 

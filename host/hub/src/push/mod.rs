@@ -1,7 +1,7 @@
 //! Push notifications: where notifications are sent, and how they get there.
 //!
 //! ```text
-//!  events table ──► Tasks::follow ──► Courier ──► Receiver ──► Sender ──► who wants to know
+//!  events table ──► Tasks::follow ──► DeliveryWorker ──► Receiver ──► Sender ──► who wants to know
 //!   (the outbox)                       │   ▲      one at a time     checks every address, signs
 //!                                      │   │      where they fail: core::breaker
 //!                                      ▼   │ core::delivery: pause, give up
@@ -13,15 +13,15 @@
 //! the event. So each event arrives at least once and in order, and one receiver never waits for another.
 
 mod challenge;
-mod courier;
 mod payload;
 mod receivers;
-mod seal;
 mod sender;
+mod signer;
+mod worker;
 
 pub use challenge::ChallengeError;
-pub use seal::{PUBLIC_KEY_FILE, Seal, SealError};
 pub use sender::{ReceiverError, Sender};
+pub use signer::{PUBLIC_KEY_FILE, SignerError, WebhookSigner};
 
 use crate::{clock, tasks::Tasks};
 use a2a_hub_core::breaker::Settings;
@@ -30,7 +30,6 @@ use a2a_hub_protocol::{
     push::{Delivery, DeliveryState, OfferedPush, PublicKey, PushConfig},
 };
 use a2a_hub_store::{Outbox, Progress, PushFilter, StorageError, StoredPush};
-use courier::Courier;
 use receivers::Receivers;
 use std::{
     collections::HashMap,
@@ -38,6 +37,7 @@ use std::{
     time::Duration,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use worker::DeliveryWorker;
 
 /// How many places the notifications of one task are sent to. Each is sent every event, so that more would let one task flood
 /// the network.
@@ -54,7 +54,7 @@ struct Inner {
     receivers: Receivers,
     /// How long one event is tried.
     patience: Duration,
-    couriers: Mutex<HashMap<(TaskId, PushConfigId), CancellationToken>>,
+    workers: Mutex<HashMap<(TaskId, PushConfigId), CancellationToken>>,
     running: TaskTracker,
     stop: CancellationToken,
 }
@@ -100,9 +100,9 @@ impl Pushes {
         patience: Duration,
     ) -> Self {
         let receivers = Receivers::new(breaker);
-        let (running, stop, couriers) =
+        let (running, stop, workers) =
             (TaskTracker::new(), CancellationToken::new(), Mutex::default());
-        let inner = Inner { storage, tasks, sender, receivers, patience, couriers, running, stop };
+        let inner = Inner { storage, tasks, sender, receivers, patience, workers, running, stop };
         Self(Arc::new(inner))
     }
 
@@ -172,8 +172,8 @@ impl Pushes {
     /// Sends nothing there any more. One that is not there is deleted already.
     pub async fn delete(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError> {
         self.0.storage.delete_push(task, id).await?;
-        if let Some(courier) = self.couriers().remove(&(task.clone(), id.clone())) {
-            courier.cancel();
+        if let Some(worker) = self.workers().remove(&(task.clone(), id.clone())) {
+            worker.cancel();
         }
         Ok(())
     }
@@ -212,30 +212,30 @@ impl Pushes {
         self.0.storage.pushes(its).await
     }
 
-    /// Sends a courier on its way, in place of the one it may have had.
+    /// Sends a worker on its way, in place of the one it may have had.
     fn start(&self, push: StoredPush) {
         let key = (push.config.task.clone(), push.config.id.clone());
         let stop = self.0.stop.child_token();
         {
-            let mut couriers = self.couriers();
-            if let Some(before) = couriers.insert(key.clone(), stop.clone()) {
+            let mut workers = self.workers();
+            if let Some(before) = workers.insert(key.clone(), stop.clone()) {
                 before.cancel();
             }
         }
-        let courier = Courier::new(Arc::clone(&self.0), push);
+        let worker = DeliveryWorker::new(Arc::clone(&self.0), push);
         let pushes = self.clone();
         self.0.running.spawn(async move {
-            stop.run_until_cancelled(courier.run()).await;
-            let mut couriers = pushes.couriers();
+            stop.run_until_cancelled(worker.run()).await;
+            let mut workers = pushes.workers();
             // One that was replaced leaves the place to the other.
             if !stop.is_cancelled() {
-                couriers.remove(&key);
+                workers.remove(&key);
             }
         });
     }
 
-    fn couriers(&self) -> MutexGuard<'_, HashMap<(TaskId, PushConfigId), CancellationToken>> {
-        self.0.couriers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn workers(&self) -> MutexGuard<'_, HashMap<(TaskId, PushConfigId), CancellationToken>> {
+        self.0.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn delivery(&self, push: StoredPush) -> Delivery {

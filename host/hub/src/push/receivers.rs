@@ -1,13 +1,13 @@
 //! Receivers, each a scheme, a host and a port: how many deliveries go there at once, and whether any does.
 //!
 //! ```text
-//!  couriers ──► line ──► gate ──────────► on their way ──► went ─┐
+//!  workers ──► line ──► gate ──────────► on their way ──► went ─┐
 //!               4 pass   one asks the     at most 4              │
 //!               at once  breaker, and                            ▼
 //!                        waits for it ◄──────────────── core::breaker
 //! ```
 //!
-//! Where several deliveries failed in a row, nobody knocks until a pause is over; then one courier does, and the others
+//! Where several deliveries failed in a row, nobody knocks until a pause is over; then one worker does, and the others
 //! wait for what it finds. All wait in the order in which they came, so that one who fails again and again does not keep
 //! from its turn one who would not.
 
@@ -26,7 +26,7 @@ use tokio::{
 /// How many deliveries are under way to one receiver, so that one that is slow holds up its own only.
 const AT_ONCE: usize = 4;
 
-/// The receivers that there are couriers to. What was learned of one is forgotten with the last of them.
+/// The receivers that there are workers to. What was learned of one is forgotten with the last of them.
 pub(super) struct Receivers {
     settings: Settings,
     known: Mutex<HashMap<String, Weak<Receiver>>>,
@@ -188,10 +188,10 @@ mod tests {
         let receivers = receivers();
         let receiver = failing(&receivers);
         let start = Instant::now();
-        let mut couriers = JoinSet::new();
+        let mut workers = JoinSet::new();
         for n in 0..20 {
             let receiver = Arc::clone(&receiver);
-            couriers.spawn(async move {
+            workers.spawn(async move {
                 let turn = receiver.turn().await.unwrap();
                 let since = start.elapsed().as_secs();
                 // The first finds that nothing has changed, the second that all is well.
@@ -206,7 +206,7 @@ mod tests {
         }
         let left = receivers.left_alone("https://example.com").unwrap();
         assert_eq!((left.for_now, left.cause.as_str()), (PAUSE, "connection refused"));
-        let mut went = couriers.join_all().await;
+        let mut went = workers.join_all().await;
         went.sort_unstable();
         assert_eq!(went[0], (0, 30), "once the pause is over");
         assert_eq!(went[1], (1, 91), "and once the next one is, which is twice as long");

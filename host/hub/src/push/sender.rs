@@ -3,7 +3,7 @@
 use super::{
     challenge::{self, ChallengeError, challenge},
     payload::Payload,
-    seal::Seal,
+    signer::WebhookSigner,
 };
 use crate::clock;
 use a2a_hub_client::{Outbound, OutboundError};
@@ -41,7 +41,7 @@ const AT_ONCE: usize = 64;
 pub struct Sender {
     client: Outbound,
     rules: Arc<Rules>,
-    seal: Option<Seal>,
+    signer: Option<WebhookSigner>,
     /// Whether a receiver must show that it waits for notifications.
     challenges: bool,
     all: Semaphore,
@@ -140,12 +140,12 @@ impl SendError {
 }
 
 impl Sender {
-    /// Sends only where `rules` allow, and signs with `seal`.
-    pub fn new(rules: Rules, seal: Option<Seal>) -> Self {
+    /// Sends only where `rules` allow, and signs with `signer`.
+    pub fn new(rules: Rules, signer: Option<WebhookSigner>) -> Self {
         let rules = Arc::new(rules);
         let client = Outbound::guarded(Arc::clone(&rules));
         let all = Semaphore::new(AT_ONCE);
-        Self { client, rules, seal, challenges: false, all }
+        Self { client, rules, signer, challenges: false, all }
     }
 
     /// The same, where a receiver must first show that it waits for notifications, if that is so.
@@ -156,7 +156,7 @@ impl Sender {
 
     /// The keys by which what it sends is checked, the one that signs first.
     pub(super) fn keys(&self) -> Vec<PublicKey> {
-        self.seal.as_ref().map(Seal::keys).unwrap_or_default()
+        self.signer.as_ref().map(WebhookSigner::keys).unwrap_or_default()
     }
 
     /// Whether notifications may be sent there, as far as can be told now: a name that cannot be looked up now may be found
@@ -243,13 +243,13 @@ impl Sender {
             let said = credentials.map_or_else(|| scheme.clone(), |it| format!("{scheme} {it}"));
             request = request.header(AUTHORIZATION, secret(&said)?);
         }
-        if let Some(seal) = &self.seal {
+        if let Some(signer) = &self.signer {
             let now = jiff::Timestamp::now().as_second();
             request = request
                 .header("webhook-id", &payload.id)
                 .header("webhook-timestamp", now)
-                .header("webhook-key-id", seal.key_id())
-                .header("webhook-signature", seal.sign(&payload.id, now, &payload.body));
+                .header("webhook-key-id", signer.key_id())
+                .header("webhook-signature", signer.sign(&payload.id, now, &payload.body));
         }
         request.body(Full::new(payload.body.clone()))
     }

@@ -7,7 +7,7 @@ use super::{
     trust::{TrustError, Trusted},
 };
 use a2a_hub_client::{A2aClient, Outbound, card};
-use a2a_hub_core::{grant::Ask, recovery::Hold};
+use a2a_hub_core::{grant::Ask, recovery::Resumability};
 use a2a_hub_protocol::{
     card::AgentCard,
     id::{AgentId, TaskId},
@@ -127,8 +127,8 @@ impl Runtime for RemoteAgent {
         Some(Box::new(RemoteRun::follow(self.peer.clone(), &call, task)))
     }
 
-    async fn hold(&self, task: &TaskId) -> Hold {
-        if self.peer.has(task).await { Hold::Work } else { Hold::Nothing }
+    async fn resumability(&self, task: &TaskId) -> Resumability {
+        if self.peer.has(task).await { Resumability::Work } else { Resumability::Nothing }
     }
 
     async fn health(&self, _call: Call) -> Result<Report, Failure> {

@@ -7,7 +7,7 @@ use super::{
     port::{GuestRequest, Question, ToActor, event},
     recorder::{Recorder, Unstorable},
     remains::Remains,
-    turns::{Admitted, Asking, Lane, Place, Turn, Turns, Wait},
+    run_queue::{Admitted, Asking, Lane, QueueTicket, RunPermit, RunQueue, Wait},
     unstored::GivenUp,
 };
 use crate::{agents::Agent, clock, error::HubError};
@@ -41,7 +41,7 @@ const GRACE: Duration = Duration::from_millis(500);
 pub(super) struct TaskActor {
     pub(super) recorder: Recorder,
     pub(super) agent: Arc<Agent>,
-    turns: Turns,
+    queue: RunQueue,
     pub(super) commands: mpsc::Receiver<Command>,
     lifecycle: Lifecycle,
     /// What the agent is given once it is the task's turn.
@@ -49,11 +49,11 @@ pub(super) struct TaskActor {
     /// What it is given after that, each in a run of its own.
     unheard: VecDeque<Box<Start>>,
     /// The task's turn, while it has one.
-    turn: Option<Turn>,
+    turn: Option<RunPermit>,
     /// The conversation's lane, from the task's first turn to its end.
     lane: Option<Lane>,
-    /// Its place in the queue, while it waits for its turn.
-    place: Option<Place>,
+    /// Its ticket in the queue, while it waits for its turn.
+    ticket: Option<QueueTicket>,
     /// The agent at work.
     guest: Option<RunningTask>,
     /// Where agents are asked to make room, and how this task is asked.
@@ -94,7 +94,7 @@ enum Room {
 /// Something that happened.
 enum Happening {
     Command(Option<Command>),
-    Turn(Turn),
+    Turn(RunPermit),
     Time,
     Said(GuestRequest),
     Withdrawn,
@@ -122,7 +122,7 @@ impl TaskActor {
     pub(super) fn new(
         recorder: Recorder,
         agent: Arc<Agent>,
-        turns: Turns,
+        queue: RunQueue,
         commands: mpsc::Receiver<Command>,
         patience: Duration,
         begin: Begin,
@@ -144,24 +144,24 @@ impl TaskActor {
             Begin::Parked => (Lifecycle::parked(task.status.state, patience, now), None, None),
             Begin::Follow(admitted) => (queued(Entry::Follow), None, Some(admitted)),
         };
-        let (mut turn, mut place) = (None, None);
+        let (mut turn, mut ticket) = (None, None);
         match admitted {
             Some(Admitted::Now(now)) => turn = Some(now),
-            Some(Admitted::Later(later)) => place = Some(later),
+            Some(Admitted::Later(later)) => ticket = Some(later),
             None => {}
         }
         let (lane, guest, unheard, going_down) = (None, None, VecDeque::new(), false);
         Self {
             recorder,
             agent,
-            turns,
+            queue,
             commands,
             lifecycle,
             start,
             unheard,
             turn,
             lane,
-            place,
+            ticket,
             guest,
             parking: Parking::default(),
             own: None,
@@ -180,7 +180,7 @@ impl TaskActor {
     pub(super) async fn run(mut self) -> Remains {
         let done = AssertUnwindSafe(self.until_its_end()).catch_unwind().await;
         // Whatever comes now, no agent is at work on it any more.
-        (self.guest, self.place, self.room) = (None, None, None);
+        (self.guest, self.ticket, self.room) = (None, None, None);
         let is_over = match done {
             Ok(Ok(())) => true,
             // The next hub reads what there is, and decides.
@@ -229,7 +229,7 @@ impl TaskActor {
                 Some(own) if self.agent.resumes() => {
                     Room::Offered { _offer: self.parking.offer(own.clone()) }
                 }
-                Some(_) | None => Room::Counted { _wait: self.turns.wait(&self.agent) },
+                Some(_) | None => Room::Counted { _wait: self.queue.wait(&self.agent) },
             });
         }
     }
@@ -245,7 +245,7 @@ impl TaskActor {
 
     async fn next(&mut self) -> Happening {
         let wake_at = self.lifecycle.wake_at();
-        let (place, guest) = (&mut self.place, &mut self.guest);
+        let (ticket, guest) = (&mut self.ticket, &mut self.guest);
         let (mut said, mut run, mut asked) = (None, None, None);
         if let Some(guest) = guest {
             (said, run) = (Some(&mut guest.said), Some(&mut guest.run));
@@ -256,7 +256,7 @@ impl TaskActor {
             // all be heard before the end.
             biased;
             command = self.commands.recv() => Happening::Command(command),
-            turn = called(place) => Happening::Turn(turn),
+            turn = called(ticket) => Happening::Turn(turn),
             () = woken(wake_at.map(Instant::from_std)) => Happening::Time,
             () = withdrawn(&mut asked) => Happening::Withdrawn,
             said = heard(&mut said) => Happening::Said(said),
@@ -275,7 +275,7 @@ impl TaskActor {
                 self.lifecycle = before;
                 // One that waits for its client has no turn; one that works, or waits for its turn, keeps what it has.
                 if before.asks() {
-                    (self.turn, self.place) = (None, None);
+                    (self.turn, self.ticket) = (None, None);
                 }
                 self.recorder.take_back().await?;
                 // Who asked may have gone; there is nobody to tell then.
@@ -441,22 +441,22 @@ impl TaskActor {
         let task = self.recorder.task();
         let asking = Asking { agent: &self.agent, task: &task.id, context: &task.context_id };
         let admitted = match self.lane {
-            Some(_) => self.turns.go_on(asking),
-            None => self.turns.take_up(asking),
+            Some(_) => self.queue.go_on(asking),
+            None => self.queue.take_up(asking),
         };
         match admitted {
             Admitted::Now(turn) => Some(self.take(turn)),
-            Admitted::Later(place) => {
-                self.place = Some(place);
+            Admitted::Later(ticket) => {
+                self.ticket = Some(ticket);
                 None
             }
         }
     }
 
     /// It is the task's turn; the lane that may come with that is the task's until its end.
-    fn take(&mut self, mut turn: Turn) -> Signal {
+    fn take(&mut self, mut turn: RunPermit) -> Signal {
         self.lane = turn.take_lane().or_else(|| self.lane.take());
-        (self.turn, self.place) = (Some(turn), None);
+        (self.turn, self.ticket) = (Some(turn), None);
         Signal::Turn
     }
 
@@ -465,7 +465,7 @@ impl TaskActor {
         match effect {
             Effect::Record(record) => self.record(record, payload),
             Effect::ComeBack => return self.come_back(payload),
-            Effect::GiveTurnBack => (self.turn, self.place) = (None, None),
+            Effect::GiveTurnBack => (self.turn, self.ticket) = (None, None),
             Effect::Start => {
                 self.make_room().await;
                 return self.start().await.err().map(Signal::Lost);
@@ -499,7 +499,9 @@ impl TaskActor {
             Effect::Stop => self.stop().await,
             Effect::CleanUp => self.agent.clean_up(&self.recorder.task().id).await,
             Effect::AskHold => {
-                return Some(Signal::Hold(self.agent.hold(&self.recorder.task().id).await));
+                return Some(Signal::Resumability(
+                    self.agent.resumability(&self.recorder.task().id).await,
+                ));
             }
         }
         None

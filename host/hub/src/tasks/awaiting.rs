@@ -2,7 +2,7 @@
 
 use super::{
     port::GuestRequest,
-    turns::{Place, Turn},
+    run_queue::{QueueTicket, RunPermit},
 };
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Answer};
 use std::future::pending;
@@ -11,9 +11,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-pub(super) async fn called(place: &mut Option<Place>) -> Turn {
-    match place {
-        Some(place) => place.turn().await,
+pub(super) async fn called(ticket: &mut Option<QueueTicket>) -> RunPermit {
+    match ticket {
+        Some(ticket) => ticket.turn().await,
         None => pending().await,
     }
 }

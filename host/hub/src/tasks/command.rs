@@ -1,6 +1,6 @@
 //! What a task's actor begins with, and what it is asked meanwhile.
 
-use super::turns::Admitted;
+use super::run_queue::Admitted;
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     client::ClientCapabilities, error::A2aError, id::QuestionId, message::Message,

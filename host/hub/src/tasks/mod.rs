@@ -9,9 +9,9 @@ mod port;
 mod recorder;
 mod recovery;
 mod remains;
+mod run_queue;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod unstored;
 
 pub use feed::{StreamEnd, Subscription};
@@ -44,6 +44,7 @@ use command::{Begin, Command, Input, Start};
 use feed::{Feed, Listener};
 use parking::Parking;
 use recorder::Recorder;
+use run_queue::{Admitted, Asking, RunQueue};
 use serde_json::json;
 use std::{
     collections::HashMap,
@@ -56,7 +57,6 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::task::TaskTracker;
-use turns::{Admitted, Asking, Turns};
 
 /// Orders a task takes before those who give them must wait.
 const COMMANDS: usize = 8;
@@ -79,7 +79,7 @@ pub struct Tasks {
     events: Events,
     actors: TaskTracker,
     running: Arc<Mutex<HashMap<TaskId, Running>>>,
-    turns: Turns,
+    queue: RunQueue,
     parking: Parking,
     /// The tasks whose agents were cut off at their work by the hub's end.
     cut: Arc<Mutex<Vec<TaskId>>>,
@@ -134,8 +134,8 @@ impl Tasks {
     pub fn new(storage: Arc<dyn TaskStore>, events: Events) -> Self {
         let (actors, running) = (TaskTracker::new(), Arc::default());
         let readiness = Readiness::of(storage.clone());
-        let (turns, parking, cut) = (Turns::default(), Parking::default(), Arc::default());
-        Self { storage, readiness, events, actors, running, turns, parking, cut }
+        let (queue, parking, cut) = (RunQueue::default(), Parking::default(), Arc::default());
+        Self { storage, readiness, events, actors, running, queue, parking, cut }
     }
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
@@ -154,7 +154,7 @@ impl Tasks {
         let (id, goes_on) = (TaskId::fresh(), message.context_id.is_some());
         let context = message.context_id.clone().unwrap_or_else(ContextId::fresh);
         let asking = Asking { agent: &agent, task: &id, context: &context };
-        let admitted = self.turns.ask(asking).map_err(busy)?;
+        let admitted = self.queue.ask(asking).map_err(busy)?;
         message.context_id = Some(context.clone());
         message.task_id = Some(id.clone());
         let queued = || Metadata::from_iter([(QUEUED.to_owned(), json!(true))]);
@@ -228,7 +228,7 @@ impl Tasks {
         self.running().insert(id.clone(), running.clone());
         let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
         let recorder = Recorder::new(task, seq, agent.id.clone(), storage, events, feed);
-        let actor = TaskActor::new(recorder, agent, self.turns.clone(), orders, patience, begin);
+        let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
         let actor = actor.with_parking(self.parking.clone(), own);
         let tasks = self.clone();
         self.actors.spawn(async move {

@@ -4,14 +4,14 @@ use super::{
     Tasks,
     command::{Begin, Start},
     feed::Feed,
-    turns::Asking,
+    run_queue::Asking,
 };
 use crate::{agents::Agent, clock};
 use a2a_hub_core::{
     facts::{self, QUEUED, REASON, RECOVERY},
     question::heard_after_restart,
     reason::FailureReason,
-    recovery::{Hold, Left, Recovery},
+    recovery::{Recovery, Resumability, UnfinishedTask},
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -68,12 +68,12 @@ impl Tasks {
         recovered: &mut Recovered,
     ) -> Result<(), StorageError> {
         let Some(stored) = self.storage.task(&head.task).await? else { return Ok(()) };
-        let left = Left {
+        let left = UnfinishedTask {
             state: head.state,
             queued: facts::has(&stored.task, QUEUED),
             answered: facts::is_answered(&stored.task),
             hold: match &agent {
-                Some(agent) => Some(agent.hold(&head.task).await),
+                Some(agent) => Some(agent.resumability(&head.task).await),
                 None => None,
             },
         };
@@ -110,7 +110,7 @@ impl Tasks {
         let Some(message) = task.history.last().cloned() else { return Ok(()) };
         let message = match Question::of(task.metadata.as_ref()) {
             // An agent elsewhere still waits for the answer.
-            Some(asked) if agent.hold(&task.id).await != Hold::Work => {
+            Some(asked) if agent.resumability(&task.id).await != Resumability::Work => {
                 heard_after_restart(message, asked.replaces.unwrap_or(asked.kind))
             }
             Some(_) | None => message,
@@ -120,7 +120,7 @@ impl Tasks {
         let at = task.history.len().saturating_sub(1);
         let (streamed, goes_on) = (true, true);
         let start = Start { message, client, directory, streamed, goes_on, at };
-        let begin = Begin::Work(Box::new(start), self.turns.take_up(asking(&task, &agent)));
+        let begin = Begin::Work(Box::new(start), self.queue.take_up(asking(&task, &agent)));
         let patience = super::patience(&agent, timeout_ms);
         self.spawn(task, seq, agent, Feed::new(seq), patience, begin);
         Ok(())
@@ -134,7 +134,7 @@ impl Tasks {
         let StoredTask { seq, task, .. } = stored;
         let (timeout_ms, _) = self.began(&task).await?;
         let patience = super::patience(&agent, timeout_ms);
-        let begin = Begin::Follow(self.turns.take_up(asking(&task, &agent)));
+        let begin = Begin::Follow(self.queue.take_up(asking(&task, &agent)));
         self.spawn(task, seq, agent, Feed::new(seq), patience, begin);
         Ok(())
     }

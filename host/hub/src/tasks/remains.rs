@@ -1,6 +1,6 @@
 //! What is left of a task whose actor has ended.
 
-use super::turns::{Lane, Turn};
+use super::run_queue::{Lane, RunPermit};
 use crate::agents::Agent;
 use a2a_hub_protocol::id::TaskId;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(super) struct Remains {
     pub(super) agent: Arc<Agent>,
     pub(super) task: TaskId,
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<RunPermit>,
     pub(super) lane: Option<Lane>,
     /// Whether the hub's end cut its agent off at its work.
     pub(super) was_cut: bool,

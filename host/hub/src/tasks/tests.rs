@@ -6,7 +6,7 @@ mod lanes;
 use super::*;
 use crate::fake::{Fake, Stage, completed};
 use a2a_hub_config::AgentConfig;
-use a2a_hub_core::{access::Principal, recovery::Hold};
+use a2a_hub_core::{access::Principal, recovery::Resumability};
 use a2a_hub_protocol::message::Role;
 use a2a_hub_runtime::{Ended, Failure};
 use a2a_hub_store::{StoreHealth as _, TaskLog as _, memory::MemoryStorage};
@@ -216,12 +216,12 @@ async fn tasks_wait_for_their_turn_and_one_that_asks_gives_its_turn_back() {
 #[tokio::test(start_paused = true)]
 async fn a_hub_that_ends_leaves_its_tasks_as_their_agents_can_go_on_with_them() {
     for (hold, story) in [
-        (Hold::Nothing, "failed “The hub was stopped while the agent was at work.”"),
+        (Resumability::Nothing, "failed “The hub was stopped while the agent was at work.”"),
         (
-            Hold::Session,
+            Resumability::Session,
             "input-required “The hub was restarted while Fake was at work; send any message to go on: it starts Fake again.”",
         ),
-        (Hold::Work, "working “at it”"),
+        (Resumability::Work, "working “at it”"),
     ] {
         let stand = Stand::new();
         let task = stand.submit(&busy(true).holding(hold).agent(config()), "go").await;
@@ -285,12 +285,12 @@ async fn an_answer_that_cannot_be_stored_was_not_said() {
 async fn the_next_hub_takes_tasks_up_as_their_agents_can_go_on_with_them() {
     for (hold, becomes, story) in [
         (
-            Hold::Nothing,
+            Resumability::Nothing,
             "failed",
             "failed “The hub was restarted while the agent was at work; what it had done by then is kept.”",
         ),
-        (Hold::Session, "waiting", "said “go on”, working, working “at it”"),
-        (Hold::Work, "followed", "working “at it”, working “at it”"),
+        (Resumability::Session, "waiting", "said “go on”, working, working “at it”"),
+        (Resumability::Work, "followed", "working “at it”, working “at it”"),
     ] {
         let (killed, fake) = (Stand::new(), busy(true).holding(hold));
         let task = killed.submit(&fake.agent(config()), "go").await;

@@ -1,7 +1,7 @@
 //! A place for guests to run in: the hub's side of each capability, scripted.
 
 use a2a_hub_core::{
-    grant::{Grant, Held, overlap},
+    grant::{EffectiveGrant, Grant, intersect},
     redact::Secrets,
 };
 use a2a_hub_protocol::{
@@ -104,7 +104,7 @@ impl Stage {
     }
 
     fn call(&self, plugin: &Plugin) -> Call {
-        let held = overlap(plugin.ask(), &self.grant);
+        let held = intersect(plugin.ask(), &self.grant);
         let seen = Arc::clone(&self.seen);
         let log = move |_, line: &str| seen.lock().unwrap().logged.push(line.to_owned());
         let memory = held.memory_bytes.map(|_| Arc::new(Values(Arc::clone(&self.values))) as _);
@@ -121,7 +121,7 @@ impl Stage {
         Call {
             agent: agent(),
             limits: self.limits,
-            held: Arc::new(Held { ..held }),
+            held: Arc::new(EffectiveGrant { ..held }),
             ports: Arc::new(ports),
             secrets: Arc::clone(&self.secrets),
             working_directory: None,

@@ -4,7 +4,7 @@ use super::{
     Failure, Progress, PushFilter, StoredPush, integer,
     logs::{LIVE, corrupt},
 };
-use crate::Trouble;
+use crate::DeliveryFailure;
 use a2a_hub_protocol::{
     id::{PushConfigId, TaskId},
     push::{PushAuthentication, PushConfig, PushForm, Secret},
@@ -77,7 +77,7 @@ fn push_of(row: &Row<'_>) -> Result<StoredPush, Failure> {
     let (since, error) = (row.get::<_, Option<String>>(9)?, row.get::<_, Option<String>>(10)?);
     let (attempts, dead, again) = (row.get(8)?, row.get(11)?, row.get(12)?);
     let error = error.unwrap_or_default();
-    let trouble = since.map(|since| Trouble { attempts, since, error, again, dead });
+    let trouble = since.map(|since| DeliveryFailure { attempts, since, error, again, dead });
     let progress = Progress { sent: row.get::<_, i64>(7)?.unsigned_abs(), trouble };
     Ok(StoredPush { config, progress, last: row.get::<_, i64>(13)?.unsigned_abs() })
 }

@@ -174,7 +174,7 @@ async fn an_answer_without_end_is_not_read() -> Result<()> {
     Ok(())
 }
 
-/// Neither a config that is deleted nor a conversation that is, whose courier sleeps.
+/// Neither a config that is deleted nor a conversation that is, whose worker sleeps.
 #[tokio::test]
 async fn what_is_forgotten_is_not_sent_any_more() -> Result<()> {
     let (hub, receiver) = (hub_with("GIVE_UP_MS", "60000").await?, Receiver::start()?);

@@ -60,7 +60,7 @@ async fn a_conversation_goes_on_whatever_became_of_its_first_task() {
 #[tokio::test(start_paused = true)]
 async fn who_is_answered_after_a_restart_waits_for_the_conversation() {
     let stand = Stand::new();
-    let fake = curious().one_per_context().holding(Hold::Session);
+    let fake = curious().one_per_context().holding(Resumability::Session);
     let agent = fake.agent(config());
     let first = stand.submit_in(&agent, "c", "one").await;
     stand.until(&first, TaskState::InputRequired).await;

@@ -1,4 +1,4 @@
-//! One config's courier: takes the events of its task one after the other to where they are wanted, and tries again.
+//! One config's delivery worker: takes the events of its task one after the other to where they are wanted, and tries again.
 
 use super::{
     Inner,
@@ -15,7 +15,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     push::{PushConfig, PushForm},
 };
-use a2a_hub_store::{Progress, PushFilter, StorageError, StoredPush, Trouble};
+use a2a_hub_store::{DeliveryFailure, Progress, PushFilter, StorageError, StoredPush};
 use std::{
     hash::{BuildHasher as _, RandomState},
     sync::Arc,
@@ -29,7 +29,7 @@ const TAKEN: Outcome = Outcome::Success(Source::Task);
 /// How long to wait when the store refused, and knows of nothing that is wrong with it.
 const PAUSE: Duration = Duration::from_secs(5);
 
-pub(super) struct Courier {
+pub(super) struct DeliveryWorker {
     inner: Arc<Inner>,
     config: PushConfig,
     progress: Progress,
@@ -52,7 +52,7 @@ impl From<StorageError> for Done {
     }
 }
 
-impl Courier {
+impl DeliveryWorker {
     pub(super) fn new(inner: Arc<Inner>, push: StoredPush) -> Self {
         let receiver = inner.receivers.at(origin(&push.config.url));
         Self { inner, config: push.config, progress: push.progress, receiver }
@@ -202,7 +202,7 @@ impl Courier {
             Next::GiveUp => (None, true),
         };
         self.progress.trouble =
-            Some(Trouble { attempts, since, error: why.to_string(), again, dead });
+            Some(DeliveryFailure { attempts, since, error: why.to_string(), again, dead });
         next
     }
 

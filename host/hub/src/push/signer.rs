@@ -26,7 +26,7 @@ const OLD_KEY_FILE: &str = "push-key.old";
 pub const PUBLIC_KEY_FILE: &str = "push-key.pub";
 
 /// The hub's keys.
-pub struct Seal {
+pub struct WebhookSigner {
     new: Key,
     old: Option<Key>,
 }
@@ -38,7 +38,7 @@ struct Key {
 
 /// Why nothing can be signed.
 #[derive(Debug, thiserror::Error)]
-pub enum SealError {
+pub enum SignerError {
     /// The private key cannot be used.
     #[error(transparent)]
     Secret(#[from] TokenError),
@@ -50,9 +50,9 @@ pub enum SealError {
     Public(#[from] io::Error),
 }
 
-impl Seal {
+impl WebhookSigner {
     /// The keys of the hub with this data directory, which stay the same over restarts; a new one if there is none.
-    pub fn open(dir: &Path) -> Result<Self, SealError> {
+    pub fn open(dir: &Path) -> Result<Self, SignerError> {
         let new = Key::read(&open_secret(dir.join(KEY_FILE))?, KEY_FILE)?;
         let old = find_secret(dir.join(OLD_KEY_FILE))?;
         let old = old.map(|old| Key::read(&old, OLD_KEY_FILE)).transpose()?;
@@ -85,11 +85,11 @@ impl Seal {
 }
 
 impl Key {
-    fn read(secret: &str, file: &'static str) -> Result<Self, SealError> {
+    fn read(secret: &str, file: &'static str) -> Result<Self, SignerError> {
         let byte = |at| secret.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
         let seed: Option<Vec<u8>> = (0..secret.len()).step_by(2).map(byte).collect();
         let pair = seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
-        let pair = pair.ok_or(SealError::NoKey(file))?;
+        let pair = pair.ok_or(SignerError::NoKey(file))?;
         let x = URL_SAFE_NO_PAD.encode(pair.public_key());
         let kid = URL_SAFE_NO_PAD.encode(digest(&SHA256, PublicKey::to_be_hashed(&x).as_bytes()));
         Ok(Self { pair, public: PublicKey::new(x, kid) })
@@ -111,11 +111,11 @@ mod tests {
     #[test]
     fn whoever_has_the_public_key_can_check() {
         let dir = tempfile::tempdir().unwrap();
-        let seal = Seal::open(dir.path()).unwrap();
-        let signature = seal.sign("task-1", 1_700_000_000, b"{}");
-        let keys = Seal::open(dir.path()).unwrap().keys();
-        assert_eq!(keys, seal.keys(), "it stays");
-        assert_eq!((keys.len(), keys[0].kid.as_str()), (1, seal.key_id()));
+        let signer = WebhookSigner::open(dir.path()).unwrap();
+        let signature = signer.sign("task-1", 1_700_000_000, b"{}");
+        let keys = WebhookSigner::open(dir.path()).unwrap().keys();
+        assert_eq!(keys, signer.keys(), "it stays");
+        assert_eq!((keys.len(), keys[0].kid.as_str()), (1, signer.key_id()));
         assert!(is_of(&keys[0], &signature, b"task-1.1700000000.{}"));
         assert!(!is_of(&keys[0], &signature, b"task-1.1700000001.{}"));
         assert!(!is_of(&keys[0], &signature, b"task-1.1700000000.{ }"));
@@ -128,21 +128,21 @@ mod tests {
     fn a_key_that_is_to_go_signs_until_its_file_is_gone() {
         let dir = tempfile::tempdir().unwrap();
         let [file, old_file] = [KEY_FILE, OLD_KEY_FILE].map(|name| dir.path().join(name));
-        let old = Seal::open(dir.path()).unwrap().keys().remove(0);
+        let old = WebhookSigner::open(dir.path()).unwrap().keys().remove(0);
         fs::rename(&file, &old_file).unwrap();
-        let seal = Seal::open(dir.path()).unwrap();
-        let [new, still] = &seal.keys()[..] else { panic!("there must be two") };
-        assert_eq!((still, seal.key_id()), (&old, new.kid.as_str()));
+        let signer = WebhookSigner::open(dir.path()).unwrap();
+        let [new, still] = &signer.keys()[..] else { panic!("there must be two") };
+        assert_eq!((still, signer.key_id()), (&old, new.kid.as_str()));
         assert_ne!(new, &old);
-        let signatures = seal.sign("id", 1, b"{}");
+        let signatures = signer.sign("id", 1, b"{}");
         let of = |key| signatures.split(' ').map(move |it| is_of(key, it, b"id.1.{}"));
         assert_eq!(of(new).collect::<Vec<_>>(), [true, false]);
         assert_eq!(of(&old).collect::<Vec<_>>(), [false, true]);
 
         fs::remove_file(&old_file).unwrap();
-        assert_eq!(Seal::open(dir.path()).unwrap().keys(), std::slice::from_ref(new));
+        assert_eq!(WebhookSigner::open(dir.path()).unwrap().keys(), std::slice::from_ref(new));
         fs::write(&old_file, "not a key").unwrap();
-        let refused = Seal::open(dir.path()).err().unwrap().to_string();
+        let refused = WebhookSigner::open(dir.path()).err().unwrap().to_string();
         assert!(refused.contains(OLD_KEY_FILE), "{refused}");
     }
 

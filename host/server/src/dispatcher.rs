@@ -1,6 +1,6 @@
 //! Where operations are handed in, whatever they travelled on: who asks, from where, on what terms; and what comes of them.
 
-use super::telling::Telling;
+use super::task_stream::TaskStream;
 use a2a_hub_core::{access::Principal, span::Span};
 use a2a_hub_hub::{Hub, Reply, Visit, token::TOKEN_FILE};
 use a2a_hub_protocol::{
@@ -30,9 +30,9 @@ pub(super) const COME_AGAIN: u32 = 1;
 
 /// Where requests are taken in, whatever they travel on. Cheap to clone.
 #[derive(Clone)]
-pub struct Desk {
+pub struct Dispatcher {
     hub: Hub,
-    whereabouts: Arc<Whereabouts>,
+    public_endpoints: Arc<PublicEndpoints>,
     streams: Arc<Semaphore>,
     max_streams: usize,
     patience: Duration,
@@ -40,7 +40,7 @@ pub struct Desk {
 
 /// Where others find this hub.
 #[derive(Clone, Debug, Default)]
-pub struct Whereabouts {
+pub struct PublicEndpoints {
     /// The URL that others reach it by, without a slash at the end; where they reached it if none is set.
     pub public_url: Option<String>,
     /// Where it serves HTTP, if it does.
@@ -52,7 +52,7 @@ pub struct Whereabouts {
 }
 
 /// What a transport knows of a request beside its text.
-pub(super) struct Circumstances<'a> {
+pub(super) struct RequestContext<'a> {
     /// Who asks.
     pub(super) caller: Principal,
     /// Where this hub is reached.
@@ -91,7 +91,7 @@ impl Active {
     }
 }
 
-impl<'a> Circumstances<'a> {
+impl<'a> RequestContext<'a> {
     /// Those of a request in the Local Hub's dialect.
     pub(super) fn of_hub(
         caller: Principal,
@@ -128,20 +128,26 @@ pub(super) enum Done {
     /// One answer.
     One(Value),
     /// Several, as they come.
-    Stream(Box<Telling>),
+    Stream(Box<TaskStream>),
     /// A refusal.
     Refused(A2aError),
     /// A refusal that is none of the request's making: there is no room now.
     Busy(A2aError),
 }
 
-impl Desk {
-    /// A desk before this hub that serves so many streams at once. A client may take so long to send what it began, and
+impl Dispatcher {
+    /// A dispatcher before this hub that serves so many streams at once. A client may take so long to send what it began, and
     /// leave for so long what there is for it.
-    pub fn new(hub: Hub, whereabouts: Whereabouts, max_streams: usize, patience: Duration) -> Self {
+    pub fn new(
+        hub: Hub,
+        public_endpoints: PublicEndpoints,
+        max_streams: usize,
+        patience: Duration,
+    ) -> Self {
         let max_streams = max_streams.min(Semaphore::MAX_PERMITS);
-        let (whereabouts, streams) = (Arc::new(whereabouts), Arc::new(Semaphore::new(max_streams)));
-        Self { hub, whereabouts, streams, max_streams, patience }
+        let (public_endpoints, streams) =
+            (Arc::new(public_endpoints), Arc::new(Semaphore::new(max_streams)));
+        Self { hub, public_endpoints, streams, max_streams, patience }
     }
 
     /// How many streams are open.
@@ -155,14 +161,14 @@ impl Desk {
         self.patience
     }
 
-    /// The hub behind the desk.
+    /// The hub behind the dispatcher.
     pub(super) fn hub(&self) -> &Hub {
         &self.hub
     }
 
     /// Where others find the hub.
-    pub(super) fn whereabouts(&self) -> &Whereabouts {
-        &self.whereabouts
+    pub(super) fn public_endpoints(&self) -> &PublicEndpoints {
+        &self.public_endpoints
     }
 
     /// How an agent is reached, or the hub itself, by a client that reached the hub at `url` over HTTP. The socket is for
@@ -179,10 +185,10 @@ impl Desk {
 
     /// The same by one on the socket, who learns there where HTTP is, and whom the system has vouched for.
     pub(super) fn endpoints_from_socket(&self, agent: Option<&AgentId>) -> Endpoints {
-        let whereabouts = self.whereabouts();
-        let http = whereabouts.http.map(|address| format!("http://{address}"));
+        let public_endpoints = self.public_endpoints();
+        let http = public_endpoints.http.map(|address| format!("http://{address}"));
         let socket = self.socket_url();
-        match http.map(|http| whereabouts.public_url.clone().unwrap_or(http)) {
+        match http.map(|http| public_endpoints.public_url.clone().unwrap_or(http)) {
             Some(url) => Endpoints { socket, has_extended: true, ..over_http(&url, agent, false) },
             None => {
                 let tenant = agent.map(AgentId::to_string);
@@ -194,7 +200,7 @@ impl Desk {
 
     /// The socket's URL, if there is one.
     pub(super) fn socket_url(&self) -> Option<String> {
-        let path = std::path::absolute(self.whereabouts.socket.as_ref()?).ok()?;
+        let path = std::path::absolute(self.public_endpoints.socket.as_ref()?).ok()?;
         let url = Url::from_file_path(path).ok()?;
         Some(format!("unix://{}", url.path()))
     }
@@ -218,7 +224,7 @@ impl Desk {
         &self,
         dialect: Dialect,
         mut operation: Operation,
-        of: &Circumstances<'_>,
+        of: &RequestContext<'_>,
     ) -> Done {
         if let (Err(why), Dialect::Official(_)) = (&of.version, dialect) {
             return Done::Refused(why.clone());
@@ -256,7 +262,7 @@ impl Desk {
                 }
             }
             (Ok(Reply::Stream(heard)), dialect) => {
-                Done::Stream(Box::new(Telling::new(dialect, heard, is_new, permit)))
+                Done::Stream(Box::new(TaskStream::new(dialect, heard, is_new, permit)))
             }
             (Err(why), _) => Done::Refused(why),
         }

@@ -7,7 +7,7 @@
 //! Then its sender must be a program of the hub's own user, or hold the hub's token: loopback is shared by all users. Only
 //! the public keys are for everybody.
 
-use super::{door::Caller, grpc, jsonrpc, keys, official};
+use super::{grpc, http_listener::Caller, jsonrpc, keys, official};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::token::{TOKEN_FILE, Token};
 use a2a_hub_protocol::{
@@ -48,12 +48,12 @@ impl Names {
 
 /// What the door keeper knows.
 #[derive(Clone)]
-pub(super) struct Guard {
+pub(super) struct OriginGuard {
     names: Names,
     token: Arc<Token>,
 }
 
-impl Guard {
+impl OriginGuard {
     /// The guard of a server on the loopback address `at`, which others reach by `public_url` if there is one. Admits other
     /// users that hold `token`.
     pub(super) fn new(at: SocketAddr, public_url: Option<&str>, token: Token) -> Self {
@@ -67,7 +67,7 @@ impl Guard {
 
 /// Lets a request pass, or says why not.
 pub(super) async fn check(
-    State(guard): State<Guard>,
+    State(guard): State<OriginGuard>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     mut request: Request,
     next: Next,

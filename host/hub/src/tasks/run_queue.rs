@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 /// The turns of all agents' tasks. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Turns(Arc<Mutex<HashMap<AgentId, Line>>>);
+pub(super) struct RunQueue(Arc<Mutex<HashMap<AgentId, Line>>>);
 
 /// The tasks of one agent. A conversation is a lane, where the agent does one task of it at a time.
 struct Line {
@@ -22,8 +22,8 @@ struct Line {
 }
 
 /// A task's turn. Dropping it lets another run.
-pub(super) struct Turn {
-    turns: Turns,
+pub(super) struct RunPermit {
+    queue: RunQueue,
     agent: AgentId,
     /// The lane that came with it.
     lane: Option<Lane>,
@@ -31,14 +31,14 @@ pub(super) struct Turn {
 
 /// A task's lane. Dropping it lets the next task of the conversation begin.
 pub(super) struct Lane {
-    turns: Turns,
+    queue: RunQueue,
     agent: AgentId,
     context: ContextId,
 }
 
 /// A task's place among those who wait. Dropping it gives it up.
-pub(super) struct Place {
-    turns: Turns,
+pub(super) struct QueueTicket {
+    queue: RunQueue,
     agent: AgentId,
     task: TaskId,
     /// The lane that it needs, and the task that had taken that when it came.
@@ -51,8 +51,8 @@ pub(super) struct Place {
 
 /// What a task is told that asks for its turn.
 pub(super) enum Admitted {
-    Now(Turn),
-    Later(Place),
+    Now(RunPermit),
+    Later(QueueTicket),
 }
 
 /// A task that asks for its turn.
@@ -71,18 +71,18 @@ impl Asking<'_> {
 
 /// A task that waits for its client while its agent takes up room. Dropping it ends that.
 pub(super) struct Wait {
-    turns: Turns,
+    queue: RunQueue,
     agent: AgentId,
 }
 
-impl Turns {
+impl RunQueue {
     /// A task waits for its client, and its agent takes up room meanwhile.
     pub(super) fn wait(&self, agent: &Agent) -> Wait {
         let limits = agent.quota();
         let mut lines = self.lines();
         let line = lines.entry(agent.id.clone()).or_insert_with(|| Line::new(limits));
         line.quota.wait();
-        Wait { turns: self.clone(), agent: agent.id.clone() }
+        Wait { queue: self.clone(), agent: agent.id.clone() }
     }
 
     /// The turn of a new task, or its place in the queue if that is not full.
@@ -132,15 +132,23 @@ impl Turns {
             quota::Turn::Later => {
                 let (call, called) = oneshot::channel();
                 line.waiting.insert(task.clone(), call);
-                let (turns, agent, task) = (self.clone(), agent.clone(), task.clone());
-                Admitted::Later(Place { turns, agent, task, lane, behind, called, taken: false })
+                let (queue, agent, task) = (self.clone(), agent.clone(), task.clone());
+                Admitted::Later(QueueTicket {
+                    queue,
+                    agent,
+                    task,
+                    lane,
+                    behind,
+                    called,
+                    taken: false,
+                })
             }
         })
     }
 
-    fn turn(&self, agent: &AgentId, lane: Option<ContextId>) -> Turn {
-        let of = |context| Lane { turns: self.clone(), agent: agent.clone(), context };
-        Turn { turns: self.clone(), agent: agent.clone(), lane: lane.map(of) }
+    fn turn(&self, agent: &AgentId, lane: Option<ContextId>) -> RunPermit {
+        let of = |context| Lane { queue: self.clone(), agent: agent.clone(), context };
+        RunPermit { queue: self.clone(), agent: agent.clone(), lane: lane.map(of) }
     }
 
     /// Changes who runs or waits, and calls who is next.
@@ -170,49 +178,49 @@ impl Line {
     }
 }
 
-impl Turn {
+impl RunPermit {
     /// The lane that came with the turn, which is kept where the turn is not: none, if the task has it already or needs none.
     pub(super) fn take_lane(&mut self) -> Option<Lane> {
         self.lane.take()
     }
 }
 
-impl Place {
+impl QueueTicket {
     /// The turn, once it comes. May be dropped and called again until then.
-    pub(super) async fn turn(&mut self) -> Turn {
+    pub(super) async fn turn(&mut self) -> RunPermit {
         if self.taken || (&mut self.called).await.is_err() {
             // Nobody is called twice, and nobody is forgotten.
             return std::future::pending().await;
         }
         self.taken = true;
-        self.turns.turn(&self.agent, self.lane.take())
+        self.queue.turn(&self.agent, self.lane.take())
     }
 }
 
 impl Drop for Wait {
     fn drop(&mut self) {
-        self.turns.change(&self.agent, |line| line.quota.waited());
+        self.queue.change(&self.agent, |line| line.quota.waited());
     }
 }
 
-impl Drop for Turn {
+impl Drop for RunPermit {
     fn drop(&mut self) {
-        self.turns.change(&self.agent, |line| line.quota.leave());
+        self.queue.change(&self.agent, |line| line.quota.leave());
     }
 }
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        self.turns.change(&self.agent, |line| line.quota.free(&self.context));
+        self.queue.change(&self.agent, |line| line.quota.free(&self.context));
     }
 }
 
-impl Drop for Place {
+impl Drop for QueueTicket {
     fn drop(&mut self) {
         if self.taken {
             return;
         }
-        self.turns.change(&self.agent, |line| {
+        self.queue.change(&self.agent, |line| {
             line.waiting.remove(&self.task);
             if !line.quota.give_up(&self.task) {
                 // It was called and did not hear it.
@@ -230,17 +238,17 @@ mod tests {
 
     const LIMITS: Limits = Limits { max_running: 1, max_queued: 2, max_waiting: 1 };
 
-    fn ask_for(turns: &Turns, context: Option<&str>) -> Result<Admitted, Busy> {
+    fn ask_for(queue: &RunQueue, context: Option<&str>) -> Result<Admitted, Busy> {
         let agent = AgentId::parse("a").unwrap();
-        turns.admit(&agent, LIMITS, &TaskId::fresh(), context.map(ContextId::new), Quota::ask)
+        queue.admit(&agent, LIMITS, &TaskId::fresh(), context.map(ContextId::new), Quota::ask)
     }
 
-    fn ask(turns: &Turns) -> Result<Admitted, Busy> {
-        ask_for(turns, None)
+    fn ask(queue: &RunQueue) -> Result<Admitted, Busy> {
+        ask_for(queue, None)
     }
 
-    fn place(turns: &Turns) -> Place {
-        match ask(turns) {
+    fn place(queue: &RunQueue) -> QueueTicket {
+        match ask(queue) {
             Ok(Admitted::Later(place)) => place,
             Ok(Admitted::Now(_)) | Err(_) => panic!("there is no place"),
         }
@@ -248,10 +256,10 @@ mod tests {
 
     #[test]
     fn whoever_ends_calls_the_next() {
-        let turns = Turns::default();
-        let Ok(Admitted::Now(first)) = ask(&turns) else { panic!("there is room") };
-        let (mut second, mut third) = (place(&turns), place(&turns));
-        assert!(ask(&turns).is_err());
+        let queue = RunQueue::default();
+        let Ok(Admitted::Now(first)) = ask(&queue) else { panic!("there is room") };
+        let (mut second, mut third) = (place(&queue), place(&queue));
+        assert!(ask(&queue).is_err());
         assert!(second.turn().now_or_never().is_none());
         drop(first);
         let turn = second.turn().now_or_never().unwrap();
@@ -261,52 +269,52 @@ mod tests {
         drop(turn);
         drop(third.turn().now_or_never().unwrap());
         drop(third);
-        assert!(turns.lines().is_empty());
+        assert!(queue.lines().is_empty());
     }
 
     #[test]
     fn a_turn_that_nobody_takes_is_passed_on() {
-        let turns = Turns::default();
-        let first = ask(&turns);
-        let (second, gone, mut third) = (place(&turns), place(&turns), None::<Place>);
+        let queue = RunQueue::default();
+        let first = ask(&queue);
+        let (second, gone, mut third) = (place(&queue), place(&queue), None::<QueueTicket>);
         drop(gone);
-        third.replace(place(&turns));
+        third.replace(place(&queue));
         drop(first);
         drop(second);
         assert!(third.unwrap().turn().now_or_never().is_some());
-        assert!(turns.lines().is_empty());
+        assert!(queue.lines().is_empty());
     }
     #[test]
     fn a_conversation_has_its_lane_until_its_task_is_over() {
-        let turns = Turns::default();
-        let Ok(Admitted::Now(mut first)) = ask_for(&turns, Some("c")) else { panic!("no room") };
+        let queue = RunQueue::default();
+        let Ok(Admitted::Now(mut first)) = ask_for(&queue, Some("c")) else { panic!("no room") };
         let lane = first.take_lane();
         assert!(lane.is_some());
-        let Ok(Admitted::Later(mut second)) = ask_for(&turns, Some("c")) else { panic!("no lane") };
+        let Ok(Admitted::Later(mut second)) = ask_for(&queue, Some("c")) else { panic!("no lane") };
         assert!(second.behind.is_some(), "it can be told whom it waits for");
         // It waits for its client: others run, but none of the conversation.
         drop(first);
         assert!(second.turn().now_or_never().is_none());
-        let other = ask_for(&turns, Some("d"));
+        let other = ask_for(&queue, Some("d"));
         assert!(matches!(&other, Ok(Admitted::Now(_))));
         drop(lane);
         assert!(second.turn().now_or_never().is_none(), "there is a lane, and no turn");
         drop(other);
         drop(second.turn().now_or_never().unwrap());
         drop(second);
-        assert!(turns.lines().is_empty());
+        assert!(queue.lines().is_empty());
     }
 
     #[test]
     fn a_lane_that_nobody_takes_is_passed_on() {
-        let turns = Turns::default();
-        let first = ask_for(&turns, Some("c"));
-        let Ok(Admitted::Later(second)) = ask_for(&turns, Some("c")) else { panic!("no lane") };
-        let Ok(Admitted::Later(mut third)) = ask_for(&turns, Some("c")) else { panic!("no lane") };
+        let queue = RunQueue::default();
+        let first = ask_for(&queue, Some("c"));
+        let Ok(Admitted::Later(second)) = ask_for(&queue, Some("c")) else { panic!("no lane") };
+        let Ok(Admitted::Later(mut third)) = ask_for(&queue, Some("c")) else { panic!("no lane") };
         drop(first);
         drop(second);
         drop(third.turn().now_or_never().unwrap());
         drop(third);
-        assert!(turns.lines().is_empty());
+        assert!(queue.lines().is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Where HTTP connections come in: so many at once, each with what can be known of its other end.
 
-use super::{frames::Frames, patience::Patient, peer};
+use super::{frames::Frames, peer, write_timeout::WriteTimeout};
 use axum::{
     Router,
     extract::{ConnectInfo, Request},
@@ -46,13 +46,13 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const BREATH: Duration = Duration::from_millis(100);
 
 /// A listener that counts who is in, and keeps nobody in who dawdles.
-pub(super) struct Door {
+pub(super) struct HttpListener {
     listener: TcpListener,
     room: Arc<Semaphore>,
     patience: Duration,
 }
 
-impl Door {
+impl HttpListener {
     pub(super) fn new(listener: TcpListener, patience: Duration) -> Self {
         Self { listener, room: Arc::new(Semaphore::new(MAX_CONNECTIONS)), patience }
     }
@@ -86,7 +86,7 @@ impl Door {
                     if let Err(why) = stream.set_nodelay(true) {
                         tracing::debug!(%why, "small answers may be late");
                     }
-                    let stream = Patient::new(stream, self.patience);
+                    let stream = WriteTimeout::new(stream, self.patience);
                     return (Connection { stream, local, frames: None, _permit: permit }, remote);
                 }
                 Err(why) => {
@@ -180,7 +180,7 @@ where
 
 /// A connection, which gives back its room when it is over.
 pub(super) struct Connection {
-    stream: Patient<TcpStream>,
+    stream: WriteTimeout<TcpStream>,
     local: Option<SocketAddr>,
     /// Those of HTTP/2, which are counted.
     frames: Option<Frames>,

@@ -14,14 +14,14 @@ use tokio::{
 
 /// A connection that breaks when its client has not taken a byte for as long as its patience lasts. What the client missed
 /// stays in the log.
-pub(super) struct Patient<C> {
+pub(super) struct WriteTimeout<C> {
     connection: C,
     patience: Duration,
     /// When to give up; only while the client is waited for.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl<C> Patient<C> {
+impl<C> WriteTimeout<C> {
     pub(super) fn new(connection: C, patience: Duration) -> Self {
         Self { connection, patience, deadline: None }
     }
@@ -49,7 +49,7 @@ impl<C> Patient<C> {
     }
 }
 
-impl<C: AsyncWrite + Unpin> AsyncWrite for Patient<C> {
+impl<C: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<C> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -83,7 +83,7 @@ impl<C: AsyncWrite + Unpin> AsyncWrite for Patient<C> {
     }
 }
 
-impl<C: AsyncRead + Unpin> AsyncRead for Patient<C> {
+impl<C: AsyncRead + Unpin> AsyncRead for WriteTimeout<C> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -107,7 +107,7 @@ mod tests {
     async fn who_takes_nothing_is_given_up() {
         let (hub, _client) = tokio::io::duplex(8);
         let start = Instant::now();
-        let broken = Patient::new(hub, PATIENCE).write_all(&[0; 9]).await.unwrap_err();
+        let broken = WriteTimeout::new(hub, PATIENCE).write_all(&[0; 9]).await.unwrap_err();
         assert_eq!(broken.kind(), io::ErrorKind::TimedOut);
         assert_eq!(start.elapsed(), PATIENCE);
     }
@@ -115,7 +115,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_is_slow_is_waited_for() {
         let (hub, mut client) = tokio::io::duplex(1);
-        let mut hub = Patient::new(hub, PATIENCE);
+        let mut hub = WriteTimeout::new(hub, PATIENCE);
         let reads = async {
             for _ in 0..10 {
                 sleep(PATIENCE - Duration::from_millis(1)).await;

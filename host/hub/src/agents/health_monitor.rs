@@ -18,7 +18,7 @@ use std::{
 use tokio::time::Instant;
 
 /// One agent's standing.
-pub(super) struct Standing {
+pub(super) struct HealthMonitor {
     agent: AgentId,
     events: Events,
     judged: Mutex<Judged>,
@@ -46,7 +46,7 @@ pub struct Unavailable {
     pub fix: Option<String>,
 }
 
-impl Standing {
+impl HealthMonitor {
     pub(super) fn new(agent: AgentId, settings: Settings, events: Events) -> Self {
         let breaker = Breaker::new(settings);
         let judged = Judged { health: AgentHealth::unknown(), asked: None, breaker, cause: None };

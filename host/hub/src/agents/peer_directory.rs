@@ -1,27 +1,27 @@
 //! The other agents, as far as one agent may know of them.
 
 use super::{Agents, Shared};
-use a2a_hub_core::grant::Held;
+use a2a_hub_core::grant::EffectiveGrant;
 use a2a_hub_protocol::{id::AgentId, operation::HealthStatus};
 use a2a_hub_runtime::port::delegate::DelegatePort;
 use serde_json::Value;
 use std::sync::{Arc, Weak};
 
 /// The agents that `agent` may call.
-pub(super) struct Others {
+pub(super) struct PeerDirectory {
     agent: AgentId,
-    held: Arc<Held>,
+    held: Arc<EffectiveGrant>,
     /// Weak, for it owns the agent that owns this.
     all: Weak<Shared>,
 }
 
-impl Others {
-    pub(super) fn new(agent: AgentId, held: Arc<Held>, all: Weak<Shared>) -> Self {
+impl PeerDirectory {
+    pub(super) fn new(agent: AgentId, held: Arc<EffectiveGrant>, all: Weak<Shared>) -> Self {
         Self { agent, held, all }
     }
 }
 
-impl DelegatePort for Others {
+impl DelegatePort for PeerDirectory {
     /// Without those that are known to be unwell: whoever calls them calls in vain.
     fn agents(&self) -> Vec<Value> {
         let Some(shared) = self.all.upgrade() else { return Vec::new() };

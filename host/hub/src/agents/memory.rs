@@ -6,20 +6,20 @@ use a2a_hub_store::{AgentMemory, StorageError};
 use std::sync::Arc;
 
 /// One agent's values, within the bytes it holds.
-pub(super) struct Values {
+pub(super) struct BoundedMemory {
     agent: AgentId,
     max_bytes: u64,
     storage: Arc<dyn AgentMemory>,
 }
 
-impl Values {
+impl BoundedMemory {
     pub(super) fn new(agent: AgentId, max_bytes: u64, storage: Arc<dyn AgentMemory>) -> Self {
         Self { agent, max_bytes, storage }
     }
 }
 
 #[async_trait::async_trait]
-impl MemoryPort for Values {
+impl MemoryPort for BoundedMemory {
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
         self.storage.recall(&self.agent, key).await.map_err(|why| failure(&why))
     }

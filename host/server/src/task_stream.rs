@@ -1,6 +1,6 @@
 //! What a stream tells, in its client's dialect and without the envelope of what it travels on.
 
-use a2a_hub_hub::Listening;
+use a2a_hub_hub::ReplyStream;
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
@@ -20,9 +20,9 @@ use tokio::{
 const UNDECIDED: Duration = Duration::from_millis(250);
 
 /// A stream of what happens. Asking for the next item may be given up and done again.
-pub(super) struct Telling {
+pub(super) struct TaskStream {
     dialect: Dialect,
-    heard: Listening,
+    heard: ReplyStream,
     /// Until when it may still turn out to be a message; none once that is decided.
     undecided: Option<Instant>,
     /// What was heard before it was decided.
@@ -41,11 +41,11 @@ pub(super) struct Item {
     pub(super) told: Result<Value, A2aError>,
 }
 
-impl Telling {
+impl TaskStream {
     /// Tells what is `heard`; `is_new` if that is the answer to a message that began a task.
     pub(super) fn new(
         dialect: Dialect,
-        heard: Listening,
+        heard: ReplyStream,
         is_new: bool,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Self {
@@ -62,7 +62,7 @@ impl Telling {
     }
 
     /// What is listened to.
-    pub(super) fn heard(&self) -> &Listening {
+    pub(super) fn heard(&self) -> &ReplyStream {
         &self.heard
     }
 
@@ -72,8 +72,8 @@ impl Telling {
             return None;
         }
         match &mut self.heard {
-            Listening::Task(_) => {}
-            Listening::Hub(heard) => {
+            ReplyStream::Task(_) => {}
+            ReplyStream::Hub(heard) => {
                 let told = match heard.next().await {
                     Ok(event) => hub_event(&event),
                     // Told on every transport: there is more, and the client is to ask anew.
@@ -100,7 +100,7 @@ impl Telling {
 
     /// The next event, once it is decided what this is a stream of.
     async fn next_event(&mut self) -> Option<Result<Arc<SequencedEvent>, A2aError>> {
-        let Listening::Task(heard) = &mut self.heard else { return None };
+        let ReplyStream::Task(heard) = &mut self.heard else { return None };
         while let Some(until) = self.undecided {
             match timeout_at(until, heard.next()).await {
                 Ok(Some(Ok(event))) => {

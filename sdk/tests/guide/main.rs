@@ -1,0 +1,180 @@
+//! Compiles what `docs/GUESTS.md` shows: each of its Rust examples stands here word for word, or in the agent it names.
+
+use a2a_hub_sdk::{
+    Artifact, Came, Child, Command, Context, Failure, Message, Need, Part, prelude::*,
+    testing::ScriptedHost,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// This file, which holds the examples of the guide.
+const HERE: &str = include_str!("main.rs");
+const ECHO: &str = include_str!("../../../guest-agents/echo/src/lib.rs");
+const GUIDE: &str = include_str!("../../../docs/GUESTS.md");
+
+#[derive(Serialize, Deserialize)]
+struct Session;
+
+/// The agent of the guide's own test.
+struct MyAgent;
+
+impl Agent for MyAgent {
+    fn card() -> Card {
+        Card::new("my-agent", "Counts commits", "0.1.0")
+    }
+
+    fn run(ctx: &Context, _task: &Task) -> Run {
+        let mut commits = Vec::new();
+        let log = Command::new("git").args(["log", "--oneline"]);
+        ctx.run_lines(log, |line| {
+            commits.push(line.to_owned());
+            Ok(())
+        })?;
+        let branch = ctx.ask("Which branch?")?;
+        ctx.done(format!("{} commits on {}", commits.len(), branch.text()))
+    }
+}
+
+export!(MyAgent, manifest = "../manifest.toml");
+
+#[test]
+fn each_example_of_the_guide_compiles() {
+    let lines =
+        |text: &str| text.lines().map(|line| format!("{}\n", line.trim())).collect::<String>();
+    let (here, echo) = (lines(HERE), lines(ECHO));
+    let examples: Vec<_> = blocks("rust").map(lines).collect();
+    assert!(
+        examples.len() >= 15,
+        "{} examples; does the guide still mark them as Rust?",
+        examples.len()
+    );
+    for example in examples {
+        assert!(here.contains(&example) || echo == example, "compiled nowhere:\n{example}");
+    }
+}
+
+#[test]
+fn the_manifest_of_the_guide_is_one_that_travels_in_a_component() {
+    let manifest = blocks("toml").find(|block| block.contains("[process.git]")).unwrap();
+    assert_eq!(manifest, include_str!("../manifest.toml"));
+}
+
+/// The guide's blocks of this language.
+fn blocks(language: &str) -> impl Iterator<Item = &'static str> {
+    let fence = format!("```{language}\n");
+    GUIDE.match_indices("```").filter_map(move |(at, _)| {
+        let text = GUIDE.get(at..)?.strip_prefix(&fence)?;
+        text.split_once("```").map(|(block, _)| block)
+    })
+}
+
+#[test]
+fn it_counts_commits() {
+    let host = ScriptedHost::new();
+    host.program("git").stdout("a1 one\nb2 two\n");
+    host.answer("main");
+    let outcome = host.run::<MyAgent>("how many commits?").unwrap();
+    assert_eq!(outcome.text(), "2 commits on main");
+    assert_eq!(host.spawned()[0].args, ["log", "--oneline"]);
+}
+
+/// Everything below is compiled and not run: what it does is tested where it is defined.
+mod compiled {
+    #![expect(dead_code, reason = "examples are read and compiled")]
+    #![expect(clippy::needless_borrow, reason = "examples borrow what they own elsewhere")]
+
+    use super::*;
+
+    fn says(ctx: &Context) -> Result<(), Failure> {
+        ctx.say("reading the log")?;
+        Ok(())
+    }
+
+    fn makes_artifacts(ctx: &Context, markdown: String) -> Result<(), Failure> {
+        ctx.artifact(Artifact::text("report", markdown).named("Report"))?;
+
+        let mut answer = ctx.text_stream("answer");
+        answer.push("word by ")?;
+        answer.push("word")?;
+        answer.finish("word by word")?;
+        Ok(())
+    }
+
+    fn says_all_that_a2a_can(ctx: &Context, bytes: Vec<u8>, facts: &Value) -> Run {
+        let chart = Artifact::new("chart", vec![Part::file("chart.svg", "image/svg+xml", bytes)]);
+        ctx.artifact(chart.with(Part::url("https://example.com/chart").of_type("text/html")))?;
+        ctx.reply(Message::from("see the chart").with_metadata(&facts))
+    }
+
+    fn knows_the_terms(ctx: &Context, task: &Task) -> Run {
+        let markdown = |metre: Option<Value>| Ok::<_, Failure>(format!("**{metre:?}**"));
+        let plain = |metre: Option<Value>| Ok::<_, Failure>(format!("{metre:?}"));
+        let card = Card::new("poet", "Writes poems", "0.1.0")
+            .extension("https://example.com/metre/v1", "Chooses a metre", false)
+            .params(&json!({ "metres": ["iamb", "dactyl"] }))
+            .input("image/*");
+
+        let metre = task.message.extension("https://example.com/metre/v1");
+        let is_active = ctx.extensions().iter().any(|uri| uri == "https://example.com/metre/v1");
+        let poem = if ctx.accepts("text/markdown") { markdown(metre)? } else { plain(metre)? };
+        ctx.done(if is_active { poem } else { card.to_json() })
+    }
+
+    fn asks(ctx: &Context) -> Run {
+        let answer = ctx.ask("Which branch?")?;
+        let branch = answer.text();
+        ctx.done(branch)
+    }
+
+    fn poses(ctx: &Context, child: &Child) -> Result<(), Failure> {
+        let go_on = |_: Message| ();
+        let question = ctx.pose(Need::Input, "May it go on?", None)?;
+        match ctx.first_of(&question, &child)? {
+            Came::Answer => go_on(question.answer()?),
+            Came::Output => drop(question), // the program said something, or is gone
+        }
+        Ok(())
+    }
+
+    fn runs_a_program(ctx: &Context, mut commits: Vec<String>) -> Run {
+        let exit = ctx.run_lines(Command::new("git").args(["log", "--oneline"]), |line| {
+            commits.push(line.to_owned());
+            Ok(())
+        })?;
+        if !exit.success() {
+            return ctx.fail("git_failed", exit.stderr);
+        }
+        ctx.done(commits.join("\n"))
+    }
+
+    fn remembers(ctx: &Context, session: &Session) -> Result<Option<Session>, Failure> {
+        ctx.remember("session/42", &session)?;
+        let session: Option<Session> = ctx.recall("session/42")?;
+        Ok(session)
+    }
+
+    fn reads_settings(ctx: &Context) -> Option<String> {
+        let model = ctx.setting("model");
+        model.filter(|model| !model.is_empty())
+    }
+
+    fn knows_others(ctx: &Context) -> Result<usize, Failure> {
+        let cards = ctx.agents()?;
+        Ok(cards.len())
+    }
+
+    fn writes_a_file(ctx: &Context, name: &str, bytes: &[u8]) -> Result<String, Failure> {
+        let path = ctx.put_file(name, bytes)?;
+        Ok(path)
+    }
+
+    fn ends(ctx: &Context, is_repository: bool, is_logged_in: bool) -> Run {
+        if !is_repository {
+            return ctx.reject("I only speak about repositories.");
+        }
+        if !is_logged_in {
+            return ctx.fail("not_logged_in", "Log in with `claude /login`.");
+        }
+        ctx.done("3 commits")
+    }
+}
