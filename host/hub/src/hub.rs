@@ -116,6 +116,13 @@ impl Hub {
         Self { live: Some(live), ..self }
     }
 
+    /// The same; a message that names no agent is for this one.
+    #[must_use]
+    pub fn with_default_agent(self, agent: Option<AgentId>) -> Self {
+        self.set_default(agent);
+        self
+    }
+
     /// The same, which tells this to whoever looks after it.
     #[must_use]
     pub fn with_warnings(self, warnings: Vec<String>) -> Self {

@@ -59,6 +59,8 @@ const PROGRAMS_GONE: Duration = Duration::from_secs(8);
 pub(super) enum Source {
     /// The hub itself.
     BuiltIn,
+    /// The very program that holds the hub.
+    Native,
     /// A file of the plugins folder.
     File(String),
     /// Elsewhere, at this URL.
@@ -69,6 +71,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built-in"),
+            Self::Native => f.write_str("native"),
             Self::File(name) | Self::Remote(name) => f.write_str(name),
         }
     }
@@ -162,7 +165,7 @@ impl Agent {
         let ask = runtime.ask();
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
-            (None, Source::BuiltIn) => Grant::everything(ask),
+            (None, Source::BuiltIn | Source::Native) => Grant::everything(ask),
             (None, Source::File(_) | Source::Remote(_)) => Grant::default(),
         };
         let mut held = intersect(ask, &grant);

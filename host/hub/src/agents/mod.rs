@@ -28,10 +28,12 @@ use a2a_hub_config::Config;
 use a2a_hub_core::health;
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
+    card::AgentCard,
     hub::event::Happened,
     id::AgentId,
     operation::{AgentHealth, RejectedPlugin},
 };
+use a2a_hub_runtime::Runtime;
 use a2a_hub_sandbox::{Engine, LoadError, Plugin, Room};
 use a2a_hub_store::AgentMemory;
 use bytes::Bytes;
@@ -150,6 +152,21 @@ impl Agents {
                 tracing::error!(agent = %id, %why, "a built-in agent cannot be loaded");
             }
         }
+    }
+
+    /// Takes in an agent whose code is that of the program itself, such as a [`Native`](crate::native::Native) one.
+    pub fn join_native(
+        &self,
+        id: AgentId,
+        card: AgentCard,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<(), JoinError> {
+        if let Some(there) = self.find(&id) {
+            return Err(JoinError::Taken(id, there.source.to_string()));
+        }
+        let deps = self.deps_of(&id);
+        self.register(Agent::new(id, runtime, card, Source::Native, deps));
+        Ok(())
     }
 
     /// Loads the agent of that name which travels inside the hub, if one does.
