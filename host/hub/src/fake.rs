@@ -11,7 +11,7 @@ use a2a_hub_protocol::{
     task::{Task, TaskState},
 };
 use a2a_hub_runtime::{
-    Call, Ended, Failure, Report, Run, Runtime, Work,
+    Call, Ended, Failure, Report, Room, Run, Runtime, Work,
     port::tasks::{Answer, Emitted, Need, TaskPort},
 };
 use futures::future::BoxFuture;
@@ -32,6 +32,7 @@ pub(crate) struct Fake {
     script: Arc<Script>,
     ask: Ask,
     hold: Resumability,
+    room: Option<Room>,
     is_silent: bool,
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
 }
@@ -54,6 +55,7 @@ impl Fake {
             script,
             ask: Ask::default(),
             hold: Resumability::Nothing,
+            room: None,
             is_silent: false,
             seen: Arc::default(),
         }
@@ -62,6 +64,11 @@ impl Fake {
     /// The same, and it has this of a task whose hub is gone.
     pub(crate) fn holding(self, hold: Resumability) -> Self {
         Self { hold, ..self }
+    }
+
+    /// The same, and its tasks take up room that there is for so many.
+    pub(crate) fn in_room_for(self, most: usize) -> Self {
+        Self { room: Some(Room { taken: 0, most }), ..self }
     }
 
     /// The same, and it does one task of a conversation at a time.
@@ -77,6 +84,11 @@ impl Fake {
 
     /// The agent called `fake`, as its operator configures it.
     pub(crate) fn agent(&self, config: AgentConfig) -> Arc<Agent> {
+        self.agent_called("fake", config)
+    }
+
+    /// The agent of that name, as its operator configures it.
+    pub(crate) fn agent_called(&self, id: &str, config: AgentConfig) -> Arc<Agent> {
         let card = AgentCard {
             name: "Fake".to_owned(),
             description: String::new(),
@@ -84,7 +96,7 @@ impl Fake {
             skills: Vec::new(),
             other: Metadata::new(),
         };
-        let (id, runtime) = (AgentId::parse("fake").unwrap(), Arc::new(self.clone()));
+        let (id, runtime) = (AgentId::parse(id).unwrap(), Arc::new(self.clone()));
         Arc::new(Agent::by_itself(id, runtime, card, config))
     }
 
@@ -128,6 +140,10 @@ pub(crate) fn completed(text: &str) -> Ended {
 impl Runtime for Fake {
     fn ask(&self) -> &Ask {
         &self.ask
+    }
+
+    fn room(&self) -> Option<Room> {
+        self.room
     }
 
     fn start(&self, call: Call, work: Work) -> Box<dyn Run> {

@@ -44,6 +44,14 @@ impl Stand {
     }
 
     async fn submit_message(&self, agent: &Arc<Agent>, message: Message) -> TaskId {
+        self.try_submit(agent, message).await.unwrap()
+    }
+
+    async fn try_submit(
+        &self,
+        agent: &Arc<Agent>,
+        message: Message,
+    ) -> Result<TaskId, SubmitError> {
         let new = NewTask {
             agent: Arc::clone(agent),
             message,
@@ -54,7 +62,7 @@ impl Stand {
             request: None,
             by: Principal::Operator,
         };
-        self.tasks.submit(new).await.unwrap().task().clone()
+        Ok(self.tasks.submit(new).await?.task().clone())
     }
 
     async fn answer(&self, task: &TaskId, text: &str) -> Result<(), HubError> {
@@ -507,6 +515,34 @@ async fn an_answer_is_heard_before_what_was_said_after_it_also_after_a_kill() {
     next.until(&task, TaskState::Completed).await;
     let seen = fake.seen.lock().unwrap().join(", ");
     assert_eq!(seen, "start: the left one, forget, start: and hurry, forget");
+}
+
+/// The room is one for all agents: many that ask can fill it, although none of them asks too much.
+#[tokio::test(start_paused = true)]
+async fn tasks_of_several_agents_that_wait_leave_half_of_the_room_to_others() {
+    let (stand, fake) = (Stand::new(), curious().in_room_for(4));
+    let [first, second, third] =
+        ["first", "second", "third"].map(|id| fake.agent_called(id, config()));
+    let asked = async |agent| {
+        let task = stand.submit(agent, "go").await;
+        stand.until(&task, TaskState::InputRequired).await;
+        task
+    };
+    let waits = [asked(&first).await, asked(&second).await];
+    for agent in [&first, &second] {
+        let refused = stand.try_submit(agent, Message::text(Role::User, "go")).await.unwrap_err();
+        let why = refused.to_string();
+        assert!(why.contains("2 tasks of this hub wait") && why.contains("`max_tasks`"), "{why}");
+    }
+    // One that asked nothing so far does not suffer for those that did, nor does one whose work is done elsewhere.
+    asked(&third).await;
+    let elsewhere = curious().agent_called("elsewhere", config());
+    asked(&elsewhere).await;
+    for task in &waits {
+        stand.answer(task, "any").await.unwrap();
+        stand.until(task, TaskState::Completed).await;
+    }
+    asked(&second).await;
 }
 
 /// An agent elsewhere may complete its task beside a question that it asked.
