@@ -13,7 +13,7 @@ use a2a_hub_protocol::{
     operation::HealthStatus,
     task::Task,
 };
-use a2a_hub_runtime::{Call, Ended, Failure, Report, Run, Runtime, Work};
+use a2a_hub_runtime::{Call, Ended, Failure, Report, Room, Run, Runtime, Work};
 use std::{
     sync::{Arc, Mutex},
     task::{Context, Poll},
@@ -24,6 +24,7 @@ use std::{
 pub(crate) struct Fake {
     native: Native,
     hold: Resumability,
+    room: Option<Room>,
     is_silent: bool,
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
 }
@@ -37,6 +38,7 @@ impl Fake {
         Self {
             native: Native::new(script),
             hold: Resumability::Nothing,
+            room: None,
             is_silent: false,
             seen: Arc::default(),
         }
@@ -45,6 +47,11 @@ impl Fake {
     /// The same, and it has this of a task whose hub is gone.
     pub(crate) fn holding(self, hold: Resumability) -> Self {
         Self { hold, ..self }
+    }
+
+    /// The same, and its tasks take up room that there is for so many.
+    pub(crate) fn in_room_for(self, most: usize) -> Self {
+        Self { room: Some(Room { taken: 0, most }), ..self }
     }
 
     /// The same, and it does one task of a conversation at a time.
@@ -59,6 +66,11 @@ impl Fake {
 
     /// The agent called `fake`, as its operator configures it.
     pub(crate) fn agent(&self, config: AgentConfig) -> Arc<Agent> {
+        self.agent_called("fake", config)
+    }
+
+    /// The agent of that name, as its operator configures it.
+    pub(crate) fn agent_called(&self, id: &str, config: AgentConfig) -> Arc<Agent> {
         let card = AgentCard {
             name: "Fake".to_owned(),
             description: String::new(),
@@ -66,7 +78,7 @@ impl Fake {
             skills: Vec::new(),
             other: Metadata::new(),
         };
-        let (id, runtime) = (AgentId::parse("fake").unwrap(), Arc::new(self.clone()));
+        let (id, runtime) = (AgentId::parse(id).unwrap(), Arc::new(self.clone()));
         Arc::new(Agent::by_itself(id, runtime, card, config))
     }
 
@@ -84,6 +96,10 @@ impl Fake {
 impl Runtime for Fake {
     fn ask(&self) -> &Ask {
         self.native.ask()
+    }
+
+    fn room(&self) -> Option<Room> {
+        self.room
     }
 
     fn start(&self, call: Call, work: Work) -> Box<dyn Run> {

@@ -86,6 +86,10 @@ impl From<SubmitError> for HubError {
                         details["queued"] = json!(queued);
                     }
                     Busy::Questions { waiting } => details["waiting"] = json!(waiting),
+                    Busy::SharedRoom { waiting, most } => {
+                        details["waiting"] = json!(waiting);
+                        details["maxTasks"] = json!(most);
+                    }
                 }
                 Self::from(A2aError::new(ErrorKind::AgentUnavailable, text).with(details))
             }

@@ -27,7 +27,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_runtime::{
-    Call, Failure, Report, Run, Runtime, Work,
+    Call, Failure, Report, Room, Run, Runtime, Work,
     port::{Ports, tasks::TaskPort},
 };
 use a2a_hub_store::AgentMemory;
@@ -226,7 +226,12 @@ impl Agent {
 
     /// Whether there is room for it to work on one more task.
     pub fn has_room(&self) -> bool {
-        self.runtime.has_room()
+        self.room().is_none_or(|room| room.taken < room.most)
+    }
+
+    /// The room that each of its tasks takes up a place of; none if they take up none.
+    pub fn room(&self) -> Option<Room> {
+        self.runtime.room()
     }
 
     /// How many of its tasks run and wait.

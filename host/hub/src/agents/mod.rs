@@ -33,8 +33,8 @@ use a2a_hub_protocol::{
     id::AgentId,
     operation::{AgentHealth, RejectedPlugin},
 };
-use a2a_hub_runtime::Runtime;
-use a2a_hub_sandbox::{Engine, LoadError, Plugin, Room};
+use a2a_hub_runtime::{Room, Runtime};
+use a2a_hub_sandbox::{Engine, LoadError, Plugin};
 use a2a_hub_store::AgentMemory;
 use bytes::Bytes;
 use futures::future;
