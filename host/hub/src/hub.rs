@@ -37,11 +37,12 @@ use a2a_hub_protocol::{
     task::{Task, TaskState},
 };
 use a2a_hub_store::Counts;
+use parking_lot::Mutex;
 use serde_json::{Map, json};
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -122,12 +123,12 @@ impl Hub {
     }
 
     fn set_default(&self, agent: Option<AgentId>) {
-        *self.default_agent.lock().unwrap_or_else(PoisonError::into_inner) = agent;
+        *self.default_agent.lock() = agent;
     }
 
     /// The agent that a message is for which names none.
     fn default_agent(&self) -> Option<AgentId> {
-        self.default_agent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.default_agent.lock().clone()
     }
 
     /// The same, where a request that was made before is answered by the task that it began.

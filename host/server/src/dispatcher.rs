@@ -12,13 +12,9 @@ use a2a_hub_protocol::{
     id::AgentId,
     operation::{OpenStreams, Operation},
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::{
-    net::SocketAddr,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 
@@ -81,13 +77,13 @@ pub(super) struct Active(Mutex<Vec<String>>);
 
 impl Active {
     fn add(&self, active: Vec<String>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let new: Vec<_> = active.into_iter().filter(|uri| !all.contains(uri)).collect();
         all.extend(new);
     }
 
     pub(super) fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

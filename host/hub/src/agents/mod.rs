@@ -35,11 +35,12 @@ use a2a_hub_sandbox::{Engine, LoadError, Plugin, Room};
 use a2a_hub_store::AgentMemory;
 use bytes::Bytes;
 use futures::future;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::{
     collections::BTreeMap,
     hash::{BuildHasher as _, RandomState},
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    sync::{Arc, OnceLock},
 };
 use tokio::{
     sync::Semaphore,
@@ -79,7 +80,7 @@ struct Shared {
 impl Shared {
     /// The configuration as it is now.
     fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.config.read())
     }
 }
 
@@ -246,7 +247,7 @@ impl Agents {
 
     /// Files of the plugins folder that are not agents, and why.
     pub fn rejected(&self) -> Vec<RejectedPlugin> {
-        let rejected = self.shared.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        let rejected = self.shared.rejected.lock();
         let told = rejected.iter().map(|(file, error)| (file.clone(), error.clone()));
         told.map(|(file, error)| RejectedPlugin { file, error }).collect()
     }
@@ -268,12 +269,12 @@ impl Agents {
         self.shared.files.shutdown().await;
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<AgentId, Arc<Agent>>> {
-        self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, BTreeMap<AgentId, Arc<Agent>>> {
+        self.shared.known.lock()
     }
 
     fn set_rejected(&self, file: &str, why: Option<String>) {
-        let mut rejected = self.shared.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rejected = self.shared.rejected.lock();
         match why {
             Some(error) => {
                 let file = file.to_owned();

@@ -9,7 +9,8 @@ use a2a_hub_protocol::{
     hub::event::Happened,
     operation::Reloaded,
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking};
 
 /// Reads the configuration as the hub was started with it: its file, the environment and the command line. Why it cannot be
@@ -36,12 +37,12 @@ impl LiveConfig {
 
     /// What counts now.
     pub fn now(&self) -> Config {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.counts.lock().clone()
     }
 
     fn set(&self, config: Config) {
         (self.set_level)(config.logging.level);
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = config;
+        *self.counts.lock() = config;
     }
 }
 

@@ -30,12 +30,9 @@ use a2a_hub_protocol::{
     push::{Delivery, DeliveryState, OfferedPush, PublicKey, PushConfig},
 };
 use a2a_hub_store::{Outbox, Progress, PushFilter, StorageError, StoredPush};
+use parking_lot::{Mutex, MutexGuard};
 use receivers::Receivers;
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use worker::DeliveryWorker;
 
@@ -235,7 +232,7 @@ impl Pushes {
     }
 
     fn workers(&self) -> MutexGuard<'_, HashMap<(TaskId, PushConfigId), CancellationToken>> {
-        self.0.workers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.workers.lock()
     }
 
     fn delivery(&self, push: StoredPush) -> Delivery {
