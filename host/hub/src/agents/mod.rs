@@ -38,7 +38,6 @@ use futures::future;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::{
     collections::BTreeMap,
-    hash::{BuildHasher as _, RandomState},
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
@@ -300,9 +299,9 @@ fn pinned(id: &AgentId, found: &str, digest: Option<&str>) -> Result<(), JoinErr
 
 /// Asks an agent how it is when it joins, and again and again until it leaves.
 async fn ask(agents: Agents, agent: Arc<Agent>) {
-    let (chance, interval) = (RandomState::new(), agents.shared.config().health.interval());
-    for round in 0_u64.. {
-        let pause = health::with_jitter(interval, chance.hash_one(round));
+    let interval = agents.shared.config().health.interval();
+    loop {
+        let pause = health::with_jitter(interval, getrandom::u64().unwrap_or_default());
         let asked = async {
             agent.check(Instant::now(), false).await;
             if agent.is_renewed()
