@@ -3,11 +3,12 @@
 use super::{
     MAX_REQUEST,
     dispatcher::{Dispatcher, RequestContext},
-    jsonrpc::{self, Response},
+    jsonrpc::{self, Refused},
     line_reader::LineReader,
     write_timeout::WriteTimeout,
 };
 use a2a_hub_core::access::Principal;
+use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{binding::jsonrpc::Beside, dialect::Dialect};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::{
@@ -225,14 +226,11 @@ async fn answer(
         .respond(line.as_bytes(), &RequestContext { beside: Beside::Metadata, ..of })
         .await
     {
-        Response::None => {}
-        Response::Result(answer)
-        | Response::Refused(answer)
-        | Response::Batch(answer)
-        | Response::Busy(answer) => {
-            let _ = outbox.send(answer).await;
+        Ok(None) => {}
+        Ok(Some(Reply::One(text))) | Err(Refused { text, .. }) => {
+            let _ = outbox.send(text).await;
         }
-        Response::Stream(mut answers) => {
+        Ok(Some(Reply::Stream(mut answers))) => {
             loop {
                 let update = tokio::select! {
                     update = answers.next() => update,
