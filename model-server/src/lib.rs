@@ -20,6 +20,8 @@ mod anthropic;
 mod chat;
 mod dialect;
 mod gemini;
+mod heard;
+mod marker;
 mod plan;
 mod responses;
 mod script;
@@ -32,8 +34,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use dialect::{Dialect, Turn};
+use marker::Refusal;
 use parking_lot::Mutex;
-use plan::{Plan, Refusal};
+use plan::Plan;
 use serde_json::{Value, json};
 use std::{collections::HashMap, future, io, net::TcpListener, sync::Arc};
 use tokio::runtime::{Builder, Runtime};
