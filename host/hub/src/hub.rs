@@ -1,10 +1,11 @@
 //! One place where every operation is allowed and carried out.
 
+mod live_config;
 mod official;
 mod reload;
 
+pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 pub use official::Visit;
-pub use reload::{LiveConfig, ReadConfig, SetLevel};
 
 use crate::{
     agents::{Agent, Agents, PluginFolder, lately},

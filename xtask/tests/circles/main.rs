@@ -24,6 +24,7 @@ const CLEAN: &[&str] = &[
     "host/runtime",
     "host/sandbox",
     "model-server",
+    "host/hub",
 ];
 
 #[test]

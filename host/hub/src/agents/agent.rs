@@ -1,11 +1,10 @@
 //! One agent: its component, what it holds, and how it is.
 
 use super::{
-    Shared,
     files::Files,
     health_monitor::{HealthMonitor, Unavailable},
     memory::BoundedMemory,
-    peer_directory::PeerDirectory,
+    peer_directory::{ListPeers, PeerDirectory},
     programs::Programs,
 };
 use crate::{clock, events::Events};
@@ -32,13 +31,7 @@ use a2a_hub_runtime::{
     port::{Ports, tasks::TaskPort},
 };
 use a2a_hub_store::AgentMemory;
-use std::{
-    collections::BTreeMap,
-    fmt,
-    path::PathBuf,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, Semaphore},
     time::{Instant, timeout},
@@ -107,7 +100,7 @@ pub struct NotWorking {
 pub(super) struct AgentDeps {
     /// The operator's settings for it.
     pub config: AgentConfig,
-    /// Directories it may work in, unless its own settings name peers.
+    /// Directories it may work in, unless its own settings name others.
     pub workspaces: Vec<PathBuf>,
     /// Where its programs are at home.
     pub home: PathBuf,
@@ -117,8 +110,8 @@ pub(super) struct AgentDeps {
     pub storage: Arc<dyn AgentMemory>,
     /// Writes files for its programs.
     pub files: Files,
-    /// Knows the other agents.
-    pub all: Weak<Shared>,
+    /// Tells which other agents there are.
+    pub peers: ListPeers,
     /// When it is left alone.
     pub breaker: breaker::Settings,
     /// Hears how it is.
@@ -150,7 +143,7 @@ pub struct Agent {
     /// When it joined: RFC 3339 in UTC.
     pub registered_at: String,
     monitor: HealthMonitor,
-    /// EffectiveGrant while it is asked how it is, so that it is not asked twice at once.
+    /// Held while it is asked how it is, so that it is not asked twice at once.
     checking: Mutex<()>,
     asking: Arc<Semaphore>,
     pub(super) left: CancellationToken,
@@ -165,7 +158,7 @@ impl Agent {
         deps: AgentDeps,
     ) -> Self {
         let AgentDeps { config, workspaces, home, supervisor, storage, files, .. } = deps;
-        let AgentDeps { all, breaker, events, asking, left, .. } = deps;
+        let AgentDeps { peers, breaker, events, asking, left, .. } = deps;
         let ask = runtime.ask();
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
@@ -188,7 +181,7 @@ impl Agent {
         let held = Arc::new(held);
         let delegates = !held.agents.is_empty();
         let peers =
-            delegates.then(|| Arc::new(PeerDirectory::new(id.clone(), Arc::clone(&held), all)));
+            delegates.then(|| Arc::new(PeerDirectory::new(id.clone(), Arc::clone(&held), peers)));
         let monitor = HealthMonitor::new(id.clone(), breaker, events);
         Self {
             id,
@@ -474,7 +467,7 @@ impl Agent {
             files: Files::new(&nowhere, supervisor.clone()),
             supervisor,
             storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
-            all: Weak::new(),
+            peers: Arc::new(Vec::new),
             breaker: config::Breaker::default().settings(),
             events: Events::default(),
             asking: Arc::new(Semaphore::new(1)),

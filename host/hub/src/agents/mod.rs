@@ -19,6 +19,7 @@ use files::Files;
 pub use files::sweep_files;
 pub use folder::{FileError, PluginFolder};
 pub use health_monitor::Unavailable;
+use peer_directory::{ListPeers, Peer};
 pub use registry::RegistryError;
 
 use crate::events::Events;
@@ -202,12 +203,26 @@ impl Agents {
             supervisor: shared.supervisor.clone(),
             storage: Arc::clone(&shared.storage),
             files: shared.files.clone(),
-            all: Arc::downgrade(shared),
+            peers: self.list_peers(),
             breaker: config.breaker.settings(),
             events: shared.events.clone(),
             asking: Arc::clone(&shared.asking),
             left: shared.stop.child_token(),
         }
+    }
+
+    /// Tells an agent which others there are; weak, for the agents own it and are owned by what it looks into.
+    fn list_peers(&self) -> ListPeers {
+        let shared = Arc::downgrade(&self.shared);
+        Arc::new(move || {
+            let Some(shared) = shared.upgrade() else { return Vec::new() };
+            let peer = |agent: Arc<Agent>| Peer {
+                id: agent.id.clone(),
+                health: agent.health().status,
+                card: agent.card.published(Some(&agent.id)),
+            };
+            Agents { shared }.all().into_iter().map(peer).collect()
+        })
     }
 
     /// Gives an agent its place; from now on it is asked how it is.

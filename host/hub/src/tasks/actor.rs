@@ -3,12 +3,13 @@
 use super::{
     awaiting::{called, ended, heard, withdrawn, woken},
     command::{Begin, Command, Input, Start},
+    given_up::GivenUp,
     parking::{Offer, Parking},
     port::{GuestRequest, Question, ToActor, event},
     recorder::{Recorder, Unstorable},
+    refused::{not_asked, not_waiting},
     remains::Remains,
     run_queue::{Admitted, Asking, Lane, QueueTicket, RunPermit, RunQueue, Wait},
-    unstored::GivenUp,
 };
 use crate::{agents::Agent, clock, error::HubError};
 use a2a_hub_core::{
@@ -347,7 +348,7 @@ impl TaskActor {
         let asked = Asked::of(task.metadata.as_ref()).filter(|_| self.lifecycle.asks());
         if let Err(gone) = question::admit(asked.as_ref(), answers) {
             // Who asked may have gone; there is nobody to tell then.
-            let _ = told.send(Err(super::not_asked(task, asked.as_ref(), &gone)));
+            let _ = told.send(Err(not_asked(task, asked.as_ref(), &gone)));
             return None;
         }
         payload.events = vec![TaskEvent::Input(message.clone())];
@@ -486,7 +487,7 @@ impl TaskActor {
             Effect::Acknowledge => self.reply(payload, Ok(())),
             Effect::Refuse => {
                 let task = self.recorder.task();
-                let refused = super::not_waiting(&task.id, task.status.state);
+                let refused = not_waiting(&task.id, task.status.state);
                 self.reply(payload, Err(refused));
             }
             Effect::Leave => {
