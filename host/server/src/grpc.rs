@@ -3,13 +3,14 @@
 
 use super::{
     MAX_REQUEST, cards,
-    dispatcher::{Dispatcher, Done},
+    dispatcher::{Dispatcher, Spelled},
     http::read_body,
     http_listener::Caller,
     official, origin_guard,
     task_stream::{Item, TaskStream},
 };
 use a2a_hub_core::{access::Principal, span::Span};
+use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{
     binding::grpc::{self, Call},
     dialect::{self, Dialect},
@@ -112,14 +113,14 @@ struct Visit {
 type Encoded = Result<Vec<u8>, Status>;
 
 /// What a call comes to, and the extensions that were activated for it.
-type Answered = (Done, Option<(HeaderName, HeaderValue)>);
+type Answered = (Spelled, Option<(HeaderName, HeaderValue)>);
 
 impl Visit {
     async fn carry_out(&self, sent: &[u8]) -> Answered {
         let dialect::grpc::Request { tenant, operation } = dialect::grpc::read(&self.call, sent);
         match (operation, self.dispatcher.of_tenant(tenant.as_deref())) {
             (Ok(operation), Ok(agent)) => self.ask(operation, agent, tenant.as_deref()).await,
-            (Err(why), _) | (_, Err(why)) => (Done::Refused(why), None),
+            (Err(why), _) | (_, Err(why)) => (Err(why.into()), None),
         }
     }
 
@@ -140,11 +141,11 @@ impl Visit {
         );
         let of =
             official::context(principal.clone(), &url, endpoints, agent, dialect, headers, None);
-        let mut done = dispatcher.carry_out(dialect, operation, &of).await;
-        if let Done::One(answer) = &mut done {
+        let mut spelled = dispatcher.carry_out(dialect, operation, &of).await;
+        if let Ok(Reply::One(answer)) = &mut spelled {
             wire.echo_tenant(answer, tenant);
         }
-        (done, official::activated(&of.active, headers))
+        (spelled, official::activated(&of.active, headers))
     }
 }
 
@@ -155,15 +156,15 @@ impl UnaryService<Bytes> for Visit {
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let visit = self.clone();
         Box::pin(async move {
-            let (done, active) = visit.carry_out(&request.into_inner()).await;
-            match done {
-                Done::One(answer) => {
+            let (spelled, active) = visit.carry_out(&request.into_inner()).await;
+            match spelled {
+                Ok(Reply::One(answer)) => {
                     let answer = visit.call.write(answer).map_err(|why| status(&why))?;
                     Ok(with_metadata(answer, active))
                 }
                 // What is asked by this call is answered once.
-                Done::Stream(_) => Err(Status::internal("the answer is a stream")),
-                Done::Refused(why) | Done::Busy(why) => Err(status(&why)),
+                Ok(Reply::Stream(_)) => Err(Status::internal("the answer is a stream")),
+                Err(refusal) => Err(status(&refusal.why)),
             }
         })
     }
@@ -177,16 +178,16 @@ impl ServerStreamingService<Bytes> for Visit {
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let visit = self.clone();
         Box::pin(async move {
-            let (done, active) = visit.carry_out(&request.into_inner()).await;
-            match done {
-                Done::Stream(stream) => {
+            let (spelled, active) = visit.carry_out(&request.into_inner()).await;
+            match spelled {
+                Ok(Reply::Stream(stream)) => {
                     let patience = visit.dispatcher.patience();
                     let told = patiently(messages(visit.call, stream), patience);
                     Ok(with_metadata(told.boxed(), active))
                 }
                 // What is asked by this call is answered by a stream.
-                Done::One(_) => Err(Status::internal("the answer is no stream")),
-                Done::Refused(why) | Done::Busy(why) => Err(status(&why)),
+                Ok(Reply::One(_)) => Err(Status::internal("the answer is no stream")),
+                Err(refusal) => Err(status(&refusal.why)),
             }
         })
     }

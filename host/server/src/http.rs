@@ -5,12 +5,12 @@ use super::{
     dispatcher::{COME_AGAIN, Dispatcher, RequestContext, dawdled},
     grpc,
     http_listener::HttpListener,
-    jsonrpc::{self, Response as RpcResponse, Stream, Update},
+    jsonrpc::{self, Enveloped, Refused, Stream, Update},
     keys, official,
     origin_guard::{self, OriginGuard},
     probes,
 };
-use a2a_hub_hub::token::Token;
+use a2a_hub_hub::{Reply, token::Token};
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
@@ -95,6 +95,8 @@ async fn respond(dispatcher: &Dispatcher, request: Request, sse: bool) -> Respon
     let of = official::said_in_headers(of, &headers, request.uri().query());
     match read_body(dispatcher, request).await {
         Ok(body) => {
+            // The answers to a batch come as one array, which is no event.
+            let sse = sse && !body.trim_ascii_start().starts_with(b"[");
             let response = answer(dispatcher.respond(&body, &of).await, sse);
             official::with_extensions(response, &of.active, &headers)
         }
@@ -103,21 +105,19 @@ async fn respond(dispatcher: &Dispatcher, request: Request, sse: bool) -> Respon
 }
 
 /// What goes back over HTTP.
-pub(super) fn answer(response: RpcResponse, sse: bool) -> Response {
-    match response {
-        RpcResponse::None => StatusCode::NO_CONTENT.into_response(),
-        RpcResponse::Result(text) if sse => {
+pub(super) fn answer(enveloped: Enveloped, sse: bool) -> Response {
+    match enveloped {
+        Ok(None) => StatusCode::NO_CONTENT.into_response(),
+        Ok(Some(Reply::One(text))) if sse => {
             event_stream(stream::iter([Ok(frame(&Update { number: None, text, is_error: false }))]))
         }
+        Ok(Some(Reply::Stream(answers))) => event_stream(frames(*answers)),
         // An error found before the first event is a plain answer, so that clients need not read a stream to find it.
-        RpcResponse::Result(answer) | RpcResponse::Refused(answer) | RpcResponse::Batch(answer) => {
-            json_body(answer)
-        }
-        RpcResponse::Busy(answer) => {
+        Ok(Some(Reply::One(text))) | Err(Refused { text, is_busy: false }) => json_body(text),
+        Err(Refused { text, is_busy: true }) => {
             let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
-            (StatusCode::SERVICE_UNAVAILABLE, again, json_body(answer)).into_response()
+            (StatusCode::SERVICE_UNAVAILABLE, again, json_body(text)).into_response()
         }
-        RpcResponse::Stream(answers) => event_stream(frames(*answers)),
     }
 }
 

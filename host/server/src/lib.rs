@@ -8,6 +8,7 @@ mod http;
 mod http_listener;
 mod jsonrpc;
 mod keys;
+mod line_reader;
 mod official;
 mod origin_guard;
 mod peer;

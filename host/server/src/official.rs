@@ -3,13 +3,14 @@
 
 use super::{
     cards,
-    dispatcher::{Active, COME_AGAIN, Dispatcher, Done, HUB, RequestContext},
-    http::{Unread, answer, event_stream, frames, last_event, read_body},
+    dispatcher::{Active, COME_AGAIN, Dispatcher, HUB, Refusal, RequestContext},
+    http::{self, Unread, answer, event_stream, frames, last_event, read_body},
     http_listener::Caller,
-    jsonrpc::{self, Response as RpcResponse, Stream},
+    jsonrpc::{self, Stream},
     origin_guard,
 };
 use a2a_hub_core::access::Principal;
+use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{
     binding::{jsonrpc::Beside, rest::Verb, service_params},
     card::Endpoints,
@@ -63,8 +64,7 @@ pub(super) fn wrong_media(path: &str, why: &str) -> Option<Response> {
         return Some(refusal(&why, TODAYS, None));
     }
     let text = jsonrpc::unreadable(TODAYS, &why);
-    let response = answer(RpcResponse::Refused(text), false);
-    Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, response).into_response())
+    Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, http::json_body(text)).into_response())
 }
 
 /// What a path leads to.
@@ -144,7 +144,7 @@ async fn call(
         Ok(body) => answer(dispatcher.respond(&body, of).await, false),
         Err(unread) => {
             let text = jsonrpc::unreadable(of.spelled, &unread.why);
-            unread.answer(answer(RpcResponse::Refused(text), false))
+            unread.answer(http::json_body(text))
         }
     }
 }
@@ -175,22 +175,21 @@ async fn rest_call(
     };
     let rest::Request { wire, tenant, operation } = rest::read(verb, path, uri.query(), &body);
     let dialect = Dialect::Official(wire);
-    let done = match operation {
+    let spelled = match operation {
         Ok(operation) => dispatcher.carry_out(dialect, operation, of).await,
-        Err(why) => Done::Refused(why),
+        Err(why) => Err(why.into()),
     };
-    match done {
+    match spelled {
         // Its client reads a body, whatever there is to tell.
-        Done::One(Value::Null) => json_body("{}".to_owned(), media),
-        Done::One(mut answer) => {
+        Ok(Reply::One(Value::Null)) => json_body("{}".to_owned(), media),
+        Ok(Reply::One(mut answer)) => {
             wire.echo_tenant(&mut answer, tenant.as_deref());
             json_body(answer.to_string(), media)
         }
-        Done::Stream(stream) => event_stream(frames(Stream::bare(dialect, stream))),
-        Done::Refused(why) => refusal(&why, dialect, media),
-        Done::Busy(why) => {
-            let refusal = refusal(&why, dialect, media);
-            ([(header::RETRY_AFTER, COME_AGAIN.to_string())], refusal).into_response()
+        Ok(Reply::Stream(stream)) => event_stream(frames(Stream::bare(dialect, stream))),
+        Err(Refusal { why, is_busy }) => {
+            let again = is_busy.then(|| [(header::RETRY_AFTER, COME_AGAIN.to_string())]);
+            (again, refusal(&why, dialect, media)).into_response()
         }
     }
 }

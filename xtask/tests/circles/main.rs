@@ -23,6 +23,7 @@ const CLEAN: &[&str] = &[
     "host/protocol",
     "host/runtime",
     "host/sandbox",
+    "model-server",
     "host/hub",
 ];
 

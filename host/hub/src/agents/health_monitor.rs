@@ -11,10 +11,8 @@ use a2a_hub_protocol::{
     operation::{AgentBreaker, AgentHealth, BreakerState, HealthStatus},
     task::Task,
 };
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// One agent's standing.
@@ -147,7 +145,7 @@ impl HealthMonitor {
     }
 
     fn judged(&self) -> MutexGuard<'_, Judged> {
-        self.judged.lock().unwrap_or_else(PoisonError::into_inner)
+        self.judged.lock()
     }
 }
 

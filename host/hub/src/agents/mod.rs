@@ -38,11 +38,11 @@ use a2a_hub_sandbox::{Engine, LoadError, Plugin};
 use a2a_hub_store::AgentMemory;
 use bytes::Bytes;
 use futures::future;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::{
     collections::BTreeMap,
-    hash::{BuildHasher as _, RandomState},
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    sync::{Arc, OnceLock},
 };
 use tokio::{
     sync::Semaphore,
@@ -82,7 +82,7 @@ struct Shared {
 impl Shared {
     /// The configuration as it is now.
     fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.config.read())
     }
 }
 
@@ -278,7 +278,7 @@ impl Agents {
 
     /// Files of the plugins folder that are not agents, and why.
     pub fn rejected(&self) -> Vec<RejectedPlugin> {
-        let rejected = self.shared.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        let rejected = self.shared.rejected.lock();
         let told = rejected.iter().map(|(file, error)| (file.clone(), error.clone()));
         told.map(|(file, error)| RejectedPlugin { file, error }).collect()
     }
@@ -300,12 +300,12 @@ impl Agents {
         self.shared.files.shutdown().await;
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<AgentId, Arc<Agent>>> {
-        self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, BTreeMap<AgentId, Arc<Agent>>> {
+        self.shared.known.lock()
     }
 
     fn set_rejected(&self, file: &str, why: Option<String>) {
-        let mut rejected = self.shared.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rejected = self.shared.rejected.lock();
         match why {
             Some(error) => {
                 let file = file.to_owned();
@@ -331,9 +331,9 @@ fn pinned(id: &AgentId, found: &str, digest: Option<&str>) -> Result<(), JoinErr
 
 /// Asks an agent how it is when it joins, and again and again until it leaves.
 async fn ask(agents: Agents, agent: Arc<Agent>) {
-    let (chance, interval) = (RandomState::new(), agents.shared.config().health.interval());
-    for round in 0_u64.. {
-        let pause = health::with_jitter(interval, chance.hash_one(round));
+    let interval = agents.shared.config().health.interval();
+    loop {
+        let pause = health::with_jitter(interval, getrandom::u64().unwrap_or_default());
         let asked = async {
             agent.check(Instant::now(), false).await;
             if agent.is_renewed()

@@ -1,7 +1,8 @@
 //! The configuration as it is now.
 
 use a2a_hub_config::{Config, Level};
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::sync::Mutex as AsyncMutex;
 
 /// Reads the configuration as the hub was started with it: its file, the environment and the command line. Why it cannot be
@@ -28,11 +29,11 @@ impl LiveConfig {
 
     /// What counts now.
     pub fn now(&self) -> Config {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.counts.lock().clone()
     }
 
     pub(super) fn set(&self, config: Config) {
         (self.set_level)(config.logging.level);
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = config;
+        *self.counts.lock() = config;
     }
 }

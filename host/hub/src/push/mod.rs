@@ -32,12 +32,9 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::{Outbox, Progress, PushFilter, StorageError, StoredPush};
 use outgoing::Outgoing;
+use parking_lot::{Mutex, MutexGuard};
 use receivers::Receivers;
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use worker::DeliveryWorker;
 
@@ -233,7 +230,7 @@ impl Pushes {
     }
 
     fn workers(&self) -> MutexGuard<'_, HashMap<(TaskId, PushConfigId), CancellationToken>> {
-        self.0.workers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.workers.lock()
     }
 
     fn delivery(&self, push: StoredPush) -> Delivery {
