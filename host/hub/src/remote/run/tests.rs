@@ -11,13 +11,11 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::Limits;
 use a2a_hub_store::memory::MemoryStorage;
 use futures::stream;
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::{
     collections::VecDeque,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 /// The agent elsewhere: what it tells each time that it is asked, and what it was asked.
@@ -35,15 +33,15 @@ impl Elsewhere {
     }
 
     fn asked(&self, what: String) -> Responses {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(what);
-        let told = self.tells.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        self.heard.lock().push(what);
+        let told = self.tells.lock().pop_front();
         let told = stream::iter(told.into_iter().flatten().map(Ok));
         let hangs_up = self.hangs_up.load(Ordering::Relaxed);
         if hangs_up { told.boxed() } else { told.chain(stream::pending()).boxed() }
     }
 
     fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.heard.lock().clone()
     }
 }
 
@@ -80,7 +78,7 @@ struct Told {
 
 impl Told {
     fn push(&self, line: String) {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        self.lines.lock().push(line);
     }
 }
 
@@ -152,7 +150,7 @@ impl Stage {
     }
 
     fn told(&self) -> String {
-        self.told.lines.lock().unwrap_or_else(PoisonError::into_inner).join("\n")
+        self.told.lines.lock().join("\n")
     }
 }
 
