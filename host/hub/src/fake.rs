@@ -1,11 +1,18 @@
 //! An agent for unit tests: it does what a closure says, without a component, a program or a port.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a panic is how a test fails; with the feature, this is no test to the lint"
+)]
+
+#[cfg(test)]
 use crate::agents::Agent;
+#[cfg(test)]
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{grant::Ask, recovery::Resumability};
 use a2a_hub_protocol::{
     card::AgentCard,
-    id::{AgentId, TaskId},
+    id::TaskId,
     message::{Message, Metadata, Role},
     operation::HealthStatus,
     task::{Task, TaskState},
@@ -15,6 +22,7 @@ use a2a_hub_runtime::{
     port::tasks::{Answer, Emitted, Need, TaskPort},
 };
 use futures::future::BoxFuture;
+use serde_json::Value;
 use std::{
     sync::{Arc, Mutex},
     task::{Context, Poll},
@@ -28,24 +36,29 @@ type Script = dyn Fn(Stage) -> BoxFuture<'static, Ended> + Send + Sync;
 
 /// A fake agent, and what it was asked for.
 #[derive(Clone)]
-pub(crate) struct Fake {
+pub struct Fake {
     script: Arc<Script>,
     ask: Ask,
     hold: Resumability,
     is_silent: bool,
-    pub(crate) seen: Arc<Mutex<Vec<String>>>,
+    card: Metadata,
+    /// What it was asked for, in that order.
+    pub seen: Arc<Mutex<Vec<String>>>,
 }
 
 /// What a script works with.
-pub(crate) struct Stage {
-    pub(crate) work: Work,
-    pub(crate) port: Arc<dyn TaskPort>,
-    pub(crate) cancel: CancellationToken,
+pub struct Stage {
+    /// The task, and what the client said.
+    pub work: Work,
+    /// Where events and questions go.
+    pub port: Arc<dyn TaskPort>,
+    /// Cancelled when the task is to end.
+    pub cancel: CancellationToken,
 }
 
 impl Fake {
     /// An agent that does `script` with each task, and keeps nothing of it.
-    pub(crate) fn new<F>(script: impl Fn(Stage) -> F + Send + Sync + 'static) -> Self
+    pub fn new<F>(script: impl Fn(Stage) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Ended> + Send + 'static,
     {
@@ -55,37 +68,54 @@ impl Fake {
             ask: Ask::default(),
             hold: Resumability::Nothing,
             is_silent: false,
+            card: Metadata::new(),
             seen: Arc::default(),
         }
     }
 
     /// The same, and it has this of a task whose hub is gone.
-    pub(crate) fn holding(self, hold: Resumability) -> Self {
+    #[must_use]
+    pub fn holding(self, hold: Resumability) -> Self {
         Self { hold, ..self }
     }
 
     /// The same, and it does one task of a conversation at a time.
-    pub(crate) fn one_per_context(mut self) -> Self {
+    #[must_use]
+    pub fn one_per_context(mut self) -> Self {
         self.ask.one_per_context = true;
         self
     }
 
     /// The same, and it never says how it is.
-    pub(crate) fn silent(self) -> Self {
+    #[must_use]
+    pub fn silent(self) -> Self {
         Self { is_silent: true, ..self }
     }
 
     /// The agent called `fake`, as its operator configures it.
+    #[cfg(test)]
     pub(crate) fn agent(&self, config: AgentConfig) -> Arc<Agent> {
-        let card = AgentCard {
+        let (id, runtime) =
+            (a2a_hub_protocol::id::AgentId::parse("fake").unwrap(), Arc::new(self.clone()));
+        Arc::new(Agent::by_itself(id, runtime, self.card(), config))
+    }
+
+    /// The card of such an agent.
+    pub(crate) fn card(&self) -> AgentCard {
+        AgentCard {
             name: "Fake".to_owned(),
             description: String::new(),
             version: "1".to_owned(),
             skills: Vec::new(),
-            other: Metadata::new(),
-        };
-        let (id, runtime) = (AgentId::parse("fake").unwrap(), Arc::new(self.clone()));
-        Arc::new(Agent::by_itself(id, runtime, card, config))
+            other: self.card.clone(),
+        }
+    }
+
+    /// The same, whose card says this as well.
+    #[must_use]
+    pub fn with_card(mut self, member: &str, value: Value) -> Self {
+        self.card.insert(member.to_owned(), value);
+        self
     }
 
     fn saw(&self, what: String) {
@@ -102,24 +132,20 @@ impl Fake {
 
 impl Stage {
     /// Says that it is at work.
-    pub(crate) async fn say(&self, text: &str) {
+    pub async fn say(&self, text: &str) {
         let message = Some(Message::text(Role::Agent, text));
         let said = Emitted::Working { message, metadata: None };
         self.port.emit(vec![said]).await.unwrap();
     }
 
     /// Asks the client.
-    pub(crate) async fn ask(
-        &self,
-        prompt: &str,
-        patience: Option<Duration>,
-    ) -> Result<Answer, Failure> {
+    pub async fn ask(&self, prompt: &str, patience: Option<Duration>) -> Result<Answer, Failure> {
         self.port.ask(Need::Input, Message::text(Role::Agent, prompt), patience).await
     }
 }
 
 /// The end of a task that was done.
-pub(crate) fn completed(text: &str) -> Ended {
+pub fn completed(text: &str) -> Ended {
     let message = Some(Message::text(Role::Agent, text));
     Ended::Status { state: TaskState::Completed, message, metadata: None }
 }

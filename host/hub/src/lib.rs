@@ -5,8 +5,8 @@
 pub mod clock;
 mod error;
 pub mod events;
-#[cfg(test)]
-mod fake;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
 mod metrics;
 pub mod repeats;
 pub mod token;

@@ -27,11 +27,15 @@ use a2a_hub_client::Outbound;
 use a2a_hub_config::Config;
 use a2a_hub_core::health;
 use a2a_hub_process::Supervisor;
+#[cfg(any(test, feature = "fake"))]
+use a2a_hub_protocol::card::AgentCard;
 use a2a_hub_protocol::{
     hub::event::Happened,
     id::AgentId,
     operation::{AgentHealth, RejectedPlugin},
 };
+#[cfg(any(test, feature = "fake"))]
+use a2a_hub_runtime::Runtime;
 use a2a_hub_sandbox::{Engine, LoadError, Plugin, Room};
 use a2a_hub_store::AgentMemory;
 use bytes::Bytes;
@@ -95,7 +99,7 @@ pub enum JoinError {
         "its SHA-256 digest is {found}, and `agents.{agent}.sha256` in the configuration pins {pinned}"
     )]
     Digest {
-        /// The agent.
+        /// The agent that the component was to be.
         agent: AgentId,
         /// The digest it has.
         found: String,
@@ -108,7 +112,7 @@ pub enum JoinError {
 }
 
 impl Agents {
-    /// No agents yet.
+    /// The agents of a hub, none of which is there yet.
     pub fn new(
         config: Config,
         built_in: BuiltIn,
@@ -223,6 +227,13 @@ impl Agents {
             };
             Agents { shared }.all().into_iter().map(peer).collect()
         })
+    }
+
+    /// Lets an agent join that is no component, for the tests of what is above.
+    #[cfg(any(test, feature = "fake"))]
+    pub(crate) fn join_runtime(&self, id: &AgentId, card: AgentCard, runtime: Arc<dyn Runtime>) {
+        let deps = self.deps_of(id);
+        self.register(Agent::new(id.clone(), runtime, card, Source::BuiltIn, deps));
     }
 
     /// Gives an agent its place; from now on it is asked how it is.
