@@ -98,7 +98,7 @@ impl Engine {
 /// How many guests are alive at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// How many are.
+    /// How many guests are alive now.
     pub taken: usize,
     /// How many may be.
     pub most: usize,
