@@ -254,6 +254,11 @@ impl Lifecycle {
         Self { phase: Phase::Parked { until: now + patience.answer }, state, patience, unheard: 0 }
     }
 
+    /// The same, with so many messages of its client's in the log that its agent has not heard.
+    pub fn keeping(self, unheard: usize) -> Self {
+        Self { unheard, ..self }
+    }
+
     /// How long the task and its answers may take.
     pub fn patience(&self) -> Patience {
         self.patience

@@ -3,8 +3,6 @@
 mod live_config;
 mod official;
 mod reload;
-#[cfg(any(test, feature = "fake"))]
-mod staged;
 
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 pub use official::Visit;
@@ -117,6 +115,13 @@ impl Hub {
     pub fn with_config(self, live: Arc<LiveConfig>) -> Self {
         self.set_default(live.now().default_agent);
         Self { live: Some(live), ..self }
+    }
+
+    /// The same; a message that names no agent is for this one.
+    #[must_use]
+    pub fn with_default_agent(self, agent: Option<AgentId>) -> Self {
+        self.set_default(agent);
+        self
     }
 
     /// The same, which tells this to whoever looks after it.

@@ -5,9 +5,10 @@
 pub mod clock;
 mod error;
 pub mod events;
-#[cfg(any(test, feature = "fake"))]
-pub mod fake;
+#[cfg(test)]
+mod fake;
 mod metrics;
+pub mod native;
 pub mod repeats;
 pub mod token;
 pub mod upkeep;

@@ -6,7 +6,7 @@ use a2a_hub_protocol::{
     id::TaskId,
     operation::{AgentBrief, BreakerState, HealthStatus, OpenStreams},
 };
-use a2a_hub_sandbox::Room;
+use a2a_hub_runtime::Room;
 use a2a_hub_store::Tally;
 use parking_lot::Mutex;
 use prometheus_client::{

@@ -27,7 +27,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_runtime::{
-    Call, Failure, Report, Run, Runtime, Work,
+    Call, Failure, Report, Room, Run, Runtime, Work,
     port::{Ports, tasks::TaskPort},
 };
 use a2a_hub_store::AgentMemory;
@@ -59,6 +59,8 @@ const PROGRAMS_GONE: Duration = Duration::from_secs(8);
 pub(super) enum Source {
     /// The hub itself: it travels inside the program.
     BuiltIn,
+    /// The very program that holds the hub.
+    Native,
     /// A file of the plugins folder.
     File(String),
     /// Elsewhere, at this URL.
@@ -69,6 +71,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built-in"),
+            Self::Native => f.write_str("native"),
             Self::File(name) | Self::Remote(name) => f.write_str(name),
         }
     }
@@ -162,7 +165,7 @@ impl Agent {
         let ask = runtime.ask();
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
-            (None, Source::BuiltIn) => Grant::everything(ask),
+            (None, Source::BuiltIn | Source::Native) => Grant::everything(ask),
             (None, Source::File(_) | Source::Remote(_)) => Grant::default(),
         };
         let mut held = intersect(ask, &grant);
@@ -223,7 +226,12 @@ impl Agent {
 
     /// Whether there is room for it to work on one more task.
     pub fn has_room(&self) -> bool {
-        self.runtime.has_room()
+        self.room().is_none_or(|room| room.taken < room.most)
+    }
+
+    /// The room that each of its tasks takes up a place of; none if they take up none.
+    pub fn room(&self) -> Option<Room> {
+        self.runtime.room()
     }
 
     /// How many of its tasks run and wait.

@@ -27,16 +27,14 @@ use a2a_hub_client::Outbound;
 use a2a_hub_config::Config;
 use a2a_hub_core::health;
 use a2a_hub_process::Supervisor;
-#[cfg(any(test, feature = "fake"))]
-use a2a_hub_protocol::card::AgentCard;
 use a2a_hub_protocol::{
+    card::AgentCard,
     hub::event::Happened,
     id::AgentId,
     operation::{AgentHealth, RejectedPlugin},
 };
-#[cfg(any(test, feature = "fake"))]
-use a2a_hub_runtime::Runtime;
-use a2a_hub_sandbox::{Engine, LoadError, Plugin, Room};
+use a2a_hub_runtime::{Room, Runtime};
+use a2a_hub_sandbox::{Engine, LoadError, Plugin};
 use a2a_hub_store::AgentMemory;
 use bytes::Bytes;
 use futures::future;
@@ -156,6 +154,21 @@ impl Agents {
         }
     }
 
+    /// Takes in an agent whose code is that of the program itself, such as a [`Native`](crate::native::Native) one.
+    pub fn join_native(
+        &self,
+        id: AgentId,
+        card: AgentCard,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<(), JoinError> {
+        if let Some(there) = self.find(&id) {
+            return Err(JoinError::Taken(id, there.source.to_string()));
+        }
+        let deps = self.deps_of(&id);
+        self.register(Agent::new(id, runtime, card, Source::Native, deps));
+        Ok(())
+    }
+
     /// Loads the agent of that name which travels inside the hub, if one does.
     fn join_one_built_in(
         &self,
@@ -227,13 +240,6 @@ impl Agents {
             };
             Agents { shared }.all().into_iter().map(peer).collect()
         })
-    }
-
-    /// Lets an agent join that is no component, for the tests of what is above.
-    #[cfg(any(test, feature = "fake"))]
-    pub(crate) fn join_runtime(&self, id: &AgentId, card: AgentCard, runtime: Arc<dyn Runtime>) {
-        let deps = self.deps_of(id);
-        self.register(Agent::new(id.clone(), runtime, card, Source::BuiltIn, deps));
     }
 
     /// Gives an agent its place; from now on it is asked how it is.

@@ -2,7 +2,7 @@
 
 use super::{
     awaiting::{called, ended, heard, withdrawn, woken},
-    command::{Begin, Command, Input, Start},
+    command::{Begin, Command, Input, Kept, Start},
     given_up::GivenUp,
     parking::{Offer, Parking},
     port::{GuestRequest, Question, ToActor, event},
@@ -48,7 +48,7 @@ pub(super) struct TaskActor {
     /// What the agent is given once it is the task's turn.
     start: Option<Box<Start>>,
     /// What it is given after that, each in a run of its own.
-    unheard: VecDeque<Box<Start>>,
+    unheard: Kept,
     /// The task's turn, while it has one.
     turn: Option<RunPermit>,
     /// The conversation's lane, from the task's first turn to its end.
@@ -131,8 +131,8 @@ impl TaskActor {
         let patience = Patience { task: patience, answer: agent.config.answer_timeout() };
         let (task, now) = (recorder.task(), Instant::now().into_std());
         let queued = |entry| Lifecycle::queued(task.status.state, entry, patience, now);
-        let (lifecycle, start, admitted) = match begin {
-            Begin::Work(start, admitted) => {
+        let (lifecycle, start, admitted, unheard) = match begin {
+            Begin::Work(start, admitted, kept) => {
                 let entry = if facts::has(task, facts::QUEUED) {
                     Entry::Queued
                 } else if task.status.state == TaskState::Submitted {
@@ -140,18 +140,19 @@ impl TaskActor {
                 } else {
                     Entry::Again
                 };
-                (queued(entry), Some(start), Some(admitted))
+                (queued(entry), Some(start), Some(admitted), kept)
             }
-            Begin::Parked => (Lifecycle::parked(task.status.state, patience, now), None, None),
-            Begin::Follow(admitted) => (queued(Entry::Follow), None, Some(admitted)),
+            Begin::Parked(kept) => {
+                (Lifecycle::parked(task.status.state, patience, now), None, None, kept)
+            }
+            Begin::Follow(admitted, kept) => (queued(Entry::Follow), None, Some(admitted), kept),
         };
-        let (mut turn, mut ticket) = (None, None);
-        match admitted {
-            Some(Admitted::Now(now)) => turn = Some(now),
-            Some(Admitted::Later(later)) => ticket = Some(later),
-            None => {}
-        }
-        let (lane, guest, unheard, going_down) = (None, None, VecDeque::new(), false);
+        let lifecycle = lifecycle.keeping(unheard.len());
+        let (turn, ticket) = match admitted {
+            Some(Admitted::Now(turn)) => (Some(turn), None),
+            Some(Admitted::Later(ticket)) => (None, Some(ticket)),
+            None => (None, None),
+        };
         Self {
             recorder,
             agent,
@@ -161,14 +162,14 @@ impl TaskActor {
             start,
             unheard,
             turn,
-            lane,
+            lane: None,
             ticket,
-            guest,
+            guest: None,
             parking: Parking::default(),
             own: None,
             room: None,
             was_cut: false,
-            going_down,
+            going_down: false,
         }
     }
 
@@ -400,8 +401,11 @@ impl TaskActor {
             }
             Record::Working => facts::working(task, now),
             Record::Interim => {
-                let told = payload.events.drain(..).flat_map(|end| facts::interim(task, end, &now));
-                let told: Vec<_> = told.collect();
+                // The first of them is what the next run hears.
+                let later = self.unheard().split_off(1.min(self.unheard.len()));
+                let ends = payload.events.drain(..);
+                let told: Vec<_> =
+                    ends.flat_map(|end| facts::interim(task, end, &later, &now)).collect();
                 told.into_iter().for_each(|event| self.recorder.record(event));
                 return;
             }
@@ -422,7 +426,7 @@ impl TaskActor {
     }
 
     /// The messages that the agent has not heard.
-    fn unheard(&self) -> Vec<MessageId> {
+    pub(super) fn unheard(&self) -> Vec<MessageId> {
         self.unheard.iter().map(|start| start.message.message_id.clone()).collect()
     }
 

@@ -40,7 +40,7 @@ use a2a_hub_store::{
     Head, HeadFilter, HeadPage, Readiness, StorageError, StoredTask, Tally, TaskStore, until_usable,
 };
 use actor::TaskActor;
-use command::{Begin, Command, Input, Start};
+use command::{Begin, Command, Input, Kept, Start};
 use feed::{Feed, Listener};
 use parking::Parking;
 use parking_lot::{Mutex, MutexGuard};
@@ -194,7 +194,7 @@ impl Tasks {
         let directory = working_directory;
         let start = Start { message, client, directory, streamed, goes_on, at: 0 };
         let patience = patience(&agent, timeout_ms);
-        let begin = Begin::Work(Box::new(start), admitted);
+        let begin = Begin::Work(Box::new(start), admitted, Kept::new());
         let running = self.spawn(task, seq, agent, feed, patience, begin);
         Ok(self.subscribe(&id, &running, 0))
     }

@@ -60,7 +60,7 @@ impl TaskActor {
             return Ok(());
         }
         let failed = facts::failed(self.recorder.task(), why.reason(), why.text(), clock::now());
-        self.recorder.record(failed);
+        self.recorder.record(facts::with_unheard(failed, &self.unheard()));
         self.recorder.flush(None).await
     }
 }

@@ -1,14 +1,27 @@
-//! The dispatcher before a hub of fake agents: every method, by everybody, in each dialect, without a socket.
+//! The dispatcher before a hub of one native agent over a store in memory: every method, by everybody, in each dialect, without a socket.
 
 use super::*;
 use crate::jsonrpc::{Enveloped, Refused};
-use a2a_hub_hub::fake::{Fake, Stage, completed};
+use a2a_hub_config::Config;
+use a2a_hub_hub::{
+    agents::{Agents, BuiltIn, PluginFolder},
+    contexts::Contexts,
+    events::Events,
+    native::{Native, Stage, completed},
+    push::{Pushes, Sender},
+    tasks::Tasks,
+};
+use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
+    card::AgentCard,
     hub::methods::METHODS,
     interface::{Binding, Version},
     message::{Message, Role},
 };
 use a2a_hub_runtime::{Ended, Failure};
+use a2a_hub_sandbox::{Engine, EngineSettings};
+use a2a_hub_store::memory::MemoryStorage;
+use std::path::Path;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -26,18 +39,52 @@ struct Stand {
 
 /// Replies with a message alone, asks, works until it is cancelled, or says again what it is told.
 async fn play(stage: Stage) -> Ended {
-    match stage.work.message.joined_text().as_str() {
+    match stage.text().as_str() {
         "reply" => Ended::Reply(Message::text(Role::Agent, "hi")),
         "ask" => match stage.ask("which one?", None).await {
             Ok(answer) => completed(&answer.message.joined_text()),
             Err(why) => Ended::Failed(why),
         },
         "work" => {
-            stage.cancel.cancelled().await;
+            stage.cancelled.cancelled().await;
             Ended::Failed(Failure::Cancelled)
         }
         said => completed(said),
     }
+}
+
+/// A hub of that agent. Its plugins folder is below `dir`, and nothing else is written there.
+fn hub(dir: &Path) -> Hub {
+    let (config, events) = (Config::default(), Events::default());
+    let storage = Arc::new(MemoryStorage::default());
+    let tasks = Tasks::new(storage.clone(), events.clone());
+    let contexts = Contexts::new(storage.clone(), &config);
+    let sender = Sender::new(config.push.rules(), None);
+    let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
+    let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
+    let few = EngineSettings { max_instances: 1, ..EngineSettings::default() };
+    let supervisor = Supervisor::new("/nonexistent".into(), dir.to_owned(), Duration::ZERO);
+    let agents = Agents::new(
+        config,
+        BuiltIn(&[]),
+        dir.to_owned(),
+        Engine::new(&few).unwrap(),
+        supervisor,
+        storage,
+        events.clone(),
+    );
+    let plugins = PluginFolder::open(dir.join("plugins"), agents.clone()).unwrap();
+    let streams = ("capabilities".to_owned(), json!({ "streaming": true }));
+    let card = AgentCard {
+        name: "Fake".to_owned(),
+        description: String::new(),
+        version: "1".to_owned(),
+        skills: Vec::new(),
+        other: [streams].into_iter().collect(),
+    };
+    let id = AgentId::parse("claude-code").unwrap();
+    agents.join_native(id, card, Arc::new(Native::new(play))).unwrap();
+    Hub::new(agents, plugins, contexts, tasks, pushes, events)
 }
 
 impl Stand {
@@ -47,8 +94,7 @@ impl Stand {
 
     fn with_streams(max: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let agent = Fake::new(play).with_card("capabilities", json!({ "streaming": true }));
-        let hub = Hub::of_fakes(dir.path(), &[("claude-code", agent)]);
+        let hub = hub(dir.path());
         let endpoints = PublicEndpoints::default();
         let dispatcher = Dispatcher::new(hub, endpoints, max, Duration::from_secs(30));
         Self { dispatcher, _dir: dir }
