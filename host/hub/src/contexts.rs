@@ -56,7 +56,7 @@ pub enum ForgetError {
     /// One of its tasks is not over.
     #[error("forget context `{0}`: its task `{1}` is not over; cancel it first")]
     Live(ContextId, TaskId),
-    /// The store refused.
+    /// The store could not do it.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }

@@ -15,7 +15,7 @@ const KEPT: usize = 1024;
 #[derive(Clone)]
 pub struct Events {
     speaker: Arc<Mutex<Speaker>>,
-    /// Counts what happens.
+    /// Counts what happens, for dashboards.
     metrics: Metrics,
 }
 

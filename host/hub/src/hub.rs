@@ -69,7 +69,7 @@ pub struct Hub {
 
 /// What an operation comes to, unless it is refused: in the hub's own types, or as a transport has spelled them.
 pub enum Reply<O = Answer, S = ReplyStream> {
-    /// One answer.
+    /// One answer, which is there.
     One(O),
     /// What happens, as it happens.
     Stream(S),
@@ -77,9 +77,9 @@ pub enum Reply<O = Answer, S = ReplyStream> {
 
 /// What a stream listens to.
 pub enum ReplyStream {
-    /// One task.
+    /// The events of one task, from a place in its log on.
     Task(Subscription),
-    /// The whole hub.
+    /// Whatever happens in the hub, from now on.
     Hub(events::Listener),
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Snapshot {
     pub can_store: bool,
     /// How many changes wait to be stored.
     pub backlog: usize,
-    /// The agents.
+    /// The agents, each with its health and its breaker.
     pub agents: Vec<AgentBrief>,
     /// How many guests are alive.
     pub guests: Room,

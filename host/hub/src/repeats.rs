@@ -40,7 +40,7 @@ pub type Fingerprint = String;
 
 /// A request that is being carried out: the same one waits until that is done, also where a client is cut off meanwhile.
 pub struct Claim {
-    /// The request's own.
+    /// The fingerprint of the request that is being carried out.
     pub fingerprint: Fingerprint,
     task: OwnedMutexGuard<Option<TaskId>>,
 }

@@ -24,9 +24,9 @@ pub enum TokenError {
     /// The file cannot be used.
     #[error("use the token in {path}: {why}")]
     Io {
-        /// The file.
+        /// The file that holds the secret.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         why: io::Error,
     },
     /// Others could know it.

@@ -41,7 +41,7 @@ pub struct PublicEndpoints {
     pub public_url: Option<String>,
     /// Where it serves HTTP, if it does.
     pub http: Option<SocketAddr>,
-    /// Its unix socket.
+    /// The path of its unix socket; none if it has none.
     pub socket: Option<PathBuf>,
     /// Whose card is at its root; its own if none is named.
     pub root_agent: Option<AgentId>,
@@ -49,7 +49,7 @@ pub struct PublicEndpoints {
 
 /// What a transport knows of a request beside its text.
 pub(super) struct RequestContext<'a> {
-    /// Who asks.
+    /// Who asks, as the transport found.
     pub(super) caller: Principal,
     /// Where this hub is reached.
     pub(super) url: &'a str,
@@ -312,3 +312,6 @@ pub(super) fn dawdled(what: &str, patience: Duration) -> A2aError {
     );
     A2aError::new(ErrorKind::InvalidRequest, why)
 }
+
+#[cfg(test)]
+mod tests;

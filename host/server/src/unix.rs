@@ -63,9 +63,9 @@ pub enum UnixError {
     /// The system says no.
     #[error("listen on {path}: {why}")]
     Io {
-        /// Where.
+        /// The path of the socket.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         why: io::Error,
     },
 }

@@ -85,7 +85,7 @@ struct Asked {
 }
 
 impl Readiness {
-    /// That of `storage`.
+    /// The readiness of `storage`, found out when somebody asks.
     pub fn of(storage: Arc<dyn StoreHealth>) -> Self {
         Self(Arc::new(Asked { storage, answer: AsyncMutex::default() }))
     }

@@ -23,8 +23,9 @@ const CLEAN: &[&str] = &[
     "host/protocol",
     "host/runtime",
     "host/sandbox",
-    "model-server",
     "host/hub",
+    "host/server",
+    "model-server",
 ];
 
 #[test]

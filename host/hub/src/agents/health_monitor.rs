@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// One agent's standing.
+/// What is known of one agent's health, and its circuit breaker.
 pub(super) struct HealthMonitor {
     agent: AgentId,
     events: Events,
@@ -34,7 +34,7 @@ struct Judged {
 /// An agent that is not tried, for it failed again and again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unavailable {
-    /// Which.
+    /// The agent that is left alone.
     pub agent: AgentId,
     /// Where its breaker stands.
     pub breaker: AgentBreaker,

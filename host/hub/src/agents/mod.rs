@@ -97,7 +97,7 @@ pub enum JoinError {
         "its SHA-256 digest is {found}, and `agents.{agent}.sha256` in the configuration pins {pinned}"
     )]
     Digest {
-        /// The agent.
+        /// The agent that the component was to be.
         agent: AgentId,
         /// The digest it has.
         found: String,
@@ -110,7 +110,7 @@ pub enum JoinError {
 }
 
 impl Agents {
-    /// No agents yet.
+    /// The agents of a hub, none of which is there yet.
     pub fn new(
         config: Config,
         built_in: BuiltIn,

@@ -36,7 +36,7 @@ pub enum RegistryError {
     Refused {
         /// What it was to be called.
         agent: AgentId,
-        /// Why not.
+        /// What is wrong with the file.
         why: FileError,
     },
     /// The component cannot be loaded any more.
@@ -44,7 +44,7 @@ pub enum RegistryError {
     Kept {
         /// Which; if it was there, it still is.
         agent: AgentId,
-        /// Why not.
+        /// What is wrong with the file.
         why: FileError,
     },
     /// The agent is elsewhere, and its card is not used.
@@ -52,7 +52,7 @@ pub enum RegistryError {
     Elsewhere {
         /// Which; if it was there, it still is.
         agent: AgentId,
-        /// Why not.
+        /// Why its card is not used.
         why: TrustError,
     },
     /// A card cannot be approved of an agent that has none elsewhere.

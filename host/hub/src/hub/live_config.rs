@@ -27,7 +27,7 @@ impl LiveConfig {
         Self { counts: Mutex::new(config), read, set_level, turn: AsyncMutex::default() }
     }
 
-    /// What counts now.
+    /// The configuration that counts now.
     pub fn now(&self) -> Config {
         self.counts.lock().clone()
     }

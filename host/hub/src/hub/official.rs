@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct Visit {
     /// Whose endpoint it is; the hub's own if none is named.
     pub agent: Option<AgentId>,
-    /// What it speaks.
+    /// The version of A2A that it speaks.
     pub version: Version,
     /// URIs of the extensions that it asks for.
     pub extensions: Vec<String>,

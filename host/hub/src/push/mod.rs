@@ -65,7 +65,7 @@ pub enum PushError {
     /// The task has no such config.
     #[error("find the push config `{id}` of task `{task}`: it has none of that name")]
     NoConfig {
-        /// The task.
+        /// The task whose notifications they are.
         task: TaskId,
         /// The name asked for.
         id: PushConfigId,
@@ -78,7 +78,7 @@ pub enum PushError {
     /// Nothing may be sent there.
     #[error(transparent)]
     Receiver(#[from] ReceiverError),
-    /// The store refused.
+    /// The store could not do it.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }

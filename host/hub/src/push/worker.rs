@@ -38,7 +38,7 @@ enum Done {
     Sent,
     /// It was given up.
     Dead,
-    /// The store failed.
+    /// The store failed: how far it went is not kept.
     Storage(StorageError),
 }
 

@@ -87,7 +87,7 @@ impl RemoteAgent {
         &self.card
     }
 
-    /// Where it is.
+    /// The URL at which the agent is called.
     pub fn url(&self) -> &str {
         &self.endpoint.url
     }
