@@ -88,6 +88,7 @@ fn command() -> Command {
 impl Speaker for Gemini {
     const LOADS: bool = false;
     const SUMS_UP: bool = false;
+    const STARTS_SERVERS: Option<&'static str> = Some("only in a directory that its user trusts");
 
     /// What more than asking is allowed is allowed by us: in a directory that it does not trust, and then runs no hooks and
     /// servers of, the CLI has no other modes.

@@ -266,6 +266,11 @@ impl<S: Speaker> Acp<S> {
     }
 
     fn prompt(&mut self) -> Vec<Action> {
+        let servers = S::STARTS_SERVERS.filter(|_| !self.job.choices.mcp_servers.is_empty());
+        let told = servers.map(|only| {
+            let text = format!("{} starts the operator's servers {only}", S::NAME);
+            Action::Say(text)
+        });
         let mut blocks = vec![json!({ "type": "text", "text": S::words(&self.job.prompt) })];
         if self.takes_images {
             blocks.extend(self.job.images.iter().map(|image| {
@@ -274,7 +279,8 @@ impl<S: Speaker> Acp<S> {
             }));
         }
         let params = json!({ "sessionId": self.session.id, "prompt": blocks });
-        self.request(Step::Prompt, "session/prompt", &params)
+        let prompt = self.request(Step::Prompt, "session/prompt", &params);
+        told.into_iter().chain(prompt).collect()
     }
 
     fn update(&mut self, update: &Value) -> Vec<Action> {

@@ -94,6 +94,10 @@ impl Vendor {
         if let Some(key) = key {
             hub = hub.env(self.key, key);
         }
+        // Heeded by who is passed it: the test says so in its settings.
+        if let Some(trusts) = self.trusts.1 {
+            hub = hub.env(trusts, "true");
+        }
         let hub = hub.start().await?;
         let stage = Stage { vendor: self.agent, hub, model, files };
         stage.checked().await?;
@@ -150,7 +154,12 @@ impl Stage {
 
     /// All that the model was sent.
     fn asked_of_the_model(&self) -> String {
-        self.model.requests().iter().map(|seen| seen.body.to_string()).collect()
+        self.asked_since(0)
+    }
+
+    /// The same without so many requests that came first.
+    fn asked_since(&self, before: usize) -> String {
+        self.model.requests()[before..].iter().map(|seen| seen.body.to_string()).collect()
     }
 }
 
@@ -407,8 +416,7 @@ async fn a_conversation_goes_on_after_a_restart(vendor: &Vendor) -> Result<()> {
     let second: Value = stage.client().call("message/send", second).await?;
     assert_eq!(state(&second), "completed", "{second}");
     assert!(!second.to_string().contains("beginning anew"), "{second}");
-    let sent: String =
-        stage.model.requests()[before..].iter().map(|seen| seen.body.to_string()).collect();
+    let sent = stage.asked_since(before);
     assert!(sent.contains("plum"), "the model is told what came before: {sent}");
     let used = |task: &Value| task["metadata"]["usage"]["input_tokens"].as_u64();
     let (first, second) = (used(&first).context("no usage")?, used(&second).context("no usage")?);
@@ -530,8 +538,7 @@ async fn two_messages_of_a_conversation_are_answered_one_after_the_other(
     let before = stage.model.requests().len();
     let last: Value = client.call("message/send", say("and now?")).await?;
     assert_eq!(state(&last), "completed", "{last}");
-    let sent = stage.model.requests()[before..].iter().map(|seen| seen.body.to_string());
-    let sent: String = sent.collect();
+    let sent = stage.asked_since(before);
     for word in ["plum", "pear", "fig"] {
         assert!(sent.contains(word), "{word} was lost: {sent}");
     }
@@ -544,7 +551,8 @@ async fn what_the_operator_adds_reaches_the_program(vendor: &Vendor) -> Result<(
     // It is no server, but tells that it was started as one.
     let server = json!({ "docs": { "command": "/bin/sh", "args": ["-c", format!("touch {}", started.display())] } });
     let settings = format!(
-        "settings.system_prompt = 'Answer as a parrot would.'\nsettings.mcp_servers = '{server}'"
+        "{}\nsettings.system_prompt = 'Answer as a parrot would.'\nsettings.mcp_servers = '{server}'",
+        vendor.trusts.0
     );
     let stage = vendor.stage_with(Some(KEY), &settings).await?;
     let task = stage.send("hello").await?;
@@ -593,7 +601,6 @@ async fn a_session_of_the_programs_own_goes_on(vendor: &Vendor) -> Result<()> {
     let second: Value = stage.client().call("message/send", message).await?;
     assert_eq!(state(&second), "completed", "{second}");
     assert_ne!(second["contextId"], first["contextId"], "a conversation of its own");
-    let sent = stage.model.requests()[before..].iter().map(|seen| seen.body.to_string());
-    assert!(sent.collect::<String>().contains("plum"), "the session had it");
+    assert!(stage.asked_since(before).contains("plum"), "the session had it");
     Ok(())
 }

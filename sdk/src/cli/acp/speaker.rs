@@ -11,6 +11,9 @@ pub trait Speaker: Cli {
     /// Whether what it tells of its usage is the sum over the session.
     const SUMS_UP: bool;
 
+    /// What must be so for it to start the operator's MCP servers, where it leaves them out without a word otherwise.
+    const STARTS_SERVERS: Option<&str> = None;
+
     /// The variable of its environment that chooses its model, where a choice within the protocol is kept for later sessions,
     /// or is overruled.
     const MODEL_VARIABLE: Option<&str> = None;

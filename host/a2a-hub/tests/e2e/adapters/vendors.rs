@@ -31,6 +31,8 @@ pub(super) struct Vendor {
     pub(super) read: Option<fn(&str) -> String>,
     /// A prompt at which the model wants that command run, without a sandbox where the program has one.
     pub(super) run: fn(&str) -> String,
+    /// The settings and the variable under which it starts the operator's servers where it works.
+    pub(super) trusts: (&'static str, Option<&'static str>),
     /// The settings under which it takes up a session that was not begun by the hub.
     pub(super) resumes: &'static str,
     /// The one session that it kept in its directory, by the name that its users know.
@@ -57,6 +59,7 @@ pub(super) const CLAUDE: Vendor = Vendor {
     },
     read: Some(|path| format!("[[tool:raw:Read:{}]]", json!({ "file_path": path }))),
     run: |command| format!("[[tool:shell:{command}]]"),
+    trusts: ("", None),
     resumes: "",
     session: |home| {
         let kept = kept_below(&home.join("projects"), ".jsonl")?;
@@ -71,7 +74,7 @@ pub(super) const GEMINI: Vendor = Vendor {
     key: "GEMINI_API_KEY",
     env: |model, home| {
         // As docs/AGENTS.md advises, so that the program's own retries take no minutes.
-        let settings = r#"{ "general": { "maxAttempts": 1 } }"#;
+        let settings = r#"{ "general": { "maxAttempts": 1 }, "security": { "auth": { "selectedType": "gemini-api-key" } } }"#;
         fs::create_dir_all(home.join(".gemini")).expect("a directory for gemini");
         fs::write(home.join(".gemini/settings.json"), settings).expect("gemini's settings");
         vec![
@@ -89,6 +92,7 @@ pub(super) const GEMINI: Vendor = Vendor {
     },
     read: Some(|path| format!("[[tool:raw:read_file:{}]]", json!({ "file_path": path }))),
     run: |command| format!("[[tool:shell:{command}]]"),
+    trusts: ("env = ['GEMINI_CLI_TRUST_WORKSPACE']", Some("GEMINI_CLI_TRUST_WORKSPACE")),
     resumes: "settings.mode = 'one-shot'",
     session: |home| {
         let kept = fs::read_to_string(kept_below(&home.join(".gemini/tmp"), ".jsonl")?).ok()?;
@@ -130,6 +134,7 @@ pub(super) const VIBE: Vendor = Vendor {
     },
     read: Some(|path| format!("[[tool:raw:read_file:{}]]", json!({ "path": path }))),
     run: |command| format!("[[tool:shell:{command}]]"),
+    trusts: ("", None),
     resumes: "",
     session: |home| {
         let all = fs::read_dir(home.join("logs/session/unified")).ok()?;
@@ -167,6 +172,7 @@ pub(super) const CODEX: Vendor = Vendor {
         });
         format!("[[tool:raw:exec_command:{wanted}]]")
     },
+    trusts: ("", None),
     resumes: "",
     session: |home| {
         // `rollout-TIME-ID.jsonl`, where the id is a UUID.
