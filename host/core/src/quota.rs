@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 /// What the operator allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Tasks at once.
+    /// How many tasks of the agent run at once.
     pub max_running: usize,
     /// Tasks that wait for that.
     pub max_queued: usize,
@@ -56,7 +56,7 @@ impl SharedRoom {
 /// What a task is told that asks to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It runs.
+    /// It runs at once.
     Now,
     /// It waits, until [`Quota::next`] names it.
     Later,
@@ -70,7 +70,7 @@ pub enum Busy {
         "{running} of its tasks run and {queued} wait; try again later, or raise `max_running` or `max_queued`"
     )]
     Queue {
-        /// Tasks at work.
+        /// How many tasks are at work.
         running: usize,
         /// Tasks that wait for their turn.
         queued: usize,

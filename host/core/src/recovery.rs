@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 /// What is known of a task whose hub is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnfinishedTask {
-    /// Where it stood.
+    /// The state that its log ends with.
     pub state: TaskState,
     /// Whether it still waited for its turn: its agent has not seen it.
     pub queued: bool,

@@ -140,7 +140,7 @@ impl From<ForgetError> for HubError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{Fake, completed};
+    use crate::{fake::Fake, native::completed};
     use a2a_hub_config::AgentConfig;
     use tokio::time::Instant;
 

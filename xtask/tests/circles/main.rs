@@ -24,6 +24,8 @@ const CLEAN: &[&str] = &[
     "host/runtime",
     "host/sandbox",
     "host/hub",
+    "host/server",
+    "model-server",
 ];
 
 #[test]

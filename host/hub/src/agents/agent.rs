@@ -57,8 +57,10 @@ const PROGRAMS_GONE: Duration = Duration::from_secs(8);
 /// Where an agent came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// The hub itself.
+    /// The hub itself: it travels inside the program.
     BuiltIn,
+    /// The very program that holds the hub.
+    Native,
     /// A file of the plugins folder.
     File(String),
     /// Elsewhere, at this URL.
@@ -69,6 +71,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built-in"),
+            Self::Native => f.write_str("native"),
             Self::File(name) | Self::Remote(name) => f.write_str(name),
         }
     }
@@ -81,7 +84,7 @@ impl fmt::Display for Source {
     Span(HEALTH_DEADLINE)
 )]
 pub struct Late {
-    /// The agent.
+    /// The agent that was asked.
     pub agent: AgentId,
     /// What it is taken for.
     pub health: Box<AgentHealth>,
@@ -90,7 +93,7 @@ pub struct Late {
 /// An agent that has said that it cannot work, and what mends that.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NotWorking {
-    /// The agent.
+    /// The agent that was asked.
     pub agent: AgentId,
     /// Its word on it.
     pub health: Box<AgentHealth>,
@@ -104,9 +107,9 @@ pub(super) struct AgentDeps {
     pub workspaces: Vec<PathBuf>,
     /// Where its programs are at home.
     pub home: PathBuf,
-    /// Runs its programs.
+    /// Runs its programs, each in a tree of its own.
     pub supervisor: Supervisor,
-    /// Keeps its values.
+    /// Keeps the values that it remembers between tasks.
     pub storage: Arc<dyn AgentMemory>,
     /// Writes files for its programs.
     pub files: Files,
@@ -162,7 +165,7 @@ impl Agent {
         let ask = runtime.ask();
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
-            (None, Source::BuiltIn) => Grant::everything(ask),
+            (None, Source::BuiltIn | Source::Native) => Grant::everything(ask),
             (None, Source::File(_) | Source::Remote(_)) => Grant::default(),
         };
         let mut held = intersect(ask, &grant);

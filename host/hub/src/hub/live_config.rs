@@ -1,7 +1,8 @@
 //! The configuration as it is now.
 
 use a2a_hub_config::{Config, Level};
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::sync::Mutex as AsyncMutex;
 
 /// Reads the configuration as the hub was started with it: its file, the environment and the command line. Why it cannot be
@@ -26,13 +27,13 @@ impl LiveConfig {
         Self { counts: Mutex::new(config), read, set_level, turn: AsyncMutex::default() }
     }
 
-    /// What counts now.
+    /// The configuration that counts now.
     pub fn now(&self) -> Config {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.counts.lock().clone()
     }
 
     pub(super) fn set(&self, config: Config) {
         (self.set_level)(config.logging.level);
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = config;
+        *self.counts.lock() = config;
     }
 }

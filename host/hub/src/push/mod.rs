@@ -32,12 +32,9 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::{Outbox, Progress, PushFilter, StorageError, StoredPush};
 use outgoing::Outgoing;
+use parking_lot::{Mutex, MutexGuard};
 use receivers::Receivers;
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use worker::DeliveryWorker;
 
@@ -68,7 +65,7 @@ pub enum PushError {
     /// The task has no such config.
     #[error("find the push config `{id}` of task `{task}`: it has none of that name")]
     NoConfig {
-        /// The task.
+        /// The task whose notifications they are.
         task: TaskId,
         /// The name asked for.
         id: PushConfigId,
@@ -81,7 +78,7 @@ pub enum PushError {
     /// Nothing may be sent there.
     #[error(transparent)]
     Receiver(#[from] ReceiverError),
-    /// The store refused.
+    /// The store could not do it.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -233,7 +230,7 @@ impl Pushes {
     }
 
     fn workers(&self) -> MutexGuard<'_, HashMap<(TaskId, PushConfigId), CancellationToken>> {
-        self.0.workers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.workers.lock()
     }
 
     fn delivery(&self, push: StoredPush) -> Delivery {

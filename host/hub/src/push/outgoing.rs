@@ -9,9 +9,9 @@ use std::{sync::Arc, time::Duration};
 pub(super) struct Outgoing {
     /// Knows where notifications are wanted, and how far each place was told.
     pub storage: Arc<dyn Outbox>,
-    /// Has the events.
+    /// The tasks, whose feeds have the events.
     pub tasks: Tasks,
-    /// Sends one notification.
+    /// Signs a notification and posts it.
     pub sender: Sender,
     /// Lets one delivery at a time go to a receiver, and leaves alone those that fail.
     pub receivers: Receivers,

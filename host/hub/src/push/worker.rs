@@ -16,11 +16,7 @@ use a2a_hub_protocol::{
     push::{PushConfig, PushForm},
 };
 use a2a_hub_store::{DeliveryFailure, Progress, PushFilter, StorageError, StoredPush};
-use std::{
-    hash::{BuildHasher as _, RandomState},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
 /// What a delivery that was taken tells of its receiver.
@@ -42,7 +38,7 @@ enum Done {
     Sent,
     /// It was given up.
     Dead,
-    /// The store failed.
+    /// The store failed: how far it went is not kept.
     Storage(StorageError),
 }
 
@@ -191,7 +187,7 @@ impl DeliveryWorker {
         let attempts = known.as_ref().map_or(0, |trouble| trouble.attempts);
         let attempts = attempts + u32::from(why.was_tried());
         let since = known.map_or(began, |trouble| trouble.since);
-        let chance = RandomState::new().hash_one(attempts);
+        let chance = getrandom::u64().unwrap_or_default();
         let next = if why.is_final() {
             Next::GiveUp
         } else {

@@ -33,7 +33,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// What a guest may say before it must wait for the store; also the largest batch that is stored together.
+/// What a guest may say before it must wait for the store (backpressure); also the largest batch that is stored together.
 const SAID: usize = 64;
 
 /// How long a cancelled guest may take to come to an end by itself.

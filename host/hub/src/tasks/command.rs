@@ -26,7 +26,7 @@ pub(super) struct Input {
     /// The question that the message names as the one it answers.
     pub(super) answers: Option<QuestionId>,
     pub(super) client: ClientCapabilities,
-    /// Who says it.
+    /// Who says it, for the log.
     pub(super) by: Principal,
     /// Is told whether the task was waiting for it.
     pub(super) told: oneshot::Sender<Result<(), A2aError>>,

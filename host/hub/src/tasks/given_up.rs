@@ -12,7 +12,7 @@ pub(super) enum GivenUp {
 }
 
 impl GivenUp {
-    /// For machines.
+    /// The reason of the failure, for machines.
     pub(super) fn reason(self) -> FailureReason {
         match self {
             Self::Unstored => FailureReason::Storage,
@@ -20,7 +20,7 @@ impl GivenUp {
         }
     }
 
-    /// For people.
+    /// The same in words, for people.
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Unstored => "The hub could not store what the agent did; its log says why.",

@@ -43,15 +43,12 @@ use actor::TaskActor;
 use command::{Begin, Command, Input, Kept, Start};
 use feed::{Feed, Listener};
 use parking::Parking;
+use parking_lot::{Mutex, MutexGuard};
 use recorder::Recorder;
 use refused::{must_have_happened, not_cancelable, not_waiting};
 use run_queue::{Admitted, Asking, RunQueue};
 use serde_json::json;
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinError,
@@ -498,8 +495,8 @@ impl Tasks {
         std::mem::take(&mut *self.cut())
     }
 
-    fn cut(&self) -> std::sync::MutexGuard<'_, Vec<TaskId>> {
-        self.cut.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cut(&self) -> MutexGuard<'_, Vec<TaskId>> {
+        self.cut.lock()
     }
 
     fn find(&self, id: &TaskId) -> Option<Running> {
@@ -511,8 +508,8 @@ impl Tasks {
         running.listener.subscribe(id.clone(), running.context.clone(), storage, after)
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<TaskId, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> MutexGuard<'_, HashMap<TaskId, Running>> {
+        self.running.lock()
     }
 }
 

@@ -3,10 +3,8 @@
 use crate::agents::Agent;
 use a2a_hub_core::quota::{self, Busy, Limits, Quota, SharedRoom};
 use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
 
 /// The turns of all agents' tasks. Cheap to clone.
@@ -181,8 +179,8 @@ impl RunQueue {
         }
     }
 
-    fn lines(&self) -> std::sync::MutexGuard<'_, HashMap<AgentId, Line>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lines(&self) -> MutexGuard<'_, HashMap<AgentId, Line>> {
+        self.0.lock()
     }
 }
 

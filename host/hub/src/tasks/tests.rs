@@ -4,7 +4,10 @@ mod distant;
 mod lanes;
 
 use super::*;
-use crate::fake::{Fake, Stage, completed};
+use crate::{
+    fake::Fake,
+    native::{Stage, completed},
+};
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{access::Principal, recovery::Resumability};
 use a2a_hub_protocol::message::Role;
@@ -121,9 +124,9 @@ fn curious() -> Fake {
 /// Works for ever, and heeds a cancel or does not.
 fn busy(heeds: bool) -> Fake {
     Fake::new(move |stage: Stage| async move {
-        stage.say("at it").await;
+        stage.say("at it").await.unwrap();
         if heeds {
-            stage.cancel.cancelled().await;
+            stage.cancelled.cancelled().await;
             return Ended::Failed(Failure::Cancelled);
         }
         pending().await
@@ -255,9 +258,9 @@ async fn what_waits_for_its_client_goes_on_waiting_when_its_hub_ends() {
 async fn a_store_that_refuses_fails_the_task_once_it_takes_that() {
     let stand = Stand::new();
     let agent = Fake::new(|stage: Stage| async move {
-        stage.say("at it").await;
+        stage.say("at it").await.unwrap();
         tokio::time::sleep(Duration::from_secs(5)).await;
-        stage.say("lost").await;
+        stage.say("lost").await.unwrap();
         pending().await
     });
     let task = stand.submit(&agent.agent(config()), "go").await;
@@ -344,7 +347,7 @@ async fn an_answer_that_was_taken_reaches_the_agent_after_a_kill() {
 async fn a_task_that_somebody_else_wrote_to_is_read_again_and_given_up() {
     let stand = Stand::new();
     let agent = Fake::new(|stage: Stage| async move {
-        stage.say("at it").await;
+        stage.say("at it").await.unwrap();
         tokio::time::sleep(Duration::from_secs(5)).await;
         completed("done")
     });
