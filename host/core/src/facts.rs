@@ -35,9 +35,12 @@ pub fn has(task: &Task, name: &str) -> bool {
 
 /// Where the client would have the work done, as it said last.
 pub fn working_directory(task: &Task) -> Option<String> {
-    let said = task.history.iter().rev().filter_map(|message| message.metadata.as_ref());
-    let mut directories = said.filter_map(|facts| facts.get("workingDirectory")?.as_str());
-    directories.next().map(str::to_owned)
+    task.history.iter().rev().find_map(directory_of).map(str::to_owned)
+}
+
+/// Where the work is to be done that a message asks for, if it says.
+pub fn directory_of(message: &Message) -> Option<&str> {
+    message.metadata.as_ref()?.get("workingDirectory")?.as_str()
 }
 
 /// Whether the client answered what the task asked, and the agent has not heard the answer: what was asked is history.
@@ -75,6 +78,12 @@ pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
          cancel it, if it waits."
     );
     Message::text(Role::Agent, why)
+}
+
+/// What an agent tells of its task, without what only the hub knows of it.
+pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
+    told.remove(UNHEARD);
+    Some(told).filter(|told| !told.is_empty())
 }
 
 /// That the agent is at work, and no longer waits for whatever it waited for.

@@ -9,13 +9,12 @@ use super::{
     ContextFilter, Counts, DeliveryFailure, HeadFilter, Progress, PushFilter, Storage,
     StorageError, Tally,
 };
-use a2a_hub_core::access::Principal;
-use a2a_hub_core::task::IllegalEvent;
+use a2a_hub_core::{access::Principal, task::IllegalEvent};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
     id::{AgentId, ArtifactId, ContextId, PushConfigId, TaskId},
-    message::{MAX_DEPTH, Message, Part, Role},
+    message::{MAX_DEPTH, Message, Metadata, Part, Role},
     operation::{TaskPageQuery, TaskPlace},
     push::{PushAuthentication, PushConfig, PushForm, Secret},
     task::{Artifact, Task, TaskState, TaskStatus},
@@ -89,6 +88,13 @@ pub fn chunk(text: &str) -> Arc<TaskEvent> {
         extensions: Vec::new(),
     };
     Arc::new(TaskEvent::Artifact(ArtifactUpdate { artifact, append: true, last_chunk: false }))
+}
+
+/// That the client said more, and where it is to be done.
+fn said_in(directory: &str) -> Arc<TaskEvent> {
+    let facts = Metadata::from_iter([("workingDirectory".to_owned(), directory.into())]);
+    let said = Message::text(Role::User, "go on");
+    Arc::new(TaskEvent::Input(Message { metadata: Some(facts), ..said }))
 }
 
 /// An agent of that name.
@@ -288,13 +294,24 @@ async fn heads_are_found_by_what_they_say(storage: &impl Storage) {
     storage.append(&ids[1], 2, vec![status(TaskState::Completed, 7, None)]).await.unwrap();
     storage.append(&ids[2], 2, vec![status(TaskState::Failed, 8, None)]).await.unwrap();
     storage.append(&ids[5], 2, vec![status(TaskState::InputRequired, 9, None)]).await.unwrap();
+    // Longer than any path: nobody looks for it.
+    let long = "/d".repeat(4_000);
+    for (id, directory) in [(3, "/src"), (4, "/src"), (4, "/other"), (5, "/src"), (0, &long)] {
+        let seq = storage.head(&ids[id]).await.unwrap().unwrap().seq;
+        storage.append(&ids[id], seq, vec![said_in(directory)]).await.unwrap();
+    }
 
     let all = HeadFilter::default();
     let left = HeadFilter { context: Some(ContextId::new("left")), ..all.clone() };
     let in_state = |state| HeadFilter { state: Some(state), ..all.clone() };
     let prefix = |prefix: &str| HeadFilter { id_prefix: Some(prefix.to_owned()), ..all.clone() };
     let of = |name| HeadFilter { agent: Some(agent(name)), ..all.clone() };
-    let cases: [(HeadFilter, &[usize]); 16] = [
+    let within = |dir: &str| HeadFilter { directory: Some(dir.to_owned()), ..all.clone() };
+    let cases: [(HeadFilter, &[usize]); 20] = [
+        (within("/src"), &[5, 3]),
+        (within("/other"), &[4]),
+        (within(&long), &[]),
+        (HeadFilter { agent: Some(agent("nobody")), ..within("/src") }, &[]),
         (prefix(""), &[5, 4, 3, 2, 1, 0]),
         (prefix(ids[3].as_str()), &[3]),
         (prefix(&ids[3].as_str()[..35]), &[3]),

@@ -215,6 +215,8 @@ pub struct Head {
     pub created: String,
     /// The timestamp of its latest status.
     pub updated: String,
+    /// Where its client said last that the work is to be done, unless that is longer than any path.
+    pub directory: Option<String>,
 }
 
 /// A page of heads.
@@ -237,6 +239,8 @@ pub struct HeadFilter {
     pub since: Option<String>,
     /// Only those of this conversation.
     pub context: Option<ContextId>,
+    /// Only those that are to be done in this directory.
+    pub directory: Option<String>,
     /// Only those in this state.
     pub state: Option<TaskState>,
     /// Only those that are not over.
@@ -255,6 +259,7 @@ impl Default for HeadFilter {
             agent: None,
             since: None,
             context: None,
+            directory: None,
             state: None,
             live_only: false,
             limit: usize::MAX,

@@ -1,7 +1,10 @@
 //! What a log may take next, and what it comes to: the rules that all stores share.
 
 use super::{Head, StorageError};
-use a2a_hub_core::task::{self, IllegalEvent};
+use a2a_hub_core::{
+    facts,
+    task::{self, IllegalEvent},
+};
 use a2a_hub_protocol::{
     event::TaskEvent,
     id::TaskId,
@@ -10,6 +13,9 @@ use a2a_hub_protocol::{
     task::{Task, TaskState},
 };
 use std::{borrow::Borrow, sync::Arc};
+
+/// The longest path of a directory, in bytes, that a task is found by: the longest that Linux takes.
+const MAX_PATH: usize = 4096;
 
 /// The head of a task's log once it has taken `events`, or why it will not take them.
 pub(super) fn extend(
@@ -43,6 +49,7 @@ fn begin(task: &TaskId, first: &TaskEvent) -> Result<Head, StorageError> {
             seq: 1,
             created: created.task.status.timestamp.clone(),
             updated: created.task.status.timestamp.clone(),
+            directory: facts::working_directory(&created.task).filter(|it| it.len() <= MAX_PATH),
         }),
         TaskEvent::Created(_)
         | TaskEvent::Status(_)
@@ -72,6 +79,11 @@ fn take(head: &mut Head, event: &TaskEvent) -> Result<(), IllegalEvent> {
     }
     if let TaskEvent::Status(update) = event {
         head.updated.clone_from(&update.status.timestamp);
+    }
+    if let TaskEvent::Input(message) = event
+        && let Some(directory) = facts::directory_of(message).filter(|it| it.len() <= MAX_PATH)
+    {
+        head.directory = Some(directory.to_owned());
     }
     head.seq += 1;
     Ok(())

@@ -169,6 +169,7 @@ impl TaskIndex for MemoryStorage {
                 && filter.agent.as_ref().is_none_or(|agent| head.agent == *agent)
                 && filter.since.as_ref().is_none_or(|since| head.updated >= *since)
                 && filter.context.as_ref().is_none_or(|context| head.context == *context)
+                && filter.directory.as_ref().is_none_or(|it| head.directory.as_ref() == Some(it))
                 && filter.state.is_none_or(|state| head.state == state)
                 && !(filter.live_only && head.state.is_final())
         };

@@ -79,6 +79,7 @@ pub trait Cli {
 pub fn card<C: Cli>(about: &str, version: &str) -> Card {
     Card::new(C::NAME, about, version)
         .input("*/*")
+        .output("text/markdown")
         .output("text/x-diff")
         .skill("code", "Write code", "Writes and changes code in a workspace", &["code", "edit"])
         .example("Add a --json flag to the list command, with a test")

@@ -323,10 +323,19 @@ pub(super) fn actions(driver: &mut impl Driver, heard: Heard) -> Result<Vec<Acti
 mod tests {
     use serde_json::json;
 
-    use super::super::{Check, Cli, run};
+    use super::super::{Check, Cli, card, run};
     use super::*;
     use crate::testing::{Program, ScriptedHost, task};
     use crate::{Command, Outcome, Run, Task, TaskState};
+
+    /// Whoever shows the answer can show it as the Markdown that it is.
+    #[test]
+    fn the_card_says_that_answers_are_markdown() {
+        let card = card::<Fake>("Drives a program.", "1").to_json();
+        let card: Value = serde_json::from_str(&card).unwrap();
+        let modes = ["text/plain", "text/markdown", "text/x-diff"];
+        assert_eq!(card["defaultOutputModes"], json!(modes));
+    }
 
     /// A program whose dialect has a word a line.
     struct Fake;

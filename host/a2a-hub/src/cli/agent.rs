@@ -43,7 +43,7 @@ pub(super) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
     let (answer, said): (_, Text) = match agent {
         Agent::Show { id } => {
             let agent = ask(global, "hub/agents/get", of(id))?;
-            let shown = agents_text(&json!([agent]), &Value::Null, global.console().columns())?;
+            let shown = agents_text(&json!([agent]), &Value::Null, global.console().columns());
             (agent, shown)
         }
         Agent::Register { id, path } => {

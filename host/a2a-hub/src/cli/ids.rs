@@ -18,6 +18,9 @@ const WHOLE: usize = "01a1fc8f-a111-7715-9c95-8a642d72e498".len();
 /// How many of those that begin alike are named.
 const NAMED: usize = 8;
 
+/// So many are looked through for those that the hub named.
+const MANY: usize = 100;
+
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -53,9 +56,36 @@ pub(super) fn short<'i>(id: &'i str, others: &(impl Iterator<Item = &'i str> + C
     &id[..end]
 }
 
-/// Whether `typed` can be the beginning of a UUID, and of nothing that a client would call a conversation.
-pub(super) fn is_of_uuid(typed: &str) -> bool {
-    typed.len() >= 8 && typed.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+/// Whether a name can be the beginning of a UUID.
+fn is_of_uuid(name: &str) -> bool {
+    name.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+}
+
+/// The whole name of the conversation that a message goes on with, or is to begin. Names that the hub gave may be shortened; those
+/// that clients chose are typed whole, for a new one may be called as another one begins.
+pub(super) async fn resolve_or_new(client: &mut Client, typed: &str) -> anyhow::Result<String> {
+    if !is_of_uuid(typed) || typed.len() >= WHOLE {
+        return Ok(typed.to_owned());
+    }
+    if typed.is_empty() || is_context(client, typed).await {
+        return Ok(typed.to_owned());
+    }
+    let params = json!({ "idPrefix": typed, "limit": MANY });
+    let found = client.call(Kind::Context.method(), params).await?;
+    let given: Vec<_> =
+        list(&found).iter().filter(|one| is_given(text(&one["id"]))).cloned().collect();
+    Ok(chosen(Kind::Context, typed, &given, Timestamp::now())?)
+}
+
+/// Whether a conversation is called so.
+async fn is_context(client: &mut Client, name: &str) -> bool {
+    let itself = json!({ "contextId": name, "historyLength": 0 });
+    client.call("hub/contexts/get", itself).await.is_ok()
+}
+
+/// Whether the hub gave that name.
+fn is_given(name: &str) -> bool {
+    name.len() == WHOLE && is_of_uuid(name)
 }
 
 /// The whole name of what begins with `typed`. What nothing begins with is left to the hub, which says so.
@@ -74,6 +104,10 @@ pub(super) async fn resolve(
         Kind::Context => json!({ "idPrefix": typed, "limit": NAMED + 1 }),
     };
     let found = client.call(kind.method(), params).await?;
+    // One that a client called so may be older than those that are listed.
+    if list(&found).len() > NAMED && kind == Kind::Context && is_context(client, typed).await {
+        return Ok(typed.to_owned());
+    }
     Ok(chosen(kind, typed, list(&found), Timestamp::now())?)
 }
 

@@ -107,9 +107,8 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         if send.go_on {
             send.context = Some(latest_context(&mut client, &send).await?);
         }
-        // A conversation may be new, and have a name that the client chose.
-        if let Some(typed) = send.context.as_ref().filter(|typed| ids::is_of_uuid(typed)) {
-            send.context = Some(ids::resolve(&mut client, Kind::Context, typed).await?);
+        if let Some(typed) = send.context.as_ref().filter(|_| !send.go_on) {
+            send.context = Some(ids::resolve_or_new(&mut client, typed).await?);
         }
         if let Some(typed) = &send.task {
             send.task = Some(ids::resolve(&mut client, Kind::Task, typed).await?);
@@ -161,30 +160,16 @@ async fn output_modes(global: &Global, client: &mut Client, agent: &str) -> Valu
     agent.unwrap_or_default()["card"]["defaultOutputModes"].take()
 }
 
-/// How many tasks are looked at for the latest conversation, and how many at a time.
-const LOOKED_AT: usize = 1_000;
-const AT_A_TIME: usize = 50;
-
-/// The latest conversation with the agent that was begun or went on in the directory of this message.
+/// The latest conversation with the agent whose latest task is to be done in the directory of this message.
 async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<String> {
     let directory = directory(send)?;
-    for offset in (0..LOOKED_AT).step_by(AT_A_TIME) {
-        let params = json!({ "limit": AT_A_TIME, "offset": offset });
-        let tasks = client.call("hub/tasks/list", params).await?;
-        let here = |task: &&Value| {
-            let said = list(&task["history"]);
-            let there = |said: &Value| said["metadata"]["workingDirectory"] == json!(directory);
-            text(&task["agentId"]) == send.agent && said.iter().any(there)
-        };
-        if let Some(task) = list(&tasks).iter().find(here) {
-            return Ok(text(&task["contextId"]).to_owned());
-        }
-        if list(&tasks).len() < AT_A_TIME {
-            break;
-        }
+    let params = json!({ "agentId": send.agent, "workingDirectory": directory, "limit": 1, "historyLength": 0 });
+    let tasks = client.call("hub/tasks/list", params).await?;
+    if let [task, ..] = list(&tasks) {
+        return Ok(text(&task["contextId"]).to_owned());
     }
     bail!(
-        "continue with `{}`: nothing was said to it in {} lately; leave out `--continue`, or give `--context ID` (`a2a-hub \
+        "continue with `{}`: nothing was said to it in {}; leave out `--continue`, or give `--context ID` (`a2a-hub \
          contexts` lists them)",
         send.agent,
         directory.display()
@@ -201,7 +186,11 @@ pub(super) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Re
     let saved = match saving::save(&shown.told, dir) {
         Ok(saved) => saved,
         // The answer is no less worth for that.
-        Err(why) => return Err(shown.unsaved(why, exit)?),
+        Err(why) => {
+            let why = shown.unsaved(why, exit)?;
+            shown.tell_how_to_go_on(elsewhere::is_url(&send.agent));
+            return Err(why);
+        }
     };
     let all = saved.iter().map(Saved::to_json).collect();
     shown.finish(exit, Map::from_iter([("saved".to_owned(), Value::Array(all))]))?;

@@ -4,19 +4,20 @@ use super::{
     Exit, Global, ask,
     fit::wrapped,
     render::{duration, list, text},
+    table::{Cell, Table},
     text::{PLAIN, Text, style_of},
 };
+use anstyle::Style;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 
-/// What stands before what is said below a line.
-const INDENT: &str = "    ";
+/// How wide a word is, with its gap, that stands before what is told of it.
+const BESIDE: usize = 8;
 
 pub(super) fn status(global: &Global) -> anyhow::Result<Exit> {
     let status = ask(global, "hub/status", json!({}))?;
     global.show(&status, || {
         let socket = global.socket_path()?.display().to_string();
-        Ok(status_text(&status, &socket, global.console().columns())?)
+        Ok(status_text(&status, &socket, global.console().columns()))
     })?;
     Ok(Exit::Done)
 }
@@ -25,195 +26,251 @@ pub(super) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
     let agents = ask(global, "hub/agents/list", json!({ "includeHealth": health }))?;
     global.show(&agents, || {
         let status = ask(global, "hub/status", json!({}))?;
-        Ok(agents_text(&agents, &status["rejectedPlugins"], global.console().columns())?)
+        Ok(agents_text(&agents, &status["rejectedPlugins"], global.console().columns()))
     })?;
     Ok(Exit::Done)
 }
 
-fn status_text(
-    status: &Value,
-    socket: &str,
-    columns: Option<usize>,
-) -> Result<Text, std::fmt::Error> {
+fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
     let mut out = Text::new();
-    let seconds = status["uptime"].as_u64().unwrap_or_default() / 1000;
-    writeln!(out, "hub {} on {socket}, up for {}", text(&status["version"]), duration(seconds))?;
+    let up = duration(status["uptime"].as_u64().unwrap_or_default() / 1000);
+    let hub = format!("{} on {socket}, up for {up}", text(&status["version"]));
+    told(&mut out, (PLAIN, "hub"), &hub, columns);
     if status["stopping"] == true {
-        writeln!(out, "it is going down, and takes no new tasks")?;
+        told(&mut out, (PLAIN, ""), "it is going down, and takes no new tasks", columns);
     }
     for warning in list(&status["warnings"]) {
-        out.push(style_of("degraded"), "warning");
-        writeln!(out, " {}", text(warning))?;
+        told(&mut out, (style_of("degraded"), "warning"), text(warning), columns);
     }
-    storage_text(&mut out, &status["storage"])?;
-    writeln!(out, "tasks   {} active, {} in all", status["activeTasks"], status["totalTasks"])?;
+    storage_text(&mut out, &status["storage"], columns);
+    let tasks = format!("{} active, {} in all", status["activeTasks"], status["totalTasks"]);
+    told(&mut out, (PLAIN, "tasks"), &tasks, columns);
     if let waiting @ 1.. = status["waitingTasks"].as_u64().unwrap_or_default() {
-        writeln!(
-            out,
-            "        {waiting} of them wait for an answer: `a2a-hub tasks --state input-required`"
-        )?;
+        let waiting =
+            format!("{waiting} of them wait for an answer: `a2a-hub tasks --state input-required`");
+        told(&mut out, (PLAIN, ""), &waiting, columns);
     }
-    writeln!(
-        out,
-        "agents  {} healthy, {} degraded, {} unhealthy, {} not asked yet",
+    let agents = format!(
+        "{} healthy, {} degraded, {} unhealthy, {} not asked yet",
         status["healthy"], status["degraded"], status["unhealthy"], status["unknown"]
-    )?;
-    for agent in list(&status["agents"]) {
-        let (id, status) = (text(&agent["id"]), text(&agent["status"]));
-        write!(out, "  {id:<20} ")?;
-        out.push(style_of(status), &format!("{status:<10}"));
-        writeln!(out, " {}", text(&agent["name"]))?;
-        breaker_text(&mut out, &agent["breaker"], columns);
+    );
+    told(&mut out, (PLAIN, "agents"), &agents, columns);
+    if let agents @ [_, ..] = list(&status["agents"]) {
+        let mut table = Table::new(["AGENT", "HEALTH", "NAME"]);
+        for agent in agents {
+            let (id, health) = (text(&agent["id"]), text(&agent["status"]));
+            let health = Cell::styled(style_of(health), health);
+            table.row([Cell::named(id, id), health, text(&agent["name"]).into()]);
+            breaker_text(&mut table, &agent["breaker"]);
+        }
+        out.push(PLAIN, if columns.is_some() { "\n" } else { "" });
+        out.append(table.text(columns));
     }
-    rejected_text(&mut out, &status["rejectedPlugins"])?;
-    Ok(out)
+    rejected_text(&mut out, &status["rejectedPlugins"], columns);
+    out
+}
+
+/// Adds what is told beside a word, which stands before the first line of it.
+fn told(out: &mut Text, (style, word): (Style, &str), said: &str, columns: Option<usize>) {
+    let lines = match columns {
+        Some(columns) => wrapped(said, columns.saturating_sub(BESIDE).max(1)),
+        None => said.lines().map(str::to_owned).collect(),
+    };
+    for (at, line) in lines.iter().enumerate() {
+        let word = if at == 0 { word } else { "" };
+        out.push(style, word);
+        out.push(PLAIN, &format!("{:<1$}{line}\n", "", BESIDE - word.len()));
+    }
 }
 
 /// What is wrong with the store, if anything is.
-fn storage_text(out: &mut Text, storage: &Value) -> std::fmt::Result {
+fn storage_text(out: &mut Text, storage: &Value, columns: Option<usize>) {
     if storage["status"] != "failing" {
-        return Ok(());
+        return;
     }
-    write!(out, "storage ")?;
-    out.push(style_of("unhealthy"), "failing");
-    writeln!(out, " since {}: {}", text(&storage["since"]), text(&storage["error"]))?;
-    writeln!(
-        out,
-        "        nothing can be stored, so that no task begins or goes on; tried again until it can"
-    )?;
-    writeln!(out, "        fix: {}", text(&storage["fix"]))
+    let failing = format!("failing since {}: {}", text(&storage["since"]), text(&storage["error"]));
+    told(out, (style_of("unhealthy"), "storage"), &failing, columns);
+    for said in [
+        "nothing can be stored, so that no task begins or goes on; tried again until it can",
+        &format!("fix: {}", text(&storage["fix"])),
+    ] {
+        told(out, (PLAIN, ""), said, columns);
+    }
 }
 
 /// The agents, and what of the plugins folder is not one.
-pub(super) fn agents_text(
-    agents: &Value,
-    rejected: &Value,
-    columns: Option<usize>,
-) -> Result<Text, std::fmt::Error> {
+pub(super) fn agents_text(agents: &Value, rejected: &Value, columns: Option<usize>) -> Text {
     let mut out = Text::new();
     if list(agents).is_empty() {
-        writeln!(
-            out,
+        out.push(
+            PLAIN,
             "This hub has no agents. It was built without them: `cargo xtask install` builds one that has.\n\
-             Components copied into the plugins folder of its data directory join at once."
-        )?;
+             Components copied into the plugins folder of its data directory join at once.\n",
+        );
+    } else {
+        out.append(agents_table(list(agents)).text(columns));
     }
-    for agent in list(agents) {
-        let health = &agent["health"];
-        let version = health["version"].as_str().map(|v| format!(" ({v})")).unwrap_or_default();
-        let (status, source) = (text(&health["status"]), text(&agent["source"]));
-        let pad = 24_usize.saturating_sub(status.len());
-        write!(out, "{:<18} ", text(&agent["id"]))?;
-        out.push(style_of(status), status);
-        writeln!(out, "{version:<pad$} {source}")?;
-        below(&mut out, text(&agent["card"]["description"]), columns);
+    rejected_text(&mut out, rejected, columns);
+    out
+}
+
+/// Agents, a row each, and below it what they are and what is wrong.
+fn agents_table(agents: &[Value]) -> Table {
+    let mut table = Table::new(["AGENT", "HEALTH", "VERSION", "SOURCE"]);
+    for agent in agents {
+        let (id, health) = (text(&agent["id"]), &agent["health"]);
+        let [status, version] = ["status", "version"].map(|name| text(&health[name]));
+        let status = Cell::styled(style_of(status), status);
+        table.row([Cell::named(id, id), status, version.into(), text(&agent["source"]).into()]);
+        table.below(text(&agent["card"]["description"]));
         for said in [&health["errorMessage"], &health["detail"]] {
             if let Some(said) = said.as_str() {
-                below(&mut out, said, columns);
+                table.below(said);
             }
         }
         if let Some(fix) = health["fix"].as_str() {
-            below(&mut out, &format!("fix: {fix}"), columns);
+            table.below(format!("fix: {fix}"));
         }
-        breaker_text(&mut out, &agent["breaker"], columns);
-        for program in list(&agent["notGranted"]) {
-            let (program, id) = (text(program), text(&agent["id"]));
-            let said = format!(
+        breaker_text(&mut table, &agent["breaker"]);
+        for program in list(&agent["notGranted"]).iter().map(text) {
+            table.below(format!(
                 "asks to run `{program}`, which is not granted; `[agents.{id}.grant.process.{program}]` in the configuration \
                  allows it"
-            );
-            below(&mut out, &said, columns);
+            ));
         }
     }
-    rejected_text(&mut out, rejected)?;
-    Ok(out)
+    table
 }
 
-fn breaker_text(out: &mut Text, breaker: &Value, columns: Option<usize>) {
+fn breaker_text(table: &mut Table, breaker: &Value) {
     let Some(at) = breaker["retryAt"].as_str() else { return };
-    below(out, &format!("failed repeatedly; next try at {at}"), columns);
+    table.below(format!("failed repeatedly; next try at {at}"));
     if let Some(cause) = breaker["cause"].as_str() {
-        below(out, &format!("the last time: {cause}"), columns);
+        table.below(format!("the last time: {cause}"));
     }
 }
 
-/// Adds what is said below a line, broken where a terminal would break it.
-fn below(out: &mut Text, said: &str, columns: Option<usize>) {
-    let lines = match columns {
-        Some(columns) => wrapped(said, columns.saturating_sub(INDENT.len()).max(1)),
-        None => said.lines().map(str::to_owned).collect(),
-    };
-    for line in lines {
-        out.push(PLAIN, &format!("{INDENT}{line}\n"));
-    }
-}
-
-fn rejected_text(out: &mut Text, rejected: &Value) -> std::fmt::Result {
+fn rejected_text(out: &mut Text, rejected: &Value, columns: Option<usize>) {
     for plugin in list(rejected) {
-        writeln!(out, "not loaded: {}: {}", text(&plugin["file"]), text(&plugin["error"]))?;
+        let (file, why) = (text(&plugin["file"]), text(&plugin["error"]));
+        let said = format!("not loaded: {file}: {why}");
+        let lines = columns.map_or_else(|| vec![said.clone()], |columns| wrapped(&said, columns));
+        lines.iter().for_each(|line| out.push(PLAIN, &format!("{line}\n")));
     }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn columns(shown: &Text) -> String {
+        shown.words().replace('\t', " → ")
+    }
+
     #[test]
-    fn agents_as_people_see_them() {
+    fn agents_on_a_wide_a_narrow_and_no_terminal() {
         let agents = json!([
             {"id": "claude-code", "source": "built-in", "card": {"description": "Anthropic's coding agent."},
              "health": {"status": "degraded", "version": "2.1.329", "errorMessage": "not logged in", "fix": "claude /login"}},
             {"id": "codex", "source": "built-in", "card": {"description": "OpenAI's coding agent."},
              "health": {"status": "healthy", "version": "0.170.0", "detail": "tested with 0.169.0; other versions may differ"}},
-            {"id": "parrot", "source": "parrot.wasm", "card": {"description": "Says it again."}, "notGranted": ["git"]},
+            {"id": "parrot", "source": "parrot-of-many-colours.wasm", "card": {"description": "Says it again."}, "notGranted": ["git"]},
         ]);
-        let rejected = json!([{"file": "x.wasm", "error": "it is not WebAssembly"}]);
-        insta::assert_snapshot!(agents_text(&agents, &rejected, Some(44)).unwrap().words(), @"
-        claude-code        degraded (2.1.329)       built-in
+        let rejected = json!([{"file": "x.wasm", "error": "it is not WebAssembly, but a text of some length"}]);
+        let shown = |width| columns(&agents_text(&agents, &rejected, width));
+        insta::assert_snapshot!(shown(Some(100)), @"
+        AGENT        HEALTH    VERSION  SOURCE
+        claude-code  degraded  2.1.329  built-in
             Anthropic's coding agent.
             not logged in
             fix: claude /login
-        codex              healthy (0.170.0)        built-in
+        codex        healthy   0.170.0  built-in
+            OpenAI's coding agent.
+            tested with 0.169.0; other versions may differ
+        parrot                          parrot-of-many-colours.wasm
+            Says it again.
+            asks to run `git`, which is not granted; `[agents.parrot.grant.process.git]` in the
+            configuration allows it
+        not loaded: x.wasm: it is not WebAssembly, but a text of some length
+        ");
+        insta::assert_snapshot!(shown(Some(44)), @"
+        AGENT        HEALTH    VERSION  SOURCE
+        claude-code  degraded  2.1.329  built-in
+            Anthropic's coding agent.
+            not logged in
+            fix: claude /login
+        codex        healthy   0.170.0  built-in
             OpenAI's coding agent.
             tested with 0.169.0; other versions may
             differ
-        parrot                                      parrot.wasm
+        parrot                          parrot-of-m…
             Says it again.
             asks to run `git`, which is not granted;
             `[agents.parrot.grant.process.git]` in
             the configuration allows it
-        not loaded: x.wasm: it is not WebAssembly
+        not loaded: x.wasm: it is not WebAssembly,
+        but a text of some length
         ");
-        insta::assert_snapshot!(agents_text(&agents, &rejected, None).unwrap().words(), @r"
-        claude-code        degraded (2.1.329)       built-in
-            Anthropic's coding agent.
-            not logged in
-            fix: claude /login
-        codex              healthy (0.170.0)        built-in
-            OpenAI's coding agent.
-            tested with 0.169.0; other versions may differ
-        parrot                                      parrot.wasm
-            Says it again.
-            asks to run `git`, which is not granted; `[agents.parrot.grant.process.git]` in the configuration allows it
-        not loaded: x.wasm: it is not WebAssembly
+        insta::assert_snapshot!(shown(None), @"
+        claude-code → degraded → 2.1.329 → built-in
+         → Anthropic's coding agent.
+         → not logged in
+         → fix: claude /login
+        codex → healthy → 0.170.0 → built-in
+         → OpenAI's coding agent.
+         → tested with 0.169.0; other versions may differ
+        parrot →  →  → parrot-of-many-colours.wasm
+         → Says it again.
+         → asks to run `git`, which is not granted; `[agents.parrot.grant.process.git]` in the configuration allows it
+        not loaded: x.wasm: it is not WebAssembly, but a text of some length
         ");
     }
 
     #[test]
-    fn status_as_people_see_it() {
+    fn status_on_a_wide_a_narrow_and_no_terminal() {
         let status = json!({"version": "0.1.0", "uptime": 3_720_000, "warnings": ["the log was missing"], "activeTasks": 1, "waitingTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
             "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy",
                 "breaker": {"state": "open", "retryAt": "2026-01-01T00:00:00.000Z", "cause": "the agent's code broke"}}]});
-        insta::assert_snapshot!(status_text(&status, "/tmp/a2a-hub.sock", Some(100)).unwrap().words(), @r"
-        hub 0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
+        let shown = |width| columns(&status_text(&status, "/tmp/a2a-hub.sock", width));
+        insta::assert_snapshot!(shown(Some(100)), @r"
+        hub     0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
         warning the log was missing
         tasks   1 active, 5 in all
                 1 of them wait for an answer: `a2a-hub tasks --state input-required`
         agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet
-          echo                 healthy    Echo
+
+        AGENT  HEALTH   NAME
+        echo   healthy  Echo
             failed repeatedly; next try at 2026-01-01T00:00:00.000Z
             the last time: the agent's code broke
+        ");
+        insta::assert_snapshot!(shown(Some(40)), @r"
+        hub     0.1.0 on /tmp/a2a-hub.sock, up
+                for 1 h 2 min
+        warning the log was missing
+        tasks   1 active, 5 in all
+                1 of them wait for an answer:
+                `a2a-hub tasks --state
+                input-required`
+        agents  1 healthy, 0 degraded, 0
+                unhealthy, 1 not asked yet
+
+        AGENT  HEALTH   NAME
+        echo   healthy  Echo
+            failed repeatedly; next try at
+            2026-01-01T00:00:00.000Z
+            the last time: the agent's code
+            broke
+        ");
+        insta::assert_snapshot!(shown(None), @r"
+        hub     0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
+        warning the log was missing
+        tasks   1 active, 5 in all
+                1 of them wait for an answer: `a2a-hub tasks --state input-required`
+        agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet
+        echo → healthy → Echo
+         → failed repeatedly; next try at 2026-01-01T00:00:00.000Z
+         → the last time: the agent's code broke
         ");
     }
 
@@ -221,8 +278,8 @@ mod tests {
     fn a_store_that_fails_is_told_first() {
         let storage = json!({"status": "failing", "since": "2026-01-01T00:00:00.000Z", "error": "database or disk is full", "fix": "make room"});
         let mut out = Text::new();
-        storage_text(&mut out, &storage).unwrap();
-        storage_text(&mut out, &json!({"status": "ok"})).unwrap();
+        storage_text(&mut out, &storage, None);
+        storage_text(&mut out, &json!({"status": "ok"}), None);
         insta::assert_snapshot!(out.words(), @"
         storage failing since 2026-01-01T00:00:00.000Z: database or disk is full
                 nothing can be stored, so that no task begins or goes on; tried again until it can

@@ -226,9 +226,11 @@ impl Shown {
         }
     }
 
-    /// Tells whoever sits at a terminal what can be done next with what there is.
+    /// Tells whoever sits at a terminal how to go on with the conversation of a task that is over, however it ended. Of one that
+    /// waits, its question tells.
     pub(super) fn tell_how_to_go_on(&self, is_elsewhere: bool) {
-        if self.console.columns_beside().is_none() || self.told.exit != Some(Exit::Done) {
+        let is_over = matches!(self.told.exit, Some(Exit::Done | Exit::TaskFailed));
+        if self.console.columns_beside().is_none() || !is_over {
             return;
         }
         if let Some(context) = &self.told.context {

@@ -109,6 +109,7 @@ pub(super) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
         if let Some(agent) = &tasks.agent {
             AgentId::parse(agent.as_str())
                 .with_context(|| format!("list the tasks of `{agent}`"))?;
+            must_be_known(&mut client, agent).await?;
         }
         if tasks.watch {
             return watch(global, tasks, context.as_deref(), &mut client).await;
@@ -117,6 +118,18 @@ pub(super) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
         print(global, &listed)?;
         Ok(Exit::Done)
     })
+}
+
+/// Refuses what is no name of an agent, with the nearest one. An agent that left may have left tasks behind.
+async fn must_be_known(client: &mut Client, agent: &str) -> anyhow::Result<()> {
+    let Err(unknown) = client.call("hub/agents/get", json!({ "agentId": agent })).await else {
+        return Ok(());
+    };
+    let left = json!({ "agentId": agent, "limit": 1, "historyLength": 0 });
+    if list(&client.call("hub/tasks/list", left).await?).is_empty() {
+        return Err(unknown);
+    }
+    Ok(())
 }
 
 impl Tasks {

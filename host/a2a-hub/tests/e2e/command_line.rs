@@ -395,7 +395,7 @@ async fn tasks_and_conversations_are_listed_and_forgotten() -> Result<()> {
     assert_eq!(run(&hub, &["contexts", "delete", context]).await?.code, Some(0));
     assert_eq!(run(&hub, &["contexts", "show", context]).await?.code, Some(2));
     let shown = run(&hub, &["agent", "show", "echo"]).await?.stdout;
-    assert!(shown.starts_with("echo "), "{shown}");
+    assert!(shown.starts_with("echo\t"), "{shown}");
     Ok(())
 }
 

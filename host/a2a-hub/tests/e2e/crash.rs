@@ -26,6 +26,11 @@ async fn a_running_task_ends_honestly_and_keeps_its_events() -> Result<()> {
         let event = until(&mut updates, |event| event["kind"] == "artifact-update").await?;
         heard.push_str(event["artifact"]["parts"][0]["text"].as_str().unwrap_or_default());
     }
+    let mut more = message_to("guest", "nobody hears it");
+    more["message"]["taskId"] = json!(id);
+    more["configuration"] = json!({ "blocking": false });
+    let kept = more["message"]["messageId"].clone();
+    client.call("message/send", more).await?;
     hub.kill9().await?;
     no_program_left(&hub.data_dir(), Duration::from_secs(5)).await?;
 
@@ -34,6 +39,7 @@ async fn a_running_task_ends_honestly_and_keeps_its_events() -> Result<()> {
     let task = get(&client, &id).await?;
     assert_eq!(state(&task), "failed");
     assert_eq!(task["metadata"]["reason"], "hub_restarted");
+    assert_eq!(task["metadata"]["unheard"], json!([kept]));
     let kept = task["artifacts"][0]["parts"][0]["text"].as_str().context("its artifact is lost")?;
     assert!(kept.starts_with(&heard), "heard {heard:?}, kept {kept:?}");
     let waits = get(&client, asked["id"].as_str().context("no id")?).await?;

@@ -57,13 +57,29 @@ async fn the_beginning_of_a_name_will_do() -> Result<()> {
     assert!(shown.stdout.contains(&whole), "{}{}", shown.stdout, shown.stderr);
     let on = run(&hub, &["--format", "json", "send", "echo", "two", "--context", near]).await?;
     assert_eq!(serde_json::from_str::<Value>(&on.stdout)?["contextId"], json!(context));
+    // As little as a digit, once nothing else begins so.
+    let digit = &context[..1];
+    let other = id(&second, "contextId");
+    assert_eq!(run(&hub, &["contexts", "delete", &other]).await?.code, Some(0));
+    let on = run(&hub, &["--format", "json", "send", "echo", "three", "--context", digit]).await?;
+    assert_eq!(serde_json::from_str::<Value>(&on.stdout)?["contextId"], json!(context));
     assert_eq!(run(&hub, &["contexts", "delete", near]).await?.code, Some(0));
     // A conversation that is begun is called what its client says, whatever others are called.
-    for name in ["cafe", "caf"] {
+    let named = async |name: &str| -> Result<()> {
         let sent =
             run(&hub, &["--format", "json", "send", "echo", "hi", "--context", name]).await?;
         assert_eq!(serde_json::from_str::<Value>(&sent.stdout)?["contextId"], json!(name));
+        Ok(())
+    };
+    for name in ["cafe", "caf", digit] {
+        named(name).await?;
     }
+    for _ in 0..10 {
+        send(&client, "echo", "others that begin so").await?;
+    }
+    named(digit).await?;
+    send(&client, "echo", "newer than that").await?;
+    assert_eq!(run(&hub, &["contexts", "delete", digit]).await?.code, Some(0));
     Ok(())
 }
 
@@ -75,7 +91,8 @@ async fn tasks_are_listed_by_agent_time_and_page() -> Result<()> {
         send(&client, agent, text).await?;
     }
     assert_eq!(listed(&hub, &["--agent", "echo"]).await?.len(), 2);
-    assert_eq!(listed(&hub, &["--agent", "nobody"]).await?.len(), 0);
+    let slip = run(&hub, &["tasks", "--agent", "ehco"]).await?;
+    assert_eq!((slip.code, slip.stderr.contains("did you mean `echo`?")), (Some(2), true));
     assert_eq!(listed(&hub, &["--since", "1h"]).await?.len(), 3);
     assert_eq!(listed(&hub, &["--since", "2100-01-01T00:00:00Z"]).await?.len(), 0);
     let page = listed(&hub, &["--limit", "1", "--offset", "1"]).await?;

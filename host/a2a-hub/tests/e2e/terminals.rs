@@ -88,6 +88,18 @@ async fn a_pipe_gets_every_byte_and_so_does_who_wants_them() -> Result<()> {
     Ok(())
 }
 
+/// However a task ends, its conversation can go on.
+#[tokio::test]
+async fn who_sits_at_a_terminal_is_told_the_conversation_of_every_task_that_is_over() -> Result<()>
+{
+    let hub = hub_with_guest().await?;
+    for words in [["send", "echo", "hi"], ["send", "guest", "fail"], ["send", "guest", "panic"]] {
+        let shown = finish(typed(&hub, &words)?).await?.stdout;
+        assert!(shown.contains(": go on with --context, or --continue"), "{words:?}: {shown:?}");
+    }
+    Ok(())
+}
+
 /// What an agent had typed by a question of its own making does not answer the one that it asks then.
 #[tokio::test]
 async fn what_was_typed_before_the_question_is_no_answer() -> Result<()> {

@@ -315,11 +315,20 @@ impl Tasks {
 
     /// The tasks that match, newest first.
     pub async fn list(&self, query: TaskQuery) -> Result<Vec<ListedTask>, StorageError> {
-        let TaskQuery { id_prefix, agent, since, context, state, page, .. } = query;
+        let TaskQuery { id_prefix, agent, since, context, directory, state, page, .. } = query;
         let (history_length, include_artifacts) = (query.history_length, query.include_artifacts);
         let (limit, offset, live_only) = (page.limit, page.offset, false);
-        let filter =
-            HeadFilter { id_prefix, agent, since, context, state, live_only, limit, offset };
+        let filter = HeadFilter {
+            id_prefix,
+            agent,
+            since,
+            context,
+            directory,
+            state,
+            live_only,
+            limit,
+            offset,
+        };
         let mut tasks = Vec::new();
         for head in self.storage.heads(filter).await? {
             tasks.extend(self.shown(&head, history_length, include_artifacts).await?);

@@ -40,6 +40,7 @@ pub(super) struct ToActor {
 pub(super) fn event(task: &Task, emitted: Emitted) -> TaskEvent {
     match emitted {
         Emitted::Working { message, metadata } => {
+            let metadata = metadata.and_then(facts::of_agent);
             facts::status(task, TaskState::Working, message, metadata, clock::now())
         }
         Emitted::Artifact { artifact, append, last_chunk } => {

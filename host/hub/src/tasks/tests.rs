@@ -11,7 +11,7 @@ use crate::{
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{access::Principal, recovery::Resumability};
 use a2a_hub_protocol::message::Role;
-use a2a_hub_runtime::{Ended, Failure};
+use a2a_hub_runtime::{Ended, Failure, port::tasks::Emitted};
 use a2a_hub_store::{StoreHealth as _, TaskLog as _, memory::MemoryStorage};
 use distant::Distant;
 use std::future::pending;
@@ -482,6 +482,28 @@ async fn a_message_that_a_killed_hub_kept_is_heard_or_named_after_the_restart() 
         let began = if hold == Resumability::Work { "follow" } else { "start: go on" };
         assert_eq!(seen, format!("{began}, forget, start: second, forget, start: third, forget"));
     }
+}
+
+/// What was heard is the hub's to say: an agent that says so itself could have its client's words lost.
+#[tokio::test(start_paused = true)]
+async fn no_agent_can_have_a_message_count_as_heard() {
+    let killed = Stand::new();
+    let fake = Fake::new(|stage: Stage| async move {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let forged = Metadata::from_iter([("unheard".to_owned(), json!(null))]);
+        let said = Emitted::Working { message: None, metadata: Some(forged) };
+        stage.port.emit(vec![said]).await.unwrap();
+        pending().await
+    });
+    let task = killed.submit(&fake.agent(config()), "first").await;
+    killed.until(&task, TaskState::Working).await;
+    killed.answer(&task, "second").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let (next, agent) = (killed.next_hub(), fake.agent(config()));
+    next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+    let failed = next.until(&task, TaskState::Failed).await;
+    let second = failed.history[1].message_id.clone();
+    assert_eq!(failed.metadata.unwrap()["unheard"], json!([second]));
 }
 
 /// A task that nobody had begun is begun with what began it, and not with what was said last.

@@ -351,14 +351,15 @@ mod tests {
         let unsaid = operation("hub/contexts/list", json!({})).unwrap();
         let page = Page { limit: 20, offset: 0 };
         assert_eq!(unsaid, Operation::ListContexts(ContextQuery { id_prefix: None, page }));
-        let params =
-            json!({ "idPrefix": "01a1", "agentId": "echo", "since": "2026-01-31T12:00:00.000Z" });
+        let params = json!({ "idPrefix": "01a1", "agentId": "echo", "since": "2026-01-31T12:00:00.000Z",
+            "workingDirectory": "/src" });
         let Ok(Operation::ListTasks(query)) = operation("hub/tasks/list", params) else {
             panic!("not a list")
         };
         let asked = (query.id_prefix.as_deref(), query.agent);
         assert_eq!(asked, (Some("01a1"), AgentId::parse("echo").ok()));
         assert_eq!(query.since.as_deref(), Some("2026-01-31T12:00:00.000Z"));
+        assert_eq!(query.directory.as_deref(), Some("/src"));
         let heard = operation("tasks/resubscribe", json!({"id": "t", "lastEventId": "7"})).unwrap();
         assert_eq!(heard, Operation::Resubscribe { id: TaskId::new("t"), after: Some(7) });
     }

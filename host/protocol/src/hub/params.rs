@@ -73,6 +73,8 @@ pub(crate) struct ListTasks {
     since: Option<String>,
     /// Only tasks of this conversation.
     context_id: Option<String>,
+    /// Only tasks that are to be done in this directory: `metadata.workingDirectory` of their latest message that has one.
+    working_directory: Option<String>,
     /// Only tasks in this state.
     state: Option<String>,
     /// How many at most: 20 unless said, 1,000 at most.
@@ -174,6 +176,7 @@ pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
     let params: ListTasks = read(params)?;
     let ListTasks { id_prefix, agent_id: agent, since, context_id, state, .. } = params;
     let ListTasks { limit, offset, history_length, include_artifacts, .. } = params;
+    let directory = params.working_directory;
     let known = |name: String| {
         let states = TaskState::ALL.map(TaskState::name).join(", ");
         let why = format!("no task is ever `{name}`; there are {states}");
@@ -184,6 +187,7 @@ pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
         agent,
         since,
         context: context_id.map(self::context_id).transpose()?,
+        directory,
         state: state.map(known).transpose()?,
         page: page(limit, offset)?,
         history_length,

@@ -228,6 +228,8 @@ pub struct TaskQuery {
     pub since: Option<String>,
     /// Leaves out tasks of other conversations.
     pub context: Option<ContextId>,
+    /// Leaves out tasks that are to be done in other directories, as their clients said last.
+    pub directory: Option<String>,
     /// Leaves out tasks in other states.
     pub state: Option<TaskState>,
     /// The part of the tasks that are left.

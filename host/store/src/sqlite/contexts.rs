@@ -92,7 +92,8 @@ mod tests {
     /// So many tasks of two agents: half of them in one conversation, the others in conversations of ten.
     const FILL: &str = "
         WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ?1)
-        INSERT INTO tasks SELECT printf('%09d', n), iif(n % 2, 'large', 'c' || (n / 20)),
+        INSERT INTO tasks (id, context, agent, state, seq, created, updated)
+            SELECT printf('%09d', n), iif(n % 2, 'large', 'c' || (n / 20)),
             iif(n % 3, 'echo', 'codex'), iif(n % 1000, 'completed', 'working'), 1,
             '2026', printf('2026-%09d', n) FROM numbers";
 

@@ -22,7 +22,7 @@ pub(super) const LIVE: &str = "(state = 'submitted' OR state = 'working'
 macro_rules! heads_where {
     ($condition:literal) => {
         concat!(
-            "SELECT id, context, agent, state, seq, created, updated FROM tasks WHERE ",
+            "SELECT id, context, agent, state, seq, created, updated, directory FROM tasks WHERE ",
             $condition
         )
     };
@@ -81,9 +81,9 @@ pub(super) fn head(db: &Connection, task: &TaskId) -> Result<Option<Head>, Failu
 }
 
 fn set_head(db: &Connection, head: &Head) -> Result<(), Failure> {
-    let sql = "INSERT INTO tasks (id, context, agent, state, seq, created, updated)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-        ON CONFLICT (id) DO UPDATE SET state = ?4, seq = ?5, updated = ?7";
+    let sql = "INSERT INTO tasks (id, context, agent, state, seq, created, updated, directory)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+        ON CONFLICT (id) DO UPDATE SET state = ?4, seq = ?5, updated = ?7, directory = ?8";
     db.prepare_cached(sql)?.execute(params![
         head.task.as_str(),
         head.context.as_str(),
@@ -91,7 +91,8 @@ fn set_head(db: &Connection, head: &Head) -> Result<(), Failure> {
         head.state.name(),
         integer(head.seq),
         head.created,
-        head.updated
+        head.updated,
+        head.directory
     ])?;
     Ok(())
 }
@@ -228,6 +229,7 @@ fn select(filter: &HeadFilter) -> (String, Vec<Value>) {
     for (condition, wanted) in [
         (" AND agent = ?", agent.map(|agent| agent.as_str())),
         (" AND context = ?", context.map(|context| context.as_str())),
+        (" AND directory = ?", filter.directory.as_deref()),
         (" AND updated >= ?", filter.since.as_deref()),
     ] {
         if let Some(wanted) = wanted {
@@ -349,6 +351,7 @@ pub(super) fn head_of(row: &Row<'_>) -> Result<Head, Failure> {
         seq: row.get::<_, i64>(4)?.unsigned_abs(),
         created: row.get(5)?,
         updated: row.get(6)?,
+        directory: row.get(7)?,
         task,
     })
 }
@@ -396,6 +399,10 @@ mod tests {
         let working = HeadFilter { state: Some(TaskState::Working), ..all.clone() };
         let context = HeadFilter { context: Some(ContextId::new("c")), ..all.clone() };
         let prefix = HeadFilter { id_prefix: Some("01a1".to_owned()), ..all.clone() };
+        let (agent, directory) = (AgentId::parse("echo").ok(), Some("/src".to_owned()));
+        let here = HeadFilter { agent, directory, limit: 1, ..all.clone() };
+        let index = "SEARCH tasks USING INDEX tasks_in_directory (directory=? AND agent=?)";
+        assert_eq!(plan(here), index);
         assert!(plan(prefix.clone()).contains("(id>? AND id<?)"), "{}", plan(prefix));
         assert_eq!(plan(all), "SCAN tasks");
         assert_eq!(plan(live), "SCAN tasks USING INDEX live_tasks");

@@ -87,7 +87,7 @@ pub(super) const MIGRATIONS: [&str; 5] = ["
 
 /// What was added since in a way that a hub which knows nothing of it may go on using the file: columns with a default, indices,
 /// tables that triggers keep up. A line here never changes once it was released.
-pub(super) const ADDITIONS: [&str; 3] = ["
+pub(super) const ADDITIONS: [&str; 4] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -142,6 +142,16 @@ pub(super) const ADDITIONS: [&str; 3] = ["
     -- 1 while a hub has the file open: then its log belongs to it.
     CREATE TABLE dirty (bit INTEGER NOT NULL) STRICT;
     INSERT INTO dirty VALUES (0);
+", "
+    -- Where a task is to be done: the latest conversation of a directory is found without reading others. Of older tasks, those
+    -- are told that somebody may still go on with.
+    ALTER TABLE tasks ADD COLUMN directory TEXT;
+    CREATE INDEX tasks_in_directory ON tasks (directory, agent, id) WHERE directory IS NOT NULL;
+    UPDATE tasks SET directory = (
+        SELECT event ->> '$.created.task.history[0].metadata.workingDirectory' FROM events
+            WHERE task = tasks.id AND seq = 1 AND json_valid(event)
+            AND json_type(event, '$.created.task.history[0].metadata.workingDirectory') = 'text'
+    ) WHERE id IN (SELECT id FROM tasks ORDER BY id DESC LIMIT 1000);
 "];
 
 /// The database, in the data directory.

@@ -5,6 +5,7 @@ use crate::Counts;
 use crate::contract::{self, agent, chunk, created, status};
 use a2a_hub_protocol::{push::PushForm, task::TaskState};
 use rusqlite::Connection;
+use serde_json::json;
 use std::{cell::Cell, fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 use tempfile::{TempDir, tempdir};
 
@@ -419,14 +420,24 @@ async fn a_store_from_before_is_brought_up_to_date_and_stays_open_to_the_hub_of_
     }
     old.pragma_update(None, "application_id", 0x6132_6168).unwrap();
     old.pragma_update(None, "user_version", 5).unwrap();
-    let head = "INSERT INTO tasks VALUES (?1, ?2, 'echo', ?3, 1, '2026', '2026')";
+    let head = "INSERT INTO tasks (id, context, agent, state, seq, created, updated)
+        VALUES (?1, ?2, 'echo', ?3, 1, '2026', '2026')";
     for (id, context, state) in
         [("1", "a", "working"), ("2", "a", "completed"), ("3", "b", "failed")]
     {
         old.execute(head, [id, context, state]).unwrap();
     }
+    let here = json!({ "created": { "task": { "history": [{ "metadata": { "workingDirectory": "/src" } }] } } });
+    let odd = json!({ "created": { "task": { "history": [{ "metadata": { "workingDirectory": 7 } }] } } });
+    for (task, event) in [("1", here.to_string()), ("2", odd.to_string()), ("3", "{".to_owned())] {
+        let sql = "INSERT INTO events (task, seq, event) VALUES (?1, 1, ?2)";
+        old.execute(sql, [task, &event]).unwrap();
+    }
     drop(old);
     let storage = open(&dir);
+    let here = HeadFilter { directory: Some("/src".to_owned()), ..HeadFilter::default() };
+    let found = storage.heads(here).await.unwrap();
+    assert_eq!(found.iter().map(|head| head.task.as_str()).collect::<Vec<_>>(), ["1"]);
     assert_counted(&schema::open_to_read(&file).unwrap());
     assert_eq!(storage.counts().await, Ok(Counts { live: 1, total: 3 }));
     let contexts = storage.contexts(ContextFilter::default()).await.unwrap();
