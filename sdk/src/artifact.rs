@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::context::json;
+use crate::json::json;
 use crate::message::joined_text;
 use crate::{Artifact, ArtifactUpdate, Context, Failure, Part};
 
@@ -78,6 +78,13 @@ impl Artifact {
     /// The text parts, one a line.
     pub fn joined_text(&self) -> String {
         joined_text(&self.parts)
+    }
+}
+
+impl Context {
+    /// A text artifact that grows while it is written.
+    pub fn text_stream(&self, artifact_id: impl Into<String>) -> TextStream<'_> {
+        TextStream::new(self, artifact_id.into())
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::context::json;
+use crate::json::json;
 
 /// An A2A 1.0 agent card. The hub adds where and how the agent is reached.
 #[derive(Debug, Clone, Serialize)]

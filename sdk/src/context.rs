@@ -2,27 +2,17 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::Value;
-
-use crate::host::{Host, Hub};
+use crate::host::Host;
+use crate::hub::Hub;
+use crate::outcome::Run;
 use crate::{
-    Artifact, ArtifactUpdate, Call, Child, Event, Failure, Level, Message, Need, Outcome, Run,
-    TaskState, TaskStatus, TextStream,
+    Artifact, ArtifactUpdate, Event, Failure, Level, Message, Need, Outcome, TaskState, TaskStatus,
 };
 
 /// The hub, as one run of an agent sees it.
 pub struct Context {
     pub(crate) hub: Hub,
     live: bool,
-}
-
-/// Something [`Context::wait`] can wait for.
-pub enum Source<'a> {
-    /// A program, ready when it has a line, more output, or an end to tell.
-    Child(&'a Child),
-    /// Another agent, ready when it has an update to tell.
-    Call(&'a Call),
 }
 
 impl Context {
@@ -34,7 +24,7 @@ impl Context {
     #[doc(hidden)]
     #[cfg(target_arch = "wasm32")]
     pub fn imported(live: bool) -> Self {
-        Self::new(crate::host::imports::Imports, live)
+        Self::new(crate::imports::Imports, live)
     }
 
     /// Whether somebody listens while the run goes on. If not, only the result counts.
@@ -60,11 +50,6 @@ impl Context {
     /// Emits a piece of an artifact: its parts go to the end of the artifact of that id.
     pub fn append(&self, artifact: Artifact, last_chunk: bool) -> Result<(), Failure> {
         self.emit([ArtifactUpdate { artifact, append: true, last_chunk }])
-    }
-
-    /// A text artifact that grows while it is written.
-    pub fn text_stream(&self, artifact_id: impl Into<String>) -> TextStream<'_> {
-        TextStream::new(self, artifact_id.into())
     }
 
     /// Leaves the task in input-required until the client answers.
@@ -119,14 +104,6 @@ impl Context {
         self.hub.log(level, message.as_ref());
     }
 
-    /// Waits until one of several sources is ready; returns the indices of those that are. Empty when the time is up
-    /// or the task was cancelled.
-    pub fn wait(&self, sources: &[Source<'_>], timeout: Option<Duration>) -> Vec<usize> {
-        let buffered = |source: &Source<'_>| matches!(source, Source::Child(c) if c.has_line());
-        let ready: Vec<usize> = (0..sources.len()).filter(|&i| buffered(&sources[i])).collect();
-        if ready.is_empty() { self.hub.poll(sources, timeout) } else { ready }
-    }
-
     /// The task is completed, and this is what to tell the client.
     pub fn done(&self, text: impl Into<String>) -> Run {
         Ok(Outcome::completed(text))
@@ -146,11 +123,6 @@ impl Context {
     pub fn reject(&self, text: impl Into<String>) -> Run {
         Ok(Outcome::rejected(text))
     }
-}
-
-/// JSON text of anything serializable; maps with keys that are no strings become null.
-pub(crate) fn json(value: &impl Serialize) -> String {
-    serde_json::to_value(value).unwrap_or(Value::Null).to_string()
 }
 
 #[cfg(test)]

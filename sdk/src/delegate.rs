@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::host::{CallHandle, Host, Hub};
+use crate::host::{CallHandle, Host};
+use crate::hub::Hub;
 use crate::{Context, Event, Failure, Message, Run, Update};
 
 /// A task given to another agent. Dropping it cancels that task.

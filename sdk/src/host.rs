@@ -1,10 +1,10 @@
-//! The one door to the hub: the component's imports on WebAssembly, a script in native tests.
+//! What an agent may ask of the hub: the one door, whoever is behind it.
 
 use std::time::Duration;
 
 use crate::bindings::a2a::hub::process::Output;
 use crate::bindings::a2a::hub::wait::First;
-use crate::{Command, Event, Failure, Level, Message, Need, Request, Response, Source, Update};
+use crate::{Command, Event, Failure, Level, Message, Need, Request, Response, Update};
 
 /// What an agent may ask of the hub, one method a function of the contract.
 pub(crate) trait Host {
@@ -40,7 +40,11 @@ pub(crate) trait Host {
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure>;
     fn agents(&self) -> Result<String, Failure>;
     fn call(&self, agent: &str, message: &Message) -> Result<Self::Call, Failure>;
-    fn poll(&self, sources: &[Source<'_>], timeout: Option<Duration>) -> Vec<usize>;
+    fn poll(
+        &self,
+        sources: &[Pollable<'_, Self::Process, Self::Call>],
+        timeout: Option<Duration>,
+    ) -> Vec<usize>;
     fn log(&self, level: Level, message: &str);
 }
 
@@ -66,156 +70,10 @@ pub(crate) trait CallHandle {
     fn cancel(&self);
 }
 
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) type Hub = crate::testing::ScriptedHost;
-#[cfg(target_arch = "wasm32")]
-pub(crate) type Hub = imports::Imports;
-
-#[cfg(target_arch = "wasm32")]
-pub(crate) mod imports {
-    use std::time::Duration;
-
-    use super::{CallHandle, Host, PosedQuestion, Process};
-    use crate::bindings::a2a::hub::process::{self, Output};
-    use crate::bindings::a2a::hub::wait::First;
-    use crate::bindings::a2a::hub::{delegate, files, http, log, memory, settings, tasks, wait};
-    use crate::{Command, Event, Failure, Level, Message, Need, Request, Response, Source, Update};
-
-    /// The component's imports. What an agent never calls, its component never imports.
-    pub(crate) struct Imports;
-
-    fn millis(timeout: Option<Duration>) -> Option<u32> {
-        timeout.map(|t| u32::try_from(t.as_millis()).unwrap_or(u32::MAX))
-    }
-
-    fn long_millis(timeout: Option<Duration>) -> Option<u64> {
-        timeout.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX))
-    }
-
-    impl Host for Imports {
-        type Process = process::Child;
-        type Call = delegate::Call;
-        type Question = tasks::Question;
-
-        fn emit(&self, mut events: Vec<Event>) -> Result<(), Failure> {
-            match (events.pop(), events.is_empty()) {
-                (None, _) => Ok(()),
-                (Some(event), true) => tasks::emit(&event),
-                (Some(event), false) => {
-                    events.push(event);
-                    tasks::emit_all(&events)
-                }
-            }
-        }
-        fn ask(
-            &self,
-            need: Need,
-            prompt: &Message,
-            timeout: Option<Duration>,
-        ) -> Result<Message, Failure> {
-            tasks::ask(need, prompt, long_millis(timeout))
-        }
-        fn pose(
-            &self,
-            need: Need,
-            prompt: &Message,
-            timeout: Option<Duration>,
-        ) -> Result<tasks::Question, Failure> {
-            tasks::Question::pose(need, prompt, long_millis(timeout))
-        }
-        fn first_of(&self, question: &tasks::Question, process: &process::Child) -> First {
-            wait::first_of(question, process)
-        }
-        fn cancelled(&self) -> bool {
-            tasks::cancelled()
-        }
-        fn extensions(&self) -> Vec<String> {
-            tasks::extensions()
-        }
-        fn output_modes(&self) -> Vec<String> {
-            tasks::accepted_output_modes()
-        }
-        fn fingerprint(&self, program: &str) -> Result<String, Failure> {
-            process::fingerprint(program)
-        }
-        fn spawn(&self, command: &Command) -> Result<process::Child, Failure> {
-            process::Child::spawn(command)
-        }
-        fn fetch(&self, request: &Request) -> Result<Response, Failure> {
-            http::fetch(request)
-        }
-        fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
-            memory::get(key)
-        }
-        fn set(&self, key: &str, value: &[u8]) -> Result<(), Failure> {
-            memory::set(key, value)
-        }
-        fn delete(&self, key: &str) -> Result<(), Failure> {
-            memory::delete(key)
-        }
-        fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure> {
-            memory::keys(prefix)
-        }
-        fn read_setting(&self, name: &str) -> Option<String> {
-            settings::get(name)
-        }
-        fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure> {
-            files::put(name, bytes)
-        }
-        fn agents(&self) -> Result<String, Failure> {
-            delegate::agents()
-        }
-        fn call(&self, agent: &str, message: &Message) -> Result<delegate::Call, Failure> {
-            delegate::Call::start(agent, message)
-        }
-        fn poll(&self, sources: &[Source<'_>], timeout: Option<Duration>) -> Vec<usize> {
-            let sources: Vec<_> = sources
-                .iter()
-                .map(|source| match source {
-                    Source::Child(child) => wait::Source::Child(&child.process),
-                    Source::Call(call) => wait::Source::Call(&call.0),
-                })
-                .collect();
-            wait::poll(&sources, millis(timeout)).into_iter().map(|i| i as usize).collect()
-        }
-        fn log(&self, level: Level, message: &str) {
-            log::log(level, message);
-        }
-    }
-
-    impl Process for process::Child {
-        fn next(&self, timeout: Option<Duration>) -> Result<Output, Failure> {
-            process::Child::next(self, millis(timeout))
-        }
-        fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
-            self.write_stdin(bytes)
-        }
-        fn close_stdin(&self) {
-            process::Child::close_stdin(self);
-        }
-        fn interrupt(&self) {
-            process::Child::interrupt(self);
-        }
-        fn kill(&self) {
-            process::Child::kill(self);
-        }
-        fn retire(self, within: Duration) {
-            process::Child::retire(self, millis(Some(within)).unwrap_or_default());
-        }
-    }
-
-    impl PosedQuestion for tasks::Question {
-        fn answer(self) -> Result<Message, Failure> {
-            tasks::Question::answer(self)
-        }
-    }
-
-    impl CallHandle for delegate::Call {
-        fn next(&self, timeout: Option<Duration>) -> Result<Update, Failure> {
-            delegate::Call::next(self, millis(timeout))
-        }
-        fn cancel(&self) {
-            delegate::Call::cancel(self);
-        }
-    }
+/// Something that can be waited for beside others.
+pub(crate) enum Pollable<'a, P, C> {
+    /// A program.
+    Process(&'a P),
+    /// Another agent at work.
+    Call(&'a C),
 }

@@ -49,6 +49,10 @@ mod files;
 mod health;
 mod host;
 mod http;
+mod hub;
+#[cfg(target_arch = "wasm32")]
+mod imports;
+mod json;
 mod memory;
 mod message;
 mod outcome;
@@ -57,6 +61,7 @@ mod question;
 mod settings;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
+mod wait;
 
 pub use artifact::TextStream;
 pub use bindings::a2a::hub::delegate::Update;
@@ -70,11 +75,13 @@ pub use bindings::a2a::hub::types::{
 };
 pub use bindings::exports::a2a::hub::agent::{HealthReport as Health, HealthStatus};
 pub use card::Card;
-pub use context::{Context, Source};
+pub use context::Context;
 pub use delegate::Call;
+pub use outcome::Run;
 pub use process::{Child, Exit, Line};
 pub use question::{Came, OpenQuestion};
 pub use serde_json;
+pub use wait::Source;
 
 /// What most agents need, in one `use`.
 pub mod prelude {
@@ -83,9 +90,6 @@ pub mod prelude {
         Task, export,
     };
 }
-
-/// How a run ends: an outcome that the client is told, or why there is none.
-pub type Run = Result<Outcome, Failure>;
 
 /// What an agent is to the hub. Only [`card`](Agent::card) and [`run`](Agent::run) must be written.
 pub trait Agent {

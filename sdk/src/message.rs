@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::context::json;
+use crate::json::json;
 use crate::{Message, Part, PartContent, Role, Task};
 
 impl Part {

@@ -3,8 +3,11 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::context;
+use crate::json::json as json_text;
 use crate::{ArtifactUpdate, Event, Failure, Message, Outcome, TaskState, TaskStatus};
+
+/// How a run ends: an outcome that the client is told, or why there is none.
+pub type Run = Result<Outcome, Failure>;
 
 impl TaskStatus {
     /// A status with a message for people.
@@ -20,7 +23,7 @@ impl TaskStatus {
     /// Metadata to merge into the task's.
     #[must_use]
     pub fn with_metadata(mut self, metadata: &impl Serialize) -> Self {
-        self.metadata = Some(context::json(metadata));
+        self.metadata = Some(json_text(metadata));
         self
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::host::{Host, Hub, Process};
+use crate::host::{Host, Process};
+use crate::hub::Hub;
 use crate::{Command, Context, ExitStatus, Failure, Output};
 
 /// Agent CLIs put whole files into one JSON line; beyond this the program is taken to be broken.

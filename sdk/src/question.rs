@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::bindings::a2a::hub::wait::First;
-use crate::host::{Host, Hub, PosedQuestion};
+use crate::host::{Host, PosedQuestion};
+use crate::hub::Hub;
 use crate::{Child, Context, Failure, Message, Need};
 
 /// A question that waits for the client. Dropping it withdraws it, and the task is at work again.

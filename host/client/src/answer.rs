@@ -18,7 +18,7 @@ pub(crate) const MAX_ANSWER: usize = 16 << 20;
 
 /// An answer that was read to its end.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct WholeAnswer {
     pub(crate) status: StatusCode,
     /// What was said after the body, or without one in the head.
     pub(crate) trailers: HeaderMap,
@@ -37,12 +37,12 @@ pub(crate) async fn body(
 pub(crate) async fn whole(
     answer: Response<Incoming>,
     patience: Duration,
-) -> Result<Answer, ClientError> {
+) -> Result<WholeAnswer, ClientError> {
     let (head, body) = answer.into_parts();
     let read = timeout(patience, Limited::new(body, MAX_ANSWER).collect()).await;
     let read = read.map_err(|_| ClientError::Lost(OutboundError::Late(patience)))?;
     let read = read.map_err(|why| ClientError::Broken(why.to_string()))?;
     // An answer without a body has what they say in its head.
     let trailers = read.trailers().cloned().unwrap_or(head.headers);
-    Ok(Answer { status: head.status, trailers, body: read.to_bytes() })
+    Ok(WholeAnswer { status: head.status, trailers, body: read.to_bytes() })
 }

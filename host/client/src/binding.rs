@@ -1,7 +1,7 @@
 //! The bindings of A2A that the client speaks, behind one choice: what is sent to an interface, and how what comes back is read.
 
 use crate::{
-    answer::Answer, error::ClientError, grpc, interface::SelectedInterface, jsonrpc, rest, sse,
+    answer::WholeAnswer, error::ClientError, grpc, interface::SelectedInterface, jsonrpc, rest, sse,
 };
 use a2a_hub_protocol::{
     binding::grpc::Call,
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// How the answers to one question are read.
 #[derive(Debug)]
-pub(crate) enum Reader {
+pub(crate) enum AnswerReader {
     JsonRpc,
     Rest,
     Grpc(Call),
@@ -22,11 +22,11 @@ pub(crate) enum Reader {
 
 /// Takes a stream apart.
 #[derive(Debug)]
-pub(crate) enum Decoder {
+pub(crate) enum StreamDecoder {
     /// Server-sent events, of JSON-RPC and REST.
-    Events(sse::Decoder),
+    Events(sse::EventDecoder),
     /// Messages of gRPC, each behind its length.
-    Messages(grpc::Frames),
+    Messages(grpc::GrpcFrames),
 }
 
 impl SelectedInterface {
@@ -34,15 +34,15 @@ impl SelectedInterface {
     pub(crate) fn ask(
         &self,
         operation: &Operation,
-    ) -> Result<(Builder, Bytes, Reader), ClientError> {
+    ) -> Result<(Builder, Bytes, AnswerReader), ClientError> {
         let plain = |(request, body), reader| (request, body, reader);
         let written = match self.wire.binding {
             Binding::JsonRpc => {
-                jsonrpc::write(self, operation).map(|it| plain(it, Reader::JsonRpc))
+                jsonrpc::write(self, operation).map(|it| plain(it, AnswerReader::JsonRpc))
             }
-            Binding::Rest => rest::write(self, operation).map(|it| plain(it, Reader::Rest)),
+            Binding::Rest => rest::write(self, operation).map(|it| plain(it, AnswerReader::Rest)),
             Binding::Grpc => grpc::write(self, operation)?
-                .map(|(request, body, call)| (request, body, Reader::Grpc(call))),
+                .map(|(request, body, call)| (request, body, AnswerReader::Grpc(call))),
         };
         let (request, body, reader) = written.ok_or(ClientError::NotOfA2a)?;
         let (mut request, extensions) = match self.wire.version {
@@ -58,24 +58,24 @@ impl SelectedInterface {
     }
 }
 
-impl Reader {
+impl AnswerReader {
     /// Takes an answer with this head apart, if it is a stream.
-    pub(crate) fn decoder(&self, head: &HeaderMap) -> Option<Decoder> {
+    pub(crate) fn decoder(&self, head: &HeaderMap) -> Option<StreamDecoder> {
         match self {
             Self::JsonRpc | Self::Rest => {
                 let kind = head.get(CONTENT_TYPE)?.as_bytes();
                 let is_stream = kind.starts_with(b"text/event-stream");
-                is_stream.then(|| Decoder::Events(sse::Decoder::default()))
+                is_stream.then(|| StreamDecoder::Events(sse::EventDecoder::default()))
             }
             Self::Grpc(call) => {
                 let is_stream = call.streams() && grpc::has_messages(head);
-                is_stream.then(|| Decoder::Messages(grpc::Frames::default()))
+                is_stream.then(|| StreamDecoder::Messages(grpc::GrpcFrames::default()))
             }
         }
     }
 
     /// What an answer says that is no stream.
-    pub(crate) fn whole(&self, answer: &Answer) -> Result<Value, ClientError> {
+    pub(crate) fn whole(&self, answer: &WholeAnswer) -> Result<Value, ClientError> {
         match self {
             Self::JsonRpc => jsonrpc::read(answer.status, &answer.body),
             Self::Rest => rest::read(answer.status, &answer.body),
@@ -101,7 +101,7 @@ impl Reader {
     }
 }
 
-impl Decoder {
+impl StreamDecoder {
     /// Takes a piece, and returns the items that are whole by now.
     pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<Bytes>, ClientError> {
         match self {

@@ -2,7 +2,7 @@
 
 use crate::{
     answer::{QUICK, whole},
-    binding::Reader,
+    binding::AnswerReader,
     card,
     error::ClientError,
     interface::{SelectedInterface, Trust},
@@ -124,7 +124,7 @@ impl A2aClient {
         &self,
         operation: &Operation,
         patience: Duration,
-    ) -> Result<(Response<Incoming>, Reader), ClientError> {
+    ) -> Result<(Response<Incoming>, AnswerReader), ClientError> {
         let (request, body, reader) = self.interface.ask(operation)?;
         let asked = signed(request, self.token.as_ref())?.body(Full::new(body))?;
         let answer = self.outbound.ask(asked, patience).await?;

@@ -1,7 +1,7 @@
 //! gRPC: a path for each method, messages with their length before them, and in the trailers how it ended.
 
 use crate::{
-    answer::{Answer, MAX_ANSWER},
+    answer::{MAX_ANSWER, WholeAnswer},
     error::ClientError,
     interface::SelectedInterface,
 };
@@ -57,9 +57,9 @@ pub(crate) fn has_messages(head: &HeaderMap) -> bool {
 }
 
 /// The one message of an answer.
-pub(crate) fn read(call: &Call, answer: &Answer) -> Result<Value, ClientError> {
+pub(crate) fn read(call: &Call, answer: &WholeAnswer) -> Result<Value, ClientError> {
     end(answer.status, &answer.trailers)?;
-    let message = Frames::default().take(&answer.body).map_err(|why| broken(&why))?.pop();
+    let message = GrpcFrames::default().take(&answer.body).map_err(|why| broken(&why))?.pop();
     let message = message.ok_or_else(|| broken("it has no message"))?;
     read_message(call, &message)
 }
@@ -98,7 +98,7 @@ fn broken(why: &(impl ToString + ?Sized)) -> ClientError {
 
 /// Messages, as they come in pieces.
 #[derive(Debug, Default)]
-pub(crate) struct Frames(BytesMut);
+pub(crate) struct GrpcFrames(BytesMut);
 
 /// Why no message can be told from what came.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +111,7 @@ pub(crate) enum BadFrame {
     TooLong,
 }
 
-impl Frames {
+impl GrpcFrames {
     /// Takes a piece, and returns the messages that are whole by now.
     pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<Bytes>, BadFrame> {
         self.0.extend_from_slice(piece);
@@ -150,22 +150,22 @@ mod tests {
 
     #[test]
     fn messages_have_their_length_before_them() {
-        let messages = Frames::default().take(STREAM).unwrap();
+        let messages = GrpcFrames::default().take(STREAM).unwrap();
         assert_eq!(messages, [&b"abc"[..], &b""[..]]);
-        assert_eq!(Frames::default().take(b"\x01\0\0\0\0"), Err(BadFrame::Compressed));
-        assert_eq!(Frames::default().take(b"\0\xff\0\0\0"), Err(BadFrame::TooLong));
+        assert_eq!(GrpcFrames::default().take(b"\x01\0\0\0\0"), Err(BadFrame::Compressed));
+        assert_eq!(GrpcFrames::default().take(b"\0\xff\0\0\0"), Err(BadFrame::TooLong));
     }
 
     proptest! {
         #[test]
         fn it_does_not_matter_where_the_pieces_end(mut cuts in proptest::collection::vec(0..STREAM.len(), 0..9)) {
             cuts.sort_unstable();
-            let (mut frames, mut messages, mut from) = (Frames::default(), Vec::new(), 0);
+            let (mut frames, mut messages, mut from) = (GrpcFrames::default(), Vec::new(), 0);
             for cut in cuts.into_iter().chain([STREAM.len()]) {
                 messages.extend(frames.take(&STREAM[from..cut]).unwrap());
                 from = cut;
             }
-            prop_assert_eq!(messages, Frames::default().take(STREAM).unwrap());
+            prop_assert_eq!(messages, GrpcFrames::default().take(STREAM).unwrap());
         }
     }
 
@@ -197,7 +197,7 @@ mod tests {
                 .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()));
             let status = StatusCode::from_u16(status).unwrap();
             let body = Bytes::from_static(body);
-            match read(&call, &Answer { status, trailers: trailers.collect(), body }) {
+            match read(&call, &WholeAnswer { status, trailers: trailers.collect(), body }) {
                 Ok(said) => said.to_string(),
                 Err(why) => format!("{why}, passing: {}", why.is_passing()),
             }

@@ -31,17 +31,17 @@ const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1
 
 /// The keys that an operator names.
 #[derive(Debug)]
-pub struct Keys(Vec<Key>);
+pub struct Keys(Vec<NamedKey>);
 
 #[derive(Debug)]
-struct Key {
+struct NamedKey {
     /// Its name, if it has one.
     id: Option<String>,
-    public: PublicKey,
+    public: VerifyingKey,
 }
 
 #[derive(Debug)]
-enum PublicKey {
+enum VerifyingKey {
     /// A point of P-256, uncompressed (SEC 1, section 2.3.3).
     P256(Vec<u8>),
     Ed25519(Vec<u8>),
@@ -179,7 +179,7 @@ impl Keys {
 
     fn check(&self, signature: &Signature, forms: &[SignedCard]) -> Result<Value, Flaw> {
         // A key without a name may have any.
-        let named = |key: &&Key| match (&key.id, &signature.key) {
+        let named = |key: &&NamedKey| match (&key.id, &signature.key) {
             (Some(id), Some(key)) => id == key,
             (None, _) | (_, None) => true,
         };
@@ -209,7 +209,7 @@ impl Keys {
     }
 }
 
-impl PublicKey {
+impl VerifyingKey {
     fn fits(&self, algorithm: Algorithm) -> bool {
         match self {
             Self::P256(_) => algorithm == Algorithm::Es256,
@@ -268,7 +268,7 @@ struct Jwk {
 }
 
 impl Jwk {
-    fn read(self) -> Option<Key> {
+    fn read(self) -> Option<NamedKey> {
         let bytes = |text: &Option<String>| BASE64.decode(text.as_ref()?).ok();
         let whole = |text| {
             let bytes = bytes(text)?;
@@ -276,23 +276,23 @@ impl Jwk {
         };
         let public = match (self.kty.as_str(), self.crv.as_deref()) {
             ("EC", Some("P-256")) => {
-                PublicKey::P256([vec![4], bytes(&self.x)?, bytes(&self.y)?].concat())
+                VerifyingKey::P256([vec![4], bytes(&self.x)?, bytes(&self.y)?].concat())
             }
-            ("OKP", Some("Ed25519")) => PublicKey::Ed25519(bytes(&self.x)?),
-            ("RSA", _) => PublicKey::Rsa(whole(&self.n)?, whole(&self.e)?),
+            ("OKP", Some("Ed25519")) => VerifyingKey::Ed25519(bytes(&self.x)?),
+            ("RSA", _) => VerifyingKey::Rsa(whole(&self.n)?, whole(&self.e)?),
             _ => return None,
         };
         let signs = self.used_for.as_deref().is_none_or(|used| used == "sig");
-        signs.then_some(Key { id: self.kid, public })
+        signs.then_some(NamedKey { id: self.kid, public })
     }
 }
 
 /// The keys in a JWK set, a JWK or PEM; those that sign nothing here are passed over.
-fn read(text: &[u8]) -> Result<Vec<Key>, &'static str> {
+fn read(text: &[u8]) -> Result<Vec<NamedKey>, &'static str> {
     let none = "there is no public key for ES256, EdDSA or RS256";
     if !text.trim_ascii_start().starts_with(b"{") {
         let keys = SubjectPublicKeyInfoDer::pem_slice_iter(text).filter_map(|pem| {
-            Some(Key { id: None, public: PublicKey::of_der(pem.ok()?.as_ref())? })
+            Some(NamedKey { id: None, public: VerifyingKey::of_der(pem.ok()?.as_ref())? })
         });
         let keys: Vec<_> = keys.collect();
         return if keys.is_empty() { Err(none) } else { Ok(keys) };

@@ -52,11 +52,11 @@ pub struct Outbound {
 
 #[derive(Debug)]
 struct Wires {
-    http1: Wire,
-    http2: Wire,
+    http1: HttpClient,
+    http2: HttpClient,
 }
 
-type Wire = Client<HttpsConnector<HttpConnector<Lookup>>, Full<Bytes>>;
+type HttpClient = Client<HttpsConnector<HttpConnector<Lookup>>, Full<Bytes>>;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use crate::{error::ClientError, interface::SelectedInterface};
 use a2a_hub_protocol::{
-    binding::rest::Written, dialect::rest, error::A2aError, interface::Version,
+    binding::rest::WrittenRequest, dialect::rest, error::A2aError, interface::Version,
     operation::Operation,
 };
 use bytes::Bytes;
@@ -18,7 +18,7 @@ pub(crate) fn write(
     interface: &SelectedInterface,
     operation: &Operation,
 ) -> Option<(Builder, Bytes)> {
-    let Written { verb, target, body } =
+    let WrittenRequest { verb, target, body } =
         rest::write(interface.wire.version, interface.tenant.as_deref(), operation)?;
     let media = match interface.wire.version {
         Version::V1 => "application/a2a+json",

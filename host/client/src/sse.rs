@@ -5,7 +5,7 @@ const MAX_EVENT: usize = 16 << 20;
 
 /// Puts the pieces of a stream together, and cuts it into events.
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub(crate) struct EventDecoder {
     /// The start of a line whose end is still to come.
     line: Vec<u8>,
     /// The data of the event so far.
@@ -18,7 +18,7 @@ pub(crate) struct Decoder {
 #[error("an event is longer than {} MiB", MAX_EVENT >> 20)]
 pub(crate) struct TooLong;
 
-impl Decoder {
+impl EventDecoder {
     /// Takes a piece, and returns the data of the events that are whole by now.
     pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<Vec<u8>>, TooLong> {
         let mut whole = Vec::new();
@@ -65,13 +65,13 @@ mod tests {
 
     #[test]
     fn events_have_data_and_comments_have_none() {
-        let events = Decoder::default().take(STREAM).unwrap();
+        let events = EventDecoder::default().take(STREAM).unwrap();
         assert_eq!(events, [b"{\"n\":1}".to_vec(), b"{\"n\":\n2}".to_vec()]);
     }
 
     #[test]
     fn an_event_without_end_is_given_up() {
-        let mut decoder = Decoder::default();
+        let mut decoder = EventDecoder::default();
         let piece = vec![b'x'; 1 << 20];
         let taken = (0..32).map_while(|_| decoder.take(&piece).ok()).count();
         assert_eq!(taken, MAX_EVENT >> 20);
@@ -81,12 +81,12 @@ mod tests {
         #[test]
         fn it_does_not_matter_where_the_pieces_end(mut cuts in proptest::collection::vec(0..STREAM.len(), 0..9)) {
             cuts.sort_unstable();
-            let (mut decoder, mut events, mut from) = (Decoder::default(), Vec::new(), 0);
+            let (mut decoder, mut events, mut from) = (EventDecoder::default(), Vec::new(), 0);
             for cut in cuts.into_iter().chain([STREAM.len()]) {
                 events.extend(decoder.take(&STREAM[from..cut]).unwrap());
                 from = cut;
             }
-            prop_assert_eq!(events, Decoder::default().take(STREAM).unwrap());
+            prop_assert_eq!(events, EventDecoder::default().take(STREAM).unwrap());
         }
     }
 }

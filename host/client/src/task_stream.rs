@@ -2,7 +2,7 @@
 
 use crate::{
     answer::{QUICK, whole},
-    binding::{Decoder, Reader},
+    binding::{AnswerReader, StreamDecoder},
     client::A2aClient,
     error::ClientError,
     outbound::{Incoming, OutboundError},
@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct TaskStream {
     agent: A2aClient,
-    source: Source,
+    source: AnswerSource,
     /// What was read and not yet taken.
     ready: VecDeque<Result<StreamResponse, ClientError>>,
     task: Option<TaskId>,
@@ -44,11 +44,11 @@ pub struct TaskStream {
 }
 
 #[derive(Debug)]
-enum Source {
+enum AnswerSource {
     Stream {
         body: Incoming,
-        decoder: Decoder,
-        reader: Reader,
+        decoder: StreamDecoder,
+        reader: AnswerReader,
     },
     /// All there is was read.
     Read,
@@ -86,7 +86,7 @@ impl TaskStream {
     }
 
     fn new(agent: A2aClient, task: Option<TaskId>) -> Self {
-        let source = if agent.streams { Source::Read } else { Source::Looks(None) };
+        let source = if agent.streams { AnswerSource::Read } else { AnswerSource::Looks(None) };
         Self { agent, source, ready: VecDeque::new(), task, tries: 0, over: false }
     }
 
@@ -121,15 +121,17 @@ impl TaskStream {
     async fn begin(&mut self, asks: &Operation) -> Result<(), ClientError> {
         let (answer, reader) = self.agent.ask(asks, FIRST).await?;
         if let Some(decoder) = reader.decoder(answer.headers()) {
-            self.source = Source::Stream { body: answer.into_body(), decoder, reader };
+            self.source = AnswerSource::Stream { body: answer.into_body(), decoder, reader };
             return Ok(());
         }
         // One answer: a refusal, or all there is from a server that does not stream.
         let told = self.agent.told(reader.whole(&whole(answer, QUICK).await?)?)?;
         match (&mut self.source, &told) {
-            (Source::Looks(before), StreamResponse::Task(task)) => *before = Some(task.clone()),
-            (Source::Looks(_), _) => {}
-            (source, _) => *source = Source::Read,
+            (AnswerSource::Looks(before), StreamResponse::Task(task)) => {
+                *before = Some(task.clone());
+            }
+            (AnswerSource::Looks(_), _) => {}
+            (source, _) => *source = AnswerSource::Read,
         }
         self.ready.push_back(Ok(told));
         Ok(())
@@ -138,23 +140,23 @@ impl TaskStream {
     /// Reads on; an error once there is nothing more.
     async fn read(&mut self) -> Result<(), ClientError> {
         let (body, decoder, reader) = match &mut self.source {
-            Source::Stream { body, decoder, reader } => (body, decoder, reader),
-            Source::Read => {
+            AnswerSource::Stream { body, decoder, reader } => (body, decoder, reader),
+            AnswerSource::Read => {
                 return Err(ClientError::Broken("it ended before the task did".to_owned()));
             }
-            Source::Looks(_) => {
+            AnswerSource::Looks(_) => {
                 sleep(LOOK).await;
                 return self.look().await;
             }
         };
         let frame = match decoder {
-            Decoder::Events(_) => timeout(SILENCE, body.frame())
+            StreamDecoder::Events(_) => timeout(SILENCE, body.frame())
                 .await
                 .map_err(|_| ClientError::Lost(OutboundError::Late(SILENCE)))?,
-            Decoder::Messages(_) => body.frame().await,
+            StreamDecoder::Messages(_) => body.frame().await,
         };
         let Some(frame) = frame else {
-            self.source = Source::Read;
+            self.source = AnswerSource::Read;
             return Ok(());
         };
         let frame = frame.map_err(|why| ClientError::Broken(why.to_string()))?;
@@ -188,7 +190,7 @@ impl TaskStream {
 
     /// Subscribes again. A task that is over has no stream any more: some servers say so, and some end it at once.
     async fn find(&mut self, task: &TaskId) -> Result<(), ClientError> {
-        if let Source::Looks(_) = self.source {
+        if let AnswerSource::Looks(_) = self.source {
             return self.look().await;
         }
         if self.tries > 1 && self.rests(task).await? {
@@ -207,7 +209,7 @@ impl TaskStream {
         };
         let now = Box::new(self.agent.get(task).await?);
         self.tries = 0;
-        if let Source::Looks(before) = &mut self.source
+        if let AnswerSource::Looks(before) = &mut self.source
             && before.as_ref() != Some(&now)
         {
             *before = Some(now.clone());

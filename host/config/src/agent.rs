@@ -94,9 +94,13 @@ impl AgentConfig {
     }
 
     /// How many of its tasks run and wait, if each may start programs or not.
-    pub fn quota(&self, runs_programs: bool) -> quota::Limits {
+    pub fn quota(&self, runs_programs: bool) -> quota::QuotaLimits {
         let max_running = self.max_running.unwrap_or(if runs_programs { 8 } else { 64 });
-        quota::Limits { max_running, max_queued: self.max_queued, max_waiting: self.max_waiting }
+        quota::QuotaLimits {
+            max_running,
+            max_queued: self.max_queued,
+            max_waiting: self.max_waiting,
+        }
     }
 }
 

@@ -19,7 +19,7 @@ const LEAST_WAIT: Duration = Duration::from_secs(15);
 
 /// What a receiver's answer means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DeliveryVerdict {
     /// The receiver has taken the event.
     Taken,
     /// It may take it another time.
@@ -30,7 +30,7 @@ pub enum Verdict {
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum RetryDecision {
     /// Try again after so long.
     Retry(Duration),
     /// Nothing, until somebody says so.
@@ -39,11 +39,11 @@ pub enum Next {
 
 /// What an answer with this HTTP status means. Only 410 ends it at once: 401 or 404 can be a slip in a deployment, and
 /// a redirect is not followed, for it could lead anywhere.
-pub fn verdict(status: u16) -> Verdict {
+pub fn verdict(status: u16) -> DeliveryVerdict {
     match status {
-        200..=299 => Verdict::Taken,
-        410 => Verdict::Gone,
-        _ => Verdict::Later,
+        200..=299 => DeliveryVerdict::Taken,
+        410 => DeliveryVerdict::Gone,
+        _ => DeliveryVerdict::Later,
     }
 }
 
@@ -72,9 +72,9 @@ pub fn next(
     patience: Duration,
     asked: Option<Duration>,
     chance: u64,
-) -> Next {
+) -> RetryDecision {
     if failing >= patience {
-        return Next::GiveUp;
+        return RetryDecision::GiveUp;
     }
     let doublings = attempts.saturating_sub(1).min(16);
     let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
@@ -82,7 +82,7 @@ pub fn next(
     // The last try is at the end of the patience, not beyond it.
     let pause = (pause / 2 + spread).min(patience - failing);
     let rest = asked.map_or(Duration::ZERO, |asked| asked.min(LONGEST_REST) + spread);
-    Next::Retry(pause.max(rest))
+    RetryDecision::Retry(pause.max(rest))
 }
 
 /// What is left of a pause of which that much is to come, as far as a clock can be trusted that may have been set since.
@@ -108,8 +108,11 @@ mod tests {
         let pauses = [1, 2, 3, 4, 10, 11, 12, u32::MAX]
             .map(|attempts| next(attempts, Duration::ZERO, DAY, None, 1000));
         let seconds = [1, 2, 4, 8, 512, 600, 600, 600];
-        assert_eq!(pauses, seconds.map(|seconds| Next::Retry(Duration::from_secs(seconds))));
-        assert_eq!(next(1, Duration::ZERO, DAY, None, 0), Next::Retry(FIRST_PAUSE / 2));
+        assert_eq!(
+            pauses,
+            seconds.map(|seconds| RetryDecision::Retry(Duration::from_secs(seconds)))
+        );
+        assert_eq!(next(1, Duration::ZERO, DAY, None, 0), RetryDecision::Retry(FIRST_PAUSE / 2));
     }
 
     /// In seconds: how long it has failed, what the receiver asks for, by chance; and when it is asked again.
@@ -118,8 +121,8 @@ mod tests {
         let again = |failing, asked, chance| {
             let [failing, asked] = [failing, asked].map(Duration::from_secs);
             match next(3, failing, Duration::from_secs(100), Some(asked), chance) {
-                Next::Retry(pause) => pause.as_millis().to_string(),
-                Next::GiveUp => "never".to_owned(),
+                RetryDecision::Retry(pause) => pause.as_millis().to_string(),
+                RetryDecision::GiveUp => "never".to_owned(),
             }
         };
         assert_eq!(again(0, 0, 0), "2000", "its own pause");
@@ -152,10 +155,10 @@ mod tests {
     #[test]
     fn what_answers_mean() {
         let taken = [200, 201, 204, 299].map(verdict);
-        assert_eq!(taken, [Verdict::Taken; 4]);
+        assert_eq!(taken, [DeliveryVerdict::Taken; 4]);
         let later = [100, 301, 302, 400, 401, 404, 408, 429, 500, 503].map(verdict);
-        assert_eq!(later, [Verdict::Later; 10]);
-        assert_eq!(verdict(410), Verdict::Gone);
+        assert_eq!(later, [DeliveryVerdict::Later; 10]);
+        assert_eq!(verdict(410), DeliveryVerdict::Gone);
     }
 
     proptest! {
@@ -165,8 +168,8 @@ mod tests {
             for chance in chances {
                 attempts += 1;
                 match next(attempts, failing, DAY, None, chance) {
-                    Next::Retry(pause) => failing += pause,
-                    Next::GiveUp => break,
+                    RetryDecision::Retry(pause) => failing += pause,
+                    RetryDecision::GiveUp => break,
                 }
             }
             prop_assert_eq!(failing, DAY, "after {} attempts", attempts);

@@ -201,7 +201,7 @@ fn in_both(asked: &BTreeSet<String>, granted: &BTreeSet<String>) -> BTreeSet<Str
 
 /// Why a command may not be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum GrantRefusal {
     /// The component's own manifest does not ask for the program.
     #[error(
         "run `{program}`: this agent's manifest does not ask for it; an agent runs only what its `[process.{program}]` names"
@@ -270,13 +270,13 @@ impl EffectiveGrant {
     }
 
     /// What `agent` may do with `program`, if it may run it at all.
-    pub fn named(&self, agent: &str, program: &str) -> Result<&HeldProgram, Refusal> {
+    pub fn named(&self, agent: &str, program: &str) -> Result<&HeldProgram, GrantRefusal> {
         self.programs.get(program).ok_or_else(|| {
             let (agent, name) = (agent.to_owned(), program.to_owned());
             if self.refused.contains(program) {
-                Refusal::NotGranted { program: name, agent }
+                GrantRefusal::NotGranted { program: name, agent }
             } else {
-                Refusal::NotAsked { program: name }
+                GrantRefusal::NotAsked { program: name }
             }
         })
     }
@@ -288,20 +288,23 @@ impl EffectiveGrant {
         program: &str,
         args: &[String],
         variables: &[(String, String)],
-    ) -> Result<&HeldProgram, Refusal> {
+    ) -> Result<&HeldProgram, GrantRefusal> {
         let program_name = || program.to_owned();
         let held = self.named(agent, program)?;
         if args.len() > MAX_ARGS {
-            return Err(Refusal::TooMany { program: program_name(), given: args.len() });
+            return Err(GrantRefusal::TooMany { program: program_name(), given: args.len() });
         }
         if !held.forms.iter().all(|forms| forms.allow(args))
             || args.iter().any(|arg| arg.contains('\0'))
         {
-            return Err(Refusal::Arguments { program: program_name(), given: shortened(args) });
+            return Err(GrantRefusal::Arguments {
+                program: program_name(),
+                given: shortened(args),
+            });
         }
         for (name, value) in variables {
             if !held.set.contains(name) || name.contains('=') || value.contains('\0') {
-                return Err(Refusal::Variable { program: program_name(), name: name.clone() });
+                return Err(GrantRefusal::Variable { program: program_name(), name: name.clone() });
             }
         }
         Ok(held)

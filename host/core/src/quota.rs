@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 
 /// What the operator allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct QuotaLimits {
     /// How many tasks of the agent run at once.
     pub max_running: usize,
     /// Tasks that wait for that.
@@ -125,7 +125,7 @@ impl<K, L> Default for Quota<K, L> {
 
 impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
     /// A new task asks for its turn, and for the lane that it needs.
-    pub fn ask(&mut self, key: K, lane: Option<L>, limits: Limits) -> Result<Turn, Busy> {
+    pub fn ask(&mut self, key: K, lane: Option<L>, limits: QuotaLimits) -> Result<Turn, Busy> {
         if self.waiting >= limits.max_waiting {
             return Err(Busy::Questions { waiting: self.waiting });
         }
@@ -142,7 +142,7 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
     }
 
     /// A task that was admitted before goes on; the lane is one that it needs and does not hold.
-    pub fn come_back(&mut self, key: K, lane: Option<L>, limits: Limits) -> Turn {
+    pub fn come_back(&mut self, key: K, lane: Option<L>, limits: QuotaLimits) -> Turn {
         let waiting = Waiting { key, lane };
         if self.has_room(&waiting, limits) {
             self.run(waiting);
@@ -192,7 +192,7 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
 
     /// Who runs now, if there is room: those who come back first, then the others, each in the order they came, but for who
     /// waits for a lane that is taken.
-    pub fn next(&mut self, limits: Limits) -> Option<K> {
+    pub fn next(&mut self, limits: QuotaLimits) -> Option<K> {
         if self.running >= limits.max_running {
             return None;
         }
@@ -218,7 +218,7 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
     }
 
     /// Nobody overtakes those who could run as well.
-    fn has_room(&self, new: &Waiting<K, L>, limits: Limits) -> bool {
+    fn has_room(&self, new: &Waiting<K, L>, limits: QuotaLimits) -> bool {
         let mut waiting = self.returning.iter().chain(&self.queue);
         self.running < limits.max_running
             && self.may_go(new)
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LIMITS: Limits = Limits { max_running: 2, max_queued: 3, max_waiting: 2 };
+    const LIMITS: QuotaLimits = QuotaLimits { max_running: 2, max_queued: 3, max_waiting: 2 };
 
     #[test]
     fn first_come_first_served_and_then_refused() {

@@ -16,7 +16,7 @@ pub struct Rules {
 
 /// Why nothing is sent there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum ReceiverRefusal {
     /// Neither HTTP nor HTTPS.
     #[error("`{0}:` is not spoken here; use https")]
     Scheme(String),
@@ -67,22 +67,24 @@ pub enum Refusal {
 
 impl Rules {
     /// Whether a URL may be sent to, as far as it tells by itself. `port` is the one it means, said or not.
-    pub fn admit(&self, scheme: &str, host: &str, port: u16) -> Result<(), Refusal> {
+    pub fn admit(&self, scheme: &str, host: &str, port: u16) -> Result<(), ReceiverRefusal> {
         let trusted = self.trusts(host);
         let host = host.to_owned();
         match scheme {
-            "http" if !trusted => Err(Refusal::Plain { host }),
-            "https" if !trusted && port != 443 && port < 1024 => Err(Refusal::Port { host, port }),
+            "http" if !trusted => Err(ReceiverRefusal::Plain { host }),
+            "https" if !trusted && port != 443 && port < 1024 => {
+                Err(ReceiverRefusal::Port { host, port })
+            }
             "http" | "https" => Ok(()),
-            other => Err(Refusal::Scheme(other.to_owned())),
+            other => Err(ReceiverRefusal::Scheme(other.to_owned())),
         }
     }
 
     /// Whether a host may be dialled that has these addresses: one bad among them spoils them all, for who answers for
     /// the name chooses which is used.
-    pub fn dial(&self, host: &str, addresses: &[IpAddr]) -> Result<(), Refusal> {
+    pub fn dial(&self, host: &str, addresses: &[IpAddr]) -> Result<(), ReceiverRefusal> {
         if addresses.is_empty() {
-            return Err(Refusal::Nowhere { host: host.to_owned() });
+            return Err(ReceiverRefusal::Nowhere { host: host.to_owned() });
         }
         let trusted = self.trusts(host);
         for &address in addresses {
@@ -90,8 +92,8 @@ impl Rules {
             match reach(address) {
                 Reach::Public => {}
                 Reach::Private if trusted => {}
-                Reach::Private => return Err(Refusal::Private { host, address }),
-                Reach::Never => return Err(Refusal::Never { host, address }),
+                Reach::Private => return Err(ReceiverRefusal::Private { host, address }),
+                Reach::Never => return Err(ReceiverRefusal::Never { host, address }),
             }
         }
         Ok(())
@@ -106,7 +108,7 @@ impl Rules {
 mod tests {
     use super::*;
 
-    fn told(outcome: Result<(), Refusal>) -> String {
+    fn told(outcome: Result<(), ReceiverRefusal>) -> String {
         outcome.map_or_else(|why| why.to_string(), |()| "fine".to_owned())
     }
 

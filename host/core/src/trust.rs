@@ -13,7 +13,7 @@ pub struct Offered<'a> {
 
 /// Why a card may be used, by their digests in hex.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known<'a> {
+pub struct TrustAnchors<'a> {
     /// The one that the configuration pins.
     pub pinned: Option<&'a str>,
     /// The one that the operator approves now.
@@ -24,7 +24,7 @@ pub struct Known<'a> {
 
 /// Whether a card is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TrustVerdict {
     /// It is used from now on.
     Use,
     /// Nobody whose key the operator names has signed it.
@@ -37,23 +37,27 @@ pub enum Verdict {
     Changed,
 }
 
-impl Known<'_> {
+impl TrustAnchors<'_> {
     /// Whether the card is used that is `offered`. The configuration counts most; then what the operator approves by hand;
     /// a signature approves by itself, which is what it is for; and without all that, the first card is the right one.
-    pub fn verdict(&self, offered: Offered<'_>) -> Verdict {
+    pub fn verdict(&self, offered: Offered<'_>) -> TrustVerdict {
         let is = |digest: &str| digest.eq_ignore_ascii_case(offered.digest);
         match (offered.signed, self) {
-            (Some(false), _) => Verdict::NotSigned,
-            (_, Known { pinned: Some(pinned), .. }) if !is(pinned) => Verdict::NotPinned,
-            (_, Known { accepted: Some(accepted), .. }) if !is(accepted) => Verdict::NotAccepted,
-            (_, Known { pinned: Some(_), .. } | Known { accepted: Some(_), .. })
+            (Some(false), _) => TrustVerdict::NotSigned,
+            (_, TrustAnchors { pinned: Some(pinned), .. }) if !is(pinned) => {
+                TrustVerdict::NotPinned
+            }
+            (_, TrustAnchors { accepted: Some(accepted), .. }) if !is(accepted) => {
+                TrustVerdict::NotAccepted
+            }
+            (_, TrustAnchors { pinned: Some(_), .. } | TrustAnchors { accepted: Some(_), .. })
             | (Some(true), _)
-            | (None, Known { used: None, .. }) => Verdict::Use,
-            (None, Known { used: Some(used), .. }) => {
+            | (None, TrustAnchors { used: None, .. }) => TrustVerdict::Use,
+            (None, TrustAnchors { used: Some(used), .. }) => {
                 if is(used) {
-                    Verdict::Use
+                    TrustVerdict::Use
                 } else {
-                    Verdict::Changed
+                    TrustVerdict::Changed
                 }
             }
         }
@@ -68,7 +72,7 @@ mod tests {
     /// `new` is offered while `old` is in use.
     #[test]
     fn trust_table() {
-        let known = |pinned, accepted, used| Known { pinned, accepted, used };
+        let known = |pinned, accepted, used| TrustAnchors { pinned, accepted, used };
         let (old, new) = (Some("old"), Some("NEW"));
         let mut table = String::new();
         for (what, known) in [

@@ -18,7 +18,7 @@ use rustix::process::{
 };
 
 use super::proc::{SWEEP_PAUSE, descendants, now, pause, wait_for};
-use super::wire::{Order, Report, decode_env, receive_launch};
+use super::wire::{MinderReport, Order, decode_env, receive_launch};
 use super::{Exit, SWEEP_WAIT};
 
 /// How long a daemon that ended below a running program may stay unreaped. Nothing else depends on it.
@@ -55,9 +55,9 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     }
     let started = start(&mut hub, &program, args, leaked);
     let report = match &started {
-        Ok(_) => Report::Started,
+        Ok(_) => MinderReport::Started,
         Err(error) => {
-            Report::Failed(Errno::from_io_error(error).unwrap_or(Errno::INVAL).raw_os_error())
+            MinderReport::Failed(Errno::from_io_error(error).unwrap_or(Errno::INVAL).raw_os_error())
         }
     };
     // A hub that is gone already is noticed below, as the end of its orders.
@@ -70,7 +70,7 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let _ = minder.watch();
     let left = minder.sweep();
     let exit = minder.exit.unwrap_or(Exit::KILLED);
-    writeln!(minder.hub, "{}", Report::Ended { exit, left })
+    writeln!(minder.hub, "{}", MinderReport::Ended { exit, left })
 }
 
 /// Starts the program in a group of its own, with its three pipes and no other descriptor.

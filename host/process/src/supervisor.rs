@@ -9,13 +9,13 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::tree::{self, Settings};
+use super::tree::{self, TreeSettings};
 use super::{Child, DATA_MARKER, Launch, SpawnError, proc};
 
 /// Starts programs and owns what they start. Clones are one supervisor.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
-    settings: Arc<Settings>,
+    settings: Arc<TreeSettings>,
     trees: watch::Sender<Trees>,
     tasks: TaskTracker,
     end: CancellationToken,
@@ -36,7 +36,7 @@ impl Supervisor {
     pub fn new(minder: PathBuf, data_dir: PathBuf, grace: Duration) -> Self {
         let data_dir = canonical(data_dir);
         Self {
-            settings: Arc::new(Settings { minder, data_dir, grace, open_files: None }),
+            settings: Arc::new(TreeSettings { minder, data_dir, grace, open_files: None }),
             trees: watch::Sender::default(),
             tasks: TaskTracker::new(),
             end: CancellationToken::new(),
@@ -46,7 +46,8 @@ impl Supervisor {
     /// The same, whose programs may have so many files open. For a supervisor of no programs yet.
     #[must_use]
     pub fn with_open_files(self, open_files: u64) -> Self {
-        let settings = Settings { open_files: Some(open_files), ..Settings::clone(&self.settings) };
+        let settings =
+            TreeSettings { open_files: Some(open_files), ..TreeSettings::clone(&self.settings) };
         Self { settings: Arc::new(settings), ..self }
     }
 

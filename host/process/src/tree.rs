@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use super::child::Ending;
 use super::launch::{Launch, SpawnError};
-use super::wire::{Order, Pipes, Report, encode_env, send_pipes};
+use super::wire::{MinderReport, Order, Pipes, encode_env, send_pipes};
 use super::{Child, DATA_MARKER, Exit, MIND, OWNER_MARKER, SWEEP_WAIT, TREE_MARKER, proc};
 
 /// How long a minder may take to start its program, on a machine that is busy starting many.
@@ -38,7 +38,7 @@ static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
 
 /// What every tree of one supervisor has in common.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(super) struct TreeSettings {
     pub(super) minder: PathBuf,
     pub(super) data_dir: PathBuf,
     pub(super) grace: Duration,
@@ -55,7 +55,7 @@ struct OurPipes {
 
 /// A minder and what it has below it.
 struct Tree {
-    settings: Arc<Settings>,
+    settings: Arc<TreeSettings>,
     owner: String,
     /// The value of its marker.
     name: String,
@@ -66,7 +66,7 @@ struct Tree {
 
 /// Starts a tree, says how that went, and stays until nothing of it is left. Then drops `lease`, then tells the exit.
 pub(super) async fn run<Lease>(
-    settings: Arc<Settings>,
+    settings: Arc<TreeSettings>,
     launch: Launch,
     end: CancellationToken,
     tasks: TaskTracker,
@@ -106,7 +106,7 @@ pub(super) async fn run<Lease>(
 
 impl Tree {
     async fn start(
-        settings: Arc<Settings>,
+        settings: Arc<TreeSettings>,
         launch: &Launch,
     ) -> Result<(Self, OurPipes), SpawnError> {
         launch.check().await?;
@@ -141,13 +141,13 @@ impl Tree {
         };
         let minder = || tree.settings.minder.clone();
         let error = match greeted {
-            Ok(Report::Started) => return Ok((tree, ours)),
-            Ok(Report::Failed(errno)) => {
+            Ok(MinderReport::Started) => return Ok((tree, ours)),
+            Ok(MinderReport::Failed(errno)) => {
                 tree.reap().await;
                 let source = io::Error::from_raw_os_error(errno);
                 return Err(SpawnError::from_system(&launch.program, source));
             }
-            Ok(Report::Ended { .. }) => {
+            Ok(MinderReport::Ended { .. }) => {
                 SpawnError::Minder { minder: minder(), source: io::ErrorKind::InvalidData.into() }
             }
             Err(source) => SpawnError::Minder { minder: minder(), source },
@@ -157,14 +157,14 @@ impl Tree {
     }
 
     /// Sends the rest of the launch and waits for the first report.
-    async fn greet(&mut self, env: &[u8]) -> io::Result<Report> {
+    async fn greet(&mut self, env: &[u8]) -> io::Result<MinderReport> {
         self.orders.write_all(env).await?;
         let line = self.reports.next_line().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
         line.parse().map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
     /// Passes orders on until the minder's last report. `None` if it went, or got stuck, without one.
-    async fn tend(&mut self, interrupt: &Notify, end: &CancellationToken) -> Option<Report> {
+    async fn tend(&mut self, interrupt: &Notify, end: &CancellationToken) -> Option<MinderReport> {
         let grace = self.settings.grace;
         let mut deadline = None;
         loop {
@@ -194,9 +194,9 @@ impl Tree {
     }
 
     /// How the program ended, once nothing of the tree is left.
-    async fn fell(mut self, last: Option<Report>) -> Exit {
+    async fn fell(mut self, last: Option<MinderReport>) -> Exit {
         let owner = &self.owner;
-        if let Some(Report::Ended { exit, left }) = last {
+        if let Some(MinderReport::Ended { exit, left }) = last {
             if left > 0 {
                 tracing::warn!(
                     owner,
@@ -254,7 +254,7 @@ async fn feed(
 
 /// The minder's command line. Its environment is the markers alone.
 fn minder(
-    settings: &Settings,
+    settings: &TreeSettings,
     launch: &Launch,
     markers: [(&str, &OsStr); 3],
     socket: OwnedFd,

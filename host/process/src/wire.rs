@@ -34,7 +34,7 @@ pub(super) enum Order {
 
 /// The minder to the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Report {
+pub(super) enum MinderReport {
     /// The program was started and runs.
     Started,
     /// It does not, for this error number.
@@ -64,7 +64,7 @@ impl FromStr for Order {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for MinderReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Started => f.write_str("started"),
@@ -77,7 +77,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl FromStr for Report {
+impl FromStr for MinderReport {
     type Err = ParseError;
 
     fn from_str(line: &str) -> Result<Self, ParseError> {
@@ -165,14 +165,14 @@ mod tests {
             assert_eq!(order.to_string().parse(), Ok(order));
         }
         for report in [
-            Report::Started,
-            Report::Failed(2),
-            Report::Ended { exit: Exit::Code(-1), left: 0 },
-            Report::Ended { exit: Exit::Signal(9), left: 3 },
+            MinderReport::Started,
+            MinderReport::Failed(2),
+            MinderReport::Ended { exit: Exit::Code(-1), left: 0 },
+            MinderReport::Ended { exit: Exit::Signal(9), left: 3 },
         ] {
             assert_eq!(report.to_string().parse(), Ok(report));
         }
-        assert_eq!("ended code many 0".parse::<Report>(), Err(ParseError));
+        assert_eq!("ended code many 0".parse::<MinderReport>(), Err(ParseError));
         assert_eq!("".parse::<Order>(), Err(ParseError));
     }
 

@@ -52,13 +52,14 @@ async fn root_card(
     let by_token = origin_guard::by_token(&caller, &headers).await;
     let endpoints = dispatcher.endpoints(&own_url(&dispatcher, &headers), agent.as_ref(), by_token);
     let version = version(&headers, uri.query());
-    let asked = Asked { caller: &principal, method: &Method::GET, headers: &headers, version };
+    let asked =
+        CardRequest { caller: &principal, method: &Method::GET, headers: &headers, version };
     official(&dispatcher, asked, &file, agent, &endpoints).await
 }
 
 /// Who asks for a card, and how.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct CardRequest<'a> {
     pub(super) caller: &'a Principal,
     pub(super) method: &'a Method,
     pub(super) headers: &'a HeaderMap,
@@ -69,7 +70,7 @@ pub(super) struct Asked<'a> {
 /// A card as official A2A has it: of 1.0 for those who ask for that, or else of both versions at once.
 pub(super) async fn official(
     dispatcher: &Dispatcher,
-    Asked { caller, method, headers, version }: Asked<'_>,
+    CardRequest { caller, method, headers, version }: CardRequest<'_>,
     file: &str,
     agent: Option<AgentId>,
     endpoints: &Endpoints,

@@ -120,17 +120,17 @@ impl<'a> RequestContext<'a> {
 }
 
 /// What an operation comes to, spelled in its dialect, without the envelope of what it travelled on.
-pub(super) type Spelled = Result<Reply<Value, Box<TaskStream>>, Refusal>;
+pub(super) type Spelled = Result<Reply<Value, Box<TaskStream>>, OperationRefusal>;
 
 /// Why an operation comes to nothing.
-pub(super) struct Refusal {
+pub(super) struct OperationRefusal {
     /// What its client is told.
     pub(super) why: A2aError,
     /// Whether that is none of the request's making: there is no room now.
     pub(super) is_busy: bool,
 }
 
-impl From<A2aError> for Refusal {
+impl From<A2aError> for OperationRefusal {
     fn from(why: A2aError) -> Self {
         Self { why, is_busy: false }
     }
@@ -263,14 +263,14 @@ impl Dispatcher {
     }
 
     /// Makes room for a stream.
-    fn admit(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+    fn admit(&self) -> Result<OwnedSemaphorePermit, OperationRefusal> {
         Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
             let max = self.max_streams;
             let why = format!(
                 "the hub serves {max} streams already; try again soon, or raise `max_streams`"
             );
             let why = A2aError::new(ErrorKind::AgentUnavailable, why).with(json!({ "limit": max }));
-            Refusal { why, is_busy: true }
+            OperationRefusal { why, is_busy: true }
         })
     }
 }

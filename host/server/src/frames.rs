@@ -12,17 +12,17 @@ const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 
 /// The frames of one connection, in both directions.
-pub(super) struct Frames {
-    came: Reader,
-    went: Reader,
+pub(super) struct FrameCounter {
+    came: FrameReader,
+    went: FrameReader,
     control: ControlFrames,
 }
 
-impl Frames {
+impl FrameCounter {
     /// Those of a connection whose client begins with so many bytes that are no frame.
     pub(super) fn new(preface: usize) -> Self {
         let control = ControlFrames::new(Instant::now().into_std());
-        Self { came: Reader::after(preface), went: Reader::after(0), control }
+        Self { came: FrameReader::after(preface), went: FrameReader::after(0), control }
     }
 
     /// The client sent this.
@@ -47,7 +47,7 @@ impl Frames {
 }
 
 /// Finds the heads of frames in bytes that come in any pieces.
-struct Reader {
+struct FrameReader {
     /// How many bytes of something else are to come before the next head.
     skip: usize,
     head: [u8; HEAD],
@@ -55,7 +55,7 @@ struct Reader {
     have: usize,
 }
 
-impl Reader {
+impl FrameReader {
     fn after(skip: usize) -> Self {
         Self { skip, head: [0; HEAD], have: 0 }
     }
@@ -103,7 +103,7 @@ mod tests {
         .concat();
         for piece in [1, 2, 8, 9, 10, 1_000, sent.len()] {
             let mut kinds = Vec::new();
-            let mut reader = Reader::after(7);
+            let mut reader = FrameReader::after(7);
             sent.chunks(piece).for_each(|bytes| reader.read(bytes, |kind| kinds.push(kind)));
             assert_eq!(kinds, [4, HEADERS, WINDOW_UPDATE, DATA, 6], "in pieces of {piece}");
         }
@@ -112,11 +112,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn window_updates_for_nothing_are_a_flood_and_those_for_data_are_none() {
         let update = frame(WINDOW_UPDATE, &[0, 0, 0, 1]);
-        let mut idle = Frames::new(0);
+        let mut idle = FrameCounter::new(0);
         let taken = (0..100_000).take_while(|_| idle.came(&update).is_ok()).count();
         assert!((100..10_000).contains(&taken), "{taken}");
         // Two windows are opened again for each frame of data.
-        let (data, mut busy) = (frame(DATA, b"an event"), Frames::new(0));
+        let (data, mut busy) = (frame(DATA, b"an event"), FrameCounter::new(0));
         for _ in 0..100_000 {
             busy.went(&data);
             assert!(busy.came(&update).is_ok() && busy.came(&update).is_ok());

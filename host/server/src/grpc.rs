@@ -74,7 +74,7 @@ async fn enter(
     };
     let (headers, request) = (head.headers.clone(), Request::from_parts(head, Body::from(body)));
     let streams = call.streams();
-    let visit = Visit { dispatcher, call, caller, principal, headers };
+    let visit = GrpcCall { dispatcher, call, caller, principal, headers };
     let mut grpc = Grpc::new(Whole).max_decoding_message_size(MAX_REQUEST);
     let answer = if streams {
         grpc.server_streaming(visit, request).await
@@ -86,7 +86,7 @@ async fn enter(
 
 /// One call of a client.
 #[derive(Clone)]
-struct Visit {
+struct GrpcCall {
     dispatcher: Dispatcher,
     call: Call,
     caller: Caller,
@@ -100,7 +100,7 @@ type Encoded = Result<Vec<u8>, Status>;
 /// What a call comes to, and the extensions that were activated for it.
 type Answered = (Spelled, Option<(HeaderName, HeaderValue)>);
 
-impl Visit {
+impl GrpcCall {
     async fn carry_out(&self, sent: &[u8]) -> Answered {
         let dialect::grpc::Request { tenant, operation } = dialect::grpc::read(&self.call, sent);
         match (operation, self.dispatcher.of_tenant(tenant.as_deref())) {
@@ -141,7 +141,7 @@ impl Visit {
     }
 }
 
-impl UnaryService<Bytes> for Visit {
+impl UnaryService<Bytes> for GrpcCall {
     type Response = Vec<u8>;
     type Future = BoxFuture<'static, Result<tonic::Response<Vec<u8>>, Status>>;
 
@@ -162,7 +162,7 @@ impl UnaryService<Bytes> for Visit {
     }
 }
 
-impl ServerStreamingService<Bytes> for Visit {
+impl ServerStreamingService<Bytes> for GrpcCall {
     type Response = Vec<u8>;
     type ResponseStream = BoxStream<'static, Encoded>;
     type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, Status>>;

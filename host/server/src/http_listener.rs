@@ -1,7 +1,7 @@
 //! Where HTTP connections come in: so many at once, each with what can be known of its other end, and with a deadline for
 //! what it begins (slow loris).
 
-use super::{frames::Frames, peer, write_timeout::WriteTimeout};
+use super::{frames::FrameCounter, peer, write_timeout::WriteTimeout};
 use axum::{
     Router,
     extract::{ConnectInfo, Request},
@@ -140,7 +140,7 @@ async fn talk(
             finish!(http.serve_connection(TokioIo::new(connection), answer))
         }
         Ok(Ok(true)) => {
-            connection.frames = Some(Frames::new(PREFACE.len()));
+            connection.frames = Some(FrameCounter::new(PREFACE.len()));
             let mut http = http2::Builder::new(calls);
             http.timer(TokioTimer::new()).max_concurrent_streams(MAX_CALLS);
             http.keep_alive_interval(patience).keep_alive_timeout(patience);
@@ -184,7 +184,7 @@ pub(super) struct Connection {
     stream: WriteTimeout<TcpStream>,
     local: Option<SocketAddr>,
     /// Those of HTTP/2, which are counted.
-    frames: Option<Frames>,
+    frames: Option<FrameCounter>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 

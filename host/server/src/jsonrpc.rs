@@ -1,7 +1,7 @@
 //! JSON-RPC 2.0 requests and their answers, in any dialect and whatever they travel on.
 
 use super::{
-    dispatcher::{Dispatcher, Refusal, RequestContext},
+    dispatcher::{Dispatcher, OperationRefusal, RequestContext},
     task_stream::{Item, TaskStream},
 };
 use a2a_hub_hub::{Reply, ReplyStream};
@@ -76,7 +76,7 @@ impl Dispatcher {
                 let stream = Stream { envelope, dialect, stream, failed: false };
                 Ok(Some(Reply::Stream(Box::new(stream))))
             }
-            Err(Refusal { why, is_busy }) => {
+            Err(OperationRefusal { why, is_busy }) => {
                 Err(Refused { text: envelope.error(&dialect.write_error(&why)), is_busy })
             }
         }

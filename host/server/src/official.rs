@@ -4,7 +4,7 @@
 use super::{
     body::{Unread, read_body},
     cards,
-    dispatcher::{COME_AGAIN, Dispatcher, Refusal, RequestContext},
+    dispatcher::{COME_AGAIN, Dispatcher, OperationRefusal, RequestContext},
     endpoint_path::EndpointPath,
     http_context::{context, own_url, version, with_extensions},
     http_listener::Caller,
@@ -57,7 +57,7 @@ async fn enter(
     if let Some(file) = place.below.strip_prefix(".well-known/") {
         let version = version(&headers, uri.query());
         let asked =
-            cards::Asked { caller: &principal, method: &method, headers: &headers, version };
+            cards::CardRequest { caller: &principal, method: &method, headers: &headers, version };
         return cards::official(&dispatcher, asked, file, place.agent, &endpoints).await;
     }
     let of = context(principal, &url, endpoints, place.agent, TODAYS, &headers, uri.query());
@@ -130,7 +130,7 @@ async fn rest_call(
             rest_body(answer.to_string(), media)
         }
         Ok(Reply::Stream(stream)) => event_stream(frames(Stream::bare(dialect, stream))),
-        Err(Refusal { why, is_busy }) => {
+        Err(OperationRefusal { why, is_busy }) => {
             let again = is_busy.then(|| [(header::RETRY_AFTER, COME_AGAIN.to_string())]);
             (again, refusal(&why, dialect, media)).into_response()
         }

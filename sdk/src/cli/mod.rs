@@ -22,11 +22,11 @@ mod prompt;
 mod reason;
 mod retold;
 mod run;
+mod session;
 mod sessions;
 mod talk;
 mod words;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,7 @@ pub use permission::{Decision, Kind, Permissions, Question, is_below};
 pub use prompt::{Attachment, Job};
 pub use reason::FailureReason;
 pub use run::run;
+pub use session::Session;
 pub use talk::retry_timeout;
 pub use words::{cut, describe_exit, last_words, running};
 
@@ -192,29 +193,6 @@ impl End {
             503 | 529 => Self::failed(FailureReason::Overloaded, text),
             _ => Self::failed(FailureReason::ApiError, text),
         }
-    }
-}
-
-/// The program's own record of a conversation.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Session {
-    /// Its name; empty before the first run.
-    pub id: String,
-    /// What it used up so far. Programs tell the sum over all runs, a client wants to know about this one.
-    #[serde(default)]
-    pub totals: BTreeMap<String, f64>,
-}
-
-impl Session {
-    /// A session that has used up nothing.
-    pub fn new(id: impl Into<String>) -> Self {
-        Self { id: id.into(), totals: BTreeMap::new() }
-    }
-
-    /// Takes the new sum of a counter, and returns by how much it grew.
-    pub fn grown(&mut self, counter: &str, total: f64) -> f64 {
-        let before = self.totals.insert(counter.to_owned(), total).unwrap_or_default();
-        (total - before).max(0.0)
     }
 }
 

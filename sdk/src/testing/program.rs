@@ -3,30 +3,23 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{ScriptedHost, recording};
-use crate::host::Process;
 use crate::{Command, ExitStatus, Failure, Output};
-
-/// SIGINT and SIGTERM, with which an interrupted and a killed program end.
-const INTERRUPTED: ExitStatus = ExitStatus::Signal(2);
-const KILLED: ExitStatus = ExitStatus::Signal(15);
 
 /// The script of one run of a program, and afterwards the record of it.
 pub struct Program(pub(super) Rc<RefCell<Script>>);
 
 pub(super) struct Script {
-    program: String,
+    pub(super) program: String,
     args: Option<Vec<String>>,
-    refused: Option<Failure>,
+    pub(super) refused: Option<Failure>,
     steps: VecDeque<Step>,
     exit: ExitStatus,
-    stdin: Vec<u8>,
+    pub(super) stdin: Vec<u8>,
     lines_read: usize,
-    stdin_closed: bool,
+    pub(super) stdin_closed: bool,
 }
 
 enum Step {
@@ -96,7 +89,7 @@ impl Program {
 
     /// The same, each line as JSON. Panics at one that is none.
     pub fn told(&self) -> Vec<Value> {
-        self.stdin().lines().map(recording::json).collect()
+        self.stdin().lines().map(json).collect()
     }
 
     /// Whether the agent ended standard input.
@@ -127,13 +120,22 @@ impl Script {
         self.stdin.iter().filter(|&&byte| byte == b'\n').count() > self.lines_read
     }
 
-    fn end(&mut self, status: ExitStatus) {
+    /// Whether the agent can read without waiting.
+    pub(super) fn is_ready(&self) -> bool {
+        match self.steps.front() {
+            None | Some(Step::Write(_)) => true,
+            Some(Step::Read) => self.has_unread_line() || self.stdin_closed,
+            Some(Step::Pause) => false,
+        }
+    }
+
+    pub(super) fn end(&mut self, status: ExitStatus) {
         self.steps.clear();
         self.exit = status;
     }
 
     /// The next chunk, or nothing while the program is silent. Pauses are over for who waits without a timeout.
-    fn advance(&mut self, patient: bool) -> Option<Output> {
+    pub(super) fn advance(&mut self, patient: bool) -> Option<Output> {
         loop {
             match self.steps.front() {
                 None => return Some(Output::Exited(self.exit)),
@@ -162,60 +164,7 @@ impl Script {
     }
 }
 
-/// A program that follows its script.
-pub(crate) struct ScriptedProcess {
-    host: ScriptedHost,
-    script: Rc<RefCell<Script>>,
-}
-
-impl ScriptedProcess {
-    pub(super) fn start(host: ScriptedHost, script: Rc<RefCell<Script>>) -> Result<Self, Failure> {
-        let refused = script.borrow().refused.clone();
-        refused.map_or(Ok(Self { host, script }), Err)
-    }
-
-    pub(super) fn is_ready(&self) -> bool {
-        let script = self.script.borrow();
-        match script.steps.front() {
-            None | Some(Step::Write(_)) => true,
-            Some(Step::Read) => script.has_unread_line() || script.stdin_closed,
-            Some(Step::Pause) => false,
-        }
-    }
-}
-
-impl Process for ScriptedProcess {
-    fn next(&self, timeout: Option<Duration>) -> Result<Output, Failure> {
-        self.host.unless_cancelled()?;
-        let mut script = self.script.borrow_mut();
-        script.advance(timeout.is_none()).ok_or_else(|| match timeout {
-            Some(_) => Failure::Timeout,
-            None => Failure::Internal(format!(
-                "deadlock: `{}` waits for a line, the agent for output",
-                script.program
-            )),
-        })
-    }
-
-    fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
-        self.host.unless_cancelled()?;
-        self.script.borrow_mut().stdin.extend(bytes);
-        Ok(())
-    }
-
-    fn close_stdin(&self) {
-        self.script.borrow_mut().stdin_closed = true;
-    }
-
-    fn interrupt(&self) {
-        self.script.borrow_mut().end(INTERRUPTED);
-    }
-
-    fn kill(&self) {
-        self.script.borrow_mut().end(KILLED);
-    }
-
-    fn retire(self, _: Duration) {
-        self.script.borrow_mut().stdin_closed = true;
-    }
+/// A line as JSON. Panics where it is none.
+pub(super) fn json(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"))
 }

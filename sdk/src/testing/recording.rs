@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Program;
+use super::program::{Program, json};
 use crate::cli::{Action, End};
 
 /// Splits a recording behind its first line that holds `mark`.
@@ -61,8 +61,4 @@ pub fn acp_told(program: &Program) -> Vec<Value> {
         assert_eq!(version, Some("2.0".into()), "{message}");
     }
     told
-}
-
-pub(super) fn json(line: &str) -> Value {
-    serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"))
 }

@@ -26,6 +26,7 @@ const CLEAN: &[&str] = &[
     "host/hub",
     "host/server",
     "model-server",
+    "sdk",
 ];
 
 #[test]

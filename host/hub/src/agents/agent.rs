@@ -235,7 +235,7 @@ impl Agent {
     }
 
     /// How many of its tasks run and wait.
-    pub fn quota(&self) -> quota::Limits {
+    pub fn quota(&self) -> quota::QuotaLimits {
         self.config.quota(!self.held.programs.is_empty())
     }
 
@@ -378,7 +378,7 @@ impl Agent {
 
     /// How the operator runs it.
     pub fn operated(&self) -> Operated {
-        let quota::Limits { max_running, max_queued, .. } = self.quota();
+        let quota::QuotaLimits { max_running, max_queued, .. } = self.quota();
         let timeout = self.config.timeout().as_millis();
         Operated {
             status: self.health().status,

@@ -10,8 +10,8 @@ use a2a_hub_client::{Outbound, OutboundError};
 use a2a_hub_core::span::Span;
 use a2a_hub_core::{
     breaker::{Outcome, Source},
-    delivery::{Verdict, blame, may_ask_for_rest, verdict},
-    receiver::{Refusal, Rules},
+    delivery::{DeliveryVerdict, blame, may_ask_for_rest, verdict},
+    receiver::{ReceiverRefusal, Rules},
 };
 use a2a_hub_protocol::push::{PublicKey, PushAuthentication, PushConfig, Secret};
 use bytes::Bytes;
@@ -71,7 +71,7 @@ pub enum ReceiverError {
     NoHost,
     /// Nothing may be sent there.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] ReceiverRefusal),
     /// It has not shown that it waits for notifications.
     #[error(
         "the receiver did not show that it waits for notifications: {0}; have it answer a GET with 200 and the value of \
@@ -221,9 +221,9 @@ impl Sender {
         let answer = self.client.ask(request, PATIENCE).await?;
         let status = answer.status().as_u16();
         match verdict(status) {
-            Verdict::Taken => Ok(()),
-            Verdict::Gone => Err(SendError::Gone),
-            Verdict::Later => Err(SendError::Status { status, asked: rest(&answer) }),
+            DeliveryVerdict::Taken => Ok(()),
+            DeliveryVerdict::Gone => Err(SendError::Gone),
+            DeliveryVerdict::Later => Err(SendError::Status { status, asked: rest(&answer) }),
         }
     }
 

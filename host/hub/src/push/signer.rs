@@ -27,11 +27,11 @@ pub const PUBLIC_KEY_FILE: &str = "push-key.pub";
 
 /// The hub's private keys, with which it signs its webhooks.
 pub struct WebhookSigner {
-    new: Key,
-    old: Option<Key>,
+    new: SigningKey,
+    old: Option<SigningKey>,
 }
 
-struct Key {
+struct SigningKey {
     pair: Ed25519KeyPair,
     public: PublicKey,
 }
@@ -53,9 +53,9 @@ pub enum SignerError {
 impl WebhookSigner {
     /// The keys of the hub with this data directory, which stay the same over restarts; a new one if there is none.
     pub fn open(dir: &Path) -> Result<Self, SignerError> {
-        let new = Key::read(&open_secret(dir.join(KEY_FILE))?, KEY_FILE)?;
+        let new = SigningKey::read(&open_secret(dir.join(KEY_FILE))?, KEY_FILE)?;
         let old = find_secret(dir.join(OLD_KEY_FILE))?;
-        let old = old.map(|old| Key::read(&old, OLD_KEY_FILE)).transpose()?;
+        let old = old.map(|old| SigningKey::read(&old, OLD_KEY_FILE)).transpose()?;
         // As the libraries of Standard Webhooks take it.
         let public = format!("whpk_{}\n", STANDARD.encode(new.pair.public_key()));
         fs::write(dir.join(PUBLIC_KEY_FILE), public)?;
@@ -65,7 +65,7 @@ impl WebhookSigner {
     /// The header `webhook-signature` of a body sent under this id at this time, in seconds since 1970: one of each key.
     pub(super) fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
         let signed = [format!("{id}.{timestamp}.").as_bytes(), body].concat();
-        let sign = |key: &Key| format!("v1a,{}", STANDARD.encode(key.pair.sign(&signed)));
+        let sign = |key: &SigningKey| format!("v1a,{}", STANDARD.encode(key.pair.sign(&signed)));
         self.both().map(sign).collect::<Vec<_>>().join(" ")
     }
 
@@ -79,12 +79,12 @@ impl WebhookSigner {
         self.both().map(|key| key.public.clone()).collect()
     }
 
-    fn both(&self) -> impl Iterator<Item = &Key> {
+    fn both(&self) -> impl Iterator<Item = &SigningKey> {
         [&self.new].into_iter().chain(&self.old)
     }
 }
 
-impl Key {
+impl SigningKey {
     fn read(secret: &str, file: &'static str) -> Result<Self, SignerError> {
         let byte = |at| secret.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
         let seed: Option<Vec<u8>> = (0..secret.len()).step_by(2).map(byte).collect();
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_key_is_called_by_its_thumbprint() {
         let seed = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
-        let key = Key::read(seed, KEY_FILE).unwrap().public;
+        let key = SigningKey::read(seed, KEY_FILE).unwrap().public;
         assert_eq!(key.x, "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo");
         assert_eq!(key.kid, "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
     }

@@ -9,7 +9,7 @@ use super::{
 use crate::{clock, tasks::Subscription};
 use a2a_hub_core::{
     breaker::{Outcome, Source},
-    delivery::{self, Next},
+    delivery::{self, RetryDecision},
 };
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -144,8 +144,8 @@ impl DeliveryWorker {
             tracing::debug!(task = %self.config.task, receiver = origin(&self.config.url), %why, ?next, "a delivery failed");
             self.keep().await?;
             match next {
-                Next::Retry(pause) => sleep(pause).await,
-                Next::GiveUp => return Err(Done::Dead),
+                RetryDecision::Retry(pause) => sleep(pause).await,
+                RetryDecision::GiveUp => return Err(Done::Dead),
             }
         }
     }
@@ -182,21 +182,21 @@ impl DeliveryWorker {
     }
 
     /// Takes down how a try failed that began at some time, and decides what to do about it.
-    fn failed(&mut self, why: &SendError, began: String) -> Next {
+    fn failed(&mut self, why: &SendError, began: String) -> RetryDecision {
         let known = self.progress.trouble.take();
         let attempts = known.as_ref().map_or(0, |trouble| trouble.attempts);
         let attempts = attempts + u32::from(why.was_tried());
         let since = known.map_or(began, |trouble| trouble.since);
         let chance = getrandom::u64().unwrap_or_default();
         let next = if why.is_final() {
-            Next::GiveUp
+            RetryDecision::GiveUp
         } else {
             let failing = clock::age(&since);
             delivery::next(attempts, failing, self.outgoing.patience, why.asked(), chance)
         };
         let (again, dead) = match next {
-            Next::Retry(pause) => (Some(clock::after(pause)), false),
-            Next::GiveUp => (None, true),
+            RetryDecision::Retry(pause) => (Some(clock::after(pause)), false),
+            RetryDecision::GiveUp => (None, true),
         };
         self.progress.trouble =
             Some(DeliveryFailure { attempts, since, error: why.to_string(), again, dead });

@@ -6,7 +6,7 @@ use a2a_hub_client::{
     ClientError, Outbound, card,
     keys::{KeyError, Keys, SignatureError},
 };
-use a2a_hub_core::trust::{Known, Offered, Verdict};
+use a2a_hub_core::trust::{Offered, TrustAnchors, TrustVerdict};
 use a2a_hub_protocol::{card::changes::changes, id::AgentId};
 use a2a_hub_store::{AgentMemory, StorageError};
 use serde::{Deserialize, Serialize};
@@ -199,19 +199,19 @@ impl Trusted {
         };
         let (agent, digest, pinned) = (id.clone(), card::digest(&card), endpoint.sha256.as_deref());
         let in_use = used.map(Self::digest);
-        let known = Known { pinned, accepted, used: in_use.as_deref() };
+        let known = TrustAnchors { pinned, accepted, used: in_use.as_deref() };
         let is_signed = (!endpoint.keys.is_empty()).then_some(signed.is_some());
         match known.verdict(Offered { digest: &digest, signed: is_signed }) {
-            Verdict::Use => Ok(Self { url: endpoint.url.clone(), card, signed }),
-            Verdict::NotSigned => {
+            TrustVerdict::Use => Ok(Self { url: endpoint.url.clone(), card, signed }),
+            TrustVerdict::NotSigned => {
                 Err(TrustError::NotSigned { agent, why: flaw.unwrap_or(SignatureError::Unsigned) })
             }
-            Verdict::NotPinned => {
+            TrustVerdict::NotPinned => {
                 let pinned = pinned.unwrap_or_default().to_owned();
                 Err(TrustError::NotPinned { agent, digest, pinned })
             }
-            Verdict::NotAccepted => Err(TrustError::NotAccepted { agent, digest }),
-            Verdict::Changed => {
+            TrustVerdict::NotAccepted => Err(TrustError::NotAccepted { agent, digest }),
+            TrustVerdict::Changed => {
                 let changes = used.map(|used| changes(&used.card, &card)).unwrap_or_default();
                 let used = in_use.unwrap_or_default();
                 Err(TrustError::Changed { agent, used, digest, changes })

@@ -1,7 +1,7 @@
 //! Whose turn it is: calls those whom `core::quota` names.
 
 use crate::agents::Agent;
-use a2a_hub_core::quota::{self, Busy, Limits, Quota, SharedRoom};
+use a2a_hub_core::quota::{self, Busy, Quota, QuotaLimits, SharedRoom};
 use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
 use parking_lot::{Mutex, MutexGuard};
 use std::{collections::HashMap, sync::Arc};
@@ -15,7 +15,7 @@ pub(super) struct RunQueue(Arc<Mutex<HashMap<AgentId, Line>>>);
 struct Line {
     quota: Quota<TaskId, ContextId>,
     /// As the agent's latest version has it.
-    limits: Limits,
+    limits: QuotaLimits,
     /// Whether those that wait for their clients take up the room that agents share.
     shares_room: bool,
     waiting: HashMap<TaskId, oneshot::Sender<()>>,
@@ -125,14 +125,14 @@ impl RunQueue {
     fn admit<E>(
         &self,
         agent: &AgentId,
-        limits: Limits,
+        limits: QuotaLimits,
         task: &TaskId,
         lane: Option<ContextId>,
         ask: impl FnOnce(
             &mut Quota<TaskId, ContextId>,
             TaskId,
             Option<ContextId>,
-            Limits,
+            QuotaLimits,
         ) -> Result<quota::Turn, E>,
     ) -> Result<Admitted, E> {
         let mut lines = self.lines();
@@ -185,7 +185,7 @@ impl RunQueue {
 }
 
 impl Line {
-    fn new(limits: Limits) -> Self {
+    fn new(limits: QuotaLimits) -> Self {
         let (quota, waiting) = (Quota::default(), HashMap::new());
         Self { quota, limits, shares_room: false, waiting }
     }
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
     use futures::FutureExt as _;
 
-    const LIMITS: Limits = Limits { max_running: 1, max_queued: 2, max_waiting: 1 };
+    const LIMITS: QuotaLimits = QuotaLimits { max_running: 1, max_queued: 2, max_waiting: 1 };
 
     fn ask_for(queue: &RunQueue, context: Option<&str>) -> Result<Admitted, Busy> {
         let agent = AgentId::parse("a").unwrap();

@@ -142,7 +142,7 @@ fn route<'a>(verb: Verb, path: &[&'a str]) -> Option<Route<'a>> {
 
 /// A request as a client sends it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Written {
+pub struct WrittenRequest {
     /// The method of HTTP.
     pub verb: Verb,
     /// What follows the interface's URL and a slash: a path and a query, escaped.
@@ -158,7 +158,7 @@ pub fn write(
     tenant: Option<&str>,
     method: Method,
     mut params: Map<String, Value>,
-) -> Option<Written> {
+) -> Option<WrittenRequest> {
     let mut routes = ROUTES.iter().filter(|(of, ..)| *of == method);
     let (_, verb, route) = match version {
         Version::V1 => routes.next(),
@@ -182,7 +182,7 @@ pub fn write(
         }
     }
     if *verb == Verb::Post {
-        return Some(Written { verb: *verb, target, body: Some(Value::Object(params)) });
+        return Some(WrittenRequest { verb: *verb, target, body: Some(Value::Object(params)) });
     }
     let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut query = form_urlencoded::Serializer::new(String::new());
@@ -191,7 +191,7 @@ pub fn write(
     if !query.is_empty() {
         target = format!("{target}?{query}");
     }
-    Some(Written { verb: *verb, target, body: None })
+    Some(WrittenRequest { verb: *verb, target, body: None })
 }
 
 /// What body and query say; where both do, the body counts.

@@ -1,7 +1,7 @@
 //! REST in either version of A2A: requests to a server, and those of a client.
 
 use crate::{
-    binding::rest::{self, Verb, Written},
+    binding::rest::{self, Verb, WrittenRequest},
     dialect::Wire,
     model::{
         error::A2aError,
@@ -32,7 +32,11 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
 }
 
 /// Writes what asks for this, of the agent that `tenant` names; none if the version has no such operation.
-pub fn write(version: Version, tenant: Option<&str>, operation: &Operation) -> Option<Written> {
+pub fn write(
+    version: Version,
+    tenant: Option<&str>,
+    operation: &Operation,
+) -> Option<WrittenRequest> {
     let wire = Wire { version, binding: Binding::Rest };
     match wire.write_call(operation)? {
         (method, Value::Object(params)) => rest::write(version, tenant, method, params),

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     binding::{
         jsonrpc::{Beside, Frame},
-        rest::Written,
+        rest::WrittenRequest,
     },
     model::{
         client::ClientCapabilities,
@@ -111,7 +111,8 @@ fn what_is_asked_over_rest_is_read() {
         [(Version::V1, Some("a/b"), asked(PushForm::V1)), (Version::V03, None, asked_of_old())]
     {
         for asks in all {
-            let Written { verb, target, body } = rest::write(version, tenant, &asks).unwrap();
+            let WrittenRequest { verb, target, body } =
+                rest::write(version, tenant, &asks).unwrap();
             let (path, query) =
                 target.split_once('?').map_or((&*target, None), |(p, q)| (p, Some(q)));
             let sent = body.map_or_else(String::new, |body| body.to_string());

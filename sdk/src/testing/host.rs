@@ -1,0 +1,435 @@
+//! A hub that follows a script, as the one door has it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::program::{Program, Script};
+use crate::bindings::a2a::hub::wait::First;
+use crate::host::{CallHandle, Host, Pollable, PosedQuestion, Process};
+use crate::message::joined_text;
+use crate::{
+    Command, Event, ExitStatus, Failure, Level, Message, Need, Output, Request, Response,
+    TaskState, Update,
+};
+
+/// A hub that follows a script. Clones are the same hub.
+#[derive(Clone, Default)]
+pub struct ScriptedHost(Rc<RefCell<State>>);
+
+#[derive(Default)]
+struct State {
+    events: Vec<Event>,
+    logs: Vec<(Level, String)>,
+    asked: Vec<(Need, Message)>,
+    answers: VecDeque<Result<Message, Failure>>,
+    memory: BTreeMap<String, Vec<u8>>,
+    memory_bytes: Option<usize>,
+    settings: BTreeMap<String, String>,
+    files: Vec<(String, Vec<u8>)>,
+    scripts: Vec<Rc<RefCell<Script>>>,
+    spawned: Vec<Command>,
+    responses: VecDeque<Result<Response, Failure>>,
+    requests: Vec<Request>,
+    calls: VecDeque<(String, Vec<Update>)>,
+    cancel_after: Option<usize>,
+    extensions: Vec<String>,
+    output_modes: Vec<String>,
+    fingerprints: BTreeMap<String, String>,
+    withdrawn: usize,
+}
+
+/// A question to a client who answers by a script: at once, or only after the program has said what it has to say.
+pub(crate) struct ScriptedQuestion {
+    host: ScriptedHost,
+    prompt: String,
+    answered: bool,
+}
+
+/// A call to another agent that follows a script.
+pub(crate) struct ScriptedCall(RefCell<VecDeque<Update>>);
+
+impl ScriptedHost {
+    /// A hub that allows nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Scripts one run of a program. Scripts of the same program are used up in order.
+    pub fn program(&self, program: &str) -> Program {
+        let script = Rc::new(RefCell::new(Script::new(program)));
+        self.0.borrow_mut().scripts.push(Rc::clone(&script));
+        Program(script)
+    }
+
+    /// Says which file a program is, as [`Context::fingerprint`](crate::Context::fingerprint) tells it; `1` unless said. With no text it is not there.
+    pub fn program_is(&self, program: &str, fingerprint: &str) {
+        self.0.borrow_mut().fingerprints.insert(program.into(), fingerprint.into());
+    }
+
+    /// How many questions the agent took back before they were answered.
+    pub fn withdrawn(&self) -> usize {
+        self.0.borrow().withdrawn
+    }
+
+    /// Answers the next question. A question that the agent does not stand still for, and that no answer is scripted for, waits
+    /// until its program has told something.
+    pub fn answer(&self, answer: impl Into<Message>) {
+        self.0.borrow_mut().answers.push_back(Ok(answer.into()));
+    }
+
+    /// Fails the next question: nobody answered in time, or the task was cancelled meanwhile.
+    pub fn fail_answer(&self, failure: Failure) {
+        self.0.borrow_mut().answers.push_back(Err(failure));
+    }
+
+    /// Sets something, as the operator would. Unless set, `permissions` is `ask`, and `approval_timeout` an hour.
+    pub fn setting(&self, name: &str, value: &str) {
+        self.0.borrow_mut().settings.insert(name.into(), value.into());
+    }
+
+    /// Grants so many bytes of memory, keys and values together; without end unless said.
+    pub fn memory_bytes(&self, max: usize) {
+        self.0.borrow_mut().memory_bytes = Some(max);
+    }
+
+    /// Answers the next HTTP request.
+    pub fn respond(&self, response: Response) {
+        self.0.borrow_mut().responses.push_back(Ok(response));
+    }
+
+    /// Scripts the next call to an agent of that name.
+    pub fn agent(&self, name: &str, updates: Vec<Update>) {
+        self.0.borrow_mut().calls.push_back((name.into(), updates));
+    }
+
+    /// Cancels the task once so many events were emitted.
+    pub fn cancel_after(&self, events: usize) {
+        self.0.borrow_mut().cancel_after = Some(events);
+    }
+
+    /// Activates an extension, as a client would that names it.
+    pub fn extension(&self, uri: &str) {
+        self.0.borrow_mut().extensions.push(uri.into());
+    }
+
+    /// Says that the client takes this media type, beside others that were said. Unless any is, it takes all.
+    pub fn accepts(&self, media_type: &str) {
+        self.0.borrow_mut().output_modes.push(media_type.into());
+    }
+
+    /// What was emitted.
+    pub fn events(&self) -> Vec<Event> {
+        self.0.borrow().events.clone()
+    }
+
+    /// The texts of the working statuses that were emitted.
+    pub fn said(&self) -> Vec<String> {
+        let state = self.0.borrow();
+        let text = |event: &Event| match event {
+            Event::Status(status) if status.state == TaskState::Working => {
+                status.message.as_ref().map(Message::text)
+            }
+            Event::Status(_) | Event::Artifact(_) | Event::Other(_) => None,
+        };
+        state.events.iter().filter_map(text).collect()
+    }
+
+    /// The text of an artifact, as a client that followed every event has it now.
+    pub fn artifact(&self, id: &str) -> Option<String> {
+        let state = self.0.borrow();
+        let updates = state.events.iter().filter_map(|event| match event {
+            Event::Artifact(update) if update.artifact.id == id => Some(update),
+            Event::Artifact(_) | Event::Status(_) | Event::Other(_) => None,
+        });
+        updates.fold(None, |text: Option<String>, update| {
+            let piece = joined_text(&update.artifact.parts);
+            Some(if update.append { text.unwrap_or_default() + &piece } else { piece })
+        })
+    }
+
+    /// The questions that were asked.
+    pub fn asked(&self) -> Vec<(Need, Message)> {
+        self.0.borrow().asked.clone()
+    }
+
+    /// The programs that were started.
+    pub fn spawned(&self) -> Vec<Command> {
+        self.0.borrow().spawned.clone()
+    }
+
+    /// The files that were written, each with the path that the agent was told: `/files/1/name` for the first.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        self.0.borrow().files.clone()
+    }
+
+    /// The HTTP requests that were sent.
+    pub fn requests(&self) -> Vec<Request> {
+        self.0.borrow().requests.clone()
+    }
+
+    /// What the operator was told.
+    pub fn logs(&self) -> Vec<(Level, String)> {
+        self.0.borrow().logs.clone()
+    }
+
+    fn is_cancelled(&self) -> bool {
+        let state = self.0.borrow();
+        state.cancel_after.is_some_and(|limit| state.events.len() >= limit)
+    }
+
+    fn unless_cancelled(&self) -> Result<(), Failure> {
+        if self.is_cancelled() { Err(Failure::Cancelled) } else { Ok(()) }
+    }
+}
+
+fn unscripted(what: &str) -> Failure {
+    Failure::Denied(format!("{what} is not in the script"))
+}
+
+impl Host for ScriptedHost {
+    type Process = ScriptedProcess;
+    type Call = ScriptedCall;
+    type Question = ScriptedQuestion;
+
+    fn emit(&self, events: Vec<Event>) -> Result<(), Failure> {
+        self.unless_cancelled()?;
+        self.0.borrow_mut().events.extend(events);
+        Ok(())
+    }
+
+    fn ask(&self, need: Need, prompt: &Message, _: Option<Duration>) -> Result<Message, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        state.asked.push((need, prompt.clone()));
+        let answer = state.answers.pop_front();
+        answer.unwrap_or_else(|| Err(unscripted(&format!("the answer to `{}`", prompt.text()))))
+    }
+
+    fn pose(
+        &self,
+        need: Need,
+        prompt: &Message,
+        _: Option<Duration>,
+    ) -> Result<ScriptedQuestion, Failure> {
+        self.unless_cancelled()?;
+        self.0.borrow_mut().asked.push((need, prompt.clone()));
+        Ok(ScriptedQuestion { host: self.clone(), prompt: prompt.text(), answered: false })
+    }
+
+    fn first_of(&self, _: &ScriptedQuestion, process: &ScriptedProcess) -> First {
+        let is_answered = !self.0.borrow().answers.is_empty();
+        if self.is_cancelled() {
+            First::Cancelled
+        } else if process.is_ready() && !is_answered {
+            First::Output
+        } else {
+            First::Answer
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.is_cancelled()
+    }
+
+    fn extensions(&self) -> Vec<String> {
+        self.0.borrow().extensions.clone()
+    }
+
+    fn output_modes(&self) -> Vec<String> {
+        self.0.borrow().output_modes.clone()
+    }
+
+    fn fingerprint(&self, program: &str) -> Result<String, Failure> {
+        match self.0.borrow().fingerprints.get(program) {
+            Some(gone) if gone.is_empty() => {
+                Err(Failure::Unavailable(format!("`{program}` is not there")))
+            }
+            Some(fingerprint) => Ok(fingerprint.clone()),
+            None => Ok("1".into()),
+        }
+    }
+
+    fn spawn(&self, command: &Command) -> Result<ScriptedProcess, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        state.spawned.push(command.clone());
+        let at = state.scripts.iter().position(|script| script.borrow().fits(command));
+        let at = at.ok_or_else(|| {
+            unscripted(&format!("`{} {}`", command.program, command.args.join(" ")))
+        })?;
+        let script = state.scripts.remove(at);
+        drop(state);
+        ScriptedProcess::start(self.clone(), script)
+    }
+
+    fn fetch(&self, request: &Request) -> Result<Response, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        state.requests.push(request.clone());
+        state.responses.pop_front().unwrap_or_else(|| Err(unscripted(&request.url)))
+    }
+
+    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+        Ok(self.0.borrow().memory.get(key).cloned())
+    }
+
+    fn set(&self, key: &str, value: &[u8]) -> Result<(), Failure> {
+        let mut state = self.0.borrow_mut();
+        let others = state.memory.iter().filter(|(name, _)| *name != key);
+        let held: usize = others.map(|(key, value)| key.len() + value.len()).sum();
+        let would_hold = held + key.len() + value.len();
+        if state.memory_bytes.is_some_and(|max| would_hold > max) {
+            let why = format!("remember more: it would hold {would_hold} bytes");
+            return Err(Failure::Exhausted(why));
+        }
+        state.memory.insert(key.into(), value.into());
+        Ok(())
+    }
+
+    fn delete(&self, key: &str) -> Result<(), Failure> {
+        self.0.borrow_mut().memory.remove(key);
+        Ok(())
+    }
+
+    fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure> {
+        let state = self.0.borrow();
+        Ok(state.memory.keys().filter(|key| key.starts_with(prefix)).cloned().collect())
+    }
+
+    fn read_setting(&self, name: &str) -> Option<String> {
+        let unless_set = match name {
+            "permissions" => Some("ask"),
+            "approval_timeout" => Some("3600000"),
+            _ => None,
+        };
+        let set = self.0.borrow().settings.get(name).cloned();
+        set.or_else(|| unless_set.map(str::to_owned))
+    }
+
+    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        let last = name.rsplit('/').next().unwrap_or_default();
+        let path = format!("/files/{}/{last}", state.files.len() + 1);
+        state.files.push((path.clone(), bytes.to_vec()));
+        Ok(path)
+    }
+
+    fn agents(&self) -> Result<String, Failure> {
+        let state = self.0.borrow();
+        let cards: Vec<_> =
+            state.calls.iter().map(|(id, _)| json!({ "agentId": id, "name": id })).collect();
+        Ok(serde_json::Value::from(cards).to_string())
+    }
+
+    fn call(&self, agent: &str, _: &Message) -> Result<ScriptedCall, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        let at = state.calls.iter().position(|(name, _)| name == agent);
+        let script = at.and_then(|at| state.calls.remove(at));
+        let (_, updates) = script.ok_or_else(|| unscripted(&format!("a call to `{agent}`")))?;
+        Ok(ScriptedCall(RefCell::new(updates.into())))
+    }
+
+    fn poll(
+        &self,
+        sources: &[Pollable<'_, ScriptedProcess, ScriptedCall>],
+        _: Option<Duration>,
+    ) -> Vec<usize> {
+        let ready = |source: &Pollable<'_, ScriptedProcess, ScriptedCall>| match source {
+            Pollable::Process(process) => process.is_ready(),
+            Pollable::Call(call) => !call.0.borrow().is_empty(),
+        };
+        (0..sources.len()).filter(|&i| ready(&sources[i])).collect()
+    }
+
+    fn log(&self, level: Level, message: &str) {
+        self.0.borrow_mut().logs.push((level, message.into()));
+    }
+}
+
+impl PosedQuestion for ScriptedQuestion {
+    fn answer(mut self) -> Result<Message, Failure> {
+        self.host.unless_cancelled()?;
+        self.answered = true;
+        let answer = self.host.0.borrow_mut().answers.pop_front();
+        answer.unwrap_or_else(|| Err(unscripted(&format!("the answer to `{}`", self.prompt))))
+    }
+}
+
+impl Drop for ScriptedQuestion {
+    fn drop(&mut self) {
+        self.host.0.borrow_mut().withdrawn += usize::from(!self.answered);
+    }
+}
+
+impl CallHandle for ScriptedCall {
+    fn next(&self, _: Option<Duration>) -> Result<Update, Failure> {
+        self.0.borrow_mut().pop_front().ok_or(Failure::Timeout)
+    }
+
+    fn cancel(&self) {
+        self.0.borrow_mut().clear();
+    }
+}
+
+/// SIGINT and SIGTERM, with which an interrupted and a killed program end.
+const INTERRUPTED: ExitStatus = ExitStatus::Signal(2);
+const KILLED: ExitStatus = ExitStatus::Signal(15);
+
+/// A program that follows its script.
+pub(crate) struct ScriptedProcess {
+    host: ScriptedHost,
+    script: Rc<RefCell<Script>>,
+}
+
+impl ScriptedProcess {
+    fn start(host: ScriptedHost, script: Rc<RefCell<Script>>) -> Result<Self, Failure> {
+        let refused = script.borrow().refused.clone();
+        refused.map_or(Ok(Self { host, script }), Err)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.script.borrow().is_ready()
+    }
+}
+
+impl Process for ScriptedProcess {
+    fn next(&self, timeout: Option<Duration>) -> Result<Output, Failure> {
+        self.host.unless_cancelled()?;
+        let mut script = self.script.borrow_mut();
+        script.advance(timeout.is_none()).ok_or_else(|| match timeout {
+            Some(_) => Failure::Timeout,
+            None => Failure::Internal(format!(
+                "deadlock: `{}` waits for a line, the agent for output",
+                script.program
+            )),
+        })
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        self.host.unless_cancelled()?;
+        self.script.borrow_mut().stdin.extend(bytes);
+        Ok(())
+    }
+
+    fn close_stdin(&self) {
+        self.script.borrow_mut().stdin_closed = true;
+    }
+
+    fn interrupt(&self) {
+        self.script.borrow_mut().end(INTERRUPTED);
+    }
+
+    fn kill(&self) {
+        self.script.borrow_mut().end(KILLED);
+    }
+
+    fn retire(self, _: Duration) {
+        self.script.borrow_mut().stdin_closed = true;
+    }
+}
