@@ -26,6 +26,7 @@ pub(super) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
     let agents = ask(global, "hub/agents/list", json!({ "includeHealth": health }))?;
     global.show(&agents, || {
         let status = ask(global, "hub/status", json!({}))?;
+        let agents = with_known_health(&agents, &status["agents"]);
         Ok(agents_text(&agents, &status["rejectedPlugins"], global.console().columns()))
     })?;
     Ok(Exit::Done)
@@ -68,6 +69,19 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
     }
     rejected_text(&mut out, &status["rejectedPlugins"], columns);
     out
+}
+
+/// The agents, with the health that the hub knew already of those that were not asked now.
+fn with_known_health(agents: &Value, known: &Value) -> Value {
+    let mut agents = agents.clone();
+    for agent in agents.as_array_mut().into_iter().flatten() {
+        if agent["health"].is_null()
+            && let Some(known) = list(known).iter().find(|known| known["id"] == agent["id"])
+        {
+            agent["health"] = json!({ "status": known["status"] });
+        }
+    }
+    agents
 }
 
 /// Adds what is told beside a word, which stands before the first line of it.
@@ -224,6 +238,17 @@ mod tests {
          → asks to run `git`, which is not granted; `[agents.parrot.grant.process.git]` in the configuration allows it
         not loaded: x.wasm: it is not WebAssembly, but a text of some length
         ");
+    }
+
+    #[test]
+    fn an_agent_that_is_not_asked_is_as_well_as_the_hub_knew() {
+        let asked = json!({ "id": "codex", "health": { "status": "degraded", "version": "2" } });
+        let agents = json!([{ "id": "echo" }, asked.clone(), { "id": "new" }]);
+        let known =
+            json!([{ "id": "echo", "status": "healthy" }, { "id": "codex", "status": "healthy" }]);
+        let shown = with_known_health(&agents, &known);
+        assert_eq!(shown[0]["health"]["status"], "healthy");
+        assert_eq!((&shown[1], &shown[2]), (&asked, &json!({ "id": "new" })));
     }
 
     #[test]
