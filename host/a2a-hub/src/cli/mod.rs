@@ -16,6 +16,7 @@ mod files;
 mod fit;
 mod follow;
 mod ids;
+mod log_line;
 mod logs;
 mod manual;
 mod markdown;

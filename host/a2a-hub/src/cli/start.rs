@@ -3,10 +3,11 @@
 use super::{
     BLAMES, Exit, Global, block_on,
     client::Client,
+    log_line::LogScreen,
     render::{list, text},
     run::{self, Invocation},
 };
-use crate::telemetry;
+use crate::telemetry::{self, Sink};
 use a2a_hub_config::{Flag, Settings};
 use a2a_hub_core::span::Span;
 use a2a_hub_process::daemon::{self, Background};
@@ -67,9 +68,15 @@ pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     if start.detached {
         daemon::leave_terminal();
     }
-    let file = settings.config.data_dir()?.join(telemetry::LOG_FILE);
-    let log = telemetry::start(settings.config.logging, start.detached.then_some(file))
-        .context("start the log")?;
+    let logging = settings.config.logging;
+    let sink = if start.detached {
+        Sink::File(settings.config.data_dir()?.join(telemetry::LOG_FILE))
+    } else if global.console().columns_beside().is_some() {
+        Sink::Terminal(Box::new(LogScreen::new(global.console(), logging.pretty)))
+    } else {
+        Sink::StandardError
+    };
+    let log = telemetry::start(logging, sink).context("start the log")?;
     let invocation = Invocation {
         arguments: std::env::args_os().skip(1).map(|arg| arg.into_string().ok()).collect(),
         directory: std::env::current_dir().context("find the current directory")?,
