@@ -86,12 +86,7 @@ async fn call_streaming(State(dispatcher): State<Dispatcher>, request: Request) 
 async fn respond(dispatcher: &Dispatcher, request: Request, sse: bool) -> Response {
     let (caller, headers) = (origin_guard::principal(&request), request.headers().clone());
     let url = cards::own_url(dispatcher, &headers);
-    let of = RequestContext::of_hub(
-        caller,
-        &url,
-        last_event(&headers),
-        dispatcher.endpoints(&url, None, false),
-    );
+    let of = RequestContext::of_hub(caller, &url, last_event(&headers));
     let of = official::said_in_headers(of, &headers, request.uri().query());
     match read_body(dispatcher, request).await {
         Ok(body) => {

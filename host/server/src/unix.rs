@@ -277,12 +277,7 @@ async fn answer(
     line: Vec<u8>,
     outbox: mpsc::Sender<Vec<u8>>,
 ) {
-    let of = RequestContext::of_hub(
-        Principal::Operator,
-        &url,
-        None,
-        dispatcher.endpoints_from_socket(None),
-    );
+    let of = RequestContext::of_hub(Principal::Operator, &url, None);
     match dispatcher.respond(&line, &RequestContext { beside: Beside::Metadata, ..of }).await {
         Response::None => {}
         Response::Result(answer)
