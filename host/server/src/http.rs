@@ -6,7 +6,7 @@ use super::{
     grpc,
     http_listener::HttpListener,
     jsonrpc::{self, Response as RpcResponse, Stream, Update},
-    keys, official,
+    keys, metrics, official,
     origin_guard::{self, OriginGuard},
     probes,
 };
@@ -63,6 +63,7 @@ impl Http {
             .route("/", post(call))
             .route("/stream", post(call_streaming))
             .merge(probes::routes())
+            .merge(metrics::routes())
             .merge(cards::routes())
             .merge(keys::routes())
             .merge(official::routes())

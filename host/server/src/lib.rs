@@ -8,6 +8,7 @@ mod http;
 mod http_listener;
 mod jsonrpc;
 mod keys;
+mod metrics;
 mod official;
 mod origin_guard;
 mod peer;
