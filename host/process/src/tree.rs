@@ -44,6 +44,8 @@ pub(super) struct Settings {
     pub(super) grace: Duration,
     /// How many files a program may have open; as many as the hub, if none is said.
     pub(super) open_files: Option<u64>,
+    /// Once it is cancelled, everything is killed without grace.
+    pub(super) hurry: CancellationToken,
 }
 
 /// The hub's ends of a program's three pipes.
@@ -165,8 +167,8 @@ impl Tree {
 
     /// Passes orders on until the minder's last report. `None` if it went, or got stuck, without one.
     async fn tend(&mut self, interrupt: &Notify, end: &CancellationToken) -> Option<Report> {
-        let grace = self.settings.grace;
-        let mut deadline = None;
+        let (grace, hurry) = (self.settings.grace, self.settings.hurry.clone());
+        let (mut deadline, mut is_hurried) = (None, false);
         loop {
             let overdue = async {
                 match deadline {
@@ -178,6 +180,11 @@ impl Tree {
                 line = self.reports.next_line() => return line.ok()??.parse().ok(),
                 () = overdue => return None,
                 () = interrupt.notified() => Order::Interrupt,
+                () = hurry.cancelled(), if !is_hurried => {
+                    is_hurried = true;
+                    deadline = Some(Instant::now() + SWEEP_WAIT + LATE_WAIT);
+                    Order::End(Duration::ZERO)
+                }
                 () = end.cancelled(), if deadline.is_none() => {
                     deadline = Some(Instant::now() + grace + SWEEP_WAIT + LATE_WAIT);
                     Order::End(grace)

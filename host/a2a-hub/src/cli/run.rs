@@ -32,7 +32,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How long a program may take to end after it was asked to; a CLI writes its session down meanwhile.
@@ -41,8 +41,9 @@ const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
 /// How long the hub waits at its end for clients, programs and tasks that it cut off.
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
-/// The same once it was told again to stop: what it cuts off ends within its grace, and clients that hang are not waited for.
-const AT_ONCE: Duration = Duration::from_secs(3);
+/// The same once it was told again to stop: programs are killed then, and nobody waits for clients; what is left to do is to
+/// write down what was cut off, for which an agent that does not heed cancel needs half a second.
+const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// The file in the data directory that says where a running hub is.
 pub(super) const RUN_FILE: &str = "run.json";
@@ -122,13 +123,16 @@ pub(super) async fn run(
     };
     stop.cancel();
     running.close();
+    let cut_off = CancellationToken::new();
     let down = async {
-        parts.take_down(&dir).await;
+        parts.cut_off(&dir).await;
+        cut_off.cancel();
+        parts.take_down().await;
         running.wait().await;
     };
     tokio::select! {
         () = down => {}
-        () = too_long(&mut signals, is_urgent) => {
+        () = too_long(&mut signals, is_urgent, &parts.supervisor, &cut_off) => {
             tracing::warn!("something did not end in time and was cut off");
         }
     }
@@ -146,13 +150,22 @@ async fn drained(tasks: &Tasks, drain: Duration) {
     }
 }
 
-/// Waits until the hub has had the time that its end may take; less if it is told again to stop, and none if once more.
-async fn too_long(signals: &mut Signals, is_urgent: bool) {
+/// Waits until the hub has had the time that its end may take. If it is told again to stop, it only waits until what was
+/// `cut_off` is written down, and for nothing if once more.
+async fn too_long(
+    signals: &mut Signals,
+    is_urgent: bool,
+    programs: &Supervisor,
+    cut_off: &CancellationToken,
+) {
     if !is_urgent && timeout(STOP_DEADLINE, signals.stop()).await.is_err() {
         return;
     }
-    if timeout(AT_ONCE, signals.stop()).await.is_ok() {
-        signals::end_at_once();
+    programs.hurry();
+    tokio::select! {
+        () = cut_off.cancelled() => {}
+        () = sleep(AT_ONCE) => {}
+        () = signals.stop() => signals::end_at_once(),
     }
 }
 
@@ -270,8 +283,8 @@ impl Parts {
         )
     }
 
-    /// Takes them apart, in order: tasks end first, and their programs last.
-    async fn take_down(&self, dir: &Path) {
+    /// Cuts off the tasks that are at work, and writes down which.
+    async fn cut_off(&self, dir: &Path) {
         let cut = self.tasks.shutdown().await;
         if !cut.is_empty() {
             let tasks: Vec<_> = cut.iter().map(TaskId::as_str).collect();
@@ -280,6 +293,10 @@ impl Parts {
         if let Err(why) = stopped(dir, &cut) {
             tracing::warn!(%why, "cannot write down which tasks were cut off");
         }
+    }
+
+    /// Takes the rest apart, in order: programs last.
+    async fn take_down(&self) {
         self.pushes.shutdown().await;
         self.events.close();
         self.agents.shutdown().await;
