@@ -1,8 +1,10 @@
 //! Anthropic's Messages, as Claude Code speaks it.
 
 use super::{
-    dialect::{Dialect, Heard, Tool, Turn, error_names, list, spoken, texts},
-    plan::{Plan, Reply},
+    dialect::{Dialect, Turn, error_names},
+    heard::{Heard, Tool, list, spoken, texts},
+    marker::is_marked,
+    plan::Reply,
     script::Script,
 };
 use serde_json::{Value, json};
@@ -27,7 +29,7 @@ impl Dialect for Messages {
                 heard.tool(&texts(&result["content"]).join(" "), result["is_error"] == true);
             }
             // Beside results stand remarks of the agent's own; the user speaks there only with a marker.
-            let marked = || spoken(&texts(content)).is_some_and(Plan::is_in);
+            let marked = || spoken(&texts(content)).is_some_and(is_marked);
             if results().next().is_none() || marked() {
                 heard.user(content);
             }

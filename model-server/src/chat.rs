@@ -1,7 +1,8 @@
 //! OpenAI's chat completions, as Mistral's Vibe speaks them.
 
 use super::{
-    dialect::{Dialect, Heard, Tool, Turn, error_names, list, texts},
+    dialect::{Dialect, Turn, error_names},
+    heard::{Heard, Tool, list, texts},
     plan::Reply,
     script::Script,
 };

@@ -1,7 +1,8 @@
 //! Google's generateContent, as Gemini CLI speaks it.
 
 use super::{
-    dialect::{Dialect, Heard, Tool, Turn, error_names, list},
+    dialect::{Dialect, Turn, error_names},
+    heard::{Heard, Tool, list},
     plan::Reply,
     script::Script,
 };

@@ -20,6 +20,8 @@ mod anthropic;
 mod chat;
 mod dialect;
 mod gemini;
+mod heard;
+mod marker;
 mod plan;
 mod responses;
 mod script;
@@ -32,14 +34,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use dialect::{Dialect, Turn};
-use plan::{Plan, Refusal};
+use marker::Refusal;
+use parking_lot::Mutex;
+use plan::Plan;
 use serde_json::{Value, json};
-use std::{
-    collections::HashMap,
-    future, io,
-    net::TcpListener,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, future, io, net::TcpListener, sync::Arc};
 use tokio::runtime::{Builder, Runtime};
 
 /// CLIs send their whole history with each turn; the largest prompt that one of them takes is 10 MB.
@@ -97,7 +96,7 @@ impl ModelServer {
 
     /// From now on answers 401 to whoever does not bring `key`.
     pub fn with_key(self, key: &str) -> Self {
-        *lock(&self.shared.key) = Some(key.to_owned());
+        *self.shared.key.lock() = Some(key.to_owned());
         self
     }
 
@@ -108,7 +107,7 @@ impl ModelServer {
 
     /// What it has seen so far, oldest first.
     pub fn requests(&self) -> Vec<Seen> {
-        lock(&self.shared.seen).clone()
+        self.shared.seen.lock().clone()
     }
 }
 
@@ -128,7 +127,7 @@ async fn answer(
     body: Bytes,
 ) -> Response {
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
-    lock(&shared.seen).push(Seen {
+    shared.seen.lock().push(Seen {
         method: method.to_string(),
         path: uri.to_string(),
         body: request.clone(),
@@ -178,7 +177,7 @@ async fn speak(
     headers: &HeaderMap,
     request: &Value,
 ) -> Response {
-    if lock(&shared.key).as_deref().is_some_and(|key| presented_key(headers) != Some(key)) {
+    if shared.key.lock().as_deref().is_some_and(|key| presented_key(headers) != Some(key)) {
         return refuse(dialect, 401, "invalid api key");
     }
     let heard = dialect.hear(request);
@@ -218,16 +217,11 @@ impl Shared {
     /// The status to refuse `prompt` with, until it was refused as often as the plan says.
     fn refuses(&self, Refusal { status, times }: Refusal, prompt: &str) -> Option<u16> {
         let Some(times) = times else { return Some(status) };
-        let mut refused = lock(&self.refused);
+        let mut refused = self.refused.lock();
         let so_far = refused.entry(prompt.to_owned()).or_default();
         *so_far += 1;
         (*so_far <= times).then_some(status)
     }
-}
-
-/// The data behind every lock here is whole between two statements, so a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! From the markers in a prompt to what is answered.
 
-use super::dialect::{Heard, Tool};
+use super::{
+    heard::{Heard, Tool},
+    marker::{Ending, Marker, Refusal, markers},
+};
 use serde_json::{Map, Value, json};
 use std::{fmt, time::Duration};
 
@@ -18,24 +21,6 @@ pub(super) struct Plan {
     /// How the answer ends.
     pub(super) ending: Ending,
     pub(super) reply: Reply,
-}
-
-/// The HTTP error `status`, always or the first few times.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Refusal {
-    pub(super) status: u16,
-    pub(super) times: Option<u32>,
-}
-
-/// How an answer ends.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Ending {
-    /// As it should.
-    Whole,
-    /// With an error event after a few words.
-    Fault,
-    /// With the connection cut after a few words.
-    Cut,
 }
 
 /// What the model says.
@@ -87,11 +72,6 @@ impl Plan {
         };
         plan
     }
-
-    /// Whether `text` has a marker.
-    pub(super) fn is_in(text: &str) -> bool {
-        markers(text).next().is_some()
-    }
 }
 
 fn text(heard: &Heard, words: Option<usize>) -> String {
@@ -103,46 +83,6 @@ fn text(heard: &Heard, words: Option<usize>) -> String {
         text.push_str(&format!(" | TOOL_RESULTS: {}", Value::from(heard.results.clone())));
     }
     text
-}
-
-enum Marker<'a> {
-    Words(usize),
-    Slow(Duration),
-    Think,
-    Error(Refusal),
-    Ending(Ending),
-    Hang,
-    Tool(&'a str),
-}
-
-/// The markers of `text`, in order. What only looks like one is none.
-fn markers(text: &str) -> impl Iterator<Item = Marker<'_>> {
-    text.split("[[").skip(1).filter_map(|rest| Marker::parse(rest.split_once("]]")?.0))
-}
-
-impl<'a> Marker<'a> {
-    fn parse(inside: &'a str) -> Option<Self> {
-        let (name, value) = match inside.split_once(':') {
-            Some((name, value)) => (name, Some(value)),
-            None => (inside, None),
-        };
-        Some(match (name, value) {
-            ("words", Some(count)) => Self::Words(count.parse().ok()?),
-            ("slow", Some(millis)) => Self::Slow(Duration::from_millis(millis.parse().ok()?)),
-            ("think", None) => Self::Think,
-            ("error", Some(value)) => Self::Error(match value.split_once(':') {
-                Some((status, times)) => {
-                    Refusal { status: status.parse().ok()?, times: Some(times.parse().ok()?) }
-                }
-                None => Refusal { status: value.parse().ok()?, times: None },
-            }),
-            ("errstream", None) => Self::Ending(Ending::Fault),
-            ("drop", None) => Self::Ending(Ending::Cut),
-            ("hang", None) => Self::Hang,
-            ("tool", Some(spec)) => Self::Tool(spec),
-            _ => return None,
-        })
-    }
 }
 
 /// What the four CLIs call their tools and the arguments that name a file, best first.
@@ -208,6 +148,7 @@ fn path_of(tool: &Tool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::marker::is_marked;
 
     fn plan(prompt: &str) -> Plan {
         Plan::of(&Heard { prompt: prompt.into(), ..Heard::default() })
@@ -220,7 +161,7 @@ mod tests {
     #[test]
     fn without_markers_it_echoes() {
         assert_eq!(plan(" hi [[there]] [[slow:x]]\n").reply, says("ECHO: hi [[there]] [[slow:x]]"));
-        assert!(!Plan::is_in("[[there]] [[slow:x]] [[words"));
+        assert!(!is_marked("[[there]] [[slow:x]] [[words"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! OpenAI's Responses, as Codex speaks it.
 
 use super::{
-    dialect::{Dialect, Heard, Tool, Turn, error_names, list},
+    dialect::{Dialect, Turn, error_names},
+    heard::{Heard, Tool, list},
     plan::Reply,
     script::Script,
 };

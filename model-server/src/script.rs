@@ -1,6 +1,6 @@
 //! A turn as server-sent events, with the pauses and accidents that its plan asks for.
 
-use super::plan::{Ending, Plan};
+use super::{marker::Ending, plan::Plan};
 use axum::{
     body::Body,
     http::header::{CACHE_CONTROL, CONTENT_TYPE},

@@ -10,7 +10,10 @@ const SETTLE: Duration = Duration::from_secs(1);
 
 /// Leaves that many tasks waiting for input, and prints by how much the hub has grown for each.
 pub(crate) async fn measure(tasks: u32) -> Result<()> {
-    let builder = TestHub::builder().config(format!("max_tasks = {}", tasks + 1));
+    // Those that wait take up half of the room at most.
+    let all = tasks + 1;
+    let config = format!("max_tasks = {}\nagents.test-guests.max_waiting = {all}", 2 * all);
+    let builder = TestHub::builder().config(config);
     let mut hub = builder.plugin("test-guests", test_guests()?).start().await?;
     let client = Client::http(&hub);
     // The first one pays for what all of them share.

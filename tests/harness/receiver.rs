@@ -12,13 +12,14 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use futures::stream;
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::{
     collections::{HashMap, VecDeque},
     convert::Infallible,
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{
@@ -104,28 +105,28 @@ impl Receiver {
     /// Answers the next notifications with these statuses; a redirect leads to `/elsewhere`, and 0 is no answer at all.
     #[must_use]
     pub fn answering(self, statuses: &[u16]) -> Self {
-        lock(&self.shared.answers).extend(statuses);
+        self.shared.answers.lock().extend(statuses);
         self
     }
 
     /// Answers everything with this status from now on, or as it should.
     pub fn always(&self, status: Option<u16>) {
-        *lock(&self.shared.always) = status;
+        *self.shared.always.lock() = status;
     }
 
     /// Answers what comes to `path` with this status from now on.
     pub fn at_path(&self, path: &str, status: u16) {
-        lock(&self.shared.paths).insert(path.to_owned(), status);
+        self.shared.paths.lock().insert(path.to_owned(), status);
     }
 
     /// Says with each failure when it wants to be asked again, in seconds or as a date, or does not.
     pub fn rests(&self, retry_after: Option<&str>) {
-        *lock(&self.shared.rest) = retry_after.map(str::to_owned);
+        *self.shared.rest.lock() = retry_after.map(str::to_owned);
     }
 
     /// Has such bodies in its answers from now on.
     pub fn tells(&self, body: Told) {
-        *lock(&self.shared.body) = body;
+        *self.shared.body.lock() = body;
     }
 
     /// Where it listens.
@@ -140,7 +141,7 @@ impl Receiver {
 
     /// What came so far, oldest first.
     pub fn came(&self) -> Vec<Notification> {
-        lock(&self.shared.came).clone()
+        self.shared.came.lock().clone()
     }
 
     /// The bodies that it said to have taken, oldest first.
@@ -157,11 +158,11 @@ async fn take(
     bytes: Bytes,
 ) -> Response {
     let path = uri.path().to_owned();
-    let here = lock(&shared.paths).get(&path).copied().or(*lock(&shared.always));
-    let status = here.or_else(|| lock(&shared.answers).pop_front()).unwrap_or(200);
+    let here = shared.paths.lock().get(&path).copied().or(*shared.always.lock());
+    let status = here.or_else(|| shared.answers.lock().pop_front()).unwrap_or(200);
     let body = serde_json::from_slice(&bytes).unwrap_or_default();
     let at = Instant::now();
-    lock(&shared.came).push(Notification { at, method, path, headers, bytes, body, status });
+    shared.came.lock().push(Notification { at, method, path, headers, bytes, body, status });
     if status == 0 {
         sleep(FOR_EVER).await;
     }
@@ -169,11 +170,11 @@ async fn take(
     if (300..400).contains(&status) {
         head.insert(LOCATION, HeaderValue::from_static("/elsewhere"));
     }
-    let rest = lock(&shared.rest).as_deref().and_then(|rest| rest.parse().ok());
+    let rest = shared.rest.lock().as_deref().and_then(|rest| rest.parse().ok());
     if let Some(rest) = rest.filter(|_| status >= 400) {
         head.insert(RETRY_AFTER, rest);
     }
-    let told = *lock(&shared.body);
+    let told = *shared.body.lock();
     let body = match told {
         Told::Nothing => Body::empty(),
         Told::Token => {
@@ -189,8 +190,4 @@ async fn take(
         )))),
     };
     (StatusCode::from_u16(status).unwrap_or(StatusCode::OK), head, body).into_response()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -16,8 +16,8 @@ const CRATES: &[&str] = &[
 
 /// The hub's modules, lowest first: each may use only itself and those before it.
 const HUB_LAYERS: &[&str] = &[
-    "clock", "error", "token", "metrics", "events", "repeats", "upkeep", "remote", "agents",
-    "fake", "contexts", "tasks", "push", "refusals", "hub",
+    "clock", "error", "token", "metrics", "native", "events", "repeats", "upkeep", "remote",
+    "agents", "fake", "contexts", "tasks", "push", "refusals", "hub",
 ];
 
 /// What the doors know by way of the hub only.

@@ -23,9 +23,9 @@ pub(crate) enum Reader {
 /// Takes a stream apart.
 #[derive(Debug)]
 pub(crate) enum Decoder {
-    /// Server-sent events.
+    /// Server-sent events, of JSON-RPC and REST.
     Events(sse::Decoder),
-    /// Messages of gRPC.
+    /// Messages of gRPC, each behind its length.
     Messages(grpc::Frames),
 }
 

@@ -77,7 +77,7 @@ impl A2aClient {
         Ok(Self { outbound, interface, token, card: agent, streams })
     }
 
-    /// Its card.
+    /// The card of the agent, as it was read and checked.
     pub fn card(&self) -> &AgentCard {
         &self.card
     }
@@ -92,13 +92,13 @@ impl A2aClient {
         self.told(told)
     }
 
-    /// Shows a task.
+    /// Asks for a task as it is now.
     pub async fn get(&self, id: TaskId) -> Result<Task, ClientError> {
         let task = self.call(&Operation::GetTask { id, history_length: None }, QUICK).await?;
         self.task(task)
     }
 
-    /// Stops a task.
+    /// Asks the agent to cancel a task, and returns the task as it is then.
     pub async fn cancel(&self, id: TaskId) -> Result<Task, ClientError> {
         let task = self.call(&Operation::CancelTask { id }, QUICK).await?;
         self.task(task)

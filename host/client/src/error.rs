@@ -15,7 +15,7 @@ pub enum ClientError {
     NoCard {
         /// Where it was looked for.
         url: String,
-        /// What was there.
+        /// What was there instead of a card.
         why: String,
     },
     /// Its card is none, for this reason.
@@ -26,9 +26,9 @@ pub enum ClientError {
         "talk to `{agent}`: its card offers {offered}, and JSON-RPC, REST or gRPC of 1.0 or 0.3 is needed"
     )]
     Foreign {
-        /// The agent.
+        /// The agent, as its card calls it.
         agent: String,
-        /// What it speaks.
+        /// The interfaces that its card offers.
         offered: String,
     },
     /// Whoever wrote the card would have the client's words, and its token, sent to somebody else.
@@ -37,7 +37,7 @@ pub enum ClientError {
          `--allow-origin {elsewhere}`, or in `origins` of a `[remote.<id>]`"
     )]
     Elsewhere {
-        /// The agent.
+        /// The agent, as its card calls it.
         agent: String,
         /// The origin of the card.
         card: String,
@@ -62,12 +62,12 @@ pub enum ClientError {
     /// The answer was none of A2A's.
     #[error("read the answer, which came with HTTP status {status}: {why}")]
     Senseless {
-        /// Its status.
+        /// The HTTP status of the answer.
         status: StatusCode,
         /// What is wrong with it.
         why: String,
     },
-    /// The agent refused.
+    /// The agent refused, with an error of A2A's.
     #[error("the agent refused: {0}")]
     Refused(A2aError),
     /// A2A has no such operation.

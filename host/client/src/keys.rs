@@ -42,7 +42,7 @@ struct Key {
 
 #[derive(Debug)]
 enum PublicKey {
-    /// A point, uncompressed.
+    /// A point of P-256, uncompressed (SEC 1, section 2.3.3).
     P256(Vec<u8>),
     Ed25519(Vec<u8>),
     /// Modulus and exponent, without leading zeros.
@@ -57,9 +57,9 @@ pub enum KeyError {
     /// The file cannot be read.
     #[error("read the keys in {path}: {why}")]
     File {
-        /// The file.
+        /// The file that was named.
         path: String,
-        /// Why not.
+        /// The system's error.
         why: io::Error,
     },
     /// It is none of the things that keys are in.
@@ -70,9 +70,9 @@ pub enum KeyError {
     /// They cannot be fetched now.
     #[error("fetch the keys at {url}: {why}")]
     Fetch {
-        /// Where they are.
+        /// The URL that was named.
         url: String,
-        /// Why not.
+        /// Why the server cannot be reached.
         why: OutboundError,
     },
     /// The server has none.
@@ -80,21 +80,21 @@ pub enum KeyError {
     Status {
         /// Where they should be.
         url: String,
-        /// What is there.
+        /// The HTTP status that it answers with.
         status: StatusCode,
     },
     /// They cannot be fetched whole.
     #[error("fetch the keys at {url}: {why}")]
     Broken {
-        /// Where they are.
+        /// The URL that was named.
         url: String,
-        /// Why not.
+        /// How the answer broke off.
         why: Box<ClientError>,
     },
     /// There is no key that could be used.
     #[error("read the keys in {place}: {why}")]
     Useless {
-        /// Where they are.
+        /// The file, the URL, or the configuration.
         place: String,
         /// What is there instead.
         why: &'static str,
@@ -263,7 +263,7 @@ struct Jwk {
     y: Option<String>,
     n: Option<String>,
     e: Option<String>,
-    /// The secret half.
+    /// The private half, which has no business here.
     d: Option<Value>,
 }
 

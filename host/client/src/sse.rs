@@ -3,7 +3,7 @@
 /// The longest event, in bytes: what the hub itself takes in one request, twice.
 const MAX_EVENT: usize = 16 << 20;
 
-/// Puts pieces together.
+/// Puts the pieces of a stream together, and cuts it into events.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     /// The start of a line whose end is still to come.

@@ -104,15 +104,15 @@ impl AgentConfig {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
-    /// Memory, in MiB.
+    /// Memory of one run, all its linear memories together, in MiB.
     pub memory_mb: Option<usize>,
     /// Time on the processor, in milliseconds.
     pub cpu_ms: Option<u64>,
-    /// Events it emits.
+    /// How many events one run may emit.
     pub events: Option<u64>,
     /// Bytes of the events it emits.
     pub output_bytes: Option<u64>,
-    /// Bytes it logs.
+    /// How many bytes one run may log.
     pub log_bytes: Option<u64>,
 }
 

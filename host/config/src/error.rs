@@ -9,17 +9,17 @@ pub enum ConfigError {
     /// The file cannot be read.
     #[error("read the configuration {path}: {why}")]
     Unreadable {
-        /// The file.
+        /// The configuration file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         why: io::Error,
     },
     /// The file does not say what a configuration does.
     #[error("read the configuration {path}: {why}")]
     Toml {
-        /// The file.
+        /// The configuration file.
         path: PathBuf,
-        /// Where and what.
+        /// The line of the file, and what is wrong with it.
         why: Box<toml::de::Error>,
     },
     /// Nothing is called that.
@@ -27,7 +27,7 @@ pub enum ConfigError {
     Unknown {
         /// What was to be set.
         name: String,
-        /// Where.
+        /// The file, the variable or the flag that names it.
         place: String,
         /// What it may have been meant to be.
         hint: String,
@@ -35,9 +35,9 @@ pub enum ConfigError {
     /// A setting cannot have that value.
     #[error("set `{key}` as {origin} says: {}", plain(why.message()))]
     Value {
-        /// The setting.
+        /// The setting by its path, such as `http.port`.
         key: String,
-        /// Who says so.
+        /// The layer that has the value.
         origin: Origin,
         /// What is wrong with it.
         why: Box<toml::de::Error>,
@@ -56,7 +56,7 @@ pub enum ConfigError {
     /// A number is nothing that can be followed.
     #[error("set `{name}` to {value}: it must be from 1 to {max}")]
     Range {
-        /// The setting.
+        /// The setting by its path, such as `clients.timeout_ms`.
         name: &'static str,
         /// What it was to be.
         value: u64,
@@ -74,9 +74,9 @@ pub enum ConfigError {
     /// An agent's setting cannot be called that.
     #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
     Setting {
-        /// The agent.
+        /// The agent that the setting is for.
         agent: AgentId,
-        /// The name.
+        /// The name that was given to the setting.
         name: String,
         /// What to do instead.
         way_out: String,
@@ -84,9 +84,9 @@ pub enum ConfigError {
     /// Where a program is depends on where somebody stands.
     #[error("run `{path}` as `agents.{agent}.programs.{name}` says: give it an absolute path")]
     Relative {
-        /// The agent.
+        /// The agent that the setting is for.
         agent: AgentId,
-        /// The program's name.
+        /// The program, as the manifest calls it.
         name: String,
         /// Where it was said to be.
         path: String,
@@ -96,15 +96,15 @@ pub enum ConfigError {
         "pass on `{word}` as `agents.{agent}.env` says: name a variable, or several by how they begin, such as `VIBE_*`"
     )]
     Variable {
-        /// The agent.
+        /// The agent that the setting is for.
         agent: AgentId,
-        /// The word.
+        /// The word that was to name a variable.
         word: String,
     },
     /// A memory limit is larger than the pool's slots.
     #[error("give `{agent}` {mb} MiB of memory: an agent can have at most {max} MiB")]
     Memory {
-        /// The agent.
+        /// The agent that the setting is for.
         agent: AgentId,
         /// What it was to get.
         mb: usize,
@@ -116,13 +116,13 @@ pub enum ConfigError {
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody said anything.
+    /// No layer sets it: the default of the hub.
     Default,
-    /// The configuration file.
+    /// The configuration file at this path.
     File(PathBuf),
     /// A variable of the environment.
     Variable(String),
-    /// The command line.
+    /// The command line, by this flag.
     Flag(&'static str),
 }
 

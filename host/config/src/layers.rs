@@ -27,14 +27,14 @@ pub struct Flag {
     pub name: &'static str,
     /// What it sets, such as `["http", "port"]`.
     pub key: &'static [&'static str],
-    /// To what.
+    /// The value that it sets that to.
     pub value: Value,
 }
 
 /// The configuration, and where it came from.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What counts.
+    /// The configuration that counts, all layers taken together.
     pub config: Config,
     /// The file that was read, if there was one.
     pub file: Option<PathBuf>,

@@ -17,7 +17,7 @@ pub(super) enum Place {
     Section(&'static [&'static str]),
     /// A section whose names are the operator's to choose.
     Names,
-    /// A value.
+    /// A value: no section.
     Value,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An agent elsewhere.
+/// An agent elsewhere, as `[remote.<id>]` describes it.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Remote {

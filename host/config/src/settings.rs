@@ -17,15 +17,15 @@ pub const DEFAULT_SOCKET: &str = "/tmp/a2a-hub.sock";
 /// The longest that a pause of the hub's own can be: longer ones are a slip.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// The settings.
+/// The operator's settings of a hub; each section is a field.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where the hub keeps what outlives it: tasks, plugins, its log. By default `~/.a2a-hub`.
     pub data_dir: Option<PathBuf>,
-    /// The unix socket.
+    /// `[socket]`: whether and where the unix socket is.
     pub socket: Socket,
-    /// The HTTP server.
+    /// `[http]`: whether and where HTTP is served.
     pub http: Http,
     /// What is logged, and how.
     pub logging: Logging,
@@ -89,11 +89,11 @@ impl Default for Retention {
     }
 }
 
-/// The unix socket.
+/// `[socket]`: the unix socket, for programs of this user.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Socket {
-    /// Where it is.
+    /// The socket's path.
     pub path: PathBuf,
     /// Whether to listen on it.
     pub enabled: bool,
@@ -105,7 +105,7 @@ impl Default for Socket {
     }
 }
 
-/// The HTTP server.
+/// `[http]`: the HTTP server, on loopback.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
@@ -146,7 +146,7 @@ impl Default for Clients {
 }
 
 impl Clients {
-    /// How long.
+    /// How long a client may keep the hub waiting (slow loris, clients that never read).
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }
@@ -168,7 +168,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// How often.
+    /// The pause between two health checks of an agent, before jitter.
     pub fn interval(&self) -> Duration {
         Duration::from_millis(self.interval_ms)
     }
@@ -220,7 +220,7 @@ pub struct Logging {
 pub enum Level {
     /// For those who look for a fault.
     Debug,
-    /// What happens.
+    /// Also what happens in order, such as an agent that joins.
     #[default]
     Info,
     /// What should not happen.

@@ -13,7 +13,7 @@ pub enum Principal {
     Operator,
     /// An agent, at work on a task.
     AgentTask {
-        /// The agent.
+        /// The agent that asks by itself.
         agent: AgentId,
         /// The task that it works on.
         task: TaskId,

@@ -1,4 +1,4 @@
-//! Whether an agent may be tried, judged by how its last tasks and health checks went.
+//! Whether an agent may be tried, judged by how its last tasks and health checks went: a circuit breaker.
 //!
 //! ```text
 //!            `failures` in a row         pause over, a task comes
@@ -35,7 +35,7 @@ pub enum Outcome {
 pub enum Source {
     /// A task that is over; of a receiver, a delivery.
     Task,
-    /// A health check.
+    /// A health check: the hub asked the agent how it is.
     Check,
 }
 
@@ -97,7 +97,7 @@ pub enum State {
         until: Instant,
         /// How long the pause is.
         pause: Duration,
-        /// What opened it.
+        /// What the failures that opened it were learned from.
         by: Source,
     },
     /// One task was let through, to see how it fares.
@@ -106,12 +106,12 @@ pub enum State {
         until: Instant,
         /// How long the pause is.
         pause: Duration,
-        /// What opened it.
+        /// What the failures that opened it were learned from.
         by: Source,
     },
 }
 
-/// One agent's breaker.
+/// The circuit breaker of one agent, or of one receiver of notifications.
 #[derive(Clone, Debug)]
 pub struct Breaker {
     settings: Settings,
@@ -124,7 +124,7 @@ impl Breaker {
         Self { settings, state: State::Closed { tasks: 0, checks: 0 } }
     }
 
-    /// Where it stands.
+    /// The state that the breaker is in.
     pub fn state(&self) -> State {
         self.state
     }

@@ -20,7 +20,7 @@ const LEAST_WAIT: Duration = Duration::from_secs(15);
 /// What a receiver's answer means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It has it.
+    /// The receiver has taken the event.
     Taken,
     /// It may take it another time.
     Later,
@@ -64,8 +64,8 @@ pub fn blame(status: u16) -> Outcome {
 
 /// What to do after failure number `attempts` of the same event, which has failed for `failing` now, if it is given up
 /// after `patience`. `asked` is for how long the receiver wants to be left in peace, if it said so: that counts more than
-/// the patience, for a try before would be for nothing. `chance` is any number, and spreads those who wait for the same
-/// receiver over half a pause.
+/// the patience, for a try before would be for nothing. The pause doubles with each failure (exponential backoff); `chance` is
+/// any number, and spreads those who wait for the same receiver over half a pause (jitter).
 pub fn next(
     attempts: u32,
     failing: Duration,

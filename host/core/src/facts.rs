@@ -10,7 +10,6 @@ use a2a_hub_protocol::{
     question::{QUESTION, Question, QuestionKind},
     task::{Task, TaskState, TaskStatus},
 };
-
 /// The fact that tells a task still waits for its turn.
 pub const QUEUED: &str = "queued";
 
@@ -20,7 +19,8 @@ pub const REASON: &str = "reason";
 /// The reason of a task that its client must send on its way again.
 pub const RECOVERY: &str = "recovery";
 
-/// The fact that names the messages which nobody heard, of a task that ended before its agent came to them.
+/// The fact that names the messages which the agent has not come to, as of the end of one of its runs: of a task that is over,
+/// nobody heard them.
 pub const UNHEARD: &str = "unheard";
 
 /// A fact of a task that is a text.
@@ -98,15 +98,19 @@ pub fn canceled(task: &Task, now: String) -> TaskEvent {
 }
 
 /// The end of a run of the agent's, in a task that goes on because its client has said more: what the agent said is told like
-/// any status, and is part of the conversation.
-pub fn interim(task: &Task, end: TaskEvent, now: &str) -> Vec<TaskEvent> {
+/// any status, and is part of the conversation. The next run hears another message; those that wait even then are `unheard`. That
+/// fact is there in any case, for it tells one run from the next.
+pub fn interim(task: &Task, end: TaskEvent, unheard: &[MessageId], now: &str) -> Vec<TaskEvent> {
     let (message, metadata) = match end {
         TaskEvent::Status(update) => (update.status.message, update.metadata),
         TaskEvent::Reply(message) => (Some(message), None),
         TaskEvent::Created(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => (None, None),
     };
     let said = message.clone().map(|message| TaskEvent::Input(addressed(task, message)));
-    let told = status(task, TaskState::Working, message, metadata, now.to_owned());
+    let mut facts = metadata.unwrap_or_default();
+    let named = if unheard.is_empty() { ().into() } else { names(unheard).into() };
+    facts.insert(UNHEARD.to_owned(), named);
+    let told = status(task, TaskState::Working, message, Some(facts), now.to_owned());
     [Some(told), said].into_iter().flatten().collect()
 }
 
@@ -116,11 +120,14 @@ pub fn with_unheard(mut event: TaskEvent, messages: &[MessageId]) -> TaskEvent {
         && update.status.state.is_final()
         && !messages.is_empty()
     {
-        let named: Vec<_> = messages.iter().map(|message| message.as_str().to_owned()).collect();
         let facts = update.metadata.get_or_insert_with(Metadata::new);
-        facts.insert(UNHEARD.to_owned(), named.into());
+        facts.insert(UNHEARD.to_owned(), names(messages).into());
     }
     event
+}
+
+fn names(messages: &[MessageId]) -> Vec<String> {
+    messages.iter().map(|message| message.as_str().to_owned()).collect()
 }
 
 /// That the task failed, and why: `why` for people, `reason` for machines.

@@ -43,7 +43,7 @@ impl ControlFrames {
         self.left = self.left.saturating_add(frames.saturating_mul(PER_FRAME)).min(MOST);
     }
 
-    /// So many came.
+    /// Takes so many tokens out of the bucket, for as many control frames that came; [`Flood`] if it is empty.
     pub fn spend(&mut self, frames: u32, now: Instant) -> Result<(), Flood> {
         if frames > self.left {
             self.refill(now);

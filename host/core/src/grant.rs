@@ -207,7 +207,7 @@ pub enum Refusal {
         "run `{program}`: this agent's manifest does not ask for it; an agent runs only what its `[process.{program}]` names"
     )]
     NotAsked {
-        /// The program's name.
+        /// The program, as the manifest calls it.
         program: String,
     },
     /// The operator did not grant the program.
@@ -215,7 +215,7 @@ pub enum Refusal {
         "run `{program}`: not granted; the operator allows it with `[agents.{agent}.grant.process.{program}]` in the hub's configuration"
     )]
     NotGranted {
-        /// The program's name.
+        /// The program, as the manifest calls it.
         program: String,
         /// The agent that would run it.
         agent: String,
@@ -225,9 +225,9 @@ pub enum Refusal {
         "run `{program}` with these arguments: none of the allowed forms fits {given}; caller's text may not begin with `-`, and belongs on stdin or after `--`"
     )]
     Arguments {
-        /// The program's name.
+        /// The program, as the manifest calls it.
         program: String,
-        /// The arguments, shortened.
+        /// The arguments that were given, shortened for people.
         given: String,
     },
     /// There are more arguments than any program is started with.
@@ -235,7 +235,7 @@ pub enum Refusal {
         "run `{program}` with {given} arguments: {MAX_ARGS} are passed on at most; a longer list belongs on stdin"
     )]
     TooMany {
-        /// The program's name.
+        /// The program, as the manifest calls it.
         program: String,
         /// How many there are.
         given: usize,
@@ -243,9 +243,9 @@ pub enum Refusal {
     /// The variable may not be set.
     #[error("set `{name}` for `{program}`: the manifest's `set` does not name it")]
     Variable {
-        /// The program's name.
+        /// The program, as the manifest calls it.
         program: String,
-        /// The variable's name.
+        /// The environment variable.
         name: String,
     },
 }

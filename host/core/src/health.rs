@@ -14,7 +14,7 @@ pub fn is_known_not_to_work(health: &AgentHealth) -> bool {
 }
 
 /// How long until the next check: `interval`, give or take a tenth as `chance` has it, so that agents that joined
-/// together are not asked together for ever.
+/// together are not asked together for ever (jitter).
 pub fn with_jitter(interval: Duration, chance: u64) -> Duration {
     let tenth = interval / 10;
     // 32 bits of chance are plenty.

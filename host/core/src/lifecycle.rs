@@ -120,7 +120,7 @@ pub enum Signal {
     Cancel,
     /// Others need the room that the agent takes up while it waits for the client; it can be started again.
     Park,
-    /// The hub ends.
+    /// The hub ends in order (graceful shutdown).
     Shutdown,
     /// The answer to [`Effect::Leave`]: whether the agent goes on without the hub.
     Left(bool),
@@ -133,7 +133,7 @@ pub enum Signal {
 /// Something that the actor does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Write it down.
+    /// Append this to the log of the task.
     Record(Record),
     /// Ask for the task's turn again; [`Signal::Turn`] says when that is, at once or later.
     ComeBack,
@@ -200,7 +200,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Every fault.
+    /// Every fault, in the order of the type.
     pub const ALL: [Self; 6] = [
         Self::Queued,
         Self::TooLong,
@@ -252,6 +252,11 @@ impl Lifecycle {
     /// A task in `state` that waits for its client, without an agent at work.
     pub fn parked(state: TaskState, patience: Patience, now: Instant) -> Self {
         Self { phase: Phase::Parked { until: now + patience.answer }, state, patience, unheard: 0 }
+    }
+
+    /// The same, with so many messages of its client's in the log that its agent has not heard.
+    pub fn keeping(self, unheard: usize) -> Self {
+        Self { unheard, ..self }
     }
 
     /// How long the task and its answers may take.

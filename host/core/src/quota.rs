@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 /// What the operator allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Tasks at once.
+    /// How many tasks of the agent run at once.
     pub max_running: usize,
     /// Tasks that wait for that.
     pub max_queued: usize,
@@ -31,10 +31,32 @@ pub struct Limits {
     pub max_waiting: usize,
 }
 
+/// The room on this machine that the tasks of several agents share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedRoom {
+    /// Tasks that wait for their clients while their agents take it up, of all those agents.
+    pub waiting: usize,
+    /// Tasks that there is room for.
+    pub most: usize,
+}
+
+impl SharedRoom {
+    /// Whether a new task may begin of an agent that cannot be let go while it waits, and has so many of its tasks waiting.
+    /// Those that wait may take up half of the room, whichever agents they are of, for the other half is for those at work. Past
+    /// that, an agent that has none waiting, and perhaps never asks anything, does not suffer for the others.
+    pub fn admit(self, own_waiting: usize) -> Result<(), Busy> {
+        let Self { waiting, most } = self;
+        if own_waiting > 0 && waiting >= (most / 2).max(1) {
+            return Err(Busy::SharedRoom { waiting, most });
+        }
+        Ok(())
+    }
+}
+
 /// What a task is told that asks to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It runs.
+    /// It runs at once.
     Now,
     /// It waits, until [`Quota::next`] names it.
     Later,
@@ -48,7 +70,7 @@ pub enum Busy {
         "{running} of its tasks run and {queued} wait; try again later, or raise `max_running` or `max_queued`"
     )]
     Queue {
-        /// Tasks at work.
+        /// How many tasks are at work.
         running: usize,
         /// Tasks that wait for their turn.
         queued: usize,
@@ -61,6 +83,17 @@ pub enum Busy {
     Questions {
         /// Tasks that wait for their client.
         waiting: usize,
+    },
+    /// Too many tasks of the hub wait for their clients, some of this agent's among them.
+    #[error(
+        "{waiting} tasks of this hub wait for an answer, and together they may take up half of the room for {most} tasks; answer \
+         them, or cancel them (`a2a-hub task cancel --state input-required --older 1d`), or raise `max_tasks`"
+    )]
+    SharedRoom {
+        /// Tasks that wait for their client, of all agents.
+        waiting: usize,
+        /// Tasks that there is room for.
+        most: usize,
     },
 }
 
@@ -132,6 +165,11 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
     /// One waits for its client, and its agent takes up room meanwhile.
     pub fn wait(&mut self) {
         self.waiting += 1;
+    }
+
+    /// How many wait for their client while the agent takes up room.
+    pub fn waiting(&self) -> usize {
+        self.waiting
     }
 
     /// One that waited for its client does no more.
@@ -233,8 +271,26 @@ mod tests {
     fn a_refusal_names_the_settings() {
         let waiting = Busy::Questions { waiting: 256 };
         insta::assert_snapshot!(waiting, @"256 of its tasks wait for an answer, and each takes up room; answer them, or cancel them (`a2a-hub task cancel --state input-required --older 1d`), or raise `max_waiting`");
+        let shared = SharedRoom { waiting: 2_000, most: 4_000 }.admit(1).unwrap_err();
+        insta::assert_snapshot!(shared, @"2000 tasks of this hub wait for an answer, and together they may take up half of the room for 4000 tasks; answer them, or cancel them (`a2a-hub task cancel --state input-required --older 1d`), or raise `max_tasks`");
         let busy = Busy::Queue { running: 8, queued: 64 };
         insta::assert_snapshot!(busy, @"8 of its tasks run and 64 wait; try again later, or raise `max_running` or `max_queued`");
+    }
+
+    #[test]
+    fn those_who_wait_take_up_half_of_the_room_and_who_has_none_waiting_is_let_in() {
+        for (waiting, most, own, admitted) in [
+            (0, 4, 0, true),
+            (1, 4, 1, true),
+            (2, 4, 1, false),
+            (2, 4, 0, true),
+            (4, 4, 4, false),
+            (0, 1, 0, true),
+            (1, 1, 1, false),
+        ] {
+            let shared = SharedRoom { waiting, most };
+            assert_eq!(shared.admit(own).is_ok(), admitted, "{shared:?} {own}");
+        }
     }
 
     /// Each lane's first task asks something, and waits for its client while the others come.

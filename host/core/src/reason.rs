@@ -33,7 +33,7 @@ pub enum FailureReason {
 }
 
 impl FailureReason {
-    /// Every reason.
+    /// Every reason, as `docs/GUESTS.md` lists them.
     pub const ALL: [Self; 13] = [
         Self::InvalidRequest,
         Self::Unsupported,

@@ -1,4 +1,5 @@
-//! Where notifications may be sent: the URL was chosen by a client, who must not make the hub knock at its operator's own doors.
+//! Where notifications may be sent: the URL was chosen by a client, who must not make the hub knock at its operator's own doors
+//! (server-side request forgery, SSRF).
 //!
 //! Asked twice: what the URL says, and then which addresses its name has, all of them, each time one is to be dialled.
 
@@ -24,7 +25,7 @@ pub enum Refusal {
         "`{host}` would be told without encryption; use https, or have the operator add it to `push.trusted_hosts`"
     )]
     Plain {
-        /// The host.
+        /// The host that the URL names.
         host: String,
     },
     /// What listens there is hardly a web server.
@@ -33,15 +34,15 @@ pub enum Refusal {
          to `push.trusted_hosts`"
     )]
     Port {
-        /// The host.
+        /// The host that the URL names.
         host: String,
-        /// The port.
+        /// The port that the URL means.
         port: u16,
     },
     /// The name has no address.
     #[error("`{host}` has no address")]
     Nowhere {
-        /// The host.
+        /// The host that the URL names.
         host: String,
     },
     /// It is the operator's own network.
@@ -49,17 +50,17 @@ pub enum Refusal {
         "`{host}` is {address}, a private address; the operator can add it to `push.trusted_hosts`"
     )]
     Private {
-        /// The host.
+        /// The host that the URL names.
         host: String,
-        /// The address.
+        /// The address that the host has.
         address: IpAddr,
     },
-    /// It is nobody's.
+    /// Its address is no server of anybody: link-local, multicast, unspecified (SSRF).
     #[error("`{host}` is {address}, where nothing may be sent")]
     Never {
-        /// The host.
+        /// The host that the URL names.
         host: String,
-        /// The address.
+        /// The address that the host has.
         address: IpAddr,
     },
 }

@@ -1,11 +1,17 @@
 //! What becomes of a task when the hub that ran it is gone, in order or not.
 
-use a2a_hub_protocol::task::TaskState;
+use crate::facts;
+use a2a_hub_protocol::{
+    event::{StatusUpdate, TaskEvent},
+    message::Role,
+    task::{Task, TaskState},
+};
+use std::collections::VecDeque;
 
 /// What is known of a task whose hub is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnfinishedTask {
-    /// Where it stood.
+    /// The state that its log ends with.
     pub state: TaskState,
     /// Whether it still waited for its turn: its agent has not seen it.
     pub queued: bool,
@@ -67,10 +73,191 @@ impl UnfinishedTask {
     }
 }
 
+/// Which messages of a task's client no run of its agent has heard, as the events of the task's log tell in their order.
+#[derive(Clone, Debug, Default)]
+pub struct Unheard {
+    /// They, by their number among all that the client said: what the next run begins with, then what was kept, oldest first.
+    waiting: VecDeque<usize>,
+    /// How many messages the client has said.
+    said: usize,
+    /// Whether the first of those that wait is what the task has no agent at work for: its beginning, or an answer.
+    is_due: bool,
+    /// Whether the task asks something.
+    asks: bool,
+}
+
+impl Unheard {
+    /// Takes in what happened next.
+    pub fn follow(&mut self, event: &TaskEvent) {
+        match event {
+            TaskEvent::Created(created) => {
+                let history = created.task.history.iter();
+                self.said = history.filter(|said| said.role == Role::User).count();
+                // One that did not have to wait may have begun, untold.
+                if facts::has(&created.task, facts::QUEUED) {
+                    self.waiting.extend(self.said.checked_sub(1));
+                    self.is_due = !self.waiting.is_empty();
+                }
+            }
+            TaskEvent::Status(update) => self.moved(update),
+            TaskEvent::Input(message) if message.role == Role::User => {
+                if std::mem::take(&mut self.asks) {
+                    self.waiting.push_front(self.said);
+                    self.is_due = true;
+                } else {
+                    self.waiting.push_back(self.said);
+                }
+                self.said += 1;
+            }
+            TaskEvent::Input(_) | TaskEvent::Artifact(_) | TaskEvent::Reply(_) => {}
+        }
+    }
+
+    fn moved(&mut self, update: &StatusUpdate) {
+        let (state, said) = (update.status.state, update.status.message.as_ref());
+        self.asks = state.is_interrupted() && said.is_some();
+        // The agent is at work with it, or asked something else, to which it is no answer.
+        if std::mem::take(&mut self.is_due) {
+            self.waiting.pop_front();
+        }
+        let facts = update.metadata.as_ref();
+        if state == TaskState::Working
+            && facts.is_some_and(|facts| facts.contains_key(facts::UNHEARD))
+        {
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Where they stand in the history of the task as it is now: what a run that begins now is given, and what was kept for
+    /// those after it. Of a task whose client has said one thing only, the log's first event tells enough.
+    pub fn places(&self, task: &Task) -> (Option<usize>, Vec<usize>) {
+        let said = task.history.iter().enumerate().filter(|(_, said)| said.role == Role::User);
+        let said: Vec<_> = said.map(|(at, _)| at).collect();
+        let mut places = self.waiting.iter().filter_map(|number| said.get(*number).copied());
+        let due = if self.is_due { places.next() } else { None };
+        let is_heard = !facts::has(task, facts::QUEUED) && !facts::is_answered(task);
+        (due.filter(|_| !is_heard), places.collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task;
+    use a2a_hub_protocol::{
+        event::Created,
+        id::{AgentId, ContextId, TaskId},
+        message::{Message, Metadata},
+        task::TaskStatus,
+    };
     use std::fmt::Write as _;
+
+    fn created(queued: bool) -> Created {
+        let state = TaskState::Submitted;
+        let task = Task {
+            id: TaskId::new("t"),
+            context_id: ContextId::new("c"),
+            status: TaskStatus { state, message: None, timestamp: String::new() },
+            artifacts: Vec::new(),
+            history: vec![Message::text(Role::User, "begin")],
+            metadata: queued
+                .then(|| Metadata::from_iter([(facts::QUEUED.to_owned(), true.into())])),
+        };
+        let agent = AgentId::parse("a").unwrap();
+        Created { agent, task, timeout_ms: None, client: Default::default(), request: None }
+    }
+
+    /// What a log of these events tells that nobody has heard.
+    fn told(queued: bool, log: &str) -> String {
+        let created = created(queued);
+        let mut task = created.task.clone();
+        let mut unheard = Unheard::default();
+        unheard.follow(&TaskEvent::Created(Box::new(created)));
+        let now = String::new;
+        for word in log.split_whitespace() {
+            let agent = |text: &str| Message::text(Role::Agent, text);
+            let events = match word {
+                "working" => vec![facts::working(&task, now())],
+                "asks" => {
+                    vec![facts::asked(&task, TaskState::InputRequired, agent("?"), now())]
+                }
+                "gone" => vec![facts::interrupted(&task, "a", TaskState::InputRequired, now())],
+                "again" | "silently" => {
+                    let said = (word == "again").then(|| agent("done"));
+                    let end = facts::status(&task, TaskState::Completed, said, None, now());
+                    facts::interim(&task, end, &[], &now())
+                }
+                said => vec![TaskEvent::Input(Message::text(Role::User, said))],
+            };
+            for event in events {
+                task::apply(&mut task, &event).unwrap();
+                unheard.follow(&event);
+            }
+        }
+        let (due, kept) = unheard.places(&task);
+        let text = |at: usize| task.history[at].joined_text();
+        let kept: Vec<_> = kept.into_iter().map(text).collect();
+        format!("{} | {}", due.map_or_else(|| "-".to_owned(), text), kept.join(" "))
+    }
+
+    #[test]
+    fn the_first_event_tells_enough_of_a_client_that_said_one_thing() {
+        let (queued, mut unheard) = (created(true), Unheard::default());
+        let mut task = queued.task.clone();
+        unheard.follow(&TaskEvent::Created(Box::new(queued)));
+        assert_eq!(unheard.places(&task), (Some(0), Vec::new()));
+        let working = facts::working(&task, String::new());
+        task::apply(&mut task, &working).unwrap();
+        assert_eq!(unheard.places(&task), (None, Vec::new()), "its agent had it");
+    }
+
+    #[test]
+    fn a_log_tells_which_messages_no_run_has_heard() {
+        let mut table = String::new();
+        for (queued, log) in [
+            (true, ""),
+            (false, ""),
+            (true, "more"),
+            (true, "working more"),
+            (false, "working one two"),
+            (false, "working one two again"),
+            (false, "working one two silently"),
+            (false, "working one again two silently"),
+            (false, "working asks answer"),
+            (false, "working asks answer more"),
+            (false, "working asks answer working more"),
+            (false, "working more asks answer"),
+            (false, "working more asks answer working"),
+            (false, "working more asks answer asks"),
+            (false, "working more asks again"),
+            (false, "working more gone"),
+            (false, "working more gone on"),
+            (false, "working more gone on working again"),
+        ] {
+            let begun = if queued { "queued" } else { "new" };
+            writeln!(table, "{begun} {log}: {}", told(queued, log)).unwrap();
+        }
+        insta::assert_snapshot!(table, @r"
+        queued : begin | 
+        new : - | 
+        queued more: begin | more
+        queued working more: - | more
+        new working one two: - | one two
+        new working one two again: - | two
+        new working one two silently: - | two
+        new working one again two silently: - | 
+        new working asks answer: answer | 
+        new working asks answer more: answer | more
+        new working asks answer working more: - | more
+        new working more asks answer: answer | more
+        new working more asks answer working: - | more
+        new working more asks answer asks: - | more
+        new working more asks again: - | 
+        new working more gone: - | more
+        new working more gone on: on | more
+        new working more gone on working again: - | 
+        ");
+    }
 
     #[test]
     fn recovery_table() {

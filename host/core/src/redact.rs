@@ -23,7 +23,7 @@ pub struct Secrets {
     values: Vec<String>,
     /// What stands in the place of each.
     marks: Vec<String>,
-    /// None without secrets.
+    /// Finds any of the secrets; none where there are no secrets to find.
     finder: Option<AhoCorasick>,
 }
 

@@ -1,5 +1,6 @@
 //! Whether the card of an agent elsewhere is used: it says where the agent is reached and how, so that who changes it
-//! unseen gets the clients' words and the operator's token.
+//! unseen gets the clients' words and the operator's token. Unless the operator pins one, the first card that is found counts
+//! (trust on first use), and another one only once it is approved.
 
 /// A card that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

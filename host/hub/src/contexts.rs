@@ -8,10 +8,8 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, ContextQuery, Page},
 };
 use a2a_hub_store::{ContextFilter, Head, HeadFilter, StorageError, TaskStore};
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -58,7 +56,7 @@ pub enum ForgetError {
     /// One of its tasks is not over.
     #[error("forget context `{0}`: its task `{1}` is not over; cancel it first")]
     Live(ContextId, TaskId),
-    /// The store refused.
+    /// The store could not do it.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -71,7 +69,7 @@ impl Contexts {
 
     /// Keeps them for as long as another `config` says, from the next time on that anything is forgotten.
     pub fn follow(&self, config: &Config) {
-        *self.keeps.lock().unwrap_or_else(PoisonError::into_inner) = Keeps::of(config);
+        *self.keeps.lock() = Keeps::of(config);
     }
 
     /// The conversations, the one with the newest task first.
@@ -158,7 +156,7 @@ impl Contexts {
 
     /// Forgets what is too old or too much, and returns how many tasks that were. Live tasks are never touched.
     async fn tidy(&self) -> Result<usize, StorageError> {
-        let keeps = *self.keeps.lock().unwrap_or_else(PoisonError::into_inner);
+        let keeps = *self.keeps.lock();
         let mut forgotten = 0;
         if let Some(age) = keeps.idle_contexts {
             let since = clock::before(age);

@@ -4,7 +4,8 @@
 
 use crate::{clock, metrics::Metrics};
 use a2a_hub_protocol::hub::event::{Happened, HubEvent, StreamEnd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use tokio::sync::broadcast::{self, error::RecvError};
 
 /// Events kept for listeners that are behind; one further behind is closed, for to skip some would be to lie to it.
@@ -14,7 +15,7 @@ const KEPT: usize = 1024;
 #[derive(Clone)]
 pub struct Events {
     speaker: Arc<Mutex<Speaker>>,
-    /// Counts what happens.
+    /// Counts what happens, for dashboards.
     metrics: Metrics,
 }
 
@@ -64,7 +65,7 @@ impl Events {
     }
 
     fn speaker(&self) -> MutexGuard<'_, Speaker> {
-        self.speaker.lock().unwrap_or_else(PoisonError::into_inner)
+        self.speaker.lock()
     }
 }
 

@@ -1,46 +1,32 @@
 //! An agent for unit tests: it does what a closure says, without a component, a program or a port.
 
-use crate::agents::Agent;
+use crate::{
+    agents::Agent,
+    native::{Native, Stage},
+};
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{grant::Ask, recovery::Resumability};
 use a2a_hub_protocol::{
     card::AgentCard,
     id::{AgentId, TaskId},
-    message::{Message, Metadata, Role},
+    message::Metadata,
     operation::HealthStatus,
-    task::{Task, TaskState},
+    task::Task,
 };
-use a2a_hub_runtime::{
-    Call, Ended, Failure, Report, Run, Runtime, Work,
-    port::tasks::{Answer, Emitted, Need, TaskPort},
-};
-use futures::future::BoxFuture;
+use a2a_hub_runtime::{Call, Ended, Failure, Report, Room, Run, Runtime, Work};
 use std::{
     sync::{Arc, Mutex},
     task::{Context, Poll},
-    time::Duration,
 };
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-
-/// What the agent does with a task.
-type Script = dyn Fn(Stage) -> BoxFuture<'static, Ended> + Send + Sync;
 
 /// A fake agent, and what it was asked for.
 #[derive(Clone)]
 pub(crate) struct Fake {
-    script: Arc<Script>,
-    ask: Ask,
+    native: Native,
     hold: Resumability,
+    room: Option<Room>,
     is_silent: bool,
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
-}
-
-/// What a script works with.
-pub(crate) struct Stage {
-    pub(crate) work: Work,
-    pub(crate) port: Arc<dyn TaskPort>,
-    pub(crate) cancel: CancellationToken,
 }
 
 impl Fake {
@@ -49,11 +35,10 @@ impl Fake {
     where
         F: Future<Output = Ended> + Send + 'static,
     {
-        let script = Arc::new(move |stage| Box::pin(script(stage)) as BoxFuture<'static, Ended>);
         Self {
-            script,
-            ask: Ask::default(),
+            native: Native::new(script),
             hold: Resumability::Nothing,
+            room: None,
             is_silent: false,
             seen: Arc::default(),
         }
@@ -64,10 +49,14 @@ impl Fake {
         Self { hold, ..self }
     }
 
+    /// The same, and its tasks take up room that there is for so many.
+    pub(crate) fn in_room_for(self, most: usize) -> Self {
+        Self { room: Some(Room { taken: 0, most }), ..self }
+    }
+
     /// The same, and it does one task of a conversation at a time.
-    pub(crate) fn one_per_context(mut self) -> Self {
-        self.ask.one_per_context = true;
-        self
+    pub(crate) fn one_per_context(self) -> Self {
+        Self { native: self.native.one_per_context(), ..self }
     }
 
     /// The same, and it never says how it is.
@@ -77,6 +66,11 @@ impl Fake {
 
     /// The agent called `fake`, as its operator configures it.
     pub(crate) fn agent(&self, config: AgentConfig) -> Arc<Agent> {
+        self.agent_called("fake", config)
+    }
+
+    /// The agent of that name, as its operator configures it.
+    pub(crate) fn agent_called(&self, id: &str, config: AgentConfig) -> Arc<Agent> {
         let card = AgentCard {
             name: "Fake".to_owned(),
             description: String::new(),
@@ -84,7 +78,7 @@ impl Fake {
             skills: Vec::new(),
             other: Metadata::new(),
         };
-        let (id, runtime) = (AgentId::parse("fake").unwrap(), Arc::new(self.clone()));
+        let (id, runtime) = (AgentId::parse(id).unwrap(), Arc::new(self.clone()));
         Arc::new(Agent::by_itself(id, runtime, card, config))
     }
 
@@ -92,54 +86,32 @@ impl Fake {
         self.seen.lock().unwrap().push(what);
     }
 
-    fn run(&self, call: &Call, work: Work) -> Box<dyn Run> {
-        let (cancel, mut run) = (CancellationToken::new(), JoinSet::new());
-        let port = call.ports.tasks.clone().unwrap();
-        run.spawn((self.script)(Stage { work, port, cancel: cancel.clone() }));
-        Box::new(FakeRun { run, cancel, goes_on: self.hold == Resumability::Work })
+    fn run(&self, call: Call, work: Work) -> Box<dyn Run> {
+        let run = self.native.start(call, work);
+        Box::new(FakeRun { run, goes_on: self.hold == Resumability::Work })
     }
-}
-
-impl Stage {
-    /// Says that it is at work.
-    pub(crate) async fn say(&self, text: &str) {
-        let message = Some(Message::text(Role::Agent, text));
-        let said = Emitted::Working { message, metadata: None };
-        self.port.emit(vec![said]).await.unwrap();
-    }
-
-    /// Asks the client.
-    pub(crate) async fn ask(
-        &self,
-        prompt: &str,
-        patience: Option<Duration>,
-    ) -> Result<Answer, Failure> {
-        self.port.ask(Need::Input, Message::text(Role::Agent, prompt), patience).await
-    }
-}
-
-/// The end of a task that was done.
-pub(crate) fn completed(text: &str) -> Ended {
-    let message = Some(Message::text(Role::Agent, text));
-    Ended::Status { state: TaskState::Completed, message, metadata: None }
 }
 
 #[async_trait::async_trait]
 impl Runtime for Fake {
     fn ask(&self) -> &Ask {
-        &self.ask
+        self.native.ask()
+    }
+
+    fn room(&self) -> Option<Room> {
+        self.room
     }
 
     fn start(&self, call: Call, work: Work) -> Box<dyn Run> {
         self.saw(format!("start: {}", work.message.joined_text()));
-        self.run(&call, work)
+        self.run(call, work)
     }
 
     fn follow(&self, call: Call, task: Task) -> Option<Box<dyn Run>> {
         self.saw("follow".to_owned());
         let message = task.history.last().cloned().unwrap();
         let work = Work { task, message, history: Vec::new(), live: true };
-        (self.hold == Resumability::Work).then(|| self.run(&call, work))
+        (self.hold == Resumability::Work).then(|| self.run(call, work))
     }
 
     async fn resumability(&self, _task: &TaskId) -> Resumability {
@@ -164,22 +136,18 @@ impl Runtime for Fake {
 }
 
 struct FakeRun {
-    run: JoinSet<Ended>,
-    cancel: CancellationToken,
+    run: Box<dyn Run>,
     goes_on: bool,
 }
 
 #[async_trait::async_trait]
 impl Run for FakeRun {
     fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
-        match self.run.poll_join_next(cx) {
-            Poll::Ready(Some(ended)) => Poll::Ready(ended.unwrap()),
-            Poll::Ready(None) | Poll::Pending => Poll::Pending,
-        }
+        self.run.poll_ended(cx)
     }
 
     fn cancel(&self) {
-        self.cancel.cancel();
+        self.run.cancel();
     }
 
     async fn leave(&mut self) -> bool {
@@ -187,6 +155,6 @@ impl Run for FakeRun {
     }
 
     async fn end(&mut self) {
-        self.run.shutdown().await;
+        self.run.end().await;
     }
 }

@@ -1,10 +1,11 @@
 //! One place where every operation is allowed and carried out.
 
+mod live_config;
 mod official;
 mod reload;
 
+pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 pub use official::Visit;
-pub use reload::{LiveConfig, ReadConfig, SetLevel};
 
 use crate::{
     agents::{Agent, Agents, PluginFolder, lately},
@@ -12,7 +13,7 @@ use crate::{
     contexts::Contexts,
     error::HubError,
     events::{self, Events},
-    metrics::Snapshot,
+    metrics::{Metrics, Snapshot},
     push::{Admitted, Pushes},
     repeats::{Claim, Repeats},
     tasks::{NewTask, Subscription, Tasks},
@@ -37,11 +38,12 @@ use a2a_hub_protocol::{
     task::{Task, TaskState},
 };
 use a2a_hub_store::Counts;
+use parking_lot::Mutex;
 use serde_json::{Map, json};
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -65,19 +67,19 @@ pub struct Hub {
     closed: Arc<AtomicBool>,
 }
 
-/// What an operation comes to.
-pub enum Reply {
-    /// One answer.
-    One(Answer),
+/// What an operation comes to, unless it is refused: in the hub's own types, or as a transport has spelled them.
+pub enum Reply<O = Answer, S = ReplyStream> {
+    /// One answer, which is there.
+    One(O),
     /// What happens, as it happens.
-    Stream(ReplyStream),
+    Stream(S),
 }
 
 /// What a stream listens to.
 pub enum ReplyStream {
-    /// One task.
+    /// The events of one task, from a place in its log on.
     Task(Subscription),
-    /// The whole hub.
+    /// Whatever happens in the hub, from now on.
     Hub(events::Listener),
 }
 
@@ -115,6 +117,13 @@ impl Hub {
         Self { live: Some(live), ..self }
     }
 
+    /// The same; a message that names no agent is for this one.
+    #[must_use]
+    pub fn with_default_agent(self, agent: Option<AgentId>) -> Self {
+        self.set_default(agent);
+        self
+    }
+
     /// The same, which tells this to whoever looks after it.
     #[must_use]
     pub fn with_warnings(self, warnings: Vec<String>) -> Self {
@@ -122,12 +131,12 @@ impl Hub {
     }
 
     fn set_default(&self, agent: Option<AgentId>) {
-        *self.default_agent.lock().unwrap_or_else(PoisonError::into_inner) = agent;
+        *self.default_agent.lock() = agent;
     }
 
     /// The agent that a message is for which names none.
     fn default_agent(&self) -> Option<AgentId> {
-        self.default_agent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.default_agent.lock().clone()
     }
 
     /// The same, where a request that was made before is answered by the task that it began.
@@ -147,13 +156,21 @@ impl Hub {
         caller: &Principal,
         operation: Operation,
     ) -> Result<Reply, A2aError> {
-        let (name, begun) = (operation.name(), Instant::now());
-        let reply = match admit(caller, &operation) {
-            Ok(()) => self.perform(caller, operation).await.map_err(A2aError::from),
-            Err(why) => Err(why),
-        };
-        self.events.metrics().answered(name, reply.is_ok(), begun.elapsed());
-        reply
+        let admitted = self.admit(caller, &operation)?;
+        admitted.came_to(self.perform(caller, operation).await)
+    }
+
+    /// Whether an operation is for whoever asks; a refusal is for the log as well. Either way it is counted.
+    fn admit(&self, caller: &Principal, operation: &Operation) -> Result<Measured<'_>, A2aError> {
+        let (metrics, begun) = (self.events.metrics(), Instant::now());
+        let measured = Measured { metrics, operation: operation.name(), begun };
+        match caller.may(access::needed(operation)) {
+            Ok(()) => Ok(measured),
+            Err(denied) => {
+                tracing::warn!(%denied, "an operation was refused");
+                measured.came_to(Err(A2aError::new(ErrorKind::Authentication, denied.to_string())))
+            }
+        }
     }
 
     async fn perform(&self, caller: &Principal, operation: Operation) -> Result<Reply, HubError> {
@@ -522,12 +539,19 @@ impl Hub {
     }
 }
 
-/// Whether an operation is for whoever asks; a refusal is for the log as well.
-fn admit(caller: &Principal, operation: &Operation) -> Result<(), A2aError> {
-    caller.may(access::needed(operation)).map_err(|denied| {
-        tracing::warn!(%denied, "an operation was refused");
-        A2aError::new(ErrorKind::Authentication, denied.to_string())
-    })
+/// An operation that is being carried out: what it came to is counted, and how long it took. One whose client went away in the
+/// middle came to nothing.
+struct Measured<'a> {
+    metrics: &'a Metrics,
+    operation: &'static str,
+    begun: Instant,
+}
+
+impl Measured<'_> {
+    fn came_to<T>(self, reply: Result<T, impl Into<A2aError>>) -> Result<T, A2aError> {
+        self.metrics.answered(self.operation, reply.is_ok(), self.begun.elapsed());
+        reply.map_err(Into::into)
+    }
 }
 
 /// All media types that the agents' cards name in `member`.

@@ -8,6 +8,7 @@ pub mod events;
 #[cfg(test)]
 mod fake;
 mod metrics;
+pub mod native;
 pub mod repeats;
 pub mod token;
 pub mod upkeep;

@@ -6,8 +6,9 @@ use a2a_hub_protocol::{
     id::TaskId,
     operation::{AgentBrief, BreakerState, HealthStatus, OpenStreams},
 };
-use a2a_hub_sandbox::Room;
+use a2a_hub_runtime::Room;
 use a2a_hub_store::Tally;
+use parking_lot::Mutex;
 use prometheus_client::{
     encoding::text,
     metrics::{family::Family, gauge::Gauge, histogram::Histogram, info::Info},
@@ -16,7 +17,7 @@ use prometheus_client::{
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
+    sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 use tokio::time::Instant;
@@ -50,7 +51,7 @@ pub(crate) struct Snapshot {
     pub can_store: bool,
     /// How many changes wait to be stored.
     pub backlog: usize,
-    /// The agents.
+    /// The agents, each with its health and its breaker.
     pub agents: Vec<AgentBrief>,
     /// How many guests are alive.
     pub guests: Room,
@@ -79,7 +80,7 @@ impl Metrics {
 
     /// Something happened: how long tasks take is found out from it.
     pub(crate) fn happened(&self, what: &Happened) {
-        let begun = || self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = || self.begun.lock();
         if let Happened::TaskCreated { task_id, .. } = what {
             begun().insert(task_id.clone(), Instant::now());
         }
@@ -289,6 +290,6 @@ mod tests {
         a2a_hub_tasks{agent="echo",state="completed"} 1
         a2a_hub_uptime_seconds 1.5
         "#);
-        assert!(metrics.begun.lock().unwrap().is_empty(), "what is over is not remembered");
+        assert!(metrics.begun.lock().is_empty(), "what is over is not remembered");
     }
 }

@@ -86,6 +86,10 @@ impl From<SubmitError> for HubError {
                         details["queued"] = json!(queued);
                     }
                     Busy::Questions { waiting } => details["waiting"] = json!(waiting),
+                    Busy::SharedRoom { waiting, most } => {
+                        details["waiting"] = json!(waiting);
+                        details["maxTasks"] = json!(most);
+                    }
                 }
                 Self::from(A2aError::new(ErrorKind::AgentUnavailable, text).with(details))
             }
@@ -136,7 +140,7 @@ impl From<ForgetError> for HubError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{Fake, completed};
+    use crate::{fake::Fake, native::completed};
     use a2a_hub_config::AgentConfig;
     use tokio::time::Instant;
 

@@ -2,11 +2,12 @@
 
 use crate::clock;
 use a2a_hub_protocol::id::TaskId;
+use parking_lot::Mutex;
 use ring::digest::{SHA256, digest};
 use std::{
     collections::{HashMap, VecDeque},
     fmt::Write as _,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{
@@ -39,7 +40,7 @@ pub type Fingerprint = String;
 
 /// A request that is being carried out: the same one waits until that is done, also where a client is cut off meanwhile.
 pub struct Claim {
-    /// The request's own.
+    /// The fingerprint of the request that is being carried out.
     pub fingerprint: Fingerprint,
     task: OwnedMutexGuard<Option<TaskId>>,
 }
@@ -84,7 +85,7 @@ impl Repeats {
     }
 
     fn turn(&self, fingerprint: &Fingerprint, age: Duration) -> Arc<Turn<Option<TaskId>>> {
-        let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.known.lock();
         let Known { made, order } = &mut *known;
         let now = Instant::now();
         let old = |at: Instant| now.saturating_duration_since(at) >= self.0.window;
@@ -162,7 +163,7 @@ mod tests {
         for n in 0..MOST + 10 {
             repeats.claim(&n.to_string()).await.unwrap().begun(TaskId::new("t"));
         }
-        let known = repeats.0.known.lock().unwrap();
+        let known = repeats.0.known.lock();
         assert!(known.made.len() <= MOST + 1 && known.order.len() == known.made.len());
     }
 }

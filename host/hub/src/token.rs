@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
+use subtle::ConstantTimeEq as _;
 
 /// The file in the data directory that holds the token.
 pub const TOKEN_FILE: &str = "http-token";
@@ -23,9 +24,9 @@ pub enum TokenError {
     /// The file cannot be used.
     #[error("use the token in {path}: {why}")]
     Io {
-        /// The file.
+        /// The file that holds the secret.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         why: io::Error,
     },
     /// Others could know it.
@@ -54,11 +55,10 @@ impl Token {
         &self.0
     }
 
-    /// Whether `offered` is the token. Takes as long for a near miss as for a far one, so that nobody can feel their way.
+    /// Whether `offered` is the token, compared in constant time: a near miss takes as long as a far one, so that nobody can
+    /// feel their way (timing attack).
     pub fn is(&self, offered: &str) -> bool {
-        let (own, offered) = (self.0.as_bytes(), offered.as_bytes());
-        let differ = own.iter().zip(offered).fold(0, |differ, (a, b)| differ | (a ^ b));
-        own.len() == offered.len() && std::hint::black_box(differ) == 0
+        self.0.as_bytes().ct_eq(offered.as_bytes()).into()
     }
 }
 
@@ -88,7 +88,7 @@ fn make(path: &Path) -> io::Result<String> {
 
 fn random() -> io::Result<String> {
     let mut random = [0; BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    getrandom::fill(&mut random)?;
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -35,7 +35,7 @@ pub struct Child {
 /// What is known of the program's end.
 #[derive(Debug)]
 pub(super) enum Ending {
-    /// Its tree lives.
+    /// Its tree lives: the end is told here.
     Awaited(oneshot::Receiver<Exit>),
     /// All of it is gone, and output is waited for until then.
     Known(Exit, Instant),

@@ -56,7 +56,7 @@ impl Background {
         Ok(Self(child))
     }
 
-    /// Its process id.
+    /// The process id of the daemon.
     pub fn id(&self) -> u32 {
         self.0.id()
     }
@@ -108,7 +108,7 @@ async fn signal(process: OwnedFd, signal: Signal, patience: Duration) -> io::Res
 /// A hub that runs, proven by the lock that it holds on its data directory.
 #[derive(Debug)]
 pub struct Holder {
-    /// Its process id.
+    /// The process id, as the system has it.
     pub pid: i32,
     process: OwnedFd,
 }

@@ -51,7 +51,7 @@ pub enum SpawnError {
     Variable {
         /// As it was asked for.
         program: PathBuf,
-        /// The variable's name.
+        /// The environment variable that was to be set.
         name: String,
     },
     /// The working directory is missing, no directory, or closed to the hub.
@@ -104,7 +104,7 @@ pub enum SpawnError {
         /// What the system said.
         source: io::Error,
     },
-    /// [`Supervisor::shutdown`](super::Supervisor::shutdown) was called.
+    /// [`Supervisor::shutdown`](super::Supervisor::shutdown) was called: nothing is started any more.
     #[error("start {program}: the hub is shutting down; try again when it is back")]
     ShuttingDown {
         /// As it was asked for.

@@ -22,7 +22,7 @@ pub(super) struct Process {
     pub(super) pid: Pid,
     /// The process that would reap it; 0 for none.
     parent: i32,
-    /// Its session.
+    /// The id of its session (`setsid(2)`).
     session: i32,
     /// When it started, in ticks since boot: with `pid`, an identity.
     started: u64,

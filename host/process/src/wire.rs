@@ -35,7 +35,7 @@ pub(super) enum Order {
 /// The minder to the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
-    /// The program runs.
+    /// The program was started and runs.
     Started,
     /// It does not, for this error number.
     Failed(i32),

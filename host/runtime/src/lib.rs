@@ -11,6 +11,6 @@ pub mod run;
 mod runtime;
 
 pub use failure::Failure;
-pub use limits::Limits;
+pub use limits::{Limits, Room};
 pub use run::{Call, Ended, Report, Work};
 pub use runtime::{Run, Runtime};

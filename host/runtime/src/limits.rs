@@ -5,6 +5,15 @@ use std::time::Duration;
 /// The largest memory any agent can be given, in bytes.
 pub const MAX_MEMORY_BYTES: usize = 1 << 30;
 
+/// The room on this machine that runs share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// How many runs take it up.
+    pub taken: usize,
+    /// How many may.
+    pub most: usize,
+}
+
 /// How much one task's instance may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

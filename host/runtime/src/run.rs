@@ -14,24 +14,24 @@ use std::sync::Arc;
 /// What a guest is to do.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// The task.
+    /// The task as its log tells it so far.
     pub task: Task,
     /// What the client said last.
     pub message: Message,
     /// What was said before in this conversation, oldest first.
     pub history: Vec<Message>,
-    /// Whether somebody listens.
+    /// Whether a client listens to a stream of it meanwhile; if not, only the end counts.
     pub live: bool,
 }
 
 /// What a call of an agent comes with: whose it is, and what it may do.
 #[derive(Clone)]
 pub struct Call {
-    /// The agent.
+    /// The agent that is called.
     pub agent: AgentId,
     /// What it may use up.
     pub limits: Limits,
-    /// What it holds.
+    /// The capabilities that it holds: what it asks, as far as the operator grants it.
     pub held: Arc<EffectiveGrant>,
     /// The hub's side of what it holds.
     pub ports: Arc<Ports>,
@@ -65,7 +65,7 @@ pub enum Ended {
         /// Facts to be merged into the task's.
         metadata: Option<Metadata>,
     },
-    /// Without one.
+    /// Without a final status: why the agent could not bring the task to an end.
     Failed(Failure),
 }
 
@@ -76,7 +76,7 @@ pub struct Report {
     pub status: HealthStatus,
     /// The version of the program behind it.
     pub version: Option<String>,
-    /// What was found.
+    /// What the check found, for people; none if there is nothing to say.
     pub detail: Option<String>,
     /// The command that mends it.
     pub fix: Option<String>,

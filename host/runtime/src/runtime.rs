@@ -2,6 +2,7 @@
 
 use crate::{
     failure::Failure,
+    limits::Room,
     run::{Call, Ended, Report, Work},
 };
 use a2a_hub_core::{grant::Ask, recovery::Resumability};
@@ -22,9 +23,9 @@ pub trait Runtime: Send + Sync {
         None
     }
 
-    /// Whether there is room on this machine for one more run.
-    fn has_room(&self) -> bool {
-        true
+    /// The room that a run takes up a place of; none if it takes up none on this machine.
+    fn room(&self) -> Option<Room> {
+        None
     }
 
     /// Sets the agent to work on a task. What it tells goes to the task port of `call`.

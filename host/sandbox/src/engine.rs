@@ -1,7 +1,7 @@
 //! The one wasmtime engine of the hub, and its settings.
 
 use crate::limits::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLES};
-use a2a_hub_runtime::limits::MAX_MEMORY_BYTES;
+use a2a_hub_runtime::limits::{MAX_MEMORY_BYTES, Room};
 use std::{
     path::PathBuf,
     sync::{Arc, mpsc},
@@ -83,7 +83,7 @@ impl Engine {
         self.lacks_pool
     }
 
-    /// How many guests are alive.
+    /// How many guests are alive, and may be.
     pub fn room(&self) -> Room {
         let taken = self.max.saturating_sub(self.slots.available_permits());
         Room { taken, most: self.max }
@@ -93,15 +93,6 @@ impl Engine {
     pub(crate) fn slot(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.slots).try_acquire_owned().ok()
     }
-}
-
-/// How many guests are alive at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// How many are.
-    pub taken: usize,
-    /// How many may be.
-    pub most: usize,
 }
 
 /// How many guests there may be where each gets its place when it starts: half of the addresses are for the hub itself.

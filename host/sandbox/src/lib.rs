@@ -19,6 +19,6 @@ mod runtime;
 mod state;
 mod usage;
 
-pub use engine::{Engine, EngineSettings, Room};
+pub use engine::{Engine, EngineSettings};
 pub use guest::Guest;
 pub use plugin::{LoadError, Plugin};

@@ -3,7 +3,7 @@
 use a2a_hub_core::grant::Ask;
 use wasmparser::{Parser, Payload};
 
-/// The section's name.
+/// The custom section of a component that holds its manifest.
 pub const SECTION: &str = "a2a-hub:manifest";
 
 /// Longer manifests are not read: they are not written by people.

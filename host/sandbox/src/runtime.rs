@@ -6,7 +6,7 @@ use crate::{
 };
 use a2a_hub_core::{grant::Ask, recovery::Resumability};
 use a2a_hub_protocol::id::TaskId;
-use a2a_hub_runtime::{Call, Failure, Report, Run, Runtime, Work};
+use a2a_hub_runtime::{Call, Failure, Report, Room, Run, Runtime, Work};
 
 #[async_trait::async_trait]
 impl Runtime for Plugin {
@@ -18,9 +18,8 @@ impl Runtime for Plugin {
         Some(Plugin::digest(self))
     }
 
-    fn has_room(&self) -> bool {
-        let room = self.engine.room();
-        room.taken < room.most
+    fn room(&self) -> Option<Room> {
+        Some(self.engine.room())
     }
 
     fn start(&self, call: Call, work: Work) -> Box<dyn Run> {

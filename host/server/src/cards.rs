@@ -1,6 +1,11 @@
 //! What others find at well-known places: the cards of the hub and of its agents.
 
-use super::{dispatcher::Dispatcher, http_listener::Caller, official, origin_guard};
+use super::{
+    dispatcher::Dispatcher,
+    http_context::{own_url, version},
+    http_listener::Caller,
+    origin_guard,
+};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{Reply, clock};
 use a2a_hub_protocol::{
@@ -46,7 +51,7 @@ async fn root_card(
     let agent = dispatcher.public_endpoints().root_agent.clone();
     let by_token = origin_guard::by_token(&caller, &headers).await;
     let endpoints = dispatcher.endpoints(&own_url(&dispatcher, &headers), agent.as_ref(), by_token);
-    let version = official::version(&headers, uri.query());
+    let version = version(&headers, uri.query());
     let asked = Asked { caller: &principal, method: &Method::GET, headers: &headers, version };
     official(&dispatcher, asked, &file, agent, &endpoints).await
 }
@@ -150,16 +155,6 @@ fn refusal(why: &A2aError) -> Response {
     let found = why.kind != ErrorKind::AgentNotFound;
     let status = if found { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::NOT_FOUND };
     (status, Json(json!({ "error": why.to_hub_json() }))).into_response()
-}
-
-/// Where others reach this hub, with a slash at the end: as the operator says, or by the `Host` header, which the guard has
-/// found to be one of the hub's own names.
-pub(super) fn own_url(dispatcher: &Dispatcher, headers: &HeaderMap) -> String {
-    if let Some(url) = &dispatcher.public_endpoints().public_url {
-        return format!("{url}/");
-    }
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    format!("http://{host}/")
 }
 
 /// The card, or word that the client has it already.

@@ -12,13 +12,9 @@ use a2a_hub_protocol::{
     id::AgentId,
     operation::{OpenStreams, Operation},
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::{
-    net::SocketAddr,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 
@@ -45,7 +41,7 @@ pub struct PublicEndpoints {
     pub public_url: Option<String>,
     /// Where it serves HTTP, if it does.
     pub http: Option<SocketAddr>,
-    /// Its unix socket.
+    /// The path of its unix socket; none if it has none.
     pub socket: Option<PathBuf>,
     /// Whose card is at its root; its own if none is named.
     pub root_agent: Option<AgentId>,
@@ -53,7 +49,7 @@ pub struct PublicEndpoints {
 
 /// What a transport knows of a request beside its text.
 pub(super) struct RequestContext<'a> {
-    /// Who asks.
+    /// Who asks, as the transport found.
     pub(super) caller: Principal,
     /// Where this hub is reached.
     pub(super) url: &'a str,
@@ -81,13 +77,13 @@ pub(super) struct Active(Mutex<Vec<String>>);
 
 impl Active {
     fn add(&self, active: Vec<String>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let new: Vec<_> = active.into_iter().filter(|uri| !all.contains(uri)).collect();
         all.extend(new);
     }
 
     pub(super) fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 
@@ -118,16 +114,21 @@ impl<'a> RequestContext<'a> {
     }
 }
 
-/// What an operation comes to, without the envelope of what it travelled on.
-pub(super) enum Done {
-    /// One answer.
-    One(Value),
-    /// Several, as they come.
-    Stream(Box<TaskStream>),
-    /// A refusal.
-    Refused(A2aError),
-    /// A refusal that is none of the request's making: there is no room now.
-    Busy(A2aError),
+/// What an operation comes to, spelled in its dialect, without the envelope of what it travelled on.
+pub(super) type Spelled = Result<Reply<Value, Box<TaskStream>>, Refusal>;
+
+/// Why an operation comes to nothing.
+pub(super) struct Refusal {
+    /// What its client is told.
+    pub(super) why: A2aError,
+    /// Whether that is none of the request's making: there is no room now.
+    pub(super) is_busy: bool,
+}
+
+impl From<A2aError> for Refusal {
+    fn from(why: A2aError) -> Self {
+        Self { why, is_busy: false }
+    }
 }
 
 impl Dispatcher {
@@ -205,20 +206,17 @@ impl Dispatcher {
         dialect: Dialect,
         mut operation: Operation,
         of: &RequestContext<'_>,
-    ) -> Done {
+    ) -> Spelled {
         if let (Err(why), Dialect::Official(_)) = (&of.version, dialect) {
-            return Done::Refused(why.clone());
+            return Err(why.clone().into());
         }
         let is_known = of.endpoints.as_ref().is_some_and(|it| it.needs_token);
         if let (Operation::GetCard { .. }, Dialect::Official(_), false) =
             (&operation, dialect, is_known)
         {
-            return Done::Refused(no_extended_card());
+            return Err(no_extended_card().into());
         }
-        let permit = match operation.streams().then(|| self.admit()).transpose() {
-            Ok(permit) => permit,
-            Err(why) => return Done::Busy(why),
-        };
+        let permit = operation.streams().then(|| self.admit()).transpose()?;
         if operation.resumes() {
             operation.go_on_after(of.heard);
         }
@@ -231,31 +229,28 @@ impl Dispatcher {
                 self.hub.receive(&of.caller, &visit, operation).await
             }
         };
-        match (reply, dialect) {
-            (Ok(Reply::One(answer)), Dialect::Hub) => Done::One(hub::answer::write(answer, of.url)),
-            (Ok(Reply::One(answer)), Dialect::Official(wire)) => {
-                match wire.write_answer(&answer, sent, of.endpoints.as_ref()) {
-                    Some(answer) => Done::One(answer),
-                    None => {
-                        Done::Refused(A2aError::new(ErrorKind::Internal, "A2A has no such answer"))
-                    }
-                }
+        Ok(match (reply?, dialect) {
+            (Reply::One(answer), Dialect::Hub) => Reply::One(hub::answer::write(answer, of.url)),
+            (Reply::One(answer), Dialect::Official(wire)) => {
+                let spelled = wire.write_answer(&answer, sent, of.endpoints.as_ref());
+                let unknown = || A2aError::new(ErrorKind::Internal, "A2A has no such answer");
+                Reply::One(spelled.ok_or_else(unknown)?)
             }
-            (Ok(Reply::Stream(heard)), dialect) => {
-                Done::Stream(Box::new(TaskStream::new(dialect, heard, is_new, permit)))
+            (Reply::Stream(heard), dialect) => {
+                Reply::Stream(Box::new(TaskStream::new(dialect, heard, is_new, permit)))
             }
-            (Err(why), _) => Done::Refused(why),
-        }
+        })
     }
 
     /// Makes room for a stream.
-    fn admit(&self) -> Result<OwnedSemaphorePermit, A2aError> {
+    fn admit(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
             let max = self.max_streams;
             let why = format!(
                 "the hub serves {max} streams already; try again soon, or raise `max_streams`"
             );
-            A2aError::new(ErrorKind::AgentUnavailable, why).with(json!({ "limit": max }))
+            let why = A2aError::new(ErrorKind::AgentUnavailable, why).with(json!({ "limit": max }));
+            Refusal { why, is_busy: true }
         })
     }
 }
@@ -297,3 +292,6 @@ pub(super) fn dawdled(what: &str, patience: Duration) -> A2aError {
     );
     A2aError::new(ErrorKind::InvalidRequest, why)
 }
+
+#[cfg(test)]
+mod tests;

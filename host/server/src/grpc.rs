@@ -2,14 +2,16 @@
 //! else gRPC has: which agent is meant where there is no path, and how a refusal is told.
 
 use super::{
-    MAX_REQUEST, cards,
-    dispatcher::{Dispatcher, Done},
-    http::read_body,
+    MAX_REQUEST,
+    body::read_body,
+    dispatcher::{Dispatcher, Spelled},
+    http_context::{self, is_grpc, own_url},
     http_listener::Caller,
-    official, origin_guard,
+    origin_guard,
     task_stream::{Item, TaskStream},
 };
 use a2a_hub_core::{access::Principal, span::Span};
+use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{
     binding::grpc::{self, Call},
     dialect::{self, Dialect},
@@ -21,7 +23,7 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::{ConnectInfo, Path, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode},
     response::{IntoResponse as _, Response},
     routing::post,
 };
@@ -47,22 +49,6 @@ pub(super) fn routes() -> Router<Dispatcher> {
         };
         router.route(&format!("/{service}/{{method}}"), post(call))
     })
-}
-
-/// Whether a request is gRPC's, by the type of its body, which no web page can send without asking first.
-pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
-    let media = headers.get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
-    media.is_some_and(|media| {
-        let essence = media.split(';').next().unwrap_or_default().trim();
-        ["application/grpc", "application/grpc+proto"].contains(&essence)
-    })
-}
-
-/// A refusal before anything was read, as a client that speaks gRPC is told it.
-pub(super) fn refusal(http: StatusCode, why: &str) -> Response {
-    let unknown = http == StatusCode::UNAUTHORIZED;
-    let code = if unknown { Code::Unauthenticated } else { Code::PermissionDenied };
-    Status::new(code, why).into_http()
 }
 
 async fn enter(
@@ -112,14 +98,14 @@ struct Visit {
 type Encoded = Result<Vec<u8>, Status>;
 
 /// What a call comes to, and the extensions that were activated for it.
-type Answered = (Done, Option<(HeaderName, HeaderValue)>);
+type Answered = (Spelled, Option<(HeaderName, HeaderValue)>);
 
 impl Visit {
     async fn carry_out(&self, sent: &[u8]) -> Answered {
         let dialect::grpc::Request { tenant, operation } = dialect::grpc::read(&self.call, sent);
         match (operation, self.dispatcher.of_tenant(tenant.as_deref())) {
             (Ok(operation), Ok(agent)) => self.ask(operation, agent, tenant.as_deref()).await,
-            (Err(why), _) | (_, Err(why)) => (Done::Refused(why), None),
+            (Err(why), _) | (_, Err(why)) => (Err(why.into()), None),
         }
     }
 
@@ -130,7 +116,7 @@ impl Visit {
         tenant: Option<&str>,
     ) -> Answered {
         let Self { dispatcher, call, caller, principal, headers } = self;
-        let url = cards::own_url(dispatcher, headers);
+        let url = own_url(dispatcher, headers);
         let wire = dialect::grpc::wire(call);
         let dialect = Dialect::Official(wire);
         let endpoints = dispatcher.endpoints(
@@ -138,13 +124,20 @@ impl Visit {
             agent.as_ref(),
             origin_guard::by_token(caller, headers).await,
         );
-        let of =
-            official::context(principal.clone(), &url, endpoints, agent, dialect, headers, None);
-        let mut done = dispatcher.carry_out(dialect, operation, &of).await;
-        if let Done::One(answer) = &mut done {
+        let of = http_context::context(
+            principal.clone(),
+            &url,
+            endpoints,
+            agent,
+            dialect,
+            headers,
+            None,
+        );
+        let mut spelled = dispatcher.carry_out(dialect, operation, &of).await;
+        if let Ok(Reply::One(answer)) = &mut spelled {
             wire.echo_tenant(answer, tenant);
         }
-        (done, official::activated(&of.active, headers))
+        (spelled, http_context::activated(&of.active, headers))
     }
 }
 
@@ -155,15 +148,15 @@ impl UnaryService<Bytes> for Visit {
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let visit = self.clone();
         Box::pin(async move {
-            let (done, active) = visit.carry_out(&request.into_inner()).await;
-            match done {
-                Done::One(answer) => {
+            let (spelled, active) = visit.carry_out(&request.into_inner()).await;
+            match spelled {
+                Ok(Reply::One(answer)) => {
                     let answer = visit.call.write(answer).map_err(|why| status(&why))?;
                     Ok(with_metadata(answer, active))
                 }
                 // What is asked by this call is answered once.
-                Done::Stream(_) => Err(Status::internal("the answer is a stream")),
-                Done::Refused(why) | Done::Busy(why) => Err(status(&why)),
+                Ok(Reply::Stream(_)) => Err(Status::internal("the answer is a stream")),
+                Err(refusal) => Err(status(&refusal.why)),
             }
         })
     }
@@ -177,16 +170,16 @@ impl ServerStreamingService<Bytes> for Visit {
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let visit = self.clone();
         Box::pin(async move {
-            let (done, active) = visit.carry_out(&request.into_inner()).await;
-            match done {
-                Done::Stream(stream) => {
+            let (spelled, active) = visit.carry_out(&request.into_inner()).await;
+            match spelled {
+                Ok(Reply::Stream(stream)) => {
                     let patience = visit.dispatcher.patience();
                     let told = patiently(messages(visit.call, stream), patience);
                     Ok(with_metadata(told.boxed(), active))
                 }
                 // What is asked by this call is answered by a stream.
-                Done::One(_) => Err(Status::internal("the answer is no stream")),
-                Done::Refused(why) | Done::Busy(why) => Err(status(&why)),
+                Ok(Reply::One(_)) => Err(Status::internal("the answer is no stream")),
+                Err(refusal) => Err(status(&refusal.why)),
             }
         })
     }
@@ -310,16 +303,5 @@ mod tests {
         let told: Vec<_> = told.collect().await;
         assert_eq!(told.len(), 2, "one was held for the client, and then there is the reason");
         assert_eq!(told[1].as_ref().unwrap_err().code(), Code::DeadlineExceeded);
-    }
-
-    #[test]
-    fn what_is_grpc_is_told_by_its_media_type() {
-        let is = |media: &'static str| {
-            is_grpc(
-                &[(header::CONTENT_TYPE, HeaderValue::from_static(media))].into_iter().collect(),
-            )
-        };
-        assert!(is("application/grpc") && is("application/grpc+proto"));
-        assert!(!is("application/grpc-web") && !is("application/grpc+json") && !is("text/plain"));
     }
 }

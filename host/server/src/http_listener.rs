@@ -1,4 +1,5 @@
-//! Where HTTP connections come in: so many at once, each with what can be known of its other end.
+//! Where HTTP connections come in: so many at once, each with what can be known of its other end, and with a deadline for
+//! what it begins (slow loris).
 
 use super::{frames::Frames, peer, write_timeout::WriteTimeout};
 use axum::{

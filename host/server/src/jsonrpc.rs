@@ -1,10 +1,10 @@
 //! JSON-RPC 2.0 requests and their answers, in any dialect and whatever they travel on.
 
 use super::{
-    dispatcher::{Dispatcher, Done, RequestContext},
+    dispatcher::{Dispatcher, Refusal, RequestContext},
     task_stream::{Item, TaskStream},
 };
-use a2a_hub_hub::ReplyStream;
+use a2a_hub_hub::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     binding::{
         jsonrpc::{Beside, Envelope, Frame},
@@ -21,32 +21,27 @@ use std::future::ready;
 /// Requests of one batch that are carried out at once.
 const BATCH_AT_ONCE: usize = 16;
 
-/// What a request comes to.
-pub(super) enum Response {
-    /// Nothing: it was a notification.
-    None,
-    /// A result, ready to be sent.
-    Result(Vec<u8>),
-    /// A refusal.
-    Refused(Vec<u8>),
-    /// The answers to a batch, in one.
-    Batch(Vec<u8>),
-    /// A refusal that is none of the request's making: there is no room now.
-    Busy(Vec<u8>),
-    /// Several, as they come.
-    Stream(Box<Stream>),
+/// What a request comes to, in its envelope and ready to be sent; none for a notification, which has no answer.
+pub(super) type Enveloped = Result<Option<Reply<Vec<u8>, Box<Stream>>>, Refused>;
+
+/// A refusal in its envelope.
+pub(super) struct Refused {
+    /// The answer that tells it.
+    pub(super) text: Vec<u8>,
+    /// Whether it is none of the request's making: there is no room now.
+    pub(super) is_busy: bool,
 }
 
 impl Dispatcher {
     /// Reads what a client sent, has the hub carry it out, and writes the answer.
-    pub(super) async fn respond(&self, sent: &[u8], of: &RequestContext<'_>) -> Response {
+    pub(super) async fn respond(&self, sent: &[u8], of: &RequestContext<'_>) -> Enveloped {
         match dialect::jsonrpc::read(sent, of.spelled, of.beside) {
             Frame::One(request) => self.one(*request, of).await,
-            Frame::Batch(requests) => self.batch(requests, of).await,
+            Frame::Batch(requests) => Ok(self.batch(requests, of).await.map(Reply::One)),
         }
     }
 
-    async fn one(&self, request: Request, of: &RequestContext<'_>) -> Response {
+    async fn one(&self, request: Request, of: &RequestContext<'_>) -> Enveloped {
         let Request { id, dialect, tenant, service_params, operation } = request;
         let own = match (of.beside, dialect) {
             (Beside::Metadata, Dialect::Official(_)) => {
@@ -58,30 +53,32 @@ impl Dispatcher {
             Some(Ok(own)) => own,
             Some(Err(_)) | None => of,
         };
-        let done = match (operation, &own) {
-            (Err(why), _) => Done::Refused(why),
-            (Ok(_), Some(Err(why))) => Done::Refused(why.clone()),
+        let spelled = match (operation, &own) {
+            (Err(why), _) => Err(why.into()),
+            (Ok(_), Some(Err(why))) => Err(why.clone().into()),
             (Ok(operation), Some(Ok(_)) | None) => self.carry_out(dialect, operation, of).await,
         };
-        let Some(id) = id else { return Response::None };
+        let Some(id) = id else { return Ok(None) };
         let service_params = match of.beside {
             Beside::Metadata => service_params::activated(&of.active.all()),
             Beside::Headers => None,
         };
         let envelope = Envelope { id, service_params };
-        match done {
-            Done::One(mut answer) => {
+        match spelled {
+            Ok(Reply::One(mut answer)) => {
                 if let Dialect::Official(wire) = dialect {
                     wire.echo_tenant(&mut answer, tenant.as_deref());
                 }
-                Response::Result(envelope.result(&answer))
+                Ok(Some(Reply::One(envelope.result(&answer))))
             }
-            Done::Stream(stream) => {
+            Ok(Reply::Stream(stream)) => {
                 let envelope = Some(envelope);
-                Response::Stream(Box::new(Stream { envelope, dialect, stream, failed: false }))
+                let stream = Stream { envelope, dialect, stream, failed: false };
+                Ok(Some(Reply::Stream(Box::new(stream))))
             }
-            Done::Refused(why) => Response::Refused(envelope.error(&dialect.write_error(&why))),
-            Done::Busy(why) => Response::Busy(envelope.error(&dialect.write_error(&why))),
+            Err(Refusal { why, is_busy }) => {
+                Err(Refused { text: envelope.error(&dialect.write_error(&why)), is_busy })
+            }
         }
     }
 
@@ -104,26 +101,22 @@ impl Dispatcher {
     }
 
     /// The answers go back as one array, in the order in which they are ready.
-    async fn batch(&self, requests: Vec<Request>, of: &RequestContext<'_>) -> Response {
+    async fn batch(&self, requests: Vec<Request>, of: &RequestContext<'_>) -> Option<Vec<u8>> {
         let answers = stream::iter(requests)
             .map(|request| Box::pin(self.one(in_batch(request), of)))
             .buffer_unordered(BATCH_AT_ONCE)
-            .filter_map(|response| ready(response.into_one()));
+            .filter_map(|enveloped| ready(text(enveloped)));
         let answers: Vec<_> = answers.collect().await;
-        if answers.is_empty() {
-            return Response::None;
-        }
-        Response::Batch([b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat())
+        let all = || [b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat();
+        (!answers.is_empty()).then(all)
     }
 }
 
-impl Response {
-    fn into_one(self) -> Option<Vec<u8>> {
-        match self {
-            Self::Result(answer) | Self::Refused(answer) | Self::Busy(answer) => Some(answer),
-            // No stream gets into a batch, and no batch.
-            Self::None | Self::Batch(_) | Self::Stream(_) => None,
-        }
+/// The one answer that goes back, if any does. No stream gets into a batch.
+fn text(enveloped: Enveloped) -> Option<Vec<u8>> {
+    match enveloped {
+        Ok(Some(Reply::One(text))) | Err(Refused { text, .. }) => Some(text),
+        Ok(Some(Reply::Stream(_)) | None) => None,
     }
 }
 

@@ -1,18 +1,24 @@
 //! The doors of the hub: bytes to operations and replies to bytes. Nothing is decided here but who may knock.
 
+mod body;
 mod cards;
 mod dispatcher;
+mod endpoint_path;
 mod frames;
 mod grpc;
 mod http;
+mod http_context;
 mod http_listener;
+mod http_reply;
 mod jsonrpc;
 mod keys;
+mod line_reader;
 mod metrics;
 mod official;
 mod origin_guard;
 mod peer;
 mod probes;
+mod sse;
 mod task_stream;
 mod unix;
 mod write_timeout;

@@ -1,18 +1,26 @@
 //! Who may talk to the HTTP server: programs of this machine, and no web page that a browser was lured to.
 //!
 //! A browser on this machine can reach loopback on behalf of any page. Before anything is routed, the request must name
-//! this server itself as its `Host` (or the page's own name was bound to 127.0.0.1), and must come from no other
-//! `Origin`. A body must be JSON or gRPC's, which a page cannot send elsewhere without asking first.
+//! this server itself as its `Host` (or the page's own name was bound to 127.0.0.1: DNS rebinding), and must come from no
+//! other `Origin`. A body must be JSON or gRPC's, which a page cannot send elsewhere without asking first (CSRF).
 //!
 //! Then its sender must be a program of the hub's own user, or hold the hub's token: loopback is shared by all users. Only
 //! the public keys are for everybody.
 
-use super::{grpc, http_listener::Caller, jsonrpc, keys, official};
+use super::{
+    dispatcher::HUB,
+    endpoint_path::EndpointPath,
+    http_context::is_grpc,
+    http_listener::Caller,
+    http_reply::{self, TODAYS, json_body},
+    jsonrpc, keys,
+};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::token::{TOKEN_FILE, Token};
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
+    hub::answer::AGENTS,
 };
 use axum::{
     Json,
@@ -23,6 +31,7 @@ use axum::{
 };
 use serde_json::json;
 use std::{net::SocketAddr, sync::Arc};
+use tonic::{Code, Status};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -72,14 +81,14 @@ pub(super) async fn check(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let is_grpc = grpc::is_grpc(request.headers());
+    let is_grpc = is_grpc(request.headers());
     let verdict = verdict(&guard.names, request.method(), request.uri(), request.headers());
     if let Err((status, why)) = verdict {
         if is_grpc {
-            return grpc::refusal(status, why);
+            return grpc_refusal(status, why);
         }
         let told = match status {
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => official::wrong_media(request.uri().path(), why),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => wrong_media(request.uri().path(), why),
             _ => None,
         };
         return told.unwrap_or_else(|| refusal(status, why, request.uri().path()));
@@ -92,7 +101,7 @@ pub(super) async fn check(
              `{TOKEN_FILE}` in the hub's data directory holds"
         );
         if is_grpc {
-            return grpc::refusal(StatusCode::UNAUTHORIZED, &why);
+            return grpc_refusal(StatusCode::UNAUTHORIZED, &why);
         }
         let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"a2a-hub\"")];
         let told = refusal(StatusCode::UNAUTHORIZED, &why, request.uri().path());
@@ -116,6 +125,28 @@ fn refusal(status: StatusCode, why: &str, path: &str) -> Response {
         return (status, [(header::CONTENT_TYPE, "application/json")], told).into_response();
     }
     (status, Json(json!({ "error": { "code": status.as_u16(), "message": why } }))).into_response()
+}
+
+/// What a client is told whose request to an endpoint at `path` is no JSON; nothing if there is no endpoint.
+fn wrong_media(path: &str, why: &str) -> Option<Response> {
+    let is_hub =
+        path.strip_prefix(HUB).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if !is_hub && !path.starts_with(AGENTS) {
+        return None;
+    }
+    let why = A2aError::new(ErrorKind::ContentTypeNotSupported, why);
+    if EndpointPath::of(path).is_ok_and(|place| place.below.starts_with("rest/")) {
+        return Some(http_reply::refusal(&why, TODAYS, None));
+    }
+    let text = jsonrpc::unreadable(TODAYS, &why);
+    Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, json_body(text)).into_response())
+}
+
+/// A refusal before anything was read, as a client that speaks gRPC is told it.
+fn grpc_refusal(http: StatusCode, why: &str) -> Response {
+    let unknown = http == StatusCode::UNAUTHORIZED;
+    let code = if unknown { Code::Unauthenticated } else { Code::PermissionDenied };
+    Status::new(code, why).into_http()
 }
 
 /// Whether the security scheme of the token is part of a card, and so who asks may have the extended one: for those who must
@@ -159,7 +190,7 @@ fn verdict(
     if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
         return forbidden("requests from web pages of another site are refused");
     }
-    let is_known = is_json(headers) || grpc::is_grpc(headers);
+    let is_known = is_json(headers) || is_grpc(headers);
     if method == Method::POST && !is_known && !is_empty(headers) {
         let why = "send the request with `Content-Type: application/json`";
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));

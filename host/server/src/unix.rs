@@ -2,16 +2,14 @@
 
 use super::{
     MAX_REQUEST,
-    dispatcher::{Dispatcher, RequestContext, dawdled},
-    jsonrpc::{self, Response},
+    dispatcher::{Dispatcher, RequestContext},
+    jsonrpc::{self, Refused},
+    line_reader::LineReader,
     write_timeout::WriteTimeout,
 };
 use a2a_hub_core::access::Principal;
-use a2a_hub_protocol::{
-    binding::{jsonrpc::Beside, ndjson::Lines},
-    dialect::Dialect,
-    error::{A2aError, ErrorKind},
-};
+use a2a_hub_hub::Reply;
+use a2a_hub_protocol::{binding::jsonrpc::Beside, dialect::Dialect};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::{
     fs, io,
@@ -24,13 +22,9 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter, Interest},
-    net::{
-        UnixListener, UnixStream,
-        unix::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    io::{AsyncWriteExt as _, BufWriter, Interest},
+    net::{UnixListener, UnixStream, unix::OwnedWriteHalf},
     sync::{Semaphore, mpsc},
-    time::{Instant, error::Elapsed, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -39,9 +33,6 @@ const MAX_CONNECTIONS: usize = 1_000;
 
 /// Requests of one connection under way at once; its next line is read when one is done.
 const MAX_IN_FLIGHT: usize = 256;
-
-/// Bytes read at once.
-const READ: usize = 16 << 10;
 
 /// Lines that wait to be written to a connection; who answers waits while its client does not read.
 const OUTBOX: usize = 64;
@@ -72,9 +63,9 @@ pub enum UnixError {
     /// The system says no.
     #[error("listen on {path}: {why}")]
     Io {
-        /// Where.
+        /// The path of the socket.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         why: io::Error,
     },
 }
@@ -162,7 +153,7 @@ async fn talk(stream: UnixStream, dispatcher: Dispatcher, url: Arc<str>, stop: C
     let hung_up = CancellationToken::new();
     requests.spawn(post(WriteTimeout::new(write, dispatcher.patience()), letters, hung_up.clone()));
     let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
-    let take_in = async |line: Vec<u8>| {
+    let take_in = async |line: String| {
         let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await else { return };
         let answering = answer(dispatcher.clone(), Arc::clone(&url), line, outbox.clone());
         requests.spawn(async move {
@@ -170,7 +161,7 @@ async fn talk(stream: UnixStream, dispatcher: Dispatcher, url: Arc<str>, stop: C
             drop(permit);
         });
     };
-    let mut reader = Reader::new(read, dispatcher.patience());
+    let mut reader = LineReader::new(read, MAX_REQUEST, dispatcher.patience());
     loop {
         let line = tokio::select! {
             line = reader.next_line() => line,
@@ -178,7 +169,7 @@ async fn talk(stream: UnixStream, dispatcher: Dispatcher, url: Arc<str>, stop: C
             () = outbox.closed() => break,
         };
         match line {
-            Ok(Some(line)) if line.trim_ascii().is_empty() => {}
+            Ok(Some(line)) if line.trim().is_empty() => {}
             Ok(Some(line)) => take_in(line).await,
             Ok(None) => break,
             Err(why) => {
@@ -189,7 +180,7 @@ async fn talk(stream: UnixStream, dispatcher: Dispatcher, url: Arc<str>, stop: C
     }
     // Nothing more is heard, and once nobody has anything to say, the line is dead.
     requests.close();
-    let gone = gone(reader.read.as_ref());
+    let gone = gone(reader.get_ref().as_ref());
     drop(outbox);
     tokio::select! {
         () = requests.wait() => return,
@@ -218,75 +209,23 @@ async fn gone(stream: &UnixStream) {
     }
 }
 
-/// The lines a client writes.
-struct Reader {
-    read: OwnedReadHalf,
-    lines: Lines,
-    patience: Duration,
-    /// When the line that has begun must be whole.
-    deadline: Option<Instant>,
-    dawdled: bool,
-}
-
-impl Reader {
-    fn new(read: OwnedReadHalf, patience: Duration) -> Self {
-        Self { read, lines: Lines::new(MAX_REQUEST), patience, deadline: None, dawdled: false }
-    }
-
-    /// The next line; none when the client has no more to say, or took too long to say it. Nothing is lost when it is
-    /// asked and then let go.
-    async fn next_line(&mut self) -> Result<Option<Vec<u8>>, A2aError> {
-        let mut bytes = Vec::with_capacity(READ);
-        loop {
-            if self.dawdled {
-                return Ok(None);
-            }
-            if let Some(line) = self.lines.next_line() {
-                self.deadline = None;
-                return line
-                    .map(Some)
-                    .map_err(|why| A2aError::new(ErrorKind::InvalidRequest, why.to_string()));
-            }
-            bytes.clear();
-            let Ok(read) = self.read(&mut bytes).await else {
-                self.dawdled = true;
-                return Err(dawdled("line", self.patience));
-            };
-            match read {
-                Ok(1..) => self.lines.push(&bytes),
-                // Broken off or at its end: it has no more to say.
-                Ok(0) | Err(_) => return Ok(self.lines.take_rest()),
-            }
-        }
-    }
-
-    /// Between two lines a client may be silent for as long as it likes.
-    async fn read(&mut self, bytes: &mut Vec<u8>) -> Result<io::Result<usize>, Elapsed> {
-        if !self.lines.is_within() {
-            return Ok(self.read.read_buf(bytes).await);
-        }
-        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.patience);
-        timeout_at(deadline, self.read.read_buf(bytes)).await
-    }
-}
-
 /// Only programs of the hub's own user get to connect, so who asks is the operator.
 async fn answer(
     dispatcher: Dispatcher,
     url: Arc<str>,
-    line: Vec<u8>,
+    line: String,
     outbox: mpsc::Sender<Vec<u8>>,
 ) {
     let of = RequestContext::of_hub(Principal::Operator, &url, None);
-    match dispatcher.respond(&line, &RequestContext { beside: Beside::Metadata, ..of }).await {
-        Response::None => {}
-        Response::Result(answer)
-        | Response::Refused(answer)
-        | Response::Batch(answer)
-        | Response::Busy(answer) => {
-            let _ = outbox.send(answer).await;
+    match dispatcher
+        .respond(line.as_bytes(), &RequestContext { beside: Beside::Metadata, ..of })
+        .await
+    {
+        Ok(None) => {}
+        Ok(Some(Reply::One(text))) | Err(Refused { text, .. }) => {
+            let _ = outbox.send(text).await;
         }
-        Response::Stream(mut answers) => {
+        Ok(Some(Reply::Stream(mut answers))) => {
             loop {
                 let update = tokio::select! {
                     update = answers.next() => update,

@@ -1,4 +1,4 @@
-//! Hangs up on who does not read, so that nobody can make the hub hold what it has to say for ever.
+//! Hangs up on who does not read (slow read), so that nobody can make the hub hold what it has to say for ever.
 
 use a2a_hub_core::span::Span;
 use std::{
@@ -26,7 +26,7 @@ impl<C> WriteTimeout<C> {
         Self { connection, patience, deadline: None }
     }
 
-    /// The connection itself.
+    /// The connection below, to ask it about its other end.
     pub(super) fn get_ref(&self) -> &C {
         &self.connection
     }

@@ -4,10 +4,8 @@
 use super::StoreHealth;
 use a2a_hub_core::span::Span;
 use a2a_hub_protocol::operation::StorageCondition;
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex as AsyncMutex, watch},
     time::{Instant, sleep, timeout},
@@ -46,7 +44,7 @@ impl Judgement {
     /// A write was made.
     pub(super) fn wrote(&self) {
         self.told.send_if_modified(|told| {
-            let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+            let failed = *self.failed.lock();
             let is_better = told.is_failing() && failed.is_none_or(|at| at.elapsed() >= STEADY);
             if is_better {
                 *told = StorageCondition::Ok;
@@ -57,7 +55,7 @@ impl Judgement {
 
     /// A write was not made, and `fix` mends that. Says whether that is news.
     pub(super) fn failed(&self, error: &str, fix: &str) -> bool {
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.failed.lock() = Some(Instant::now());
         self.told.send_if_modified(|told| {
             let since = match told {
                 StorageCondition::Failing { error: known, .. } if known == error => return false,
@@ -87,7 +85,7 @@ struct Asked {
 }
 
 impl Readiness {
-    /// That of `storage`.
+    /// The readiness of `storage`, found out when somebody asks.
     pub fn of(storage: Arc<dyn StoreHealth>) -> Self {
         Self(Arc::new(Asked { storage, answer: AsyncMutex::default() }))
     }

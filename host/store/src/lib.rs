@@ -34,8 +34,8 @@ use tokio::sync::watch;
 pub trait TaskLog: Send + Sync {
     /// Adds events to the end of a task's log and returns the number of the last: all of them, durably, or none.
     ///
-    /// `expected` is the number of the last event that the caller knows of. If the log is elsewhere, somebody else wrote
-    /// first and nothing is added. With 0 the task must be new, and its first event its creation. Nothing is added to
+    /// `expected` is the number of the last event that the caller knows of (optimistic concurrency). If the log is elsewhere,
+    /// somebody else wrote first and nothing is added. With 0 the task must be new, and its first event its creation. Nothing is added to
     /// the log of a final task. With each event stands by whom it was asked for; what an agent, a clock or the hub brought
     /// about was asked for by nobody.
     async fn append_by(
@@ -190,7 +190,7 @@ impl<S: TaskStore + Outbox + AgentMemory> Storage for S {}
 /// A task as its log tells it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredTask {
-    /// Who does it.
+    /// The agent whose task it is.
     pub agent: AgentId,
     /// The number of the last event in it.
     pub seq: u64,
@@ -201,13 +201,13 @@ pub struct StoredTask {
 /// A task in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Its name.
+    /// The id of the task.
     pub task: TaskId,
     /// The conversation it belongs to.
     pub context: ContextId,
-    /// Who does it.
+    /// The agent whose task it is.
     pub agent: AgentId,
-    /// Where it stands.
+    /// The state that the task is in.
     pub state: TaskState,
     /// The number of the last event in its log.
     pub seq: u64,
@@ -268,7 +268,7 @@ impl Default for HeadFilter {
 pub struct ContextFilter {
     /// Only those whose name begins so.
     pub id_prefix: Option<String>,
-    /// Only this one.
+    /// Only the conversation with this id.
     pub context: Option<ContextId>,
     /// Only those none of whose tasks is live, or has a status as new as this.
     pub idle_since: Option<String>,
@@ -290,7 +290,7 @@ impl Default for ContextFilter {
 pub struct Counts {
     /// Those that are not over.
     pub live: u64,
-    /// All of them.
+    /// All tasks that are stored.
     pub total: u64,
 }
 
@@ -307,9 +307,9 @@ impl Counts {
 /// How many tasks of an agent are in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// The agent.
+    /// The agent whose tasks are counted.
     pub agent: AgentId,
-    /// The state.
+    /// The state that they are in.
     pub state: TaskState,
     /// How many tasks of that agent are in that state.
     pub tasks: u64,
@@ -327,7 +327,7 @@ pub enum StorageError {
         "append to task {task} after event {expected}: its log is at {found}; read it again and decide anew"
     )]
     Conflict {
-        /// Whose log.
+        /// The task whose log it is.
         task: TaskId,
         /// Where the writer thought it was.
         expected: u64,
@@ -343,7 +343,7 @@ pub enum StorageError {
     /// What is stored makes no sense.
     #[error("read {what}: {why}; restore the data directory from a backup, or move it away")]
     Corrupt {
-        /// What was read.
+        /// What was read, such as a task by its id.
         what: String,
         /// What is wrong with it.
         why: String,
@@ -355,7 +355,7 @@ pub enum StorageError {
         file = .file.display(), log = .log.display()
     )]
     LogMissing {
-        /// The database.
+        /// The file of the database.
         file: PathBuf,
         /// The log that it had.
         log: PathBuf,
@@ -366,7 +366,7 @@ pub enum StorageError {
          forget something, or grant more"
     )]
     Full {
-        /// Whose memory.
+        /// The agent whose memory it is.
         agent: AgentId,
         /// What its keys and values would have come to.
         would_hold: u64,
@@ -378,9 +378,9 @@ pub enum StorageError {
         "open {path}: its format is number {found}, and this hub knows none above {known}; run the newer hub", path = .path.display()
     )]
     Newer {
-        /// The file.
+        /// The file of the database.
         path: PathBuf,
-        /// The format's number.
+        /// The number of the file's format.
         found: u32,
         /// The newest this hub knows.
         known: u32,
@@ -391,7 +391,7 @@ pub enum StorageError {
         path = .path.display(), who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
     )]
     Locked {
-        /// The lock file.
+        /// The file that the other hub has locked.
         path: PathBuf,
         /// The other hub's process, if it said so.
         pid: Option<u32>,

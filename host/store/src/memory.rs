@@ -15,10 +15,8 @@ use a2a_hub_protocol::{
     push::PushConfig,
     task::TaskState,
 };
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::watch;
 
 /// Logs in memory, and a limit past which it refuses to write, to see who notices.
@@ -76,7 +74,7 @@ impl MemoryStorage {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

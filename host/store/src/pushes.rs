@@ -5,7 +5,7 @@ use a2a_hub_protocol::{id::TaskId, push::PushConfig};
 /// A config and how its deliveries go. What is still to be sent is what the task's log holds beyond.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredPush {
-    /// The config.
+    /// Where the notifications of a task are sent.
     pub config: PushConfig,
     /// How far it has come.
     pub progress: Progress,

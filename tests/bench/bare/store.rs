@@ -1,11 +1,9 @@
 //! The bare server's disk: a table of tasks and one of chunks, and the one thread that writes them.
 
 use anyhow::{Context as _, Result};
+use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
-use std::{
-    sync::{Mutex, PoisonError},
-    thread,
-};
+use std::thread;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
@@ -57,7 +55,7 @@ impl Store {
 
     /// The task as it was kept. SQLite has it in memory, so that nobody waits for long.
     pub(super) fn task(&self, task: Uuid) -> Result<Option<Vec<u8>>> {
-        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let reader = self.reader.lock();
         let sql = "SELECT json FROM rows WHERE task = ?1 AND number = 0";
         let mut found = reader.prepare_cached(sql)?;
         Ok(found.query_row([task.as_bytes()], |row| row.get(0)).optional()?)

@@ -23,6 +23,9 @@ const CLEAN: &[&str] = &[
     "host/protocol",
     "host/runtime",
     "host/sandbox",
+    "host/hub",
+    "host/server",
+    "model-server",
 ];
 
 #[test]

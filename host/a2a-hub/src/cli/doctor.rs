@@ -487,6 +487,8 @@ mod tests {
                 json!({ "status": "unhealthy", "version": "2.1", "errorMessage": "not logged in", "fix": "claude /login" }),
             ),
             agent("odd", json!({ "status": "degraded" })),
+            waiting_verdict(3),
+            waiting_verdict(MANY_WAITING),
             storage_verdict(&json!({ "status": "ok" })),
             storage_verdict(
                 &json!({ "status": "failing", "since": "2026-01-01T00:00:00.000Z", "error": "database or disk is full", "fix": "make room" }),
@@ -506,6 +508,9 @@ mod tests {
                                    fix: claude /login
         warn  agent odd            it does not say what is wrong
                                    fix: a2a-hub agent show odd
+        ok    tasks                3 wait for an answer
+        warn  tasks                100 wait for an answer
+                                   fix: a2a-hub task cancel --state input-required --older 1d
         ok    storage              takes what it is given
         fail  storage              nothing can be stored since 2026-01-01T00:00:00.000Z: database or disk is full
                                    fix: make room

@@ -1,11 +1,12 @@
 //! The log's queue: a bounded buffer before a thread that writes, so that who logs never waits and never fails. What finds
 //! no room, or cannot be written, is shed, counted, and told once writing works again (load shedding).
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
     io::{self, Write},
     mem,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     thread,
     time::Duration,
 };
@@ -77,7 +78,7 @@ impl Queue {
             if waiting.is_closed {
                 return None;
             }
-            waiting = self.0.come.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            self.0.come.wait(&mut waiting);
         }
     }
 
@@ -87,11 +88,11 @@ impl Queue {
         waiting.is_closed = true;
         self.0.come.notify_one();
         let is_busy = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
-        drop(self.0.done.wait_timeout_while(waiting, patience, is_busy));
+        self.0.done.wait_while_for(&mut waiting, is_busy, patience);
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.waiting.lock()
     }
 }
 
@@ -165,17 +166,17 @@ mod tests {
         }
 
         fn make_room(&self, room: usize) {
-            self.0.lock().unwrap().0 = room;
+            self.0.lock().0 = room;
         }
 
         fn text(&self) -> String {
-            String::from_utf8(self.0.lock().unwrap().1.clone()).unwrap()
+            String::from_utf8(self.0.lock().1.clone()).unwrap()
         }
     }
 
     impl Write for Disk {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let (room, written) = &mut *self.0.lock().unwrap();
+            let (room, written) = &mut *self.0.lock();
             let fits = bytes.len().min(*room);
             if fits == 0 {
                 return Err(io::ErrorKind::StorageFull.into());
@@ -197,9 +198,9 @@ mod tests {
         let queue = Queue::before(disk.clone(), move |lost| told.send(lost).unwrap()).unwrap();
         let log = |line: &str| {
             queue.offer(line.as_bytes());
-            let waiting = queue.waiting();
+            let mut waiting = queue.waiting();
             let is_busy = |it: &mut Waiting| it.is_writing || !it.lines.is_empty();
-            drop(queue.0.done.wait_timeout_while(waiting, SOON, is_busy).unwrap());
+            queue.0.done.wait_while_for(&mut waiting, is_busy, SOON);
         };
         ["one\n", "two\n", "three\n"].iter().for_each(|line| log(line));
         assert_eq!(disk.text(), "one\ntw", "the second broke off");

@@ -50,6 +50,10 @@ conformance! {
         a_conversation_goes_on_after_a_restart
         a_hub_killed_outright_leaves_nothing_running_and_the_task_goes_on
         a_picture_reaches_the_model
+        two_messages_of_a_conversation_are_answered_one_after_the_other
+        what_the_operator_adds_reaches_the_program
+        a_tool_that_the_operator_allows_is_used_unasked
+        a_session_of_the_programs_own_goes_on
     }
 }
 
@@ -501,5 +505,95 @@ async fn each_program_can_be_tried_without_an_account() -> Result<()> {
     assert!(findings.iter().all(|found| found["verdict"] == "ok"), "{said}");
     let left: Vec<_> = fs::read_dir(home.path().join(".a2a-hub"))?.collect();
     assert!(left.is_empty(), "the trial leaves nothing behind: {left:?}");
+    Ok(())
+}
+
+/// Sent at once: each program's session takes one writer, and no turn may be lost.
+async fn two_messages_of_a_conversation_are_answered_one_after_the_other(
+    vendor: &Vendor,
+) -> Result<()> {
+    let stage = vendor.stage().await?;
+    let first = stage.send("remember the word plum").await?;
+    let say = |text: &str| {
+        let mut message = message_to(vendor.agent, text);
+        message["message"]["contextId"] = first["contextId"].clone();
+        message
+    };
+    let client = stage.client();
+    let (pear, fig) = tokio::join!(
+        client.call("message/send", say("remember pear [[slow:50]] [[words:20]]")),
+        client.call("message/send", say("remember fig [[slow:50]] [[words:20]]")),
+    );
+    for task in [pear?, fig?] {
+        assert_eq!(state(&task), "completed", "{task}");
+    }
+    let before = stage.model.requests().len();
+    let last: Value = client.call("message/send", say("and now?")).await?;
+    assert_eq!(state(&last), "completed", "{last}");
+    let sent = stage.model.requests()[before..].iter().map(|seen| seen.body.to_string());
+    let sent: String = sent.collect();
+    for word in ["plum", "pear", "fig"] {
+        assert!(sent.contains(word), "{word} was lost: {sent}");
+    }
+    Ok(())
+}
+
+async fn what_the_operator_adds_reaches_the_program(vendor: &Vendor) -> Result<()> {
+    let trace = tempfile::tempdir()?;
+    let started = trace.path().join("started");
+    // It is no server, but tells that it was started as one.
+    let server = json!({ "docs": { "command": "/bin/sh", "args": ["-c", format!("touch {}", started.display())] } });
+    let settings = format!(
+        "settings.system_prompt = 'Answer as a parrot would.'\nsettings.mcp_servers = '{server}'"
+    );
+    let stage = vendor.stage_with(Some(KEY), &settings).await?;
+    let task = stage.send("hello").await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    assert!(stage.asked_of_the_model().contains("Answer as a parrot would."));
+    assert!(started.exists(), "the operator's server was started");
+
+    fs::remove_file(&started)?;
+    let mut without = message_to(vendor.agent, "hello");
+    without["message"]["metadata"]["mcpServers"] = json!([]);
+    let task: Value = stage.client().call("message/send", without).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    assert!(!started.exists(), "its client wants none of it");
+    Ok(())
+}
+
+async fn a_tool_that_the_operator_allows_is_used_unasked(vendor: &Vendor) -> Result<()> {
+    let name = {
+        let stage = vendor.stage().await?;
+        let asked = stage.send(&(vendor.run)("touch never")).await?;
+        let tool = &asked["status"]["message"]["parts"][1]["data"]["tool"];
+        tool.as_str().with_context(|| asked.to_string())?.to_owned()
+    };
+    let allowed = format!("settings.allowed_tools = '{name}'");
+    let stage = vendor.stage_with(Some(KEY), &allowed).await?;
+    let file = stage.hub.workspace().join("made");
+    let run = (vendor.run)(&format!("touch {}", file.display()));
+    let task = stage.send(&run).await?;
+    assert_eq!((state(&task), file.exists()), ("completed", true), "{name}: {task}");
+    let mut narrower = message_to(vendor.agent, &run);
+    narrower["message"]["metadata"]["allowedTools"] = json!([]);
+    let asked: Value = stage.client().call("message/send", narrower).await?;
+    assert_eq!(state(&asked), "input-required", "its client may want to be asked: {asked}");
+    Ok(())
+}
+
+/// Another hub begins it, as somebody by hand would have done: this one knows nothing of it but its name.
+async fn a_session_of_the_programs_own_goes_on(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage_with(Some(KEY), vendor.resumes).await?;
+    let first = stage.send("remember the word plum").await?;
+    assert_eq!(state(&first), "completed", "{first}");
+    let session = (vendor.session)(stage.files.path()).context("no session was kept")?;
+    let before = stage.model.requests().len();
+    let mut message = message_to(vendor.agent, "which word?");
+    message["message"]["metadata"]["resume"] = json!(session);
+    let second: Value = stage.client().call("message/send", message).await?;
+    assert_eq!(state(&second), "completed", "{second}");
+    assert_ne!(second["contextId"], first["contextId"], "a conversation of its own");
+    let sent = stage.model.requests()[before..].iter().map(|seen| seen.body.to_string());
+    assert!(sent.collect::<String>().contains("plum"), "the session had it");
     Ok(())
 }

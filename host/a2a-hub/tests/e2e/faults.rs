@@ -4,13 +4,9 @@ use crate::stage::{GRANT, get, no_program_left, state};
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::{
-    collections::HashMap,
-    env,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::HashMap, env, sync::Arc, time::Duration};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout},
@@ -138,7 +134,7 @@ async fn one_life(hub: &mut TestHub, ledger: &mut Ledger, chance: &mut Chance) -
     if let Some(id) = ledger.waiting.pop() {
         clients.spawn(go_on(client.clone(), id.clone(), chance.below(2) == 0));
         // Whatever became of it is told by its log.
-        lock(&heard).insert(id, Vec::new());
+        heard.lock().insert(id, Vec::new());
     }
     sleep(chance.millis(KILLED_WITHIN_MS)).await;
     hub.kill9().await?;
@@ -146,7 +142,7 @@ async fn one_life(hub: &mut TestHub, ledger: &mut Ledger, chance: &mut Chance) -
     clients.join_all().await;
     no_program_left(&hub.data_dir(), Duration::from_secs(10)).await?;
     hub.restart().await?;
-    let told = std::mem::take(&mut *lock(&heard));
+    let told = std::mem::take(&mut *heard.lock());
     check(&Client::unix(hub), told, ledger, chance).await
 }
 
@@ -167,7 +163,7 @@ async fn listen(
             if id.is_empty() {
                 id = event["id"].as_str().unwrap_or_default().to_owned();
             }
-            lock(&heard).entry(id.clone()).or_default().push(event);
+            heard.lock().entry(id.clone()).or_default().push(event);
         }
     };
     match patience {
@@ -229,8 +225,4 @@ async fn check(
 async fn log(client: &Client, id: &str) -> Result<Vec<Value>> {
     let all = json!({ "id": id, "afterSeq": 0 });
     Ok(client.stream("tasks/resubscribe", all).await.context("it was lost")?.rest().await?)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -9,6 +9,7 @@ mod command_line;
 mod contexts;
 mod crash;
 mod elsewhere;
+mod examples;
 mod fake_clis;
 mod faults;
 mod full_disk;

@@ -222,6 +222,22 @@ call! {
     the_hub_calls_python_0_3_that_does_not_stream: Py0 on "JSONRPC" "--no-streaming";
 }
 
+/// `examples/client.py`, as a reader would run it.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "what an SDK does, it does in its own program")]
+async fn the_example_in_python_1_prints_what_an_agent_streams() -> Result<()> {
+    let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
+    let url = format!("http://{}/agents/guest", hub.http());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/client.py");
+    let mut python = Command::new(Sdk::Py1.find()?.join("bin/python"));
+    python.arg("-B").arg(script).args([&url, "flood", "2"]).kill_on_drop(true);
+    let done = timeout(WITHIN, python.output()).await??;
+    let told = String::from_utf8_lossy(&done.stdout).into_owned();
+    ensure!(done.status.success(), "{told}{}", String::from_utf8_lossy(&done.stderr));
+    ensure!(told.ends_with("TASK_STATE_COMPLETED: 2 pieces\n") && told.contains("1\n"), "{told}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn the_hub_calls_python_1_on_grpc_over_tls() -> Result<()> {
     let folder = TempDir::new()?;

@@ -1,27 +1,17 @@
 //! One table of cases over everything a client can speak, and over none of it: the answers are the same.
 
 use crate::stage::GRANT;
+use a2a_hub::{BuiltIn, Hub, Reply, ReplyStream};
 use a2a_hub_config::Settings;
 use a2a_hub_core::access::Principal;
-use a2a_hub_hub::{
-    Hub, Reply, ReplyStream,
-    agents::{Agents, BuiltIn, PluginFolder},
-    contexts::Contexts,
-    events::Events,
-    push::{Pushes, Sender},
-    tasks::Tasks,
-};
-use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     error::ErrorKind, hub::methods, id::AgentId, operation::Answer, operation::Operation, v03,
 };
-use a2a_hub_sandbox::{Engine, EngineSettings};
-use a2a_hub_store::memory::MemoryStorage;
 use a2a_hub_tests::{Client, RpcError, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use futures::{FutureExt as _, future::BoxFuture};
 use serde_json::{Value, json};
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, sync::Arc};
 use tempfile::TempDir;
 
 /// Members that are different in each run.
@@ -214,7 +204,7 @@ fn over_sse(client: Client) -> Way {
     Box::new(move |method, params, _| way(method, params, true))
 }
 
-fn in_process(hub: Hub) -> Way {
+fn in_process(hub: Arc<Hub>) -> Way {
     Box::new(move |method, params, _| {
         let hub = hub.clone();
         async move {
@@ -262,29 +252,14 @@ async fn what_is_not_for_whoever_asks_is_refused() -> Result<()> {
 }
 
 /// A hub of the same agents with no transport, and where it keeps things.
-async fn hub_in_process() -> Result<(Hub, TempDir)> {
+async fn hub_in_process() -> Result<(Arc<Hub>, TempDir)> {
     let dir = tempfile::tempdir()?;
     let plugins = dir.path().join("plugins");
     fs::create_dir(&plugins)?;
     fs::copy(test_guests()?, plugins.join("guest.wasm"))?;
     let config = dir.path().join("config.toml");
-    fs::write(&config, GRANT)?;
+    fs::write(&config, format!("http.enabled = false\nsocket.enabled = false\n{GRANT}"))?;
     let config = Settings::load(Some(config), &[])?.config;
-    let storage = Arc::new(MemoryStorage::default());
-    // No case runs a program.
-    let supervisor = Supervisor::new("/nonexistent".into(), dir.path().into(), Duration::ZERO);
-    let engine = Engine::new(&EngineSettings { max_instances: 16, ..EngineSettings::default() })?;
-    let (events, push) = (Events::default(), config.push.clone());
-    let (breaker, give_up) = (config.breaker.settings(), push.give_up());
-    let contexts = Contexts::new(Arc::clone(&storage) as _, &config);
-    let home = dir.path().to_owned();
-    let kept = Arc::clone(&storage) as _;
-    let agents =
-        Agents::new(config, BuiltIn::default(), home, engine, supervisor, kept, events.clone());
-    let plugins = PluginFolder::open(plugins, agents.clone())?;
-    plugins.load().await;
-    let tasks = Tasks::new(Arc::clone(&storage) as _, events.clone());
-    let sender = Sender::new(push.rules(), None);
-    let pushes = Pushes::new(storage, tasks.clone(), sender, breaker, give_up);
-    Ok((Hub::new(agents, plugins, contexts, tasks, pushes, events), dir))
+    let hub = Hub::builder(dir.path()).config(config).built_in(BuiltIn::default());
+    Ok((Arc::new(hub.start().await?), dir))
 }

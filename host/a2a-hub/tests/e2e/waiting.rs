@@ -8,6 +8,7 @@ use crate::{
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::Result;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 async fn answer(client: &Client, task: &Value, text: &str) -> Result<Value> {
     let mut answer = message_to("guest", text);
@@ -44,8 +45,10 @@ async fn those_that_cannot_be_started_again_have_a_limit_and_a_way_out() -> Resu
     let config = GRANT.replace("max_running = 100", "max_running = 100\n    max_waiting = 2");
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
-    send(&client, "guest", "ask").await?;
-    send(&client, "guest", "ask").await?;
+    let first = send(&client, "guest", "ask").await?;
+    // The hub tells times to the millisecond.
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let last = send(&client, "guest", "ask").await?;
     let refused = send(&client, "guest", "ask").await.unwrap_err();
     let refused = format!("{refused:#}");
     assert!(refused.contains("2 of its tasks wait for an answer"), "{refused}");
@@ -56,8 +59,12 @@ async fn those_that_cannot_be_started_again_have_a_limit_and_a_way_out() -> Resu
     let stop = ["task", "cancel", "--state", "input-required"];
     let none = run(&hub, &[&stop[..], &["--older", "1d"]].concat()).await?;
     assert_eq!((none.code, none.stdout.as_str()), (Some(0), "there is no such task\n"));
+    let since = last["status"]["timestamp"].as_str().unwrap_or_default();
+    let older = run(&hub, &[&stop[..], &["--older", since]].concat()).await?;
+    let cancelled = format!("task {} is cancelled\n", first["id"].as_str().unwrap_or_default());
+    assert_eq!((older.code, older.stdout), (Some(0), cancelled), "the other is not older");
     let all = run(&hub, &stop).await?;
-    assert_eq!((all.code, all.stdout.matches(" is cancelled\n").count()), (Some(0), 2));
+    assert_eq!((all.code, all.stdout.matches(" is cancelled\n").count()), (Some(0), 1));
     assert_eq!(send(&client, "guest", "reply hi").await?["parts"][0]["text"], "hi");
     let both = run(&hub, &["task", "cancel", "some", "--state", "working"]).await?;
     assert_eq!(both.code, Some(2));

@@ -282,15 +282,17 @@ fn any_signal() -> impl Strategy<Value = Signal> {
     ]
 }
 
-fn any_beginning(start: Instant) -> impl Strategy<Value = Lifecycle> {
+/// A task as it begins in a hub, and how many messages its agent has not heard that the hub before kept.
+fn any_beginning(start: Instant) -> impl Strategy<Value = (Lifecycle, usize)> {
     let queued = move |state, entry| Lifecycle::queued(state, entry, PATIENCE, start);
-    prop_oneof![
+    let begun = prop_oneof![
         Just(queued(TaskState::Submitted, Entry::New)),
         Just(queued(TaskState::Submitted, Entry::Queued)),
         Just(queued(TaskState::Submitted, Entry::Follow)),
         Just(queued(TaskState::Working, Entry::Follow)),
         Just(Lifecycle::parked(TaskState::AuthRequired, PATIENCE, start)),
-    ]
+    ];
+    (begun, 0..MAX_UNHEARD).prop_map(|(task, kept)| (task.keeping(kept), kept))
 }
 
 proptest! {
@@ -299,13 +301,13 @@ proptest! {
     /// bounded and heard once, nothing happens after the end, and the clock is never asked for what is over.
     #[test]
     fn a_task_goes_its_way_whatever_happens(
-        task in any_beginning(start()),
+        (task, kept_before) in any_beginning(start()),
         signals in proptest::collection::vec((any_signal(), 0_u64..700), 0..60),
     ) {
         let mut task = task;
         let (mut state, mut now) = (task.state, start());
         let (mut begun, mut parked, mut questions, mut answers) = (0, 0, 0, 0);
-        let (mut kept, mut again) = (0, 0);
+        let (mut kept, mut again) = (kept_before, 0);
         for (signal, pause) in signals {
             now += Duration::from_secs(pause);
             let (was_over, waited) = (task.is_over(), task.asks());

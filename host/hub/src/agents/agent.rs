@@ -1,11 +1,10 @@
 //! One agent: its component, what it holds, and how it is.
 
 use super::{
-    Shared,
     files::Files,
     health_monitor::{HealthMonitor, Unavailable},
     memory::BoundedMemory,
-    peer_directory::PeerDirectory,
+    peer_directory::{ListPeers, PeerDirectory},
     programs::Programs,
 };
 use crate::{clock, events::Events};
@@ -28,17 +27,11 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_runtime::{
-    Call, Failure, Report, Run, Runtime, Work,
+    Call, Failure, Report, Room, Run, Runtime, Work,
     port::{Ports, tasks::TaskPort},
 };
 use a2a_hub_store::AgentMemory;
-use std::{
-    collections::BTreeMap,
-    fmt,
-    path::PathBuf,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, Semaphore},
     time::{Instant, timeout},
@@ -64,8 +57,10 @@ const PROGRAMS_GONE: Duration = Duration::from_secs(8);
 /// Where an agent came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// The hub itself.
+    /// The hub itself: it travels inside the program.
     BuiltIn,
+    /// The very program that holds the hub.
+    Native,
     /// A file of the plugins folder.
     File(String),
     /// Elsewhere, at this URL.
@@ -76,6 +71,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built-in"),
+            Self::Native => f.write_str("native"),
             Self::File(name) | Self::Remote(name) => f.write_str(name),
         }
     }
@@ -88,7 +84,7 @@ impl fmt::Display for Source {
     Span(HEALTH_DEADLINE)
 )]
 pub struct Late {
-    /// The agent.
+    /// The agent that was asked.
     pub agent: AgentId,
     /// What it is taken for.
     pub health: Box<AgentHealth>,
@@ -97,7 +93,7 @@ pub struct Late {
 /// An agent that has said that it cannot work, and what mends that.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NotWorking {
-    /// The agent.
+    /// The agent that was asked.
     pub agent: AgentId,
     /// Its word on it.
     pub health: Box<AgentHealth>,
@@ -107,18 +103,18 @@ pub struct NotWorking {
 pub(super) struct AgentDeps {
     /// The operator's settings for it.
     pub config: AgentConfig,
-    /// Directories it may work in, unless its own settings name peers.
+    /// Directories it may work in, unless its own settings name others.
     pub workspaces: Vec<PathBuf>,
     /// Where its programs are at home.
     pub home: PathBuf,
-    /// Runs its programs.
+    /// Runs its programs, each in a tree of its own.
     pub supervisor: Supervisor,
-    /// Keeps its values.
+    /// Keeps the values that it remembers between tasks.
     pub storage: Arc<dyn AgentMemory>,
     /// Writes files for its programs.
     pub files: Files,
-    /// Knows the other agents.
-    pub all: Weak<Shared>,
+    /// Tells which other agents there are.
+    pub peers: ListPeers,
     /// When it is left alone.
     pub breaker: breaker::Settings,
     /// Hears how it is.
@@ -150,7 +146,7 @@ pub struct Agent {
     /// When it joined: RFC 3339 in UTC.
     pub registered_at: String,
     monitor: HealthMonitor,
-    /// EffectiveGrant while it is asked how it is, so that it is not asked twice at once.
+    /// Held while it is asked how it is, so that it is not asked twice at once.
     checking: Mutex<()>,
     asking: Arc<Semaphore>,
     pub(super) left: CancellationToken,
@@ -165,11 +161,11 @@ impl Agent {
         deps: AgentDeps,
     ) -> Self {
         let AgentDeps { config, workspaces, home, supervisor, storage, files, .. } = deps;
-        let AgentDeps { all, breaker, events, asking, left, .. } = deps;
+        let AgentDeps { peers, breaker, events, asking, left, .. } = deps;
         let ask = runtime.ask();
         let grant = match (&config.grant, &source) {
             (Some(grant), _) => grant.clone(),
-            (None, Source::BuiltIn) => Grant::everything(ask),
+            (None, Source::BuiltIn | Source::Native) => Grant::everything(ask),
             (None, Source::File(_) | Source::Remote(_)) => Grant::default(),
         };
         let mut held = intersect(ask, &grant);
@@ -188,7 +184,7 @@ impl Agent {
         let held = Arc::new(held);
         let delegates = !held.agents.is_empty();
         let peers =
-            delegates.then(|| Arc::new(PeerDirectory::new(id.clone(), Arc::clone(&held), all)));
+            delegates.then(|| Arc::new(PeerDirectory::new(id.clone(), Arc::clone(&held), peers)));
         let monitor = HealthMonitor::new(id.clone(), breaker, events);
         Self {
             id,
@@ -230,7 +226,12 @@ impl Agent {
 
     /// Whether there is room for it to work on one more task.
     pub fn has_room(&self) -> bool {
-        self.runtime.has_room()
+        self.room().is_none_or(|room| room.taken < room.most)
+    }
+
+    /// The room that each of its tasks takes up a place of; none if they take up none.
+    pub fn room(&self) -> Option<Room> {
+        self.runtime.room()
     }
 
     /// How many of its tasks run and wait.
@@ -474,7 +475,7 @@ impl Agent {
             files: Files::new(&nowhere, supervisor.clone()),
             supervisor,
             storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
-            all: Weak::new(),
+            peers: Arc::new(Vec::new),
             breaker: config::Breaker::default().settings(),
             events: Events::default(),
             asking: Arc::new(Semaphore::new(1)),

@@ -3,13 +3,14 @@
 
 use a2a_hub_process::Supervisor;
 use a2a_hub_runtime::{Failure, port::files::FilesPort};
+use parking_lot::Mutex;
 use std::{
     fs,
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -94,7 +95,7 @@ struct Directory {
 impl Directory {
     /// Makes a folder in it if need be, and does something there; it is not removed meanwhile.
     fn with<T>(&self, folder: &str, act: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
-        let is_removed = self.is_removed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_removed = self.is_removed.lock();
         if *is_removed {
             return Err(io::Error::other("the task is over"));
         }
@@ -114,7 +115,7 @@ impl Directory {
     }
 
     fn remove(&self) -> io::Result<()> {
-        *self.is_removed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.is_removed.lock() = true;
         gone(fs::remove_dir_all(&self.path))
     }
 }

@@ -11,13 +11,11 @@ use a2a_hub_protocol::{
     operation::{AgentBreaker, AgentHealth, BreakerState, HealthStatus},
     task::Task,
 };
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::time::Duration;
 use tokio::time::Instant;
 
-/// One agent's standing.
+/// What is known of one agent's health, and its circuit breaker.
 pub(super) struct HealthMonitor {
     agent: AgentId,
     events: Events,
@@ -36,7 +34,7 @@ struct Judged {
 /// An agent that is not tried, for it failed again and again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unavailable {
-    /// Which.
+    /// The agent that is left alone.
     pub agent: AgentId,
     /// Where its breaker stands.
     pub breaker: AgentBreaker,
@@ -147,7 +145,7 @@ impl HealthMonitor {
     }
 
     fn judged(&self) -> MutexGuard<'_, Judged> {
-        self.judged.lock().unwrap_or_else(PoisonError::into_inner)
+        self.judged.lock()
     }
 }
 

@@ -19,6 +19,7 @@ use files::Files;
 pub use files::sweep_files;
 pub use folder::{FileError, PluginFolder};
 pub use health_monitor::Unavailable;
+use peer_directory::{ListPeers, Peer};
 pub use registry::RegistryError;
 
 use crate::events::Events;
@@ -27,19 +28,21 @@ use a2a_hub_config::Config;
 use a2a_hub_core::health;
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
+    card::AgentCard,
     hub::event::Happened,
     id::AgentId,
     operation::{AgentHealth, RejectedPlugin},
 };
-use a2a_hub_sandbox::{Engine, LoadError, Plugin, Room};
+use a2a_hub_runtime::{Room, Runtime};
+use a2a_hub_sandbox::{Engine, LoadError, Plugin};
 use a2a_hub_store::AgentMemory;
 use bytes::Bytes;
 use futures::future;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::{
     collections::BTreeMap,
-    hash::{BuildHasher as _, RandomState},
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    sync::{Arc, OnceLock},
 };
 use tokio::{
     sync::Semaphore,
@@ -79,7 +82,7 @@ struct Shared {
 impl Shared {
     /// The configuration as it is now.
     fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.config.read())
     }
 }
 
@@ -94,7 +97,7 @@ pub enum JoinError {
         "its SHA-256 digest is {found}, and `agents.{agent}.sha256` in the configuration pins {pinned}"
     )]
     Digest {
-        /// The agent.
+        /// The agent that the component was to be.
         agent: AgentId,
         /// The digest it has.
         found: String,
@@ -107,7 +110,7 @@ pub enum JoinError {
 }
 
 impl Agents {
-    /// No agents yet.
+    /// The agents of a hub, none of which is there yet.
     pub fn new(
         config: Config,
         built_in: BuiltIn,
@@ -149,6 +152,21 @@ impl Agents {
                 tracing::error!(agent = %id, %why, "a built-in agent cannot be loaded");
             }
         }
+    }
+
+    /// Takes in an agent whose code is that of the program itself, such as a [`Native`](crate::native::Native) one.
+    pub fn join_native(
+        &self,
+        id: AgentId,
+        card: AgentCard,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<(), JoinError> {
+        if let Some(there) = self.find(&id) {
+            return Err(JoinError::Taken(id, there.source.to_string()));
+        }
+        let deps = self.deps_of(&id);
+        self.register(Agent::new(id, runtime, card, Source::Native, deps));
+        Ok(())
     }
 
     /// Loads the agent of that name which travels inside the hub, if one does.
@@ -202,12 +220,26 @@ impl Agents {
             supervisor: shared.supervisor.clone(),
             storage: Arc::clone(&shared.storage),
             files: shared.files.clone(),
-            all: Arc::downgrade(shared),
+            peers: self.list_peers(),
             breaker: config.breaker.settings(),
             events: shared.events.clone(),
             asking: Arc::clone(&shared.asking),
             left: shared.stop.child_token(),
         }
+    }
+
+    /// Tells an agent which others there are; weak, for the agents own it and are owned by what it looks into.
+    fn list_peers(&self) -> ListPeers {
+        let shared = Arc::downgrade(&self.shared);
+        Arc::new(move || {
+            let Some(shared) = shared.upgrade() else { return Vec::new() };
+            let peer = |agent: Arc<Agent>| Peer {
+                id: agent.id.clone(),
+                health: agent.health().status,
+                card: agent.card.published(Some(&agent.id)),
+            };
+            Agents { shared }.all().into_iter().map(peer).collect()
+        })
     }
 
     /// Gives an agent its place; from now on it is asked how it is.
@@ -246,7 +278,7 @@ impl Agents {
 
     /// Files of the plugins folder that are not agents, and why.
     pub fn rejected(&self) -> Vec<RejectedPlugin> {
-        let rejected = self.shared.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        let rejected = self.shared.rejected.lock();
         let told = rejected.iter().map(|(file, error)| (file.clone(), error.clone()));
         told.map(|(file, error)| RejectedPlugin { file, error }).collect()
     }
@@ -268,12 +300,12 @@ impl Agents {
         self.shared.files.shutdown().await;
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<AgentId, Arc<Agent>>> {
-        self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, BTreeMap<AgentId, Arc<Agent>>> {
+        self.shared.known.lock()
     }
 
     fn set_rejected(&self, file: &str, why: Option<String>) {
-        let mut rejected = self.shared.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rejected = self.shared.rejected.lock();
         match why {
             Some(error) => {
                 let file = file.to_owned();
@@ -299,9 +331,9 @@ fn pinned(id: &AgentId, found: &str, digest: Option<&str>) -> Result<(), JoinErr
 
 /// Asks an agent how it is when it joins, and again and again until it leaves.
 async fn ask(agents: Agents, agent: Arc<Agent>) {
-    let (chance, interval) = (RandomState::new(), agents.shared.config().health.interval());
-    for round in 0_u64.. {
-        let pause = health::with_jitter(interval, chance.hash_one(round));
+    let interval = agents.shared.config().health.interval();
+    loop {
+        let pause = health::with_jitter(interval, getrandom::u64().unwrap_or_default());
         let asked = async {
             agent.check(Instant::now(), false).await;
             if agent.is_renewed()

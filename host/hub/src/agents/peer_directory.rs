@@ -1,36 +1,45 @@
 //! The other agents, as far as one agent may know of them.
 
-use super::{Agents, Shared};
 use a2a_hub_core::grant::EffectiveGrant;
 use a2a_hub_protocol::{id::AgentId, operation::HealthStatus};
 use a2a_hub_runtime::port::delegate::DelegatePort;
 use serde_json::Value;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+
+/// An agent of this hub, as another one sees it.
+pub(super) struct Peer {
+    /// Its name on this hub.
+    pub id: AgentId,
+    /// How it was when it was asked last.
+    pub health: HealthStatus,
+    /// Its card, as it is published.
+    pub card: Value,
+}
+
+/// Tells which agents there are now.
+pub(super) type ListPeers = Arc<dyn Fn() -> Vec<Peer> + Send + Sync>;
 
 /// The agents that `agent` may call.
 pub(super) struct PeerDirectory {
     agent: AgentId,
     held: Arc<EffectiveGrant>,
-    /// Weak, for it owns the agent that owns this.
-    all: Weak<Shared>,
+    list: ListPeers,
 }
 
 impl PeerDirectory {
-    pub(super) fn new(agent: AgentId, held: Arc<EffectiveGrant>, all: Weak<Shared>) -> Self {
-        Self { agent, held, all }
+    pub(super) fn new(agent: AgentId, held: Arc<EffectiveGrant>, list: ListPeers) -> Self {
+        Self { agent, held, list }
     }
 }
 
 impl DelegatePort for PeerDirectory {
     /// Without those that are known to be unwell: whoever calls them calls in vain.
     fn agents(&self) -> Vec<Value> {
-        let Some(shared) = self.all.upgrade() else { return Vec::new() };
-        let known = Agents { shared }.all();
-        let others = known.iter().filter(|other| {
-            other.id != self.agent
-                && self.held.may_call(other.id.as_str())
-                && other.health().status != HealthStatus::Unhealthy
-        });
-        others.map(|other| other.card.published(Some(&other.id))).collect()
+        let may_be_called = |peer: &Peer| {
+            peer.id != self.agent
+                && self.held.may_call(peer.id.as_str())
+                && peer.health != HealthStatus::Unhealthy
+        };
+        (self.list)().into_iter().filter(may_be_called).map(|peer| peer.card).collect()
     }
 }

@@ -25,7 +25,7 @@ use tokio::{
 /// Where programs look for others, after the directory they stand in, unless the grant passes on the hub's own `PATH`.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// One agent's programs.
+/// The programs that one agent may run: where they are, where they may work, how many run.
 pub(super) struct Programs {
     agent: AgentId,
     programs: BTreeMap<String, Program>,

@@ -5,7 +5,7 @@
 use super::{Agent, Agents, PluginFolder, agent::Source, pinned};
 use a2a_hub_config::{Config, Followed};
 use a2a_hub_protocol::operation::LeftOut;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// Sections that every agent is set up by.
 const EVERYBODY: &[&str] = &["workspaces", "health", "breaker"];
@@ -55,7 +55,7 @@ impl PluginFolder {
 
 impl Agents {
     fn set_config(&self, config: Config) {
-        *self.shared.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        *self.shared.config.write() = Arc::new(config);
     }
 
     /// Gives an agent its place anew, under the settings as they are now; it leaves if they have none for it.

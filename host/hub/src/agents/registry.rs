@@ -36,7 +36,7 @@ pub enum RegistryError {
     Refused {
         /// What it was to be called.
         agent: AgentId,
-        /// Why not.
+        /// What is wrong with the file.
         why: FileError,
     },
     /// The component cannot be loaded any more.
@@ -44,7 +44,7 @@ pub enum RegistryError {
     Kept {
         /// Which; if it was there, it still is.
         agent: AgentId,
-        /// Why not.
+        /// What is wrong with the file.
         why: FileError,
     },
     /// The agent is elsewhere, and its card is not used.
@@ -52,7 +52,7 @@ pub enum RegistryError {
     Elsewhere {
         /// Which; if it was there, it still is.
         agent: AgentId,
-        /// Why not.
+        /// Why its card is not used.
         why: TrustError,
     },
     /// A card cannot be approved of an agent that has none elsewhere.
@@ -105,7 +105,7 @@ impl PluginFolder {
         let agent = self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))?;
         let source = agent.source.to_string();
         let returns_on_restart = match &agent.source {
-            Source::BuiltIn | Source::Remote(_) => true,
+            Source::BuiltIn | Source::Native | Source::Remote(_) => true,
             Source::File(name) => {
                 let (dir, file) = (Arc::clone(&self.dir), name.clone());
                 let removed = tokio::task::spawn_blocking(move || remove(&dir, &file)).await;
@@ -130,8 +130,13 @@ impl PluginFolder {
             joined.map_err(|why| RegistryError::Elsewhere { agent: id.clone(), why })?;
             return self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()));
         }
-        if accept.is_some() && self.agents.find(id).is_some() {
+        let there = self.agents.find(id);
+        if accept.is_some() && there.is_some() {
             return Err(RegistryError::NotElsewhere(id.clone()));
+        }
+        // Its code is the program's own: there is nothing to read.
+        if let Some(native) = there.filter(|agent| agent.source == Source::Native) {
+            return Ok(native);
         }
         let kept = |why| RegistryError::Kept { agent: id.clone(), why };
         let mut seen = self.seen().await;

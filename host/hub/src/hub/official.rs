@@ -1,7 +1,7 @@
 //! What official clients ask: of one agent or of the whole hub, and as strictly as A2A has it. Whatever they speak, it is
 //! an operation like any other in the end.
 
-use super::{Hub, Reply, ReplyStream, admit};
+use super::{Hub, Reply, ReplyStream};
 use crate::{agents::Agent, clock, error::HubError, tasks::StreamEnd};
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
@@ -13,14 +13,13 @@ use a2a_hub_protocol::{
 };
 use serde_json::json;
 use std::sync::Arc;
-use tokio::time::Instant;
 
 /// A client at an endpoint of official A2A.
 #[derive(Clone, Debug)]
 pub struct Visit {
     /// Whose endpoint it is; the hub's own if none is named.
     pub agent: Option<AgentId>,
-    /// What it speaks.
+    /// The version of A2A that it speaks.
     pub version: Version,
     /// URIs of the extensions that it asks for.
     pub extensions: Vec<String>,
@@ -34,13 +33,8 @@ impl Hub {
         visit: &Visit,
         operation: Operation,
     ) -> Result<Reply, A2aError> {
-        let (name, begun) = (operation.name(), Instant::now());
-        let reply = match admit(caller, &operation) {
-            Ok(()) => self.perform_for(caller, visit, operation).await.map_err(A2aError::from),
-            Err(why) => Err(why),
-        };
-        self.events.metrics().answered(name, reply.is_ok(), begun.elapsed());
-        reply
+        let admitted = self.admit(caller, &operation)?;
+        admitted.came_to(self.perform_for(caller, visit, operation).await)
     }
 
     async fn perform_for(

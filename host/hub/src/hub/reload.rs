@@ -1,49 +1,16 @@
 //! The configuration is read again while the hub runs: what can be followed counts from then on, what needs a restart is
 //! named and stays as it was, and one that cannot be followed changes nothing.
 
-use super::Hub;
+use super::{Hub, live_config::LiveConfig};
 use crate::error::HubError;
-use a2a_hub_config::{Config, Level, Setting};
+use a2a_hub_config::Setting;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub::event::Happened,
     operation::Reloaded,
 };
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking};
-
-/// Reads the configuration as the hub was started with it: its file, the environment and the command line. Why it cannot be
-/// read is told for people.
-pub type ReadConfig = Arc<dyn Fn() -> Result<Config, String> + Send + Sync>;
-
-/// Has the hub log from this level on.
-pub type SetLevel = Arc<dyn Fn(Level) + Send + Sync>;
-
-/// The configuration that counts, and the way to another one.
-pub struct LiveConfig {
-    counts: Mutex<Config>,
-    read: ReadConfig,
-    set_level: SetLevel,
-    /// EffectiveGrant while another one is followed: those who ask at once are served one after the other.
-    turn: AsyncMutex<()>,
-}
-
-impl LiveConfig {
-    /// `config` counts until another one is read.
-    pub fn new(config: Config, read: ReadConfig, set_level: SetLevel) -> Self {
-        Self { counts: Mutex::new(config), read, set_level, turn: AsyncMutex::default() }
-    }
-
-    /// What counts now.
-    pub fn now(&self) -> Config {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set(&self, config: Config) {
-        (self.set_level)(config.logging.level);
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = config;
-    }
-}
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 impl Hub {
     /// Reads the configuration again and follows it, although whoever asked may go away meanwhile.

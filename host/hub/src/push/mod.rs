@@ -13,6 +13,7 @@
 //! the event. So each event arrives at least once and in order, and one receiver never waits for another.
 
 mod challenge;
+mod outgoing;
 mod payload;
 mod receivers;
 mod sender;
@@ -30,12 +31,10 @@ use a2a_hub_protocol::{
     push::{Delivery, DeliveryState, OfferedPush, PublicKey, PushConfig},
 };
 use a2a_hub_store::{Outbox, Progress, PushFilter, StorageError, StoredPush};
+use outgoing::Outgoing;
+use parking_lot::{Mutex, MutexGuard};
 use receivers::Receivers;
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use worker::DeliveryWorker;
 
@@ -48,12 +47,7 @@ const MAX_CONFIGS: usize = 16;
 pub struct Pushes(Arc<Inner>);
 
 struct Inner {
-    storage: Arc<dyn Outbox>,
-    tasks: Tasks,
-    sender: Sender,
-    receivers: Receivers,
-    /// How long one event is tried.
-    patience: Duration,
+    outgoing: Arc<Outgoing>,
     workers: Mutex<HashMap<(TaskId, PushConfigId), CancellationToken>>,
     running: TaskTracker,
     stop: CancellationToken,
@@ -71,7 +65,7 @@ pub enum PushError {
     /// The task has no such config.
     #[error("find the push config `{id}` of task `{task}`: it has none of that name")]
     NoConfig {
-        /// The task.
+        /// The task whose notifications they are.
         task: TaskId,
         /// The name asked for.
         id: PushConfigId,
@@ -84,7 +78,7 @@ pub enum PushError {
     /// Nothing may be sent there.
     #[error(transparent)]
     Receiver(#[from] ReceiverError),
-    /// The store refused.
+    /// The store could not do it.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -102,14 +96,15 @@ impl Pushes {
         let receivers = Receivers::new(breaker);
         let (running, stop, workers) =
             (TaskTracker::new(), CancellationToken::new(), Mutex::default());
-        let inner = Inner { storage, tasks, sender, receivers, patience, workers, running, stop };
+        let outgoing = Arc::new(Outgoing { storage, tasks, sender, receivers, patience });
+        let inner = Inner { outgoing, workers, running, stop };
         Self(Arc::new(inner))
     }
 
     /// Goes on with what an earlier hub did not send, and returns how many configs that are.
     pub async fn resume(&self) -> Result<usize, StorageError> {
         let open = PushFilter { open_only: true, ..PushFilter::default() };
-        let open = self.0.storage.pushes(open).await?;
+        let open = self.0.outgoing.storage.pushes(open).await?;
         let alive = open.into_iter().filter(|push| !push.progress.is_dead());
         Ok(alive.map(|push| self.start(push)).count())
     }
@@ -123,7 +118,7 @@ impl Pushes {
 
     /// Whether notifications may be sent there.
     pub async fn admit(&self, offered: OfferedPush) -> Result<Admitted, ReceiverError> {
-        self.0.sender.check(&offered.url).await?;
+        self.0.outgoing.sender.check(&offered.url).await?;
         Ok(Admitted(offered))
     }
 
@@ -140,7 +135,7 @@ impl Pushes {
         if known.len() >= MAX_CONFIGS && known.iter().all(|known| known.id != config.id) {
             return Err(PushError::TooMany(task));
         }
-        if !self.0.storage.set_push(config.clone(), sent).await? {
+        if !self.0.outgoing.storage.set_push(config.clone(), sent).await? {
             return Err(PushError::NoTask(task));
         }
         for push in self.stored(&task).await?.into_iter().filter(|push| push.config.id == config.id)
@@ -171,7 +166,7 @@ impl Pushes {
 
     /// Sends nothing there any more. One that is not there is deleted already.
     pub async fn delete(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError> {
-        self.0.storage.delete_push(task, id).await?;
+        self.0.outgoing.storage.delete_push(task, id).await?;
         if let Some(worker) = self.workers().remove(&(task.clone(), id.clone())) {
             worker.cancel();
         }
@@ -185,7 +180,7 @@ impl Pushes {
         limit: usize,
     ) -> Result<Vec<Delivery>, StorageError> {
         let open = PushFilter { open_only: true, dead_only, limit, ..PushFilter::default() };
-        let found = self.0.storage.pushes(open).await?;
+        let found = self.0.outgoing.storage.pushes(open).await?;
         Ok(found.into_iter().map(|push| self.delivery(push)).collect())
     }
 
@@ -195,7 +190,7 @@ impl Pushes {
         let stored = self.stored(task).await?;
         for mut push in stored.into_iter().filter(|push| push.progress.trouble.is_some()) {
             push.progress = Progress { trouble: None, ..push.progress };
-            self.0.storage.push_went(task, &push.config.id, push.progress.clone()).await?;
+            self.0.outgoing.storage.push_went(task, &push.config.id, push.progress.clone()).await?;
             retried.push(self.delivery(push.clone()));
             self.start(push);
         }
@@ -204,12 +199,12 @@ impl Pushes {
 
     /// The public keys by which a receiver knows that notifications are this hub's; none if it does not sign them.
     pub fn keys(&self) -> Vec<PublicKey> {
-        self.0.sender.keys()
+        self.0.outgoing.sender.keys()
     }
 
     async fn stored(&self, task: &TaskId) -> Result<Vec<StoredPush>, StorageError> {
         let its = PushFilter { task: Some(task.clone()), ..PushFilter::default() };
-        self.0.storage.pushes(its).await
+        self.0.outgoing.storage.pushes(its).await
     }
 
     /// Sends a worker on its way, in place of the one it may have had.
@@ -222,7 +217,7 @@ impl Pushes {
                 before.cancel();
             }
         }
-        let worker = DeliveryWorker::new(Arc::clone(&self.0), push);
+        let worker = DeliveryWorker::new(Arc::clone(&self.0.outgoing), push);
         let pushes = self.clone();
         self.0.running.spawn(async move {
             stop.run_until_cancelled(worker.run()).await;
@@ -235,14 +230,14 @@ impl Pushes {
     }
 
     fn workers(&self) -> MutexGuard<'_, HashMap<(TaskId, PushConfigId), CancellationToken>> {
-        self.0.workers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.workers.lock()
     }
 
     fn delivery(&self, push: StoredPush) -> Delivery {
         let StoredPush { config, progress: Progress { sent, trouble }, last } = push;
         let (receiver, waiting) = (sender::origin(&config.url), last.saturating_sub(sent));
         let is_dead = trouble.as_ref().is_some_and(|trouble| trouble.dead);
-        let left_alone = self.0.receivers.left_alone(&receiver);
+        let left_alone = self.0.outgoing.receivers.left_alone(&receiver);
         let left_alone = left_alone.filter(|_| waiting > 0 && !is_dead);
         let state = match &trouble {
             Some(trouble) if trouble.dead => DeliveryState::Dead,

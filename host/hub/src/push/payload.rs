@@ -11,11 +11,11 @@ use bytes::Bytes;
 pub(super) struct Payload {
     /// The task's name and the number of its last event in it: the same when it is sent again.
     pub(super) id: String,
-    /// That number.
+    /// The number of the last event in it.
     pub(super) seq: u64,
-    /// Its media type.
+    /// The `Content-Type` that it is posted with.
     pub(super) media_type: &'static str,
-    /// JSON.
+    /// The body, JSON in the form that the client chose.
     pub(super) body: Bytes,
 }
 

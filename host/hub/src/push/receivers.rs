@@ -13,9 +13,10 @@
 
 use a2a_hub_core::breaker::{Breaker, Outcome, Settings, State};
 use a2a_hub_core::span::Span;
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 use tokio::{
@@ -83,7 +84,7 @@ impl Receivers {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Weak<Receiver>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 
@@ -153,7 +154,7 @@ impl Receiver {
     }
 
     fn judged(&self) -> MutexGuard<'_, Judged> {
-        self.judged.lock().unwrap_or_else(PoisonError::into_inner)
+        self.judged.lock()
     }
 }
 

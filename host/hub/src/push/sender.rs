@@ -53,7 +53,7 @@ pub enum ReceiverError {
     /// It is not a URL.
     #[error("`{url}` is not a URL: {why}")]
     NotUrl {
-        /// What was given.
+        /// What was given in place of a URL.
         url: String,
         /// What is wrong with it.
         why: String,
@@ -95,7 +95,7 @@ pub(super) enum SendError {
     /// The answer was not that it has it.
     #[error("it answered with HTTP status {status}{hint}", hint = if (300..400).contains(.status) { ", and redirects are not followed" } else { "" })]
     Status {
-        /// The answer's status.
+        /// The HTTP status of the answer.
         status: u16,
         /// For how long it wants to be left in peace, if it says so.
         asked: Option<Duration>,
@@ -106,7 +106,7 @@ pub(super) enum SendError {
     /// It was never its turn.
     #[error("not tried for too long: {0}")]
     NoTurn(String),
-    /// The hub stops.
+    /// The hub stops, and sends nothing any more.
     #[error("the hub stops")]
     Stopped(#[from] AcquireError),
 }

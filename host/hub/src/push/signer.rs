@@ -25,7 +25,7 @@ const OLD_KEY_FILE: &str = "push-key.old";
 /// The file beside it that holds the public key, for whoever is to check signatures.
 pub const PUBLIC_KEY_FILE: &str = "push-key.pub";
 
-/// The hub's keys.
+/// The hub's private keys, with which it signs its webhooks.
 pub struct WebhookSigner {
     new: Key,
     old: Option<Key>,

@@ -1,7 +1,7 @@
 //! One config's delivery worker: takes the events of its task one after the other to where they are wanted, and tries again.
 
 use super::{
-    Inner,
+    outgoing::Outgoing,
     payload::{self, Payload},
     receivers::Receiver,
     sender::{SendError, origin},
@@ -16,11 +16,7 @@ use a2a_hub_protocol::{
     push::{PushConfig, PushForm},
 };
 use a2a_hub_store::{DeliveryFailure, Progress, PushFilter, StorageError, StoredPush};
-use std::{
-    hash::{BuildHasher as _, RandomState},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
 /// What a delivery that was taken tells of its receiver.
@@ -30,7 +26,7 @@ const TAKEN: Outcome = Outcome::Success(Source::Task);
 const PAUSE: Duration = Duration::from_secs(5);
 
 pub(super) struct DeliveryWorker {
-    inner: Arc<Inner>,
+    outgoing: Arc<Outgoing>,
     config: PushConfig,
     progress: Progress,
     receiver: Arc<Receiver>,
@@ -42,7 +38,7 @@ enum Done {
     Sent,
     /// It was given up.
     Dead,
-    /// The store failed.
+    /// The store failed: how far it went is not kept.
     Storage(StorageError),
 }
 
@@ -53,9 +49,9 @@ impl From<StorageError> for Done {
 }
 
 impl DeliveryWorker {
-    pub(super) fn new(inner: Arc<Inner>, push: StoredPush) -> Self {
-        let receiver = inner.receivers.at(origin(&push.config.url));
-        Self { inner, config: push.config, progress: push.progress, receiver }
+    pub(super) fn new(outgoing: Arc<Outgoing>, push: StoredPush) -> Self {
+        let receiver = outgoing.receivers.at(origin(&push.config.url));
+        Self { outgoing, config: push.config, progress: push.progress, receiver }
     }
 
     /// Delivers what there is and what will be, until the task is over. While the store fails it sends nothing, for it could
@@ -65,7 +61,7 @@ impl DeliveryWorker {
         let mut done = self.deliver().await;
         while let Done::Storage(StorageError::Unavailable(why)) = done {
             tracing::error!(%task, receiver, why, "sends no notifications until the store works again");
-            self.inner.tasks.until_usable(PAUSE).await;
+            self.outgoing.tasks.until_usable(PAUSE).await;
             done = match self.keep().await {
                 Ok(()) => self.deliver().await,
                 Err(why) => why.into(),
@@ -83,17 +79,18 @@ impl DeliveryWorker {
     }
 
     async fn deliver(&mut self) -> Done {
-        let mut heard = match self.inner.tasks.follow(&self.config.task, self.progress.sent).await {
-            Ok(heard) => heard,
-            // A task that was forgotten has none.
-            Err(why) => {
-                let why = A2aError::from(why);
-                if why.kind == ErrorKind::TaskNotFound {
-                    return Done::Sent;
+        let mut heard =
+            match self.outgoing.tasks.follow(&self.config.task, self.progress.sent).await {
+                Ok(heard) => heard,
+                // A task that was forgotten has none.
+                Err(why) => {
+                    let why = A2aError::from(why);
+                    if why.kind == ErrorKind::TaskNotFound {
+                        return Done::Sent;
+                    }
+                    return StorageError::Unavailable(why.to_string()).into();
                 }
-                return StorageError::Unavailable(why.to_string()).into();
-            }
-        };
+            };
         // What an earlier hub said about the next try counts for this one.
         let again = self.progress.trouble.as_ref().and_then(|trouble| trouble.again.as_ref());
         let pause = again.map(|again| clock::until(again)).unwrap_or_default();
@@ -124,7 +121,7 @@ impl DeliveryWorker {
                     if !payload::moves(&event.event) {
                         continue;
                     }
-                    let stored = self.inner.tasks.stored(&self.config.task).await?;
+                    let stored = self.outgoing.tasks.stored(&self.config.task).await?;
                     let Some(stored) = stored else { return Ok(None) };
                     // It tells of all that happened so far.
                     heard.resume(stored.seq);
@@ -155,15 +152,15 @@ impl DeliveryWorker {
 
     /// Takes it there once it is its turn.
     async fn try_once(&self, payload: &Payload) -> Result<Result<(), SendError>, Done> {
-        let Self { inner, config, receiver, .. } = self;
-        let wait = delivery::wait(self.failing(), inner.patience);
+        let Self { outgoing, config, receiver, .. } = self;
+        let wait = delivery::wait(self.failing(), outgoing.patience);
         let turn = timeout(wait, receiver.turn()).await;
         // Meanwhile the task may have been forgotten, and what it said with it.
         if !self.is_wanted().await? {
             return Err(Done::Sent);
         }
         let Ok(Ok(_turn)) = turn else { return Ok(Err(SendError::NoTurn(receiver.held_up()))) };
-        let went = inner.sender.send(config, payload).await;
+        let went = outgoing.sender.send(config, payload).await;
         let told = went.as_ref().map_or_else(SendError::blame, |()| Some(TAKEN));
         if let Some(outcome) = told {
             receiver.went(outcome, went.as_ref().err().map(ToString::to_string));
@@ -174,7 +171,7 @@ impl DeliveryWorker {
     /// Whether anybody still wants to know: a config is forgotten with its task.
     async fn is_wanted(&self) -> Result<bool, StorageError> {
         let its = PushFilter { task: Some(self.config.task.clone()), ..PushFilter::default() };
-        let known = self.inner.storage.pushes(its).await?;
+        let known = self.outgoing.storage.pushes(its).await?;
         Ok(known.iter().any(|known| known.config.id == self.config.id))
     }
 
@@ -190,12 +187,12 @@ impl DeliveryWorker {
         let attempts = known.as_ref().map_or(0, |trouble| trouble.attempts);
         let attempts = attempts + u32::from(why.was_tried());
         let since = known.map_or(began, |trouble| trouble.since);
-        let chance = RandomState::new().hash_one(attempts);
+        let chance = getrandom::u64().unwrap_or_default();
         let next = if why.is_final() {
             Next::GiveUp
         } else {
             let failing = clock::age(&since);
-            delivery::next(attempts, failing, self.inner.patience, why.asked(), chance)
+            delivery::next(attempts, failing, self.outgoing.patience, why.asked(), chance)
         };
         let (again, dead) = match next {
             Next::Retry(pause) => (Some(clock::after(pause)), false),
@@ -208,6 +205,6 @@ impl DeliveryWorker {
 
     async fn keep(&self) -> Result<(), StorageError> {
         let PushConfig { task, id, .. } = &self.config;
-        self.inner.storage.push_went(task, id, self.progress.clone()).await
+        self.outgoing.storage.push_went(task, id, self.progress.clone()).await
     }
 }

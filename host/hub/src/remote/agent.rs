@@ -77,7 +77,7 @@ impl RemoteAgent {
         let (origins, token) = (&endpoint.origins, endpoint.token.clone());
         let client = A2aClient::of_card(outbound.clone(), &base, token, origins, trusted.card())?;
         let card = client.card().clone();
-        let peer = Peer::new(id.clone(), client, storage);
+        let peer = Peer::new(id.clone(), Arc::new(client), storage);
         let (ask, renewed) = Default::default();
         Ok(Self { id, peer, endpoint, outbound, card, trusted, ask, renewed })
     }
@@ -87,7 +87,7 @@ impl RemoteAgent {
         &self.card
     }
 
-    /// Where it is.
+    /// The URL at which the agent is called.
     pub fn url(&self) -> &str {
         &self.endpoint.url
     }

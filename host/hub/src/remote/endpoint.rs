@@ -4,7 +4,7 @@ use a2a_hub_protocol::push::Secret;
 
 /// Where an agent elsewhere is found, and what makes its card trusted.
 pub struct RemoteEndpoint {
-    /// Its URL.
+    /// The URL below which its card is looked for.
     pub url: String,
     /// What it is shown.
     pub token: Option<Secret>,

@@ -1,9 +1,50 @@
 //! The other side of a task that is elsewhere: whom it is asked of, and what that agent calls our tasks and conversations.
 
-use a2a_hub_client::{A2aClient, ClientError};
-use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
+use a2a_hub_client::{A2aClient, ClientError, TaskStream};
+use a2a_hub_protocol::{
+    event::StreamResponse,
+    id::{AgentId, ContextId, TaskId},
+    operation::SendMessage,
+};
 use a2a_hub_store::AgentMemory;
+use futures::stream::{self, BoxStream, StreamExt as _};
 use std::{fmt, sync::Arc};
+
+/// What an agent elsewhere tells of one task, in order.
+pub(super) type Responses = BoxStream<'static, Result<StreamResponse, ClientError>>;
+
+/// What is asked of an agent elsewhere for a task.
+#[async_trait::async_trait]
+pub(super) trait RemoteClient: Send + Sync {
+    /// Says something, and listens to what comes of it.
+    async fn stream(&self, send: SendMessage) -> Result<Responses, ClientError>;
+
+    /// Listens to a task that it has.
+    fn subscribe(&self, task: TaskId) -> Responses;
+
+    /// Has it stop.
+    async fn cancel(&self, task: TaskId) -> Result<(), ClientError>;
+}
+
+#[async_trait::async_trait]
+impl RemoteClient for A2aClient {
+    async fn stream(&self, send: SendMessage) -> Result<Responses, ClientError> {
+        Ok(responses(self.stream(send).await?))
+    }
+
+    fn subscribe(&self, task: TaskId) -> Responses {
+        responses(self.subscribe(task))
+    }
+
+    async fn cancel(&self, task: TaskId) -> Result<(), ClientError> {
+        self.cancel(task).await.map(drop)
+    }
+}
+
+fn responses(stream: TaskStream) -> Responses {
+    let next = |mut stream: TaskStream| async move { Some((stream.next().await?, stream)) };
+    stream::unfold(stream, next).boxed()
+}
 
 /// How many bytes of names are remembered of one agent: those of ten thousand conversations.
 pub(super) const MAX_NAMES: u64 = 1 << 20;
@@ -12,7 +53,7 @@ pub(super) const MAX_NAMES: u64 = 1 << 20;
 #[derive(Clone)]
 pub(super) struct Peer {
     id: AgentId,
-    client: Arc<A2aClient>,
+    client: Arc<dyn RemoteClient>,
     storage: Arc<dyn AgentMemory>,
 }
 
@@ -24,8 +65,12 @@ impl fmt::Debug for Peer {
 
 impl Peer {
     /// The agent that is called `id` here and is reached by `client`.
-    pub(super) fn new(id: AgentId, client: A2aClient, storage: Arc<dyn AgentMemory>) -> Self {
-        Self { id, client: Arc::new(client), storage }
+    pub(super) fn new(
+        id: AgentId,
+        client: Arc<dyn RemoteClient>,
+        storage: Arc<dyn AgentMemory>,
+    ) -> Self {
+        Self { id, client, storage }
     }
 
     /// Whether it was given a task of ours, and has said what it calls it.
@@ -36,13 +81,13 @@ impl Peer {
     /// Has it stop what it does for a task of ours, if it still does.
     pub(super) async fn stop(&self, task: &TaskId) -> Result<(), ClientError> {
         let Some(theirs) = self.task(task).await else { return Ok(()) };
-        let stopped = self.client.cancel(theirs).await.map(|_| ());
+        let stopped = self.client.cancel(theirs).await;
         self.forget(task).await;
         stopped
     }
 
-    pub(super) fn client(&self) -> &A2aClient {
-        &self.client
+    pub(super) fn client(&self) -> &dyn RemoteClient {
+        &*self.client
     }
 
     /// What it calls a task of ours that it still works on.

@@ -1,7 +1,10 @@
 //! A task of ours at work at an agent elsewhere: what that tells becomes ours, and its questions our client's.
 
-use super::peer::Peer;
-use a2a_hub_client::{ClientError, TaskStream};
+#[cfg(test)]
+mod tests;
+
+use super::peer::{Peer, Responses};
+use a2a_hub_client::ClientError;
 use a2a_hub_core::task;
 use a2a_hub_protocol::{
     error::ErrorKind,
@@ -19,6 +22,7 @@ use a2a_hub_runtime::{
         tasks::{Answer, Emitted, Need, TaskPort},
     },
 };
+use futures::StreamExt as _;
 use serde_json::json;
 use std::{
     sync::Arc,
@@ -183,7 +187,7 @@ impl RemoteTask {
         }
     }
 
-    async fn say(&self, said: Answer, context: Option<ContextId>) -> Result<TaskStream, Failure> {
+    async fn say(&self, said: Answer, context: Option<ContextId>) -> Result<Responses, Failure> {
         let Answer { message, client } = said;
         let send = SendMessage::new(self.said(message, context), None);
         let send = send.map_err(|why| Failure::Invalid(why.to_string()))?;
@@ -191,12 +195,12 @@ impl RemoteTask {
         self.peer.client().stream(send).await.map_err(|why| failure(&why))
     }
 
-    fn listen(&self) -> Result<TaskStream, Failure> {
+    fn listen(&self) -> Result<Responses, Failure> {
         let theirs = self.theirs.clone().ok_or_else(|| Failure::Unavailable(LOST.to_owned()))?;
         Ok(self.peer.client().subscribe(theirs))
     }
 
-    async fn follow(&mut self, mut stream: TaskStream) -> Result<Rest, Failure> {
+    async fn follow(&mut self, mut stream: Responses) -> Result<Rest, Failure> {
         while let Some(told) = stream.next().await {
             if let Some(rest) = self.hear(told.map_err(|why| failure(&why))?).await? {
                 return Ok(rest);

@@ -44,7 +44,7 @@ pub enum TrustError {
     /// Nobody whom the operator trusts has signed it.
     #[error("trust the card of `{agent}`: {why}")]
     NotSigned {
-        /// Whose it is.
+        /// The agent whose card it is.
         agent: AgentId,
         /// What is wrong with its signatures.
         why: SignatureError,
@@ -54,9 +54,9 @@ pub enum TrustError {
         "trust the card of `{agent}`: its SHA-256 digest is {digest}, and `remote.{agent}.sha256` pins {pinned}"
     )]
     NotPinned {
-        /// Whose it is.
+        /// The agent whose card it is.
         agent: AgentId,
-        /// What it has.
+        /// The digest that its card has now: SHA-256 in hex.
         digest: String,
         /// What it must have.
         pinned: String,
@@ -64,9 +64,9 @@ pub enum TrustError {
     /// It changed while it was looked at.
     #[error("trust the card of `{agent}`: its digest is {digest} by now; look again")]
     NotAccepted {
-        /// Whose it is.
+        /// The agent whose card it is.
         agent: AgentId,
-        /// What it has.
+        /// The digest that its card has now: SHA-256 in hex.
         digest: String,
     },
     /// It is another one than the one in use.
@@ -75,13 +75,13 @@ pub enum TrustError {
         short(.used), short(.digest), .changes.join("; ")
     )]
     Changed {
-        /// Whose it is.
+        /// The agent whose card it is.
         agent: AgentId,
         /// The digest of the card in use.
         used: String,
         /// That of the one that is there now.
         digest: String,
-        /// What is different.
+        /// What is different between the two, a line each.
         changes: Vec<String>,
     },
     /// The store does not work. Without it, no card could be told from the first.

@@ -2,13 +2,14 @@
 
 use super::{
     awaiting::{called, ended, heard, withdrawn, woken},
-    command::{Begin, Command, Input, Start},
+    command::{Begin, Command, Input, Kept, Start},
+    given_up::GivenUp,
     parking::{Offer, Parking},
     port::{GuestRequest, Question, ToActor, event},
     recorder::{Recorder, Unstorable},
+    refused::{not_asked, not_waiting},
     remains::Remains,
     run_queue::{Admitted, Asking, Lane, QueueTicket, RunPermit, RunQueue, Wait},
-    unstored::GivenUp,
 };
 use crate::{agents::Agent, clock, error::HubError};
 use a2a_hub_core::{
@@ -32,7 +33,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// What a guest may say before it must wait for the store; also the largest batch that is stored together.
+/// What a guest may say before it must wait for the store (backpressure); also the largest batch that is stored together.
 const SAID: usize = 64;
 
 /// How long a cancelled guest may take to come to an end by itself.
@@ -47,7 +48,7 @@ pub(super) struct TaskActor {
     /// What the agent is given once it is the task's turn.
     start: Option<Box<Start>>,
     /// What it is given after that, each in a run of its own.
-    unheard: VecDeque<Box<Start>>,
+    unheard: Kept,
     /// The task's turn, while it has one.
     turn: Option<RunPermit>,
     /// The conversation's lane, from the task's first turn to its end.
@@ -130,8 +131,8 @@ impl TaskActor {
         let patience = Patience { task: patience, answer: agent.config.answer_timeout() };
         let (task, now) = (recorder.task(), Instant::now().into_std());
         let queued = |entry| Lifecycle::queued(task.status.state, entry, patience, now);
-        let (lifecycle, start, admitted) = match begin {
-            Begin::Work(start, admitted) => {
+        let (lifecycle, start, admitted, unheard) = match begin {
+            Begin::Work(start, admitted, kept) => {
                 let entry = if facts::has(task, facts::QUEUED) {
                     Entry::Queued
                 } else if task.status.state == TaskState::Submitted {
@@ -139,18 +140,19 @@ impl TaskActor {
                 } else {
                     Entry::Again
                 };
-                (queued(entry), Some(start), Some(admitted))
+                (queued(entry), Some(start), Some(admitted), kept)
             }
-            Begin::Parked => (Lifecycle::parked(task.status.state, patience, now), None, None),
-            Begin::Follow(admitted) => (queued(Entry::Follow), None, Some(admitted)),
+            Begin::Parked(kept) => {
+                (Lifecycle::parked(task.status.state, patience, now), None, None, kept)
+            }
+            Begin::Follow(admitted, kept) => (queued(Entry::Follow), None, Some(admitted), kept),
         };
-        let (mut turn, mut ticket) = (None, None);
-        match admitted {
-            Some(Admitted::Now(now)) => turn = Some(now),
-            Some(Admitted::Later(later)) => ticket = Some(later),
-            None => {}
-        }
-        let (lane, guest, unheard, going_down) = (None, None, VecDeque::new(), false);
+        let lifecycle = lifecycle.keeping(unheard.len());
+        let (turn, ticket) = match admitted {
+            Some(Admitted::Now(turn)) => (Some(turn), None),
+            Some(Admitted::Later(ticket)) => (None, Some(ticket)),
+            None => (None, None),
+        };
         Self {
             recorder,
             agent,
@@ -160,14 +162,14 @@ impl TaskActor {
             start,
             unheard,
             turn,
-            lane,
+            lane: None,
             ticket,
-            guest,
+            guest: None,
             parking: Parking::default(),
             own: None,
             room: None,
             was_cut: false,
-            going_down,
+            going_down: false,
         }
     }
 
@@ -347,7 +349,7 @@ impl TaskActor {
         let asked = Asked::of(task.metadata.as_ref()).filter(|_| self.lifecycle.asks());
         if let Err(gone) = question::admit(asked.as_ref(), answers) {
             // Who asked may have gone; there is nobody to tell then.
-            let _ = told.send(Err(super::not_asked(task, asked.as_ref(), &gone)));
+            let _ = told.send(Err(not_asked(task, asked.as_ref(), &gone)));
             return None;
         }
         payload.events = vec![TaskEvent::Input(message.clone())];
@@ -399,8 +401,11 @@ impl TaskActor {
             }
             Record::Working => facts::working(task, now),
             Record::Interim => {
-                let told = payload.events.drain(..).flat_map(|end| facts::interim(task, end, &now));
-                let told: Vec<_> = told.collect();
+                // The first of them is what the next run hears.
+                let later = self.unheard().split_off(1.min(self.unheard.len()));
+                let ends = payload.events.drain(..);
+                let told: Vec<_> =
+                    ends.flat_map(|end| facts::interim(task, end, &later, &now)).collect();
                 told.into_iter().for_each(|event| self.recorder.record(event));
                 return;
             }
@@ -421,7 +426,7 @@ impl TaskActor {
     }
 
     /// The messages that the agent has not heard.
-    fn unheard(&self) -> Vec<MessageId> {
+    pub(super) fn unheard(&self) -> Vec<MessageId> {
         self.unheard.iter().map(|start| start.message.message_id.clone()).collect()
     }
 
@@ -486,7 +491,7 @@ impl TaskActor {
             Effect::Acknowledge => self.reply(payload, Ok(())),
             Effect::Refuse => {
                 let task = self.recorder.task();
-                let refused = super::not_waiting(&task.id, task.status.state);
+                let refused = not_waiting(&task.id, task.status.state);
                 self.reply(payload, Err(refused));
             }
             Effect::Leave => {

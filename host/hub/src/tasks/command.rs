@@ -5,6 +5,7 @@ use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     client::ClientCapabilities, error::A2aError, id::QuestionId, message::Message,
 };
+use std::collections::VecDeque;
 use tokio::sync::oneshot;
 
 /// What somebody asks of a task.
@@ -25,7 +26,7 @@ pub(super) struct Input {
     /// The question that the message names as the one it answers.
     pub(super) answers: Option<QuestionId>,
     pub(super) client: ClientCapabilities,
-    /// Who says it.
+    /// Who says it, for the log.
     pub(super) by: Principal,
     /// Is told whether the task was waiting for it.
     pub(super) told: oneshot::Sender<Result<(), A2aError>>,
@@ -34,12 +35,15 @@ pub(super) struct Input {
 /// What an actor begins with.
 pub(super) enum Begin {
     /// Giving the task to its agent.
-    Work(Box<Start>, Admitted),
+    Work(Box<Start>, Admitted, Kept),
     /// Waiting for the client, without an agent at work: the hub that had one is gone.
-    Parked,
+    Parked(Kept),
     /// Listening to the agent, which is elsewhere and has been at work all the time.
-    Follow(Admitted),
+    Follow(Admitted, Kept),
 }
+
+/// What the client has said that the agent is given later, each in a run of its own, oldest first.
+pub(super) type Kept = VecDeque<Box<Start>>;
 
 /// What the agent is to be given, once it is the task's turn.
 pub(super) struct Start {

@@ -157,7 +157,7 @@ impl Subscription {
         &self.task
     }
 
-    /// The task's conversation.
+    /// The conversation (context) that the task belongs to.
     pub fn context(&self) -> &ContextId {
         &self.context
     }

@@ -4,10 +4,12 @@ mod actor;
 mod awaiting;
 mod command;
 mod feed;
+mod given_up;
 mod parking;
 mod port;
 mod recorder;
 mod recovery;
+mod refused;
 mod remains;
 mod run_queue;
 #[cfg(test)]
@@ -21,8 +23,6 @@ use crate::{agents::Agent, clock, error::HubError, events::Events};
 use a2a_hub_core::{
     access::Principal,
     facts::{QUEUED, addressed, queued_behind},
-    lifecycle::MAX_UNHEARD,
-    question::Gone,
     quota::Busy,
 };
 use a2a_hub_protocol::{
@@ -33,24 +33,22 @@ use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
     operation::{ListedTask, StorageCondition, TaskPageQuery, TaskPlace, TaskQuery},
-    question::{self, Question},
+    question,
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_store::{
     Head, HeadFilter, HeadPage, Readiness, StorageError, StoredTask, Tally, TaskStore, until_usable,
 };
 use actor::TaskActor;
-use command::{Begin, Command, Input, Start};
+use command::{Begin, Command, Input, Kept, Start};
 use feed::{Feed, Listener};
 use parking::Parking;
+use parking_lot::{Mutex, MutexGuard};
 use recorder::Recorder;
+use refused::{must_have_happened, not_cancelable, not_waiting};
 use run_queue::{Admitted, Asking, RunQueue};
 use serde_json::json;
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinError,
@@ -196,7 +194,7 @@ impl Tasks {
         let directory = working_directory;
         let start = Start { message, client, directory, streamed, goes_on, at: 0 };
         let patience = patience(&agent, timeout_ms);
-        let begin = Begin::Work(Box::new(start), admitted);
+        let begin = Begin::Work(Box::new(start), admitted, Kept::new());
         let running = self.spawn(task, seq, agent, feed, patience, begin);
         Ok(self.subscribe(&id, &running, 0))
     }
@@ -488,8 +486,8 @@ impl Tasks {
         std::mem::take(&mut *self.cut())
     }
 
-    fn cut(&self) -> std::sync::MutexGuard<'_, Vec<TaskId>> {
-        self.cut.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cut(&self) -> MutexGuard<'_, Vec<TaskId>> {
+        self.cut.lock()
     }
 
     fn find(&self, id: &TaskId) -> Option<Running> {
@@ -501,8 +499,8 @@ impl Tasks {
         running.listener.subscribe(id.clone(), running.context.clone(), storage, after)
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<TaskId, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> MutexGuard<'_, HashMap<TaskId, Running>> {
+        self.running.lock()
     }
 }
 
@@ -510,49 +508,4 @@ impl Tasks {
 fn patience(agent: &Agent, timeout_ms: Option<u64>) -> Duration {
     let timeout = agent.config.timeout();
     timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout))
-}
-
-/// A client goes on after an event that there was: to wait for one of a task that has had `seq` would be to wait in vain.
-fn must_have_happened(after: Option<u64>, seq: u64) -> Result<(), A2aError> {
-    if after.is_some_and(|after| after > seq) {
-        let why = format!("the task has had {seq} events so far");
-        return Err(A2aError::invalid("lastEventId", why));
-    }
-    Ok(())
-}
-
-fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
-    let hint = if state.is_final() {
-        "send the message without `taskId`".to_owned()
-    } else {
-        format!("{MAX_UNHEARD} messages wait for its agent already; wait until it has heard them")
-    };
-    let why = format!("task `{id}` is {}, and takes no message; {hint}", state.name());
-    A2aError::new(ErrorKind::UnsupportedOperation, why).with(json!({ "state": state.name() }))
-}
-
-/// An answer to another question than the one that the task asks now.
-fn not_asked(task: &Task, asked: Option<&Question>, gone: &Gone) -> A2aError {
-    let (id, state) = (&task.id, task.status.state.name());
-    let text = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
-    let way_out = match asked {
-        Some(asked) => format!(
-            "answer that one with `metadata.question` = `{0}` (`a2a-hub send AGENT --task {id} --question {0} ...`)",
-            asked.id
-        ),
-        None => "leave out `metadata.question`".to_owned(),
-    };
-    let asks = if task.status.state.is_interrupted() {
-        format!("asks now: “{text}”")
-    } else {
-        "asks nothing now".to_owned()
-    };
-    let why = format!("{gone}; task `{id}` is {state} and {asks}; {way_out}");
-    let details = json!({ "state": state, "question": asked, "text": text });
-    A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
-}
-
-fn not_cancelable(id: &TaskId, state: TaskState) -> A2aError {
-    let why = format!("task `{id}` is {} and cannot be cancelled", state.name());
-    A2aError::new(ErrorKind::TaskNotCancelable, why).with(json!({ "state": state.name() }))
 }

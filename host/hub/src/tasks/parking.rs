@@ -1,11 +1,8 @@
 //! Room for those who start: an agent that waits for its client can be let go, where it can be started again with the answer.
 
 use super::command::Command;
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
@@ -54,7 +51,7 @@ impl Parking {
     }
 
     fn offers(&self) -> MutexGuard<'_, Offers> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

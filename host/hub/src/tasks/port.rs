@@ -31,7 +31,7 @@ pub(super) struct Question {
     pub(super) answer: oneshot::Sender<Result<Answer, Failure>>,
 }
 
-/// The speaking end.
+/// The port that a run speaks to: what it says is queued for the actor of its task.
 pub(super) struct ToActor {
     pub(super) queue: mpsc::Sender<GuestRequest>,
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Tasks,
-    command::{Begin, Start},
+    command::{Begin, Kept, Start},
     feed::Feed,
     run_queue::Asking,
 };
@@ -11,17 +11,21 @@ use a2a_hub_core::{
     facts::{self, QUEUED, REASON, RECOVERY},
     question::heard_after_restart,
     reason::FailureReason,
-    recovery::{Recovery, Resumability, UnfinishedTask},
+    recovery::{Recovery, Resumability, UnfinishedTask, Unheard},
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     event::TaskEvent,
     id::AgentId,
+    message::{Message, Role},
     question::Question,
     task::{Task, TaskState},
 };
 use a2a_hub_store::{Head, HeadFilter, StorageError, StoredTask};
 use std::sync::Arc;
+
+/// How many events of a log are read at once.
+const PAGE: usize = 1_000;
 
 /// How many tasks of an earlier run there were, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +40,19 @@ pub struct Recovered {
     pub failed: usize,
     /// What is stored of them makes no sense.
     pub unreadable: usize,
+}
+
+/// What the client of an unfinished task has said.
+#[derive(Default)]
+struct Said {
+    /// How long it gave the task, in milliseconds.
+    timeout_ms: Option<u64>,
+    /// What it can do with an answer.
+    client: ClientCapabilities,
+    /// Where the message stands in the task's history that a run which begins now is given.
+    due: Option<usize>,
+    /// What the agent hears after that.
+    kept: Kept,
 }
 
 impl Tasks {
@@ -84,7 +101,8 @@ impl Tasks {
                 recovered.started += 1;
             }
             (Recovery::Wait, Some(agent)) => {
-                self.park(stored.seq, stored.task, agent).await?;
+                let said = self.said(&stored.task).await?;
+                self.park(stored.seq, stored.task, agent, said);
                 recovered.waiting += 1;
             }
             (Recovery::Ask(state), Some(agent)) => {
@@ -106,8 +124,10 @@ impl Tasks {
 
     async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        // What the client said last: the message that began the task, or an answer that its agent has not heard.
-        let Some(message) = task.history.last().cloned() else { return Ok(()) };
+        let Said { timeout_ms, client, due, kept } = self.said(&task).await?;
+        // The message that began the task, or an answer that its agent has not heard.
+        let due = due.and_then(|at| Some((at, task.history.get(at)?.clone())));
+        let Some((at, message)) = due else { return Ok(()) };
         let message = match Question::of(task.metadata.as_ref()) {
             // An agent elsewhere still waits for the answer.
             Some(asked) if agent.resumability(&task.id).await != Resumability::Work => {
@@ -116,11 +136,10 @@ impl Tasks {
             Some(_) | None => message,
         };
         let directory = facts::working_directory(&task);
-        let (timeout_ms, client) = self.began(&task).await?;
-        let at = task.history.len().saturating_sub(1);
         let (streamed, goes_on) = (true, true);
         let start = Start { message, client, directory, streamed, goes_on, at };
-        let begin = Begin::Work(Box::new(start), self.queue.take_up(asking(&task, &agent)));
+        let admitted = self.queue.take_up(asking(&task, &agent));
+        let begin = Begin::Work(Box::new(start), admitted, kept);
         let patience = super::patience(&agent, timeout_ms);
         self.spawn(task, seq, agent, Feed::new(seq), patience, begin);
         Ok(())
@@ -132,24 +151,43 @@ impl Tasks {
         agent: Arc<Agent>,
     ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        let (timeout_ms, _) = self.began(&task).await?;
+        let Said { timeout_ms, kept, .. } = self.said(&task).await?;
         let patience = super::patience(&agent, timeout_ms);
-        let begin = Begin::Follow(self.queue.take_up(asking(&task, &agent)));
+        let begin = Begin::Follow(self.queue.take_up(asking(&task, &agent)), kept);
         self.spawn(task, seq, agent, Feed::new(seq), patience, begin);
         Ok(())
     }
 
-    /// How long the task was given when it began, in milliseconds, and what its client can do with an answer.
-    async fn began(&self, task: &Task) -> Result<(Option<u64>, ClientCapabilities), StorageError> {
-        let first = self.storage.events(&task.id, 0, 1).await?.pop();
-        let said = first.and_then(|first| match first.event {
-            TaskEvent::Created(created) => Some((created.timeout_ms, created.client)),
-            TaskEvent::Status(_)
-            | TaskEvent::Artifact(_)
-            | TaskEvent::Input(_)
-            | TaskEvent::Reply(_) => None,
-        });
-        Ok(said.unwrap_or_default())
+    /// What the task's client has said, by its log.
+    async fn said(&self, task: &Task) -> Result<Said, StorageError> {
+        let mut said = Said::default();
+        let mut unheard = Unheard::default();
+        // What began the task tells all that there is to know, unless more was said since; a log may be long.
+        let of_client = task.history.iter().filter(|said| said.role == Role::User);
+        let page = if of_client.count() > 1 { PAGE } else { 1 };
+        let mut seq = 0;
+        loop {
+            let events = self.storage.events(&task.id, seq, page).await?;
+            let is_last = page == 1 || events.len() < page;
+            for event in events {
+                seq = event.seq;
+                unheard.follow(&event.event);
+                if let TaskEvent::Created(created) = event.event {
+                    (said.timeout_ms, said.client) = (created.timeout_ms, created.client);
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        let (due, kept) = unheard.places(task);
+        let kept = kept.into_iter().filter_map(|at| Some((at, task.history.get(at)?.clone())));
+        let start = |(at, message): (usize, Message)| {
+            let (client, directory) = (said.client.clone(), facts::working_directory(task));
+            Box::new(Start { message, client, directory, streamed: true, goes_on: true, at })
+        };
+        let kept = kept.map(start).collect();
+        Ok(Said { due, kept, ..said })
     }
 
     async fn ask_again(
@@ -167,14 +205,14 @@ impl Tasks {
             seq = self.storage.append(&task.id, seq, vec![Arc::new(event.clone())]).await?;
             a2a_hub_core::task::apply(&mut task, &event)?;
         }
-        self.park(seq, task, agent).await
+        let said = self.said(&task).await?;
+        self.park(seq, task, agent, said);
+        Ok(())
     }
 
-    async fn park(&self, seq: u64, task: Task, agent: Arc<Agent>) -> Result<(), StorageError> {
-        let (timeout_ms, _) = self.began(&task).await?;
-        let patience = super::patience(&agent, timeout_ms);
-        self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Parked);
-        Ok(())
+    fn park(&self, seq: u64, task: Task, agent: Arc<Agent>, said: Said) {
+        let patience = super::patience(&agent, said.timeout_ms);
+        self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Parked(said.kept));
     }
 
     async fn end(&self, head: &Head, task: &Task) -> Result<(), StorageError> {
@@ -183,7 +221,12 @@ impl Tasks {
         } else {
             "The hub was restarted, and the agent that had this task cannot go on with it."
         };
+        let Said { due, kept, .. } = self.said(task).await?;
+        let due = due.and_then(|at| task.history.get(at)).into_iter();
+        let unheard = due.chain(kept.iter().map(|start| &start.message));
+        let unheard: Vec<_> = unheard.map(|message| message.message_id.clone()).collect();
         let event = facts::failed(task, FailureReason::HubRestarted, text, clock::now());
+        let event = facts::with_unheard(event, &unheard);
         self.storage.append(&head.task, head.seq, vec![Arc::new(event)]).await?;
         Ok(())
     }

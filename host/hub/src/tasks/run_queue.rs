@@ -1,12 +1,10 @@
 //! Whose turn it is: calls those whom `core::quota` names.
 
 use crate::agents::Agent;
-use a2a_hub_core::quota::{self, Busy, Limits, Quota};
+use a2a_hub_core::quota::{self, Busy, Limits, Quota, SharedRoom};
 use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
 
 /// The turns of all agents' tasks. Cheap to clone.
@@ -18,6 +16,8 @@ struct Line {
     quota: Quota<TaskId, ContextId>,
     /// As the agent's latest version has it.
     limits: Limits,
+    /// Whether those that wait for their clients take up the room that agents share.
+    shares_room: bool,
     waiting: HashMap<TaskId, oneshot::Sender<()>>,
 }
 
@@ -81,13 +81,25 @@ impl RunQueue {
         let limits = agent.quota();
         let mut lines = self.lines();
         let line = lines.entry(agent.id.clone()).or_insert_with(|| Line::new(limits));
+        line.shares_room = agent.room().is_some();
         line.quota.wait();
         Wait { queue: self.clone(), agent: agent.id.clone() }
     }
 
     /// The turn of a new task, or its place in the queue if that is not full.
     pub(super) fn ask(&self, asking: Asking<'_>) -> Result<Admitted, Busy> {
+        self.look_for_room(asking.agent)?;
         self.admit(&asking.agent.id, asking.agent.quota(), asking.task, asking.lane(), Quota::ask)
+    }
+
+    /// Whether those that wait for their clients leave room, where the agent could not be let go while it waits.
+    fn look_for_room(&self, agent: &Agent) -> Result<(), Busy> {
+        let Some(room) = agent.room().filter(|_| !agent.resumes()) else { return Ok(()) };
+        let lines = self.lines();
+        let sharing = lines.values().filter(|line| line.shares_room);
+        let waiting = sharing.map(|line| line.quota.waiting()).sum();
+        let own = lines.get(&agent.id).map_or(0, |line| line.quota.waiting());
+        SharedRoom { waiting, most: room.most }.admit(own)
     }
 
     /// The turn of a task that was admitted before, by this hub or the one before, and holds no lane.
@@ -167,14 +179,15 @@ impl RunQueue {
         }
     }
 
-    fn lines(&self) -> std::sync::MutexGuard<'_, HashMap<AgentId, Line>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lines(&self) -> MutexGuard<'_, HashMap<AgentId, Line>> {
+        self.0.lock()
     }
 }
 
 impl Line {
     fn new(limits: Limits) -> Self {
-        Self { quota: Quota::default(), limits, waiting: HashMap::new() }
+        let (quota, waiting) = (Quota::default(), HashMap::new());
+        Self { quota, limits, shares_room: false, waiting }
     }
 }
 

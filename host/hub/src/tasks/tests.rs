@@ -4,7 +4,10 @@ mod distant;
 mod lanes;
 
 use super::*;
-use crate::fake::{Fake, Stage, completed};
+use crate::{
+    fake::Fake,
+    native::{Stage, completed},
+};
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{access::Principal, recovery::Resumability};
 use a2a_hub_protocol::message::Role;
@@ -44,6 +47,14 @@ impl Stand {
     }
 
     async fn submit_message(&self, agent: &Arc<Agent>, message: Message) -> TaskId {
+        self.try_submit(agent, message).await.unwrap()
+    }
+
+    async fn try_submit(
+        &self,
+        agent: &Arc<Agent>,
+        message: Message,
+    ) -> Result<TaskId, SubmitError> {
         let new = NewTask {
             agent: Arc::clone(agent),
             message,
@@ -54,7 +65,7 @@ impl Stand {
             request: None,
             by: Principal::Operator,
         };
-        self.tasks.submit(new).await.unwrap().task().clone()
+        Ok(self.tasks.submit(new).await?.task().clone())
     }
 
     async fn answer(&self, task: &TaskId, text: &str) -> Result<(), HubError> {
@@ -113,9 +124,9 @@ fn curious() -> Fake {
 /// Works for ever, and heeds a cancel or does not.
 fn busy(heeds: bool) -> Fake {
     Fake::new(move |stage: Stage| async move {
-        stage.say("at it").await;
+        stage.say("at it").await.unwrap();
         if heeds {
-            stage.cancel.cancelled().await;
+            stage.cancelled.cancelled().await;
             return Ended::Failed(Failure::Cancelled);
         }
         pending().await
@@ -247,9 +258,9 @@ async fn what_waits_for_its_client_goes_on_waiting_when_its_hub_ends() {
 async fn a_store_that_refuses_fails_the_task_once_it_takes_that() {
     let stand = Stand::new();
     let agent = Fake::new(|stage: Stage| async move {
-        stage.say("at it").await;
+        stage.say("at it").await.unwrap();
         tokio::time::sleep(Duration::from_secs(5)).await;
-        stage.say("lost").await;
+        stage.say("lost").await.unwrap();
         pending().await
     });
     let task = stand.submit(&agent.agent(config()), "go").await;
@@ -336,7 +347,7 @@ async fn an_answer_that_was_taken_reaches_the_agent_after_a_kill() {
 async fn a_task_that_somebody_else_wrote_to_is_read_again_and_given_up() {
     let stand = Stand::new();
     let agent = Fake::new(|stage: Stage| async move {
-        stage.say("at it").await;
+        stage.say("at it").await.unwrap();
         tokio::time::sleep(Duration::from_secs(5)).await;
         completed("done")
     });
@@ -436,6 +447,105 @@ async fn a_task_that_fails_names_the_messages_that_nobody_heard() {
     let failed = stand.until(&task, TaskState::Failed).await;
     let second = failed.history.last().unwrap().message_id.clone();
     assert_eq!(failed.metadata.unwrap()["unheard"], json!([second]));
+}
+
+/// What is said to a task at work is in the log before its agent hears it, so the hub may be killed in between.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_a_killed_hub_kept_is_heard_or_named_after_the_restart() {
+    for hold in [Resumability::Nothing, Resumability::Session, Resumability::Work] {
+        let killed = Stand::new();
+        let task = killed.submit(&busy(true).holding(hold).agent(config()), "first").await;
+        killed.until(&task, TaskState::Working).await;
+        killed.answer(&task, "second").await.unwrap();
+        killed.answer(&task, "third").await.unwrap();
+        let fake = Fake::new(|stage: Stage| async move {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            completed(&stage.work.message.joined_text())
+        });
+        let fake = fake.holding(hold);
+        let (next, agent) = (killed.next_hub(), fake.agent(config()));
+        next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+        let stored = next.tasks.get(&task).await.unwrap().task;
+        let kept = stored.history[1..3].iter().map(|said| said.message_id.clone());
+        let kept: Vec<_> = kept.collect();
+        if hold == Resumability::Nothing {
+            assert_eq!(stored.status.state, TaskState::Failed);
+            assert_eq!(stored.metadata.unwrap()["unheard"], json!(kept));
+            continue;
+        }
+        if hold == Resumability::Session {
+            next.answer(&task, "go on").await.unwrap();
+        }
+        let done = next.until(&task, TaskState::Completed).await;
+        assert!(!a2a_hub_core::facts::has(&done, "unheard"), "{:?}", done.metadata);
+        let seen = fake.seen.lock().unwrap().join(", ");
+        let began = if hold == Resumability::Work { "follow" } else { "start: go on" };
+        assert_eq!(seen, format!("{began}, forget, start: second, forget, start: third, forget"));
+    }
+}
+
+/// A task that nobody had begun is begun with what began it, and not with what was said last.
+#[tokio::test(start_paused = true)]
+async fn what_was_said_to_a_task_in_the_queue_is_heard_in_its_order_after_a_kill() {
+    let (killed, first_hub) = (Stand::new(), AgentConfig { max_running: Some(1), ..config() });
+    let agent = busy(true).agent(first_hub);
+    killed.submit(&agent, "other").await;
+    let task = killed.submit(&agent, "first").await;
+    killed.answer(&task, "second").await.unwrap();
+    let fake =
+        Fake::new(|stage: Stage| async move { completed(&stage.work.message.joined_text()) });
+    let (next, agent) = (killed.next_hub(), fake.agent(config()));
+    next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+    next.until(&task, TaskState::Completed).await;
+    let seen = fake.seen.lock().unwrap().join(", ");
+    assert_eq!(seen, "start: first, forget, start: second, forget");
+}
+
+/// An answer that was stored, with another message after it, is still what the agent hears first.
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_heard_before_what_was_said_after_it_also_after_a_kill() {
+    let killed = Stand::new();
+    let task = killed.submit(&curious().agent(config()), "go").await;
+    killed.until(&task, TaskState::InputRequired).await;
+    let said = ["the left one", "and hurry"]
+        .map(|text| Arc::new(TaskEvent::Input(Message::text(Role::User, text))));
+    let seq = killed.tasks.get(&task).await.unwrap().seq;
+    killed.storage.append(&task, seq, said.to_vec()).await.unwrap();
+    let fake =
+        Fake::new(|stage: Stage| async move { completed(&stage.work.message.joined_text()) });
+    let (next, agent) = (killed.next_hub(), fake.agent(config()));
+    next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+    next.until(&task, TaskState::Completed).await;
+    let seen = fake.seen.lock().unwrap().join(", ");
+    assert_eq!(seen, "start: the left one, forget, start: and hurry, forget");
+}
+
+/// The room is one for all agents: many that ask can fill it, although none of them asks too much.
+#[tokio::test(start_paused = true)]
+async fn tasks_of_several_agents_that_wait_leave_half_of_the_room_to_others() {
+    let (stand, fake) = (Stand::new(), curious().in_room_for(4));
+    let [first, second, third] =
+        ["first", "second", "third"].map(|id| fake.agent_called(id, config()));
+    let asked = async |agent| {
+        let task = stand.submit(agent, "go").await;
+        stand.until(&task, TaskState::InputRequired).await;
+        task
+    };
+    let waits = [asked(&first).await, asked(&second).await];
+    for agent in [&first, &second] {
+        let refused = stand.try_submit(agent, Message::text(Role::User, "go")).await.unwrap_err();
+        let why = refused.to_string();
+        assert!(why.contains("2 tasks of this hub wait") && why.contains("`max_tasks`"), "{why}");
+    }
+    // One that asked nothing so far does not suffer for those that did, nor does one whose work is done elsewhere.
+    asked(&third).await;
+    let elsewhere = curious().agent_called("elsewhere", config());
+    asked(&elsewhere).await;
+    for task in &waits {
+        stand.answer(task, "any").await.unwrap();
+        stand.until(task, TaskState::Completed).await;
+    }
+    asked(&second).await;
 }
 
 /// An agent elsewhere may complete its task beside a question that it asked.

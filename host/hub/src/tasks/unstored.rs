@@ -1,9 +1,12 @@
 //! A task whose events could not be stored: what was not stored never happened, and nobody hears of it. What was at work
 //! fails as soon as the store takes that; what waits for its client goes on waiting.
 
-use super::{actor::TaskActor, command::Command, recorder::Unstorable};
+use super::{
+    actor::TaskActor, command::Command, given_up::GivenUp, recorder::Unstorable,
+    refused::not_waiting,
+};
 use crate::clock;
-use a2a_hub_core::{facts, reason::FailureReason};
+use a2a_hub_core::facts;
 use a2a_hub_store::until_usable;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
@@ -18,31 +21,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// From then on, whoever listens to it meanwhile waits in vain.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why a task is given up that its agent could have gone on with.
-#[derive(Clone, Copy)]
-pub(super) enum GivenUp {
-    /// The store did not take what happened, and nobody may hear what is not stored.
-    Unstored,
-    /// The hub itself broke.
-    Broken,
-}
-
-impl GivenUp {
-    fn reason(self) -> FailureReason {
-        match self {
-            Self::Unstored => FailureReason::Storage,
-            Self::Broken => FailureReason::Internal,
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Self::Unstored => "The hub could not store what the agent did; its log says why.",
-            Self::Broken => "The hub itself broke at this task; its log says where.",
-        }
-    }
-}
-
 impl TaskActor {
     /// The task fails, as soon as the store takes that; false if the hub goes down before.
     pub(super) async fn give_up(&mut self, why: GivenUp) -> bool {
@@ -56,7 +34,7 @@ impl TaskActor {
                     Some(Command::Shutdown) | None => return false,
                     Some(Command::Input(input)) => {
                         let task = self.recorder.task();
-                        let refused = super::not_waiting(&task.id, task.status.state);
+                        let refused = not_waiting(&task.id, task.status.state);
                         // Who asked may have gone; there is nobody to tell then.
                         let _ = input.told.send(Err(refused));
                     }
@@ -82,7 +60,7 @@ impl TaskActor {
             return Ok(());
         }
         let failed = facts::failed(self.recorder.task(), why.reason(), why.text(), clock::now());
-        self.recorder.record(failed);
+        self.recorder.record(facts::with_unheard(failed, &self.unheard()));
         self.recorder.flush(None).await
     }
 }

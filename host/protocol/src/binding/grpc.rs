@@ -69,7 +69,7 @@ pub struct Call {
 pub struct Request {
     /// The tenant it names. gRPC has no path, so it tells which agent is meant.
     pub tenant: Option<String>,
-    /// All other parameters.
+    /// All parameters but the tenant.
     pub params: Map<String, Value>,
 }
 

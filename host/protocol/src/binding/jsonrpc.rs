@@ -40,7 +40,7 @@ pub struct Request {
 /// A frame: what a client sends at once (JSON-RPC 2.0, section 6).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame<T> {
-    /// One request.
+    /// One request by itself, on the heap, for it is large.
     One(Box<T>),
     /// Several, whose answers go back together; at least one.
     Batch(Vec<T>),

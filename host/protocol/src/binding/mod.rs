@@ -1,8 +1,7 @@
-//! What A2A travels in: JSON-RPC, REST and gRPC (A2A 1.0, sections 9 to 11), lines of JSON, and the service parameters
-//! beside each request.
+//! What A2A travels in: JSON-RPC, REST and gRPC (A2A 1.0, sections 9 to 11), and the service parameters beside each
+//! request.
 
 pub mod grpc;
 pub mod jsonrpc;
-pub mod ndjson;
 pub mod rest;
 pub mod service_params;

@@ -143,7 +143,7 @@ fn route<'a>(verb: Verb, path: &[&'a str]) -> Option<Route<'a>> {
 /// A request as a client sends it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// The verb.
+    /// The method of HTTP.
     pub verb: Verb,
     /// What follows the interface's URL and a slash: a path and a query, escaped.
     pub target: String,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub enum Algorithm {
     /// ECDSA on P-256 with SHA-256.
     Es256,
-    /// Ed25519.
+    /// EdDSA over Ed25519 (RFC 8037).
     EdDsa,
     /// RSA, PKCS #1 v1.5, with SHA-256.
     Rs256,
@@ -39,7 +39,7 @@ pub struct Signature {
     pub key_url: Option<String>,
     /// Its header as it stands in the card: what is signed begins with it.
     protected: String,
-    /// The signature itself.
+    /// The bytes of the signature, decoded from base64url.
     pub bytes: Vec<u8>,
 }
 

@@ -148,7 +148,7 @@ impl Proto {
         format!("must be the name or number of a state: {names}")
     }
 
-    /// Reads a task.
+    /// Reads a task in ProtoJSON; `at` names the member in which it stands, for errors.
     pub(crate) fn read_task(self, value: Value, at: String) -> Result<Task, A2aError> {
         let mut of = Members::of(value, at)?;
         let status = of.need("status")?;
@@ -192,7 +192,7 @@ impl Proto {
         Err(A2aError::invalid("result", why))
     }
 
-    /// Writes a message.
+    /// Writes a message in ProtoJSON.
     pub(crate) fn write_message(self, message: &Message) -> Value {
         let about = match self {
             Self::V1 => some_list(&message.reference_task_ids, |id| json!(id)),
@@ -253,7 +253,7 @@ impl Proto {
         ])
     }
 
-    /// Writes a task.
+    /// Writes a task in ProtoJSON.
     pub(crate) fn write_task(self, task: &Task) -> Value {
         object([
             ("id", json!(task.id)),

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 pub struct Wire {
     /// The version of A2A.
     pub version: Version,
-    /// The protocol binding.
+    /// The protocol binding: 0.3 spells nouns in another way on each.
     pub binding: Binding,
 }
 
@@ -30,7 +30,7 @@ pub struct Wire {
 enum Form {
     /// The ProtoJSON of 1.0.
     V1,
-    /// 0.3's own JSON.
+    /// 0.3's own JSON, as its JSON-RPC has it.
     V03,
     /// The ProtoJSON of the package `a2a.v1`, which 0.3 has on REST and gRPC.
     V03Proto,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 /// A row of the table: how a method is called, what it takes, what it gives.
 pub struct HubMethod {
-    /// The method's name.
+    /// How the method is called in a request, such as `hub/status`.
     pub name: &'static str,
     /// What the method does, in one line.
     pub summary: &'static str,

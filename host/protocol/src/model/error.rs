@@ -84,7 +84,7 @@ struct Row {
 }
 
 impl ErrorKind {
-    /// Every kind.
+    /// Every kind of error, in the order of their numbers.
     pub const ALL: [Self; 19] = [
         Self::Parse,
         Self::InvalidRequest,

@@ -74,11 +74,11 @@ pub struct ArtifactUpdate {
 pub struct SequencedEvent {
     /// The task that the event is of.
     pub task: TaskId,
-    /// The task's conversation.
+    /// The conversation (context) that the task belongs to.
     pub context: ContextId,
     /// The sequence number: the event's place in the task's log, counted from 1.
     pub seq: u64,
-    /// The event itself.
+    /// What happened to the task.
     pub event: TaskEvent,
 }
 
@@ -91,18 +91,18 @@ pub enum StreamResponse {
     Message(Message),
     /// A new status of a task.
     Status {
-        /// The task.
+        /// The task that it is about.
         task: TaskId,
-        /// The task's conversation.
+        /// The conversation (context) that the task belongs to.
         context: ContextId,
-        /// The new status.
+        /// The status that the task has from now on.
         update: StatusUpdate,
     },
     /// A piece of an artifact.
     Artifact {
         /// The task whose agent made it.
         task: TaskId,
-        /// The task's conversation.
+        /// The conversation (context) that the task belongs to.
         context: ContextId,
         /// The piece of the artifact.
         update: ArtifactUpdate,

@@ -7,9 +7,9 @@ use serde_json::json;
 /// A version of A2A that is spoken here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// A2A 1.0.
+    /// A2A 1.0: ProtoJSON on every binding.
     V1,
-    /// A2A 0.3.
+    /// A2A 0.3: JSON of its own over JSON-RPC, ProtoJSON of its own over REST and gRPC.
     V03,
 }
 
@@ -49,14 +49,14 @@ pub fn check_version(named: Option<&str>) -> Result<(), A2aError> {
 pub enum Binding {
     /// JSON-RPC 2.0, over HTTP or a line each (A2A 1.0, section 9).
     JsonRpc,
-    /// gRPC (section 10).
+    /// gRPC (A2A 1.0, section 10).
     Grpc,
     /// HTTP with JSON, REST for short (section 11).
     Rest,
 }
 
 impl Binding {
-    /// Every binding.
+    /// Every protocol binding, as cards list them.
     pub const ALL: [Self; 3] = [Self::JsonRpc, Self::Grpc, Self::Rest];
 
     /// The binding as cards call it: the `protocolBinding` of 1.0, and the `transport` of 0.3.

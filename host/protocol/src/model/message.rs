@@ -28,10 +28,10 @@ pub fn is_shallow(value: &Value) -> bool {
 /// The side that speaks (A2A 1.0, section 4.1.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Role {
-    /// The client speaks.
+    /// The client speaks (`ROLE_USER`).
     #[serde(rename = "ROLE_USER")]
     User,
-    /// The agent speaks.
+    /// The agent speaks (`ROLE_AGENT`).
     #[serde(rename = "ROLE_AGENT")]
     Agent,
 }
@@ -139,7 +139,7 @@ impl Part {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Content {
-    /// Plain text.
+    /// Text, plain unless its media type says otherwise.
     Text(String),
     /// Bytes, in base64 on the wire.
     #[serde(with = "base64_bytes")]

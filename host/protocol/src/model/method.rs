@@ -29,7 +29,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Every method.
+    /// Every method of official A2A.
     pub const ALL: [Self; 11] = [
         Self::SendMessage,
         Self::SendStreamingMessage,

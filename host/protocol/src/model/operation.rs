@@ -33,7 +33,7 @@ pub enum Operation {
     StreamMessage(SendMessage),
     /// Show a task (section 3.1.3).
     GetTask {
-        /// The task.
+        /// The task to show.
         id: TaskId,
         /// How many of its latest messages to show; all of them if left out.
         history_length: Option<usize>,
@@ -96,7 +96,7 @@ pub enum Operation {
     PageTasks(TaskPageQuery),
     /// Show the conversations, the one with the newest task first.
     ListContexts(ContextQuery),
-    /// Show a conversation.
+    /// Show a conversation (context) and its latest messages.
     GetContext {
         /// The conversation to show.
         id: ContextId,
@@ -124,7 +124,7 @@ pub enum Operation {
         /// Whether to tell how they are as well.
         include_health: bool,
     },
-    /// Show an agent.
+    /// Show an agent, with its card and its health.
     GetAgent {
         /// The agent to show.
         id: AgentId,
@@ -283,7 +283,7 @@ pub enum Wait {
 /// A message to an agent, and how it is to be treated (A2A 1.0, section 3.2.2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendMessage {
-    /// The message.
+    /// The message that the client sends.
     pub message: Message,
     /// The agent that is to hear it; a message that answers a task's question goes to that task's agent.
     pub agent: Option<AgentId>,
@@ -409,12 +409,12 @@ pub enum Answer {
     Context(ContextInfo, Vec<Message>),
     /// A conversation was forgotten.
     Forgotten {
-        /// The conversation.
+        /// The conversation that was deleted.
         context: ContextId,
         /// How many tasks the conversation had.
         tasks: usize,
     },
-    /// The hub answers.
+    /// The hub answers, whatever else may be wrong with it.
     Pong(Pong),
     /// How the hub is.
     Status(HubStatus),
@@ -424,7 +424,7 @@ pub enum Answer {
     Reloaded(Reloaded),
     /// The agents there are.
     Agents(Vec<AgentInfo>),
-    /// One agent.
+    /// An agent, with its card and its health.
     Agent(Box<AgentInfo>),
     /// How an agent is.
     Health(AgentHealth),
@@ -443,7 +443,7 @@ pub enum Answer {
 pub struct CardOf {
     /// The agent; none if it is the hub itself.
     pub agent: Option<AgentId>,
-    /// The card.
+    /// The card that the agent or the hub has given itself.
     pub card: AgentCard,
     /// Since when the card has been so: RFC 3339 in UTC.
     pub since: String,

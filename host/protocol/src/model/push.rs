@@ -20,7 +20,7 @@ pub const MAX_SECRET: usize = 4096;
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps `text`.
+    /// Keeps `text` out of logs: it is told by [`Secret::expose`] alone.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -58,7 +58,7 @@ pub enum PushForm {
 }
 
 impl PushForm {
-    /// Every form.
+    /// Every form in which notifications are spelled.
     pub const ALL: [Self; 2] = [Self::V03, Self::V1];
 
     /// The version of A2A that the form is of, such as `1.0`.
@@ -75,7 +75,7 @@ impl PushForm {
 pub struct OfferedPush {
     /// The id that the client gives it, if it does.
     pub id: Option<PushConfigId>,
-    /// The receiver's URL.
+    /// The URL that notifications are posted to (webhook).
     pub url: String,
     /// The token that the receiver knows notifications by: the header `X-A2A-Notification-Token`.
     pub token: Option<Secret>,
@@ -92,7 +92,7 @@ pub struct PushConfig {
     pub id: PushConfigId,
     /// The task whose notifications are sent.
     pub task: TaskId,
-    /// The receiver's URL.
+    /// The URL that notifications are posted to (webhook).
     pub url: String,
     /// The token that the receiver knows notifications by: the header `X-A2A-Notification-Token`.
     pub token: Option<Secret>,

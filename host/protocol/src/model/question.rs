@@ -32,12 +32,12 @@ pub enum QuestionKind {
     Input,
     /// Leave to do something, or a refusal.
     Permission,
-    /// A login.
+    /// A login that only the client can make.
     Auth,
 }
 
 impl QuestionKind {
-    /// Every kind.
+    /// Every kind of question.
     pub const ALL: [Self; 3] = [Self::Input, Self::Permission, Self::Auth];
 }
 

@@ -95,7 +95,7 @@ impl TaskState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskStatus {
-    /// The state.
+    /// Where the task is in its life.
     pub state: TaskState,
     /// What the agent says about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

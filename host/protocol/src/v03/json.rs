@@ -45,7 +45,7 @@ fn write_status(status: &TaskStatus, task: &TaskId, context: &ContextId) -> Valu
     ])
 }
 
-/// Writes a message.
+/// Writes a message in 0.3's JSON.
 pub fn write_message(message: &Message) -> Value {
     object([
         ("kind", json!("message")),
@@ -155,7 +155,7 @@ pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
     }
 }
 
-/// Reads a task.
+/// Reads a task in 0.3's JSON; an error names the member that is wrong.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
     let mut of = Members::of(value, "task")?;
     let status = of.need("status")?;

@@ -147,7 +147,7 @@ fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
     Ok(push)
 }
 
-/// Writes a `TaskPushNotificationConfig`.
+/// Writes where notifications are sent as the message `TaskPushNotificationConfig` of 0.3.
 pub fn write_push_config(config: &PushConfig) -> Value {
     let mut written = push::write(config);
     object([
@@ -156,12 +156,12 @@ pub fn write_push_config(config: &PushConfig) -> Value {
     ])
 }
 
-/// Writes a task.
+/// Writes a task in the ProtoJSON of 0.3's REST and gRPC.
 pub fn write_task(task: &Task) -> Value {
     Proto::V03.write_task(task)
 }
 
-/// Writes a message.
+/// Writes a message in the ProtoJSON of 0.3's REST and gRPC.
 pub fn write_message(message: &Message) -> Value {
     Proto::V03.write_message(message)
 }
@@ -171,7 +171,7 @@ pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
     Proto::V03.write_event(sequenced)
 }
 
-/// Reads a task.
+/// Reads a task in the ProtoJSON of 0.3's REST and gRPC; an error names the member that is wrong.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
     Proto::V03.read_task(value, "task".to_owned())
 }

@@ -258,12 +258,12 @@ pub fn write_tasks(
     })
 }
 
-/// Writes a message.
+/// Writes a message as A2A 1.0 has it.
 pub fn write_message(message: &Message) -> Value {
     Proto::V1.write_message(message)
 }
 
-/// Writes a task.
+/// Writes a task as A2A 1.0 has it.
 pub fn write_task(task: &Task) -> Value {
     Proto::V1.write_task(task)
 }
@@ -278,7 +278,7 @@ pub fn read_message(value: Value) -> Result<Message, A2aError> {
     Proto::V1.read_message(value, "message".to_owned())
 }
 
-/// Reads a task.
+/// Reads a task as A2A 1.0 has it; an error names the member that is wrong.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
     Proto::V1.read_task(value, "task".to_owned())
 }

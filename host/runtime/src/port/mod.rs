@@ -13,11 +13,11 @@ use std::{collections::BTreeMap, sync::Arc};
 pub struct Ports {
     /// Hears of the task; none for calls outside of a task.
     pub tasks: Option<Arc<dyn tasks::TaskPort>>,
-    /// Runs programs.
+    /// Runs programs; none without the capability `process`.
     pub process: Option<Arc<dyn process::ProcessPort>>,
-    /// Remembers values.
+    /// Remembers values between tasks; none without the capability `memory`.
     pub memory: Option<Arc<dyn memory::MemoryPort>>,
-    /// Writes files.
+    /// Writes files that programs may read; none without the capability `files`.
     pub files: Option<Arc<dyn files::FilesPort>>,
     /// Knows the agents that this one may call.
     pub delegate: Option<Arc<dyn delegate::DelegatePort>>,

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, time::Duration};
 pub struct Launch {
     /// Its name in the grant.
     pub program: String,
-    /// Its arguments.
+    /// The arguments of the program, without its name.
     pub args: Vec<String>,
     /// Variables the guest sets.
     pub set: Vec<(String, String)>,

@@ -12,9 +12,9 @@ use std::time::Duration;
 /// What an agent needs from its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// An answer.
+    /// An answer from the client: the task is `input-required` meanwhile.
     Input,
-    /// A login.
+    /// A login that only the client can make: the task is `auth-required` meanwhile.
     Auth,
 }
 
@@ -31,7 +31,7 @@ impl Need {
 /// What a client answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// What it says.
+    /// The client's message.
     pub message: Message,
     /// What it can do with an answer of the agent's, from now on.
     pub client: ClientCapabilities,
@@ -42,14 +42,14 @@ pub struct Answer {
 pub enum Emitted {
     /// It is at work, and has this to say.
     Working {
-        /// What it says.
+        /// What the agent says of its work; none if it says nothing.
         message: Option<Message>,
         /// Facts to be merged into the task's.
         metadata: Option<Metadata>,
     },
     /// It made a piece of something.
     Artifact {
-        /// The piece.
+        /// The artifact, with the parts that are new.
         artifact: Artifact,
         /// Whether its parts are added to the artifact of that name.
         append: bool,

@@ -21,9 +21,9 @@ pub const REPLACED_FILE: &str = "hub.db.old";
 /// What a copy holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// How many tasks.
+    /// How many tasks are in it.
     pub counts: Counts,
-    /// How many bytes.
+    /// How many bytes its file has.
     pub bytes: u64,
 }
 
@@ -46,7 +46,7 @@ pub enum BackupError {
 pub enum Examined {
     /// There is none yet.
     Absent,
-    /// It is sound.
+    /// All of it was looked at, and it is sound.
     Sound,
     /// It is so large that not all of it was looked at; nothing was wrong so far.
     SoundSoFar,

@@ -29,7 +29,7 @@ const ROOM: &str = "make room on the disk of the data directory";
 const ACCESS: &str = "let the hub's user write to the data directory and to the files in it, or choose another with \
                       `--data-dir`";
 
-/// What mends it.
+/// What mends a fault of SQLite, as the end of a sentence for people.
 pub(super) fn way_out(why: &rusqlite::Error) -> &'static str {
     let code = why.sqlite_error_code();
     let known = WAYS_OUT.iter().find(|(codes, _)| code.is_some_and(|code| codes.contains(&code)));

@@ -1,11 +1,9 @@
 //! A few connections that read, each on whatever blocking thread has a question.
 
 use super::{Failure, StorageError, schema, unavailable};
+use parking_lot::Mutex;
 use rusqlite::Connection;
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{path::PathBuf, sync::Arc};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
 /// How many read at once; then whoever asks waits. Each connection may hold 2 MB of cache.
@@ -33,7 +31,7 @@ impl Readers {
         let readers = Arc::clone(self);
         let read = move || {
             let _turn = turn;
-            let idle = || readers.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let idle = || readers.idle.lock();
             let known = idle().pop();
             let db = known.map_or_else(|| schema::open_to_read(&readers.file), Ok)?;
             let answer = question(&db);

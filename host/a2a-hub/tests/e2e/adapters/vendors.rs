@@ -1,8 +1,11 @@
 //! The vendors' programs, and what is special about each.
 
 use a2a_hub_tests::ModelServer;
-use serde_json::json;
-use std::{fs, path::Path};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// A vendor's program, and what is special about it.
 pub(super) struct Vendor {
@@ -28,6 +31,10 @@ pub(super) struct Vendor {
     pub(super) read: Option<fn(&str) -> String>,
     /// A prompt at which the model wants that command run, without a sandbox where the program has one.
     pub(super) run: fn(&str) -> String,
+    /// The settings under which it takes up a session that was not begun by the hub.
+    pub(super) resumes: &'static str,
+    /// The one session that it kept in its directory, by the name that its users know.
+    pub(super) session: fn(&Path) -> Option<String>,
 }
 
 pub(super) const CLAUDE: Vendor = Vendor {
@@ -50,6 +57,11 @@ pub(super) const CLAUDE: Vendor = Vendor {
     },
     read: Some(|path| format!("[[tool:raw:Read:{}]]", json!({ "file_path": path }))),
     run: |command| format!("[[tool:shell:{command}]]"),
+    resumes: "",
+    session: |home| {
+        let kept = kept_below(&home.join("projects"), ".jsonl")?;
+        Some(kept.file_stem()?.to_str()?.to_owned())
+    },
 };
 
 pub(super) const GEMINI: Vendor = Vendor {
@@ -77,6 +89,12 @@ pub(super) const GEMINI: Vendor = Vendor {
     },
     read: Some(|path| format!("[[tool:raw:read_file:{}]]", json!({ "file_path": path }))),
     run: |command| format!("[[tool:shell:{command}]]"),
+    resumes: "settings.mode = 'one-shot'",
+    session: |home| {
+        let kept = fs::read_to_string(kept_below(&home.join(".gemini/tmp"), ".jsonl")?).ok()?;
+        let first: Value = serde_json::from_str(kept.lines().next()?).ok()?;
+        Some(first["sessionId"].as_str()?.to_owned())
+    },
 };
 
 pub(super) const VIBE: Vendor = Vendor {
@@ -112,6 +130,11 @@ pub(super) const VIBE: Vendor = Vendor {
     },
     read: Some(|path| format!("[[tool:raw:read_file:{}]]", json!({ "path": path }))),
     run: |command| format!("[[tool:shell:{command}]]"),
+    resumes: "",
+    session: |home| {
+        let all = fs::read_dir(home.join("logs/session/unified")).ok()?;
+        Some(all.flatten().next()?.file_name().to_str()?.to_owned())
+    },
 };
 
 pub(super) const CODEX: Vendor = Vendor {
@@ -144,4 +167,22 @@ pub(super) const CODEX: Vendor = Vendor {
         });
         format!("[[tool:raw:exec_command:{wanted}]]")
     },
+    resumes: "",
+    session: |home| {
+        // `rollout-TIME-ID.jsonl`, where the id is a UUID.
+        let kept = kept_below(&home.join("sessions"), ".jsonl")?;
+        let stem = kept.file_stem()?.to_str()?;
+        Some(stem.get(stem.len().checked_sub(36)?..)?.to_owned())
+    },
 };
+
+/// A file below `dir` whose name ends so.
+fn kept_below(dir: &Path, ending: &str) -> Option<PathBuf> {
+    fs::read_dir(dir).ok()?.flatten().find_map(|entry| {
+        let path = entry.path();
+        if path.is_dir() {
+            return kept_below(&path, ending);
+        }
+        path.to_str().is_some_and(|name| name.ends_with(ending)).then_some(path)
+    })
+}

@@ -1,7 +1,7 @@
 //! Agents that do one task of a conversation at a time, and questions that they take back.
 
 use super::*;
-use a2a_hub_protocol::message::Metadata;
+use a2a_hub_protocol::{message::Metadata, question::Question};
 
 impl Stand {
     async fn submit_in(&self, agent: &Arc<Agent>, context: &str, text: &str) -> TaskId {

@@ -1,0 +1,290 @@
+//! How a hub is put together, for the program and for whoever embeds one.
+
+use crate::{
+    builtin::COMPONENTS,
+    hub::{Hub, Parts},
+};
+use a2a_hub_client::Outbound;
+use a2a_hub_config::Config;
+use a2a_hub_hub::{
+    LiveConfig, ReadConfig, SetLevel,
+    agents::{Agents, BuiltIn, PluginFolder, sweep_files},
+    clock,
+    contexts::Contexts,
+    events::Events,
+    native::Native,
+    push::{Pushes, Sender, WebhookSigner},
+    repeats::Repeats,
+    tasks::{Recovered, Tasks},
+    token::Token,
+    upkeep::look_after,
+};
+use a2a_hub_process::{Supervisor, limits};
+use a2a_hub_protocol::{card::AgentCard, id::AgentId};
+use a2a_hub_sandbox::{Engine, EngineSettings};
+use a2a_hub_server::{Dispatcher, Http, PublicEndpoints, Unix};
+use a2a_hub_store::{Storage, sqlite::SqliteStorage};
+use anyhow::Context as _;
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// How long a program may take to end after it was asked to; a CLI writes its session down meanwhile.
+const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
+
+/// The running program, also when an update replaces its file.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// A hub to be: what it is made of may be chosen until it is started.
+pub struct Builder {
+    data_dir: PathBuf,
+    config: Config,
+    built_in: BuiltIn,
+    native: Vec<(AgentId, AgentCard, Native)>,
+    minder: PathBuf,
+    reload: Option<(ReadConfig, SetLevel)>,
+}
+
+impl Builder {
+    pub(crate) fn new(data_dir: PathBuf) -> Self {
+        let mut config = Config::default();
+        config.http.enabled = false;
+        config.socket.enabled = false;
+        Self {
+            data_dir,
+            config,
+            built_in: COMPONENTS,
+            native: Vec::new(),
+            minder: THIS_PROGRAM.into(),
+            reload: None,
+        }
+    }
+
+    /// Runs under this configuration, which also says whether HTTP and the unix socket are served. Without one, neither is, and
+    /// everything else is as it is for a hub without a configuration file.
+    #[must_use]
+    pub fn config(self, config: Config) -> Self {
+        Self { config, ..self }
+    }
+
+    /// Has these components built in, in place of those of `a2a-hub`. They hold all that their manifests ask for, unless the
+    /// configuration says otherwise.
+    #[must_use]
+    pub fn built_in(self, built_in: BuiltIn) -> Self {
+        Self { built_in, ..self }
+    }
+
+    /// Takes in an agent that is a function of this program.
+    #[must_use]
+    pub fn agent(mut self, id: AgentId, card: AgentCard, agent: Native) -> Self {
+        self.native.push((id, card, agent));
+        self
+    }
+
+    /// Has programs of agents minded by this program, which must call [`minded`](crate::minded) first of all, as `a2a-hub` does.
+    /// Otherwise it is this very program.
+    #[must_use]
+    pub fn minder(self, program: impl Into<PathBuf>) -> Self {
+        Self { minder: program.into(), ..self }
+    }
+
+    /// Lets an operator have the configuration read again, by `read`; `set_level` is told from which level on to log then.
+    #[must_use]
+    pub fn reloadable(self, read: ReadConfig, set_level: SetLevel) -> Self {
+        Self { reload: Some((read, set_level)), ..self }
+    }
+
+    /// Starts the hub: takes up what an earlier one in the same directory left, and serves what the configuration says.
+    ///
+    /// # Errors
+    ///
+    /// If another hub works in the directory, an address is taken, or a file there cannot be read or written.
+    pub async fn start(self) -> anyhow::Result<Hub> {
+        let Self { data_dir: dir, mut config, built_in, native, minder, reload } = self;
+        config.data_dir = Some(dir.clone());
+        limits::survive_large_files().context("handle signals")?;
+        let program_files =
+            limits::raise_open_files().context("start under the limits of this system")?;
+        let storage = Arc::new(SqliteStorage::open(&dir).context("open the hub's store")?);
+        let lacks_log = storage.lacks_log();
+        sweep(&dir);
+        // Bound early: a port that is taken is found before anything else is done.
+        let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
+        let http = bind_http(&config).await?;
+        let token = http.is_some().then(|| Token::open(&dir)).transpose()?;
+
+        let supervisor = Supervisor::new(minder, dir.clone(), PROGRAM_GRACE);
+        let supervisor = supervisor.with_open_files(program_files);
+        let parts = Parts::build(&config, &dir, storage, built_in, supervisor, lacks_log)?;
+        parts.join(native).await?;
+        parts.go_on().await?;
+        let (stop, running) = (CancellationToken::new(), TaskTracker::new());
+        parts.plugins.clone().watch(&running, stop.clone());
+        parts.contexts.watch(&running, stop.clone());
+        let looking = look_after(parts.storage.clone(), parts.events.clone());
+        running.spawn(stop.clone().run_until_cancelled_owned(looking));
+        let repeats = parts.requests(&config).await?;
+        let engine = parts.engine().with_repeats(repeats).with_warnings(parts.warnings.clone());
+        let (live, engine) = match reload {
+            Some((read, set_level)) => {
+                let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));
+                (Some(live.clone()), engine.with_config(live))
+            }
+            None => (None, engine.with_default_agent(config.default_agent.clone())),
+        };
+
+        let at = http.as_ref().map(Http::address);
+        let (streams, patience) = (config.max_streams(), config.clients.timeout());
+        let endpoints = endpoints(&config, at);
+        let dispatcher = Dispatcher::new(engine.clone(), endpoints, streams, patience);
+        if let (Some(http), Some(token)) = (http, token) {
+            running.spawn(http.serve(dispatcher.clone(), token, stop.clone()));
+        }
+        if let Some(unix) = unix {
+            running.spawn(unix.serve(dispatcher, stop.clone()));
+        }
+        Ok(Hub { parts, engine, live, http: at, stop, running })
+    }
+}
+
+/// What an earlier run of the hub left in its data directory, and of its programs.
+fn sweep(dir: &Path) {
+    let left = Supervisor::sweep_leftovers(dir);
+    if left > 0 {
+        tracing::warn!(processes = left, "ended programs that an earlier run left behind");
+    }
+    if let Err(why) = sweep_files(dir) {
+        tracing::warn!(%why, "cannot remove the files that agents of an earlier run left");
+    }
+}
+
+impl Parts {
+    /// Puts them together, without any agent.
+    fn build(
+        config: &Config,
+        dir: &Path,
+        storage: Arc<dyn Storage>,
+        built_in: BuiltIn,
+        supervisor: Supervisor,
+        lacks_log: bool,
+    ) -> anyhow::Result<Self> {
+        let engine = Engine::new(&EngineSettings {
+            cache_dir: Some(dir.join("cache")),
+            max_instances: config.max_tasks.unwrap_or(EngineSettings::default().max_instances),
+            address_space: limits::address_space(),
+        })?;
+        let warnings = warnings(lacks_log, &engine);
+        let events = Events::default();
+        let tasks = Tasks::new(storage.clone(), events.clone());
+        let contexts = Contexts::new(storage.clone(), config);
+        let signer = config.push.sign.then(|| WebhookSigner::open(dir)).transpose()?;
+        let sender = Sender::new(config.push.rules(), signer).challenging(config.push.challenge);
+        let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
+        let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
+        let agents = Agents::new(
+            config.clone(),
+            built_in,
+            dir.to_owned(),
+            engine,
+            supervisor.clone(),
+            storage.clone(),
+            events.clone(),
+        );
+        let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
+            .context("make the plugins folder")?;
+        Ok(Self { supervisor, events, agents, plugins, contexts, tasks, pushes, storage, warnings })
+    }
+
+    /// Has all agents join. They are there once this returns.
+    async fn join(&self, native: Vec<(AgentId, AgentCard, Native)>) -> anyhow::Result<()> {
+        for (id, card, agent) in native {
+            self.agents.join_native(id, card, Arc::new(agent))?;
+        }
+        self.agents.join_built_in().await;
+        self.plugins.load().await;
+        self.agents.join_remote(Outbound::unguarded()).await;
+        Ok(())
+    }
+
+    /// Takes up what an earlier run left unfinished.
+    async fn go_on(&self) -> anyhow::Result<()> {
+        let recovered = self.tasks.recover(|agent| self.agents.find(agent)).await;
+        let recovered = recovered.context("take up the tasks of an earlier run")?;
+        if recovered != Recovered::default() {
+            let Recovered { started, waiting, followed, failed, unreadable } = recovered;
+            tracing::warn!(
+                started,
+                waiting,
+                followed,
+                failed,
+                unreadable,
+                "took up tasks that an earlier run left unfinished"
+            );
+        }
+        let configs = self.pushes.resume().await;
+        let configs = configs.context("go on with what an earlier run did not send")?;
+        if configs > 0 {
+            tracing::info!(configs, "goes on sending notifications");
+        }
+        Ok(())
+    }
+
+    /// Which requests an earlier run carried out so lately that they may be made again.
+    async fn requests(&self, config: &Config) -> anyhow::Result<Repeats> {
+        let repeats = Repeats::within(config.idempotency_window());
+        if let Some(since) = repeats.since() {
+            let requests = self.tasks.requests(&since).await;
+            for (request, task, made) in requests.context("find the requests of an earlier run")? {
+                repeats.remember(&request, task, clock::age(&made)).await;
+            }
+        }
+        Ok(repeats)
+    }
+}
+
+/// What is not as it should be, and keeps no hub from working. It is in the log as well.
+fn warnings(lacks_log: bool, engine: &Engine) -> Vec<String> {
+    let log = lacks_log.then(|| {
+        "the hub before was not stopped in order, and the log of its database (`hub.db-wal`) was missing: what was stored last is \
+         gone, unless another program, such as `sqlite3`, took it in; a log that is found later must be put beside the database \
+         before a hub starts"
+            .to_owned()
+    });
+    let pool = engine.lacks_pool().then(|| {
+        let most = engine.room().most;
+        format!(
+            "there are too few addresses for a pool of guests: at most {most} run at once, and each starts more slowly; raise \
+             `ulimit -v`, or set `max_tasks` lower"
+        )
+    });
+    let warnings: Vec<_> = log.into_iter().chain(pool).collect();
+    for warning in &warnings {
+        tracing::warn!("{warning}");
+    }
+    warnings
+}
+
+/// Where others find a hub that serves HTTP at this address.
+fn endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
+    PublicEndpoints {
+        public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
+        http,
+        socket: config.socket.enabled.then(|| config.socket.path.clone()),
+        root_agent: config.root_agent.clone(),
+    }
+}
+
+async fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
+    if !config.http.enabled {
+        return Ok(None);
+    }
+    let address = config.http.address();
+    let bound = Http::bind(address).await.with_context(|| {
+        format!("serve HTTP on {address} (choose another port with `--http-port`, or none with `--no-http`)")
+    })?;
+    Ok(Some(bound))
+}

@@ -1,0 +1,111 @@
+//! A hub that runs: what it is made of, and how it is taken apart.
+
+use crate::builder::Builder;
+use a2a_hub_core::access::Principal;
+use a2a_hub_hub::{
+    LiveConfig, Reply,
+    agents::{Agents, PluginFolder},
+    contexts::Contexts,
+    events::Events,
+    push::Pushes,
+    tasks::Tasks,
+};
+use a2a_hub_process::Supervisor;
+use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
+use a2a_hub_store::Storage;
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// A running hub inside this program. Dropping it leaves its tasks at work with nobody to end their programs: call
+/// [`Hub::shutdown`].
+pub struct Hub {
+    pub(crate) parts: Parts,
+    pub(crate) engine: a2a_hub_hub::Hub,
+    pub(crate) live: Option<Arc<LiveConfig>>,
+    pub(crate) http: Option<SocketAddr>,
+    /// Cancelled when nothing new is to be begun.
+    pub(crate) stop: CancellationToken,
+    /// What serves clients and looks after the hub.
+    pub(crate) running: TaskTracker,
+}
+
+/// What a hub is made of.
+pub(crate) struct Parts {
+    pub(crate) supervisor: Supervisor,
+    pub(crate) events: Events,
+    pub(crate) agents: Agents,
+    pub(crate) plugins: PluginFolder,
+    pub(crate) contexts: Contexts,
+    pub(crate) tasks: Tasks,
+    pub(crate) pushes: Pushes,
+    pub(crate) storage: Arc<dyn Storage>,
+    /// What whoever looks after the hub should know of how it was started.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Hub {
+    /// A hub that keeps what it has in this directory, which is its own: made if it is not there, for this user only.
+    pub fn builder(data_dir: impl Into<PathBuf>) -> Builder {
+        Builder::new(data_dir.into())
+    }
+
+    /// Carries an operation out as every transport has it done: what `caller` may not do is refused, and who asked stands in
+    /// the log with what comes of it.
+    pub async fn handle(
+        &self,
+        caller: &Principal,
+        operation: Operation,
+    ) -> Result<Reply, A2aError> {
+        self.engine.handle(caller, operation).await
+    }
+
+    /// Where the hub serves HTTP, if its configuration has it serve any.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http
+    }
+
+    /// Takes no more operations, ends what is at work, and returns once its programs are gone. Tasks of agents that can be
+    /// started again wait for the next hub in the same directory; the others have failed. Those that were cut off are returned.
+    pub async fn shutdown(self) -> Vec<TaskId> {
+        self.engine.close();
+        self.stop.cancel();
+        self.running.close();
+        let cut = self.parts.cut_off().await;
+        self.parts.take_down().await;
+        self.running.wait().await;
+        cut
+    }
+}
+
+impl Parts {
+    /// The operations on these parts.
+    pub(crate) fn engine(&self) -> a2a_hub_hub::Hub {
+        let Self { agents, plugins, contexts, tasks, pushes, events, .. } = self;
+        a2a_hub_hub::Hub::new(
+            agents.clone(),
+            plugins.clone(),
+            contexts.clone(),
+            tasks.clone(),
+            pushes.clone(),
+            events.clone(),
+        )
+    }
+
+    /// Ends the tasks that are at work, and tells which.
+    pub(crate) async fn cut_off(&self) -> Vec<TaskId> {
+        let cut = self.tasks.shutdown().await;
+        if !cut.is_empty() {
+            let tasks: Vec<_> = cut.iter().map(TaskId::as_str).collect();
+            tracing::warn!(tasks = tasks.join(", "), "tasks were cut off");
+        }
+        cut
+    }
+
+    /// Takes the rest apart, in order: programs last.
+    pub(crate) async fn take_down(&self) {
+        self.pushes.shutdown().await;
+        self.events.close();
+        self.agents.shutdown().await;
+        self.supervisor.shutdown().await;
+    }
+}

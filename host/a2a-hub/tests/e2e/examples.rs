@@ -1,0 +1,57 @@
+//! The programs under `examples/`, run as a reader would run them.
+
+use crate::stage::GRANT;
+use a2a_hub_tests::{TestHub, test_guests};
+use anyhow::{Context as _, Result, ensure};
+use std::{path::Path, process::Stdio, time::Duration};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+    time::timeout,
+};
+
+/// An unoptimised hub starts in a second or two, and compiles its agents in twenty if nobody did before.
+const WITHIN: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn the_rust_client_prints_what_an_agent_streams() -> Result<()> {
+    let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
+    let url = format!("http://{}/agents/guest", hub.http());
+    let told = output(example("client").args([&url, "flood", "2"])).await?;
+    let (first, rest) = told.split_once('\n').context(told.clone())?;
+    ensure!(first.starts_with("task ") && first.ends_with(" is submitted"), "{told}");
+    ensure!(rest == "working: \n1\n\n2\n\ncompleted: 2 pieces\n", "{told}");
+    Ok(())
+}
+
+/// In the program itself, and over HTTP, with the other example.
+#[tokio::test]
+async fn an_embedded_hub_hosts_a_function_of_its_program() -> Result<()> {
+    let mut program = example("embedded");
+    let spawned = program.arg("0").stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut embedded = spawned.spawn()?;
+    let mut lines = BufReader::new(embedded.stdout.take().context("no output")?).lines();
+    let mut line = async || timeout(WITHIN, lines.next_line()).await??.context("it ended");
+    ensure!(line().await? == "completed: HELLO");
+    let url = line().await?;
+    let told = output(example("client").args([&url, "over", "there"])).await?;
+    let expected = "working: taking a deep breath\ncompleted: OVER THERE\n";
+    ensure!(told.ends_with(expected), "{told}");
+    drop(embedded.stdin.take());
+    ensure!(timeout(WITHIN, embedded.wait()).await??.success(), "it goes down with its input");
+    Ok(())
+}
+
+/// Cargo puts examples beside the program that it builds for these tests.
+#[expect(clippy::disallowed_methods, reason = "an example is a program that a reader starts")]
+fn example(name: &str) -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_a2a-hub"));
+    Command::new(program.with_file_name("examples").join(name))
+}
+
+async fn output(command: &mut Command) -> Result<String> {
+    let done = timeout(WITHIN, command.kill_on_drop(true).output()).await??;
+    let told = String::from_utf8_lossy(&done.stdout).into_owned();
+    ensure!(done.status.success(), "{told}{}", String::from_utf8_lossy(&done.stderr));
+    Ok(told)
+}

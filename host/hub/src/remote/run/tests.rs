@@ -1,0 +1,295 @@
+//! A task at an agent elsewhere that follows a script: no network, no second hub, no time that passes.
+
+use super::*;
+use crate::remote::peer::RemoteClient;
+use a2a_hub_protocol::{
+    event::StatusUpdate,
+    id::AgentId,
+    message::{Part, joined_text},
+    task::{Artifact, TaskState as State},
+};
+use a2a_hub_runtime::Limits;
+use a2a_hub_store::memory::MemoryStorage;
+use futures::stream;
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::{
+    collections::VecDeque,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+/// The agent elsewhere: what it tells each time that it is asked, and what it was asked.
+#[derive(Default)]
+struct Elsewhere {
+    tells: Mutex<VecDeque<Vec<StreamResponse>>>,
+    heard: Mutex<Vec<String>>,
+    /// Whether it hangs up when it has told what it has to tell.
+    hangs_up: AtomicBool,
+}
+
+impl Elsewhere {
+    fn new<const N: usize>(tells: [Vec<StreamResponse>; N]) -> Arc<Self> {
+        Arc::new(Self { tells: Mutex::new(tells.into()), ..Self::default() })
+    }
+
+    fn asked(&self, what: String) -> Responses {
+        self.heard.lock().push(what);
+        let told = self.tells.lock().pop_front();
+        let told = stream::iter(told.into_iter().flatten().map(Ok));
+        let hangs_up = self.hangs_up.load(Ordering::Relaxed);
+        if hangs_up { told.boxed() } else { told.chain(stream::pending()).boxed() }
+    }
+
+    fn heard(&self) -> Vec<String> {
+        self.heard.lock().clone()
+    }
+}
+
+#[async_trait::async_trait]
+impl RemoteClient for Elsewhere {
+    async fn stream(&self, send: SendMessage) -> Result<Responses, ClientError> {
+        let Message { task_id, context_id, metadata, .. } = &send.message;
+        let said = send.message.joined_text();
+        let facts = metadata.clone().map(Value::Object);
+        Ok(self.asked(format!(
+            "“{said}” task={} context={} {}",
+            task_id.as_ref().map_or("-", TaskId::as_str),
+            context_id.as_ref().map_or("-", ContextId::as_str),
+            facts.unwrap_or_default(),
+        )))
+    }
+
+    fn subscribe(&self, task: TaskId) -> Responses {
+        self.asked(format!("subscribe {task}"))
+    }
+
+    async fn cancel(&self, task: TaskId) -> Result<(), ClientError> {
+        drop(self.asked(format!("cancel {task}")));
+        Ok(())
+    }
+}
+
+/// Our side of the task: what was told of it, and what its client answers, if it does.
+#[derive(Default)]
+struct Told {
+    lines: Mutex<Vec<String>>,
+    answer: Option<&'static str>,
+}
+
+impl Told {
+    fn push(&self, line: String) {
+        self.lines.lock().push(line);
+    }
+}
+
+#[async_trait::async_trait]
+impl TaskPort for Told {
+    async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
+        for event in events {
+            self.push(match event {
+                Emitted::Working { message, .. } => {
+                    format!("working “{}”", message.map(|it| it.joined_text()).unwrap_or_default())
+                }
+                Emitted::Artifact { artifact, append, last_chunk } => {
+                    let text = joined_text(&artifact.parts);
+                    format!("{} “{text}” append={append} last={last_chunk}", artifact.artifact_id)
+                }
+            });
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        need: Need,
+        prompt: Message,
+        _timeout: Option<Duration>,
+    ) -> Result<Answer, Failure> {
+        let (theirs, text) = (prompt.task_id.is_some(), prompt.joined_text());
+        let facts = Value::Object(prompt.metadata.unwrap_or_default());
+        self.push(format!("{} “{text}” {facts} theirs={theirs}", need.state().name()));
+        let Some(answer) = self.answer else { return std::future::pending().await };
+        let mut message = Message::text(Role::User, answer);
+        message.metadata = serde_json::from_value(json!({ QUESTION: "ours", "kept": true })).ok();
+        Ok(Answer { message, client: Default::default() })
+    }
+}
+
+/// One task of ours, and the agent elsewhere that works on it.
+struct Stage {
+    elsewhere: Arc<Elsewhere>,
+    told: Arc<Told>,
+    peer: Peer,
+}
+
+impl Stage {
+    fn new<const N: usize>(tells: [Vec<StreamResponse>; N], answer: Option<&'static str>) -> Self {
+        let elsewhere = Elsewhere::new(tells);
+        let storage = Arc::new(MemoryStorage::default());
+        let peer = Peer::new(AgentId::parse("there").unwrap(), elsewhere.clone(), storage);
+        Self { elsewhere, told: Arc::new(Told { answer, ..Told::default() }), peer }
+    }
+
+    fn call(&self) -> Call {
+        let agent = AgentId::parse("there").unwrap();
+        let tasks = Some(Arc::clone(&self.told) as Arc<dyn TaskPort>);
+        let ports = Arc::new(Ports { tasks, ..Ports::default() });
+        Call { ports, ..Call::bare(agent, Limits::default()) }
+    }
+
+    fn start(&self) -> RemoteRun {
+        let mut message = Message::text(Role::User, "go");
+        let facts = json!({ "targetAgent": "there", "workingDirectory": "/", "model": "m" });
+        message.metadata = serde_json::from_value(facts).ok();
+        let work = Work { task: ours(), message, history: Vec::new(), live: true };
+        RemoteRun::start(self.peer.clone(), &self.call(), work)
+    }
+
+    async fn end_of(&self, mut run: RemoteRun) -> Ended {
+        timeout(Duration::from_secs(60), (&mut run as &mut dyn Run).ended()).await.unwrap()
+    }
+
+    fn told(&self) -> String {
+        self.told.lines.lock().join("\n")
+    }
+}
+
+fn ours() -> Task {
+    Task {
+        id: TaskId::new("ours"),
+        context_id: ContextId::new("our-context"),
+        status: TaskStatus { state: State::Submitted, message: None, timestamp: String::new() },
+        artifacts: Vec::new(),
+        history: Vec::new(),
+        metadata: None,
+    }
+}
+
+fn status(state: State, text: &str) -> TaskStatus {
+    let mut message = Message::text(Role::Agent, text);
+    message.task_id = Some(TaskId::new("theirs"));
+    TaskStatus { state, message: Some(message), timestamp: String::new() }
+}
+
+fn tells(state: State, text: &str) -> StreamResponse {
+    tells_of(state, text, None)
+}
+
+fn tells_of(state: State, text: &str, metadata: Option<Value>) -> StreamResponse {
+    let metadata = metadata.and_then(|facts| serde_json::from_value(facts).ok());
+    let (task, context) = (TaskId::new("theirs"), ContextId::new("their-context"));
+    let update = StatusUpdate { status: status(state, text), metadata };
+    StreamResponse::Status { task, context, update }
+}
+
+fn whole(state: State, text: &str, artifact: &str) -> StreamResponse {
+    StreamResponse::Task(Box::new(Task {
+        id: TaskId::new("theirs"),
+        context_id: ContextId::new("their-context"),
+        status: status(state, text),
+        artifacts: vec![answer(artifact)],
+        ..ours()
+    }))
+}
+
+fn answer(text: &str) -> Artifact {
+    let artifact = json!({ "artifactId": "answer", "parts": [] });
+    let mut artifact: Artifact = serde_json::from_value(artifact).unwrap();
+    artifact.parts.push(Part::text(text));
+    artifact
+}
+
+fn done(text: &str) -> String {
+    format!("completed “{text}”")
+}
+
+fn shown(ended: Ended) -> String {
+    match ended {
+        Ended::Status { state, message, .. } => {
+            let message = message.unwrap();
+            assert_eq!(message.task_id, None, "its names are none of ours");
+            format!("{} “{}”", state.name(), message.joined_text())
+        }
+        Ended::Reply(message) => format!("reply “{}”", message.joined_text()),
+        Ended::Failed(why) => why.to_string(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_it_tells_becomes_ours_under_our_names() {
+    let at_it = || tells(State::Working, "at it");
+    let stage = Stage::new([vec![at_it(), whole(State::Completed, "done", "all of it")]], None);
+    assert_eq!(shown(stage.end_of(stage.start()).await), done("done"));
+    assert_eq!(stage.elsewhere.heard(), [r#"“go” task=- context=- {"model":"m"}"#]);
+    assert_eq!(stage.told(), "working “at it”\nanswer “all of it” append=false last=true");
+    let kept = stage.peer.context(&ContextId::new("our-context")).await;
+    assert_eq!(
+        kept.as_ref().map(ContextId::as_str),
+        Some("their-context"),
+        "the conversation goes on"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn its_question_is_our_clients_and_the_answer_is_for_that_question() {
+    let asked = json!({ QUESTION: { "id": "their-question", "kind": "permission" } });
+    let asks = tells_of(State::InputRequired, "may I?", Some(asked));
+    let stage = Stage::new([vec![asks], vec![tells(State::Completed, "done")]], Some("yes"));
+    assert_eq!(shown(stage.end_of(stage.start()).await), done("done"));
+    let prompt = r#"input-required “may I?” {"question":{"kind":"permission"}} theirs=false"#;
+    assert_eq!(stage.told(), prompt);
+    let heard = stage.elsewhere.heard();
+    assert_eq!(
+        heard[1],
+        r#"“yes” task=theirs context=- {"kept":true,"question":"their-question"}"#
+    );
+}
+
+/// What was told before the hub ended is not told twice: the snapshot holds it, and so does our log.
+#[tokio::test(start_paused = true)]
+async fn a_task_at_work_is_followed_again_by_the_next_hub() {
+    let stage = Stage::new([vec![whole(State::Completed, "done", "one two")]], None);
+    let names = (&TaskId::new("theirs"), &ContextId::new("their-context"));
+    stage.peer.remember((&ours().id, &ours().context_id), names).await;
+    let mut before = ours();
+    before.status = status(State::Working, "at it");
+    before.artifacts = vec![answer("one ")];
+    let run = RemoteRun::follow(stage.peer.clone(), &stage.call(), before);
+    assert_eq!(shown(stage.end_of(run).await), done("done"));
+    assert_eq!(stage.elsewhere.heard(), ["subscribe theirs"]);
+    let told = stage.told();
+    assert!(told.contains("two") && !told.contains("at it"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_it_never_had_is_told_as_lost() {
+    let stage = Stage::new([], None);
+    let run = RemoteRun::follow(stage.peer.clone(), &stage.call(), ours());
+    assert_eq!(shown(stage.end_of(run).await), LOST);
+    assert!(stage.elsewhere.heard().is_empty(), "nobody is asked about a task without a name");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_before_its_task_is_a_failure() {
+    let stage = Stage::new([vec![tells(State::Working, "at it")]], None);
+    stage.elsewhere.hangs_up.store(true, Ordering::Relaxed);
+    let ended = shown(stage.end_of(stage.start()).await);
+    assert_eq!(ended, "it hung up before the task ended");
+    assert_eq!(stage.elsewhere.heard().last().unwrap(), "cancel theirs", "it may go on in vain");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_cancels_has_it_stop_unless_it_waits_for_its_client() {
+    for (state, stops) in [(State::Working, true), (State::InputRequired, false)] {
+        let stage = Stage::new([vec![tells(state, "well?")]], None);
+        let run = stage.start();
+        while stage.told().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        run.cancel();
+        let ended = stage.end_of(run).await;
+        assert!(matches!(ended, Ended::Failed(_)), "{ended:?}");
+        let stopped = stage.elsewhere.heard().iter().any(|heard| heard == "cancel theirs");
+        assert_eq!(stopped, stops, "{}", state.name());
+    }
+}

@@ -1,0 +1,50 @@
+//! The body of a request over HTTP: read whole, or told why not.
+
+use super::{
+    MAX_REQUEST,
+    dispatcher::{Dispatcher, dawdled},
+};
+use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use axum::{
+    body::Bytes,
+    extract::{FromRequest as _, Request},
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use tokio::time::timeout;
+
+/// A body that could not be read.
+pub(super) struct Unread {
+    status: StatusCode,
+    /// What was wrong with the body, as its sender is told.
+    pub(super) why: A2aError,
+}
+
+impl Unread {
+    /// The answer that tells it. Of a body that came too slowly the rest is not read: its connection ends.
+    pub(super) fn answer(&self, told: Response) -> Response {
+        let slow = self.status == StatusCode::REQUEST_TIMEOUT;
+        let hang_up = slow.then_some([(header::CONNECTION, "close")]);
+        (self.status, hang_up, told).into_response()
+    }
+}
+
+/// Reads the whole body, for as long as the hub has patience with it (slow loris).
+pub(super) async fn read_body(dispatcher: &Dispatcher, request: Request) -> Result<Bytes, Unread> {
+    match timeout(dispatcher.patience(), Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(why)) => {
+            let text = if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                format!("the request is larger than {MAX_REQUEST} bytes")
+            } else {
+                why.body_text()
+            };
+            let text = A2aError::new(ErrorKind::InvalidRequest, text);
+            Err(Unread { status: why.status(), why: text })
+        }
+        Err(_) => {
+            let why = dawdled("request", dispatcher.patience());
+            Err(Unread { status: StatusCode::REQUEST_TIMEOUT, why })
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! The dispatcher before a hub of one native agent over a store in memory: every method, by everybody, in each dialect, without a socket.
+
+use super::*;
+use crate::jsonrpc::{Enveloped, Refused};
+use a2a_hub_config::Config;
+use a2a_hub_hub::{
+    agents::{Agents, BuiltIn, PluginFolder},
+    contexts::Contexts,
+    events::Events,
+    native::{Native, Stage, completed},
+    push::{Pushes, Sender},
+    tasks::Tasks,
+};
+use a2a_hub_process::Supervisor;
+use a2a_hub_protocol::{
+    card::AgentCard,
+    hub::methods::METHODS,
+    interface::{Binding, Version},
+    message::{Message, Role},
+};
+use a2a_hub_runtime::{Ended, Failure};
+use a2a_hub_sandbox::{Engine, EngineSettings};
+use a2a_hub_store::memory::MemoryStorage;
+use std::path::Path;
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+/// What clients of the hub reach it by.
+const URL: &str = "http://127.0.0.1:8080/";
+
+const V1: Dialect = Dialect::Official(Wire { version: Version::V1, binding: Binding::JsonRpc });
+const V03: Dialect = Dialect::Official(Wire { version: Version::V03, binding: Binding::JsonRpc });
+
+/// A dispatcher, and the folder of its hub.
+struct Stand {
+    dispatcher: Dispatcher,
+    _dir: TempDir,
+}
+
+/// Replies with a message alone, asks, works until it is cancelled, or says again what it is told.
+async fn play(stage: Stage) -> Ended {
+    match stage.text().as_str() {
+        "reply" => Ended::Reply(Message::text(Role::Agent, "hi")),
+        "ask" => match stage.ask("which one?", None).await {
+            Ok(answer) => completed(&answer.message.joined_text()),
+            Err(why) => Ended::Failed(why),
+        },
+        "work" => {
+            stage.cancelled.cancelled().await;
+            Ended::Failed(Failure::Cancelled)
+        }
+        said => completed(said),
+    }
+}
+
+/// A hub of that agent. Its plugins folder is below `dir`, and nothing else is written there.
+fn hub(dir: &Path) -> Hub {
+    let (config, events) = (Config::default(), Events::default());
+    let storage = Arc::new(MemoryStorage::default());
+    let tasks = Tasks::new(storage.clone(), events.clone());
+    let contexts = Contexts::new(storage.clone(), &config);
+    let sender = Sender::new(config.push.rules(), None);
+    let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
+    let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
+    let few = EngineSettings { max_instances: 1, ..EngineSettings::default() };
+    let supervisor = Supervisor::new("/nonexistent".into(), dir.to_owned(), Duration::ZERO);
+    let agents = Agents::new(
+        config,
+        BuiltIn(&[]),
+        dir.to_owned(),
+        Engine::new(&few).unwrap(),
+        supervisor,
+        storage,
+        events.clone(),
+    );
+    let plugins = PluginFolder::open(dir.join("plugins"), agents.clone()).unwrap();
+    let streams = ("capabilities".to_owned(), json!({ "streaming": true }));
+    let card = AgentCard {
+        name: "Fake".to_owned(),
+        description: String::new(),
+        version: "1".to_owned(),
+        skills: Vec::new(),
+        other: [streams].into_iter().collect(),
+    };
+    let id = AgentId::parse("claude-code").unwrap();
+    agents.join_native(id, card, Arc::new(Native::new(play))).unwrap();
+    Hub::new(agents, plugins, contexts, tasks, pushes, events)
+}
+
+impl Stand {
+    fn new() -> Self {
+        Self::with_streams(8)
+    }
+
+    fn with_streams(max: usize) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let hub = hub(dir.path());
+        let endpoints = PublicEndpoints::default();
+        let dispatcher = Dispatcher::new(hub, endpoints, max, Duration::from_secs(30));
+        Self { dispatcher, _dir: dir }
+    }
+
+    /// The context of a request to the agent's endpoint, in this dialect.
+    fn of(&self, spelled: Dialect) -> RequestContext<'static> {
+        let agent = AgentId::parse("claude-code").unwrap();
+        let endpoints = self.dispatcher.endpoints(URL, Some(&agent), false);
+        let of = RequestContext::of_hub(Principal::Operator, URL, None);
+        let agent = (spelled != Dialect::Hub).then_some(agent);
+        RequestContext { spelled, agent, endpoints: Some(endpoints), ..of }
+    }
+
+    async fn respond(&self, of: &RequestContext<'_>, method: &str, params: &Value) -> Enveloped {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        self.dispatcher.respond(request.to_string().as_bytes(), of).await
+    }
+
+    /// All that is answered, without envelopes; a stream is given up that says nothing for a while.
+    async fn told(&self, of: &RequestContext<'_>, method: &str, params: &Value) -> Vec<Value> {
+        let mut texts = Vec::new();
+        match self.respond(of, method, params).await {
+            Ok(None) => {}
+            Ok(Some(Reply::One(text))) | Err(Refused { text, .. }) => texts.push(text),
+            Ok(Some(Reply::Stream(mut stream))) => {
+                let patience = Duration::from_secs(5);
+                while let Ok(Some(update)) = timeout(patience, stream.next()).await {
+                    texts.push(update.text);
+                }
+            }
+        }
+        let texts = texts.iter().map(|text| serde_json::from_slice::<Value>(text).unwrap());
+        texts.map(|mut told| told.get_mut("result").map(Value::take).unwrap_or(told)).collect()
+    }
+}
+
+fn message(text: &str) -> Value {
+    let part = json!({ "kind": "text", "text": text });
+    let to = json!({ "targetAgent": "claude-code" });
+    json!({ "message": { "messageId": "m", "role": "user", "parts": [part], "metadata": to } })
+}
+
+fn message_v1(text: &str) -> Value {
+    json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": text }] } })
+}
+
+/// What is told, by its kind in the hub's dialect and 0.3, or by its only member in 1.0.
+fn kinds(told: &[Value]) -> String {
+    let kind = |one: &Value| {
+        let kind = one["kind"].as_str().map(str::to_owned);
+        let member = || one.as_object().and_then(|it| it.keys().next().cloned());
+        kind.or_else(member).unwrap_or_else(|| one.to_string())
+    };
+    told.iter().map(kind).collect::<Vec<_>>().join(", ")
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_method_is_carried_out_for_those_whom_it_is_for() {
+    let stand = Stand::new();
+    let mut rows = Vec::new();
+    for method in METHODS {
+        let params: Value = serde_json::from_str(method.example).unwrap();
+        let mut row = format!("{:<36}", method.name);
+        for caller in
+            [Principal::Operator, Principal::Client("ci".to_owned()), Principal::Anonymous]
+        {
+            let of = RequestContext { caller, ..stand.of(Dialect::Hub) };
+            let told = stand.told(&of, method.name, &params).await;
+            let refused = told.iter().find_map(|told| told["error"]["code"].as_i64());
+            row.push_str(&refused.map_or("      ok".to_owned(), |code| format!("{code:>8}")));
+        }
+        rows.push(row);
+    }
+    insta::assert_snapshot!(rows.join("\n"), @"
+    hub/ping                                  ok      ok  -32006
+    hub/status                                ok      ok  -32006
+    hub/events                                ok      ok  -32006
+    hub/reload                            -32005  -32006  -32006
+    hub/agents/list                           ok      ok  -32006
+    hub/agents/get                            ok      ok  -32006
+    hub/agents/health                         ok      ok  -32006
+    hub/agents/register                   -32602  -32006  -32006
+    hub/agents/deregister                 -32003  -32006  -32006
+    hub/agents/reload                     -32003  -32006  -32006
+    hub/tasks/list                            ok      ok  -32006
+    hub/contexts/list                         ok      ok  -32006
+    hub/contexts/get                      -32008  -32008  -32006
+    hub/contexts/delete                   -32008  -32006  -32006
+    hub/deliveries/list                       ok      ok  -32006
+    hub/deliveries/retry                  -32001  -32001  -32006
+    message/send                              ok      ok  -32006
+    message/stream                            ok      ok  -32006
+    tasks/get                             -32001  -32001  -32006
+    tasks/cancel                          -32001  -32001  -32006
+    tasks/resubscribe                     -32001  -32001  -32006
+    tasks/pushNotificationConfig/set      -32001  -32001  -32006
+    tasks/pushNotificationConfig/get      -32001  -32001  -32006
+    tasks/pushNotificationConfig/list     -32001  -32001  -32006
+    tasks/pushNotificationConfig/delete   -32001  -32001  -32006
+    rpc.discover                              ok      ok  -32006
+    ");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_answered_in_the_words_of_its_dialect() {
+    let stand = Stand::new();
+    let mut rows = Vec::new();
+    for text in ["echo", "reply", "ask"] {
+        for (name, dialect, send, stream, params) in [
+            ("hub", Dialect::Hub, "message/send", "message/stream", message(text)),
+            ("0.3", V03, "message/send", "message/stream", message(text)),
+            ("1.0", V1, "SendMessage", "SendStreamingMessage", message_v1(text)),
+        ] {
+            let of = stand.of(dialect);
+            let sent = kinds(&stand.told(&of, send, &params).await);
+            let streamed = kinds(&stand.told(&of, stream, &params).await);
+            rows.push(format!("{text:<5} {name}: {sent} | {streamed}"));
+        }
+    }
+    insta::assert_snapshot!(rows.join("\n"), @"
+    echo  hub: task | task, status-update, status-update
+    echo  0.3: task | task, status-update, status-update
+    echo  1.0: task | task, statusUpdate, statusUpdate
+    reply hub: message | task, status-update, message
+    reply 0.3: message | message
+    reply 1.0: message | message
+    ask   hub: task | task, status-update, status-update
+    ask   0.3: task | task, status-update, status-update
+    ask   1.0: task | task, statusUpdate, statusUpdate
+    ");
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_is_room_for_so_many_streams_and_for_whatever_is_none() {
+    let stand = Stand::with_streams(1);
+    let of = stand.of(Dialect::Hub);
+    let first = stand.respond(&of, "message/stream", &message("work")).await;
+    assert!(matches!(first, Ok(Some(Reply::Stream(_)))));
+    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 1, most: 1 });
+    let second = stand.respond(&of, "message/stream", &message("work")).await;
+    let Err(Refused { text, is_busy: true }) = second else { panic!("there is no room") };
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("serves 1 streams already; try again soon"), "{text}");
+    assert_eq!(kinds(&stand.told(&of, "message/send", &message("echo")).await), "task");
+    drop(first);
+    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 0, most: 1 });
+    let third = stand.respond(&of, "message/stream", &message("work")).await;
+    assert!(matches!(third, Ok(Some(Reply::Stream(_)))), "who left makes room");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_has_one_answer_without_notifications_and_streams() {
+    let stand = Stand::new();
+    let (of, call) = (stand.of(Dialect::Hub), |id: Value, method: &str, params: Value| {
+        let mut call = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        if !id.is_null() {
+            call["id"] = id;
+        }
+        call
+    });
+    let batch = async |calls: &[Value]| {
+        let sent = serde_json::to_vec(calls).unwrap();
+        stand.dispatcher.respond(&sent, &of).await
+    };
+    let ping = |id| call(id, "hub/ping", json!({}));
+    let all = [
+        ping(json!(1)),
+        ping(Value::Null),
+        call(json!("two"), "message/stream", message("echo")),
+        call(json!(3), "message/send", message("echo")),
+    ];
+    let Ok(Some(Reply::One(text))) = batch(&all).await else { panic!("one answer") };
+    let answers: Vec<Value> = serde_json::from_slice(&text).unwrap();
+    let mut told: Vec<_> =
+        answers.iter().map(|it| (it["id"].to_string(), it["error"]["code"].as_i64())).collect();
+    told.sort();
+    let refused = Some(-32005);
+    assert_eq!(
+        told,
+        [("\"two\"".to_owned(), refused), ("1".to_owned(), None), ("3".to_owned(), None)]
+    );
+    assert!(matches!(batch(&[ping(Value::Null)]).await, Ok(None)), "nobody waits for an answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_goes_on_after_the_event_that_was_heard_last() {
+    let stand = Stand::new();
+    let of = stand.of(Dialect::Hub);
+    let told = stand.told(&of, "message/stream", &message("echo")).await;
+    let task = json!({ "id": told[0]["id"] });
+    let after = async |heard| {
+        let of = RequestContext { heard, ..stand.of(Dialect::Hub) };
+        kinds(&stand.told(&of, "tasks/resubscribe", &task).await)
+    };
+    assert_eq!(after(None).await, "task");
+    assert_eq!(after(Some(0)).await, kinds(&told), "from the beginning");
+    assert_eq!(after(Some(2)).await, kinds(&told[2..]));
+    let beyond = RequestContext { heard: Some(99), ..stand.of(Dialect::Hub) };
+    let refused = stand.told(&beyond, "tasks/resubscribe", &task).await;
+    assert_eq!(refused[0]["error"]["code"], -32602, "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_tenant_is_an_agent_or_refused_and_never_guessed() {
+    let stand = Stand::new();
+    let of = |tenant: Option<&str>| stand.dispatcher.of_tenant(tenant).map_err(|why| why.kind);
+    assert_eq!((of(None), of(Some(""))), (Ok(None), Ok(None)));
+    assert_eq!(of(Some("claude-code")), Ok(AgentId::parse("claude-code").ok()));
+    for unknown in ["codex", "../claude-code", "CLAUDE-CODE"] {
+        assert_eq!(of(Some(unknown)), Err(ErrorKind::AgentNotFound), "{unknown}");
+    }
+}
+
+#[tokio::test]
+async fn the_extended_card_is_for_those_who_show_who_they_are() {
+    let stand = Stand::new();
+    let ask = async |needs_token| {
+        let endpoints = stand.dispatcher.endpoints(URL, None, needs_token);
+        let of = RequestContext { endpoints: Some(endpoints), ..stand.of(V1) };
+        let told = stand.told(&of, "GetExtendedAgentCard", &json!({})).await.remove(0);
+        (told["name"].as_str().map(str::to_owned), told["error"]["code"].as_i64())
+    };
+    assert_eq!(ask(true).await, (Some("Fake".to_owned()), None));
+    assert_eq!(ask(false).await, (None, Some(-32004)));
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_spoken_is_refused_in_official_dialects_only() {
+    let stand = Stand::new();
+    let with = |spelled| RequestContext {
+        version: a2a_hub_protocol::interface::check_version(Some("7.0")),
+        ..stand.of(spelled)
+    };
+    let refused = stand.told(&with(V1), "SendMessage", &message_v1("echo")).await;
+    assert_eq!(refused[0]["error"]["code"], -32009, "{refused:?}");
+    let told = stand.told(&with(Dialect::Hub), "hub/ping", &json!({})).await;
+    assert!(told[0]["version"].is_string(), "{told:?}");
+}

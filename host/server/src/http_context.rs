@@ -1,0 +1,167 @@
+//! What a client says beside its request over HTTP: in headers, or in the query. It makes the context in which the request is
+//! carried out.
+
+use super::dispatcher::{Active, Dispatcher, RequestContext};
+use a2a_hub_core::access::Principal;
+use a2a_hub_protocol::{
+    binding::{jsonrpc::Beside, service_params},
+    card::Endpoints,
+    dialect::Dialect,
+    id::AgentId,
+    interface::check_version,
+};
+use axum::{
+    http::{HeaderMap, HeaderName, HeaderValue, header},
+    response::Response,
+};
+
+/// What a client of 1.0 names its version in, as a header or in the query.
+pub(super) const VERSION: HeaderName = HeaderName::from_static(service_params::VERSION);
+
+/// What a client names extensions in: of 1.0, and of 0.3.
+const EXTENSIONS: [HeaderName; 2] = [
+    HeaderName::from_static(service_params::EXTENSIONS[0]),
+    HeaderName::from_static(service_params::EXTENSIONS[1]),
+];
+
+/// The number of the event that the client heard last, before it was cut off.
+pub(super) fn last_event(headers: &HeaderMap) -> Option<u64> {
+    headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
+}
+
+/// The same context with what a client says beside its request: where the hub's own dialect is spoken, 1.0 may be.
+pub(super) fn said_in_headers<'a>(
+    of: RequestContext<'a>,
+    headers: &HeaderMap,
+    query: Option<&str>,
+) -> RequestContext<'a> {
+    let version = check_version(version(headers, query));
+    RequestContext { extensions: extensions(headers), version, ..of }
+}
+
+/// The version that a client names.
+pub(super) fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Option<&'a str> {
+    let named = |pair: &'a str| {
+        let (name, value) = pair.split_once('=')?;
+        name.eq_ignore_ascii_case(VERSION.as_str()).then_some(value)
+    };
+    let header = headers.get(&VERSION).map(|version| version.to_str().unwrap_or("?"));
+    header.or_else(|| query?.split('&').find_map(named))
+}
+
+/// The context of a request with these headers, and this query, to an agent or to the hub.
+pub(super) fn context<'a>(
+    caller: Principal,
+    url: &'a str,
+    endpoints: Endpoints,
+    agent: Option<AgentId>,
+    spelled: Dialect,
+    headers: &HeaderMap,
+    query: Option<&str>,
+) -> RequestContext<'a> {
+    RequestContext {
+        caller,
+        url,
+        heard: last_event(headers),
+        spelled,
+        endpoints: Some(endpoints),
+        agent,
+        extensions: extensions(headers),
+        active: Active::default(),
+        version: check_version(version(headers, query)),
+        beside: Beside::Headers,
+    }
+}
+
+/// The extensions that a client asks for.
+pub(super) fn extensions(headers: &HeaderMap) -> Vec<String> {
+    let named = EXTENSIONS.into_iter().flat_map(|name| headers.get_all(name));
+    named.filter_map(|value| value.to_str().ok()).flat_map(service_params::listed).collect()
+}
+
+/// Tells which extensions were activated, in the header that the client named them in.
+pub(super) fn with_extensions(
+    mut response: Response,
+    active: &Active,
+    headers: &HeaderMap,
+) -> Response {
+    response.headers_mut().extend(activated(active, headers));
+    response
+}
+
+/// The header that tells which extensions were activated, if any were.
+pub(super) fn activated(active: &Active, headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
+    let name = EXTENSIONS.into_iter().find(|name| headers.contains_key(name))?;
+    let active = active.all().join(", ");
+    let active = HeaderValue::from_str(&active).ok().filter(|active| !active.is_empty())?;
+    Some((name, active))
+}
+
+/// Whether a request is gRPC's, by the type of its body, which no web page can send without asking first.
+pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
+    let media = headers.get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
+    media.is_some_and(|media| {
+        let essence = media.split(';').next().unwrap_or_default().trim();
+        ["application/grpc", "application/grpc+proto"].contains(&essence)
+    })
+}
+
+/// Where others reach this hub, with a slash at the end: as the operator says, or by the `Host` header, which the guard has
+/// found to be one of the hub's own names.
+pub(super) fn own_url(dispatcher: &Dispatcher, headers: &HeaderMap) -> String {
+    if let Some(url) = &dispatcher.public_endpoints().public_url {
+        return format!("{url}/");
+    }
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    format!("http://{host}/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_comes_in_the_header_or_the_query() {
+        let headers = |said: Option<&'static str>| {
+            said.map(|said| (VERSION, HeaderValue::from_static(said))).into_iter().collect()
+        };
+        let query = Some("historyLength=1&A2A-Version=99.0");
+        assert_eq!(version(&headers(None), None), None);
+        assert_eq!(version(&headers(None), query), Some("99.0"));
+        assert_eq!(version(&headers(Some("1.0")), query), Some("1.0"));
+    }
+
+    #[test]
+    fn extensions_come_in_lists() {
+        let headers: HeaderMap = [
+            (EXTENSIONS[0].clone(), HeaderValue::from_static("urn:a, urn:b")),
+            (EXTENSIONS[1].clone(), HeaderValue::from_static("urn:c,")),
+        ]
+        .into_iter()
+        .collect();
+        assert_eq!(extensions(&headers), ["urn:a", "urn:b", "urn:c"]);
+    }
+
+    #[test]
+    fn where_a_client_was_cut_off_is_read() {
+        let read = |said: &'static str| {
+            last_event(
+                &[(HeaderName::from_static("last-event-id"), said.parse().unwrap())]
+                    .into_iter()
+                    .collect(),
+            )
+        };
+        assert_eq!((read("12"), read("x"), read("-1")), (Some(12), None, None));
+    }
+
+    #[test]
+    fn what_is_grpc_is_told_by_its_media_type() {
+        let is = |media: &'static str| {
+            is_grpc(
+                &[(header::CONTENT_TYPE, HeaderValue::from_static(media))].into_iter().collect(),
+            )
+        };
+        assert!(is("application/grpc") && is("application/grpc+proto"));
+        assert!(!is("application/grpc-web") && !is("application/grpc+json") && !is("text/plain"));
+    }
+}

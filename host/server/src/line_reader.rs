@@ -1,0 +1,183 @@
+//! The lines that a client writes (NDJSON): none longer than a request may be, and each whole before its deadline, against
+//! slow loris.
+
+use super::dispatcher::dawdled;
+use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use bytes::BytesMut;
+use std::{io, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    time::{Instant, error::Elapsed, timeout_at},
+};
+use tokio_util::codec::{Decoder as _, LinesCodec, LinesCodecError};
+
+/// Bytes read at once.
+const READ: usize = 16 << 10;
+
+/// Reads lines from a connection.
+pub(super) struct LineReader<R> {
+    read: R,
+    codec: LinesCodec,
+    /// What was read and is in no line yet.
+    buffer: BytesMut,
+    /// How long a line may take from its first bytes to its end.
+    patience: Duration,
+    /// When the line that has begun must be whole.
+    deadline: Option<Instant>,
+    /// Whether the last bytes that were read end in the middle of a line.
+    is_within: bool,
+    /// Whether the client has no more to say, or is heard no more.
+    is_over: bool,
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    /// Lines of at most `max` bytes each.
+    pub(super) fn new(read: R, max: usize, patience: Duration) -> Self {
+        Self {
+            read,
+            codec: LinesCodec::new_with_max_length(max),
+            buffer: BytesMut::new(),
+            patience,
+            deadline: None,
+            is_within: false,
+            is_over: false,
+        }
+    }
+
+    /// What lines are read from.
+    pub(super) fn get_ref(&self) -> &R {
+        &self.read
+    }
+
+    /// The next line, without its end; none when the client has no more to say, or took too long to say it. A line that is
+    /// too long is refused and left out. Nothing is lost when it is asked and then let go.
+    pub(super) async fn next_line(&mut self) -> Result<Option<String>, A2aError> {
+        while !self.is_over {
+            if let Some(line) = self.codec.decode(&mut self.buffer).transpose() {
+                self.deadline = None;
+                return line.map(Some).map_err(|why| self.refusal(&why));
+            }
+            if self.buffer.is_empty() {
+                // One long line must not keep its room for as long as its connection lasts.
+                self.buffer = BytesMut::new();
+            }
+            self.buffer.reserve(READ);
+            let Ok(read) = self.read().await else {
+                self.is_over = true;
+                return Err(dawdled("line", self.patience));
+            };
+            // Broken off or at its end: it has no more to say.
+            let Ok(1..) = read else {
+                self.is_over = true;
+                return self.codec.decode_eof(&mut self.buffer).map_err(|why| self.refusal(&why));
+            };
+            self.is_within = self.buffer.last() != Some(&b'\n');
+        }
+        Ok(None)
+    }
+
+    /// Between two lines a client may be silent for as long as it likes.
+    async fn read(&mut self) -> Result<io::Result<usize>, Elapsed> {
+        if !self.is_within {
+            return Ok(self.read.read_buf(&mut self.buffer).await);
+        }
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.patience);
+        timeout_at(deadline, self.read.read_buf(&mut self.buffer)).await
+    }
+
+    fn refusal(&self, why: &LinesCodecError) -> A2aError {
+        match why {
+            LinesCodecError::MaxLineLengthExceeded => {
+                let max = self.codec.max_length();
+                let why = format!("the line is longer than {max} bytes; it was left out");
+                A2aError::new(ErrorKind::InvalidRequest, why)
+            }
+            // The codec reads from memory, where nothing else can fail.
+            LinesCodecError::Io(_) => A2aError::new(ErrorKind::Parse, "the line is not in UTF-8"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{
+        io::{AsyncWriteExt as _, DuplexStream, duplex},
+        time::sleep,
+    };
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// Everything that is read of `text`, which comes in pieces of so many bytes.
+    async fn all(text: &[u8], piece: usize) -> Vec<Result<String, ErrorKind>> {
+        let (mut client, server) = duplex(piece);
+        let mut reader = LineReader::new(server, 3, PATIENCE);
+        let write = async {
+            client.write_all(text).await.unwrap();
+            drop(client);
+        };
+        let read = async {
+            let mut found = Vec::new();
+            while let Some(line) = reader.next_line().await.transpose() {
+                found.push(line.map_err(|why| why.kind));
+            }
+            found
+        };
+        tokio::join!(write, read).1
+    }
+
+    #[tokio::test]
+    async fn a_bad_line_costs_only_itself_whatever_pieces_it_comes_in() {
+        let (ok, long) = (|line: &str| Ok(line.to_owned()), || Err(ErrorKind::InvalidRequest));
+        for piece in 1..=20 {
+            let told = all(b"abc\nabcd\nab\r\n\nabcdefghijk\nabc", piece).await;
+            let whole = [ok("abc"), long(), ok("ab"), ok(""), long(), ok("abc")];
+            assert_eq!(told, whole, "in pieces of {piece}");
+            let told = all(b"\xff\nab\nabcdefghi", piece).await;
+            assert_eq!(told, [Err(ErrorKind::Parse), ok("ab"), long()], "in pieces of {piece}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_of_a_line_without_an_end_is_bounded() {
+        let (mut client, server) = duplex(1 << 20);
+        let mut reader = LineReader::new(server, 10, PATIENCE);
+        for _ in 0..1_000 {
+            client.write_all(&[b'x'; 1_000]).await.unwrap();
+        }
+        assert!(reader.next_line().await.is_err(), "it is too long");
+        client.write_all(b"\nshort\n").await.unwrap();
+        assert_eq!(reader.next_line().await.unwrap().as_deref(), Some("short"));
+        assert!(reader.buffer.capacity() <= 2 * READ, "{}", reader.buffer.capacity());
+    }
+
+    /// What is told to a client that writes this and then nothing for a day.
+    async fn silent_after(text: &str) -> Vec<String> {
+        let (mut client, server): (DuplexStream, _) = duplex(64);
+        let mut reader = LineReader::new(server, 3, PATIENCE);
+        client.write_all(text.as_bytes()).await.unwrap();
+        let mut told = Vec::new();
+        let read = async {
+            while let Some(line) = reader.next_line().await.transpose() {
+                told.push(line.unwrap_or_else(|why| why.message));
+            }
+            told.push("hung up on".to_owned());
+        };
+        tokio::select! {
+            () = read => {}
+            () = sleep(Duration::from_secs(86_400)) => told.push("heard still".to_owned()),
+        }
+        told
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_must_come_to_its_end_and_silence_between_lines_is_free() {
+        let dawdled = dawdled("line", PATIENCE).message;
+        let long = "the line is longer than 3 bytes; it was left out";
+        assert_eq!(silent_after("").await, ["heard still"]);
+        assert_eq!(silent_after("ab\n").await, ["ab", "heard still"]);
+        assert_eq!(silent_after("ab\nc").await, ["ab", &dawdled, "hung up on"]);
+        assert_eq!(silent_after("abcde\n").await, [long, "heard still"]);
+        assert_eq!(silent_after("abcde").await, [long, &dawdled, "hung up on"]);
+    }
+}
