@@ -94,7 +94,7 @@ impl Supervisor {
         self.trees.borrow().by_owner.values().sum()
     }
 
-    /// Kills everything at once: what is being ended, and what is ended from now on, has no grace any more.
+    /// Ends everything at once: what is being ended, and what is started from now on, is killed within a quarter of a second.
     pub fn hurry(&self) {
         self.settings.hurry.cancel();
     }

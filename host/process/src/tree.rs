@@ -33,6 +33,9 @@ const START_WAIT: Duration = Duration::from_secs(15);
 /// How much later than promised a minder's last word may be, before it is taken for stuck.
 const LATE_WAIT: Duration = Duration::from_secs(2);
 
+/// The grace of whoever is in a hurry: a program that heeds SIGTERM needs a fraction of it to write its session down.
+const HURRIED: Duration = Duration::from_millis(250);
+
 /// Tells the trees of one hub apart.
 static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
 
@@ -44,7 +47,7 @@ pub(super) struct Settings {
     pub(super) grace: Duration,
     /// How many files a program may have open; as many as the hub, if none is said.
     pub(super) open_files: Option<u64>,
-    /// Once it is cancelled, everything is killed without grace.
+    /// Once it is cancelled, everything is ended, and no grace is longer than [`HURRIED`].
     pub(super) hurry: CancellationToken,
 }
 
@@ -182,8 +185,9 @@ impl Tree {
                 () = interrupt.notified() => Order::Interrupt,
                 () = hurry.cancelled(), if !is_hurried => {
                     is_hurried = true;
-                    deadline = Some(Instant::now() + SWEEP_WAIT + LATE_WAIT);
-                    Order::End(Duration::ZERO)
+                    let grace = grace.min(HURRIED);
+                    deadline = Some(Instant::now() + grace + SWEEP_WAIT + LATE_WAIT);
+                    Order::End(grace)
                 }
                 () = end.cancelled(), if deadline.is_none() => {
                     deadline = Some(Instant::now() + grace + SWEEP_WAIT + LATE_WAIT);

@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 /// How long the hub waits at its end for clients, programs and tasks that it cut off.
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
-/// The same once it was told again to stop: programs are killed then, and nobody waits for clients; what is left to do is to
-/// write down what was cut off, for which an agent that does not heed cancel needs half a second.
+/// The same once it was told again to stop: programs have a quarter of a second then, and nobody waits for clients; what is left
+/// to do is to write down what was cut off, for which an agent that does not heed cancel needs half a second.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// The file in the data directory that says where a running hub is.
@@ -90,7 +90,7 @@ pub(super) async fn run(
     tokio::select! {
         () = down => {}
         () = too_long(&mut signals, is_urgent, &parts.supervisor, &cut_off) => {
-            tracing::warn!("something did not end in time and was cut off");
+            tracing::warn!("ends without waiting for what has not ended yet");
         }
     }
     Ok(())

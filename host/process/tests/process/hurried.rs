@@ -1,4 +1,4 @@
-//! Programs that are killed without the grace that they would have had.
+//! Programs that are killed long before the grace is over that they would have had.
 
 use super::*;
 
@@ -6,7 +6,7 @@ use super::*;
 const LONG: Duration = Duration::from_secs(600);
 
 #[tokio::test]
-async fn a_hurry_ends_each_grace_that_was_begun_and_gives_no_other() {
+async fn a_hurry_cuts_each_grace_short_that_was_begun_and_that_is_to_come() {
     let data = tempfile::tempdir().unwrap();
     let hub = Fixture { supervisor: supervisor(data.path(), LONG), data };
     let (mut asked, mut at_work) = (hub.sh(STUBBORN).await, hub.sh(STUBBORN).await);
