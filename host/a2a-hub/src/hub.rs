@@ -1,6 +1,5 @@
 //! A hub that runs: what it is made of, and how it is taken apart.
 
-use crate::builder::Builder;
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{
     LiveConfig, Reply,
@@ -13,7 +12,7 @@ use a2a_hub_hub::{
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
 use a2a_hub_store::Storage;
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, sync::Arc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// A running hub inside this program. Dropping it leaves its tasks at work with nobody to end their programs: call
@@ -44,11 +43,6 @@ pub(crate) struct Parts {
 }
 
 impl Hub {
-    /// A hub that keeps what it has in this directory, which is its own: made if it is not there, for this user only.
-    pub fn builder(data_dir: impl Into<PathBuf>) -> Builder {
-        Builder::new(data_dir.into())
-    }
-
     /// Carries an operation out as every transport has it done: what `caller` may not do is refused, and who asked stands in
     /// the log with what comes of it.
     pub async fn handle(

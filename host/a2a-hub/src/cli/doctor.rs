@@ -3,6 +3,7 @@
 use super::{
     Exit, Global, block_on,
     client::Client,
+    finding::{Finding, Verdict, fail, ok, warn},
     render::{list, text},
     text::{Text, style_of},
     trial,
@@ -17,7 +18,6 @@ use a2a_hub_store::{
 use clap::Args;
 use futures::future::join_all;
 use rustix::{fs::Access, io::Errno};
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
@@ -59,46 +59,6 @@ const GUEST_TARGET: &str = "wasm32-wasip2";
 
 /// How `rustc` is asked where its libraries for that target are.
 const LOOK_FOR_TARGET: [&str; 4] = ["--print", "target-libdir", "--target", GUEST_TARGET];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    Ok,
-    Warn,
-    Fail,
-}
-
-impl Verdict {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
-}
-
-/// What was found about one thing.
-#[derive(Debug, Serialize)]
-pub(super) struct Finding {
-    verdict: Verdict,
-    about: String,
-    pub(super) found: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fix: Option<String>,
-}
-
-pub(super) fn ok(about: &str, found: impl Into<String>) -> Finding {
-    Finding { verdict: Verdict::Ok, about: about.to_owned(), found: found.into(), fix: None }
-}
-
-pub(super) fn warn(about: &str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding { verdict: Verdict::Warn, fix: Some(fix.into()), ..ok(about, found) }
-}
-
-fn fail(about: &str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding { verdict: Verdict::Fail, ..warn(about, found, fix) }
-}
 
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
