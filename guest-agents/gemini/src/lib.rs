@@ -63,6 +63,11 @@ impl Cli for Gemini {
             Some("one-shot") if !job.choices.mcp_servers.is_empty() => Err(Failure::Invalid(
                 "the operator's setting `mcp_servers` needs `mode = \"acp\"`: this mode takes no servers".into(),
             )),
+            Some("one-shot") if one_shot::ignores_tools(job) => Err(Failure::Invalid(
+                "the operator's setting `allowed_tools` needs `mode = \"acp\"`: this mode asks nobody, so no list answers for \
+                 anybody; a message whose metadata has `allowedTools` as an empty list does without them"
+                    .into(),
+            )),
             Some("one-shot") => {
                 let command = one_shot::command(command(), job);
                 Ok((command, Dialect::OneShot(OneShot::new(job))))

@@ -36,6 +36,13 @@ pub fn command(command: Command, job: &Job) -> Command {
     command
 }
 
+/// Whether the operator's list of tools says what this mode would not heed: it takes away what it would have to ask about. What
+/// only reads is denied them anyway, and who may do everything needs no list.
+pub fn ignores_tools(job: &Job) -> bool {
+    let asks = matches!(job.permissions, Permissions::Ask | Permissions::Edit);
+    asks && !job.choices.allowed_tools.is_empty()
+}
+
 /// What the CLI calls the error that ends a run at the operator's `model.maxSessionTurns`.
 const TURN_LIMIT: &str = "FatalTurnLimitedError";
 

@@ -246,6 +246,16 @@ fn an_effort_that_cannot_be_chosen_is_told() {
 }
 
 #[test]
+fn servers_that_it_may_leave_out_are_told() {
+    let host = hub();
+    host.setting("mcp_servers", r#"{"docs":{"command":"/usr/bin/docs"}}"#);
+    gemini(&host, recording!("hello"));
+    host.run::<Gemini>("hello there").unwrap();
+    let told = "Gemini CLI starts the operator's servers only in a directory that its user trusts";
+    assert_eq!(host.said().first().map(String::as_str), Some(told));
+}
+
+#[test]
 fn a_try_that_failed_is_told_while_it_tries_again() {
     let host = hub();
     host.setting("retry_timeout", "0");

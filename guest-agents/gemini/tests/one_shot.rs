@@ -128,6 +128,38 @@ fn the_operators_permissions_are_the_clis_modes() {
     }
 }
 
+/// This mode asks nobody, so that there is no question that a list of tools could answer: where permissions leave one open, the
+/// list is refused, and not ignored.
+#[test]
+fn allowed_tools_are_refused_where_the_program_would_ignore_them() {
+    for (permissions, is_refused) in
+        [("ask", true), ("edit", true), ("read-only", false), ("full", false)]
+    {
+        let host = hub();
+        host.setting("permissions", permissions);
+        host.setting("allowed_tools", "run_shell_command, write_file");
+        let program = gemini(&host, recording!("hello"));
+        let outcome = host.run::<Gemini>("hello");
+        if !is_refused {
+            assert_eq!(outcome.unwrap().state(), Some(TaskState::Completed), "{permissions}");
+            continue;
+        }
+        let why = outcome.unwrap_err().text().to_owned();
+        for way_out in ["`allowed_tools`", "`mode = \"acp\"`", "`allowedTools`"] {
+            assert!(why.contains(way_out), "{permissions}: {why}");
+        }
+        assert_eq!(program.stdin(), "", "it was not started");
+    }
+    // A client may leave them out, and is served then.
+    let host = hub();
+    host.setting("allowed_tools", "run_shell_command");
+    gemini(&host, recording!("hello"));
+    let mut without = task("hello");
+    without.message = without.message.with_metadata(&json!({ "allowedTools": [] }));
+    let outcome = Gemini::run(&host.context(), &without).unwrap();
+    assert_eq!(outcome.state(), Some(TaskState::Completed));
+}
+
 #[test]
 fn an_unknown_mode_is_refused() {
     let host = hub();

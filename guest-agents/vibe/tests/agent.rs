@@ -1,6 +1,6 @@
 //! The whole adapter against recorded runs of `vibe-acp` (3.0.2, against a model that echoes).
 
-use a2a_hub_sdk::testing::{Program, ScriptedHost, acp_recorded, acp_told, task};
+use a2a_hub_sdk::testing::{Program, ScriptedHost, acp_recorded, acp_told, split_behind, task};
 use a2a_hub_sdk::{
     Agent, Event, Failure, HealthStatus, Message, Need, Outcome, Part, Role, TaskState,
 };
@@ -111,6 +111,32 @@ fn the_client_decides_about_a_command() {
         assert!(data["input"]["command"].as_str().unwrap().starts_with("touch made"));
         assert!(host.said()[0].starts_with("execute: bash: touch made"), "{:?}", host.said());
     }
+}
+
+/// The protocol's word for a request that is not to be answered any more.
+#[test]
+fn a_question_that_the_program_cancels_is_taken_back_and_not_answered() {
+    let host = hub();
+    let (before, after) = split_behind(recording!("command"), "session/request_permission");
+    let asked = before.lines().last().and_then(|line| line.strip_prefix("< ")).unwrap();
+    let asked: Value = serde_json::from_str(asked).unwrap();
+    // One that was never asked takes nothing back, nor does the same number as a text.
+    let cancel = |id: Value| json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } });
+    let strangers = [json!(99), json!(asked["id"].to_string()), json!(null)].map(cancel);
+    let gone = cancel(asked["id"].clone());
+    let strangers = strangers.map(|it| format!("< {it}\n")).concat();
+    // The recording's client answered; this one has nothing to say.
+    let after: String = after
+        .lines()
+        .filter(|line| line.starts_with('<'))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let program = vibe(&host, &format!("{before}{strangers}< {gone}\n{after}"));
+    let outcome = host.run::<Vibe>("touch it").unwrap();
+    assert_eq!(outcome.state(), Some(TaskState::Completed));
+    assert_eq!((host.asked().len(), host.withdrawn()), (1, 1));
+    let answers = program.told().into_iter().filter(|told| told.get("result").is_some());
+    assert_eq!(answers.count(), 0, "{}", program.stdin());
 }
 
 #[test]

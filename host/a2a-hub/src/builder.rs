@@ -49,8 +49,15 @@ pub struct Builder {
     reload: Option<(ReadConfig, SetLevel)>,
 }
 
+impl Hub {
+    /// A hub that keeps what it has in this directory, which is its own: made if it is not there, for this user only.
+    pub fn builder(data_dir: impl Into<PathBuf>) -> Builder {
+        Builder::new(data_dir.into())
+    }
+}
+
 impl Builder {
-    pub(crate) fn new(data_dir: PathBuf) -> Self {
+    fn new(data_dir: PathBuf) -> Self {
         let mut config = Config::default();
         config.http.enabled = false;
         config.socket.enabled = false;

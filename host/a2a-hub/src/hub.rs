@@ -1,6 +1,5 @@
 //! A hub that runs: what it is made of, and how it is taken apart.
 
-use crate::builder::Builder;
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{
     LiveConfig, Reply,
@@ -13,7 +12,7 @@ use a2a_hub_hub::{
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
 use a2a_hub_store::Storage;
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, sync::Arc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// A running hub inside this program. Dropping it leaves its tasks at work with nobody to end their programs: call
@@ -44,11 +43,6 @@ pub(crate) struct Parts {
 }
 
 impl Hub {
-    /// A hub that keeps what it has in this directory, which is its own: made if it is not there, for this user only.
-    pub fn builder(data_dir: impl Into<PathBuf>) -> Builder {
-        Builder::new(data_dir.into())
-    }
-
     /// Carries an operation out as every transport has it done: what `caller` may not do is refused, and who asked stands in
     /// the log with what comes of it.
     pub async fn handle(
@@ -70,7 +64,8 @@ impl Hub {
         self.engine.close();
         self.stop.cancel();
         self.running.close();
-        let cut = self.parts.take_down().await;
+        let cut = self.parts.cut_off().await;
+        self.parts.take_down().await;
         self.running.wait().await;
         cut
     }
@@ -90,17 +85,21 @@ impl Parts {
         )
     }
 
-    /// Takes them apart, in order: tasks end first, and their programs last. Tells which tasks were cut off at work.
-    pub(crate) async fn take_down(&self) -> Vec<TaskId> {
+    /// Ends the tasks that are at work, and tells which.
+    pub(crate) async fn cut_off(&self) -> Vec<TaskId> {
         let cut = self.tasks.shutdown().await;
         if !cut.is_empty() {
             let tasks: Vec<_> = cut.iter().map(TaskId::as_str).collect();
             tracing::warn!(tasks = tasks.join(", "), "tasks were cut off");
         }
+        cut
+    }
+
+    /// Takes the rest apart, in order: programs last.
+    pub(crate) async fn take_down(&self) {
         self.pushes.shutdown().await;
         self.events.close();
         self.agents.shutdown().await;
         self.supervisor.shutdown().await;
-        cut
     }
 }

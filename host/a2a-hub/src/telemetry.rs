@@ -1,16 +1,18 @@
 //! The hub's own log: one line an event, on standard error, which is a file when the hub is in the background.
 //!
 //! ```text
-//!  tracing ──► Queue (bounded) ──► a thread ──► Bounded ──► standard error: a file, a terminal, a pipe
+//!  tracing ──► Queue (bounded) ──► a thread ─┬─► Bounded ──► standard error, a file
+//!                                            ├─► standard error, a pipe
+//!                                            └─► who shows a terminal its lines, cleaned
 //! ```
 
 mod queue;
 
-use a2a_hub_config::{self as config, Level, Logging};
+use a2a_hub_config::{Level, Logging};
 use queue::Queue;
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, IsTerminal as _, Write},
+    io::{self, Write},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
@@ -87,26 +89,36 @@ impl Drop for Log {
     }
 }
 
-/// Starts logging, on standard error; `file` is where that leads, if it is the hub's own log. Whatever becomes of it, the hub
-/// goes on: a disk that is full, or a reader that is gone, costs lines.
-pub(crate) fn start(logging: Logging, file: Option<PathBuf>) -> io::Result<Log> {
-    let is_seen = file.is_none() && io::stderr().is_terminal() && !config::is_colourless();
+/// Where the lines of the log lead.
+pub(crate) enum Sink {
+    /// To standard error, which is the hub's own log at this path.
+    File(PathBuf),
+    /// To standard error, whatever reads it but a terminal.
+    StandardError,
+    /// To a terminal. Whoever shows it takes one event a write, as JSON and a line end.
+    Terminal(Box<dyn Write + Send>),
+}
+
+/// Starts logging. Whatever becomes of its sink, the hub goes on: a disk that is full, or a reader that is gone, costs lines.
+pub(crate) fn start(logging: Logging, sink: Sink) -> io::Result<Log> {
+    let is_pretty = logging.pretty && !matches!(sink, Sink::Terminal(_));
     let lost =
         |lines| tracing::warn!(lines, "lines of this log were lost: it could not be written");
-    let queue = match file {
-        Some(path) => Queue::before(Bounded { path, to: io::stderr() }, lost)?,
-        None => Queue::before(io::stderr(), lost)?,
+    let queue = match sink {
+        Sink::File(path) => Queue::before(Bounded { path, to: io::stderr() }, lost)?,
+        Sink::StandardError => Queue::before(io::stderr(), lost)?,
+        Sink::Terminal(shows) => Queue::before(shows, lost)?,
     };
     let to = queue.clone();
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter(logging.level))
         .with_writer(move || to.clone())
-        .with_ansi(is_seen)
+        .with_ansi(false)
         .with_target(false)
         // It would print them on standard error itself, and panic where that is gone.
         .log_internal_errors(false);
     // A second start in one process, as in tests, keeps the first.
-    let set_level: Arc<dyn Fn(Level) + Send + Sync> = if logging.pretty {
+    let set_level: Arc<dyn Fn(Level) + Send + Sync> = if is_pretty {
         let lines = lines.with_filter_reloading();
         let filters = lines.reload_handle();
         let _ = lines.try_init();

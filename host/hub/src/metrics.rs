@@ -185,6 +185,48 @@ mod tests {
         task::TaskState,
     };
 
+    /// Each bucket counts what took no longer than its bound; the last, all there is.
+    #[test]
+    fn a_duration_is_counted_in_each_bucket_that_it_fits_into() {
+        let metrics = Metrics::default();
+        for millis in [1, 5, 6, 500, 501, 10_000_000] {
+            metrics.answered("ping", true, Duration::from_millis(millis));
+        }
+        let told = metrics.text(&nothing()).unwrap();
+        let bucket = "a2a_hub_request_duration_seconds_bucket{le=";
+        let labels = "\",operation=\"ping\",outcome=\"done\"}";
+        let buckets = told.lines().filter_map(|line| line.strip_prefix(bucket));
+        let buckets: Vec<_> = buckets.map(|line| line.replace(labels, "\"")).collect();
+        insta::assert_snapshot!(buckets.join("\n"), @r#"
+        "0.001" 1
+        "0.005" 2
+        "0.02" 3
+        "0.1" 3
+        "0.5" 4
+        "2.0" 5
+        "10.0" 5
+        "60.0" 5
+        "300.0" 5
+        "1800.0" 5
+        "7200.0" 5
+        "+Inf" 6
+        "#);
+    }
+
+    /// A hub in which there is nothing.
+    fn nothing() -> Snapshot {
+        Snapshot {
+            uptime: Duration::ZERO,
+            tallies: None,
+            stored_bytes: None,
+            can_store: true,
+            backlog: 0,
+            agents: Vec::new(),
+            guests: Room { taken: 0, most: 0 },
+            streams: OpenStreams { open: 0, most: 0 },
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn numbers_have_the_names_and_units_that_prometheus_wants() {
         let metrics = Metrics::default();

@@ -141,11 +141,14 @@ impl Minder {
                     // The group may be gone already; then there is nobody left to ask.
                     match order {
                         Order::Interrupt => drop(kill_process_group(self.program, Signal::INT)),
-                        Order::End(grace) if kill_at.is_none() => {
-                            let _ = kill_process_group(self.program, Signal::TERM);
-                            kill_at = Some(now() + grace);
+                        Order::End(grace) => {
+                            if kill_at.is_none() {
+                                let _ = kill_process_group(self.program, Signal::TERM);
+                            }
+                            // A second order may shorten the time, and never prolongs it.
+                            let at = now() + grace;
+                            kill_at = Some(kill_at.map_or(at, |before| before.min(at)));
                         }
-                        Order::End(_) => {}
                     }
                 }
             }

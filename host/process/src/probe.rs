@@ -22,3 +22,63 @@ pub async fn first_line(program: &Path, args: &[&str]) -> io::Result<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        fs,
+        future::ready,
+        pin::{Pin, pin},
+        sync::mpsc,
+    };
+    use tokio::{task::spawn_blocking, time::advance};
+
+    /// Answers as soon as the file is there that it is given.
+    const SLOW: &str = "until [ -e \"$0\" ]; do sleep 0.01; done; echo ' 1.2 '; echo more";
+
+    /// Whether that goes on; it is begun, if it was not yet.
+    async fn goes_on(work: &mut Pin<&mut impl Future>) -> bool {
+        tokio::select! {
+            biased;
+            _ = work => false,
+            () = ready(()) => true,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_is_waited_for_that_is_slow_on_a_cold_machine_and_not_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let go = dir.path().join("go");
+        let named = go.display().to_string();
+        let args = ["-c", SLOW, &named];
+        // The clock of the test does not move by itself while a thread is at work.
+        let (release, held) = mpsc::channel::<()>();
+        let clock = spawn_blocking(move || held.recv());
+        let mut patient = pin!(first_line(Path::new("/bin/sh"), &args));
+        assert!(goes_on(&mut patient).await);
+        advance(Duration::from_secs(30)).await;
+        assert!(goes_on(&mut patient).await, "a cold start takes half a minute");
+        fs::write(&go, "").unwrap();
+        assert_eq!(patient.await.unwrap(), "1.2");
+
+        fs::remove_file(&go).unwrap();
+        let mut never = pin!(first_line(Path::new("/bin/sh"), &args));
+        assert!(goes_on(&mut never).await);
+        advance(PATIENCE + Duration::from_secs(1)).await;
+        assert_eq!(never.await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(release);
+        assert!(clock.await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_program_that_fails_or_is_not_there_is_told_from_one_that_is_slow() {
+        let ask =
+            async |program: &str, script| first_line(Path::new(program), &["-c", script]).await;
+        let failed = ask("/bin/sh", "echo 1.2; exit 3").await.unwrap_err();
+        assert_eq!(failed.kind(), io::ErrorKind::Other);
+        assert_eq!(failed.to_string(), "it ended with exit status: 3");
+        let none = ask("/no/such/program", "").await.unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -36,7 +36,13 @@ impl Supervisor {
     pub fn new(minder: PathBuf, data_dir: PathBuf, grace: Duration) -> Self {
         let data_dir = canonical(data_dir);
         Self {
-            settings: Arc::new(TreeSettings { minder, data_dir, grace, open_files: None }),
+            settings: Arc::new(TreeSettings {
+                minder,
+                data_dir,
+                grace,
+                open_files: None,
+                hurry: CancellationToken::new(),
+            }),
             trees: watch::Sender::default(),
             tasks: TaskTracker::new(),
             end: CancellationToken::new(),
@@ -87,6 +93,11 @@ impl Supervisor {
     /// How many programs run, or are being ended.
     pub fn running(&self) -> usize {
         self.trees.borrow().by_owner.values().sum()
+    }
+
+    /// Ends everything at once: what is being ended, and what is started from now on, is killed within a quarter of a second.
+    pub fn hurry(&self) {
+        self.settings.hurry.cancel();
     }
 
     /// Starts nothing more, ends everything, and returns when nothing is left.

@@ -33,6 +33,9 @@ const START_WAIT: Duration = Duration::from_secs(15);
 /// How much later than promised a minder's last word may be, before it is taken for stuck.
 const LATE_WAIT: Duration = Duration::from_secs(2);
 
+/// The grace of whoever is in a hurry: a program that heeds SIGTERM needs a fraction of it to write its session down.
+const HURRIED: Duration = Duration::from_millis(250);
+
 /// Tells the trees of one hub apart.
 static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
 
@@ -44,6 +47,8 @@ pub(super) struct TreeSettings {
     pub(super) grace: Duration,
     /// How many files a program may have open; as many as the hub, if none is said.
     pub(super) open_files: Option<u64>,
+    /// Once it is cancelled, everything is ended, and no grace is longer than [`HURRIED`].
+    pub(super) hurry: CancellationToken,
 }
 
 /// The hub's ends of a program's three pipes.
@@ -165,8 +170,8 @@ impl Tree {
 
     /// Passes orders on until the minder's last report. `None` if it went, or got stuck, without one.
     async fn tend(&mut self, interrupt: &Notify, end: &CancellationToken) -> Option<MinderReport> {
-        let grace = self.settings.grace;
-        let mut deadline = None;
+        let (grace, hurry) = (self.settings.grace, self.settings.hurry.clone());
+        let (mut deadline, mut is_hurried) = (None, false);
         loop {
             let overdue = async {
                 match deadline {
@@ -178,6 +183,12 @@ impl Tree {
                 line = self.reports.next_line() => return line.ok()??.parse().ok(),
                 () = overdue => return None,
                 () = interrupt.notified() => Order::Interrupt,
+                () = hurry.cancelled(), if !is_hurried => {
+                    is_hurried = true;
+                    let grace = grace.min(HURRIED);
+                    deadline = Some(Instant::now() + grace + SWEEP_WAIT + LATE_WAIT);
+                    Order::End(grace)
+                }
                 () = end.cancelled(), if deadline.is_none() => {
                     deadline = Some(Instant::now() + grace + SWEEP_WAIT + LATE_WAIT);
                     Order::End(grace)

@@ -6,6 +6,8 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of a test fail it as the test itself would")]
 #![expect(clippy::disallowed_methods, reason = "a hub to be killed has to be a process of its own")]
 
+#[path = "process/hurried.rs"]
+mod hurried;
 #[path = "process/retired.rs"]
 mod retired;
 

@@ -57,8 +57,8 @@ pub(super) struct RequestContext<'a> {
     pub(super) heard: Option<u64>,
     /// How requests are spelled, unless their method says otherwise.
     pub(super) spelled: Dialect,
-    /// Where the endpoint is reached.
-    pub(super) endpoints: Endpoints,
+    /// Where the endpoint of official A2A is reached; none where no card of A2A is told.
+    pub(super) endpoints: Option<Endpoints>,
     /// The agent whose endpoint it is.
     pub(super) agent: Option<AgentId>,
     /// URIs of the extensions that the client asks for.
@@ -89,18 +89,13 @@ impl Active {
 
 impl<'a> RequestContext<'a> {
     /// Those of a request in the Local Hub's dialect.
-    pub(super) fn of_hub(
-        caller: Principal,
-        url: &'a str,
-        heard: Option<u64>,
-        endpoints: Endpoints,
-    ) -> Self {
+    pub(super) fn of_hub(caller: Principal, url: &'a str, heard: Option<u64>) -> Self {
         Self {
             caller,
             url,
             heard,
             spelled: Dialect::Hub,
-            endpoints,
+            endpoints: None,
             agent: None,
             extensions: Vec::new(),
             active: Active::default(),
@@ -184,21 +179,6 @@ impl Dispatcher {
         Endpoints { socket, ..over_http(url, agent, needs_token) }
     }
 
-    /// The same by one on the socket, who learns there where HTTP is, and whom the system has vouched for.
-    pub(super) fn endpoints_from_socket(&self, agent: Option<&AgentId>) -> Endpoints {
-        let public_endpoints = self.public_endpoints();
-        let http = public_endpoints.http.map(|address| format!("http://{address}"));
-        let socket = self.socket_url();
-        match http.map(|http| public_endpoints.public_url.clone().unwrap_or(http)) {
-            Some(url) => Endpoints { socket, has_extended: true, ..over_http(&url, agent, false) },
-            None => {
-                let tenant = agent.map(AgentId::to_string);
-                let (base, grpc) = (None, None);
-                Endpoints { base, grpc, socket, tenant, needs_token: false, has_extended: true }
-            }
-        }
-    }
-
     /// The socket's URL, if there is one.
     pub(super) fn socket_url(&self) -> Option<String> {
         let path = std::path::absolute(self.public_endpoints.socket.as_ref()?).ok()?;
@@ -230,9 +210,9 @@ impl Dispatcher {
         if let (Err(why), Dialect::Official(_)) = (&of.version, dialect) {
             return Err(why.clone().into());
         }
-        let official = matches!(dialect, Dialect::Official(_));
-        if let (Operation::GetCard { .. }, true, false) =
-            (&operation, official, of.endpoints.has_extended)
+        let is_known = of.endpoints.as_ref().is_some_and(|it| it.needs_token);
+        if let (Operation::GetCard { .. }, Dialect::Official(_), false) =
+            (&operation, dialect, is_known)
         {
             return Err(no_extended_card().into());
         }
@@ -252,7 +232,7 @@ impl Dispatcher {
         Ok(match (reply?, dialect) {
             (Reply::One(answer), Dialect::Hub) => Reply::One(hub::answer::write(answer, of.url)),
             (Reply::One(answer), Dialect::Official(wire)) => {
-                let spelled = wire.write_answer(&answer, sent, &of.endpoints);
+                let spelled = wire.write_answer(&answer, sent, of.endpoints.as_ref());
                 let unknown = || A2aError::new(ErrorKind::Internal, "A2A has no such answer");
                 Reply::One(spelled.ok_or_else(unknown)?)
             }
@@ -278,7 +258,7 @@ impl Dispatcher {
 /// How an agent is reached over HTTP, or the hub itself, where the hub is at `url`.
 fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Endpoints {
     let path = agent.map_or_else(|| HUB.to_owned(), |agent| format!("{AGENTS}{agent}"));
-    let base = Some(format!("{}{path}", url.trim_end_matches('/')));
+    let base = format!("{}{path}", url.trim_end_matches('/'));
     // gRPC has no path: its clients say by a tenant which agent they mean.
     let grpc = url.split_once("://").and_then(|(scheme, rest)| {
         let host = rest.strip_suffix('/').unwrap_or(rest);
@@ -287,14 +267,14 @@ fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Endpoints
         (!host.contains('/')).then(|| format!("{host}{port}"))
     });
     let tenant = agent.map(AgentId::to_string);
-    Endpoints { base, grpc, socket: None, tenant, needs_token, has_extended: needs_token }
+    Endpoints { base, grpc, socket: None, tenant, needs_token }
 }
 
 /// A client that was shown a card without security schemes has none to show who it is by (A2A 1.0, section 3.3.4).
 fn no_extended_card() -> A2aError {
     let why = format!(
         "the card at `/.well-known/agent-card.json` is all there is for the hub's own user; the extended one is for \
-         those who show `Authorization: Bearer` and what the file `{TOKEN_FILE}` in the hub's data directory holds"
+         those who show `Authorization: Bearer` over HTTP and what the file `{TOKEN_FILE}` in the hub's data directory holds"
     );
     A2aError::new(ErrorKind::UnsupportedOperation, why)
 }

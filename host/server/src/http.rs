@@ -9,7 +9,7 @@ use super::{
     http_context::{last_event, own_url, said_in_headers, with_extensions},
     http_listener::HttpListener,
     http_reply::{answer, json_body},
-    jsonrpc, keys, official,
+    jsonrpc, keys, metrics, official,
     origin_guard::{self, OriginGuard},
     probes,
 };
@@ -57,6 +57,7 @@ impl Http {
             .route("/", post(call))
             .route("/stream", post(call_streaming))
             .merge(probes::routes())
+            .merge(metrics::routes())
             .merge(cards::routes())
             .merge(keys::routes())
             .merge(official::routes())
@@ -80,12 +81,7 @@ async fn call_streaming(State(dispatcher): State<Dispatcher>, request: Request) 
 async fn respond(dispatcher: &Dispatcher, request: Request, sse: bool) -> Response {
     let (caller, headers) = (origin_guard::principal(&request), request.headers().clone());
     let url = own_url(dispatcher, &headers);
-    let of = RequestContext::of_hub(
-        caller,
-        &url,
-        last_event(&headers),
-        dispatcher.endpoints(&url, None, false),
-    );
+    let of = RequestContext::of_hub(caller, &url, last_event(&headers));
     let of = said_in_headers(of, &headers, request.uri().query());
     match read_body(dispatcher, request).await {
         Ok(body) => {

@@ -64,7 +64,7 @@ pub(super) fn context<'a>(
         url,
         heard: last_event(headers),
         spelled,
-        endpoints,
+        endpoints: Some(endpoints),
         agent,
         extensions: extensions(headers),
         active: Active::default(),

@@ -91,13 +91,12 @@ impl Dispatcher {
         tenant: Option<&str>,
     ) -> Result<RequestContext<'a>, A2aError> {
         let agent = self.of_tenant(tenant)?;
-        let endpoints = self.endpoints_from_socket(agent.as_ref());
         Ok(RequestContext {
             agent,
             extensions: said.extensions,
             version: check_version(said.version.as_deref()),
             beside: of.beside,
-            ..RequestContext::of_hub(of.caller.clone(), of.url, of.heard, endpoints)
+            ..RequestContext::of_hub(of.caller.clone(), of.url, of.heard)
         })
     }
 

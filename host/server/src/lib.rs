@@ -13,6 +13,7 @@ mod http_reply;
 mod jsonrpc;
 mod keys;
 mod line_reader;
+mod metrics;
 mod official;
 mod origin_guard;
 mod peer;

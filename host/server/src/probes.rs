@@ -1,5 +1,4 @@
-//! Whether the hub lives, whether it is ready, and its metrics: for whoever watches over it, such as a supervisor, a load balancer
-//! or Prometheus.
+//! Whether the hub lives and whether it is ready: for whoever watches over it, such as a supervisor or a load balancer.
 
 use super::dispatcher::{COME_AGAIN, Dispatcher};
 use a2a_hub_core::access::Principal;
@@ -16,10 +15,7 @@ use serde_json::{Value, json};
 
 /// The paths at which it is told.
 pub(super) fn routes() -> Router<Dispatcher> {
-    Router::new()
-        .route("/health", get(health))
-        .route("/ready", get(ready))
-        .route("/metrics", get(metrics))
+    Router::new().route("/health", get(health)).route("/ready", get(ready))
 }
 
 /// It lives: whoever restarts what does not answer has nothing to do, whatever else is wrong with it.
@@ -41,24 +37,6 @@ async fn ready(
     why["status"] = json!("not-ready");
     let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
     (StatusCode::SERVICE_UNAVAILABLE, again, Json(why)).into_response()
-}
-
-/// The content type of OpenMetrics, which Prometheus reads.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// The hub in numbers.
-async fn metrics(
-    State(dispatcher): State<Dispatcher>,
-    Extension(principal): Extension<Principal>,
-) -> Response {
-    let read = Operation::ReadMetrics { streams: dispatcher.streams() };
-    match dispatcher.hub().handle(&principal, read).await {
-        Ok(Reply::One(Answer::Metrics(text))) => {
-            ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response()
-        }
-        Ok(Reply::One(_) | Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why.to_string()).into_response(),
-    }
 }
 
 fn not_ready(status: &HubStatus) -> Option<Value> {

@@ -216,12 +216,7 @@ async fn answer(
     line: String,
     outbox: mpsc::Sender<Vec<u8>>,
 ) {
-    let of = RequestContext::of_hub(
-        Principal::Operator,
-        &url,
-        None,
-        dispatcher.endpoints_from_socket(None),
-    );
+    let of = RequestContext::of_hub(Principal::Operator, &url, None);
     match dispatcher
         .respond(line.as_bytes(), &RequestContext { beside: Beside::Metadata, ..of })
         .await

@@ -3,6 +3,7 @@
 mod backup;
 mod contexts;
 mod dirty_bit;
+mod failure;
 mod fault;
 mod logs;
 mod memories;
@@ -239,43 +240,4 @@ impl StoreHealth for SqliteStorage {
     fn condition(&self) -> watch::Receiver<StorageCondition> {
         self.writer.condition()
     }
-}
-
-/// Why a statement, or what was asked with it, came to nothing.
-#[derive(Debug)]
-enum Failure {
-    /// SQLite failed.
-    Sql(rusqlite::Error),
-    /// The answer is no.
-    Refused(StorageError),
-}
-
-impl From<rusqlite::Error> for Failure {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl From<StorageError> for Failure {
-    fn from(error: StorageError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<Failure> for StorageError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Sql(why) => fault::because_of(&why),
-            Failure::Refused(error) => error,
-        }
-    }
-}
-
-/// A number as SQLite holds it. None of ours comes near the end.
-fn integer(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
-
-fn unavailable(why: impl std::fmt::Display) -> StorageError {
-    StorageError::Unavailable(why.to_string())
 }

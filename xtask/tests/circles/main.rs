@@ -23,6 +23,8 @@ const CLEAN: &[&str] = &[
     "host/protocol",
     "host/runtime",
     "host/sandbox",
+    "host/store",
+    "host/a2a-hub",
     "host/hub",
     "host/server",
     "model-server",

@@ -6,8 +6,8 @@ use super::{
     completing,
     elsewhere::Elsewhere,
     failure::CommandError,
+    one_task::One,
     render::{list, text},
-    task::One,
     tasks::{Since, since},
     text::Text,
 };

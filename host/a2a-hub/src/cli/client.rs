@@ -1,8 +1,9 @@
 //! A client of the hub's unix socket: what the other commands ask with.
 
 use super::{
-    Global,
     failure::{CONNECTION_LOST, CommandError, HUB_HANGS, HUB_NOT_RUNNING},
+    global::Global,
+    waiting::block_on,
 };
 use a2a_hub_core::span::Span;
 use anyhow::{Context as _, anyhow, bail};
@@ -161,6 +162,11 @@ impl Client {
         };
         Ok((id, result))
     }
+}
+
+/// Asks the hub one thing.
+pub(super) fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
+    block_on(async { Client::connect(global).await?.call(method, params).await })
 }
 
 #[cfg(test)]

@@ -117,6 +117,16 @@ impl Console {
         let _ = write!(io::stderr(), "{}{end}", text.shown(self.err.look));
     }
 
+    /// Shows an event of the hub's own log, on a line of its own.
+    pub(super) fn log(self, event: &Text) -> io::Result<()> {
+        writeln!(io::stderr(), "{}", event.shown(self.err.look))
+    }
+
+    /// The same of one that is JSON.
+    pub(super) fn log_json(self, event: &str) -> io::Result<()> {
+        writeln!(io::stderr(), "{}", self.err.json(event))
+    }
+
     /// How many columns there are for a result; none if no terminal shows it.
     pub(super) fn columns(self) -> Option<usize> {
         self.out.columns

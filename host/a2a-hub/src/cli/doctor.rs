@@ -3,6 +3,7 @@
 use super::{
     Exit, Global, block_on,
     client::Client,
+    finding::{Finding, Verdict, fail, ok, warn},
     render::{list, text},
     text::{Text, style_of},
     trial,
@@ -17,7 +18,6 @@ use a2a_hub_store::{
 use clap::Args;
 use futures::future::join_all;
 use rustix::{fs::Access, io::Errno};
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
@@ -57,45 +57,8 @@ const CLIS: &[(&str, &str, &str)] = &[
 /// What agents are compiled for.
 const GUEST_TARGET: &str = "wasm32-wasip2";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    Ok,
-    Warn,
-    Fail,
-}
-
-impl Verdict {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
-}
-
-/// What was found about one thing.
-#[derive(Debug, Serialize)]
-pub(super) struct Finding {
-    verdict: Verdict,
-    about: String,
-    pub(super) found: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fix: Option<String>,
-}
-
-pub(super) fn ok(about: &str, found: impl Into<String>) -> Finding {
-    Finding { verdict: Verdict::Ok, about: about.to_owned(), found: found.into(), fix: None }
-}
-
-pub(super) fn warn(about: &str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding { verdict: Verdict::Warn, fix: Some(fix.into()), ..ok(about, found) }
-}
-
-fn fail(about: &str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding { verdict: Verdict::Fail, ..warn(about, found, fix) }
-}
+/// How `rustc` is asked where its libraries for that target are.
+const LOOK_FOR_TARGET: [&str; 4] = ["--print", "target-libdir", "--target", GUEST_TARGET];
 
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
@@ -140,9 +103,8 @@ async fn examine(global: &Global) -> Vec<Finding> {
         Err(_) => findings.extend(not_running(&settings).await),
     }
     let clis = join_all(CLIS.iter().map(|(cli, agent, install)| look_for(cli, agent, install)));
-    let told: Vec<_> = findings.iter().map(|finding| finding.about.clone()).collect();
-    let is_news = |cli: &Found| cli.is_there || !told.contains(&cli.agent);
-    findings.extend(clis.await.into_iter().filter(is_news).map(|cli| cli.finding));
+    let untold = untold(clis.await, &findings);
+    findings.extend(untold);
     findings.push(toolchain().await);
     findings
 }
@@ -387,6 +349,12 @@ async fn look_for(cli: &str, agent: &str, install: &str) -> Found {
     Found { agent, is_there: true, finding: cli_verdict(cli, &path, version, install) }
 }
 
+/// What was found of the CLIs and is not told yet: of an agent whose CLI is missing, a running hub says so itself.
+fn untold(clis: Vec<Found>, told: &[Finding]) -> Vec<Finding> {
+    let is_told = |cli: &Found| told.iter().any(|finding| finding.about == cli.agent);
+    clis.into_iter().filter(|cli| cli.is_there || !is_told(cli)).map(|cli| cli.finding).collect()
+}
+
 /// What is said of a CLI that is there: one that is slow, or is told by itself why it fails, is not mended by installing it.
 fn cli_verdict(cli: &str, path: &Path, version: io::Result<String>, install: &str) -> Finding {
     let shown = path.display();
@@ -416,14 +384,32 @@ async fn toolchain() -> Finding {
         let found = "no Rust; only needed to write agents";
         return warn(about, found, "install Rust with rustup or your system's packages");
     };
-    let asked =
-        probe::first_line(&rustc, &["--print", "target-libdir", "--target", GUEST_TARGET]).await;
-    match asked {
+    let asked = probe::first_line(&rustc, &LOOK_FOR_TARGET).await;
+    toolchain_verdict(&rustc, asked)
+}
+
+/// What is said of a `rustc` that was asked where the target's libraries are. It names the place whether or not they are
+/// there, so one that is slow or fails says nothing of the target.
+fn toolchain_verdict(rustc: &Path, libraries: io::Result<String>) -> Finding {
+    let about = "toolchain";
+    let shown = rustc.display();
+    let by_hand = format!("`{shown} {}` by hand", LOOK_FOR_TARGET.join(" "));
+    match libraries {
         Ok(dir) if Path::new(&dir).is_dir() => ok(about, format!("Rust with {GUEST_TARGET}")),
-        Ok(_) | Err(_) => warn(
+        Ok(_) => warn(
             about,
             format!("Rust without {GUEST_TARGET}; only needed to write agents"),
             format!("rustup target add {GUEST_TARGET}"),
+        ),
+        Err(why) if why.kind() == io::ErrorKind::TimedOut => warn(
+            about,
+            format!("{shown} is there, and is slow to answer; only needed to write agents"),
+            format!("{by_hand}: a first start takes long on a cold machine; then look again"),
+        ),
+        Err(why) => warn(
+            about,
+            format!("{shown} does not tell of {GUEST_TARGET}: {why}; only needed to write agents"),
+            format!("{by_hand} tells more"),
         ),
     }
 }
@@ -443,6 +429,7 @@ fn findings_text(findings: &[Finding]) -> Result<Text, std::fmt::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_hub_store::sqlite::SqliteStorage;
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
@@ -500,6 +487,69 @@ mod tests {
         let broken = of(Err(io::Error::other("it ended with exit status: 1")));
         assert!(broken.fix.is_some_and(|fix| fix.contains("`npm install x`")));
         assert_eq!(of(Ok("2.1".to_owned())).found, "2.1, at /bin/claude");
+    }
+
+    #[test]
+    fn a_compiler_that_is_slow_is_not_told_to_lack_its_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = dir.path().display().to_string();
+        let told = [
+            Ok(there),
+            Ok("/no/such/libraries".to_owned()),
+            Err(io::ErrorKind::TimedOut.into()),
+            Err(io::Error::other("it ended with exit status: 1")),
+        ]
+        .map(|asked| toolchain_verdict(Path::new("/bin/rustc"), asked));
+        insta::assert_snapshot!(findings_text(&told).unwrap().words(), @r"
+        ok    toolchain            Rust with wasm32-wasip2
+        warn  toolchain            Rust without wasm32-wasip2; only needed to write agents
+                                   fix: rustup target add wasm32-wasip2
+        warn  toolchain            /bin/rustc is there, and is slow to answer; only needed to write agents
+                                   fix: `/bin/rustc --print target-libdir --target wasm32-wasip2` by hand: a first start takes long on a cold machine; then look again
+        warn  toolchain            /bin/rustc does not tell of wasm32-wasip2: it ended with exit status: 1; only needed to write agents
+                                   fix: `/bin/rustc --print target-libdir --target wasm32-wasip2` by hand tells more
+        ");
+    }
+
+    #[tokio::test]
+    async fn a_missing_cli_is_told_once() {
+        let cli = "a-cli-that-nobody-has-installed";
+        let found = async || vec![look_for(cli, "claude-code", "install it").await];
+        let missing = untold(found().await, &[]);
+        assert_eq!(missing.len(), 1, "no hub runs, so nobody else tells of it");
+        assert_eq!(missing[0].found, "not found; its agent cannot work");
+        let health =
+            json!({ "status": "unhealthy", "errorMessage": "run `claude`: it is not installed" });
+        let agent = agent_verdict(&json!({ "id": "claude-code", "health": health }));
+        assert!(untold(found().await, &[agent]).is_empty(), "the running hub tells of it");
+        let other = agent_verdict(&json!({ "id": "codex", "health": health }));
+        assert_eq!(untold(found().await, &[other]).len(), 1);
+        // One that is there is told in any case: the user's may be another than the hub's.
+        let there = Found { is_there: true, ..look_for("sh", "claude-code", "install it").await };
+        let agent = agent_verdict(&json!({ "id": "claude-code", "health": health }));
+        assert_eq!(untold(vec![there], &[agent]).len(), 1);
+    }
+
+    #[test]
+    fn a_damaged_store_is_a_failure_with_a_way_out() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(store(dir.path()).found, "none yet, which `a2a-hub start` makes");
+        drop(SqliteStorage::open(dir.path()).unwrap());
+        assert_eq!(
+            (store(dir.path()).verdict, store(dir.path()).found.as_str()),
+            (Verdict::Ok, "sound")
+        );
+        let file = dir.path().join("hub.db");
+        let mut bytes = fs::read(&file).unwrap();
+        bytes[8_192..12_288].fill(0xa5);
+        fs::write(&file, bytes).unwrap();
+        let damaged = store(dir.path());
+        assert_eq!(damaged.verdict, Verdict::Fail, "{}", damaged.found);
+        assert!(damaged.found.contains("hub.db"), "{}", damaged.found);
+        assert_eq!(damaged.fix.as_deref(), Some("`a2a-hub stop`, then `a2a-hub restore FILE`"));
+        // No database at all is damage as well, not a new store.
+        fs::write(&file, "no database").unwrap();
+        assert_eq!(store(dir.path()).verdict, Verdict::Fail);
     }
 
     #[test]

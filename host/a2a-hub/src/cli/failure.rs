@@ -1,11 +1,14 @@
 //! Why a command failed: a line for people, one JSON object for programs.
 
-use super::Exit;
+use super::exit::Exit;
 use a2a_hub_client::ClientError;
 use a2a_hub_config::ConfigError;
 use a2a_hub_protocol::error::A2aError;
 use serde_json::{Map, Value, json};
 use std::io;
+
+/// What a command begins with that says why it failed.
+pub(super) const BLAMES: &str = "a2a-hub: ";
 
 /// Nothing listens on the hub's socket.
 pub(super) const HUB_NOT_RUNNING: &str = "HUB_NOT_RUNNING";

@@ -1,13 +1,9 @@
 //! `logs`: what the hub in the background said.
 
-use super::{
-    Exit, Format, Global, block_on,
-    text::{FAINT, Text, style_of},
-};
+use super::{Exit, Format, Global, block_on, log_line::line_text, text::Text};
 use crate::telemetry::{LOG_FILE, OLD_LOG_FILE};
 use anyhow::Context as _;
 use clap::Args;
-use serde_json::Value;
 use std::{
     fs::File,
     io::{Read as _, Seek as _, SeekFrom},
@@ -117,45 +113,10 @@ fn last_lines(text: &str, count: usize) -> &str {
     &text[start..]
 }
 
-/// A line of the log for people; one that is no JSON as it is.
-pub(super) fn line_text(line: &str) -> Text {
-    let Ok(Value::Object(mut event)) = serde_json::from_str(line) else { return line.into() };
-    let mut take = |name: &str| match event.remove(name) {
-        Some(Value::String(text)) => text,
-        other => other.map(|value| value.to_string()).unwrap_or_default(),
-    };
-    let (time, level, message) = (take("timestamp"), take("level"), take("message"));
-    let time = time.get(..19).unwrap_or(&time).replace('T', " ");
-    let facts = event.iter().map(|(name, value)| match value.as_str() {
-        Some(text) => format!(" {name}={text}"),
-        None => format!(" {name}={value}"),
-    });
-    let mut text = Text::styled(FAINT, format!("{time} "));
-    text.push(style_of(&level), &format!("{level:<5}"));
-    text.append(format!(" {message}").into());
-    text.push(FAINT, &facts.collect::<String>());
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
-
-    #[test]
-    fn lines_as_people_see_them() {
-        let lines = [
-            r#"{"timestamp":"2026-01-31T12:00:00.123456Z","level":"INFO","message":"agent joined","agent":"echo","source":"built-in"}"#,
-            r#"{"timestamp":"2026-01-31T12:00:01.5Z","level":"WARN","message":"tasks were cut off","tasks":2}"#,
-            "thread 'main' panicked",
-        ];
-        let shown = lines.map(|line| line_text(line).words()).join("\n");
-        insta::assert_snapshot!(shown, @r"
-        2026-01-31 12:00:00 INFO  agent joined agent=echo source=built-in
-        2026-01-31 12:00:01 WARN  tasks were cut off tasks=2
-        thread 'main' panicked
-        ");
-    }
 
     #[test]
     fn a_log_that_is_begun_anew_is_followed() {

@@ -1,6 +1,11 @@
 //! `man` and `completions`: the command line, told to other programs.
 
-use super::{CommandLine, EXIT_CODES, Exit, Global, completing::VARIABLE};
+use super::{
+    command_line::CommandLine,
+    completing::VARIABLE,
+    exit::{EXIT_CODES, Exit},
+    global::Global,
+};
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_complete::{

@@ -5,21 +5,28 @@ mod backup;
 mod cancelling;
 mod chosen;
 mod client;
+mod command_line;
 mod completing;
 mod console;
 mod contexts;
 mod deliveries;
 mod doctor;
 mod elsewhere;
+mod exit;
 mod failure;
 mod files;
+mod finding;
 mod fit;
 mod follow;
+mod global;
 mod ids;
+mod log_line;
 mod logs;
 mod manual;
 mod markdown;
+mod one_task;
 mod question;
+mod remote_task;
 mod render;
 mod restart;
 mod run;
@@ -38,139 +45,18 @@ mod terminal;
 mod text;
 mod told;
 mod trial;
+mod waiting;
 
-use a2a_hub_config::{ConfigError, Flag, Settings};
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use client::Client;
+use anyhow::Context as _;
+use clap::Parser as _;
+use client::ask;
+use command_line::{Command, CommandLine};
 use console::{Console, Wish};
-use serde_json::Value;
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
-use text::Text;
-
-/// What `--help` and the manual end with.
-const EXIT_CODES: &str = "\
-Exit status:
-  0    it was done
-  1    the task failed, or was rejected or cancelled by somebody else
-  2    the command, the configuration or the hub is at fault, or a stream ended before its task did
-  3    the task waits for an answer or a login
-  130  Ctrl-C, or nobody reads the answer any more: the task was cancelled";
-
-/// What a command begins with that says why it failed.
-const BLAMES: &str = "a2a-hub: ";
-
-/// What the program returns: documented in the README, and in [`EXIT_CODES`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Exit {
-    /// It was done.
-    Done = 0,
-    /// The task failed, or was rejected or cancelled by somebody else.
-    TaskFailed = 1,
-    /// The command, the configuration or the hub is at fault, or a stream ended before its task did.
-    Fault = 2,
-    /// The task waits for an answer or a login.
-    NeedsInput = 3,
-    /// Ctrl-C, or nobody reads the answer any more: the task was cancelled.
-    Interrupted = 130,
-}
-
-/// Hosts A2A agents as sandboxed WebAssembly components.
-#[derive(Debug, Parser)]
-#[command(name = "a2a-hub", version, max_term_width = 100, after_long_help = EXIT_CODES)]
-struct CommandLine {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Clone, Debug, Args)]
-struct Global {
-    /// Unix socket of the hub [default: the configuration's, or /tmp/a2a-hub.sock]
-    #[arg(long, global = true, value_name = "PATH")]
-    socket: Option<String>,
-    /// Configuration file [default: config.toml in the data directory]
-    #[arg(long, global = true, value_name = "PATH")]
-    config: Option<PathBuf>,
-    /// Where the hub keeps its data [default: ~/.a2a-hub]
-    #[arg(long, global = true, value_name = "PATH")]
-    data_dir: Option<String>,
-    /// Output for people, or for programs
-    #[arg(long, global = true, value_enum, default_value_t = Format::Pretty)]
-    format: Format,
-    /// Show a terminal every byte that agents say, also what it obeys
-    #[arg(long, global = true)]
-    raw: bool,
-    /// No colours, and Markdown as it was written
-    #[arg(long, global = true)]
-    plain: bool,
-    /// Log at level debug
-    #[arg(long, global = true)]
-    verbose: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    Pretty,
-    /// One JSON value a line
-    Json,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Start the hub
-    Start(start::Start),
-    /// Stop the hub: tasks at work get some time, and no new ones are taken
-    Stop(stop::Stop),
-    /// Stop the hub in the background and start it again as it was started, under the configuration as it is now
-    Restart(restart::Restart),
-    /// Have the hub read its configuration again, without a restart where that is possible
-    Reload,
-    /// Copy the store of the hub to a file, also while the hub runs
-    Backup(backup::Backup),
-    /// Put a copy in the place of the store, while no hub runs; what was there is kept
-    Restore(backup::Restore),
-    /// Show whether the hub is up, its tasks and its agents
-    Status,
-    /// List the agents
-    Agents {
-        /// Ask each for its health first
-        #[arg(long)]
-        health: bool,
-    },
-    /// Show, add, remove or reload an agent
-    #[command(subcommand)]
-    Agent(agent::Agent),
-    /// Send a message to an agent and print the answer
-    Send(Box<send::Send>),
-    /// List the tasks
-    Tasks(tasks::Tasks),
-    /// Show, cancel or watch one task, or save its files
-    #[command(subcommand)]
-    Task(task::Task),
-    /// List the conversations, show one, or forget one
-    Contexts(contexts::Contexts),
-    /// List push notifications that are on their way, and retry those that were given up
-    Deliveries(deliveries::Deliveries),
-    /// Print what the hub in the background logged
-    Logs(logs::Logs),
-    /// Print the effective settings and where each comes from, or check them
-    #[command(subcommand)]
-    Config(settings::Command),
-    /// Find out what is wrong and how to fix it
-    Doctor(doctor::Doctor),
-    /// Print a completion script for your shell
-    Completions {
-        /// The shell
-        shell: clap_complete::Shell,
-    },
-    /// Print the manual page: `a2a-hub man | man -l -`
-    Man {
-        /// Of this command only
-        command: Option<String>,
-    },
-}
+use exit::Exit;
+use failure::BLAMES;
+use global::{Format, Global};
+use std::{ffi::OsString, process::ExitCode};
+use waiting::block_on;
 
 /// Reads the command line and does what it says.
 pub fn run() -> ExitCode {
@@ -226,14 +112,21 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
     match command {
         Command::Start(start) => start::start(global, &start),
         Command::Stop(stop) => stop::stop(global, &stop),
-        Command::Restart(restart) => restart::restart(global, &restart),
+        Command::Restart(restart) => restart::restart(global, &restart, can_start),
         Command::Reload => restart::reload(global),
         Command::Backup(backup) => backup::backup(global, &backup),
         Command::Restore(restore) => backup::restore(global, &restore),
         Command::Status => show::status(global),
         Command::Agents { health } => show::agents(global, health),
         Command::Agent(agent) => agent::agent(global, &agent),
-        Command::Send(send) => send::send(global, *send),
+        Command::Send(send) => {
+            let send = send.with_message()?;
+            if elsewhere::is_url(&send.agent) {
+                remote_task::send(global, send)
+            } else {
+                send::send(global, send)
+            }
+        }
         Command::Tasks(tasks) => tasks::tasks(global, &tasks),
         Command::Task(task) => task::task(global, &task),
         Command::Contexts(contexts) => contexts::contexts(global, &contexts),
@@ -246,53 +139,13 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
     }
 }
 
-impl Global {
-    /// The configuration, with what the command line says on top; `flags` are the command's own.
-    fn settings(&self, mut flags: Vec<Flag>) -> Result<Settings, ConfigError> {
-        let mut flag = |name, key, value: Option<&str>| {
-            flags.extend(value.map(|value| Flag { name, key, value: value.into() }));
-        };
-        flag("--socket", &["socket", "path"], self.socket.as_deref());
-        flag("--data-dir", &["data_dir"], self.data_dir.as_deref());
-        flag("--verbose", &["logging", "level"], self.verbose.then_some("debug"));
-        Settings::load(self.config.clone(), &flags)
+/// Whether a hub could be started by these arguments, under the configuration as it is now.
+fn can_start(arguments: &[OsString]) -> anyhow::Result<()> {
+    let program = OsString::from("a2a-hub");
+    let line = CommandLine::try_parse_from(std::iter::once(&program).chain(arguments));
+    let CommandLine { global, command } = line.context("read how it was started")?;
+    if let Command::Start(start) = command {
+        start::settings(&global, &start)?;
     }
-
-    /// Prints an answer as it is, or as `text` has it for people.
-    fn show(
-        &self,
-        answer: &Value,
-        text: impl FnOnce() -> anyhow::Result<Text>,
-    ) -> anyhow::Result<()> {
-        match self.format {
-            Format::Json => self.console().print_json(answer)?,
-            Format::Pretty => self.console().print(&text()?)?,
-        }
-        Ok(())
-    }
-
-    /// Where the command prints.
-    fn console(&self) -> Console {
-        Console::new(Wish { raw: self.raw, plain: self.plain })
-    }
-
-    /// Where the hub keeps its data.
-    fn data_dir(&self) -> Result<PathBuf, ConfigError> {
-        Ok(self.settings(Vec::new())?.config.data_dir()?.to_owned())
-    }
-
-    /// Where the hub listens.
-    fn socket_path(&self) -> Result<PathBuf, ConfigError> {
-        Ok(self.settings(Vec::new())?.config.socket.path)
-    }
-}
-
-/// Asks the hub one thing.
-fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
-    block_on(async { Client::connect(global).await?.call(method, params).await })
-}
-
-/// Runs what waits, on this thread.
-fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! `restart` and `reload`: the hub under another configuration, started anew or as it runs.
 
 use super::{
-    Command, CommandLine, Exit, Global, ask, block_on,
+    Exit, Global, ask, block_on,
     client::Client,
     render::{list, text},
     run::RUN_FILE,
@@ -12,7 +12,7 @@ use super::{
 use crate::telemetry;
 use a2a_hub_process::daemon::Background;
 use anyhow::{Context as _, bail};
-use clap::{Args, Parser as _};
+use clap::Args;
 use serde_json::{Value, json};
 use std::{
     ffi::OsString,
@@ -35,14 +35,19 @@ struct Before {
     directory: PathBuf,
 }
 
-pub(super) fn restart(global: &Global, restart: &Restart) -> anyhow::Result<Exit> {
+/// Stops the hub and starts it again as it was started; `can_start` tells whether one could be started so.
+pub(super) fn restart(
+    global: &Global,
+    restart: &Restart,
+    can_start: fn(&[OsString]) -> anyhow::Result<()>,
+) -> anyhow::Result<Exit> {
     block_on(async {
         let config = global.settings(Vec::new())?.config;
         let dir = config.data_dir()?;
         let pid = Client::connect(global).await?.pid.context("find the hub's process")?;
         let before = Before::of(dir, pid)?;
         // A hub that could not start again is left to run.
-        before.check().context("restart the hub; it runs on as it did")?;
+        can_start(&before.arguments).context("restart the hub; it runs on as it did")?;
         Stopped::in_order(global, restart.timeout).await?;
         let (log_path, log) = telemetry::open_log(dir).context("open the hub's log")?;
         let said_before = log.metadata()?.len();
@@ -85,17 +90,6 @@ impl Before {
         };
         let arguments = arguments.into_iter().map(OsString::from).collect();
         Ok(Self { arguments, directory: directory.into() })
-    }
-
-    /// Whether a hub can be started so.
-    fn check(&self) -> anyhow::Result<()> {
-        let program = OsString::from("a2a-hub");
-        let line = CommandLine::try_parse_from(std::iter::once(&program).chain(&self.arguments));
-        let CommandLine { global, command } = line.context("read how it was started")?;
-        if let Command::Start(start) = command {
-            start::settings(&global, &start)?;
-        }
-        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use crate::hub::Hub;
 use a2a_hub_config::Config;
 use a2a_hub_core::{access::Principal, span::Span};
 use a2a_hub_hub::{ReadConfig, SetLevel, tasks::Tasks};
+use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{id::TaskId, operation::Operation};
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -15,13 +16,15 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 /// How long the hub waits at its end for clients, programs and tasks that it cut off.
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
-/// The same once it was told again to stop: what it cuts off ends within its grace, and clients that hang are not waited for.
-const AT_ONCE: Duration = Duration::from_secs(3);
+/// The same once it was told again to stop: programs have a quarter of a second then, and nobody waits for clients; what is left
+/// to do is to write down what was cut off, for which an agent that does not heed cancel needs half a second.
+const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// The file in the data directory that says where a running hub is.
 pub(super) const RUN_FILE: &str = "run.json";
@@ -74,17 +77,20 @@ pub(super) async fn run(
     };
     stop.cancel();
     running.close();
+    let cut_off = CancellationToken::new();
     let down = async {
-        let cut = parts.take_down().await;
+        let cut = parts.cut_off().await;
         if let Err(why) = stopped(&dir, &cut) {
             tracing::warn!(%why, "cannot write down which tasks were cut off");
         }
+        cut_off.cancel();
+        parts.take_down().await;
         running.wait().await;
     };
     tokio::select! {
         () = down => {}
-        () = too_long(&mut signals, is_urgent) => {
-            tracing::warn!("something did not end in time and was cut off");
+        () = too_long(&mut signals, is_urgent, &parts.supervisor, &cut_off) => {
+            tracing::warn!("ends without waiting for what has not ended yet");
         }
     }
     Ok(())
@@ -101,13 +107,22 @@ async fn drained(tasks: &Tasks, drain: Duration) {
     }
 }
 
-/// Waits until the hub has had the time that its end may take; less if it is told again to stop, and none if once more.
-async fn too_long(signals: &mut Signals, is_urgent: bool) {
+/// Waits until the hub has had the time that its end may take. If it is told again to stop, it only waits until what was
+/// `cut_off` is written down, and for nothing if once more.
+async fn too_long(
+    signals: &mut Signals,
+    is_urgent: bool,
+    programs: &Supervisor,
+    cut_off: &CancellationToken,
+) {
     if !is_urgent && timeout(STOP_DEADLINE, signals.stop()).await.is_err() {
         return;
     }
-    if timeout(AT_ONCE, signals.stop()).await.is_ok() {
-        signals::end_at_once();
+    programs.hurry();
+    tokio::select! {
+        () = cut_off.cancelled() => {}
+        () = sleep(AT_ONCE) => {}
+        () = signals.stop() => signals::end_at_once(),
     }
 }
 

@@ -81,20 +81,8 @@ pub(super) struct Send {
     save: Option<PathBuf>,
 }
 
+/// Sends a message to an agent of the hub, and prints its answer.
 pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
-    if send.message == "-" {
-        send.message.clear();
-        let read =
-            io::stdin().lock().take(MAX_MESSAGE as u64 + 1).read_to_string(&mut send.message);
-        read.context("read the message from standard input")?;
-    }
-    if send.message.trim().is_empty() && send.files.is_empty() {
-        let why = "the message is empty; say something, or send a file with `--file`";
-        bail!(CommandError::usage(format!("send to `{}`: {why}", send.agent)));
-    }
-    if elsewhere::is_url(&send.agent) {
-        return elsewhere::send(global, send);
-    }
     if let Some(given) = send.elsewhere.given() {
         bail!(
             "send to `{}`: `{given}` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, \
@@ -200,6 +188,21 @@ pub(super) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Re
 }
 
 impl Send {
+    /// The same with the message that standard input has, if that is where it is.
+    pub(super) fn with_message(mut self) -> anyhow::Result<Self> {
+        if self.message == "-" {
+            self.message.clear();
+            let read =
+                io::stdin().lock().take(MAX_MESSAGE as u64 + 1).read_to_string(&mut self.message);
+            read.context("read the message from standard input")?;
+        }
+        if self.message.trim().is_empty() && self.files.is_empty() {
+            let why = "the message is empty; say something, or send a file with `--file`";
+            bail!(CommandError::usage(format!("send to `{}`: {why}", self.agent)));
+        }
+        Ok(self)
+    }
+
     /// The same with the answer to a task's question, which was shown.
     pub(super) fn answering(self, task: String, answer: String, shown: &Shown) -> Self {
         let (task, question) = (Some(task), shown.told.question().map(str::to_owned));

@@ -1,12 +1,14 @@
 //! `start`: the hub in the foreground, or in the background.
 
 use super::{
-    BLAMES, Exit, Global, block_on,
+    Exit, Global, block_on,
     client::Client,
+    failure::BLAMES,
+    log_line::LogScreen,
     render::{list, text},
-    run::{self, Invocation},
+    run::{Invocation, RUN_FILE, run},
 };
-use crate::telemetry;
+use crate::telemetry::{self, Sink};
 use a2a_hub_config::{Flag, Settings};
 use a2a_hub_core::span::Span;
 use a2a_hub_process::daemon::{self, Background};
@@ -67,9 +69,15 @@ pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     if start.detached {
         daemon::leave_terminal();
     }
-    let file = settings.config.data_dir()?.join(telemetry::LOG_FILE);
-    let log = telemetry::start(settings.config.logging, start.detached.then_some(file))
-        .context("start the log")?;
+    let logging = settings.config.logging;
+    let sink = if start.detached {
+        Sink::File(settings.config.data_dir()?.join(telemetry::LOG_FILE))
+    } else if global.console().columns_beside().is_some() {
+        Sink::Terminal(Box::new(LogScreen::new(global.console(), logging.pretty)))
+    } else {
+        Sink::StandardError
+    };
+    let log = telemetry::start(logging, sink).context("start the log")?;
     let invocation = Invocation {
         arguments: std::env::args_os().skip(1).map(|arg| arg.into_string().ok()).collect(),
         directory: std::env::current_dir().context("find the current directory")?,
@@ -81,7 +89,7 @@ pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
         Err(why) => Err(format!("{why:#}")),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let hub = run::run(settings.config, Arc::new(read), log.set_level(), invocation);
+    let hub = run(settings.config, Arc::new(read), log.set_level(), invocation);
     runtime.block_on(hub)?;
     // What was cut off must not hold up the end.
     runtime.shutdown_background();
@@ -241,7 +249,7 @@ fn arguments(
 
 /// Where the hub says it is, once the hub with this process id is up.
 fn announced(dir: &Path, pid: u32) -> Option<Value> {
-    let text = fs::read_to_string(dir.join(run::RUN_FILE)).ok()?;
+    let text = fs::read_to_string(dir.join(RUN_FILE)).ok()?;
     let run: Value = serde_json::from_str(&text).ok()?;
     (run["pid"] == json!(pid)).then_some(run)
 }

@@ -4,11 +4,10 @@ use super::{
     Exit, Format, Global, block_on,
     cancelling::{self, Cancel},
     client::Client,
-    completing,
-    elsewhere::{self, Elsewhere},
     follow::{OnLeave, follow},
     ids::{self, Kind},
-    question,
+    one_task::One,
+    question, remote_task,
     render::{ago, list, parts_text, text},
     saving::{self, Saved},
     shown::Shown,
@@ -16,8 +15,7 @@ use super::{
     text::{FAINT, PLAIN, Text, style_of},
     told::Told,
 };
-use anyhow::bail;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::{
@@ -43,47 +41,6 @@ pub(super) enum Task {
     },
 }
 
-#[derive(Clone, Debug, Args)]
-pub(super) struct One {
-    /// The task, as `a2a-hub tasks` lists it, or the beginning of its name
-    #[arg(add = completing::tasks())]
-    pub(super) id: String,
-    /// It is a task of the agent at this URL, and not of the hub
-    #[arg(long, value_name = "URL")]
-    pub(super) agent: Option<String>,
-    #[command(flatten)]
-    pub(super) elsewhere: Elsewhere,
-}
-
-impl One {
-    /// The URL of its agent, if that is elsewhere.
-    fn url(&self) -> anyhow::Result<Option<&str>> {
-        match self.agent.as_deref() {
-            Some(agent) if !elsewhere::is_url(agent) => bail!(
-                "look for the task at `{agent}`: `--agent` takes the URL of an agent elsewhere; a task of the hub is found by \
-                 its id alone"
-            ),
-            url => Ok(url),
-        }
-    }
-
-    /// What the method answers of the task, and its whole name.
-    pub(super) fn ask(&self, global: &Global, method: &str) -> anyhow::Result<(String, Value)> {
-        match self.url()? {
-            Some(url) => {
-                let stop = method == "tasks/cancel";
-                Ok((self.id.clone(), elsewhere::task(url, &self.elsewhere, &self.id, stop)?))
-            }
-            None => block_on(async {
-                let mut client = Client::connect(global).await?;
-                let id = ids::resolve(&mut client, Kind::Task, &self.id).await?;
-                let task = client.call(method, json!({ "id": id })).await?;
-                Ok((id, task))
-            }),
-        }
-    }
-}
-
 pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
     match task {
         Task::Show(one) => {
@@ -93,7 +50,7 @@ pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
         Task::Cancel(cancel) => cancelling::cancel(global, cancel)?,
         Task::Watch(one) => match one.url()? {
             Some(url) => {
-                return elsewhere::watch(global, url, &one.elsewhere, &one.id);
+                return remote_task::watch(global, url, &one.elsewhere, &one.id);
             }
             None => return watch(global, &one.id),
         },

@@ -8,7 +8,7 @@ use super::{
     Global,
     client::Client,
     console::Console,
-    doctor::{Finding, ok, warn},
+    finding::{Finding, ok, warn},
     render::text,
     start,
 };

@@ -409,3 +409,25 @@ async fn watching_ends_with_the_task() -> Result<()> {
     assert!(watched.stdout.contains("20\n"), "{}", watched.stdout);
     Ok(())
 }
+
+/// What `send` is told of a model reaches the agent as the message's metadata, here and elsewhere.
+#[tokio::test]
+async fn what_is_chosen_for_a_message_goes_with_it() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let url = format!("http://{}/agents/echo", hub.http());
+    let chosen =
+        ["--model", "m-1", "--effort", "high", "--metadata", "a=[1]", "--metadata", "b=x=y"];
+    for agent in ["echo", &url] {
+        let ran = run(&hub, &[&["send", agent, "hi"], &chosen[..]].concat()).await?;
+        assert_eq!(ran.code, Some(0), "{agent}: {}", ran.stderr);
+        let tasks = Client::unix(&hub).call("hub/tasks/list", serde_json::json!({})).await?;
+        let heard = &tasks[0]["history"][0]["metadata"];
+        let told =
+            [&heard["model"], &heard["effort"], &heard["a"], &heard["b"]].map(Value::to_string);
+        assert_eq!(told, ["\"m-1\"", "\"high\"", "[1]", "\"x=y\""], "{agent}");
+    }
+    let refused = run(&hub, &["send", "echo", "hi", "--metadata", "targetAgent=guest"]).await?;
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("the agent is named before the message"), "{}", refused.stderr);
+    Ok(())
+}

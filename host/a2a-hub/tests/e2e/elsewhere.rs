@@ -159,6 +159,35 @@ async fn what_cannot_be_talked_to_is_said() -> Result<()> {
     Ok(())
 }
 
+/// A card may name another origin than its own. Who shows no token follows it; a token goes there once it is allowed.
+#[tokio::test]
+async fn a_token_follows_a_card_to_another_origin_where_the_user_allows_it() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let there = Front::start(&hub, 0, None).await?;
+    let origin = there.url.trim_end_matches("/old");
+    let front = Front::start(&hub, 0, Some(&there.url)).await?;
+    let send = ["send", &front.url, "reply hi"];
+    let ran = run(&hub, &send).await?;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hi\n"), "{}", ran.stderr);
+    assert_eq!(there.seen().last().and_then(|(shown, _)| shown.clone()), None);
+
+    let seen = there.seen().len();
+    let with_token = [&send[..], &["--token-env", "HOME"]].concat();
+    let ran = run(&hub, &with_token).await?;
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains(&format!("`--allow-origin {origin}`")), "{}", ran.stderr);
+    let other = [&with_token[..], &["--allow-origin", "http://127.0.0.1:1"]].concat();
+    assert_eq!(run(&hub, &other).await?.code, Some(2), "another one is allowed");
+    assert_eq!(there.seen().len(), seen, "nothing was sent there");
+
+    let ran = run(&hub, &[&with_token[..], &["--allow-origin", origin]].concat()).await?;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hi\n"), "{}", ran.stderr);
+    let bearer = format!("Bearer {}", hub.home().display());
+    assert_eq!(there.seen().last().and_then(|(shown, _)| shown.clone()), Some(bearer));
+    assert!(front.seen().is_empty(), "what has the card is only asked for it");
+    Ok(())
+}
+
 /// What is at a place where no card is.
 async fn odd(path: &str) -> Response {
     match path {

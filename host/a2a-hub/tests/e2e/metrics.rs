@@ -4,9 +4,10 @@ use crate::stage::{hub_with_guest, send, stream, until};
 use a2a_hub_tests::{Client, TestHub};
 use anyhow::Result;
 
-async fn scrape(hub: &TestHub) -> Result<(String, String)> {
-    let answer = reqwest::get(format!("http://{}/metrics", hub.http())).await?;
-    assert_eq!(answer.status(), 200);
+async fn scrape(hub: &TestHub, accept: &str) -> Result<(String, String)> {
+    let asked = reqwest::Client::new().get(format!("http://{}/metrics", hub.http()));
+    let answer = asked.header("Accept", accept).send().await?;
+    assert_eq!((answer.status().as_u16(), &answer.headers()["vary"]), (200, &"Accept".parse()?));
     let media = answer.headers()["content-type"].to_str()?.to_owned();
     Ok((media, answer.text().await?))
 }
@@ -22,7 +23,7 @@ async fn what_goes_on_in_the_hub_is_counted() -> Result<()> {
     assert!(send(&client, "nobody", "hi").await.is_err());
     let (_, mut watching) = stream(&client, "guest", "sh sleep 600").await?;
     until(&mut watching, |event| event["status"]["state"] == "working").await?;
-    let (media, told) = scrape(&hub).await?;
+    let (media, told) = scrape(&hub, "application/openmetrics-text; version=1.0.0").await?;
     assert_eq!(media, "application/openmetrics-text; version=1.0.0; charset=utf-8");
     for line in [
         "a2a_hub_tasks{agent=\"echo\",state=\"completed\"} 1",
@@ -40,6 +41,9 @@ async fn what_goes_on_in_the_hub_is_counted() -> Result<()> {
         assert!(told.lines().any(|it| it == line), "{line} is not in:\n{told}");
     }
     assert!(!told.contains("nobody"), "no secrets, and nothing that a client can make up");
+    let (media, told) = scrape(&hub, "*/*").await?;
+    assert_eq!(media, "text/plain; version=0.0.4; charset=utf-8");
+    assert!(told.contains("\na2a_hub_store_up 1\n") && !told.contains("# EOF"), "{told}");
 
     // It is for whom the hub is for, as all else is.
     let page = reqwest::Client::new().get(format!("http://{}/metrics", hub.http()));

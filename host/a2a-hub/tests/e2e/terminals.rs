@@ -2,14 +2,18 @@
 
 use crate::{
     command_line::{Ran, command, finish, run},
-    stage::hub_with_guest,
+    stage::{GRANT, home, hub_with_guest},
 };
-use a2a_hub_tests::TestHub;
-use anyhow::{Context as _, Result};
-use std::{process::Stdio, time::Duration};
+use a2a_hub_tests::{TestHub, test_guests};
+use anyhow::{Context as _, Result, ensure};
+use axum::{Json, Router, extract::State, routing::get};
+use serde_json::{Value, json};
+use std::{fs, io, path::Path, process::Stdio, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
     process::Command,
+    task::JoinSet,
     time::timeout,
 };
 
@@ -19,25 +23,39 @@ const HOSTILE: &str =
 
 /// `a2a-hub` with these words, as typed at a terminal that knows colours.
 fn typed(hub: &TestHub, words: &[&str]) -> Result<Command> {
-    let plain = command(hub.socket(), &hub.home(), words)?;
+    typed_by(&hub.home(), hub.socket(), &hub.workspace(), words)
+}
+
+/// The same, typed by the user with this home, in this directory.
+fn typed_by(home: &Path, socket: &Path, dir: &Path, words: &[&str]) -> Result<Command> {
+    let plain = command(socket, home, words)?;
     let plain = plain.as_std();
     let quoted =
         |word: &std::ffi::OsStr| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"));
     let line: Vec<_> =
         std::iter::once(plain.get_program()).chain(plain.get_args()).map(quoted).collect();
-    let mut script = terminal(hub)?;
+    let mut script = terminal(home, dir)?;
     script.args(["-qec", &line.join(" "), "/dev/null"]);
     Ok(script)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the terminal is a program of the system")]
-fn terminal(hub: &TestHub) -> Result<Command> {
+fn terminal(home: &Path, dir: &Path) -> Result<Command> {
     let mut script = Command::new("script");
-    script.env_clear().env("HOME", hub.home()).env("TERM", "xterm").env("SHELL", "/bin/sh");
+    script.env_clear().env("HOME", home).env("TERM", "xterm").env("SHELL", "/bin/sh");
     script.env("PATH", std::env::var_os("PATH").context("no PATH")?);
     script.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    script.current_dir(hub.workspace()).kill_on_drop(true);
+    script.current_dir(dir).kill_on_drop(true);
     Ok(script)
+}
+
+/// Nothing of what was shown is obeyed, or deceives whoever reads it.
+fn is_clean(shown: &str, of: &[&str]) -> Result<()> {
+    ensure!(obeyed(shown).is_empty(), "{of:?}: {shown:?}");
+    for deceptive in ["\u{202e}", "\u{9b}", "┇ echo", "\rover"] {
+        ensure!(!shown.contains(deceptive), "{of:?}: {shown:?}");
+    }
+    Ok(())
 }
 
 /// What a terminal would obey of `shown`, beside line ends and what the command line itself writes.
@@ -65,10 +83,7 @@ async fn a_terminal_obeys_no_agent() -> Result<()> {
         vec!["fly", HOSTILE],
     ] {
         let Ran { stdout: shown, .. } = finish(typed(&hub, &words)?).await?;
-        assert!(obeyed(&shown).is_empty(), "{words:?}: {shown:?}");
-        for deceptive in ["\u{202e}", "\u{9b}", "┇ echo", "\rover"] {
-            assert!(!shown.contains(deceptive), "{words:?}: {shown:?}");
-        }
+        is_clean(&shown, &words)?;
     }
     let shown = finish(typed(&hub, &["send", "echo", HOSTILE])?).await?.stdout;
     assert!(
@@ -76,6 +91,117 @@ async fn a_terminal_obeys_no_agent() -> Result<()> {
             && shown.contains(r"\u{202e}gpj.exe\u{d}over"),
         "{shown:?}"
     );
+    Ok(())
+}
+
+/// An agent elsewhere of which everything that it says of itself is hostile, and what it makes as well.
+async fn hostile_agent(serving: &mut JoinSet<io::Result<()>>) -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let card = json!({
+        "name": HOSTILE, "description": HOSTILE, "version": HOSTILE, "protocolVersion": "0.3.0", "url": url,
+        "preferredTransport": "JSONRPC", "capabilities": {}, "defaultInputModes": [], "defaultOutputModes": [],
+        "skills": [{ "id": "s", "name": HOSTILE, "description": HOSTILE, "tags": [HOSTILE] }],
+    });
+    let made = json!({ "kind": "file", "file": { "name": HOSTILE, "bytes": "aGk=" } });
+    let task = json!({
+        "kind": "task", "id": "t", "contextId": "c",
+        "status": { "state": "completed", "message": {
+            "kind": "message", "role": "agent", "messageId": "m", "parts": [{ "kind": "text", "text": HOSTILE }],
+        } },
+        "artifacts": [{ "artifactId": "a", "name": HOSTILE, "description": HOSTILE, "parts": [made] }],
+    });
+    let answer = async |State(task): State<Arc<Value>>, Json(asked): Json<Value>| {
+        Json(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": *task }))
+    };
+    let router = Router::new()
+        .route("/.well-known/agent-card.json", get(async || Json(card)))
+        .route("/", axum::routing::post(answer))
+        .with_state(Arc::new(task));
+    serving.spawn(async move { axum::serve(listener, router).await });
+    Ok(url)
+}
+
+#[tokio::test]
+async fn a_terminal_obeys_no_card_no_file_name_and_no_plugin() -> Result<()> {
+    let mut serving = JoinSet::new();
+    let url = hostile_agent(&mut serving).await?;
+    let config = format!("[remote.bad]\nurl = '{url}'\n");
+    let hub = TestHub::builder().config(config).start().await?;
+    fs::write(hub.data_dir().join("plugins").join(format!("{HOSTILE}.wasm")), "no component")?;
+    let look = async || Ok::<_, anyhow::Error>(run(&hub, &["agents"]).await?.stdout);
+    while !look().await?.contains("not loaded: ") {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let said = r"\u{1b}[2J\u{1b}]0;title";
+    for (words, is_said) in [
+        (vec!["agents"], true),
+        (vec!["agents", "--health"], true),
+        (vec!["agent", "show", "bad"], true),
+        (vec!["status"], true),
+        (vec!["send", "bad", "hi", "--save", "made"], true),
+        (vec!["send", &url, "hi", "--save", "made"], true),
+        (vec!["tasks"], false),
+        (vec!["doctor"], true),
+        (vec!["--format", "json", "agents"], false),
+        (vec!["--format", "json", "status"], false),
+        (vec!["--format", "json", "send", "bad", "hi", "--save", "made"], false),
+    ] {
+        let Ran { stdout: shown, .. } = finish(typed(&hub, &words)?).await?;
+        is_clean(&shown, &words)?;
+        assert!(!is_said || shown.contains(said), "{words:?}: {shown:?}");
+    }
+    let names: Vec<_> = fs::read_dir(hub.workspace().join("made"))?
+        .map(|entry| entry.map(|it| it.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<_, _>>()?;
+    assert_eq!(names.len(), 3);
+    for name in names {
+        assert!(obeyed(&name).is_empty() && !name.contains('\u{202e}'), "{name:?}");
+    }
+    Ok(())
+}
+
+/// The log of a hub in the foreground has the words of agents in it, and of whoever names a file.
+#[tokio::test]
+async fn a_terminal_obeys_no_log() -> Result<()> {
+    for pretty in ["true", "false"] {
+        let dir = home()?;
+        let (home, socket) = (dir.path(), dir.path().join("hub.sock"));
+        let plugins = home.join(".a2a-hub/plugins");
+        fs::create_dir_all(&plugins)?;
+        fs::copy(test_guests()?, plugins.join("guest.wasm"))?;
+        fs::write(plugins.join(format!("{HOSTILE}.wasm")), "no component")?;
+        fs::write(home.join(".a2a-hub/config.toml"), GRANT)?;
+        let mut hub = typed_by(home, &socket, home, &["start", "--foreground", "--no-http"])?;
+        hub.env("A2A_HUB_LOGGING_PRETTY", pretty).env("A2A_HUB_LOGGING_LEVEL", "debug");
+        let mut hub = hub.spawn()?;
+        let mut screen = hub.stdout.take().context("no stdout")?;
+        let (mut shown, mut seen) = (String::new(), [0; 4096]);
+        let all = async {
+            let mut is_up = false;
+            loop {
+                let read = screen.read(&mut seen).await?;
+                shown.push_str(&String::from_utf8_lossy(&seen[..read]));
+                if read == 0 {
+                    return anyhow::Ok(());
+                }
+                if !is_up && shown.contains("the hub is up") {
+                    is_up = true;
+                    let words = ["send", "guest", &format!("leak {HOSTILE}")];
+                    finish(command(&socket, home, &words)?).await?;
+                    let stopped = finish(command(&socket, home, &["stop"])?).await?;
+                    assert_eq!(stopped.code, Some(0), "{}", stopped.stderr);
+                }
+            }
+        };
+        timeout(Duration::from_secs(60), all).await??;
+        is_clean(&shown, &["start", "--foreground", pretty])?;
+        let told = if pretty == "true" { r"\u{202e}gpj.exe" } else { r"\u202egpj.exe" };
+        let (plugin, agent) = shown.split_once("the hub is up").context("it is not up")?;
+        assert!(plugin.contains(told), "{plugin:?}");
+        assert!(agent.contains(told), "{agent:?}");
+        assert_eq!(shown.contains("\x1b[33mWARN"), pretty == "true", "{shown:?}");
+    }
     Ok(())
 }
 

@@ -45,12 +45,11 @@ mod tests {
             operated: vec![(id, operated)],
         };
         let endpoints = Endpoints {
-            base: Some("http://hub/agents/n".to_owned()),
+            base: "http://hub/agents/n".to_owned(),
             grpc: None,
             socket: None,
             tenant: None,
             needs_token: true,
-            has_extended: true,
         };
         [of.card.v1(&endpoints), of.card.hybrid(&endpoints)].map(|public| {
             let mut extended = public.clone();

@@ -22,9 +22,8 @@ const TOKEN: &str = "hubToken";
 /// The endpoints of an agent, or of the hub itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoints {
-    /// The HTTP endpoint as an absolute URL without a slash at the end: JSON-RPC is there, REST below it. None if the hub
-    /// serves no HTTP.
-    pub base: Option<String>,
+    /// The HTTP endpoint as an absolute URL without a slash at the end: JSON-RPC is there, REST below it.
+    pub base: String,
     /// The gRPC endpoint, if it can be reached: host and port, which is all that gRPC's own clients take for a URL.
     pub grpc: Option<String>,
     /// The hub's unix socket as a URL, if who asks may connect to it.
@@ -32,17 +31,9 @@ pub struct Endpoints {
     /// The tenant that a client of 1.0 names to be brought to the agent where there are no paths, which is on gRPC and on
     /// the socket. The hub itself needs none.
     pub tenant: Option<String>,
-    /// Whether who asks must show the hub's token.
+    /// Whether who asks must show the hub's token. Whoever shows it by the scheme of the card may have the extended card;
+    /// a card that has no scheme declares none (A2A 1.0, section 3.1.11).
     pub needs_token: bool,
-    /// Whether who asks shows who it is, by a scheme of the card or by the socket, and so may have the extended card.
-    pub has_extended: bool,
-}
-
-impl Endpoints {
-    /// The one URL that a card of 0.3 begins with.
-    fn main(&self) -> &str {
-        self.base.as_deref().or(self.socket.as_deref()).unwrap_or_default()
-    }
 }
 
 impl AgentCard {
@@ -72,17 +63,15 @@ impl AgentCard {
     pub fn hybrid(&self, endpoints: &Endpoints) -> Value {
         let mut card = self.v1(endpoints);
         card["protocolVersion"] = json!(OLD_VERSION);
-        card["url"] = json!(endpoints.main());
+        card["url"] = json!(endpoints.base);
         let all = interfaces(endpoints).into_iter();
         let old = all.filter(|one| one["protocolVersion"] == Version::V03.name());
         // Checkers of 0.3's cards take `http` and `https` for a URL, and nothing else.
-        let old = old.filter(|one| endpoints.base.is_none() || one["protocolBinding"] != NDJSON);
+        let old = old.filter(|one| one["protocolBinding"] != NDJSON);
         let old = old.map(|one| json!({ "url": one["url"], "transport": one["protocolBinding"] }));
-        let old: Vec<_> = old.collect();
-        let preferred = old.first().map_or_else(|| json!(NDJSON), |one| one["transport"].clone());
-        card["preferredTransport"] = preferred;
-        card["additionalInterfaces"] = Value::Array(old);
-        card["supportsAuthenticatedExtendedCard"] = json!(endpoints.has_extended);
+        card["preferredTransport"] = json!(Binding::JsonRpc.name());
+        card["additionalInterfaces"] = old.collect();
+        card["supportsAuthenticatedExtendedCard"] = json!(endpoints.needs_token);
         if endpoints.needs_token {
             // Merged, for a client of 0.3 takes one without `type` for something else.
             let Value::Object(mut scheme) = http_scheme() else { return card };
@@ -108,7 +97,7 @@ impl AgentCard {
     /// Both versions want a URL with the name: without one, the hub's own stands in for it.
     fn official_provider(&self, endpoints: &Endpoints) -> Value {
         let mut provider = provider(self.other.get("provider"));
-        let url = provider.get_mut("url").map_or_else(|| json!(endpoints.main()), Value::take);
+        let url = provider.get_mut("url").map_or_else(|| json!(endpoints.base), Value::take);
         json!({ "organization": provider["organization"], "url": url })
     }
 
@@ -119,7 +108,7 @@ impl AgentCard {
             ("streaming", json!(self.streams())),
             ("pushNotifications", json!(true)),
             ("extensions", json!(extensions)),
-            ("extendedAgentCard", if endpoints.has_extended { json!(true) } else { Value::Null }),
+            ("extendedAgentCard", if endpoints.needs_token { json!(true) } else { Value::Null }),
         ])
     }
 
@@ -161,7 +150,7 @@ impl AgentCard {
 /// The best first. What official clients do not know comes last.
 fn interfaces(endpoints: &Endpoints) -> Vec<Value> {
     let Endpoints { base, grpc, socket, tenant, .. } = endpoints;
-    let rest = base.as_ref().map(|base| format!("{base}/rest"));
+    let (base, rest) = (Some(base.clone()), Some(format!("{base}/rest")));
     let interface = |url: &Option<String>, binding: &str, version: Version, tenant| {
         let one = object([
             ("url", json!(url.as_ref()?)),
@@ -179,10 +168,10 @@ fn interfaces(endpoints: &Endpoints) -> Vec<Value> {
     let named = tenant.as_deref();
     let [over_rpc, over_grpc, over_rest] = Binding::ALL.map(Binding::name);
     let all = [
-        interface(base, over_rpc, Version::V1, None),
+        interface(&base, over_rpc, Version::V1, None),
         interface(&rest, over_rest, Version::V1, None),
         interface(grpc, over_grpc, Version::V1, named),
-        interface(base, over_rpc, Version::V03, None),
+        interface(&base, over_rpc, Version::V03, None),
         interface(&rest, over_rest, Version::V03, None),
         old(grpc, over_grpc),
         interface(socket, NDJSON, Version::V1, named),
@@ -218,12 +207,11 @@ mod tests {
 
     fn endpoints(needs_token: bool) -> Endpoints {
         Endpoints {
-            base: Some("http://hub/agents/n".to_owned()),
+            base: "http://hub/agents/n".to_owned(),
             grpc: Some("hub:80".to_owned()),
             socket: None,
             tenant: Some("n".to_owned()),
             needs_token,
-            has_extended: needs_token,
         }
     }
 
@@ -387,25 +375,30 @@ mod tests {
         insta::assert_snapshot!(card.v1(&endpoints), @r#"{"capabilities":{"pushNotifications":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","provider":{"organization":"a2a-hub","url":"http://hub/agents/n"},"skills":[{"description":"d","id":"default","name":"n","tags":["default"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"1.0","url":"http://hub/agents/n/rest"},{"protocolBinding":"GRPC","protocolVersion":"1.0","tenant":"n","url":"hub:80"},{"protocolBinding":"JSONRPC","protocolVersion":"0.3","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"0.3","url":"http://hub/agents/n/rest"},{"protocolBinding":"urn:a2a-hub:unix-ndjson:v1","protocolVersion":"1.0","tenant":"n","url":"unix:///run/hub.sock"}],"version":"1"}"#);
     }
 
+    /// Checkers of 0.3's cards take `http` and `https` for a URL, and nothing else.
     #[test]
-    fn a_hub_without_http_is_reached_by_its_socket() {
+    fn a_client_of_0_3_is_told_of_no_socket() {
         let card = AgentCard::parse(GIVEN).unwrap();
         let socket = Some("unix:///run/hub.sock".to_owned());
-        let only = Endpoints {
-            socket,
-            base: None,
-            grpc: None,
-            tenant: None,
-            needs_token: false,
-            has_extended: true,
-        };
-        let hybrid = card.hybrid(&only);
-        let ways = read_interfaces(&hybrid).unwrap();
-        let ways: Vec<_> = ways.iter().map(|it| (it.url.as_str(), it.version.as_str())).collect();
-        assert_eq!(ways, [("unix:///run/hub.sock", "1.0"), ("unix:///run/hub.sock", "0.3")]);
-        assert_eq!(
-            (&hybrid["url"], &hybrid["preferredTransport"]),
-            (&json!(ways[0].0), &json!(NDJSON))
-        );
+        let hub = Endpoints { socket, tenant: None, ..endpoints(false) };
+        let mut hybrid = card.hybrid(&hub);
+        assert!(hybrid["supportedInterfaces"].to_string().contains("unix:///run/hub.sock"));
+        hybrid.as_object_mut().unwrap().remove("supportedInterfaces");
+        assert!(!hybrid.to_string().contains("unix"), "{hybrid}");
+    }
+
+    #[test]
+    fn the_extended_card_is_declared_with_a_scheme_or_not_at_all() {
+        let card = AgentCard::parse(GIVEN).unwrap();
+        for needs_token in [false, true] {
+            let (v1, both) =
+                (card.v1(&endpoints(needs_token)), card.hybrid(&endpoints(needs_token)));
+            for card in [&v1, &both] {
+                let declared = card["capabilities"]["extendedAgentCard"] == true;
+                let has_scheme = card["securitySchemes"].is_object();
+                assert_eq!((declared, has_scheme), (needs_token, needs_token), "{card}");
+            }
+            assert_eq!(both["supportsAuthenticatedExtendedCard"], needs_token);
+        }
     }
 }

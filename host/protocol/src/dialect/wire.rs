@@ -82,8 +82,13 @@ impl Wire {
     }
 
     /// Writes an answer; `sent` tells whether it is to a message, which both 1.0 and ProtoJSON say by name. None if A2A
-    /// has no such answer.
-    pub fn write_answer(self, answer: &Answer, sent: bool, endpoints: &Endpoints) -> Option<Value> {
+    /// has no such answer, and for a card without the endpoints that it would name.
+    pub fn write_answer(
+        self,
+        answer: &Answer,
+        sent: bool,
+        endpoints: Option<&Endpoints>,
+    ) -> Option<Value> {
         let is_proto = !matches!(self.form(), Form::V03);
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the hub's own")]
         Some(match answer {
@@ -105,7 +110,7 @@ impl Wire {
                 if is_proto { json!({ "configs": configs }) } else { configs }
             }
             Answer::PushConfigDeleted => Value::Null,
-            Answer::Card(of) => self.write_card(of, endpoints),
+            Answer::Card(of) => self.write_card(of, endpoints?),
             _ => return None,
         })
     }

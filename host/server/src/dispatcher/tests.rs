@@ -104,8 +104,9 @@ impl Stand {
     fn of(&self, spelled: Dialect) -> RequestContext<'static> {
         let agent = AgentId::parse("claude-code").unwrap();
         let endpoints = self.dispatcher.endpoints(URL, Some(&agent), false);
-        let of = RequestContext::of_hub(Principal::Operator, URL, None, endpoints);
-        RequestContext { spelled, agent: (spelled != Dialect::Hub).then_some(agent), ..of }
+        let of = RequestContext::of_hub(Principal::Operator, URL, None);
+        let agent = (spelled != Dialect::Hub).then_some(agent);
+        RequestContext { spelled, agent, endpoints: Some(endpoints), ..of }
     }
 
     async fn respond(&self, of: &RequestContext<'_>, method: &str, params: &Value) -> Enveloped {
@@ -343,7 +344,7 @@ async fn the_extended_card_is_for_those_who_show_who_they_are() {
     let stand = Stand::new();
     let ask = async |needs_token| {
         let endpoints = stand.dispatcher.endpoints(URL, None, needs_token);
-        let of = RequestContext { endpoints, ..stand.of(V1) };
+        let of = RequestContext { endpoints: Some(endpoints), ..stand.of(V1) };
         let told = stand.told(&of, "GetExtendedAgentCard", &json!({})).await.remove(0);
         (told["name"].as_str().map(str::to_owned), told["error"]["code"].as_i64())
     };

@@ -3,8 +3,8 @@
 //! A copy is what one reader sees at one moment (snapshot isolation), in one file without a log. It is written beside its place and
 //! renamed into it once it was looked through, so that no half of one is ever found.
 
-use super::{StorageError, dirty_bit, fault, logs, schema};
-use crate::Counts;
+use super::{dirty_bit, fault, logs, schema};
+use crate::{Counts, StorageError};
 use rusqlite::{Connection, InterruptHandle};
 use std::{
     fs::{self, File},

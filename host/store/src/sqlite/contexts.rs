@@ -1,9 +1,11 @@
 //! Conversations, in SQL: what their tasks come to.
 
 use super::{
-    ContextFilter, Failure, Head, integer,
+    failure::Failure,
     logs::{LIVE, beyond, corrupt, head_of, heads_where},
+    schema::integer,
 };
+use crate::{ContextFilter, Head};
 use a2a_hub_protocol::{id::AgentId, operation::ContextInfo};
 use rusqlite::{Connection, params};
 

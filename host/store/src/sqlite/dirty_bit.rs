@@ -1,7 +1,7 @@
 //! Whether the database was closed in order: a dirty bit, as file systems have. Where it is set, what was stored last is in the
 //! write-ahead log beside the file, and a file that is found without its log has lost that.
 
-use super::Failure;
+use super::failure::Failure;
 use rusqlite::{Connection, config::DbConfig};
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! What went wrong in SQLite or with its files, told with what mends it.
 
-use super::{StorageError, unavailable};
+use crate::StorageError;
 use rusqlite::ErrorCode::{self, *};
 use std::io;
 
@@ -51,6 +51,11 @@ pub(super) fn no_file(what: &str, why: &io::Error) -> StorageError {
 /// Whether what is stored is damaged, and not merely out of reach.
 pub(super) fn is_damage(why: &rusqlite::Error) -> bool {
     matches!(why.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+}
+
+/// That the store cannot be used now.
+pub(super) fn unavailable(why: impl std::fmt::Display) -> StorageError {
+    StorageError::Unavailable(why.to_string())
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! Task logs and what is read from them, in SQL.
 
-use super::{Failure, Head, HeadFilter, StorageError, StoredTask, Tally, integer, unavailable};
-use crate::log::{self, Conversation};
+use super::{failure::Failure, fault::unavailable, schema::integer};
+use crate::{
+    Head, HeadFilter, StorageError, StoredTask, Tally,
+    log::{self, Conversation},
+};
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},

@@ -1,6 +1,7 @@
 //! What guests remember, in SQL.
 
-use super::{Failure, StorageError, integer};
+use super::{failure::Failure, schema::integer};
+use crate::StorageError;
 use a2a_hub_protocol::id::AgentId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 

@@ -1,9 +1,11 @@
 //! Pages of tasks, the one whose status changed last first, in SQL.
 
 use super::{
-    Failure, HeadPage, integer,
+    failure::Failure,
     logs::{LIVE, head_of, heads_where},
+    schema::integer,
 };
+use crate::HeadPage;
 use a2a_hub_protocol::operation::TaskPageQuery;
 use rusqlite::{Connection, params_from_iter, types::Value};
 

@@ -1,10 +1,11 @@
 //! Where notifications are sent, in SQL.
 
 use super::{
-    Failure, Progress, PushFilter, StoredPush, integer,
+    failure::Failure,
     logs::{LIVE, corrupt},
+    schema::integer,
 };
-use crate::DeliveryFailure;
+use crate::{DeliveryFailure, Progress, PushFilter, StoredPush};
 use a2a_hub_protocol::{
     id::{PushConfigId, TaskId},
     push::{PushAuthentication, PushConfig, PushForm, Secret},

@@ -1,6 +1,7 @@
 //! A few connections that read, each on whatever blocking thread has a question.
 
-use super::{Failure, StorageError, schema, unavailable};
+use super::{failure::Failure, fault::unavailable, schema};
+use crate::StorageError;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use std::{path::PathBuf, sync::Arc};

@@ -1,6 +1,7 @@
 //! The files of a data directory: the lock, the database, and how its tables came to be.
 
-use super::{Failure, StorageError, dirty_bit, fault};
+use super::{dirty_bit, failure::Failure, fault};
+use crate::StorageError;
 use rusqlite::{Connection, OpenFlags};
 use std::{
     fs::{DirBuilder, File, OpenOptions, TryLockError},
@@ -240,7 +241,7 @@ pub(super) fn unopened(file: &Path, why: &rusqlite::Error) -> StorageError {
 
 /// Writes to the database without changing it: one page, as durably as any other change.
 pub(super) fn touch(db: &Connection) -> Result<(), Failure> {
-    Ok(db.pragma_update(None, "user_version", super::integer(MIGRATIONS.len() as u64))?)
+    Ok(db.pragma_update(None, "user_version", integer(MIGRATIONS.len() as u64))?)
 }
 
 /// Opens a database for writing as it is.
@@ -337,4 +338,9 @@ pub(super) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
     options
+}
+
+/// A number as SQLite holds it. None of ours comes near the end.
+pub(super) fn integer(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
 }

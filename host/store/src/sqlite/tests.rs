@@ -1,6 +1,6 @@
 //! What SQLite promises beyond the contract: its files, their lock, and what a crash leaves.
 
-use super::*;
+use super::{failure::Failure, *};
 use crate::Counts;
 use crate::contract::{self, agent, chunk, created, status};
 use a2a_hub_protocol::{push::PushForm, task::TaskState};

@@ -1,7 +1,11 @@
 //! The one thread that writes. What has queued up is committed in one transaction: many writers share one fsync.
 
-use super::{Failure, StorageError, dirty_bit, fault, unavailable};
-use crate::condition::Judgement;
+use super::{
+    dirty_bit,
+    failure::Failure,
+    fault::{self, unavailable},
+};
+use crate::{StorageError, condition::Judgement};
 use a2a_hub_protocol::operation::StorageCondition;
 use rusqlite::Connection;
 use std::{

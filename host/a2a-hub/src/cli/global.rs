@@ -1,0 +1,84 @@
+//! What every command is told beside its own arguments: which hub is meant, and how its answer is shown.
+
+use super::{
+    console::{Console, Wish},
+    text::Text,
+};
+use a2a_hub_config::{ConfigError, Flag, Settings};
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct Global {
+    /// Unix socket of the hub [default: the configuration's, or /tmp/a2a-hub.sock]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(super) socket: Option<String>,
+    /// Configuration file [default: config.toml in the data directory]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(super) config: Option<PathBuf>,
+    /// Where the hub keeps its data [default: ~/.a2a-hub]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(super) data_dir: Option<String>,
+    /// Output for people, or for programs
+    #[arg(long, global = true, value_enum, default_value_t = Format::Pretty)]
+    pub(super) format: Format,
+    /// Show a terminal every byte that agents say, also what it obeys
+    #[arg(long, global = true)]
+    pub(super) raw: bool,
+    /// No colours, and Markdown as it was written
+    #[arg(long, global = true)]
+    pub(super) plain: bool,
+    /// Log at level debug
+    #[arg(long, global = true)]
+    pub(super) verbose: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Pretty,
+    /// One JSON value a line
+    Json,
+}
+
+impl Global {
+    /// The configuration, with what the command line says on top; `flags` are the command's own.
+    pub(super) fn settings(&self, mut flags: Vec<Flag>) -> Result<Settings, ConfigError> {
+        let mut flag = |name, key, value: Option<&str>| {
+            flags.extend(value.map(|value| Flag { name, key, value: value.into() }));
+        };
+        flag("--socket", &["socket", "path"], self.socket.as_deref());
+        flag("--data-dir", &["data_dir"], self.data_dir.as_deref());
+        flag("--verbose", &["logging", "level"], self.verbose.then_some("debug"));
+        Settings::load(self.config.clone(), &flags)
+    }
+
+    /// Prints an answer as it is, or as `text` has it for people.
+    pub(super) fn show(
+        &self,
+        answer: &Value,
+        text: impl FnOnce() -> anyhow::Result<Text>,
+    ) -> anyhow::Result<()> {
+        match self.format {
+            Format::Json => self.console().print_json(answer)?,
+            Format::Pretty => self.console().print(&text()?)?,
+        }
+        Ok(())
+    }
+
+    /// Where the command prints.
+    pub(super) fn console(&self) -> Console {
+        Console::new(Wish { raw: self.raw, plain: self.plain })
+    }
+
+    /// Where the hub keeps its data.
+    pub(super) fn data_dir(&self) -> Result<PathBuf, ConfigError> {
+        Ok(self.settings(Vec::new())?.config.data_dir()?.to_owned())
+    }
+
+    /// Where the hub listens.
+    pub(super) fn socket_path(&self) -> Result<PathBuf, ConfigError> {
+        Ok(self.settings(Vec::new())?.config.socket.path)
+    }
+}

@@ -1,0 +1,94 @@
+//! A line of the hub's log as a terminal shows it: of `logs`, and of a hub in the foreground.
+
+use super::{
+    console::Console,
+    text::{FAINT, Text, style_of},
+};
+use serde_json::Value;
+use std::io::{self, Write};
+
+/// What stands before the second line of a message and those after it: an agent that logs several cannot make one of them
+/// look like a line of the hub (log injection, CWE-117).
+const GOES_ON: &str = "\n    ";
+
+/// The log of a hub in the foreground, on the terminal that it was started on.
+pub(super) struct LogScreen {
+    console: Console,
+    /// Whether lines are for people; else they stay JSON.
+    is_pretty: bool,
+}
+
+impl LogScreen {
+    /// The screen that `console` has for what is said beside results.
+    pub(super) fn new(console: Console, is_pretty: bool) -> Self {
+        Self { console, is_pretty }
+    }
+}
+
+/// One write is one event, as JSON and a line end.
+impl Write for LogScreen {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let json = String::from_utf8_lossy(event);
+        if self.is_pretty {
+            self.console.log(&line_text(json.trim_end()))?;
+        } else {
+            self.console.log_json(json.trim_end())?;
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A line of the log for people; one that is no JSON as it is.
+pub(super) fn line_text(line: &str) -> Text {
+    let Ok(Value::Object(mut event)) = serde_json::from_str(line) else { return line.into() };
+    let mut take = |name: &str| match event.remove(name) {
+        Some(Value::String(text)) => text,
+        other => other.map(|value| value.to_string()).unwrap_or_default(),
+    };
+    let (time, level, message) = (take("timestamp"), take("level"), take("message"));
+    let time = time.get(..19).unwrap_or(&time).replace('T', " ");
+    let facts = event.iter().map(|(name, value)| match value.as_str() {
+        Some(text) => format!(" {name}={text}"),
+        None => format!(" {name}={value}"),
+    });
+    let mut text = Text::styled(FAINT, format!("{time} "));
+    text.push(style_of(&level), &format!("{level:<5}"));
+    text.append(format!(" {}", message.trim_end().replace('\n', GOES_ON)).into());
+    text.push(FAINT, &facts.collect::<String>().replace('\n', GOES_ON));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_as_people_see_them() {
+        let lines = [
+            r#"{"timestamp":"2026-01-31T12:00:00.123456Z","level":"INFO","message":"agent joined","agent":"echo","source":"built-in"}"#,
+            r#"{"timestamp":"2026-01-31T12:00:01.5Z","level":"WARN","message":"tasks were cut off","tasks":2}"#,
+            "thread 'main' panicked",
+        ];
+        let shown = lines.map(|line| line_text(line).words()).join("\n");
+        insta::assert_snapshot!(shown, @r"
+        2026-01-31 12:00:00 INFO  agent joined agent=echo source=built-in
+        2026-01-31 12:00:01 WARN  tasks were cut off tasks=2
+        thread 'main' panicked
+        ");
+    }
+
+    #[test]
+    fn an_agent_that_logs_cannot_write_a_line_of_the_hub() {
+        let forged = "said\n2026-01-31 12:00:01 ERROR the hub was broken into";
+        let event = serde_json::json!({ "timestamp": "2026-01-31T12:00:00Z", "level": "INFO", "message": forged, "task": forged });
+        insta::assert_snapshot!(line_text(&event.to_string()).words(), @r"
+        2026-01-31 12:00:00 INFO  said
+            2026-01-31 12:00:01 ERROR the hub was broken into task=said
+            2026-01-31 12:00:01 ERROR the hub was broken into
+        ");
+    }
+}

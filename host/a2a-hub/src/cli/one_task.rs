@@ -1,0 +1,54 @@
+//! One task as a command names it: of the hub, or of an agent elsewhere.
+
+use super::{
+    Global, block_on,
+    client::Client,
+    completing,
+    elsewhere::{self, Elsewhere},
+    ids::{self, Kind},
+    remote_task,
+};
+use anyhow::bail;
+use clap::Args;
+use serde_json::{Value, json};
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct One {
+    /// The task, as `a2a-hub tasks` lists it, or the beginning of its name
+    #[arg(add = completing::tasks())]
+    pub(super) id: String,
+    /// It is a task of the agent at this URL, and not of the hub
+    #[arg(long, value_name = "URL")]
+    pub(super) agent: Option<String>,
+    #[command(flatten)]
+    pub(super) elsewhere: Elsewhere,
+}
+
+impl One {
+    /// The URL of its agent, if that is elsewhere.
+    pub(super) fn url(&self) -> anyhow::Result<Option<&str>> {
+        match self.agent.as_deref() {
+            Some(agent) if !elsewhere::is_url(agent) => bail!(
+                "look for the task at `{agent}`: `--agent` takes the URL of an agent elsewhere; a task of the hub is found by \
+                 its id alone"
+            ),
+            url => Ok(url),
+        }
+    }
+
+    /// What the method answers of the task, and its whole name.
+    pub(super) fn ask(&self, global: &Global, method: &str) -> anyhow::Result<(String, Value)> {
+        match self.url()? {
+            Some(url) => {
+                let stop = method == "tasks/cancel";
+                Ok((self.id.clone(), remote_task::task(url, &self.elsewhere, &self.id, stop)?))
+            }
+            None => block_on(async {
+                let mut client = Client::connect(global).await?;
+                let id = ids::resolve(&mut client, Kind::Task, &self.id).await?;
+                let task = client.call(method, json!({ "id": id })).await?;
+                Ok((id, task))
+            }),
+        }
+    }
+}

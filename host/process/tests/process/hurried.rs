@@ -1,0 +1,27 @@
+//! Programs that are killed long before the grace is over that they would have had.
+
+use super::*;
+
+/// Longer than any test takes: who waits for its end fails.
+const LONG: Duration = Duration::from_secs(600);
+
+#[tokio::test]
+async fn a_hurry_cuts_each_grace_short_that_was_begun_and_that_is_to_come() {
+    let data = tempfile::tempdir().unwrap();
+    let hub = Fixture { supervisor: supervisor(data.path(), LONG), data };
+    let (mut asked, mut at_work) = (hub.sh(STUBBORN).await, hub.sh(STUBBORN).await);
+    for child in [&mut asked, &mut at_work] {
+        read_to(child, "ready\n").await;
+    }
+    asked.kill();
+    assert!(timeout(GRACE, finish(&mut asked)).await.is_err(), "it has its grace");
+    hub.supervisor.hurry();
+    for child in [&mut asked, &mut at_work] {
+        assert_eq!(finish(child).await.2, Exit::Signal(9));
+    }
+    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+    let mut late = hub.sh(STUBBORN).await;
+    let exit = finish(&mut late).await.2;
+    // It may not have come as far as to trap the signal that asks.
+    assert!(matches!(exit, Exit::Signal(9 | 15)), "{exit:?}");
+}

@@ -1,0 +1,161 @@
+//! The hub in numbers, in the form that whoever collects them asks for (content negotiation): OpenMetrics 1.0, or the text
+//! format 0.0.4 of Prometheus, which everybody reads.
+
+use super::dispatcher::Dispatcher;
+use a2a_hub_core::access::Principal;
+use a2a_hub_hub::Reply;
+use a2a_hub_protocol::operation::{Answer, Operation};
+use axum::{
+    Extension, Router,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+
+/// The media type of OpenMetrics, without its parameters.
+const OPEN_METRICS: &str = "application/openmetrics-text";
+
+/// The version of OpenMetrics that is written.
+const OPEN_METRICS_VERSION: &str = "1.0.0";
+
+/// The content type of Prometheus' own text format.
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The path at which they are told.
+pub(super) fn routes() -> Router<Dispatcher> {
+    Router::new().route("/metrics", get(metrics))
+}
+
+async fn metrics(
+    State(dispatcher): State<Dispatcher>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Response {
+    let read = Operation::ReadMetrics { streams: dispatcher.streams() };
+    match dispatcher.hub().handle(&principal, read).await {
+        Ok(Reply::One(Answer::Metrics(text))) => {
+            let accepted = headers.get_all(header::ACCEPT).iter();
+            let accepted: Vec<_> = accepted.filter_map(|accept| accept.to_str().ok()).collect();
+            let (form, text) = if wants_open_metrics(&accepted.join(",")) {
+                let form = format!("{OPEN_METRICS}; version={OPEN_METRICS_VERSION}; charset=utf-8");
+                (form, text)
+            } else {
+                (PROMETHEUS.to_owned(), prometheus_text(&text))
+            };
+            let head = [(header::CONTENT_TYPE, form), (header::VARY, "Accept".to_owned())];
+            (head, text).into_response()
+        }
+        Ok(Reply::One(_) | Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why.to_string()).into_response(),
+    }
+}
+
+/// Whether an `Accept` header asks for OpenMetrics by its name, and for nothing else that is written here more than for it.
+fn wants_open_metrics(accept: &str) -> bool {
+    let ranges = || accept.split(',').filter_map(Range::read);
+    let weight = |of: fn(&Range<'_>) -> bool| {
+        ranges().filter(of).map(|range| range.weight).fold(0.0, f32::max)
+    };
+    let open = weight(|range| {
+        range.media.eq_ignore_ascii_case(OPEN_METRICS)
+            && range.version.is_none_or(|version| version == OPEN_METRICS_VERSION)
+    });
+    let text = weight(|range| {
+        ["text/plain", "text/*"].iter().any(|media| range.media.eq_ignore_ascii_case(media))
+            && range.version.is_none_or(|version| version == "0.0.4")
+    });
+    open > 0.0 && open >= text
+}
+
+/// One of the media types that a client accepts (RFC 9110, section 12.5.1).
+struct Range<'a> {
+    media: &'a str,
+    version: Option<&'a str>,
+    /// How much the client wants it: from 0, which is not at all, to 1.
+    weight: f32,
+}
+
+impl<'a> Range<'a> {
+    fn read(range: &'a str) -> Option<Self> {
+        let mut parts = range.split(';').map(str::trim);
+        let media = parts.next().filter(|media| !media.is_empty())?;
+        let (mut version, mut weight) = (None, 1.0);
+        for (name, value) in parts.filter_map(|part| part.split_once('=')) {
+            let value = value.trim().trim_matches('"');
+            match name.trim() {
+                "version" => version = Some(value),
+                // A weight that is none is not taken for the highest.
+                "q" | "Q" => weight = value.parse().unwrap_or(0.0),
+                _ => {}
+            }
+        }
+        Some(Self { media, version, weight })
+    }
+}
+
+/// OpenMetrics as Prometheus' text format has it, which knows no units, no end, and no type `info`: what has that is a gauge
+/// there, by the name that its sample has.
+fn prometheus_text(open_metrics: &str) -> String {
+    let mut told = String::with_capacity(open_metrics.len());
+    let is_info = |name: &str| {
+        open_metrics
+            .lines()
+            .any(|line| line.strip_prefix("# TYPE ") == Some(&format!("{name} info")))
+    };
+    for line in open_metrics.lines() {
+        let words = line.strip_prefix("# ").map(|rest| rest.splitn(3, ' ').collect::<Vec<_>>());
+        let line = match words.as_deref() {
+            Some(["UNIT" | "EOF", ..]) => continue,
+            Some(["TYPE", name, "info"]) => format!("# TYPE {name}_info gauge"),
+            Some(["HELP", name, help]) if is_info(name) => format!("# HELP {name}_info {help}"),
+            Some(_) | None => line.to_owned(),
+        };
+        told += &line;
+        told.push('\n');
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_metrics_is_for_those_who_ask_for_it_by_name() {
+        let prometheus_2 = "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,\
+            text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+        for wants in [
+            prometheus_2,
+            "application/openmetrics-text",
+            "Application/OpenMetrics-Text; version=\"1.0.0\"; charset=utf-8",
+            "text/plain;q=0.5, application/openmetrics-text",
+        ] {
+            assert!(wants_open_metrics(wants), "{wants}");
+        }
+        for does_not in [
+            "",
+            "*/*",
+            "text/plain;version=0.0.4;q=1,*/*;q=0.1",
+            "text/html,application/xhtml+xml,*/*;q=0.8",
+            "application/openmetrics-text;version=2.0.0",
+            "application/openmetrics-text;q=0",
+            "application/openmetrics-text;q=x",
+            "application/openmetrics-text;q=0.2,text/plain;q=0.9",
+            "application/json, ;;q=,",
+        ] {
+            assert!(!wants_open_metrics(does_not), "{does_not}");
+        }
+    }
+
+    #[test]
+    fn prometheus_is_told_what_its_own_format_knows() {
+        let open = "# HELP a_build The version.\n# TYPE a_build info\na_build_info{version=\"1\"} 1\n\
+            # HELP a_up_seconds Since it started.\n# TYPE a_up_seconds gauge\n# UNIT a_up_seconds seconds\na_up_seconds 1.5\n\
+            # HELP a_build_more Not that one.\n# TYPE a_build_more gauge\na_build_more 2\n# EOF\n";
+        let told = "# HELP a_build_info The version.\n# TYPE a_build_info gauge\na_build_info{version=\"1\"} 1\n\
+            # HELP a_up_seconds Since it started.\n# TYPE a_up_seconds gauge\na_up_seconds 1.5\n\
+            # HELP a_build_more Not that one.\n# TYPE a_build_more gauge\na_build_more 2\n";
+        assert_eq!(prometheus_text(open), told);
+    }
+}
