@@ -10,7 +10,7 @@ pub const MAX_MEMORY_BYTES: usize = 1 << 30;
 pub struct Room {
     /// How many runs take it up.
     pub taken: usize,
-    /// How many may.
+    /// How many runs may take it up at once.
     pub most: usize,
 }
 

@@ -64,3 +64,39 @@ pub(super) fn refusal(why: &A2aError, dialect: Dialect, media: Option<&'static s
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, rest_body(dialect.write_rest_error(why).to_string(), media)).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Status, media type, when to come again, and the body.
+    async fn told(enveloped: Enveloped, sse: bool) -> (u16, String, String, String) {
+        let response = answer(enveloped, sse);
+        let header = |name| {
+            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+            value.unwrap_or_default().to_owned()
+        };
+        let (media, again) = (header(header::CONTENT_TYPE), header(header::RETRY_AFTER));
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), 1 << 10).await.unwrap();
+        (status, media, again, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_comes_of_a_request_has_its_status_and_its_media_type() {
+        let row = |status, media: &str, again: &str, body: &str| {
+            (status, media.to_owned(), again.to_owned(), body.to_owned())
+        };
+        let result = || Ok(Some(Reply::One(b"{}".to_vec())));
+        let refused = |is_busy| Err(Refused { text: b"{}".to_vec(), is_busy });
+        let json = "application/json";
+        for sse in [false, true] {
+            assert_eq!(told(Ok(None), sse).await, row(204, "", "", ""), "a notification");
+            assert_eq!(told(refused(false), sse).await, row(200, json, "", "{}"));
+            assert_eq!(told(refused(true), sse).await, row(503, json, "1", "{}"));
+        }
+        assert_eq!(told(result(), false).await, row(200, json, "", "{}"));
+        let event = row(200, "text/event-stream", "", "data: {}\n\n");
+        assert_eq!(told(result(), true).await, event, "where streams are, it is one event");
+    }
+}

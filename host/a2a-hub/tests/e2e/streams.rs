@@ -33,35 +33,6 @@ async fn lines(socket: &Path, said: &[String]) -> Result<Vec<Value>> {
 }
 
 #[tokio::test]
-async fn a_batch_has_one_answer() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let batch = json!([
-        {"jsonrpc": "2.0", "id": 1, "method": "hub/status"},
-        {"jsonrpc": "2.0", "method": "hub/status"},
-        {"jsonrpc": "2.0", "id": "two", "method": "message/send", "params": message_to("guest", "reply hi")},
-        {"jsonrpc": "2.0", "id": 3, "method": "message/stream", "params": message_to("guest", "reply hi")},
-        7,
-    ]);
-    let http = json(post(&hub, "/", &batch).send().await?).await?;
-    let unix = lines(hub.socket(), &[batch.to_string()]).await?.remove(0);
-    for answers in [http, unix] {
-        let answers = answers.as_array().context("no array")?;
-        let code = |id: Value| {
-            let answer = answers.iter().find(|answer| answer["id"] == id);
-            answer.map(|answer| answer["error"]["code"].as_i64())
-        };
-        assert_eq!(answers.len(), 4, "a notification has no answer");
-        let codes = [json!(1), json!("two"), json!(3), json!(null)].map(code);
-        assert_eq!(codes, [Some(None), Some(None), Some(Some(-32005)), Some(Some(-32600))]);
-    }
-    let empty = json(post(&hub, "/", &json!([])).send().await?).await?;
-    assert_eq!((&empty["error"]["code"], &empty["id"]), (&json!(-32600), &Value::Null));
-    let unheard = json!([{"jsonrpc": "2.0", "method": "hub/status"}]);
-    assert_eq!(post(&hub, "/", &unheard).send().await?.status(), 204);
-    Ok(())
-}
-
-#[tokio::test]
 async fn a_line_that_is_too_long_costs_only_itself() -> Result<()> {
     let hub = TestHub::start().await?;
     let status = json!({"jsonrpc": "2.0", "id": 1, "method": "hub/status"}).to_string();

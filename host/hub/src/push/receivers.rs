@@ -40,7 +40,7 @@ pub(super) struct Receiver {
     /// Whoever holds it is the next to go.
     gate: Gate<()>,
     judged: Mutex<Judged>,
-    /// It is back.
+    /// Told when the receiver takes deliveries again.
     back: Notify,
 }
 

@@ -200,6 +200,27 @@ async fn each_method_is_carried_out_for_those_whom_it_is_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_refused_is_not_done() {
+    let stand = Stand::new();
+    let operator = stand.of(Dialect::Hub);
+    let agent = json!({ "agentId": "claude-code" });
+    for (caller, method, params) in [
+        (Principal::Client("ci".to_owned()), "hub/agents/deregister", &agent),
+        (Principal::Anonymous, "hub/agents/deregister", &agent),
+        (Principal::Anonymous, "message/send", &message("echo")),
+    ] {
+        let of = RequestContext { caller, ..stand.of(Dialect::Hub) };
+        let told = stand.told(&of, method, params).await;
+        assert_eq!(told[0]["error"]["code"], -32006, "{method}: {told:?}");
+    }
+    let there = stand.told(&operator, "hub/agents/get", &agent).await;
+    assert_eq!(there[0]["error"], Value::Null, "it is there still: {there:?}");
+    assert_eq!(stand.told(&operator, "hub/tasks/list", &json!({})).await, [json!([])]);
+    let gone = stand.told(&operator, "hub/agents/deregister", &agent).await;
+    assert_eq!(gone[0]["error"], Value::Null, "{gone:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_is_answered_in_the_words_of_its_dialect() {
     let stand = Stand::new();
     let mut rows = Vec::new();
@@ -266,18 +287,27 @@ async fn a_batch_has_one_answer_without_notifications_and_streams() {
         ping(Value::Null),
         call(json!("two"), "message/stream", message("echo")),
         call(json!(3), "message/send", message("echo")),
+        json!(7),
     ];
     let Ok(Some(Reply::One(text))) = batch(&all).await else { panic!("one answer") };
     let answers: Vec<Value> = serde_json::from_slice(&text).unwrap();
     let mut told: Vec<_> =
         answers.iter().map(|it| (it["id"].to_string(), it["error"]["code"].as_i64())).collect();
     told.sort();
-    let refused = Some(-32005);
+    let (refused, no_request) = (Some(-32005), Some(-32600));
     assert_eq!(
         told,
-        [("\"two\"".to_owned(), refused), ("1".to_owned(), None), ("3".to_owned(), None)]
+        [
+            ("\"two\"".to_owned(), refused),
+            ("1".to_owned(), None),
+            ("3".to_owned(), None),
+            ("null".to_owned(), no_request)
+        ]
     );
     assert!(matches!(batch(&[ping(Value::Null)]).await, Ok(None)), "nobody waits for an answer");
+    let Err(Refused { text, is_busy: false }) = batch(&[]).await else { panic!("no batch") };
+    let told: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!((&told["error"]["code"], &told["id"]), (&json!(-32600), &Value::Null));
 }
 
 #[tokio::test(start_paused = true)]
