@@ -1,16 +1,26 @@
 //! The adapters to the vendors' programs, in their sandbox, against a model server on loopback: a table of vendors, a
 //! function for each promise, and a test for each pair.
 
+mod conversations;
+mod settings;
 mod vendors;
 
 use crate::command_line::{command, finish};
 use crate::stage::{
     eventually, eventually_async, get, no_program_left, said, send, state, stream, until,
 };
-use a2a_hub_tests::{Client, ModelServer, Seen, TestHub, message_to, processes_of_task};
+use a2a_hub_tests::{Client, ModelServer, TestHub, message_to, processes_of_task};
 use anyhow::{Context as _, Result, bail};
+use conversations::{
+    a_session_of_the_programs_own_goes_on,
+    two_messages_of_a_conversation_are_answered_one_after_the_other,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use settings::{
+    a_model_and_an_effort_reach_the_program, a_tool_that_the_operator_allows_is_used_unasked,
+    what_the_operator_adds_reaches_the_program,
+};
 use std::{env, fs, os::unix::fs::symlink, path::Path, time::Duration};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -280,26 +290,6 @@ async fn permission_to_edit_lets_nobody_read_elsewhere_unasked(vendor: &Vendor) 
     Ok(())
 }
 
-async fn a_model_and_an_effort_reach_the_program(vendor: &Vendor) -> Result<()> {
-    // Each program knows which of its models take which effort; the loopback's take none or any.
-    let stage = vendor.stage().await?;
-    let mut message = message_to(vendor.agent, "hello");
-    let wanted = vendor.model;
-    message["message"]["metadata"]["model"] = json!(wanted);
-    let task: Value = stage.client().call("message/send", message).await?;
-    assert_eq!(state(&task), "completed", "{task}");
-    let asked = stage.model.requests();
-    let is_wanted = |seen: &Seen| seen.path.contains(wanted) || seen.body["model"] == *wanted;
-    assert!(asked.iter().any(is_wanted), "{asked:?}");
-
-    let mut message = message_to(vendor.agent, "hello");
-    message["message"]["metadata"]["model"] = json!("--yolo");
-    let task: Value = stage.client().call("message/send", message).await?;
-    let told = (state(&task), &task["metadata"]["reason"]);
-    assert_eq!(told, ("failed", &json!("invalid_request")), "{task}");
-    Ok(())
-}
-
 async fn a_program_that_dies_takes_its_question_along(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     let asked = stage.send(&(vendor.run)("touch never")).await?;
@@ -513,94 +503,5 @@ async fn each_program_can_be_tried_without_an_account() -> Result<()> {
     assert!(findings.iter().all(|found| found["verdict"] == "ok"), "{said}");
     let left: Vec<_> = fs::read_dir(home.path().join(".a2a-hub"))?.collect();
     assert!(left.is_empty(), "the trial leaves nothing behind: {left:?}");
-    Ok(())
-}
-
-/// Sent at once: each program's session takes one writer, and no turn may be lost.
-async fn two_messages_of_a_conversation_are_answered_one_after_the_other(
-    vendor: &Vendor,
-) -> Result<()> {
-    let stage = vendor.stage().await?;
-    let first = stage.send("remember the word plum").await?;
-    let say = |text: &str| {
-        let mut message = message_to(vendor.agent, text);
-        message["message"]["contextId"] = first["contextId"].clone();
-        message
-    };
-    let client = stage.client();
-    let (pear, fig) = tokio::join!(
-        client.call("message/send", say("remember pear [[slow:50]] [[words:20]]")),
-        client.call("message/send", say("remember fig [[slow:50]] [[words:20]]")),
-    );
-    for task in [pear?, fig?] {
-        assert_eq!(state(&task), "completed", "{task}");
-    }
-    let before = stage.model.requests().len();
-    let last: Value = client.call("message/send", say("and now?")).await?;
-    assert_eq!(state(&last), "completed", "{last}");
-    let sent = stage.asked_since(before);
-    for word in ["plum", "pear", "fig"] {
-        assert!(sent.contains(word), "{word} was lost: {sent}");
-    }
-    Ok(())
-}
-
-async fn what_the_operator_adds_reaches_the_program(vendor: &Vendor) -> Result<()> {
-    let trace = tempfile::tempdir()?;
-    let started = trace.path().join("started");
-    // It is no server, but tells that it was started as one.
-    let server = json!({ "docs": { "command": "/bin/sh", "args": ["-c", format!("touch {}", started.display())] } });
-    let settings = format!(
-        "{}\nsettings.system_prompt = 'Answer as a parrot would.'\nsettings.mcp_servers = '{server}'",
-        vendor.trusts.0
-    );
-    let stage = vendor.stage_with(Some(KEY), &settings).await?;
-    let task = stage.send("hello").await?;
-    assert_eq!(state(&task), "completed", "{task}");
-    assert!(stage.asked_of_the_model().contains("Answer as a parrot would."));
-    assert!(started.exists(), "the operator's server was started");
-
-    fs::remove_file(&started)?;
-    let mut without = message_to(vendor.agent, "hello");
-    without["message"]["metadata"]["mcpServers"] = json!([]);
-    let task: Value = stage.client().call("message/send", without).await?;
-    assert_eq!(state(&task), "completed", "{task}");
-    assert!(!started.exists(), "its client wants none of it");
-    Ok(())
-}
-
-async fn a_tool_that_the_operator_allows_is_used_unasked(vendor: &Vendor) -> Result<()> {
-    let name = {
-        let stage = vendor.stage().await?;
-        let asked = stage.send(&(vendor.run)("touch never")).await?;
-        let tool = &asked["status"]["message"]["parts"][1]["data"]["tool"];
-        tool.as_str().with_context(|| asked.to_string())?.to_owned()
-    };
-    let allowed = format!("settings.allowed_tools = '{name}'");
-    let stage = vendor.stage_with(Some(KEY), &allowed).await?;
-    let file = stage.hub.workspace().join("made");
-    let run = (vendor.run)(&format!("touch {}", file.display()));
-    let task = stage.send(&run).await?;
-    assert_eq!((state(&task), file.exists()), ("completed", true), "{name}: {task}");
-    let mut narrower = message_to(vendor.agent, &run);
-    narrower["message"]["metadata"]["allowedTools"] = json!([]);
-    let asked: Value = stage.client().call("message/send", narrower).await?;
-    assert_eq!(state(&asked), "input-required", "its client may want to be asked: {asked}");
-    Ok(())
-}
-
-/// Another hub begins it, as somebody by hand would have done: this one knows nothing of it but its name.
-async fn a_session_of_the_programs_own_goes_on(vendor: &Vendor) -> Result<()> {
-    let stage = vendor.stage_with(Some(KEY), vendor.resumes).await?;
-    let first = stage.send("remember the word plum").await?;
-    assert_eq!(state(&first), "completed", "{first}");
-    let session = (vendor.session)(stage.files.path()).context("no session was kept")?;
-    let before = stage.model.requests().len();
-    let mut message = message_to(vendor.agent, "which word?");
-    message["message"]["metadata"]["resume"] = json!(session);
-    let second: Value = stage.client().call("message/send", message).await?;
-    assert_eq!(state(&second), "completed", "{second}");
-    assert_ne!(second["contextId"], first["contextId"], "a conversation of its own");
-    assert!(stage.asked_since(before).contains("plum"), "the session had it");
     Ok(())
 }

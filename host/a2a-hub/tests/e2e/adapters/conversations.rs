@@ -1,0 +1,52 @@
+//! Conversations: no turn is lost, and one may go on that nobody began here.
+
+use super::{KEY, vendors::Vendor};
+use crate::stage::state;
+use a2a_hub_tests::message_to;
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+/// Sent at once: each program's session takes one writer, and no turn may be lost.
+pub(super) async fn two_messages_of_a_conversation_are_answered_one_after_the_other(
+    vendor: &Vendor,
+) -> Result<()> {
+    let stage = vendor.stage().await?;
+    let first = stage.send("remember the word plum").await?;
+    let say = |text: &str| {
+        let mut message = message_to(vendor.agent, text);
+        message["message"]["contextId"] = first["contextId"].clone();
+        message
+    };
+    let client = stage.client();
+    let (pear, fig) = tokio::join!(
+        client.call("message/send", say("remember pear [[slow:50]] [[words:20]]")),
+        client.call("message/send", say("remember fig [[slow:50]] [[words:20]]")),
+    );
+    for task in [pear?, fig?] {
+        assert_eq!(state(&task), "completed", "{task}");
+    }
+    let before = stage.model.requests().len();
+    let last: Value = client.call("message/send", say("and now?")).await?;
+    assert_eq!(state(&last), "completed", "{last}");
+    let sent = stage.asked_since(before);
+    for word in ["plum", "pear", "fig"] {
+        assert!(sent.contains(word), "{word} was lost: {sent}");
+    }
+    Ok(())
+}
+
+/// Another hub begins it, as somebody by hand would have done: this one knows nothing of it but its name.
+pub(super) async fn a_session_of_the_programs_own_goes_on(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage_with(Some(KEY), vendor.resumes).await?;
+    let first = stage.send("remember the word plum").await?;
+    assert_eq!(state(&first), "completed", "{first}");
+    let session = (vendor.session)(stage.files.path()).context("no session was kept")?;
+    let before = stage.model.requests().len();
+    let mut message = message_to(vendor.agent, "which word?");
+    message["message"]["metadata"]["resume"] = json!(session);
+    let second: Value = stage.client().call("message/send", message).await?;
+    assert_eq!(state(&second), "completed", "{second}");
+    assert_ne!(second["contextId"], first["contextId"], "a conversation of its own");
+    assert!(stage.asked_since(before).contains("plum"), "the session had it");
+    Ok(())
+}

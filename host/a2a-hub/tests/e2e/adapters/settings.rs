@@ -1,0 +1,72 @@
+//! What the operator sets, and what a client may choose within that.
+
+use super::{KEY, vendors::Vendor};
+use crate::stage::state;
+use a2a_hub_tests::{Seen, message_to};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::fs;
+
+pub(super) async fn a_model_and_an_effort_reach_the_program(vendor: &Vendor) -> Result<()> {
+    // Each program knows which of its models take which effort; the loopback's take none or any.
+    let stage = vendor.stage().await?;
+    let mut message = message_to(vendor.agent, "hello");
+    let wanted = vendor.model;
+    message["message"]["metadata"]["model"] = json!(wanted);
+    let task: Value = stage.client().call("message/send", message).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    let asked = stage.model.requests();
+    let is_wanted = |seen: &Seen| seen.path.contains(wanted) || seen.body["model"] == *wanted;
+    assert!(asked.iter().any(is_wanted), "{asked:?}");
+
+    let mut message = message_to(vendor.agent, "hello");
+    message["message"]["metadata"]["model"] = json!("--yolo");
+    let task: Value = stage.client().call("message/send", message).await?;
+    let told = (state(&task), &task["metadata"]["reason"]);
+    assert_eq!(told, ("failed", &json!("invalid_request")), "{task}");
+    Ok(())
+}
+
+pub(super) async fn what_the_operator_adds_reaches_the_program(vendor: &Vendor) -> Result<()> {
+    let trace = tempfile::tempdir()?;
+    let started = trace.path().join("started");
+    // It is no server, but tells that it was started as one.
+    let server = json!({ "docs": { "command": "/bin/sh", "args": ["-c", format!("touch {}", started.display())] } });
+    let settings = format!(
+        "{}\nsettings.system_prompt = 'Answer as a parrot would.'\nsettings.mcp_servers = '{server}'",
+        vendor.trusts.0
+    );
+    let stage = vendor.stage_with(Some(KEY), &settings).await?;
+    let task = stage.send("hello").await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    assert!(stage.asked_of_the_model().contains("Answer as a parrot would."));
+    assert!(started.exists(), "the operator's server was started");
+
+    fs::remove_file(&started)?;
+    let mut without = message_to(vendor.agent, "hello");
+    without["message"]["metadata"]["mcpServers"] = json!([]);
+    let task: Value = stage.client().call("message/send", without).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    assert!(!started.exists(), "its client wants none of it");
+    Ok(())
+}
+
+pub(super) async fn a_tool_that_the_operator_allows_is_used_unasked(vendor: &Vendor) -> Result<()> {
+    let name = {
+        let stage = vendor.stage().await?;
+        let asked = stage.send(&(vendor.run)("touch never")).await?;
+        let tool = &asked["status"]["message"]["parts"][1]["data"]["tool"];
+        tool.as_str().with_context(|| asked.to_string())?.to_owned()
+    };
+    let allowed = format!("settings.allowed_tools = '{name}'");
+    let stage = vendor.stage_with(Some(KEY), &allowed).await?;
+    let file = stage.hub.workspace().join("made");
+    let run = (vendor.run)(&format!("touch {}", file.display()));
+    let task = stage.send(&run).await?;
+    assert_eq!((state(&task), file.exists()), ("completed", true), "{name}: {task}");
+    let mut narrower = message_to(vendor.agent, &run);
+    narrower["message"]["metadata"]["allowedTools"] = json!([]);
+    let asked: Value = stage.client().call("message/send", narrower).await?;
+    assert_eq!(state(&asked), "input-required", "its client may want to be asked: {asked}");
+    Ok(())
+}
