@@ -109,13 +109,12 @@ async fn a_log_in_a_file_has_no_colours() -> Result<()> {
 async fn a_late_start_failure_tells_its_cause_and_not_the_log_before_it() -> Result<()> {
     let dir = home()?;
     let data = dir.path().join(".a2a-hub");
-    std::fs::create_dir_all(&data)?;
-    // Found once the agents have joined, which is logged.
-    std::fs::write(data.join("plugins"), "no folder")?;
+    // In the way of the file that says where the hub is, which comes last: the agents have joined, and that is logged.
+    std::fs::create_dir_all(data.join("run.new"))?;
     let ran = run(dir.path(), &["start", "--no-http"]).await?;
     assert_eq!(ran.code, Some(2));
     let told = ran.stderr.as_str();
-    assert!(told.starts_with("a2a-hub: start the hub: make the plugins folder"), "{told}");
+    assert!(told.starts_with("a2a-hub: start the hub: say where the hub is"), "{told}");
     assert!(told.contains("hub.log") && !told.contains("agent joined"), "{told}");
     assert!(std::fs::read_to_string(data.join("hub.log"))?.contains("agent joined"));
     Ok(())
