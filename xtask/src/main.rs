@@ -102,11 +102,14 @@ fn dispatch(cli: Cli) -> Result<()> {
 
 /// From a fresh clone to a streamed answer.
 fn up(root: &Path) -> Result<()> {
+    // As a share of the first build: how long that is depends on the machine, six or seven minutes with two cores.
     announce(
-        "the first build takes some minutes: first the agents, then the hub with what it stands on",
+        "1 of 3, a sixth of the first build: the agents, and the standard library for WebAssembly",
     );
     guests::build(root, guests::Which::Agents)?;
+    announce("2 of 3, the rest of it: the hub, and the compiler of WebAssembly that it stands on");
     run(cargo(root).args(BUILD).args(["--bin", "a2a-hub"]))?;
+    announce("3 of 3, seconds: the hub compiles its agents once, and answers");
     let hub = target_dir(root).join("debug/a2a-hub");
     let a2a_hub = || {
         let mut command = Command::new(&hub);

@@ -20,7 +20,7 @@ use super::{
 use a2a_hub_protocol::{
     id::MessageId, message::Message, question::QUESTION, v03::params::OfferedMessage,
 };
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::{
@@ -160,7 +160,7 @@ async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<Stri
         "continue with `{}`: nothing was said to it in {}; leave out `--continue`, or give `--context ID` (`a2a-hub \
          contexts` lists them)",
         send.agent,
-        directory.display()
+        directory
     )
 }
 
@@ -225,14 +225,18 @@ pub(super) fn message(send: &Send) -> anyhow::Result<Message> {
 }
 
 /// Where the agent is to work.
-fn directory(send: &Send) -> anyhow::Result<PathBuf> {
-    match &send.cwd {
+fn directory(send: &Send) -> anyhow::Result<String> {
+    let found = match &send.cwd {
         Some(dir) => {
             let found = fs::canonicalize(dir);
-            found.with_context(|| format!("work in {}", dir.display()))
+            found.with_context(|| format!("work in {}", dir.display()))?
         }
-        None => std::env::current_dir().context("find the current directory"),
-    }
+        None => std::env::current_dir().context("find the current directory")?,
+    };
+    found.into_os_string().into_string().map_err(|dir| {
+        let dir = dir.display();
+        anyhow!("work in {dir}: its path is not UTF-8, and cannot be told in JSON; name another directory with `--cwd`")
+    })
 }
 
 fn params(send: &Send) -> anyhow::Result<Value> {

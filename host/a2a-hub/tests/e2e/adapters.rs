@@ -2,6 +2,7 @@
 //! function for each promise, and a test for each pair.
 
 mod conversations;
+mod limits;
 mod settings;
 mod vendors;
 
@@ -15,6 +16,7 @@ use conversations::{
     a_session_of_the_programs_own_goes_on,
     two_messages_of_a_conversation_are_answered_one_after_the_other,
 };
+use limits::{a_prompt_over_its_limit_is_refused, too_many_turns_are_told_as_such};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use settings::{
@@ -65,6 +67,14 @@ conformance! {
         a_tool_that_the_operator_allows_is_used_unasked
         a_session_of_the_programs_own_goes_on
     }
+}
+
+conformance! {
+    [codex_limits = crate::adapters::CODEX] { a_prompt_over_its_limit_is_refused }
+}
+
+conformance! {
+    [gemini_limits = crate::adapters::GEMINI] { too_many_turns_are_told_as_such }
 }
 
 /// A hub and a model server for its agent.
@@ -392,6 +402,8 @@ async fn a_killed_program_is_a_failure(vendor: &Vendor) -> Result<()> {
     let last = events.last().context("no end")?;
     assert_eq!(last["status"]["state"], "failed", "{last}");
     assert_eq!(last["metadata"]["reason"], "broken_stream", "{last}");
+    let told = last["status"]["message"].to_string();
+    assert!(!told.contains("bubblewrap"), "no line of its start is blamed: {told}");
     no_program_left(&stage.hub.data_dir(), Duration::from_secs(1)).await
 }
 

@@ -1,13 +1,13 @@
 //! What comes of a message that is sent by hand: the whole answer, its files, the conversation, and a reader who leaves.
 
 use crate::{
-    command_line::{command, run},
+    command_line::{command, finish, run},
     stage::{eventually_async, get, hub_with_guest, no_program_left, state},
 };
 use a2a_hub_tests::{Client, TestHub};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use std::{fs, time::Duration};
+use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     time::timeout,
@@ -94,6 +94,20 @@ async fn an_empty_message_is_refused() -> Result<()> {
     fs::write(hub.workspace().join("notes.md"), "hello")?;
     let told = sent(&hub, &["send", "echo", "", "--file", "notes.md"]).await?;
     assert_eq!(told["exit"], 0, "{told}");
+    Ok(())
+}
+
+/// JSON is text, and a path need not be.
+#[tokio::test]
+async fn a_directory_that_cannot_be_told_is_refused_by_its_name() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let dir = hub.workspace().join(OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir(&dir)?;
+    let mut send = command(hub.socket(), &hub.home(), &["send", "echo", "hello"])?;
+    send.current_dir(&dir);
+    let ran = finish(send).await?;
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("its path is not UTF-8"), "{}", ran.stderr);
     Ok(())
 }
 

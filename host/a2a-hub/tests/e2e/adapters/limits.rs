@@ -1,0 +1,34 @@
+//! What a vendor's program has limits of its own for.
+
+use super::{KEY, vendors::Vendor};
+use crate::stage::state;
+use anyhow::Result;
+use serde_json::json;
+use std::fs;
+
+/// What Codex takes, in characters.
+const MAX_PROMPT: usize = 1_048_576;
+
+pub(super) async fn a_prompt_over_its_limit_is_refused(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    let task = stage.send(&"x".repeat(MAX_PROMPT + 1)).await?;
+    let told = (state(&task), &task["metadata"]["reason"]);
+    assert_eq!(told, ("failed", &json!("invalid_request")), "{}", task["status"]);
+    assert!(task["status"].to_string().contains("1,048,576"), "with the limit: {}", task["status"]);
+    assert!(stage.model.requests().is_empty(), "nobody is asked in vain");
+    Ok(())
+}
+
+/// The program ends with a code of its own for it, and its last words.
+pub(super) async fn too_many_turns_are_told_as_such(vendor: &Vendor) -> Result<()> {
+    let one_shot = "settings.mode = 'one-shot'\npermissions = 'full'";
+    let stage = vendor.stage_with(Some(KEY), one_shot).await?;
+    let settings = stage.files.path().join(".gemini/settings.json");
+    let mut few: serde_json::Value = serde_json::from_str(&fs::read_to_string(&settings)?)?;
+    few["model"] = json!({ "maxSessionTurns": 1 });
+    fs::write(&settings, few.to_string())?;
+    let task = stage.send(&(vendor.run)("true")).await?;
+    let told = (state(&task), &task["metadata"]["reason"]);
+    assert_eq!(told, ("failed", &json!("max_turns")), "{}", task["status"]);
+    Ok(())
+}
