@@ -506,6 +506,15 @@ async fn no_agent_can_have_a_message_count_as_heard() {
     assert_eq!(failed.metadata.unwrap()["unheard"], json!([second]));
 }
 
+/// What an agent that says everything again hears of a task from the hub that comes after a killed one, until the task is over.
+async fn heard_after(killed: &Stand, task: &TaskId) -> String {
+    let fake = Fake::new(|stage: Stage| async move { completed(&stage.text()) });
+    let (next, agent) = (killed.next_hub(), fake.agent(config()));
+    next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+    next.until(task, TaskState::Completed).await;
+    fake.seen.lock().unwrap().join(", ")
+}
+
 /// A task that nobody had begun is begun with what began it, and not with what was said last.
 #[tokio::test(start_paused = true)]
 async fn what_was_said_to_a_task_in_the_queue_is_heard_in_its_order_after_a_kill() {
@@ -514,12 +523,7 @@ async fn what_was_said_to_a_task_in_the_queue_is_heard_in_its_order_after_a_kill
     killed.submit(&agent, "other").await;
     let task = killed.submit(&agent, "first").await;
     killed.answer(&task, "second").await.unwrap();
-    let fake =
-        Fake::new(|stage: Stage| async move { completed(&stage.work.message.joined_text()) });
-    let (next, agent) = (killed.next_hub(), fake.agent(config()));
-    next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
-    next.until(&task, TaskState::Completed).await;
-    let seen = fake.seen.lock().unwrap().join(", ");
+    let seen = heard_after(&killed, &task).await;
     assert_eq!(seen, "start: first, forget, start: second, forget");
 }
 
@@ -533,12 +537,7 @@ async fn an_answer_is_heard_before_what_was_said_after_it_also_after_a_kill() {
         .map(|text| Arc::new(TaskEvent::Input(Message::text(Role::User, text))));
     let seq = killed.tasks.get(&task).await.unwrap().seq;
     killed.storage.append(&task, seq, said.to_vec()).await.unwrap();
-    let fake =
-        Fake::new(|stage: Stage| async move { completed(&stage.work.message.joined_text()) });
-    let (next, agent) = (killed.next_hub(), fake.agent(config()));
-    next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
-    next.until(&task, TaskState::Completed).await;
-    let seen = fake.seen.lock().unwrap().join(", ");
+    let seen = heard_after(&killed, &task).await;
     assert_eq!(seen, "start: the left one, forget, start: and hurry, forget");
 }
 
