@@ -3,6 +3,7 @@
 use crate::{
     builtin::COMPONENTS,
     hub::{Hub, Parts},
+    minder::is_minder,
 };
 use a2a_hub_client::Outbound;
 use a2a_hub_config::Config;
@@ -24,7 +25,7 @@ use a2a_hub_protocol::{card::AgentCard, id::AgentId};
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use a2a_hub_server::{Dispatcher, Http, PublicEndpoints, Unix};
 use a2a_hub_store::{Storage, sqlite::SqliteStorage};
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -106,11 +107,19 @@ impl Builder {
     }
 
     /// Starts the hub: takes up what an earlier one in the same directory left, and serves what the configuration says.
+    /// For the whole process, it raises the soft limit of open files to the hard one, and has a file that grew too large be an error in
+    /// place of a signal.
     ///
     /// # Errors
     ///
-    /// If another hub works in the directory, an address is taken, or a file there cannot be read or written.
+    /// If another hub works in the directory, an address is taken, or a file there cannot be read or written; and in a process
+    /// that was started to mind a program, and did not call [`minded`](crate::minded): its hub would start the next one.
     pub async fn start(self) -> anyhow::Result<Hub> {
+        if is_minder() {
+            bail!(
+                "start a hub in the process that minds a program: call `a2a_hub::minded()` first of all in `main`"
+            );
+        }
         let Self { data_dir: dir, mut config, built_in, native, minder, reload } = self;
         config.data_dir = Some(dir.clone());
         limits::survive_large_files().context("handle signals")?;

@@ -17,6 +17,7 @@ mod builder;
 pub mod builtin;
 pub mod cli;
 mod hub;
+mod minder;
 mod telemetry;
 
 pub use a2a_hub_config as config;
@@ -29,14 +30,4 @@ pub use a2a_hub_hub::{
 pub use a2a_hub_protocol as protocol;
 pub use builder::Builder;
 pub use hub::Hub;
-
-use std::process::ExitCode;
-
-/// Does what a hub starts its own program for, if that is what this process is: minding the processes of an agent's program, so
-/// that none is left when the hub is killed. Whoever embeds a hub whose agents start programs calls this first of all in `main`
-/// and, given an exit code, ends with it.
-pub fn minded() -> Option<ExitCode> {
-    let mut args = std::env::args_os().skip(1).peekable();
-    args.next_if(|first| first == a2a_hub_process::MIND)?;
-    Some(a2a_hub_process::mind(args))
-}
+pub use minder::minded;

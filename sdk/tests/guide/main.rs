@@ -13,7 +13,7 @@ const ECHO: &str = include_str!("../../../guest-agents/echo/src/lib.rs");
 const GUIDE: &str = include_str!("../../../docs/GUESTS.md");
 
 /// The agent of `examples/`, with its tests, as it would be compiled elsewhere.
-#[allow(unreachable_pub, reason = "it is a library of its own, where it is at home")]
+#[expect(unreachable_pub, reason = "it is a library of its own, where it is at home")]
 #[path = "../../../examples/agent/src/lib.rs"]
 mod notebook;
 
