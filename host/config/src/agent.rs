@@ -1,9 +1,9 @@
 //! What the settings of one agent may say, and what it is told of them: text, under a name.
 
-use crate::error::ConfigError;
+use crate::{confined::Confined, error::ConfigError};
 use a2a_hub_core::{grant::Grant, quota};
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_runtime::Limits;
+use a2a_hub_runtime::{Limits, limits::Rates};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,6 +24,11 @@ pub struct AgentConfig {
     pub programs: BTreeMap<String, String>,
     /// Variables that all its programs are passed besides those that the manifest asks for, in the same words.
     pub env: BTreeSet<String>,
+    /// Whether the kernel confines its programs: those of plug-ins unless this says no, those of agents that come with the hub if
+    /// it says yes.
+    pub confine: Option<bool>,
+    /// What its programs may do besides, where they are confined.
+    pub confined: Confined,
     /// Directories it may work in, instead of the hub's `workspaces`.
     pub workspaces: Option<Vec<PathBuf>>,
     /// What the program behind it may do without asking.
@@ -61,6 +66,8 @@ impl Default for AgentConfig {
             grant: None,
             programs: BTreeMap::new(),
             env: BTreeSet::new(),
+            confine: None,
+            confined: Confined::default(),
             workspaces: None,
             permissions: Permissions::default(),
             approval_timeout_ms: 60 * 60 * 1000,
@@ -118,6 +125,26 @@ pub struct LimitsConfig {
     pub output_bytes: Option<u64>,
     /// How many bytes one run may log.
     pub log_bytes: Option<u64>,
+    /// How many requests one run may send by HTTP.
+    pub http_requests: Option<u64>,
+    /// Bytes of those requests and of their answers.
+    pub http_bytes: Option<u64>,
+    /// Bytes that one run writes into files of its workspace.
+    pub workspace_bytes: Option<u64>,
+    /// How many files and directories one run makes there.
+    pub workspace_files: Option<u64>,
+    /// How many events one run may emit each second before it has to wait.
+    pub events_per_second: Option<u64>,
+    /// Bytes of the events it emits each second.
+    pub output_bytes_per_second: Option<u64>,
+    /// How many lines it may log each second.
+    pub log_lines_per_second: Option<u64>,
+    /// How often it may ask for its memory each second.
+    pub memory_calls_per_second: Option<u64>,
+    /// How many files it may write each second.
+    pub files_per_second: Option<u64>,
+    /// How many programs it may start each second.
+    pub programs_per_second: Option<u64>,
 }
 
 impl LimitsConfig {
@@ -130,6 +157,22 @@ impl LimitsConfig {
             events: self.events.unwrap_or(default.events),
             output_bytes: self.output_bytes.unwrap_or(default.output_bytes),
             log_bytes: self.log_bytes.unwrap_or(default.log_bytes),
+            http_requests: self.http_requests.unwrap_or(default.http_requests),
+            http_bytes: self.http_bytes.unwrap_or(default.http_bytes),
+            workspace_bytes: self.workspace_bytes.unwrap_or(default.workspace_bytes),
+            workspace_files: self.workspace_files.unwrap_or(default.workspace_files),
+            rates: self.rates(default.rates),
+        }
+    }
+
+    fn rates(&self, default: Rates) -> Rates {
+        Rates {
+            events: self.events_per_second.unwrap_or(default.events),
+            output_bytes: self.output_bytes_per_second.unwrap_or(default.output_bytes),
+            log_lines: self.log_lines_per_second.unwrap_or(default.log_lines),
+            memory_calls: self.memory_calls_per_second.unwrap_or(default.memory_calls),
+            files: self.files_per_second.unwrap_or(default.files),
+            programs: self.programs_per_second.unwrap_or(default.programs),
         }
     }
 }

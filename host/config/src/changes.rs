@@ -1,6 +1,9 @@
 //! What is different between two configurations, and what of it a hub can follow that runs.
 
-use crate::settings::{Config, Logging};
+use crate::{
+    plugins::Plugins,
+    settings::{Config, Logging},
+};
 use a2a_hub_protocol::id::AgentId;
 use std::{collections::BTreeSet, fmt};
 use toml::{Table, Value};
@@ -71,6 +74,12 @@ impl Config {
             contexts: new.contexts,
             retention: new.retention,
             stop: new.stop,
+            // The compiler is started under these limits.
+            plugins: Plugins {
+                compile_cpu_ms: old.plugins.compile_cpu_ms,
+                compile_memory_mb: old.plugins.compile_memory_mb,
+                ..new.plugins.clone()
+            },
         };
         let (changed, needs_restart) = (differences(self, &config)?, differences(&config, new)?);
         Ok(Followed { config, changed, needs_restart })

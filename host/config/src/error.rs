@@ -1,5 +1,6 @@
 //! Every way in which settings cannot be followed, and where a setting came from.
 
+use a2a_hub_core::signature::InvalidKey;
 use a2a_hub_protocol::{expected::plain, id::AgentId};
 use std::{fmt, io, net::IpAddr, path::PathBuf};
 
@@ -81,6 +82,16 @@ pub enum ConfigError {
         /// What to do instead.
         way_out: String,
     },
+    /// A confined program cannot be given that.
+    #[error("set `agents.{agent}.confined.{name}`: {why}")]
+    Confined {
+        /// The agent that the setting is for.
+        agent: AgentId,
+        /// The setting.
+        name: String,
+        /// Why not, and what to do instead.
+        why: String,
+    },
     /// Where a program is depends on where somebody stands.
     #[error("run `{path}` as `agents.{agent}.programs.{name}` says: give it an absolute path")]
     Relative {
@@ -111,6 +122,9 @@ pub enum ConfigError {
         /// What it can get.
         max: usize,
     },
+    /// A key cannot verify any signature.
+    #[error("set `plugins.keys`: {0}")]
+    Key(#[from] InvalidKey),
 }
 
 /// Where a value came from.

@@ -2,20 +2,29 @@
 
 mod agent;
 mod changes;
+mod confined;
 mod environment;
 mod error;
+mod grants_file;
 mod layers;
 mod names;
+pub mod own_file;
+mod plugins;
+mod program_file;
 mod push;
 mod remote;
 mod settings;
 
 pub use agent::{AgentConfig, LimitsConfig, Permissions, SettingText};
 pub use changes::{Followed, Setting};
+pub use confined::{Confined, is_the_systems};
 pub use environment::{environment, find_program, is_colourless, is_executable};
 pub use error::{ConfigError, Origin};
+pub use grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp};
 pub use layers::{Flag, Settings};
 pub use names::nearest;
+pub use plugins::Plugins;
+pub use program_file::{ProgramFileError, check_pin, guard, resolve};
 pub use push::Push;
 pub use remote::Remote;
 pub use settings::{

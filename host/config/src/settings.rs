@@ -1,6 +1,6 @@
 //! The settings themselves, with their defaults, and what must hold of them.
 
-use crate::{agent::AgentConfig, error::ConfigError, push::Push, remote::Remote};
+use crate::{agent::AgentConfig, error::ConfigError, plugins::Plugins, push::Push, remote::Remote};
 use a2a_hub_core::breaker;
 use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ pub const DEFAULT_SOCKET: &str = "/tmp/a2a-hub.sock";
 
 /// The longest that a pause of the hub's own can be: longer ones are a slip.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The most memory that compiling a component may be allowed, in MiB: no machine has more.
+const MAX_COMPILE_MB: u64 = 1 << 20;
 
 /// The operator's settings of a hub; each section is a field.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -62,6 +65,8 @@ pub struct Config {
     pub push: Push,
     /// Agents elsewhere, by the names they are to have here.
     pub remote: BTreeMap<AgentId, Remote>,
+    /// `[plugins]`: what a component must show, and may cost, until it is an agent.
+    pub plugins: Plugins,
 }
 
 /// How long conversations are kept.
@@ -267,11 +272,14 @@ impl Config {
             ("breaker.pause_ms", self.breaker.pause_ms, DAY_MS),
             ("breaker.max_pause_ms", self.breaker.max_pause_ms, DAY_MS),
             ("push.give_up_ms", self.push.give_up_ms, 30 * DAY_MS),
+            ("plugins.compile_cpu_ms", self.plugins.compile_cpu_ms, DAY_MS),
+            ("plugins.compile_memory_mb", self.plugins.compile_memory_mb, MAX_COMPILE_MB),
         ] {
             if !(1..=max).contains(&value) {
                 return Err(ConfigError::Range { name, value, max });
             }
         }
+        self.plugins.trusted_keys()?;
         if let Some(url) = &self.public_url {
             let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
             let is_plain =
@@ -284,6 +292,7 @@ impl Config {
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;
             config.check_programs(agent)?;
+            config.confined.check(agent, self.http.port)?;
             if config.max_running == Some(0) {
                 return Err(ConfigError::Idle(agent.clone()));
             }

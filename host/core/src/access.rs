@@ -51,6 +51,8 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::DeregisterAgent { .. }
         | Operation::ReloadAgent { .. }
         | Operation::ReloadConfig
+        | Operation::ListPlugins
+        | Operation::RefreshPlugins
         | Operation::DeleteContext { .. } => Access::Administer,
         // The session may hold what no client of the hub ever saw.
         Operation::SendMessage(send) | Operation::StreamMessage(send)
@@ -147,7 +149,7 @@ impl fmt::Display for Access {
         f.write_str(match self {
             Self::Public => "it is for everybody",
             Self::Use => {
-                "it is for programs of the hub's own user, and for who shows the token in its data directory"
+                "it is for programs of the hub's own user that no agent started, and for others by the token in its data directory"
             }
             Self::Administer => "it is for the operator, such as by the command `a2a-hub`",
         })
@@ -240,10 +242,10 @@ mod tests {
             said,
             [
                 "the client `ci` may not do this: it is for the operator, such as by the command `a2a-hub`",
-                "the agent `codex` at work on task `t` may not do this: it is for programs of the hub's own user, and for who \
-                 shows the token in its data directory",
-                "somebody whom the hub does not know may not do this: it is for programs of the hub's own user, and for who \
-                 shows the token in its data directory",
+                "the agent `codex` at work on task `t` may not do this: it is for programs of the hub's own user that no \
+                 agent started, and for others by the token in its data directory",
+                "somebody whom the hub does not know may not do this: it is for programs of the hub's own user that no \
+                 agent started, and for others by the token in its data directory",
             ]
         );
     }

@@ -2,13 +2,14 @@
 //! nothing, such as `WINDOW_UPDATE`, `PING` and `SETTINGS`. A token bucket: so many at once, so many a second, and more for who
 //! makes requests and is sent data, for each of those has its own.
 
-use std::time::{Duration, Instant};
-
-/// How many control frames a client may send at once.
-const BURST: u32 = 1_000;
+use crate::bucket::{Bucket, Rate};
+use std::time::Instant;
 
 /// How many it may send each second for nothing: a client that only waits sends one every few seconds.
 const PER_SECOND: u32 = 100;
+
+/// How many control frames a client may send at once.
+const BURST: u32 = 1_000;
 
 /// How many belong to a request that it makes, or to a frame of data that it is sent: two windows are opened again for that,
 /// and some clients measure the way with a ping as well.
@@ -19,11 +20,7 @@ const MOST: u32 = 100_000;
 
 /// The control frames of one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ControlFrames {
-    left: u32,
-    /// Until when what comes with time was counted.
-    counted: Instant,
-}
+pub struct ControlFrames(Bucket);
 
 /// A client sends more control frames than belong to what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,36 +32,24 @@ pub struct Flood;
 impl ControlFrames {
     /// Those of a connection that begins.
     pub fn new(now: Instant) -> Self {
-        Self { left: BURST, counted: now }
+        Self(Bucket::full(Rate { per_second: PER_SECOND.into(), burst: BURST.into() }, now))
     }
 
     /// A request was made, or a frame of data was sent, so often.
     pub fn earn(&mut self, frames: u32) {
-        self.left = self.left.saturating_add(frames.saturating_mul(PER_FRAME)).min(MOST);
+        self.0.earn(u64::from(frames) * u64::from(PER_FRAME), MOST.into());
     }
 
     /// Takes so many tokens out of the bucket, for as many control frames that came; [`Flood`] if it is empty.
     pub fn spend(&mut self, frames: u32, now: Instant) -> Result<(), Flood> {
-        if frames > self.left {
-            self.refill(now);
-        }
-        self.left = self.left.checked_sub(frames).ok_or(Flood)?;
-        Ok(())
-    }
-
-    fn refill(&mut self, now: Instant) {
-        let each = Duration::from_secs(1) / PER_SECOND;
-        let passed = now.saturating_duration_since(self.counted).as_nanos() / each.as_nanos();
-        let whole = u32::try_from(passed).unwrap_or(MOST);
-        // What remains of a share counts for the next one.
-        self.counted += each.saturating_mul(whole);
-        self.left = self.left.max(self.left.saturating_add(whole).min(BURST));
+        if self.0.try_take(frames.into(), now) { Ok(()) } else { Err(Flood) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn after(ms: u64) -> impl Fn(Instant) -> Instant {
         move |begun| begun + Duration::from_millis(ms)

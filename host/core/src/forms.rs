@@ -8,15 +8,20 @@
 //! | `[TOKEN]` or `[TOKEN TOKEN]` | all of these, or nothing |
 //! | `{}*`, last | any number of arguments as by `{}` |
 //!
-//! Whoever made a component wrote its forms and chooses the arguments too, so the work of comparing them is bounded: a
-//! form is a list of steps, and each argument is shown once to each step that may be next.
+//! Whoever made a component wrote its forms and chooses the arguments too, so the work of comparing them is bounded before it
+//! is done: a form is a nondeterministic finite automaton, a list of steps of which none leads back, and each argument is shown
+//! once at most to each step. So the work grows with their product, which is limited to [`MAX_COMPARISONS`].
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::mem;
 
 /// Tokens in all forms of one program, each pair of brackets counted as one more: several times what the longest
 /// manifest has.
 pub const MAX_TOKENS: usize = 1_024;
+
+/// How often a token is compared with an argument, at most, until it is known whether a program may be started so: some
+/// milliseconds of work.
+pub const MAX_COMPARISONS: usize = 1 << 20;
 
 /// The forms of one program's arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,13 +50,26 @@ enum Step {
     Optional { end: usize },
 }
 
-/// Where a form is: the step to come, and whether what comes can be no option any more.
-type Place = (usize, bool);
+/// Whether a form may be at a step: while what comes can be an option, and once it can be none any more.
+type Reached = [bool; 2];
 
 impl Forms {
+    /// How often a token is compared with one of so many arguments, at most.
+    pub fn comparisons(&self, args: usize) -> usize {
+        let tokens: usize = self.forms.iter().map(Vec::len).sum();
+        tokens.saturating_mul(args)
+    }
+
     /// Whether `args` are of one of these forms.
     pub fn allow(&self, args: &[String]) -> bool {
         self.forms.iter().any(|form| allows(form, args))
+    }
+}
+
+impl Forms {
+    /// The forms as they were written, each a list of tokens.
+    pub fn written(&self) -> &[Vec<String>] {
+        &self.written
     }
 }
 
@@ -104,37 +122,42 @@ fn steps(form: &[String], room: &mut usize) -> Result<Vec<Step>, TooManyTokens> 
 }
 
 fn allows(form: &[Step], args: &[String]) -> bool {
-    let mut places = BTreeSet::new();
-    arrive(form, (0, false), &mut places);
-    for arg in args {
-        let mut after = BTreeSet::new();
-        for &(at, free) in &places {
-            match form.get(at) {
-                Some(Step::One(token)) if fits(token, arg, free) => {
-                    arrive(form, (at + 1, free || ends_options(token)), &mut after);
+    let end = form.len();
+    let nowhere = || vec![Reached::default(); end + 1];
+    let (mut places, mut after) = (nowhere(), nowhere());
+    places[0][0] = true;
+    // None stands for the end of the arguments.
+    for arg in args.iter().map(Some).chain([None]) {
+        // What is reached from a step without an argument stands behind it, and is looked at in the same pass.
+        for (at, step) in form.iter().enumerate() {
+            for free in [false, true] {
+                let plane = usize::from(free);
+                if !places[at][plane] {
+                    continue;
                 }
-                Some(Step::Any) if fits("{}", arg, free) => arrive(form, (at, free), &mut after),
-                Some(Step::One(_) | Step::Any | Step::Optional { .. }) | None => {}
+                let fits = |token| arg.is_some_and(|arg| fits(token, arg, free));
+                match step {
+                    Step::Optional { end } => {
+                        places[at + 1][plane] = true;
+                        places[*end][plane] = true;
+                    }
+                    Step::One(token) if fits(token) => {
+                        after[at + 1][usize::from(free || ends_options(token))] = true;
+                    }
+                    Step::Any => {
+                        places[at + 1][plane] |= at + 1 == end;
+                        after[at][plane] |= fits("{}");
+                    }
+                    Step::One(_) => {}
+                }
             }
         }
-        places = after;
-    }
-    places.iter().any(|&(at, _)| at == form.len())
-}
-
-/// Adds a place to `places`, and those that are reached from it without an argument.
-fn arrive(form: &[Step], place: Place, places: &mut BTreeSet<Place>) {
-    let mut reached = vec![place];
-    while let Some((at, free)) = reached.pop() {
-        if !places.insert((at, free)) {
-            continue;
+        if arg.is_none() {
+            return places[end].contains(&true);
         }
-        match form.get(at) {
-            Some(Step::Optional { end }) => reached.extend([(at + 1, free), (*end, free)]),
-            Some(Step::Any) if at + 1 == form.len() => reached.push((at + 1, free)),
-            Some(Step::One(_) | Step::Any) | None => {}
-        }
+        places = mem::replace(&mut after, nowhere());
     }
+    false
 }
 
 fn ends_options(token: &str) -> bool {
@@ -216,6 +239,19 @@ mod tests {
         assert!(allowed(&optional, &args));
         args.push("b".to_owned());
         assert!(!allowed(&optional, &args));
+    }
+
+    /// As many comparisons as are made for anybody: exponential for who tries one way after the other, and minutes for who
+    /// keeps the places in a sorted set.
+    #[test]
+    fn the_worst_case_is_the_product_of_tokens_and_arguments() {
+        let optional = vec!["[{}]".to_owned(); MAX_TOKENS / 2];
+        let forms = Forms::try_from(vec![optional]).unwrap();
+        let mut args = vec!["a".to_owned(); MAX_COMPARISONS / MAX_TOKENS];
+        assert_eq!(forms.comparisons(args.len()), MAX_COMPARISONS);
+        assert!(!forms.allow(&args), "there are more arguments than places");
+        args.truncate(MAX_TOKENS / 2);
+        assert!(forms.allow(&args));
     }
 
     /// The definition, which takes as long as there are ways to leave something out.

@@ -3,20 +3,41 @@
 //! A component carries a manifest that says what it asks for ([`Ask`]); the operator writes what it may have
 //! ([`Grant`]). It holds what stands in both. Every refusal names the line that would allow it.
 
-use crate::forms::Forms;
+use crate::{
+    allowance::Allowance,
+    forms::{Forms, MAX_COMPARISONS},
+    http_grant::{HeldHttp, HttpAsk, HttpGrants},
+    http_host::HostPattern,
+    loader_variable::{leads_astray, loads_code},
+    one_line::OneLine,
+    workspace_grant::{self, WorkspaceAccess, WorkspaceAsk},
+};
+use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a component asks for, as its manifest says it.
+/// What a component says of itself and asks for, as its manifest has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ask {
+    /// The name it is made for; it joins under no other.
+    pub id: Option<AgentId>,
+    /// Its version, in its maker's words.
+    pub version: Option<OneLine>,
+    /// Who made it, by its own word: only a signature proves that.
+    pub publisher: Option<OneLine>,
+    /// What it is, for the operator who is to decide.
+    pub description: Option<OneLine>,
     /// The programs it would run, by the name it calls them.
     pub process: BTreeMap<String, ProgramAsk>,
     /// The memory it would keep.
     pub memory: Option<MemoryAsk>,
     /// The files it would hand to its programs.
     pub files: Option<FilesAsk>,
+    /// The hosts it would send requests to.
+    pub http: BTreeMap<HostPattern, HttpAsk>,
+    /// What it would do with the files of its working directory.
+    pub workspace: Option<WorkspaceAsk>,
     /// What it would do with other agents.
     pub delegate: DelegateAsk,
     /// Whether it takes a task up again that was cut off at work, when it hears the next message.
@@ -49,44 +70,69 @@ pub struct ProgramAsk {
     pub pass: BTreeSet<String>,
     /// Variables that the guest would set itself.
     pub set: BTreeSet<String>,
+    /// Where the program keeps what is its own, such as a login and its sessions: below the home directory, with a `/` at the end of
+    /// a directory; or `$NAME`, where a variable that it is passed says. A confined program of an agent that comes with the hub may
+    /// write there.
+    pub keeps: BTreeSet<String>,
+    /// Why it needs the program.
+    pub reason: Option<OneLine>,
 }
 
 /// How much a component would remember.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryAsk {
     /// Keys and values together, in bytes.
     pub max_bytes: u64,
+    /// Why it needs to.
+    pub reason: Option<OneLine>,
 }
 
 /// How much a component would write into files for its programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilesAsk {
     /// All files of one task together, in bytes.
     pub max_bytes: u64,
+    /// Why it needs to.
+    pub reason: Option<OneLine>,
 }
 
 /// What a component would do with other agents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DelegateAsk {
     /// Know which there are.
     pub agents: bool,
+    /// Why it needs to.
+    pub reason: Option<OneLine>,
 }
 
-/// What the operator allows an agent, as the configuration says it.
+/// What the operator allows an agent, as the configuration and the records of grants say it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Grant {
-    /// The programs it may run.
-    pub process: BTreeMap<String, ProgramGrant>,
-    /// Whether it may remember values, up to what it asks for.
-    pub memory: bool,
-    /// Whether it may write files for its programs, up to what it asks for.
-    pub files: bool,
+    /// How many bytes it may remember; never more than it asks for.
+    #[serde(skip_serializing_if = "Allowance::is_none")]
+    pub memory: Allowance,
+    /// How many bytes each task may write into files for its programs; never more than it asks for.
+    #[serde(skip_serializing_if = "Allowance::is_none")]
+    pub files: Allowance,
+    /// What it may do with the files of its working directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceAccess>,
     /// The agents it may call, by name; `*` is every other one.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub delegate: BTreeSet<String>,
+    /// The directories that its programs may work in, as absolute paths; otherwise those of the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directories: Option<BTreeSet<String>>,
+    /// The hosts it may send requests to.
+    #[serde(skip_serializing_if = "HttpGrants::is_empty")]
+    pub http: HttpGrants,
+    /// The programs it may run.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub process: BTreeMap<String, ProgramGrant>,
 }
 
 /// What the operator allows an agent to do with one program. What is left out is as the agent asks.
@@ -94,13 +140,71 @@ pub struct Grant {
 #[serde(deny_unknown_fields, default)]
 pub struct ProgramGrant {
     /// Where the program is; otherwise its name is looked up on the hub's `PATH`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// Whether it must be the very file that it was when it was granted.
+    #[serde(skip_serializing_if = "Pin::is_free")]
+    pub pin: Pin,
     /// Only these forms of arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Forms>,
-    /// Only these variables of the hub's environment, in the same words.
+    /// Only these variables of the hub's environment, in the same words. What is left out is as asked, but for variables by
+    /// which other code is loaded ([`loads_code`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pass: Option<BTreeSet<String>>,
+    /// Only these variables may be set by the guest. What is left out is as asked, but for variables that lead a program
+    /// astray ([`leads_astray`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<BTreeSet<String>>,
     /// How many may run at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_running: Option<usize>,
+}
+
+/// Whether a program is one very file: `pin` of a program's grant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "SaidPin", into = "SaidPin")]
+pub enum Pin {
+    /// Whatever stands at its path, for programs update themselves: written `false`, or left out.
+    #[default]
+    Free,
+    /// What stands there when it is granted: written `true`.
+    AsFound,
+    /// The file of this SHA-256 digest, in hex: what a record holds in place of `true`.
+    To(String),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected true, false or a SHA-256 digest in hex")]
+enum SaidPin {
+    Flag(bool),
+    Digest(String),
+}
+
+impl From<SaidPin> for Pin {
+    fn from(said: SaidPin) -> Self {
+        match said {
+            SaidPin::Flag(false) => Self::Free,
+            SaidPin::Flag(true) => Self::AsFound,
+            SaidPin::Digest(digest) => Self::To(digest),
+        }
+    }
+}
+
+impl From<Pin> for SaidPin {
+    fn from(pin: Pin) -> Self {
+        match pin {
+            Pin::Free => Self::Flag(false),
+            Pin::AsFound => Self::Flag(true),
+            Pin::To(digest) => Self::Digest(digest),
+        }
+    }
+}
+
+impl Pin {
+    fn is_free(&self) -> bool {
+        *self == Self::Free
+    }
 }
 
 /// Programs of one agent that may run at once, unless the grant says otherwise: enough for a few tasks side by side, few
@@ -114,11 +218,56 @@ const EVERY_AGENT: &str = "*";
 const MAX_ARGS: usize = 4_096;
 
 impl Grant {
-    /// Everything that `ask` asks for, but for other agents: what the hub grants the agents it brings along. Whom one may call
-    /// is for the operator to say, for it costs what the other costs.
+    /// Everything that `ask` asks for, but for hosts, files and other agents: what the hub grants the agents it brings along. Whom one
+    /// may call is for the operator to say, for it costs what the other costs.
     pub fn everything(ask: &Ask) -> Self {
         let process = ask.process.keys().map(|name| (name.clone(), ProgramGrant::default()));
-        Self { process: process.collect(), memory: true, files: true, delegate: BTreeSet::new() }
+        let (memory, files) = (Allowance::AsAsked, Allowance::AsAsked);
+        Self { process: process.collect(), memory, files, ..Self::default() }.trusting(ask)
+    }
+
+    /// The same for a component that the operator installed together with the hub: of the variables of its programs, what the
+    /// grant leaves out is as asked, without exception.
+    #[must_use]
+    pub fn trusting(mut self, ask: &Ask) -> Self {
+        for (name, program) in &mut self.process {
+            if let Some(asked) = ask.process.get(name) {
+                program.pass.get_or_insert_with(|| asked.pass.clone());
+                program.set.get_or_insert_with(|| asked.set.clone());
+            }
+        }
+        self
+    }
+
+    /// The same for good, as it is recorded for the component that asks `ask`: what is left out, for it is as asked, is written
+    /// down, so that no later manifest widens it. For that component the grant allows just what it did.
+    #[must_use]
+    pub fn settled(mut self, ask: &Ask) -> Self {
+        self.memory = self.memory.settled(ask.memory.as_ref().map(|ask| ask.max_bytes));
+        self.files = self.files.settled(ask.files.as_ref().map(|ask| ask.max_bytes));
+        self.http = self.http.settled(&ask.http);
+        self.workspace = workspace_grant::held(ask.workspace.as_ref(), self.workspace);
+        self.process.retain(|name, _| ask.process.contains_key(name));
+        for (name, program) in &mut self.process {
+            if let Some(asked) = ask.process.get(name) {
+                program.args.get_or_insert_with(|| asked.args.clone());
+                program.pass.get_or_insert_with(|| asked.passed_unnamed());
+                program.set.get_or_insert_with(|| asked.set_unnamed());
+            }
+        }
+        self
+    }
+}
+
+impl ProgramAsk {
+    /// What is passed where the operator names no variables.
+    pub fn passed_unnamed(&self) -> BTreeSet<String> {
+        self.pass.iter().filter(|word| !loads_code(word)).cloned().collect()
+    }
+
+    /// What may be set where the operator names no variables.
+    pub fn set_unnamed(&self) -> BTreeSet<String> {
+        self.set.iter().filter(|name| !leads_astray(name)).cloned().collect()
     }
 }
 
@@ -131,8 +280,14 @@ pub struct EffectiveGrant {
     pub memory_bytes: Option<u64>,
     /// Bytes it may write into files for its programs; none if it may not.
     pub files_bytes: Option<u64>,
+    /// The hosts it may send requests to.
+    pub http: HeldHttp,
+    /// What it may do with the files of its working directory.
+    pub workspace: Option<WorkspaceAccess>,
     /// The agents it may call, in the words of the grant.
     pub agents: BTreeSet<String>,
+    /// The directories that its programs may work in; none if the grant leaves that to the configuration.
+    pub directories: Option<BTreeSet<String>>,
     /// Programs it asks for and was not granted, so that the operator can be told.
     pub refused: BTreeSet<String>,
 }
@@ -142,12 +297,18 @@ pub struct EffectiveGrant {
 pub struct HeldProgram {
     /// Where the operator says it is.
     pub path: Option<String>,
+    /// Whether it must be one very file.
+    pub pin: Pin,
     /// Forms of arguments, of each of which one must fit.
     pub forms: Vec<Forms>,
     /// Variables passed on from the hub's environment, in the words of [`passes`].
     pub pass: BTreeSet<String>,
     /// Variables the guest may set.
     pub set: BTreeSet<String>,
+    /// Where it keeps what is its own, in the words of [`ProgramAsk::keeps`].
+    pub keeps: BTreeSet<String>,
+    /// Variables the guest asks to set, and was not granted.
+    pub withheld: BTreeSet<String>,
     /// How many may run at once.
     pub max_running: usize,
 }
@@ -155,8 +316,11 @@ pub struct HeldProgram {
 /// The overlap of `ask` and `grant`.
 pub fn intersect(ask: &Ask, grant: &Grant) -> EffectiveGrant {
     let mut held = EffectiveGrant {
-        memory_bytes: ask.memory.filter(|_| grant.memory).map(|ask| ask.max_bytes),
-        files_bytes: ask.files.filter(|_| grant.files).map(|ask| ask.max_bytes),
+        memory_bytes: grant.memory.of(ask.memory.as_ref().map(|ask| ask.max_bytes)),
+        files_bytes: grant.files.of(ask.files.as_ref().map(|ask| ask.max_bytes)),
+        directories: grant.directories.clone(),
+        workspace: workspace_grant::held(ask.workspace.as_ref(), grant.workspace),
+        http: HeldHttp::new(&ask.http, &grant.http),
         agents: if ask.delegate.agents { grant.delegate.clone() } else { BTreeSet::new() },
         ..EffectiveGrant::default()
     };
@@ -167,14 +331,22 @@ pub fn intersect(ask: &Ask, grant: &Grant) -> EffectiveGrant {
         };
         let pass = match &granted.pass {
             Some(only) => in_both(&asked.pass, only),
-            None => asked.pass.clone(),
+            None => asked.passed_unnamed(),
         };
+        let set = match &granted.set {
+            Some(only) => asked.set.intersection(only).cloned().collect(),
+            None => asked.set_unnamed(),
+        };
+        let withheld = asked.set.difference(&set).cloned().collect();
         let forms = [Some(asked.args.clone()), granted.args.clone()];
         let program = HeldProgram {
             path: granted.path.clone(),
             forms: forms.into_iter().flatten().collect(),
+            pin: granted.pin.clone(),
             pass,
-            set: asked.set.clone(),
+            set,
+            withheld,
+            keeps: asked.keeps.clone(),
             max_running: granted.max_running.unwrap_or(DEFAULT_MAX_RUNNING),
         };
         held.programs.insert(name.clone(), program);
@@ -182,19 +354,27 @@ pub fn intersect(ask: &Ask, grant: &Grant) -> EffectiveGrant {
     held
 }
 
-/// Whether a word of `pass` names a variable: `HOME` names itself, `VIBE_*` all that begin with `VIBE_`. A bare `*` names
-/// none of any use, for nobody knows what it would pass on.
+/// Whether a word of `pass` names a variable: `HOME` names itself, `VIBE_*` all that begin with `VIBE_`, but for those by which
+/// other code is loaded ([`loads_code`]): each of them is named by itself. A bare `*` names none of any use, for nobody knows what
+/// it would pass on.
 pub fn passes(word: &str, variable: &str) -> bool {
+    word == variable || (covers(word, variable) && !loads_code(variable))
+}
+
+/// Whether a word with a `*` at its end stands for `other`, a variable or a word itself.
+fn covers(word: &str, other: &str) -> bool {
     let prefix = word.strip_suffix('*').filter(|prefix| !prefix.is_empty());
-    word == variable || prefix.is_some_and(|prefix| variable.starts_with(prefix))
+    prefix.is_some_and(|prefix| other.starts_with(prefix))
 }
 
 /// Words for the variables that both sides name. Of two words that name one in common, one says no more than the other.
 fn in_both(asked: &BTreeSet<String>, granted: &BTreeSet<String>) -> BTreeSet<String> {
     let pairs = asked.iter().flat_map(|asked| granted.iter().map(move |granted| (asked, granted)));
     let narrower = pairs.filter_map(|(asked, granted)| {
-        let less = passes(asked, granted).then_some(granted);
-        less.or_else(|| passes(granted, asked).then_some(asked))
+        let same = (asked == granted).then_some(granted);
+        let less = same.or_else(|| covers(asked, granted).then_some(granted));
+        // A word with a star names none of those that are to be named one by one.
+        less.or_else(|| (covers(granted, asked) && !loads_code(asked)).then_some(asked))
     });
     narrower.cloned().collect()
 }
@@ -212,7 +392,7 @@ pub enum GrantRefusal {
     },
     /// The operator did not grant the program.
     #[error(
-        "run `{program}`: not granted; the operator allows it with `[agents.{agent}.grant.process.{program}]` in the hub's configuration"
+        "run `{program}`: not granted; the operator allows it with `[agents.{agent}.grant.process.{program}]` in the hub's configuration, or to a plug-in with `a2a-hub plugin grant {agent} --program {program}`"
     )]
     NotGranted {
         /// The program, as the manifest calls it.
@@ -238,6 +418,30 @@ pub enum GrantRefusal {
         /// The program, as the manifest calls it.
         program: String,
         /// How many there are.
+        given: usize,
+    },
+    /// The operator did not grant the variable.
+    #[error(
+        "set `{name}` for `{program}`: not granted; a variable that could have the program run other code counts only where the \
+         operator names it, with `set` in `[agents.{agent}.grant.process.{program}]` of the hub's configuration"
+    )]
+    VariableNotGranted {
+        /// The program, as the manifest calls it.
+        program: String,
+        /// The environment variable.
+        name: String,
+        /// The agent that would set it.
+        agent: String,
+    },
+    /// To compare them with all forms would take too long.
+    #[error(
+        "run `{program}` with {given} arguments: with forms of so many tokens they take more than {MAX_COMPARISONS} comparisons; \
+         fewer arguments, or shorter forms in the manifest's `[process.{program}]`, take less; a long list belongs on stdin"
+    )]
+    TooLong {
+        /// The program, as the manifest calls it.
+        program: String,
+        /// How many arguments there are.
         given: usize,
     },
     /// The variable may not be set.
@@ -294,6 +498,10 @@ impl EffectiveGrant {
         if args.len() > MAX_ARGS {
             return Err(GrantRefusal::TooMany { program: program_name(), given: args.len() });
         }
+        let compared = held.forms.iter().map(|forms| forms.comparisons(args.len()));
+        if compared.fold(0, usize::saturating_add) > MAX_COMPARISONS {
+            return Err(GrantRefusal::TooLong { program: program_name(), given: args.len() });
+        }
         if !held.forms.iter().all(|forms| forms.allow(args))
             || args.iter().any(|arg| arg.contains('\0'))
         {
@@ -303,6 +511,14 @@ impl EffectiveGrant {
             });
         }
         for (name, value) in variables {
+            if held.withheld.contains(name) {
+                let (name, agent) = (name.clone(), agent.to_owned());
+                return Err(GrantRefusal::VariableNotGranted {
+                    program: program_name(),
+                    name,
+                    agent,
+                });
+            }
             if !held.set.contains(name) || name.contains('=') || value.contains('\0') {
                 return Err(GrantRefusal::Variable { program: program_name(), name: name.clone() });
             }
@@ -313,9 +529,12 @@ impl EffectiveGrant {
 
 /// The arguments as a reader sees them in an error: quoted, and no longer than a line.
 fn shortened(args: &[String]) -> String {
-    let mut text = format!("{args:?}");
-    if text.len() > 200 {
-        text.truncate(text.floor_char_boundary(200));
+    const LINE: usize = 200;
+    // However many there are, and however long: what nobody sees is not written.
+    let seen = args.iter().take(LINE).map(|arg| &arg[..arg.floor_char_boundary(LINE)]);
+    let mut text = format!("{:?}", seen.collect::<Vec<_>>());
+    if text.len() > LINE {
+        text.truncate(text.floor_char_boundary(LINE));
         text.push('…');
     }
     text
@@ -340,6 +559,11 @@ mod tests {
             ("VIBE_*", "VIB", false),
             ("*", "HOME", false),
             ("", "HOME", false),
+            ("GIT_*", "GIT_AUTHOR_NAME", true),
+            // Each that has a program load something else is named by itself.
+            ("GIT_*", "GIT_SSH_COMMAND", false),
+            ("LD_*", "LD_PRELOAD", false),
+            ("LD_PRELOAD", "LD_PRELOAD", true),
         ];
         for (word, variable, named) in cases {
             assert_eq!(passes(word, variable), named, "{word} / {variable}");
@@ -366,7 +590,7 @@ mod tests {
 
     #[test]
     fn agents_are_granted_by_name() {
-        let ask = Ask { delegate: DelegateAsk { agents: true }, ..Ask::default() };
+        let ask = Ask { delegate: DelegateAsk { agents: true, reason: None }, ..Ask::default() };
         let grant = |names: &[&str]| Grant {
             delegate: names.iter().map(|&name| name.to_owned()).collect(),
             ..Grant::default()
@@ -393,7 +617,8 @@ mod tests {
         let args = those(forms);
         let set = BTreeSet::from(["LC_ALL".to_owned()]);
         let pass = BTreeSet::from(["HOME".to_owned()]);
-        let program = ProgramAsk { args, pass, set };
+        let keeps = BTreeSet::new();
+        let program = ProgramAsk { args, pass, set, keeps, reason: None };
         Ask { process: BTreeMap::from([("git".to_owned(), program)]), ..Ask::default() }
     }
 
@@ -405,7 +630,7 @@ mod tests {
         let said = |held: &EffectiveGrant, program, args, variables: &[(String, String)]| {
             held.program("historian", program, &words(args), variables).unwrap_err().to_string()
         };
-        insta::assert_snapshot!(said(&nothing, "git", "log", &[]), @"run `git`: not granted; the operator allows it with `[agents.historian.grant.process.git]` in the hub's configuration");
+        insta::assert_snapshot!(said(&nothing, "git", "log", &[]), @"run `git`: not granted; the operator allows it with `[agents.historian.grant.process.git]` in the hub's configuration, or to a plug-in with `a2a-hub plugin grant historian --program git`");
         insta::assert_snapshot!(said(&all, "sh", "-c|id", &[]), @"run `sh`: this agent's manifest does not ask for it; an agent runs only what its `[process.sh]` names");
         insta::assert_snapshot!(said(&all, "git", "push", &[]), @r#"run `git` with these arguments: none of the allowed forms fits ["push"]; caller's text may not begin with `-`, and belongs on stdin or after `--`"#);
         let preload = [("LD_PRELOAD".to_owned(), "x".to_owned())];

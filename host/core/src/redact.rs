@@ -9,7 +9,7 @@ use std::borrow::Cow;
 const ENDINGS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"];
 
 /// Shorter values are words that may stand anywhere, and no secrets to speak of.
-const MIN_BYTES: usize = 8;
+pub const MIN_BYTES: usize = 8;
 
 /// Whether a variable or setting of this name holds a secret.
 pub fn is_secret(name: &str) -> bool {
@@ -30,11 +30,16 @@ pub struct Secrets {
 impl Secrets {
     /// Those of `variables`, given by name and value, whose names say that they are secret, and that are long enough.
     pub fn among(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self::of(variables.into_iter().filter(|(name, _)| is_secret(name)))
+    }
+
+    /// All these, given by name and value, that are long enough, whatever they are called.
+    pub fn of(named: impl IntoIterator<Item = (String, String)>) -> Self {
         let (mut values, mut marks) = (Vec::new(), Vec::new());
-        for (name, value) in variables {
+        for (name, value) in named {
             // A program trims what it reads from a file that somebody exported.
             let value = value.trim();
-            if value.len() >= MIN_BYTES && is_secret(&name) {
+            if value.len() >= MIN_BYTES {
                 values.push(value.to_owned());
                 marks.push(format!("[redacted {name}]"));
             }
@@ -71,16 +76,17 @@ impl Secrets {
         }
     }
 
-    /// Where the end of `text` begins that may be the beginning of a secret.
-    fn doubtful(&self, text: &str) -> usize {
+    /// Where the end of `bytes` begins that may be the beginning of a secret. Of text that is a boundary of characters, for a
+    /// secret begins with one.
+    fn doubtful(&self, bytes: &[u8]) -> usize {
         let longest = self.values.iter().map(String::len).max().unwrap_or(0);
-        let first = text.ceil_char_boundary((text.len() + 1).saturating_sub(longest));
+        let first = (bytes.len() + 1).saturating_sub(longest);
         let begins = |at: &usize| {
-            let end = &text[*at..];
-            self.values.iter().any(|value| value.len() > end.len() && value.starts_with(end))
+            let end = &bytes[*at..];
+            let values = self.values.iter().map(String::as_bytes);
+            { values }.any(|value| value.len() > end.len() && value.starts_with(end))
         };
-        let mut places = (first..text.len()).filter(|at| text.is_char_boundary(*at));
-        places.find(begins).unwrap_or(text.len())
+        (first..bytes.len()).find(begins).unwrap_or(bytes.len())
     }
 }
 
@@ -97,7 +103,7 @@ impl Growing {
         self.held.push_str(piece);
         let whole = finder.find_iter(&self.held).last().map_or(0, |found| found.end());
         let (done, rest) = self.held.split_at(whole);
-        let (clear, doubtful) = rest.split_at(secrets.doubtful(rest));
+        let (clear, doubtful) = rest.split_at(secrets.doubtful(rest.as_bytes()));
         let told = finder.replace_all(done, &secrets.marks) + clear;
         self.held = doubtful.to_owned();
         told
@@ -114,10 +120,37 @@ impl Growing {
     }
 }
 
+/// Bytes that come in pieces, such as the body of an answer. What may be the beginning of a secret is held back.
+#[derive(Debug, Default)]
+pub struct GrowingBytes {
+    held: Vec<u8>,
+}
+
+impl GrowingBytes {
+    /// Takes a piece, and returns what can be told by now.
+    pub fn push(&mut self, secrets: &Secrets, piece: &[u8]) -> Vec<u8> {
+        let Some(finder) = &secrets.finder else { return piece.to_owned() };
+        self.held.extend_from_slice(piece);
+        let whole = finder.find_iter(&self.held).last().map_or(0, |found| found.end());
+        let (done, rest) = self.held.split_at(whole);
+        let (clear, doubtful) = rest.split_at(secrets.doubtful(rest));
+        let mut told = finder.replace_all_bytes(done, &secrets.marks);
+        told.extend_from_slice(clear);
+        self.held = doubtful.to_owned();
+        told
+    }
+
+    /// The bytes end here: what was held back is none of a secret's.
+    pub fn rest(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     fn secrets(variables: &[(&str, &str)]) -> Secrets {
         let owned = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
@@ -205,6 +238,15 @@ mod tests {
             }
             let text = text.concat();
             let told = joined(&some, pieces(&text, &cuts));
+            let mut growing = GrowingBytes::default();
+            let cuts: Vec<_> = cuts.iter().map(|&cut| cut.min(text.len())).collect();
+            let (mut bytes, mut from) = (Vec::new(), 0);
+            for to in BTreeSet::from_iter(cuts).into_iter().chain([text.len()]) {
+                bytes.extend(growing.push(&some, &text.as_bytes()[from..to]));
+                from = to;
+            }
+            bytes.extend(growing.rest());
+            prop_assert_eq!(String::from_utf8(bytes).unwrap(), told.clone(), "bytes are cut anywhere");
             for value in &values {
                 prop_assert!(!told.contains(value), "{value} in {told}");
             }

@@ -4,7 +4,7 @@
 use crate::model::{
     error::{A2aError, ErrorKind},
     id::{ContextId, MAX_ID, TaskId},
-    message::{MAX_DEPTH, Message, is_shallow},
+    message::{MAX_DEPTH, MAX_PARTS, Message, is_shallow},
 };
 use serde::{
     Deserialize, Deserializer,
@@ -21,9 +21,6 @@ pub(crate) const MAX_STRING: usize = 256 << 10;
 
 /// Members of one object, metadata above all.
 pub(crate) const MAX_MEMBERS: usize = 512;
-
-/// How many parts one message may hold.
-pub(crate) const MAX_PARTS: usize = 256;
 
 /// How many requests one batch may hold.
 pub(crate) const MAX_BATCH: usize = 100;

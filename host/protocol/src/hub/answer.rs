@@ -37,6 +37,8 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Status(status) => json!(status),
         Answer::Metrics(text) => json!(text),
         Answer::Reloaded(reloaded) => json!(reloaded),
+        Answer::Plugins(plugins) => json!(plugins),
+        Answer::PluginsRefreshed(refreshed) => json!(refreshed),
         Answer::Agents(mut agents) => {
             agents.iter_mut().for_each(reached);
             json!(agents)

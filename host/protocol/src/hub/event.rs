@@ -53,6 +53,23 @@ pub enum Happened {
         /// What is wrong with the file, and how to mend it.
         error: String,
     },
+    /// A component in the plugins folder waits for the operator, for it is another one than was granted; the one that was granted
+    /// serves on.
+    PluginHeldBack {
+        /// The agent whose file it is.
+        agent_id: AgentId,
+        /// The file's name.
+        file: String,
+        /// The SHA-256 digest of the component that waits, in hex.
+        sha256: String,
+        /// What it asks for that the granted one does not, and the other way round: a line each, beginning with `+`, `-` or `~`.
+        changes: Vec<String>,
+    },
+    /// What is granted to a plug-in changed. Calls of running tasks that are not allowed any more end as `denied`.
+    PluginGrantChanged {
+        /// The agent that the plug-in is.
+        agent_id: AgentId,
+    },
     /// An agent is better or worse than it was.
     AgentHealth {
         /// The agent.

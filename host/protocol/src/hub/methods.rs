@@ -5,7 +5,8 @@ use crate::{
     model::{
         error::{A2aError, ErrorKind},
         operation::{
-            AgentHealth, AgentInfo, ContextInfo, Deregistered, HubStatus, Operation, Pong, Reloaded,
+            AgentHealth, AgentInfo, ContextInfo, Deregistered, HubStatus, Operation, PluginInfo,
+            PluginsRefreshed, Pong, Reloaded,
         },
         push::Delivery,
     },
@@ -133,6 +134,23 @@ pub static METHODS: &[HubMethod] = &[
         params: params::ReloadAgent::json_schema,
         result: SchemaGenerator::subschema_for::<AgentInfo>,
         read: params::reload_agent,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/plugins/list",
+        summary: "List the plug-ins: what each asks for and why, what it is granted and what not, and what is held back",
+        admin: true,
+        result: SchemaGenerator::subschema_for::<Vec<PluginInfo>>,
+        read: |_| Ok(Operation::ListPlugins),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/plugins/refresh",
+        summary: "Look at once for what the operator granted or took away, and at the plugins folder, which the hub does every \
+                  half second anyway; it grants nothing by itself",
+        admin: true,
+        result: SchemaGenerator::subschema_for::<PluginsRefreshed>,
+        read: |_| Ok(Operation::RefreshPlugins),
         ..PLAIN
     },
     HubMethod {

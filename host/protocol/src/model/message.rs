@@ -11,6 +11,9 @@ pub type Metadata = Map<String, Value>;
 /// reader of JSON gives up at 128.
 pub const MAX_DEPTH: usize = 64;
 
+/// How many parts one message may hold, and one piece of an artifact.
+pub const MAX_PARTS: usize = 256;
+
 /// Whether `value` is nested no deeper than [`MAX_DEPTH`].
 pub fn is_shallow(value: &Value) -> bool {
     fn within(value: &Value, levels: usize) -> bool {

@@ -3,9 +3,16 @@
 
 mod health;
 mod name;
+mod plugins;
+mod tier;
 mod upkeep;
 
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
+pub use plugins::{
+    AskedCapability, HeldBack, InstallationInfo, NotGranted, PluginChange, PluginInfo,
+    PluginsRefreshed,
+};
+pub use tier::ProgramTier;
 pub use upkeep::{
     AgentBrief, HubStatus, LeftOut, OpenStreams, Pong, RejectedPlugin, Reloaded, StorageCondition,
 };
@@ -119,6 +126,10 @@ pub enum Operation {
     },
     /// Read the configuration again, and follow what can be followed without a restart. For administrators only.
     ReloadConfig,
+    /// Tell what plug-ins ask for, and what is granted to them. For administrators only.
+    ListPlugins,
+    /// Look at once for what the operator granted, and at the plugins folder. For administrators only; it grants nothing.
+    RefreshPlugins,
     /// Tell which agents there are.
     ListAgents {
         /// Whether to tell how they are as well.
@@ -424,6 +435,10 @@ pub enum Answer {
     Metrics(String),
     /// The configuration was read again.
     Reloaded(Reloaded),
+    /// What plug-ins ask for, and what is granted to them.
+    Plugins(Vec<PluginInfo>),
+    /// What looking for new grants has changed.
+    PluginsRefreshed(PluginsRefreshed),
     /// The agents there are.
     Agents(Vec<AgentInfo>),
     /// An agent, with its card and its health.
@@ -496,9 +511,18 @@ pub struct AgentInfo {
     pub registered_at: String,
     /// Where the agent came from: `built-in` or the file's name.
     pub source: String,
-    /// Programs that the agent asks for and was not granted.
+    /// The name of the operator's key that signed the agent's component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signed_by: Option<String>,
+    /// What the agent asks for and was not granted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub not_granted: Vec<String>,
+    pub not_granted: Vec<NotGranted>,
+    /// Another component in the agent's file that waits for the operator; the one that was granted serves on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
+    /// How the agent's programs are held; nothing if it may run none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<ProgramTier>,
 }
 
 /// An agent that was let go: the answer to `hub/agents/deregister`.

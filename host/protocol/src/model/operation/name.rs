@@ -27,6 +27,8 @@ impl Operation {
             Self::Status => "status",
             Self::ReadMetrics { .. } => "read_metrics",
             Self::ReloadConfig => "reload_config",
+            Self::ListPlugins => "list_plugins",
+            Self::RefreshPlugins => "refresh_plugins",
             Self::ListAgents { .. } => "list_agents",
             Self::GetAgent { .. } => "get_agent",
             Self::CheckAgent { .. } => "check_agent",

@@ -1,0 +1,288 @@
+//! The file of grants: what the operator granted to which plug-in, `grants.toml` in the data directory. The command line writes it
+//! and the hub follows it; both do so under a lock, and replace it whole, so that nobody reads half of it.
+//!
+//! Whoever may write this file is the operator: it is of mode 0600, and one that others may write to is refused.
+
+use crate::own_file::{self, NotOwn};
+use a2a_hub_core::installation::Installations;
+use rustix::fs::{Mode, OFlags};
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+/// The file's name in the data directory.
+pub const GRANTS_FILE: &str = "grants.toml";
+
+/// More than anybody grants: a file that is longer is damaged.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// What a reader of the file is told first.
+const HEADING: &str = "# What is granted to plug-ins, and for which component. `a2a-hub plugin` writes this file.\n\n";
+
+/// The file of grants of one data directory.
+#[derive(Clone, Debug)]
+pub struct GrantsFile {
+    dir: PathBuf,
+}
+
+/// Why the grants cannot be read or changed. None is lost by it.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantsError {
+    /// The file cannot be read.
+    #[error("read the grants in {path}: {why}")]
+    Unreadable {
+        /// The file of grants.
+        path: PathBuf,
+        /// The system's error.
+        why: io::Error,
+    },
+    /// It is a link, or somebody else's, or others may write to it.
+    #[error(
+        "read the grants in {0}: others could have written it; make it a plain file of your own, and run `chmod 600` on it"
+    )]
+    Foreign(PathBuf),
+    /// It is longer than it can be.
+    #[error("read the grants in {0}: it is larger than {MAX_BYTES} bytes; restore it from a copy")]
+    Large(PathBuf),
+    /// It is not what the hub or the command line wrote.
+    #[error(
+        "read the grants in {path}: {why}; mend that line, or move the file away and grant anew with `a2a-hub plugin grant`"
+    )]
+    Damaged {
+        /// The file of grants.
+        path: PathBuf,
+        /// The line of the file, and what is wrong with it.
+        why: Box<toml::de::Error>,
+    },
+    /// It cannot be written.
+    #[error("write the grants to {path}: {why}; nothing was changed")]
+    Unwritable {
+        /// The file of grants.
+        path: PathBuf,
+        /// The system's error.
+        why: io::Error,
+    },
+    /// What is to be written cannot be.
+    #[error("write the grants: {0}; nothing was changed")]
+    Unspeakable(#[from] toml::ser::Error),
+}
+
+/// What changes when the file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrantsStamp {
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+}
+
+impl GrantsFile {
+    /// The file of grants of the hub that keeps what it has in `data_dir`.
+    pub fn of(data_dir: &Path) -> Self {
+        Self { dir: data_dir.to_owned() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> PathBuf {
+        self.dir.join(GRANTS_FILE)
+    }
+
+    /// Tells this state of the file from others; none if there is no file.
+    pub fn stamp(&self) -> Option<GrantsStamp> {
+        let meta = fs::symlink_metadata(self.path()).ok()?;
+        let changed = (meta.ctime(), meta.ctime_nsec());
+        Some(GrantsStamp { inode: meta.ino(), size: meta.len(), changed })
+    }
+
+    /// What is granted; nothing if there is no file. Waits for the disk.
+    ///
+    /// # Errors
+    ///
+    /// If the file is there and cannot be trusted, read or understood: then what is granted is not known.
+    pub fn read(&self) -> Result<Installations, GrantsError> {
+        let path = self.path();
+        let unreadable = |why| GrantsError::Unreadable { path: path.clone(), why };
+        let file = match own_file::open(&path, 0o022) {
+            Ok(file) => file,
+            Err(NotOwn::Io(why)) if why.kind() == io::ErrorKind::NotFound => {
+                return Ok(Installations::default());
+            }
+            Err(NotOwn::Io(why)) => return Err(unreadable(why)),
+            Err(NotOwn::Link | NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared) => {
+                return Err(GrantsError::Foreign(path));
+            }
+        };
+        let mut text = String::new();
+        file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
+        if text.len() as u64 > MAX_BYTES {
+            return Err(GrantsError::Large(path));
+        }
+        let read = toml::from_str(&text);
+        let mut grants: Installations =
+            read.map_err(|why| GrantsError::Damaged { path, why: Box::new(why) })?;
+        // Digests are compared as they are made; a hand may have written another case.
+        grants.plugins.values_mut().for_each(|record| record.sha256.make_ascii_lowercase());
+        Ok(grants)
+    }
+
+    /// Changes what is granted, and returns what `change` does. Nobody else changes it meanwhile; what is already so is not written
+    /// again. Waits for the disk, and for who else holds the lock.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or written; then it stays as it was.
+    pub fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Installations) -> T,
+    ) -> Result<T, GrantsError> {
+        let unwritable = |why| GrantsError::Unwritable { path: self.path(), why };
+        let lock = self.lock().map_err(unwritable)?;
+        let before = self.read()?;
+        let mut after = before.clone();
+        let done = change(&mut after);
+        if after != before {
+            let text = format!("{HEADING}{}", toml::to_string(&after)?);
+            own_file::replace(&self.path(), text.as_bytes()).map_err(unwritable)?;
+        }
+        drop(lock);
+        Ok(done)
+    }
+
+    fn lock(&self) -> io::Result<File> {
+        let path = self.dir.join(format!("{GRANTS_FILE}.lock"));
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
+        file.lock()?;
+        Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_core::{
+        allowance::Allowance,
+        grant::{Grant, Pin, ProgramGrant},
+        installation::NewGrant,
+    };
+    use a2a_hub_protocol::id::AgentId;
+    use std::{
+        os::unix::fs::{PermissionsExt as _, symlink},
+        thread,
+    };
+
+    fn agent(name: &str) -> AgentId {
+        AgentId::parse(name).unwrap()
+    }
+
+    fn new_grant() -> NewGrant {
+        let git = ProgramGrant {
+            path: Some("/usr/bin/git".to_owned()),
+            pin: Pin::To("ab".repeat(32)),
+            args: Some(vec![vec!["log".to_owned()]].try_into().unwrap()),
+            pass: Some(["HOME".to_owned()].into()),
+            set: Some(["LC_ALL".to_owned()].into()),
+            max_running: Some(2),
+        };
+        let (memory, files) = (Allowance::Bytes(4096), Allowance::AsAsked);
+        let bytes = Grant { memory, files, ..Grant::default() };
+        NewGrant {
+            sha256: "cd".repeat(32),
+            source: "notes.wasm".to_owned(),
+            at: "2026-01-01T00:00:00Z".to_owned(),
+            key: Some("RWQ".to_owned()),
+            dev: true,
+            grant: Grant {
+                process: [("git".to_owned(), git)].into(),
+                delegate: ["*".to_owned()].into(),
+                directories: Some(["/srv".to_owned()].into()),
+                ..bytes
+            },
+        }
+    }
+
+    #[test]
+    fn what_is_granted_is_read_as_it_was_written_and_by_nobody_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = GrantsFile::of(dir.path());
+        assert_eq!(file.read().unwrap(), Installations::default());
+        assert_eq!(file.stamp(), None);
+        file.change(|all| all.grant(&agent("notes"), new_grant(), 7)).unwrap();
+        let read = file.read().unwrap();
+        let mut wanted = Installations::default();
+        wanted.grant(&agent("notes"), new_grant(), 7);
+        assert_eq!(read, wanted);
+        let mode = fs::metadata(file.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+
+        let stamp = file.stamp();
+        file.change(|_| ()).unwrap();
+        assert_eq!(file.stamp(), stamp, "what is already so is not written again");
+        file.change(|all| all.revoke(&agent("notes"))).unwrap();
+        assert_ne!(file.stamp(), stamp);
+    }
+
+    #[test]
+    fn a_digest_may_be_written_in_either_case() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = GrantsFile::of(dir.path());
+        file.change(|all| all.grant(&agent("notes"), new_grant(), 7)).unwrap();
+        let text = fs::read_to_string(file.path()).unwrap();
+        fs::write(file.path(), text.replace(&"cd".repeat(32), &"CD".repeat(32))).unwrap();
+        assert_eq!(file.read().unwrap().plugins[&agent("notes")].sha256, "cd".repeat(32));
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_and_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = GrantsFile::of(dir.path());
+        let grant = || file.change(|all| all.grant(&agent("notes"), new_grant(), 7));
+        grant().unwrap();
+        let whole = fs::read_to_string(file.path()).unwrap();
+        let id = "\"notes@00000007\"";
+        for damaged in [
+            &whole[..whole.len() / 2],
+            &format!("{whole}\nsudo = true\n"),
+            &whole.replace(id, "\"../../etc\""),
+            &whole.replace("memory = 4096", "memory = \"all\""),
+        ] {
+            fs::write(file.path(), damaged).unwrap();
+            let why = file.read().unwrap_err();
+            assert!(matches!(why, GrantsError::Damaged { .. }), "{why}");
+            assert!(grant().is_err(), "nobody writes over what cannot be read");
+            assert_eq!(fs::read_to_string(file.path()).unwrap(), *damaged);
+        }
+        fs::write(file.path(), &whole).unwrap();
+        grant().unwrap();
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_is_no_word_of_the_operators() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = GrantsFile::of(dir.path());
+        file.change(|all| all.grant(&agent("notes"), new_grant(), 7)).unwrap();
+        fs::set_permissions(file.path(), fs::Permissions::from_mode(0o620)).unwrap();
+        assert!(matches!(file.read(), Err(GrantsError::Foreign(_))));
+        let elsewhere = dir.path().join("elsewhere");
+        fs::rename(file.path(), &elsewhere).unwrap();
+        fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&elsewhere, file.path()).unwrap();
+        assert!(matches!(file.read(), Err(GrantsError::Foreign(_))), "a link");
+    }
+
+    #[test]
+    fn those_who_write_at_once_lose_nothing_of_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |n: u32| {
+            let file = GrantsFile::of(dir.path());
+            move || file.change(|all| all.grant(&agent(&format!("a{n}")), new_grant(), n))
+        };
+        let threads: Vec<_> = (0..8).map(|n| thread::spawn(write(n))).collect();
+        for thread in threads {
+            thread.join().unwrap().unwrap();
+        }
+        assert_eq!(GrantsFile::of(dir.path()).read().unwrap().plugins.len(), 8);
+    }
+}

@@ -1,0 +1,121 @@
+//! Files that are this user's alone: opened without following a link, judged by what was opened, and replaced whole.
+
+use rustix::{
+    fs::{Mode, OFlags},
+    io::Errno,
+};
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+};
+
+/// Why a file is not this user's alone.
+#[derive(Debug)]
+pub enum NotOwn {
+    /// The system would not let it be opened.
+    Io(io::Error),
+    /// It is a link.
+    Link,
+    /// It is no plain file.
+    NotPlain,
+    /// It belongs to another user.
+    Foreign,
+    /// Others may do with it what they may not.
+    Shared,
+}
+
+impl From<io::Error> for NotOwn {
+    fn from(why: io::Error) -> Self {
+        Self::Io(why)
+    }
+}
+
+/// Opens a plain file of this user's for reading, with which others may do nothing of `forbidden`: permissions as in a mode, such as
+/// `0o022` for writing. What is checked is what was opened.
+///
+/// # Errors
+///
+/// If it is none.
+pub fn open(path: &Path, forbidden: u32) -> Result<File, NotOwn> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|why| match why {
+        Errno::LOOP => NotOwn::Link,
+        why => NotOwn::Io(why.into()),
+    })?;
+    let file = File::from(file);
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(NotOwn::NotPlain);
+    }
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        return Err(NotOwn::Foreign);
+    }
+    if meta.mode() & forbidden != 0 {
+        return Err(NotOwn::Shared);
+    }
+    Ok(file)
+}
+
+/// Writes a file of mode 0600 beside its place, and moves it there once it is on the disk: nobody reads half of it.
+///
+/// # Errors
+///
+/// The system's; then what was there stays.
+pub fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let draft = place.with_file_name(format!(".{name}.draft"));
+    // One that a killed writer left, or a link that somebody put there.
+    gone(fs::remove_file(&draft))?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?);
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if let Err(why) = written.and_then(|()| fs::rename(&draft, place)) {
+        gone(fs::remove_file(&draft))?;
+        return Err(why);
+    }
+    File::open(place.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// That a file is gone, also if it was before.
+///
+/// # Errors
+///
+/// The system's, if it is still there.
+pub fn gone(removed: io::Result<()>) -> io::Result<()> {
+    removed.or_else(|why| if why.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(why) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn only_a_plain_file_of_ones_own_is_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        replace(&file, b"mine").unwrap();
+        assert!(open(&file, 0o077).is_ok(), "of mode 0600");
+        symlink(&file, &link).unwrap();
+        assert!(matches!(open(&link, 0), Err(NotOwn::Link)));
+        assert!(matches!(open(dir.path(), 0), Err(NotOwn::NotPlain)));
+        assert!(matches!(open(&dir.path().join("none"), 0), Err(NotOwn::Io(_))));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(open(&file, 0o022).is_ok(), "others may read it");
+        assert!(matches!(open(&file, 0o077), Err(NotOwn::Shared)));
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_a_draft_that_is_a_link_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, elsewhere) = (dir.path().join("place"), dir.path().join("elsewhere"));
+        symlink(&elsewhere, dir.path().join(".place.draft")).unwrap();
+        replace(&place, b"one").unwrap();
+        replace(&place, b"two").unwrap();
+        assert_eq!(fs::read(&place).unwrap(), b"two");
+        assert!(!elsewhere.exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no draft is left");
+    }
+}

@@ -1,0 +1,285 @@
+//! Where a granted program is, and that nobody but its owner can put another one there (CWE-426, untrusted search path). The file,
+//! the directories on the way to it and, where links lead on, those on their way are looked at.
+
+use crate::environment::{find_program, is_executable};
+use a2a_hub_core::grant::{Grant, Pin, ProgramGrant};
+use sha2::{Digest as _, Sha256};
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+/// Links that are followed on the way to one program; the system follows as many.
+const MAX_LINKS: usize = 40;
+
+/// Why a program cannot be granted, or started, as the grant says.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramFileError {
+    /// There is none.
+    #[error("find `{0}`: it is not on the PATH; install it, or say where it is with `path`")]
+    Missing(String),
+    /// What is there cannot be run.
+    #[error("run {0}: it is not a program")]
+    NoProgram(PathBuf),
+    /// Somebody else could put another program there.
+    #[error(
+        "run {program}: others may write to {place}, and so could put another program there; run `chmod go-w {place}`, or name a \
+         copy that is yours alone with `path`"
+    )]
+    Exposed {
+        /// The program.
+        program: PathBuf,
+        /// What others may write to.
+        place: PathBuf,
+    },
+    /// It cannot be looked at.
+    #[error("look at {path}: {why}")]
+    Unreadable {
+        /// What could not be looked at.
+        path: PathBuf,
+        /// The system's error.
+        why: io::Error,
+    },
+    /// The file is another one than was granted.
+    #[error(
+        "run {program}: its file is not the one that was granted (`pin`): its SHA-256 digest is {found}; if you updated it, grant it \
+         anew"
+    )]
+    Changed {
+        /// The program.
+        program: PathBuf,
+        /// The digest it has now.
+        found: String,
+    },
+    /// It was to be pinned, and was not there to be.
+    #[error(
+        "run {0}: its grant says `pin`, and it was not there when it was granted; grant it anew"
+    )]
+    Unpinned(PathBuf),
+}
+
+/// The grant with the place of each program and, where it is pinned, the digest of its file, as they are now. Programs that the
+/// operator `placed` in the configuration stay to be found there. What cannot be found or trusted is told, and stays as it is.
+pub fn resolve(
+    mut grant: Grant,
+    placed: &BTreeMap<String, String>,
+) -> (Grant, Vec<ProgramFileError>) {
+    let mut wrong = Vec::new();
+    for (name, program) in &mut grant.process {
+        if let Err(why) = resolve_one(name, program, placed.get(name)) {
+            wrong.push(why);
+        }
+    }
+    (grant, wrong)
+}
+
+fn resolve_one(
+    name: &str,
+    program: &mut ProgramGrant,
+    placed: Option<&String>,
+) -> Result<(), ProgramFileError> {
+    let said = program.path.as_ref().or(placed).map(PathBuf::from);
+    let path = said.or_else(|| find_program(name));
+    let path = path.ok_or_else(|| ProgramFileError::Missing(name.to_owned()))?;
+    guard(&path)?;
+    if program.pin == Pin::AsFound {
+        program.pin = Pin::To(digest(&path)?);
+    }
+    if placed.is_none() && program.path.is_none() {
+        program.path = path.into_os_string().into_string().ok();
+    }
+    Ok(())
+}
+
+/// Whether the program at `path` is one that only its owner, who is this user or the system's, can have put there.
+///
+/// # Errors
+///
+/// If it is none, or others could replace it.
+pub fn guard(path: &Path) -> Result<(), ProgramFileError> {
+    if !is_executable(path) {
+        return Err(ProgramFileError::NoProgram(path.to_owned()));
+    }
+    let mut next = Some(path.to_owned());
+    for _ in 0..MAX_LINKS {
+        let Some(file) = next else { return Ok(()) };
+        for place in file.ancestors() {
+            guard_one(path, place)?;
+        }
+        next = behind(&file)?;
+    }
+    Err(ProgramFileError::NoProgram(path.to_owned()))
+}
+
+/// Whether the file is the one that was pinned, if one was. Reads all of a pinned one.
+///
+/// # Errors
+///
+/// If it is another one, or none was found to pin.
+pub fn check_pin(path: &Path, pin: &Pin) -> Result<(), ProgramFileError> {
+    let pinned = match pin {
+        Pin::Free => return Ok(()),
+        Pin::AsFound => return Err(ProgramFileError::Unpinned(path.to_owned())),
+        Pin::To(digest) => digest,
+    };
+    let found = digest(path)?;
+    if pinned.eq_ignore_ascii_case(&found) {
+        return Ok(());
+    }
+    Err(ProgramFileError::Changed { program: path.to_owned(), found })
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> ProgramFileError {
+    let path = path.to_owned();
+    move |why| ProgramFileError::Unreadable { path, why }
+}
+
+fn digest(path: &Path) -> Result<String, ProgramFileError> {
+    let mut hash = Sha256::new();
+    let mut file = File::open(path).map_err(unreadable(path))?;
+    io::copy(&mut file, &mut hash).map_err(unreadable(path))?;
+    Ok(format!("{:x}", hash.finalize()))
+}
+
+/// The next place that a link on the way to `file` leads to; none if there is no link.
+fn behind(file: &Path) -> Result<Option<PathBuf>, ProgramFileError> {
+    let mut way: Vec<_> = file.ancestors().collect();
+    way.reverse();
+    for place in way {
+        let meta = fs::symlink_metadata(place).map_err(unreadable(place))?;
+        if !meta.is_symlink() {
+            continue;
+        }
+        let to = fs::read_link(place).map_err(unreadable(place))?;
+        let beside = place.parent().unwrap_or(Path::new("/"));
+        let rest = file.strip_prefix(place).unwrap_or(Path::new(""));
+        let next = beside.join(to);
+        let next = if rest.as_os_str().is_empty() { next } else { next.join(rest) };
+        return Ok(Some(plain(&next)));
+    }
+    Ok(None)
+}
+
+/// The path without `.` and `..`; called only where what stands before them is no link.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => drop(plain.pop()),
+            std::path::Component::CurDir => {}
+            part @ (std::path::Component::Prefix(_)
+            | std::path::Component::RootDir
+            | std::path::Component::Normal(_)) => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// A place is safe if it is this user's or the system's, and nobody else may write to it. A directory with the sticky bit, such as
+/// `/tmp`, is safe as well: nobody can replace in it what is not theirs.
+fn guard_one(program: &Path, place: &Path) -> Result<(), ProgramFileError> {
+    let meta = fs::symlink_metadata(place).map_err(unreadable(place))?;
+    let ours = rustix::process::geteuid().as_raw();
+    let owner_is_known = meta.uid() == 0 || meta.uid() == ours;
+    let is_sticky = meta.is_dir() && meta.mode() & 0o1000 != 0;
+    let group_is_known = meta.gid() == 0 || meta.gid() == rustix::process::getegid().as_raw();
+    let others = if group_is_known { 0o002 } else { 0o022 };
+    // A link's own mode says nothing.
+    let is_writable = !meta.is_symlink() && !is_sticky && meta.mode() & others != 0;
+    if owner_is_known && !is_writable {
+        return Ok(());
+    }
+    Err(ProgramFileError::Exposed { program: program.to_owned(), place: place.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    fn program(dir: &Path, name: &str) -> PathBuf {
+        let path = dir.join(name);
+        fs::write(&path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_program_that_others_could_replace_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (bin, real) = (dir.path().join("bin"), dir.path().join("real"));
+        fs::create_dir_all(&bin).unwrap();
+        fs::create_dir_all(&real).unwrap();
+        let tool = program(&real, "tool");
+        let link = bin.join("tool");
+        symlink("../real/tool", &link).unwrap();
+        guard(&tool).unwrap();
+        guard(&link).unwrap();
+
+        mode(&tool, 0o757);
+        let why = guard(&link).unwrap_err().to_string();
+        assert!(why.contains("others may write to") && why.contains("real/tool"), "{why}");
+        mode(&tool, 0o755);
+        mode(&real, 0o777);
+        assert!(matches!(guard(&tool), Err(ProgramFileError::Exposed { .. })));
+        assert!(matches!(guard(&link), Err(ProgramFileError::Exposed { .. })), "behind a link");
+        mode(&real, 0o1777);
+        guard(&link).unwrap();
+        mode(&bin, 0o777);
+        assert!(matches!(guard(&link), Err(ProgramFileError::Exposed { .. })), "on the way");
+    }
+
+    #[test]
+    fn what_is_no_program_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("notes");
+        fs::write(&file, "").unwrap();
+        assert!(matches!(guard(&file), Err(ProgramFileError::NoProgram(_))));
+        let circle = dir.path().join("circle");
+        symlink(&circle, &circle).unwrap();
+        assert!(matches!(guard(&circle), Err(ProgramFileError::NoProgram(_))));
+    }
+
+    #[test]
+    fn a_pinned_program_is_one_very_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let tool = program(dir.path(), "tool");
+        let path = tool.display().to_string();
+        let pinned =
+            ProgramGrant { path: Some(path), pin: Pin::AsFound, ..ProgramGrant::default() };
+        let grant = Grant { process: [("tool".to_owned(), pinned)].into(), ..Grant::default() };
+        let (resolved, wrong) = resolve(grant, &BTreeMap::new());
+        assert!(wrong.is_empty(), "{wrong:?}");
+        let pin = &resolved.process["tool"].pin;
+        check_pin(&tool, pin).unwrap();
+        fs::write(&tool, "#!/bin/sh\necho other\n").unwrap();
+        assert!(matches!(check_pin(&tool, pin), Err(ProgramFileError::Changed { .. })));
+        assert!(matches!(check_pin(&tool, &Pin::AsFound), Err(ProgramFileError::Unpinned(_))));
+        check_pin(&tool, &Pin::Free).unwrap();
+    }
+
+    #[test]
+    fn a_granted_program_is_found_once() {
+        let sh = [("sh".to_owned(), ProgramGrant::default())];
+        let grant = Grant { process: sh.into(), ..Grant::default() };
+        let (resolved, _) = resolve(grant.clone(), &BTreeMap::new());
+        assert_eq!(
+            resolved.process["sh"].path,
+            find_program("sh").map(|it| it.display().to_string())
+        );
+        let placed = [("sh".to_owned(), "/bin/sh".to_owned())].into();
+        let (resolved, _) = resolve(grant, &placed);
+        assert_eq!(resolved.process["sh"].path, None, "the configuration says where it is");
+        let gone = [("no-such-program".to_owned(), ProgramGrant::default())];
+        let gone = Grant { process: gone.into(), ..Grant::default() };
+        let (_, wrong) = resolve(gone, &BTreeMap::new());
+        assert!(matches!(wrong[..], [ProgramFileError::Missing(_)]));
+    }
+}

@@ -1,0 +1,110 @@
+//! How many bytes an operator allows, in the words of a grant: `true`, `false` or a number.
+
+use serde::{Deserialize, Serialize};
+
+/// How many bytes of something an agent may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Said", into = "Said")]
+pub enum Allowance {
+    /// None: written `false`, or left out.
+    #[default]
+    None,
+    /// As many as the manifest asks for: written `true`. A grant that was recorded for a component holds the number instead.
+    AsAsked,
+    /// As many as the operator says, and no more than the manifest asks for.
+    Bytes(u64),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected true, false or a number of bytes")]
+enum Said {
+    Flag(bool),
+    Bytes(u64),
+}
+
+impl From<Said> for Allowance {
+    fn from(said: Said) -> Self {
+        match said {
+            Said::Flag(false) => Self::None,
+            Said::Flag(true) => Self::AsAsked,
+            Said::Bytes(bytes) => Self::Bytes(bytes),
+        }
+    }
+}
+
+impl From<Allowance> for Said {
+    fn from(allowance: Allowance) -> Self {
+        match allowance {
+            Allowance::None => Self::Flag(false),
+            Allowance::AsAsked => Self::Flag(true),
+            Allowance::Bytes(bytes) => Self::Bytes(bytes),
+        }
+    }
+}
+
+impl Allowance {
+    /// How many bytes there are for who asks for `asked`; none if there are none.
+    pub fn of(self, asked: Option<u64>) -> Option<u64> {
+        match (self, asked) {
+            (Self::None, _) | (_, None) => None,
+            (Self::AsAsked, Some(asked)) => Some(asked),
+            (Self::Bytes(most), Some(asked)) => Some(asked.min(most)),
+        }
+    }
+
+    /// The same for good: what was as a manifest asks is now the number that it asks for.
+    #[must_use]
+    pub fn settled(self, asked: Option<u64>) -> Self {
+        match (self, asked) {
+            (Self::AsAsked, Some(asked)) => Self::Bytes(asked),
+            (Self::AsAsked, None) => Self::None,
+            (said @ (Self::None | Self::Bytes(_)), _) => said,
+        }
+    }
+
+    /// Whether it is none at all.
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operators_number_counts_and_never_the_manifests_alone() {
+        let cases = [
+            (Allowance::None, Some(9), None),
+            (Allowance::AsAsked, Some(9), Some(9)),
+            (Allowance::AsAsked, None, None),
+            (Allowance::Bytes(4), Some(9), Some(4)),
+            (Allowance::Bytes(99), Some(9), Some(9)),
+            (Allowance::Bytes(99), None, None),
+        ];
+        for (allowance, asked, wanted) in cases {
+            assert_eq!(allowance.of(asked), wanted, "{allowance:?} {asked:?}");
+            assert_eq!(allowance.settled(asked).of(asked), wanted, "settled: {allowance:?}");
+        }
+        let settled = Allowance::AsAsked.settled(Some(9));
+        assert_eq!(
+            settled.of(Some(1_000_000)),
+            Some(9),
+            "what a later manifest asks is not granted"
+        );
+    }
+
+    #[test]
+    fn it_is_written_as_it_was_read() {
+        for (text, allowance) in [
+            ("false", Allowance::None),
+            ("true", Allowance::AsAsked),
+            ("4096", Allowance::Bytes(4096)),
+        ] {
+            assert_eq!(serde_json::from_str::<Allowance>(text).unwrap(), allowance);
+            assert_eq!(serde_json::to_string(&allowance).unwrap(), text);
+        }
+        let wrong = serde_json::from_str::<Allowance>("\"much\"").unwrap_err().to_string();
+        assert!(wrong.contains("expected true, false or a number of bytes"), "{wrong}");
+    }
+}

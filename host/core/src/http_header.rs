@@ -1,0 +1,227 @@
+//! Headers of requests that agents make: which of them a guest may set, and what the hub puts in for the operator, secrets
+//! among it.
+
+use serde::{Deserialize, Serialize};
+
+/// What stands in the value of a header before the name of a secret.
+const MARK: &str = "secret:";
+
+/// The longest name of a secret, in bytes.
+const MAX_SECRET_NAME: usize = 64;
+
+/// Headers that are the connection's and the hub's alone: whoever chose them could say where one request ends and the next
+/// begins (request smuggling), or whom it is for. RFC 9110, 7.6.1, and what proxies and servers behind them take for their own.
+const OWN: &[&str] = &[
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+];
+
+/// Headers by which a server in the operator's network takes one client for another, or for a browser that has logged in: only
+/// the operator says those.
+const OPERATORS: &[&str] = &["cookie", "cookie2", "forwarded", "x-real-ip"];
+
+/// How such headers begin.
+const OPERATORS_PREFIXES: &[&str] = &["proxy-", "x-forwarded-", "sec-"];
+
+/// Whether a guest may set a header of this name.
+pub fn guest_may_set(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    is_token(&name)
+        && !OWN.contains(&name.as_str())
+        && !OPERATORS.contains(&name.as_str())
+        && !OPERATORS_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether a header of this name belongs to one connection, and tells a guest nothing.
+pub fn is_of_the_connection(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    OWN.contains(&name.as_str()) && name != "content-length"
+}
+
+/// Whether a value has no character by which it would be two headers.
+pub fn is_value(value: &str) -> bool {
+    value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
+}
+
+/// A token of RFC 9110, 5.6.2.
+pub(crate) fn is_token(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(fits)
+}
+
+/// The name of a header that the operator sets.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HeaderName(String);
+
+/// A header that a grant cannot set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidHeader {
+    /// It is no name of a header, or one that is the hub's.
+    #[error("set the header `{0}`: it is no header's name, or one that the hub sets itself")]
+    Name(String),
+    /// It would be more than one header.
+    #[error("set a header to a value with control characters; a header is one line")]
+    Value,
+    /// A secret is named that no file could have.
+    #[error(
+        "put the secret `{0}` into a header: name it by a letter and up to {MAX_SECRET_NAME} letters, digits and `_`, as in \
+         `Bearer secret:OPENAI_KEY`"
+    )]
+    Secret(String),
+}
+
+impl HeaderName {
+    /// The name, in lower case.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for HeaderName {
+    type Error = InvalidHeader;
+
+    fn try_from(text: String) -> Result<Self, InvalidHeader> {
+        let name = text.to_ascii_lowercase();
+        if is_token(&name) && !OWN.contains(&name.as_str()) {
+            Ok(Self(name))
+        } else {
+            Err(InvalidHeader::Name(text))
+        }
+    }
+}
+
+impl From<HeaderName> for String {
+    fn from(name: HeaderName) -> Self {
+        name.0
+    }
+}
+
+/// The value of a header that the operator sets, such as `Bearer secret:OPENAI_KEY`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HeaderTemplate {
+    written: String,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Secret(String),
+}
+
+impl HeaderTemplate {
+    /// The names of the secrets in it.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Text(_) => None,
+            Piece::Secret(name) => Some(name.as_str()),
+        })
+    }
+
+    /// The value, with the secrets in their places; none if one of them is not known.
+    pub fn filled<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => Some(text.as_str()),
+            Piece::Secret(name) => value(name),
+        });
+        pieces.collect()
+    }
+}
+
+impl TryFrom<String> for HeaderTemplate {
+    type Error = InvalidHeader;
+
+    fn try_from(written: String) -> Result<Self, InvalidHeader> {
+        if !is_value(&written) {
+            return Err(InvalidHeader::Value);
+        }
+        let mut pieces = Vec::new();
+        let mut parts = written.split(MARK);
+        pieces.extend(parts.next().map(|text| Piece::Text(text.to_owned())));
+        for part in parts {
+            let of_a_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let end = part.find(|c: char| !of_a_name(c)).unwrap_or(part.len());
+            let (name, text) = part.split_at(end);
+            if !is_secret_name(name) {
+                return Err(InvalidHeader::Secret(name.to_owned()));
+            }
+            pieces.extend([Piece::Secret(name.to_owned()), Piece::Text(text.to_owned())]);
+        }
+        Ok(Self { written, pieces })
+    }
+}
+
+impl From<HeaderTemplate> for String {
+    fn from(template: HeaderTemplate) -> Self {
+        template.written
+    }
+}
+
+fn is_secret_name(name: &str) -> bool {
+    name.len() <= MAX_SECRET_NAME && name.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_sets_no_header_of_the_connection() {
+        let cases = [
+            ("accept", true),
+            ("Authorization", true),
+            ("x-api-key", true),
+            ("Host", false),
+            ("Content-Length", false),
+            ("Transfer-Encoding", false),
+            ("Connection", false),
+            ("Proxy-Authorization", false),
+            ("X-Forwarded-For", false),
+            ("Sec-Fetch-Site", false),
+            ("Cookie", false),
+            (":authority", false),
+            ("x\r\nhost", false),
+            ("x y", false),
+            ("x:", false),
+            ("", false),
+        ];
+        for (name, may) in cases {
+            assert_eq!(guest_may_set(name), may, "{name}");
+        }
+        assert!(is_value("a\tb ü") && !is_value("a\r\nb: c") && !is_value("a\0"));
+    }
+
+    #[test]
+    fn a_template_names_its_secrets() {
+        let template = |text: &str| HeaderTemplate::try_from(text.to_owned());
+        let value = |name: &str| (name == "OPENAI_KEY").then_some("sk-1");
+        let filled = |text: &str| template(text).unwrap().filled(value);
+        assert_eq!(filled("Bearer secret:OPENAI_KEY").as_deref(), Some("Bearer sk-1"));
+        assert_eq!(
+            filled("secret:OPENAI_KEY,secret:OPENAI_KEY;q=1").as_deref(),
+            Some("sk-1,sk-1;q=1")
+        );
+        assert_eq!(filled("plain").as_deref(), Some("plain"));
+        assert_eq!(filled("secret:OTHER"), None);
+        let names: Vec<_> =
+            template("a secret:A, secret:B").unwrap().secrets().map(str::to_owned).collect();
+        assert_eq!(names, ["A", "B"]);
+        let wrong = |text: &str| template(text).unwrap_err();
+        assert_eq!(wrong("secret:../x"), InvalidHeader::Secret(String::new()));
+        assert_eq!(wrong("secret:1A"), InvalidHeader::Secret("1A".to_owned()));
+        assert_eq!(wrong("a\r\nb: c"), InvalidHeader::Value);
+        assert!(HeaderName::try_from("Content-Length".to_owned()).is_err());
+        assert_eq!(HeaderName::try_from("X-Key".to_owned()).unwrap().as_str(), "x-key");
+    }
+}

@@ -1,0 +1,184 @@
+//! What an agent asks for and does not hold, told to the operator with the line that would allow it.
+
+use crate::{
+    difference::quoted,
+    grant::{Ask, EffectiveGrant, HeldProgram, ProgramAsk, passes},
+    one_line::OneLine,
+    workspace_grant::WorkspaceAccess,
+};
+
+/// Something that a manifest asks for and the grant does not allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// The capability, by its place in the manifest, such as `process.git` or `memory`.
+    pub capability: String,
+    /// What the agent cannot do without it, in plain words that begin with a verb.
+    pub what: String,
+    /// Why it asks, in its maker's words.
+    pub reason: Option<OneLine>,
+    /// What in `[agents.<id>.grant]` of the configuration would allow it.
+    pub setting: String,
+}
+
+/// What `ask` asks for and `held` does not hold.
+pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
+    let mut found = Vec::new();
+    for (name, asked) in &ask.process {
+        match held.programs.get(name) {
+            None => found.push(Lack {
+                capability: format!("process.{name}"),
+                what: format!("run `{name}`"),
+                reason: asked.reason.clone(),
+                setting: format!("process.{name} = {{}}"),
+            }),
+            Some(held) => found.extend(of_program(name, asked, held)),
+        }
+    }
+    if let Some(asked) = &ask.memory {
+        let (has, reason) = (held.memory_bytes, &asked.reason);
+        found.extend(of_bytes("memory", "remember", asked.max_bytes, has, reason.as_ref()));
+    }
+    if let Some(asked) = &ask.files {
+        let (has, reason) = (held.files_bytes, &asked.reason);
+        found.extend(of_bytes("files", "write files of", asked.max_bytes, has, reason.as_ref()));
+    }
+    let hosts: Vec<_> = held.http.not_granted().collect();
+    for (host, asked) in &ask.http {
+        let name = String::from(host.clone());
+        if hosts.contains(&name) {
+            found.push(Lack {
+                capability: format!("http.{name}"),
+                what: asked.told(host),
+                reason: asked.reason.clone(),
+                setting: format!("http.\"{name}\" = {{}}"),
+            });
+        }
+    }
+    if let Some(asked) = ask.workspace.as_ref().filter(|ask| held.workspace < Some(ask.access)) {
+        let (verb, word) = match asked.access {
+            WorkspaceAccess::Read => ("read", "read"),
+            WorkspaceAccess::ReadWrite => ("change", "read-write"),
+        };
+        found.push(Lack {
+            capability: "workspace".to_owned(),
+            what: format!("{verb} the files of its working directory"),
+            reason: asked.reason.clone(),
+            setting: format!("workspace = \"{word}\""),
+        });
+    }
+    if ask.delegate.agents && held.agents.is_empty() {
+        found.push(Lack {
+            capability: "delegate".to_owned(),
+            what: "know which other agents there are".to_owned(),
+            reason: ask.delegate.reason.clone(),
+            setting: "delegate = [\"*\"]".to_owned(),
+        });
+    }
+    found
+}
+
+/// What it may not do with a program that it may run.
+fn of_program(name: &str, asked: &ProgramAsk, held: &HeldProgram) -> Vec<Lack> {
+    let lack = |capability: &str, what: String, setting: String| Lack {
+        capability: format!("process.{name}.{capability}"),
+        what,
+        reason: asked.reason.clone(),
+        setting,
+    };
+    let is_held =
+        |form: &Vec<String>| held.forms.iter().all(|forms| forms.written().contains(form));
+    let forms = asked.args.written().iter().filter(|form| !is_held(form)).map(|form| {
+        let setting = format!("process.{name}.args");
+        lack("args", format!("run `{name}` with {}", quoted(form)), setting)
+    });
+    let is_passed =
+        |word: &String| held.pass.contains(word) || held.pass.iter().any(|held| passes(held, word));
+    let passed = asked.pass.iter().filter(|word| !is_passed(word)).map(|word| {
+        lack("pass", format!("have `{word}` passed to `{name}`"), format!("process.{name}.pass"))
+    });
+    let set = held.withheld.iter().map(|variable| {
+        lack("set", format!("set `{variable}` for `{name}`"), format!("process.{name}.set"))
+    });
+    forms.chain(passed).chain(set).collect()
+}
+
+fn of_bytes(
+    capability: &str,
+    verb: &str,
+    asked: u64,
+    held: Option<u64>,
+    reason: Option<&OneLine>,
+) -> Option<Lack> {
+    let what = match held {
+        Some(held) if held >= asked => return None,
+        Some(held) => format!("{verb} {asked} bytes, of which {held} are granted"),
+        None => format!("{verb} {asked} bytes"),
+    };
+    let setting = format!("{capability} = {asked}");
+    Some(Lack { capability: capability.to_owned(), what, reason: reason.cloned(), setting })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grant::{DelegateAsk, FilesAsk, Grant, MemoryAsk, ProgramGrant, intersect};
+
+    fn asking() -> Ask {
+        let program = ProgramAsk {
+            args: vec![vec!["log".to_owned()], vec!["push".to_owned(), "{}".to_owned()]]
+                .try_into()
+                .unwrap(),
+            pass: ["HOME".to_owned(), "GIT_SSH_COMMAND".to_owned()].into(),
+            set: ["LC_ALL".to_owned(), "LD_PRELOAD".to_owned()].into(),
+            reason: OneLine::parse("to read the history").ok(),
+            ..ProgramAsk::default()
+        };
+        Ask {
+            process: [("git".to_owned(), program)].into(),
+            memory: Some(MemoryAsk { max_bytes: 4096, reason: None }),
+            files: Some(FilesAsk { max_bytes: 10, reason: OneLine::parse("prompts").ok() }),
+            delegate: DelegateAsk { agents: true, reason: None },
+            ..Ask::default()
+        }
+    }
+
+    fn told(grant: &Grant) -> String {
+        let ask = asking();
+        let line = |lack: Lack| {
+            let reason = lack.reason.map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("{}: {}{reason} <- {}\n", lack.capability, lack.what, lack.setting)
+        };
+        lacks(&ask, &intersect(&ask, grant)).into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn everything_that_is_asked_and_not_granted_is_told() {
+        insta::assert_snapshot!(told(&Grant::default()), @r#"
+        process.git: run `git` (to read the history) <- process.git = {}
+        memory: remember 4096 bytes <- memory = 4096
+        files: write files of 10 bytes (prompts) <- files = 10
+        delegate: know which other agents there are <- delegate = ["*"]
+        "#);
+        let only_log = vec![vec!["log".to_owned()]].try_into().unwrap();
+        let git = ProgramGrant { args: Some(only_log), ..ProgramGrant::default() };
+        let grant = Grant {
+            process: [("git".to_owned(), git)].into(),
+            memory: crate::allowance::Allowance::Bytes(100),
+            ..Grant::default()
+        };
+        insta::assert_snapshot!(told(&grant), @r#"
+        process.git.args: run `git` with `push` `{}` (to read the history) <- process.git.args
+        process.git.pass: have `GIT_SSH_COMMAND` passed to `git` (to read the history) <- process.git.pass
+        process.git.set: set `LD_PRELOAD` for `git` (to read the history) <- process.git.set
+        memory: remember 4096 bytes, of which 100 are granted <- memory = 4096
+        files: write files of 10 bytes (prompts) <- files = 10
+        delegate: know which other agents there are <- delegate = ["*"]
+        "#);
+    }
+
+    #[test]
+    fn who_holds_everything_lacks_nothing_but_other_agents() {
+        let told = told(&Grant::everything(&asking()));
+        assert_eq!(told, "delegate: know which other agents there are <- delegate = [\"*\"]\n");
+    }
+}

@@ -1,0 +1,160 @@
+//! What a manifest may say: its names become keys of a grant, words of a command line and lines that an operator reads before
+//! deciding, so that nothing in it may deceive or be taken for something else.
+
+use crate::{grant::Ask, terminal::is_deceptive};
+use a2a_hub_protocol::id::AgentId;
+
+/// The longest name of a program or variable, in bytes.
+const MAX_NAME: usize = 128;
+
+/// A manifest that cannot be followed although it can be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidManifest {
+    /// A program has a name that could be a path, an option or a deception.
+    #[error(
+        "its manifest asks for a program by a name that is none: use 1 to {MAX_NAME} of a-z, 0-9, `.`, `_` and `-`, \
+         beginning with a letter or digit"
+    )]
+    Program,
+    /// A form of arguments holds characters that deceive whoever reads it.
+    #[error(
+        "its manifest has a form of arguments for `{program}` with a control character or one that turns or hides text; \
+         such text belongs on standard input"
+    )]
+    Arguments {
+        /// The program that the arguments are for.
+        program: String,
+    },
+    /// A variable has a name that none has.
+    #[error(
+        "its manifest names a variable for `{program}` that cannot be one: use letters, digits and `_`, in `pass` with `*` at the \
+         end for all that begin so"
+    )]
+    Variable {
+        /// The program that the variable is for.
+        program: String,
+    },
+    /// It is another plug-in's file, or was renamed.
+    #[error(
+        "its manifest says that it is `{id}`, and its file is called `{file}`; rename the file to `{id}.wasm`"
+    )]
+    Id {
+        /// The name that the manifest has.
+        id: AgentId,
+        /// The name under which it would join.
+        file: AgentId,
+    },
+}
+
+impl Ask {
+    /// Whether all that it says is what it may say.
+    pub fn check(&self) -> Result<(), InvalidManifest> {
+        for (name, ask) in &self.process {
+            if !is_program_name(name) {
+                return Err(InvalidManifest::Program);
+            }
+            let program = || name.clone();
+            let mut tokens = ask.args.written().iter().flatten();
+            if tokens.any(|token| token.chars().any(is_deceptive)) {
+                return Err(InvalidManifest::Arguments { program: program() });
+            }
+            let passed = ask.pass.iter().map(|word| word.strip_suffix('*').unwrap_or(word));
+            let set = ask.set.iter().map(String::as_str);
+            if !passed.chain(set).all(is_variable_name) {
+                return Err(InvalidManifest::Variable { program: program() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it may join under this name.
+    pub fn is_for(&self, agent: &AgentId) -> Result<(), InvalidManifest> {
+        match &self.id {
+            Some(id) if id != agent => {
+                Err(InvalidManifest::Id { id: id.clone(), file: agent.clone() })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Whether a program can be called so in a manifest: `^[a-z0-9][a-z0-9._-]*$`.
+pub fn is_program_name(name: &str) -> bool {
+    let begins = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let goes_on = |b: u8| begins(b) || b"._-".contains(&b);
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().next().is_some_and(begins)
+        && name.bytes().all(goes_on)
+}
+
+fn is_variable_name(name: &str) -> bool {
+    let ours = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grant::ProgramAsk;
+
+    fn asking(name: &str, program: ProgramAsk) -> Result<(), InvalidManifest> {
+        Ask { process: [(name.to_owned(), program)].into(), ..Ask::default() }.check()
+    }
+
+    #[test]
+    fn a_program_is_called_by_a_plain_name() {
+        for name in ["git", "vibe-acp", "python3.12", "7z", "a_b"] {
+            assert_eq!(asking(name, ProgramAsk::default()), Ok(()), "{name}");
+        }
+        let long = "x".repeat(MAX_NAME + 1);
+        for name in
+            ["", "Git", "-rf", ".git", "/bin/sh", "a b", "a\nb", "gi\u{202e}t", "a`b", "é", &long]
+        {
+            assert_eq!(
+                asking(name, ProgramAsk::default()),
+                Err(InvalidManifest::Program),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_form_of_arguments_and_no_variable_deceives_who_reads_it() {
+        let form = |token: &str| ProgramAsk {
+            args: vec![vec![token.to_owned()]].try_into().unwrap(),
+            ..ProgramAsk::default()
+        };
+        assert_eq!(asking("git", form("--format=%H %s")), Ok(()));
+        let program = || "git".to_owned();
+        for token in ["log\n+ nothing", "\u{1b}[2K", "a\u{202e}b"] {
+            let refused = Err(InvalidManifest::Arguments { program: program() });
+            assert_eq!(asking("git", form(token)), refused, "{token}");
+        }
+        let passing =
+            |word: &str| ProgramAsk { pass: [word.to_owned()].into(), ..Default::default() };
+        let setting =
+            |name: &str| ProgramAsk { set: [name.to_owned()].into(), ..Default::default() };
+        assert_eq!(asking("git", passing("GIT_*")), Ok(()));
+        for wrong in [
+            passing("*"),
+            passing("A B"),
+            passing("A*B"),
+            setting("A*"),
+            setting(""),
+            setting("A=B"),
+        ] {
+            let refused = Err(InvalidManifest::Variable { program: program() });
+            assert_eq!(asking("git", wrong.clone()), refused, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_component_that_names_itself_joins_under_that_name_only() {
+        let id = |name| AgentId::parse(name).unwrap();
+        let named = Ask { id: Some(id("notes")), ..Ask::default() };
+        assert_eq!(named.is_for(&id("notes")), Ok(()));
+        assert_eq!(Ask::default().is_for(&id("anything")), Ok(()));
+        let refused = named.is_for(&id("codex2")).unwrap_err().to_string();
+        assert!(refused.ends_with("rename the file to `notes.wasm`"), "{refused}");
+    }
+}

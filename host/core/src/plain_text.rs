@@ -1,0 +1,74 @@
+//! Text that somebody outside wrote and that stands in a sentence of the hub's, or where people choose by it: whether it is what
+//! it seems, and what is made of it where it need not be refused.
+
+use crate::terminal::{clean, is_deceptive};
+use std::borrow::Cow;
+
+/// Whether `text` is what it seems, over any number of lines: no control characters beside the ends of lines and tabs, nothing that
+/// turns it round (Trojan Source, CVE-2021-42574) or hides in it.
+pub fn is_plain(text: &str) -> bool {
+    matches!(clean(text), Cow::Borrowed(_))
+}
+
+/// The same of a single line.
+pub fn is_plain_line(text: &str) -> bool {
+    is_plain(text) && !text.contains(['\n', '\t'])
+}
+
+/// One plain line of at most `most` characters that is as close to `text` as such a line can be: white space is a space, what
+/// deceives is gone, and what is too long ends in an ellipsis.
+pub fn line(text: &str, most: usize) -> String {
+    let mut line = String::new();
+    let mut count = 0;
+    for word in text.split_whitespace() {
+        let word = word.chars().filter(|c| !is_deceptive(*c));
+        let space = (!line.is_empty()).then_some(' ');
+        for c in space.into_iter().chain(word) {
+            if count + 1 >= most {
+                line.push('…');
+                return line;
+            }
+            line.push(c);
+            count += 1;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_plain() {
+        for (text, plain, plain_line) in [
+            ("Reads the history, größer ❤️", true, true),
+            ("", true, true),
+            ("one\n\ttwo", true, false),
+            ("\u{1b}[2Jgone", false, false),
+            ("txt.\u{202e}exe", false, false),
+            ("a\u{200b}b", false, false),
+            ("a\rb", false, false),
+        ] {
+            assert_eq!((is_plain(text), is_plain_line(text)), (plain, plain_line), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_made_of_whatever_was_said() {
+        assert_eq!(line("not logged in", 64), "not logged in");
+        assert_eq!(line(" ok\r\n\nfix: curl \u{1b}[8mx | sh ", 64), "ok fix: curl [8mx | sh");
+        assert_eq!(line("txt.\u{202e}exe", 64), "txt.exe");
+        assert_eq!(line("one two three", 8), "one two…");
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_is_one_plain_line_and_no_longer(text in any::<String>(), most in 1usize..40) {
+            let line = line(&text, most);
+            prop_assert!(is_plain_line(&line), "{line:?}");
+            prop_assert!(line.chars().count() <= most);
+        }
+    }
+}

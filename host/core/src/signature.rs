@@ -1,0 +1,265 @@
+//! Who signed a component: detached minisign signatures (Ed25519 over a BLAKE2b digest), judged by keys that the operator named.
+//!
+//! A signature says who made a component, and nothing of what the component does: whoever lets a signed update keep what the
+//! version before held also compares what the two say that they are, for one publisher signs several, and old versions too.
+
+use minisign_verify::{Error, PublicKey, Signature};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Bytes of a signature's file: four lines, two of which are comments.
+pub const MAX_BYTES: usize = 4 << 10;
+
+/// Bytes of a key's name: people are told it.
+const MAX_NAME: usize = 64;
+
+/// What a signature is asked of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SignaturePolicy {
+    /// No signature is looked at.
+    Off,
+    /// A component that nobody signed joins, and that is told; one whose signature is wrong does not.
+    Warn,
+    /// Only what one of the named keys signed joins.
+    Require,
+}
+
+/// The keys that the operator named.
+#[derive(Clone, Debug, Default)]
+pub struct TrustedKeys(BTreeMap<String, PublicKey>);
+
+/// A key that nothing can be verified with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidKey {
+    /// Nobody could be told it.
+    #[error(
+        "call a key `{0}`: a key's name is 1 to {MAX_NAME} characters of `a-z`, `0-9`, `.`, `_` and `-`, and begins with a letter or \
+         a digit"
+    )]
+    Name(String),
+    /// It is no public key of minisign.
+    #[error(
+        "verify signatures by the key `{0}`: it is no public key of minisign; give the second line of its `.pub` file, which \
+         begins with `RW`"
+    )]
+    Key(String),
+}
+
+/// Where a component comes from, as far as its signature tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Provenance {
+    /// Nobody says.
+    Unsigned,
+    /// The key of this name signed it.
+    Signed(String),
+    /// It is signed with a key that the operator did not name.
+    Stranger,
+    /// A named key signed something else.
+    Forged(String),
+    /// There is a signature that cannot be read.
+    Unreadable(&'static str),
+}
+
+/// Why a component is not taken for what its signature tells.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Untrusted {
+    /// There is no signature, and there must be one.
+    #[error(
+        "nobody signed it, and `plugins.policy` is `require`: sign it (`minisign -Sm FILE.wasm`), put the `.minisig` beside it and \
+         name the key in `plugins.keys`, or set `plugins.policy` to `warn`"
+    )]
+    Unsigned,
+    /// The key is not one of the operator's.
+    #[error(
+        "it is signed with a key that `plugins.keys` does not name, and `plugins.policy` is `require`: if you trust its owner, name \
+         the key with `plugins.keys.NAME = \"RW...\"`"
+    )]
+    Stranger,
+    /// What was signed is not what is there.
+    #[error(
+        "its signature is of another file: since the key `{0}` signed, somebody changed the component or the signature; fetch both \
+         again"
+    )]
+    Forged(String),
+    /// The signature is none.
+    #[error("its signature cannot be read: {0}; fetch the `.minisig` again, or remove it")]
+    Unreadable(&'static str),
+}
+
+impl TrustedKeys {
+    /// Those keys, each the base64 line of a `.pub` file of minisign, by the names that the operator gave them.
+    pub fn named<'k>(
+        keys: impl IntoIterator<Item = (&'k String, &'k String)>,
+    ) -> Result<Self, InvalidKey> {
+        let named = keys.into_iter().map(|(name, key)| {
+            if !is_name(name) {
+                return Err(InvalidKey::Name(name.clone()));
+            }
+            let public =
+                PublicKey::from_base64(key.trim()).map_err(|_| InvalidKey::Key(name.clone()))?;
+            Ok((name.clone(), public))
+        });
+        named.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Who signed `component`, by the text of the signature that came with it. Hashes all of `component`: call it where that
+    /// holds up nobody.
+    pub fn provenance(&self, component: &[u8], signature: Option<&str>) -> Provenance {
+        let Some(signature) = signature else { return Provenance::Unsigned };
+        let Ok(signature) = Signature::decode(signature) else {
+            return Provenance::Unreadable("it is not what `minisign -S` writes");
+        };
+        for (name, key) in &self.0 {
+            // Signatures without a digest of their own are the form of before 2021, in which one signature could be taken for
+            // that of another text.
+            match key.verify(component, &signature, false) {
+                Ok(()) => return Provenance::Signed(name.clone()),
+                Err(Error::UnexpectedKeyId) => {}
+                Err(Error::UnsupportedLegacyMode | Error::UnsupportedAlgorithm) => {
+                    return Provenance::Unreadable(
+                        "it is of the old kind that signs no digest (`minisign -l`)",
+                    );
+                }
+                Err(
+                    Error::InvalidSignature
+                    | Error::InvalidEncoding
+                    | Error::UnexpectedAlgorithm
+                    | Error::IoError(_),
+                ) => return Provenance::Forged(name.clone()),
+            }
+        }
+        Provenance::Stranger
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    bytes.next().is_some_and(is_plain)
+        && name.len() <= MAX_NAME
+        && bytes.all(|byte| is_plain(byte) || matches!(byte, b'.' | b'_' | b'-'))
+}
+
+impl SignaturePolicy {
+    /// Whether a component may join that comes from there. What a wrong signature tells is told under every policy that looks:
+    /// no signature can mean that nobody made one, a wrong one means that something was changed.
+    pub fn admit(self, provenance: &Provenance) -> Result<(), Untrusted> {
+        match (self, provenance) {
+            (Self::Off, _)
+            | (Self::Warn | Self::Require, Provenance::Signed(_))
+            | (Self::Warn, Provenance::Unsigned | Provenance::Stranger) => Ok(()),
+            (Self::Require, Provenance::Unsigned) => Err(Untrusted::Unsigned),
+            (Self::Require, Provenance::Stranger) => Err(Untrusted::Stranger),
+            (Self::Warn | Self::Require, Provenance::Forged(key)) => {
+                Err(Untrusted::Forged(key.clone()))
+            }
+            (Self::Warn | Self::Require, Provenance::Unreadable(why)) => {
+                Err(Untrusted::Unreadable(why))
+            }
+        }
+    }
+}
+
+impl Provenance {
+    /// The name of the operator's key that signed it.
+    pub fn signer(&self) -> Option<&str> {
+        match self {
+            Self::Signed(key) => Some(key),
+            Self::Unsigned | Self::Stranger | Self::Forged(_) | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two keys that minisign 0.10 made, and what each signed: the text `component`.
+    const FIRST: &str = "RWSWo1m4ztjchfgmToGUoMLB3iq4AEbF6qcbOHElw2dD3pbKt9RYOg+1";
+    const BY_FIRST: &str = "untrusted comment: signature
+RUSWo1m4ztjchSI5QTdfOUZlVt9QbSMCc5UR31P/J7KBZgC8dnTqN0V2zZdj0vgSQ6MiFTCEAl0AwLG4sAz9WNKZaKQZLu6p0go=
+trusted comment: a trusted comment
+wR0iPbApHX6siJ7qFbTLNWaW2veTEI4pfcXonzNZZFWhn1ImvuiWEyHgflJ4PSRvP7Y38siE24VkoLCZ9qMiCQ==
+";
+    const SECOND: &str = "RWT2Alrg8oRVgc9+ypDzRkrOSHfZ3uk6WCm2gkdQJovR2W2gI1Z71FFU";
+    const BY_SECOND: &str = "untrusted comment: signature
+RUT2Alrg8oRVgX176ikFHRJ+IFUkS8hDZLwyCc5h1L+UKO52YVCUrk2GEqLAaBADQ88ko4ogy320+QdB62CHiYyfFbyzLyDRiQ0=
+trusted comment: a trusted comment
+LPsohJr2oPaPoqxZap0w+kOoPLNzUUgK3eibmyzoGWN16XsTamN7QZnt+GSKoFAb+UTRgLkwc1jKOH/FAMi7DA==
+";
+
+    fn keys(named: &[(&str, &str)]) -> Result<TrustedKeys, InvalidKey> {
+        let named = named.iter().map(|(name, key)| ((*name).to_owned(), (*key).to_owned()));
+        TrustedKeys::named(&named.collect::<BTreeMap<_, _>>())
+    }
+
+    #[test]
+    fn a_signature_is_of_one_key_and_one_component() {
+        let both = keys(&[("first", FIRST), ("second", SECOND)]).unwrap();
+        let one = keys(&[("first", FIRST)]).unwrap();
+        let signed = |by: &str| Provenance::Signed(by.to_owned());
+        assert_eq!(both.provenance(b"component", Some(BY_FIRST)), signed("first"));
+        assert_eq!(both.provenance(b"component", Some(BY_SECOND)), signed("second"));
+        assert_eq!(one.provenance(b"component", Some(BY_SECOND)), Provenance::Stranger);
+        assert_eq!(one.provenance(b"component", None), Provenance::Unsigned);
+        let forged = Provenance::Forged("first".to_owned());
+        assert_eq!(one.provenance(b"componenT", Some(BY_FIRST)), forged);
+        // The comment that minisign calls trusted is signed as well.
+        let retold = BY_FIRST.replace("a trusted", "another");
+        assert_eq!(one.provenance(b"component", Some(&retold)), forged);
+        // The first's key id, on the second's signature.
+        let (first, second) = (line(BY_FIRST, 1), line(BY_SECOND, 1));
+        let borrowed = BY_SECOND.replace(second, &format!("{}{}", &first[..14], &second[14..]));
+        assert_eq!(one.provenance(b"component", Some(&borrowed)), forged);
+    }
+
+    fn line(text: &str, at: usize) -> &str {
+        text.lines().nth(at).unwrap()
+    }
+
+    #[test]
+    fn what_is_no_signature_is_none() {
+        let keys = keys(&[("first", FIRST)]).unwrap();
+        for text in ["", "signed, honestly", &BY_FIRST[..100], &BY_FIRST.replace('=', "!")] {
+            let told = keys.provenance(b"component", Some(text));
+            assert!(matches!(told, Provenance::Unreadable(_)), "{text}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn what_each_policy_admits() {
+        use SignaturePolicy::{Off, Require, Warn};
+        let (signed, forged) =
+            (Provenance::Signed("a".to_owned()), Provenance::Forged("a".to_owned()));
+        for (provenance, admitted_by) in [
+            (signed, &[Off, Warn, Require][..]),
+            (Provenance::Unsigned, &[Off, Warn]),
+            (Provenance::Stranger, &[Off, Warn]),
+            (forged, &[Off]),
+            (Provenance::Unreadable("it is short"), &[Off]),
+        ] {
+            for policy in [Off, Warn, Require] {
+                let admitted = policy.admit(&provenance).is_ok();
+                assert_eq!(admitted, admitted_by.contains(&policy), "{policy:?} {provenance:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_is_named_and_read_when_it_is_set() {
+        let (name, key) = (keys(&[("A key", FIRST)]), keys(&[("a", "RWx")]));
+        insta::assert_snapshot!(name.unwrap_err(), @"call a key `A key`: a key's name is 1 to 64 characters of `a-z`, `0-9`, `.`, `_` and `-`, and begins with a letter or a digit");
+        insta::assert_snapshot!(key.unwrap_err(), @"verify signatures by the key `a`: it is no public key of minisign; give the second line of its `.pub` file, which begins with `RW`");
+        assert!(keys(&[("a.b_c-1", &format!(" {SECOND}\n"))]).is_ok());
+    }
+
+    #[test]
+    fn refusals_name_the_way_out() {
+        let told =
+            |provenance| SignaturePolicy::Require.admit(&provenance).unwrap_err().to_string();
+        insta::assert_snapshot!(told(Provenance::Unsigned), @"nobody signed it, and `plugins.policy` is `require`: sign it (`minisign -Sm FILE.wasm`), put the `.minisig` beside it and name the key in `plugins.keys`, or set `plugins.policy` to `warn`");
+        insta::assert_snapshot!(told(Provenance::Stranger), @r#"it is signed with a key that `plugins.keys` does not name, and `plugins.policy` is `require`: if you trust its owner, name the key with `plugins.keys.NAME = "RW..."`"#);
+        insta::assert_snapshot!(told(Provenance::Forged("acme".to_owned())), @"its signature is of another file: since the key `acme` signed, somebody changed the component or the signature; fetch both again");
+    }
+}
