@@ -108,6 +108,11 @@ impl Child {
         self.end.cancel();
     }
 
+    /// What ends the program as [`Child::kill`] does when it is cancelled, whoever holds the child.
+    pub fn ender(&self) -> CancellationToken {
+        self.end.clone()
+    }
+
     /// Closes standard input and lets go of the program: it may end by itself within that time, then it is ended as by
     /// [`Child::kill`]. What it still writes is read, so that it need not wait for a reader, and dropped.
     pub fn retire(mut self, within: Duration) {

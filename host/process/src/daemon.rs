@@ -20,6 +20,15 @@ use std::{
 };
 use tokio::task::spawn_blocking;
 
+/// How glibc's allocator keeps house in a hub that is put into the background, in variables that it reads when a process starts:
+/// what agents made it take is given back to the machine once they are gone. By default a large text that was freed makes the
+/// allocator keep all that are as large, in as many heaps as eight for each core.
+pub const ALLOCATOR: [(&str, &str); 3] = [
+    ("MALLOC_ARENA_MAX", "4"),
+    ("MALLOC_MMAP_THRESHOLD_", "131072"),
+    ("MALLOC_TRIM_THRESHOLD_", "131072"),
+];
+
 /// A hub that was put into the background.
 #[derive(Debug)]
 pub struct Background(std::process::Child);
@@ -40,6 +49,7 @@ impl Background {
     ) -> io::Result<Self> {
         let error = log.try_clone()?;
         let mut command = std::process::Command::new(program);
+        command.envs(ALLOCATOR);
         if let Some(environment) = environment {
             command.env_clear().envs(environment);
         }

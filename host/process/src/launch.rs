@@ -5,9 +5,13 @@ use std::{fmt, io};
 
 use rustix::io::Errno;
 
+use super::confine::{Confinement, NotConfined};
+
 /// One program to start. Nothing is inherited: it gets these variables, the markers, and no others.
 #[derive(Clone)]
 pub struct Launch {
+    /// The agent that it works for: part of whose its processes are ([`Kin`](super::Kin)).
+    pub agent: String,
     /// On whose behalf; [`Supervisor::ended`](super::Supervisor::ended) waits by this name.
     pub owner: String,
     /// The absolute path of the executable.
@@ -18,19 +22,23 @@ pub struct Launch {
     pub env: Vec<(String, String)>,
     /// The directory it starts in.
     pub cwd: PathBuf,
+    /// What it may see, write, reach and use up; all that the hub may, if nothing is said.
+    pub confinement: Option<Confinement>,
 }
 
 /// Names variables without their values, which may be secrets: whatever is logged of a launch, they are not.
 impl fmt::Debug for Launch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { owner, program, args, env, cwd } = self;
+        let Self { agent, owner, program, args, env, cwd, confinement } = self;
         let names: Vec<_> = env.iter().map(|(name, _)| name).collect();
         f.debug_struct("Launch")
+            .field("agent", agent)
             .field("owner", owner)
             .field("program", program)
             .field("args", args)
             .field("env", &names)
             .field("cwd", cwd)
+            .field("confinement", confinement)
             .finish()
     }
 }
@@ -87,6 +95,23 @@ pub enum SpawnError {
     TooLong {
         /// As it was asked for.
         program: PathBuf,
+    },
+    /// The file may be there, and a confined program does not see it.
+    #[error(
+        "start {program}: confined, it does not see this file, the interpreter that it names, or the loader that it needs; name the \
+         directory of its installation among those that it may read"
+    )]
+    Unseen {
+        /// As it was asked for.
+        program: PathBuf,
+    },
+    /// It was to be confined, and could not be; so it was not started.
+    #[error("start {program}: it was not confined, so it was not started: failed to {source}")]
+    NotConfined {
+        /// As it was asked for.
+        program: PathBuf,
+        /// What failed.
+        source: NotConfined,
     },
     /// Whatever else the system said.
     #[error("start {program}: {source}")]
@@ -155,11 +180,13 @@ mod tests {
     #[test]
     fn values_of_variables_are_not_told() {
         let launch = Launch {
+            agent: "a".to_owned(),
             owner: "task".to_owned(),
             program: "/bin/true".into(),
             args: Vec::new(),
             env: vec![("API_KEY".to_owned(), "hush".to_owned())],
             cwd: "/".into(),
+            confinement: None,
         };
         let told = format!("{launch:?}");
         assert!(told.contains("API_KEY") && !told.contains("hush"), "{told}");

@@ -23,28 +23,36 @@
 //! | the minder | its socket ends: the hub kills what carries the tree's marker or the minder's session |
 //! | the hub and the minder | at the next start [`Supervisor::sweep_leftovers`] kills what carries the hub's marker |
 //!
-//! A program that kills its minder *and* sheds both environment and session gets away; only a cgroup or a PID
-//! namespace around the hub holds that one.
+//! Who is below the hub is told by the same tree ([`Supervisor::kin`]): a program of an agent is never its operator.
+//!
+//! A program that kills its minder *and* sheds both environment and session gets away, unless it is confined ([`confine`]): then the
+//! kernel ends it with its minder.
 
 mod child;
+pub mod confine;
 pub mod daemon;
+mod errand;
 mod launch;
 pub mod limits;
+mod lineage;
 mod minder;
 pub mod probe;
 mod proc;
 mod supervisor;
 mod tree;
 mod wire;
+mod worker;
 
 use std::time::Duration;
 
 pub use child::{Child, MAX_CHUNK};
+pub use errand::errand;
 pub use launch::{Launch, SpawnError};
-pub use minder::mind;
+pub use lineage::{Kin, OnBehalf};
 pub use supervisor::Supervisor;
+pub use worker::{WorkError, WorkLimits, Worker, work};
 
-/// The first argument that turns this executable into a minder; `main` hands those after it to [`mind`].
+/// The first argument that turns this executable into a minder.
 pub const MIND: &str = "__mind";
 
 /// The environment variable in which every program finds whom it belongs to.

@@ -1,12 +1,13 @@
-//! The minder: a process with one program below it, which ends all that program started, whatever becomes of the hub.
+//! The minder: a process with one program below it, which ends all that program started, whatever becomes of the hub. Between it
+//! and a program that is confined stands the program's init.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
@@ -17,8 +18,9 @@ use rustix::process::{
     kill_process_group, pidfd_open, set_child_subreaper, setrlimit, setsid, wait,
 };
 
+use super::confine::{INIT, NotConfined, enter_namespaces};
 use super::proc::{SWEEP_PAUSE, descendants, now, pause, wait_for};
-use super::wire::{MinderReport, Order, decode_env, receive_launch};
+use super::wire::{Body, Launched, MinderReport, Order, decode_env, receive_launch, send_pipes};
 use super::{Exit, SWEEP_WAIT};
 
 /// How long a daemon that ended below a running program may stay unreaped. Nothing else depends on it.
@@ -28,8 +30,7 @@ const REAP_EVERY: Duration = Duration::from_secs(5);
 const MAX_ORDER: usize = 1024;
 
 /// Runs as a minder: `args` are those after [`MIND`](super::MIND), standard input is the socket to the hub.
-/// Call it first thing in `main`, before there is a second thread.
-pub fn mind(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub(super) fn mind(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match try_mind(args) {
         Ok(()) => ExitCode::SUCCESS,
         // There is nobody to tell: the hub sees the socket close.
@@ -53,19 +54,24 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
         let limit = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: Some(open_files), ..limit })?;
     }
-    let started = start(&mut hub, &program, args, leaked);
+    let launched = receive_launch(&mut hub)?;
+    let started = match launched.confinement {
+        None => start(&program, args, launched, leaked),
+        Some(_) => start_confined(&program, args, launched, leaked),
+    };
     let report = match &started {
         Ok(_) => MinderReport::Started,
-        Err(error) => {
+        Err(NotStarted::Refused(report)) => report.clone(),
+        Err(NotStarted::Io(error)) => {
             MinderReport::Failed(Errno::from_io_error(error).unwrap_or(Errno::INVAL).raw_os_error())
         }
     };
     // A hub that is gone already is noticed below, as the end of its orders.
     let told = writeln!(hub, "{report}");
-    let Ok(program) = started else { return told };
+    let Ok(Started { program, init }) = started else { return told };
 
-    let mut minder =
-        Minder { hub, unread: Vec::new(), hub_lives: true, program, grace, exit: None };
+    let unread = Vec::new();
+    let mut minder = Minder { hub, unread, hub_lives: true, program, init, grace, exit: None };
     // Without a handle on the program nobody could tell its end: then it ends now.
     let _ = minder.watch();
     let left = minder.sweep();
@@ -73,26 +79,96 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     writeln!(minder.hub, "{}", MinderReport::Ended { exit, left })
 }
 
+/// What was started: a program, or the init of one.
+struct Started {
+    program: Pid,
+    /// Where the init tells how its program ended.
+    init: Option<BufReader<UnixStream>>,
+}
+
+/// Why nothing was.
+enum NotStarted {
+    Io(io::Error),
+    /// For this reason of the init's.
+    Refused(MinderReport),
+}
+
+impl From<io::Error> for NotStarted {
+    fn from(why: io::Error) -> Self {
+        Self::Io(why)
+    }
+}
+
+impl From<NotConfined> for NotStarted {
+    fn from(why: NotConfined) -> Self {
+        Self::Refused(MinderReport::NotConfined(why))
+    }
+}
+
 /// Starts the program in a group of its own, with its three pipes and no other descriptor.
 /// The standard library empties its signal mask and restores SIGPIPE on the way.
 fn start(
-    hub: &mut UnixStream,
     program: &OsStr,
     args: impl Iterator<Item = OsString>,
+    launched: Launched,
     leaked: Vec<RawFd>,
-) -> io::Result<Pid> {
-    let ([stdin, stdout, stderr], env) = receive_launch(hub)?;
+) -> Result<Started, NotStarted> {
+    let Launched { pipes: [stdin, stdout, stderr], env, .. } = launched;
     #[expect(clippy::disallowed_methods, reason = "here is where every program is started")]
     let mut command = Command::new(program);
     command.args(args).env_clear().envs(decode_env(&env)).process_group(0);
     command.stdin(stdin).stdout(stdout).stderr(stderr);
-    if !leaked.is_empty() {
-        let blank =
-            |child_fd| Ok(FdMapping { parent_fd: File::open("/dev/null")?.into(), child_fd });
-        let blanks = leaked.into_iter().map(blank).collect::<io::Result<_>>()?;
-        command.fd_mappings(blanks).map_err(io::Error::other)?;
+    blank(&mut command, leaked)?;
+    Ok(Started { program: Pid::from_child(&command.spawn()?), init: None })
+}
+
+/// Starts the program's init in a group of its own, which the program is of, too; returns once the program runs.
+fn start_confined(
+    program: &OsStr,
+    args: impl Iterator<Item = OsString>,
+    launched: Launched,
+    leaked: Vec<RawFd>,
+) -> Result<Started, NotStarted> {
+    let Launched { pipes, env, confinement, rehearses } = launched;
+    let body = Body::new(env, confinement.as_ref(), rehearses)?;
+    let (mut ours, inits) = UnixStream::pair()?;
+    enter_namespaces(confinement.as_ref().is_some_and(|it| it.nests))?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the hub's own executable, for a confined program"
+    )]
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("a2a-hub").arg(INIT).arg(program).args(args).process_group(0);
+    command.stdin(OwnedFd::from(inits)).stdout(Stdio::null()).stderr(Stdio::null());
+    blank(&mut command, leaked)?;
+    let init = Pid::from_child(&command.spawn()?);
+    drop(command); // or the end of the init would leave its socket open
+    send_pipes(&ours, &pipes, &body)?;
+    drop(pipes); // or the hub would never see the program close them
+    ours.write_all(&body.bytes())?;
+    let mut reports = BufReader::new(ours);
+    match report(&mut reports) {
+        Some(MinderReport::Started) => Ok(Started { program: init, init: Some(reports) }),
+        Some(refused) => Err(NotStarted::Refused(refused)),
+        None => Err(NotStarted::Io(io::ErrorKind::UnexpectedEof.into())),
     }
-    Ok(Pid::from_child(&command.spawn()?))
+}
+
+/// What the init says next; none if it is gone.
+fn report(init: &mut BufReader<UnixStream>) -> Option<MinderReport> {
+    let mut line = String::new();
+    init.read_line(&mut line).ok()?;
+    line.trim_end_matches('\n').parse().ok()
+}
+
+/// Has the program find /dev/null in place of descriptors that are none of its own.
+fn blank(command: &mut Command, leaked: Vec<RawFd>) -> io::Result<()> {
+    if leaked.is_empty() {
+        return Ok(());
+    }
+    let blank = |child_fd| Ok(FdMapping { parent_fd: File::open("/dev/null")?.into(), child_fd });
+    let blanks = leaked.into_iter().map(blank).collect::<io::Result<_>>()?;
+    command.fd_mappings(blanks).map(drop).map_err(io::Error::other)
 }
 
 /// Descriptors that outlived the hub's and our own start, because whoever started the hub left them open.
@@ -123,7 +199,9 @@ struct Minder {
     /// The beginning of an order whose end is still to come.
     unread: Vec<u8>,
     hub_lives: bool,
+    /// The program, or its init.
     program: Pid,
+    init: Option<BufReader<UnixStream>>,
     /// What the program gets when the hub dies without a word.
     grace: Duration,
     exit: Option<Exit>,
@@ -186,11 +264,22 @@ impl Minder {
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.program => self.exit = Some(exit_of(status)),
+                Ok(Some((pid, status))) if pid == self.program => {
+                    self.exit = Some(self.exit_of_program(status));
+                }
                 Ok(Some(_)) => {}
                 Ok(None) => return true,
                 Err(_no_children) => return false,
             }
+        }
+    }
+
+    /// How the program ended: its init says so, unless that was killed; `status` is that of whichever was reaped.
+    fn exit_of_program(&mut self, status: WaitStatus) -> Exit {
+        match self.init.take().map(|mut init| report(&mut init)) {
+            Some(Some(MinderReport::Ended { exit, .. })) => exit,
+            Some(_) => Exit::KILLED,
+            None => exit_of(status),
         }
     }
 
@@ -212,7 +301,8 @@ impl Minder {
     }
 }
 
-fn exit_of(status: WaitStatus) -> Exit {
+/// What a status that was reaped says.
+pub(super) fn exit_of(status: WaitStatus) -> Exit {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => Exit::Code(code),
         (None, Some(signal)) => Exit::Signal(signal),

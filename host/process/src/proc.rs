@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, Timespec, poll};
@@ -32,7 +32,7 @@ pub(super) struct Process {
 
 impl Process {
     /// The row of `pid`, if there is one.
-    fn read(pid: Pid) -> Option<Self> {
+    pub(super) fn read(pid: Pid) -> Option<Self> {
         Self::parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
@@ -57,6 +57,43 @@ impl Process {
             && pidfd_send_signal(&handle, Signal::KILL).is_ok()
     }
 
+    /// The number of the process that would reap it; 0 for none.
+    #[cfg(test)]
+    pub(super) fn parent(&self) -> i32 {
+        self.parent
+    }
+
+    /// Whether it is the first process, or its parent is beyond what this process sees.
+    pub(super) fn has_no_parent(&self) -> bool {
+        self.parent == 0
+    }
+
+    /// Whether it started after `other` did.
+    pub(super) fn is_younger_than(&self, other: &Self) -> bool {
+        self.started > other.started
+    }
+
+    /// Whether it has ended, and `parent` is to reap it.
+    pub(super) fn is_ended_child_of(&self, parent: Pid) -> bool {
+        self.ended && self.parent == parent.as_raw_pid()
+    }
+
+    /// Whether both are of one session.
+    pub(super) fn shares_session(&self, other: &Self) -> bool {
+        self.session == other.session
+    }
+
+    /// Whether its first thread has the socket with this inode open.
+    pub(super) fn holds_socket(&self, inode: u64) -> bool {
+        names_socket(&PathBuf::from(format!("/proc/{}", self.pid)), inode)
+    }
+
+    /// Whether any of its threads has, each of which may have a table of descriptors of its own (`unshare(2)`).
+    pub(super) fn has_thread_with_socket(&self, inode: u64) -> bool {
+        let mut threads = listed(PathBuf::from(format!("/proc/{}/task", self.pid)));
+        threads.any(|thread| names_socket(&thread, inode))
+    }
+
     /// Whether it leads, or belongs to, the session that `leader` began.
     pub(super) fn in_session(&self, leader: Pid) -> bool {
         self.session == leader.as_raw_pid()
@@ -79,19 +116,44 @@ impl Process {
     }
 
     /// Whether it runs as the same user as this one; nobody else's process is ever ours.
-    fn is_own(&self) -> bool {
+    pub(super) fn is_own(&self) -> bool {
         fs::metadata(format!("/proc/{}", self.pid))
             .is_ok_and(|entry| entry.uid() == geteuid().as_raw())
     }
 }
 
+/// Whether the table of descriptors at this place of `/proc` has the socket with this inode.
+fn names_socket(at: &Path, inode: u64) -> bool {
+    let socket = format!("socket:[{inode}]");
+    let mut descriptors = listed(at.join("fd"));
+    descriptors.any(|one| fs::read_link(one).is_ok_and(|link| link.as_os_str() == &*socket))
+}
+
+/// What is in a directory of `/proc`; nothing if it is gone, or not ours to look into.
+fn listed(directory: PathBuf) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
 /// Everybody, as seen in one pass. Who comes or goes meanwhile may be missing: look again until nothing is found.
-fn all() -> Vec<Process> {
+pub(super) fn all() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
         .filter_map(Process::read)
         .collect()
+}
+
+/// Whether this process has children; none if the kernel does not tell (`CONFIG_PROC_CHILDREN`), or a thread ended meanwhile, whose
+/// children are another's now. Asks for each thread, and so takes microseconds where the whole table takes milliseconds.
+pub(super) fn has_children() -> Option<bool> {
+    let threads = || listed(PathBuf::from("/proc/self/task")).collect::<HashSet<_>>();
+    let before = threads();
+    for thread in &before {
+        if !fs::read(thread.join("children")).ok()?.is_empty() {
+            return Some(true);
+        }
+    }
+    before.is_subset(&threads()).then_some(false)
 }
 
 /// The children of `root`, theirs, and so on.
@@ -117,7 +179,7 @@ pub(super) fn sweep(belongs: impl Fn(&Process) -> bool) -> usize {
     let deadline = now() + SWEEP_WAIT;
     let mut killed = HashSet::new();
     loop {
-        let spared = lineage(getpid());
+        let spared: Vec<_> = lineage(getpid()).iter().map(|process| process.pid).collect();
         let mut found = all();
         found.retain(|process| {
             !process.ended && !spared.contains(&process.pid) && process.is_own() && belongs(process)
@@ -130,10 +192,10 @@ pub(super) fn sweep(belongs: impl Fn(&Process) -> bool) -> usize {
     }
 }
 
-/// `pid`, its parent, and so on up to the first process.
-fn lineage(pid: Pid) -> Vec<Pid> {
-    let parent = |pid: &Pid| Pid::from_raw(Process::read(*pid)?.parent);
-    std::iter::successors(Some(pid), parent).collect()
+/// `pid`, its parent, and so on up to the first process, as far as they can be read.
+pub(super) fn lineage(pid: Pid) -> Vec<Process> {
+    let parent = |process: &Process| Process::read(Pid::from_raw(process.parent)?);
+    std::iter::successors(Process::read(pid), parent).collect()
 }
 
 /// `NAME=value`, as the kernel keeps it.
@@ -174,9 +236,20 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a child without a supervisor")]
+    fn the_kernel_tells_of_children() {
+        let mut child = std::process::Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+        assert_ne!(has_children(), Some(false));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
     fn the_table_knows_us_and_our_line() {
         let us = Process::read(getpid()).unwrap();
         assert!(all().contains(&us) && us.is_own());
-        assert!(lineage(us.pid).iter().any(|pid| pid.as_raw_pid() == us.parent) || us.parent == 0);
+        assert!(
+            lineage(us.pid).iter().any(|it| it.pid.as_raw_pid() == us.parent) || us.parent == 0
+        );
     }
 }

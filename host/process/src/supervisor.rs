@@ -1,16 +1,20 @@
 //! The owner of every process tree: counts them by whom they serve, and ends them all when the hub does.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use rustix::process::{getpid, set_child_subreaper};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::confine::{Confinement, NotConfined, Support};
+use super::lineage::Minders;
 use super::tree::{self, TreeSettings};
-use super::{Child, DATA_MARKER, Launch, SpawnError, proc};
+use super::{Child, DATA_MARKER, Kin, Launch, Output, SpawnError, proc};
 
 /// Starts programs and owns what they start. Clones are one supervisor.
 #[derive(Clone, Debug)]
@@ -19,6 +23,8 @@ pub struct Supervisor {
     trees: watch::Sender<Trees>,
     tasks: TaskTracker,
     end: CancellationToken,
+    /// What was found out of this machine, once confinement was seen to work.
+    support: Arc<OnceLock<Support>>,
 }
 
 /// The trees that live, or may still.
@@ -40,12 +46,16 @@ impl Supervisor {
                 minder,
                 data_dir,
                 grace,
+                rehearses: false,
                 open_files: None,
                 hurry: CancellationToken::new(),
+                minders: Minders::default(),
+                adopts: false,
             }),
             trees: watch::Sender::default(),
             tasks: TaskTracker::new(),
             end: CancellationToken::new(),
+            support: Arc::default(),
         }
     }
 
@@ -55,6 +65,28 @@ impl Supervisor {
         let settings =
             TreeSettings { open_files: Some(open_files), ..TreeSettings::clone(&self.settings) };
         Self { settings: Arc::new(settings), ..self }
+    }
+
+    /// The same in a process that is the hub's alone: the orphans of a minder that was killed stay below it (it becomes a
+    /// subreaper, `prctl(2)`), and who is below it without a minder is nobody's. For a supervisor of no programs yet.
+    ///
+    /// # Errors
+    /// The system's, which knows no reason to refuse.
+    pub fn adopting_orphans(self) -> io::Result<Self> {
+        set_child_subreaper(Some(getpid()))?;
+        let settings = TreeSettings { adopts: true, ..TreeSettings::clone(&self.settings) };
+        Ok(Self { settings: Arc::new(settings), ..self })
+    }
+
+    /// Whose the process with this number is. Reads `/proc`: tens of microseconds.
+    pub fn kin(&self, pid: i32) -> Kin {
+        self.settings.minders.kin(pid, self.settings.adopts)
+    }
+
+    /// Whose the socket with this inode is, by who has it open. While programs run, this looks at all descriptors of this
+    /// user: some milliseconds.
+    pub fn kin_of_socket(&self, inode: u64) -> Kin {
+        self.settings.minders.kin_of_socket(inode, self.settings.adopts)
     }
 
     /// Starts a program, and returns once it runs. Dropping the future ends what was started.
@@ -76,13 +108,62 @@ impl Supervisor {
     ) -> Result<Child, SpawnError> {
         // In this order: who waits for the end finds what was held free.
         let lease = (held, Lease::take(&self.trees, &launch)?);
+        self.start(Arc::clone(&self.settings), launch, lease).await
+    }
+
+    async fn start(
+        &self,
+        settings: Arc<TreeSettings>,
+        launch: Launch,
+        lease: impl Send + 'static,
+    ) -> Result<Child, SpawnError> {
         let (started, answer) = oneshot::channel();
         let program = launch.program.clone();
-        let settings = Arc::clone(&self.settings);
         let (end, tasks) = (self.end.child_token(), self.tasks.clone());
         self.tasks.spawn(tree::run(settings, launch, end, tasks, started, lease));
         // No answer means that the runtime is going down.
         answer.await.unwrap_or(Err(SpawnError::ShuttingDown { program }))
+    }
+
+    /// Whether this machine can confine programs: tried once with no program, and again as long as it fails, for an operator may
+    /// mend it meanwhile.
+    ///
+    /// # Errors
+    /// As [`Supervisor::spawn`], where it was not even tried.
+    pub async fn support(&self) -> Result<Support, SpawnError> {
+        if let Some(known) = self.support.get() {
+            return Ok(known.clone());
+        }
+        let support = Support::found(self.rehearse().await?);
+        if support.works() {
+            // Another who asked at the same time found the same.
+            let _ = self.support.set(support.clone());
+        }
+        Ok(support)
+    }
+
+    /// Confines nothing, to see whether that works.
+    async fn rehearse(&self) -> Result<Result<(), NotConfined>, SpawnError> {
+        let settings = TreeSettings { rehearses: true, ..TreeSettings::clone(&self.settings) };
+        let temporary = settings.data_dir.clone();
+        let launch = Launch {
+            agent: String::new(),
+            owner: "confinement".to_owned(),
+            program: "/".into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: "/".into(),
+            confinement: Some(Confinement { temporary, ..Confinement::default() }),
+        };
+        let lease = Lease::take(&self.trees, &launch)?;
+        match self.start(Arc::new(settings), launch, lease).await {
+            Ok(mut tree) => {
+                while !matches!(tree.next().await, Output::Exited(_)) {}
+                Ok(Ok(()))
+            }
+            Err(SpawnError::NotConfined { source, .. }) => Ok(Err(source)),
+            Err(why) => Err(why),
+        }
     }
 
     /// Returns when nothing that was started for `owner` is left.

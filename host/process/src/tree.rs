@@ -24,7 +24,8 @@ use tokio_util::task::TaskTracker;
 
 use super::child::Ending;
 use super::launch::{Launch, SpawnError};
-use super::wire::{MinderReport, Order, Pipes, encode_env, send_pipes};
+use super::lineage::{Minders, OnBehalf, Registered};
+use super::wire::{Body, MinderReport, Order, Pipes, encode_env, send_pipes};
 use super::{Child, DATA_MARKER, Exit, MIND, OWNER_MARKER, SWEEP_WAIT, TREE_MARKER, proc};
 
 /// How long a minder may take to start its program, on a machine that is busy starting many.
@@ -45,10 +46,21 @@ pub(super) struct TreeSettings {
     pub(super) minder: PathBuf,
     pub(super) data_dir: PathBuf,
     pub(super) grace: Duration,
+    /// Whether programs are confined only, and not started.
+    pub(super) rehearses: bool,
     /// How many files a program may have open; as many as the hub, if none is said.
     pub(super) open_files: Option<u64>,
     /// Once it is cancelled, everything is ended, and no grace is longer than [`HURRIED`].
     pub(super) hurry: CancellationToken,
+    /// Those that live.
+    pub(super) minders: Minders,
+    /// Whether the orphans of a minder come to this process.
+    pub(super) adopts: bool,
+}
+
+/// The number of a minder that was not reaped yet.
+fn pid_of(minder: &tokio::process::Child) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(minder.id()?).ok()?)
 }
 
 /// The hub's ends of a program's three pipes.
@@ -65,6 +77,8 @@ struct Tree {
     /// The value of its marker.
     name: String,
     minder: tokio::process::Child,
+    /// Until it is reaped: before that, nobody else can get its number.
+    _registered: Registered,
     reports: Lines<BufReader<OwnedReadHalf>>,
     orders: OwnedWriteHalf,
 }
@@ -124,24 +138,33 @@ impl Tree {
             (DATA_MARKER, settings.data_dir.as_os_str()),
             (TREE_MARKER, name.as_ref()),
         ];
-        let env = environment(launch, markers);
+        let unsent = |source| SpawnError::System { program: launch.program.clone(), source };
+        let body = Body::new(
+            environment(launch, markers),
+            launch.confinement.as_ref(),
+            settings.rehearses,
+        );
+        let body = body.map_err(unsent)?;
         let minder = minder(&settings, launch, markers, minders).spawn();
         let minder = minder.map_err(|source| match Errno::from_io_error(&source) {
             Some(errno) if errno != Errno::TOOBIG => no_minder(source),
             // Too long, or NUL among them: the program's arguments are the minder's too.
             Some(_) | None => SpawnError::from_system(&launch.program, source),
         })?;
-        let sent = send_pipes(&socket, &pipes, env.len());
+        let behalf = OnBehalf { agent: launch.agent.clone(), owner: launch.owner.clone() };
+        let registered = settings.minders.register(pid_of(&minder), behalf);
+        let sent = send_pipes(&socket, &pipes, &body);
         drop(pipes); // or we would hold the program's own ends open
         let (reports, orders) = socket.into_split();
         let reports = BufReader::new(reports).lines();
         let owner = launch.owner.clone();
-        let mut tree = Self { settings, owner, name, minder, reports, orders };
+        let mut tree =
+            Self { settings, owner, name, minder, _registered: registered, reports, orders };
 
         let greeted = match sent {
-            Ok(()) => {
-                timeout(START_WAIT, tree.greet(&env)).await.unwrap_or_else(|late| Err(late.into()))
-            }
+            Ok(()) => timeout(START_WAIT, tree.greet(&body.bytes()))
+                .await
+                .unwrap_or_else(|late| Err(late.into())),
             Err(error) => Err(error),
         };
         let minder = || tree.settings.minder.clone();
@@ -150,7 +173,15 @@ impl Tree {
             Ok(MinderReport::Failed(errno)) => {
                 tree.reap().await;
                 let source = io::Error::from_raw_os_error(errno);
-                return Err(SpawnError::from_system(&launch.program, source));
+                let why = SpawnError::from_system(&launch.program, source);
+                let is_unseen =
+                    launch.confinement.is_some() && matches!(why, SpawnError::Missing { .. });
+                let program = launch.program.clone();
+                return Err(if is_unseen { SpawnError::Unseen { program } } else { why });
+            }
+            Ok(MinderReport::NotConfined(source)) => {
+                tree.reap().await;
+                return Err(SpawnError::NotConfined { program: launch.program.clone(), source });
             }
             Ok(MinderReport::Ended { .. }) => {
                 SpawnError::Minder { minder: minder(), source: io::ErrorKind::InvalidData.into() }
@@ -162,8 +193,8 @@ impl Tree {
     }
 
     /// Sends the rest of the launch and waits for the first report.
-    async fn greet(&mut self, env: &[u8]) -> io::Result<MinderReport> {
-        self.orders.write_all(env).await?;
+    async fn greet(&mut self, body: &[u8]) -> io::Result<MinderReport> {
+        self.orders.write_all(body).await?;
         let line = self.reports.next_line().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
         line.parse().map_err(|_| io::ErrorKind::InvalidData.into())
     }
@@ -234,7 +265,7 @@ impl Tree {
     /// order, since until it is reaped nobody else can get its number for a session.
     async fn clear(&mut self) {
         let _ = self.minder.start_kill(); // fails if it is gone, as it should be
-        let session = self.minder.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let session = pid_of(&self.minder);
         let tree = proc::variable(TREE_MARKER, self.name.as_ref());
         let hub = proc::variable(DATA_MARKER, &self.settings.data_dir);
         let belongs = move |process: &proc::Process| {
@@ -245,6 +276,11 @@ impl Tree {
         tracing::debug!(owner = self.owner, ?swept, "swept");
         if let Err(error) = self.minder.wait().await {
             tracing::warn!(owner = self.owner, %error, "a minder could not be reaped");
+        }
+        if self.settings.adopts {
+            let minders = self.settings.minders.clone();
+            // Fails only when the runtime goes down, and this process with it.
+            let _ = tokio::task::spawn_blocking(move || minders.reap_orphans()).await;
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What hub and minder say to each other over their socket: one launch, then lines.
 //!
-//! The launch is the length of the environment with the program's three pipes attached, then the environment.
-//! It goes this way so that nothing a grant sets (`LD_PRELOAD`, say) can steer the minder itself.
+//! The launch is the lengths of the environment and of the confinement with the program's three pipes attached, then both.
+//! It goes this way so that nothing a grant sets (`LD_PRELOAD`, say) can steer the minder itself. The minder of a confined
+//! program passes it on to the program's init, which reports in the same lines.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,12 +14,15 @@ use std::os::unix::net::UnixStream;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
 use super::Exit;
+use super::confine::{Confinement, NotConfined};
 
 /// The program's ends of stdin, stdout and stderr.
 pub(super) type Pipes = [OwnedFd; 3];
@@ -32,13 +36,15 @@ pub(super) enum Order {
     End(Duration),
 }
 
-/// The minder to the hub.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The minder to the hub, and the init to the minder.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MinderReport {
     /// The program was started and runs.
     Started,
     /// It does not, for this error number.
     Failed(i32),
+    /// It does not, for it could not be confined.
+    NotConfined(NotConfined),
     /// It ended, and so did what it had started but for `left` processes that even SIGKILL could not end in time.
     Ended { exit: Exit, left: usize },
 }
@@ -69,6 +75,9 @@ impl fmt::Display for MinderReport {
         match self {
             Self::Started => f.write_str("started"),
             Self::Failed(errno) => write!(f, "failed {errno}"),
+            Self::NotConfined(NotConfined { step, errno, path }) => {
+                write!(f, "unconfined {} {errno} {path}", step.word())
+            }
             Self::Ended { exit: Exit::Code(code), left } => write!(f, "ended code {code} {left}"),
             Self::Ended { exit: Exit::Signal(signal), left } => {
                 write!(f, "ended signal {signal} {left}")
@@ -81,6 +90,12 @@ impl FromStr for MinderReport {
     type Err = ParseError;
 
     fn from_str(line: &str) -> Result<Self, ParseError> {
+        // The path at its end may hold spaces.
+        if let ["unconfined", step, errno, path] = line.splitn(4, ' ').collect::<Vec<_>>()[..] {
+            let step = step.parse().map_err(|()| ParseError)?;
+            let why = NotConfined { step, errno: number(errno)?, path: path.to_owned() };
+            return Ok(Self::NotConfined(why));
+        }
         match line.split_whitespace().collect::<Vec<_>>()[..] {
             ["started"] => Ok(Self::Started),
             ["failed", errno] => Ok(Self::Failed(number(errno)?)),
@@ -124,23 +139,68 @@ pub(super) fn decode_env(encoded: &[u8]) -> impl Iterator<Item = (&OsStr, &OsStr
     })
 }
 
-/// Sends the pipes and how much environment follows. The socket is fresh, so this cannot wait.
-pub(super) fn send_pipes(socket: &impl AsFd, pipes: &Pipes, env_bytes: usize) -> io::Result<()> {
-    let length = u32::try_from(env_bytes).map_err(io::Error::other)?.to_le_bytes();
+/// What a minder, or an init, is to start.
+pub(super) struct Launched {
+    /// The program's ends.
+    pub(super) pipes: Pipes,
+    /// Its environment, encoded.
+    pub(super) env: Vec<u8>,
+    /// What it may see, write, reach and use up, if it is confined.
+    pub(super) confinement: Option<Confinement>,
+    /// Whether it is confined only, and nothing is started.
+    pub(super) rehearses: bool,
+}
+
+/// What follows the pipes.
+pub(super) struct Body {
+    env: Vec<u8>,
+    /// In JSON; empty for a program that is not confined.
+    plan: Vec<u8>,
+}
+
+/// A confinement on the wire.
+#[derive(Serialize, Deserialize)]
+struct Plan<C> {
+    confinement: C,
+    rehearses: bool,
+}
+
+impl Body {
+    /// Fails on paths that no JSON can tell.
+    pub(super) fn new(
+        env: Vec<u8>,
+        confinement: Option<&Confinement>,
+        rehearses: bool,
+    ) -> io::Result<Self> {
+        let plan = confinement.map(|confinement| Plan { confinement, rehearses });
+        let plan = plan.map(|plan| serde_json::to_vec(&plan)).transpose()?;
+        Ok(Self { env, plan: plan.unwrap_or_default() })
+    }
+
+    /// All of it, as it follows the pipes.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        [&self.env[..], &self.plan].concat()
+    }
+}
+
+/// Sends the pipes and how much follows. The socket is fresh, so this cannot wait.
+pub(super) fn send_pipes(socket: &impl AsFd, pipes: &Pipes, body: &Body) -> io::Result<()> {
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
+    let lengths = [length(&body.env)?, length(&body.plan)?].map(u32::to_le_bytes).concat();
     let fds = pipes.each_ref().map(AsFd::as_fd);
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut attached = SendAncillaryBuffer::new(&mut space);
     attached.push(SendAncillaryMessage::ScmRights(&fds));
-    sendmsg(socket, &[IoSlice::new(&length)], &mut attached, SendFlags::empty())?;
+    sendmsg(socket, &[IoSlice::new(&lengths)], &mut attached, SendFlags::empty())?;
     Ok(())
 }
 
-/// Waits for what [`send_pipes`] sent and the environment after it.
-pub(super) fn receive_launch(socket: &mut UnixStream) -> io::Result<(Pipes, Vec<u8>)> {
-    let mut length = [0; 4];
+/// Waits for what [`send_pipes`] sent and the body after it.
+pub(super) fn receive_launch(socket: &mut UnixStream) -> io::Result<Launched> {
+    let mut lengths = [0; 8];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut attached = RecvAncillaryBuffer::new(&mut space);
-    let into = &mut [IoSliceMut::new(&mut length)];
+    let into = &mut [IoSliceMut::new(&mut lengths)];
     let received = recvmsg(&*socket, into, &mut attached, RecvFlags::CMSG_CLOEXEC)?.bytes;
     let mut fds = Vec::with_capacity(3);
     for message in attached.drain() {
@@ -149,15 +209,23 @@ pub(super) fn receive_launch(socket: &mut UnixStream) -> io::Result<(Pipes, Vec<
         }
     }
     let pipes = Pipes::try_from(fds).map_err(|_| io::Error::other("a launch without its pipes"))?;
-    socket.read_exact(&mut length[received..])?;
-    let mut env = vec![0; usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?];
-    socket.read_exact(&mut env)?;
-    Ok((pipes, env))
+    socket.read_exact(&mut lengths[received..])?;
+    let mut read = |length: &[u8]| {
+        let length = u32::from_le_bytes(length.try_into().map_err(io::Error::other)?);
+        let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        socket.read_exact(&mut bytes).map(|()| bytes)
+    };
+    let (env, plan) = (read(&lengths[..4])?, read(&lengths[4..])?);
+    let plan = (!plan.is_empty()).then(|| serde_json::from_slice::<Plan<_>>(&plan)).transpose()?;
+    let (confinement, rehearses) =
+        plan.map_or((None, false), |p| (Some(p.confinement), p.rehearses));
+    Ok(Launched { pipes, env, confinement, rehearses })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::confine::Step;
 
     #[test]
     fn orders_and_reports_survive_the_wire() {
@@ -167,6 +235,16 @@ mod tests {
         for report in [
             MinderReport::Started,
             MinderReport::Failed(2),
+            MinderReport::NotConfined(NotConfined {
+                step: Step::View,
+                errno: 13,
+                path: "/a b".into(),
+            }),
+            MinderReport::NotConfined(NotConfined {
+                step: Step::User,
+                errno: 1,
+                path: String::new(),
+            }),
             MinderReport::Ended { exit: Exit::Code(-1), left: 0 },
             MinderReport::Ended { exit: Exit::Signal(9), left: 3 },
         ] {
@@ -182,13 +260,14 @@ mod tests {
         let pipes = [(); 3].map(|()| io::pipe().unwrap().0.into());
         let env =
             [("A", OsStr::new("1=2")), ("EMPTY", OsStr::new("")), ("LINES", OsStr::new("a\nb"))];
-        let encoded = encode_env(env);
-        send_pipes(&ours, &pipes, encoded.len()).unwrap();
-        io::Write::write_all(&mut &ours, &encoded).unwrap();
+        let confinement = Confinement { read: vec!["/a b".into()], ..Confinement::default() };
+        let body = Body::new(encode_env(env), Some(&confinement), true).unwrap();
+        send_pipes(&ours, &pipes, &body).unwrap();
+        io::Write::write_all(&mut &ours, &body.bytes()).unwrap();
 
-        let (received, body) = receive_launch(&mut theirs).unwrap();
-        assert_eq!(received.len(), 3);
+        let launched = receive_launch(&mut theirs).unwrap();
+        assert_eq!((launched.confinement, launched.rehearses), (Some(confinement), true));
         let expected: Vec<_> = env.iter().map(|(name, value)| (OsStr::new(name), *value)).collect();
-        assert_eq!(decode_env(&body).collect::<Vec<_>>(), expected);
+        assert_eq!(decode_env(&launched.env).collect::<Vec<_>>(), expected);
     }
 }

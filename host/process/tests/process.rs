@@ -6,10 +6,14 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of a test fail it as the test itself would")]
 #![expect(clippy::disallowed_methods, reason = "a hub to be killed has to be a process of its own")]
 
+#[path = "process/confined.rs"]
+mod confined;
 #[path = "process/hurried.rs"]
 mod hurried;
 #[path = "process/retired.rs"]
 mod retired;
+#[path = "process/worker.rs"]
+mod worker;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::{Duration, Instant};
@@ -67,11 +71,13 @@ fn supervisor(data: &Path, grace: Duration) -> Supervisor {
 
 fn launch(cwd: &Path, program: &str, args: &[&str]) -> Launch {
     Launch {
+        agent: "a".to_owned(),
         owner: "task-1".to_owned(),
         program: program.into(),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
         cwd: cwd.to_path_buf(),
+        confinement: None,
     }
 }
 

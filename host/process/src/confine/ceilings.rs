@@ -1,0 +1,82 @@
+//! What a confined tree may use up: resource limits, and the number of its processes.
+
+use super::{
+    Ceilings,
+    step::{NotConfined, Step},
+    user,
+};
+use rustix::{
+    process::{Resource, Rlimit, geteuid, getrlimit, setrlimit},
+    system::uname,
+};
+use std::{fs, path::Path};
+
+/// The fewest processes that `pid_max` can be (`RESERVED_PIDS` of the kernel, and one).
+const FEWEST: u32 = 301;
+
+/// Sets them for this process and all that it starts. `proc` is the `/proc` of the new PID namespace.
+pub(super) fn set(ceilings: Ceilings, proc: &Path) -> Result<(), NotConfined> {
+    let failed = |why: rustix::io::Errno| NotConfined::at(Step::Ceilings)(why.into());
+    let limit = |resource, most: u64| {
+        // None is raised that the hub itself is held by.
+        let most = getrlimit(resource).maximum.map_or(most, |given| given.min(most));
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) }).map_err(failed)
+    };
+    limit(Resource::Core, 0)?;
+    limit(Resource::Fsize, ceilings.file_bytes)?;
+    // Counted by user *and* user namespace, which is the tree's own; the superuser of the machine is exempt.
+    limit(Resource::Nproc, ceilings.processes.into())?;
+    if user::is_superuser() && counts_processes_by_namespace(&release()) {
+        let most = ceilings.processes.max(FEWEST).to_string();
+        let written = fs::write(proc.join("sys/kernel/pid_max"), most);
+        written.map_err(NotConfined::at(Step::Ceilings))?;
+    }
+    Ok(())
+}
+
+/// Whether the number of a confined tree's processes can be bounded here: by the user's own limit, or, for the superuser whom
+/// that does not count for, by the PID namespace.
+pub(super) fn bound_processes() -> bool {
+    !geteuid().is_root() || counts_processes_by_namespace(&release())
+}
+
+fn release() -> String {
+    uname().release().to_string_lossy().into_owned()
+}
+
+/// Whether `pid_max` is a PID namespace's own: since Linux 6.14. Before, writing it would change it for the whole machine.
+fn counts_processes_by_namespace(release: &str) -> bool {
+    at_least(release, (6, 14))
+}
+
+/// Whether a kernel's release, such as `6.1.0-13-amd64`, is that version or a later one.
+pub(super) fn at_least(release: &str, version: (u32, u32)) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= version,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_told_by_its_release() {
+        let cases = [
+            ("6.14.0", true),
+            ("6.14-rc1", true),
+            ("6.18.44-fc-v445", true),
+            ("7.0.1", true),
+            ("6.13.9", false),
+            ("6.1.0-13-amd64", false),
+            ("5.15.167.4-microsoft-standard-WSL2", false),
+            ("none", false),
+            ("", false),
+        ];
+        for (release, new) in cases {
+            assert_eq!(counts_processes_by_namespace(release), new, "{release}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Which files a program needs of its own installation, wherever that lies: found by following its links and the interpreter
+//! that a script names.
+//!
+//! | it stands in | it is given |
+//! | --- | --- |
+//! | `…/bin`, `…/sbin`, `…/libexec` | that directory, and beside it `lib`, `lib64`, `libexec` and `pyvenv.cfg` |
+//! | `…/node_modules/…` | the outermost `node_modules` |
+//! | `/opt/NAME/…` | `/opt/NAME` |
+//! | any other directory | the file alone: whose home that is, nobody knows |
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::Read as _,
+    path::{Component, Path, PathBuf},
+};
+
+/// Links that lead to links, and scripts whose interpreters are scripts.
+const MOST_STEPS: usize = 40;
+
+/// Directories of programs, whose neighbours hold what the programs load.
+const PROGRAM_DIRECTORIES: &[&str] = &["bin", "sbin", "libexec"];
+
+/// Those neighbours.
+const NEIGHBOURS: &[&str] = &["lib", "lib64", "libexec", "pyvenv.cfg"];
+
+/// The longest first line of a script that the kernel reads (`BINPRM_BUF_SIZE`).
+const FIRST_LINE: u64 = 256;
+
+/// What `program` needs of its installation, without links; `search` are the directories in which `env` looks for interpreters.
+/// Waits for the disk.
+pub fn files_of(program: &Path, search: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut next = Some(program.to_owned());
+    for _ in 0..MOST_STEPS {
+        let Some(file) = next.as_deref().and_then(in_real_directory) else { break };
+        add_installation(&file, &mut found);
+        next = match fs::read_link(&file) {
+            Ok(target) => Some(file.parent().unwrap_or(&file).join(target)),
+            Err(_) => interpreter(&file, search),
+        };
+    }
+    found
+}
+
+/// The same file, in a directory without links; the file itself may be one.
+pub(crate) fn in_real_directory(file: &Path) -> Option<PathBuf> {
+    Some(file.parent()?.canonicalize().ok()?.join(file.file_name()?))
+}
+
+fn add_installation(file: &Path, found: &mut BTreeSet<PathBuf>) {
+    let Some(directory) = file.parent() else { return };
+    if let Some(modules) = up_to(file, |name| name == "node_modules") {
+        found.insert(modules);
+        return;
+    }
+    let mut names = file.components().skip(1);
+    if names.next() == Some(Component::Normal("opt".as_ref())) && names.count() > 1 {
+        found.insert(file.components().take(3).collect());
+        return;
+    }
+    let name = directory.file_name().and_then(|name| name.to_str());
+    if !name.is_some_and(|name| PROGRAM_DIRECTORIES.contains(&name)) {
+        found.insert(file.to_owned());
+        return;
+    }
+    found.insert(directory.to_owned());
+    let above = directory.parent().unwrap_or(directory);
+    found.extend(NEIGHBOURS.iter().filter_map(|name| above.join(name).canonicalize().ok()));
+}
+
+/// The beginning of a path, up to its first component that is called so.
+fn up_to(path: &Path, is_it: impl Fn(&str) -> bool) -> Option<PathBuf> {
+    let names = |part: &Component<'_>| part.as_os_str().to_str().is_some_and(&is_it);
+    let position = path.components().position(|part| names(&part))?;
+    Some(path.components().take(position + 1).collect())
+}
+
+/// Whom a script names in its first line, also by way of `env`; none for a program.
+fn interpreter(file: &Path, search: &[PathBuf]) -> Option<PathBuf> {
+    let mut start = Vec::new();
+    fs::File::open(file).ok()?.take(FIRST_LINE).read_to_end(&mut start).ok()?;
+    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let mut words = str::from_utf8(line).ok()?.split_ascii_whitespace();
+    let first = Path::new(words.next()?);
+    if !first.ends_with("env") {
+        return Some(first.to_owned());
+    }
+    let name = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
+    search.iter().map(|directory| directory.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    struct Disk(tempfile::TempDir);
+
+    impl Disk {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().canonicalize().unwrap().join(name)
+        }
+
+        fn file(&self, name: &str, text: &str) {
+            let path = self.path(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn link(&self, name: &str, to: &str) {
+            let path = self.path(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            symlink(to, path).unwrap();
+        }
+
+        /// What is found, without what is the machine's own.
+        fn found(&self, program: &str, search: &[&str]) -> Vec<String> {
+            let search: Vec<_> = search.iter().map(|name| self.path(name)).collect();
+            let root = self.path("");
+            let found = files_of(&self.path(program), &search).into_iter();
+            found
+                .filter_map(|path| Some(path.strip_prefix(&root).ok()?.display().to_string()))
+                .collect()
+        }
+    }
+
+    #[test]
+    fn a_script_of_npm_is_found_with_its_runtime() {
+        let disk = Disk::new();
+        disk.file("nvm/v22/bin/node", "\u{7f}ELF");
+        disk.file("nvm/v22/lib/npm.js", "");
+        disk.file("home/.npm/node_modules/cli/node_modules/dep/x.js", "");
+        disk.file("home/.npm/node_modules/cli/cli.js", "#!/usr/bin/env -S node --x\n");
+        disk.link("home/.npm/node_modules/.bin/cli", "../cli/cli.js");
+        let found = disk.found("home/.npm/node_modules/.bin/cli", &["nvm/v22/bin"]);
+        assert_eq!(found, ["home/.npm/node_modules", "nvm/v22/bin", "nvm/v22/lib"]);
+    }
+
+    #[test]
+    fn a_script_of_a_virtual_environment_is_found_with_its_python() {
+        let disk = Disk::new();
+        disk.file("python/3.12/bin/python3.12", "\u{7f}ELF");
+        disk.file("python/3.12/lib/os.py", "");
+        disk.file("venv/pyvenv.cfg", "");
+        disk.file("venv/lib/site.py", "");
+        disk.link(
+            "venv/bin/python3",
+            &disk.path("python/3.12/bin/python3.12").display().to_string(),
+        );
+        disk.file("venv/bin/vibe", &format!("#!{}\n", disk.path("venv/bin/python3").display()));
+        let found = disk.found("venv/bin/vibe", &[]);
+        let python = ["python/3.12/bin", "python/3.12/lib"];
+        let venv = ["venv/bin", "venv/lib", "venv/pyvenv.cfg"];
+        assert_eq!(found, [&python[..], &venv[..]].concat());
+    }
+
+    #[test]
+    fn of_a_directory_that_may_be_a_home_nothing_but_the_program_is_shown() {
+        let disk = Disk::new();
+        disk.file("home/tool", "\u{7f}ELF");
+        disk.file("home/.ssh/id", "");
+        disk.link("home/.local/bin/claude", "../share/claude/versions/2.1");
+        disk.file("home/.local/share/claude/versions/2.1", "\u{7f}ELF");
+        assert_eq!(disk.found("home/tool", &[]), ["home/tool"]);
+        assert_eq!(
+            disk.found("home/.local/bin/claude", &[]),
+            ["home/.local/bin", "home/.local/share/claude/versions/2.1"]
+        );
+        assert!(files_of(Path::new("/no/such/program"), &[]).is_empty());
+    }
+
+    #[test]
+    fn links_that_lead_round_in_a_circle_come_to_an_end() {
+        let disk = Disk::new();
+        disk.link("bin/a", "b");
+        disk.link("bin/b", "a");
+        assert_eq!(disk.found("bin/a", &[]), ["bin"]);
+    }
+}

@@ -1,0 +1,141 @@
+//! Whether this machine can confine programs: tried, not guessed.
+
+use super::{Network, NotConfined, Step, ceilings, landlock::Abilities};
+
+/// What this machine's kernel, and what stands between it and the hub, allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Support {
+    landlock: Abilities,
+    /// Whether the number of processes can be bounded.
+    processes: bool,
+    /// How it went, with everything but the network.
+    rehearsal: Result<(), NotConfined>,
+}
+
+/// What is missing for a confinement, and what mends it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Shortfall {
+    /// A step of it fails.
+    #[error("failed to {why}; {}", way_out(.why))]
+    Step {
+        /// What failed.
+        why: NotConfined,
+    },
+    /// A fork bomb would not be held.
+    #[error(
+        "the kernel does not bound how many processes the superuser's programs start (Linux 6.14 does, by PID namespace); run the hub \
+         as a user of its own"
+    )]
+    Processes,
+    /// What of the network it reaches could not be held.
+    #[error(
+        "the kernel cannot bound which ports it reaches, and whom it signals, while it has a network (Linux 6.12 does, by Landlock); \
+         grant it no network, or update the kernel"
+    )]
+    Ports,
+}
+
+impl Support {
+    pub(crate) fn found(rehearsal: Result<(), NotConfined>) -> Self {
+        let (landlock, processes) = (Abilities::of_kernel(), ceilings::bound_processes());
+        Self { landlock, processes, rehearsal }
+    }
+
+    /// Whether confinement was seen to work.
+    pub(crate) fn works(&self) -> bool {
+        self.rehearsal.is_ok()
+    }
+
+    /// Whether a program can be confined that reaches this of the network.
+    pub fn allows(&self, network: &Network) -> Result<(), Shortfall> {
+        self.rehearsal.clone().map_err(|why| Shortfall::Step { why })?;
+        if !self.processes {
+            return Err(Shortfall::Processes);
+        }
+        let bounded = self.landlock.tcp && self.landlock.scopes;
+        if *network != Network::Nothing && !bounded {
+            return Err(Shortfall::Ports);
+        }
+        Ok(())
+    }
+
+    /// What of it there is, for people: walls that stand, and second walls that this kernel does not have.
+    pub fn told(&self) -> String {
+        let Abilities { files, tcp, scopes } = self.landlock;
+        let known =
+            [(files, "files"), (tcp, "TCP ports"), (scopes, "signals and abstract sockets")];
+        let of = |wanted| {
+            let words = known.iter().filter(|(has, _)| *has == wanted).map(|(_, word)| *word);
+            words.collect::<Vec<_>>().join(", ")
+        };
+        match (of(true), of(false)) {
+            (has, lacks) if lacks.is_empty() => format!("namespaces, seccomp, Landlock for {has}"),
+            (has, lacks) if has.is_empty() => {
+                format!("namespaces, seccomp; no Landlock for {lacks}")
+            }
+            (has, lacks) => {
+                format!("namespaces, seccomp, Landlock for {has}; no Landlock for {lacks}")
+            }
+        }
+    }
+}
+
+/// What mends a step that fails.
+fn way_out(why: &NotConfined) -> &'static str {
+    match why.step {
+        Step::User | Step::Namespaces | Step::Loopback => {
+            "user namespaces must be allowed to the hub's user: `sysctl user.max_user_namespaces` above 0, \
+             `kernel.unprivileged_userns_clone=1` where there is such a setting, on Ubuntu \
+             `kernel.apparmor_restrict_unprivileged_userns=0` or a profile with `userns` for this program, and in a container \
+             `--security-opt seccomp=unconfined`"
+        }
+        Step::Proc => {
+            "/proc must be whole where the hub runs: in a container, `--security-opt systempaths=unconfined`"
+        }
+        Step::View | Step::Capabilities => {
+            "mounting must be allowed in user namespaces: on Ubuntu `sysctl kernel.apparmor_restrict_unprivileged_userns=0` or a \
+             profile with `userns` for this program, in a container `--security-opt apparmor=unconfined`"
+        }
+        Step::Ceilings => "the hub's own limits must be no lower (`ulimit -a`)",
+        Step::Landlock | Step::Filter => {
+            "the kernel must be built with Landlock and seccomp, of Linux 5.14 or newer"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_cannot_give_is_refused_and_never_weakened() {
+        let all = Abilities { files: true, tcp: true, scopes: true };
+        let old = Abilities { files: true, tcp: false, scopes: false };
+        let no_user = NotConfined { step: Step::User, errno: 1, path: String::new() };
+        let (nothing, ports) = (Network::Nothing, Network::Ports([443].into()));
+        let support = |landlock, processes, rehearsal| Support { landlock, processes, rehearsal };
+        let full = support(all, true, Ok(()));
+        let cases = [
+            (&full, &nothing, Ok(())),
+            (&full, &ports, Ok(())),
+            (&support(old, true, Ok(())), &nothing, Ok(())),
+            (&support(old, true, Ok(())), &ports, Err(Shortfall::Ports)),
+            (&support(all, false, Ok(())), &nothing, Err(Shortfall::Processes)),
+            (
+                &support(all, true, Err(no_user.clone())),
+                &nothing,
+                Err(Shortfall::Step { why: no_user }),
+            ),
+        ];
+        for (support, network, expected) in cases {
+            assert_eq!(support.allows(network), expected, "{support:?} {network:?}");
+        }
+        assert!(
+            full.told().ends_with("Landlock for files, TCP ports, signals and abstract sockets")
+        );
+        let told = support(old, true, Ok(())).told();
+        assert!(told.ends_with(
+            "Landlock for files; no Landlock for TCP ports, signals and abstract sockets"
+        ));
+    }
+}

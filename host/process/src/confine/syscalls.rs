@@ -1,0 +1,206 @@
+//! The system call filter (seccomp) of a confined program: a baseline of what no agent's program needs and a kernel's holes are
+//! made of.
+
+use super::step::{NotConfined, Step};
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule, apply_filter, sock_filter,
+};
+use std::{collections::BTreeMap, env::consts::ARCH, io};
+
+/// What is refused to every program, whatever its arguments.
+const NEVER: &[libc::c_long] = &[
+    // Other processes: their memory, their descriptors.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_process_madvise,
+    // Keys: the session's keyring is no namespace's.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // The kernel's own inside.
+    libc::SYS_bpf,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_syslog,
+    libc::SYS_lookup_dcookie,
+    // Rings carry system calls past this filter.
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    // The machine's.
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+    // Files by a number, past every path.
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fanotify_init,
+];
+
+/// The same, on this processor only.
+#[cfg(target_arch = "x86_64")]
+const NEVER_HERE: &[libc::c_long] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt];
+#[cfg(not(target_arch = "x86_64"))]
+const NEVER_HERE: &[libc::c_long] = &[];
+
+/// What makes and enters namespaces and mounts in them: for programs that confine their own tools.
+const NESTING: &[libc::c_long] = &[
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_setns,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+];
+
+/// Flags of `clone` and `unshare` that make a namespace.
+const NAMESPACES: i32 = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP;
+
+/// Families of sockets that a program may open. Packets, virtual machines, cryptography, Bluetooth and so on have each had their
+/// holes.
+const FAMILIES: &[i32] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+
+/// Protocols over IP: what comes by itself, TCP and UDP. Landlock's ports hold TCP, and not its rivals (MPTCP, SCTP).
+const PROTOCOLS: &[i32] = &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
+
+/// Terminals: putting words into another's mouth.
+const TERMINAL_TRICKS: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
+
+/// Rules of one filter, by the number of the system call; one without a rule is meant whatever its arguments.
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Filters the system calls of this process, and of all that it starts, for good.
+pub(super) fn filter(nests: bool) -> Result<(), NotConfined> {
+    let failed = |why: BackendError| NotConfined::at(Step::Filter)(io::Error::other(why));
+    let not_applied = |why| NotConfined::at(Step::Filter)(io::Error::other(why));
+    // The kernel asks both, and neither names what the other does.
+    apply_filter(&unknown(nests).map_err(failed)?).map_err(not_applied)?;
+    apply_filter(&refused(nests).map_err(failed)?).map_err(not_applied)
+}
+
+/// What is answered as if this kernel did not have it, so that the C library asks for it in a way that can be looked into.
+fn unknown(nests: bool) -> Result<BpfProgram, BackendError> {
+    let mut rules = Rules::new();
+    if !nests {
+        rules.insert(libc::SYS_clone3, Vec::new()); // its flags lie in memory, which no filter reads
+    }
+    rules.insert(libc::SYS_io_uring_setup, Vec::new());
+    program(rules, libc::ENOSYS)
+}
+
+/// What is refused (`EPERM`).
+fn refused(nests: bool) -> Result<BpfProgram, BackendError> {
+    let always = NEVER.iter().chain(NEVER_HERE);
+    let mut rules: Rules = always.map(|call| (*call, Vec::new())).collect();
+    if !nests {
+        rules.extend(NESTING.iter().map(|call| (*call, Vec::new())));
+        let each = (0..i32::BITS).map(|bit| 1 << bit).filter(|flag| NAMESPACES & flag != 0);
+        let flags = each.collect::<Vec<i32>>();
+        for call in [libc::SYS_clone, libc::SYS_unshare] {
+            let has = |flag: &i32| rule(&[(0, SeccompCmpOp::MaskedEq(long(*flag)), long(*flag))]);
+            rules.insert(call, flags.iter().map(has).collect::<Result<_, _>>()?);
+        }
+    }
+    rules.insert(libc::SYS_socket, sockets()?);
+    let tricks = TERMINAL_TRICKS.iter().map(|trick| rule(&[(1, SeccompCmpOp::Eq, *trick)]));
+    rules.insert(libc::SYS_ioctl, tricks.collect::<Result<_, _>>()?);
+    program(rules, libc::EPERM)
+}
+
+/// Sockets of other families, and of other protocols over IP and netlink.
+fn sockets() -> Result<Vec<SeccompRule>, BackendError> {
+    let other = |argument, known: &[i32]| -> Vec<_> {
+        known.iter().map(|one| (argument, SeccompCmpOp::Ne, long(*one))).collect()
+    };
+    let family = |family| (0, SeccompCmpOp::Eq, long(family));
+    let mut rules = vec![rule(&other(0, FAMILIES))?];
+    for ip in [libc::AF_INET, libc::AF_INET6] {
+        rules.push(rule(&[vec![family(ip)], other(2, PROTOCOLS)].concat())?);
+    }
+    // Routes and addresses may be looked at; audit, packet filters and the rest may not.
+    let routes = vec![family(libc::AF_NETLINK), (2, SeccompCmpOp::Ne, long(libc::NETLINK_ROUTE))];
+    rules.push(rule(&routes)?);
+    Ok(rules)
+}
+
+/// A rule that holds if all of `conditions` do: of these arguments, compared as the 32 bits that the kernel reads.
+fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, BackendError> {
+    let conditions = conditions.iter().map(|(argument, is, value)| {
+        SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, is.clone(), *value)
+    });
+    SeccompRule::new(conditions.collect::<Result<_, _>>()?)
+}
+
+/// A positive number of the C library's, as the filter compares it.
+fn long(number: i32) -> u64 {
+    u64::from(number.unsigned_abs())
+}
+
+fn program(rules: Rules, errno: i32) -> Result<BpfProgram, BackendError> {
+    let refusal = SeccompAction::Errno(errno.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, ARCH.try_into()?)?;
+    let mut program = BpfProgram::try_from(filter)?;
+    if cfg!(target_arch = "x86_64") {
+        program.splice(0..0, no_x32());
+    }
+    Ok(program)
+}
+
+/// x32, a second set of numbers for the same system calls of the same processor, is not there: it would lead past every rule.
+fn no_x32() -> [sock_filter; 3] {
+    const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS; at 0 is the number of the system call
+    const JUMP_AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
+    const RETURN: u16 = 0x06; // BPF_RET | BPF_K
+    const X32: u32 = 0x4000_0000;
+    let no_such_call = u32::from(SeccompAction::Errno(libc::ENOSYS.unsigned_abs()));
+    [
+        sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 },
+        sock_filter { code: JUMP_AT_LEAST, jt: 0, jf: 1, k: X32 },
+        sock_filter { code: RETURN, jt: 0, jf: 0, k: no_such_call },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A filter of the classic BPF has at most 4,096 instructions, and jumps by 255.
+    #[test]
+    fn both_filters_fit_the_kernel() {
+        for nests in [false, true] {
+            for filter in [unknown(nests).unwrap(), refused(nests).unwrap()] {
+                assert!((10..4_096).contains(&filter.len()), "{}", filter.len());
+            }
+        }
+        assert!(refused(false).unwrap().len() > refused(true).unwrap().len());
+    }
+}

@@ -1,0 +1,455 @@
+//! The files that a confined program sees: a new root of nothing, into which what it may read and write is mounted (`bind`),
+//! at the paths that it has outside.
+//!
+//! What is mounted is opened first, by a path that no link leads astray (`RESOLVE_NO_SYMLINKS`), and kept as a tree of its own
+//! (`open_tree`): nobody who renames directories meanwhile has another one mounted. So are the places that it is mounted on.
+
+use super::{
+    Confinement,
+    step::{NotConfined, Step},
+    system, user,
+};
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, symlinkat},
+    io::Errno,
+    mount::{
+        FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags,
+        MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount,
+        fsopen, mount, mount_bind, mount_change, mount_remount, move_mount, open_tree, unmount,
+    },
+    process::{chdir, pivot_root},
+};
+use std::{
+    ffi::CStr,
+    fs,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+/// How a directory is that lives in memory, such as `/dev/shm`, and how much it holds.
+const IN_MEMORY: [(&str, &str); 2] = [("mode", "0755"), ("size", "256m")];
+
+/// What stands at one path of the view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    /// The same as outside, with all that is mounted below; what is not there outside is left out, unless it is for writing.
+    Same { source: PathBuf, writable: bool },
+    /// A link.
+    Link(PathBuf),
+    /// Nothing, in the place of something.
+    Hidden,
+    /// An empty directory that can be written to.
+    Scratch,
+}
+
+/// What a program sees, by its path.
+type View = Vec<(PathBuf, What)>;
+
+/// A piece of the view, held so that it is this one whatever happens to its path.
+struct Held {
+    at: PathBuf,
+    what: What,
+    tree: Option<(OwnedFd, FileType)>,
+}
+
+/// Makes the view, and goes there. Needs a mount namespace of its own; `/proc` is that of the PID namespace it is called in.
+pub(super) fn enter(confinement: &Confinement, cwd: &Path) -> Result<(), NotConfined> {
+    let root = &confinement.temporary;
+    let on = |path: &Path| NotConfined::on(Step::View, path);
+    let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+    mount_change("/", private).map_err(on(Path::new("/")))?;
+    let held = view(confinement).into_iter().filter_map(|(at, what)| hold(at, what).transpose());
+    let held: Vec<Held> = held.collect::<Result<_, _>>()?;
+    let devices = system::DEVICES.iter().map(|name| Path::new("/dev").join(name));
+    let devices = devices.filter_map(|at| {
+        let what = What::Same { source: at.clone(), writable: true };
+        at.exists().then(|| hold(at, what)).and_then(Result::transpose)
+    });
+    let devices: Vec<Held> = devices.collect::<Result<_, _>>()?;
+
+    let at = open(root).map_err(on(root))?;
+    attach(&in_memory().map_err(on(root))?, &at).map_err(on(root))?;
+    // What stands there now.
+    let new = open(root).map_err(on(root))?;
+    for own in ["/proc", "/dev/pts", "/dev/shm"] {
+        directory(&new, Path::new(own)).map_err(on(Path::new(own)))?;
+    }
+    // While the one outside is still to be seen: whoever sees none may mount none.
+    let no_programs = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    let proc = mount("proc", root.join("proc"), "proc", no_programs, None::<&CStr>);
+    proc.map_err(NotConfined::on(Step::Proc, Path::new("/proc")))?;
+    for piece in devices.iter().chain(&held) {
+        place(&new, piece).map_err(on(&piece.at))?;
+    }
+    furnish_devices(root, &new)?;
+    make_read_only(root, &held).map_err(on(root))?;
+    chdir(root).map_err(on(root))?;
+    pivot_root(".", ".").map_err(on(root))?;
+    unmount(".", UnmountFlags::DETACH).map_err(on(root))?;
+    chdir("/").map_err(on(root))?;
+    chdir(cwd).map_err(on(cwd))
+}
+
+/// Closes what the init needed open until now: the root takes no new files, and what of `/proc` is the machine's cannot be
+/// written.
+pub(super) fn seal() -> Result<(), NotConfined> {
+    let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+    let root = Path::new("/");
+    mount_remount(root, flags, "").map_err(NotConfined::on(Step::View, root))?;
+    if !user::is_superuser() {
+        return Ok(()); // it is the superuser's, and nobody else's to write
+    }
+    for name in system::MACHINES_PROC {
+        let path = Path::new("/proc").join(name);
+        if path.exists() {
+            let sealed = mount_bind(&path, &path)
+                .and_then(|()| mount_remount(&path, flags | MountFlags::NOEXEC, ""));
+            sealed.map_err(NotConfined::on(Step::Proc, &path))?;
+        }
+    }
+    for name in system::SECRET_PROC {
+        let path = Path::new("/proc").join(name);
+        if path.exists() {
+            mount_bind("/dev/null", &path).map_err(NotConfined::on(Step::Proc, &path))?;
+        }
+    }
+    Ok(())
+}
+
+/// The directories that it can write to.
+pub(super) fn writable(confinement: &Confinement) -> Vec<PathBuf> {
+    let own = [PathBuf::from("/tmp"), PathBuf::from("/dev/shm"), PathBuf::from("/dev/pts")];
+    let named = confinement.write.iter().chain(&confinement.scratch);
+    named.cloned().chain(own).collect()
+}
+
+/// What it sees: what lies deeper comes later, and stands over what it lies in.
+fn view(confinement: &Confinement) -> View {
+    let Confinement { read, write, hidden, scratch, temporary, .. } = confinement;
+    let same = |source: &Path, writable| What::Same { source: source.to_owned(), writable };
+    let mut view = system_view();
+    // What it may write to stays so, also where the program itself lies in it.
+    let is_written = |path: &PathBuf| {
+        write.iter().any(|dir| {
+            let within = |hidden: &&PathBuf| path.starts_with(hidden) && hidden.starts_with(dir);
+            path.starts_with(dir) && !hidden.iter().any(|one| within(&one))
+        })
+    };
+    // The system is seen as it is.
+    let is_system = |path: &PathBuf| {
+        let holds = |(at, what): &(PathBuf, What)| {
+            path.starts_with(at) && matches!(what, What::Same { .. }) && at.is_dir()
+        };
+        system_view().iter().any(holds)
+    };
+    view.extend(
+        read.iter()
+            .filter(|path| !is_written(path) && !is_system(path))
+            .map(|path| (path.clone(), same(path, false))),
+    );
+    view.extend(write.iter().map(|path| (path.clone(), same(path, true))));
+    view.push(("/tmp".into(), same(temporary, true)));
+    // Its own /tmp stands where another is outside, and shows nothing of that.
+    let is_same =
+        |(at, what): &(PathBuf, What)| matches!(what, What::Same { source, .. } if source == at);
+    let seen: Vec<_> =
+        view.iter().filter(|piece| is_same(piece)).map(|(at, _)| at.clone()).collect();
+    let is_seen = |path: &&PathBuf| seen.iter().any(|at| path.starts_with(at) && *path != at);
+    for path in hidden.iter().filter(is_seen) {
+        // What it lies in is mounted, too: nothing that is mounted on can be moved away from over what it hides.
+        let within = write.iter().filter(|dir| path.starts_with(dir) && path != *dir);
+        let between = within.flat_map(|dir| {
+            path.ancestors().skip(1).take_while(move |above| above != dir).map(Path::to_owned)
+        });
+        view.extend(between.map(|above| (above.clone(), same(&above, true))));
+        view.push((path.clone(), What::Hidden));
+    }
+    view.extend(scratch.iter().map(|path| (path.clone(), What::Scratch)));
+    // Of two for one path, what may be written to comes last.
+    view.sort_by_key(|(at, what)| {
+        (at.components().count(), matches!(what, What::Same { writable: true, .. }))
+    });
+    view
+}
+
+/// What of the system every program sees.
+fn system_view() -> View {
+    let mut view = View::new();
+    for directory in system::DIRECTORIES.iter().map(Path::new) {
+        if let Ok(target) = fs::read_link(directory) {
+            view.push((directory.to_owned(), What::Link(target)));
+        } else if directory.exists() {
+            let what = What::Same { source: directory.to_owned(), writable: false };
+            view.push((directory.to_owned(), what));
+        }
+    }
+    for at in system::CONFIGURATION.iter().map(|name| Path::new("/etc").join(name)) {
+        // One that leads nowhere is not there.
+        if let Ok(source) = at.canonicalize() {
+            view.push((at, What::Same { source, writable: false }));
+        }
+    }
+    view
+}
+
+/// Opens a file or directory without following a link on the way.
+fn open(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+/// What an open file or directory is, with all that is mounted below, as a tree that is mounted nowhere.
+fn whole(file: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(file, "", flags)
+}
+
+/// Holds on to what is to be seen; none if it is not there and need not be.
+fn hold(at: PathBuf, what: What) -> Result<Option<Held>, NotConfined> {
+    let What::Same { source, writable } = &what else {
+        return Ok(Some(Held { at, what, tree: None }));
+    };
+    let held = open(source).and_then(|file| {
+        let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
+        Ok((whole(&file)?, kind))
+    });
+    match held {
+        Ok(tree) => Ok(Some(Held { at, what, tree: Some(tree) })),
+        Err(Errno::NOENT) if !writable => Ok(None),
+        Err(why) => Err(NotConfined::on(Step::View, source)(why)),
+    }
+}
+
+/// Puts one piece in its place below `root`, to which no link leads: what it lies in may be another program's to write.
+fn place(root: &OwnedFd, piece: &Held) -> Result<(), Errno> {
+    let Held { at, what, tree } = piece;
+    match (what, tree) {
+        (What::Link(to), _) => {
+            let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else { return Ok(()) };
+            symlinkat(to, directory(root, parent)?, name)
+        }
+        (What::Same { .. }, Some((tree, FileType::Directory))) => {
+            attach(tree, &directory(root, at)?)
+        }
+        (What::Same { .. }, Some((tree, _))) => attach(tree, &file(root, at)?),
+        (What::Same { .. }, None) => Ok(()),
+        // One that is not where it was is hidden nowhere: then nothing is started.
+        (What::Hidden, _) => {
+            let target = below(root, at, OFlags::empty())?;
+            let is_directory = FileType::from_raw_mode(fstat(&target)?.st_mode).is_dir();
+            let nothing =
+                if is_directory { in_memory() } else { whole(&open(Path::new("/dev/null"))?) };
+            attach(&nothing?, &target)
+        }
+        (What::Scratch, _) => attach(&in_memory()?, &directory(root, at)?),
+    }
+}
+
+/// Mounts a tree that is mounted nowhere onto what a handle leads to.
+fn attach(tree: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
+    let by_handles =
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(tree, "", target, "", by_handles)
+}
+
+/// What stands at a path of the view.
+fn below(root: &OwnedFd, at: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let path = at.strip_prefix("/").unwrap_or(at);
+    let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
+    openat2(root, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH)
+}
+
+/// The directory at a path of the view, made if need be.
+fn directory(root: &OwnedFd, at: &Path) -> Result<OwnedFd, Errno> {
+    let mut here = below(root, Path::new("."), OFlags::DIRECTORY)?;
+    for name in at.components().skip(1) {
+        let name = Path::new(name.as_os_str());
+        let found = below(&here, name, OFlags::DIRECTORY);
+        here = match found {
+            Err(Errno::NOENT) => {
+                mkdirat(&here, name, Mode::from_raw_mode(0o755))?;
+                below(&here, name, OFlags::DIRECTORY)?
+            }
+            found => found?,
+        };
+    }
+    Ok(here)
+}
+
+/// The file at a path of the view, made if need be.
+fn file(root: &OwnedFd, at: &Path) -> Result<OwnedFd, Errno> {
+    let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else {
+        return Err(Errno::INVAL);
+    };
+    let parent = directory(root, parent)?;
+    match below(&parent, Path::new(name), OFlags::empty()) {
+        Err(Errno::NOENT) => {
+            let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            openat(&parent, name, new, Mode::from_raw_mode(0o644))?;
+            below(&parent, Path::new(name), OFlags::empty())
+        }
+        found => found,
+    }
+}
+
+/// An empty directory that lives in memory, mounted nowhere.
+fn in_memory() -> Result<OwnedFd, Errno> {
+    let filesystem = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (name, value) in IN_MEMORY {
+        fsconfig_set_string(&filesystem, name, value)?;
+    }
+    fsconfig_create(&filesystem)?;
+    let plain = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    fsmount(&filesystem, FsMountFlags::FSMOUNT_CLOEXEC, plain)
+}
+
+/// Terminals of its own, memory that its processes share, and links.
+fn furnish_devices(path: &Path, root: &OwnedFd) -> Result<(), NotConfined> {
+    let on = |path: &str| NotConfined::on(Step::View, Path::new(path));
+    let terminals = c"newinstance,ptmxmode=0666,mode=620";
+    let no_programs = MountFlags::NOSUID | MountFlags::NOEXEC;
+    let pts = path.join("dev/pts");
+    mount("devpts", pts, "devpts", no_programs, terminals).map_err(on("/dev/pts"))?;
+    let scratch = Held { at: "/dev/shm".into(), what: What::Scratch, tree: None };
+    place(root, &scratch).map_err(on("/dev/shm"))?;
+    for (name, to) in system::DEVICE_LINKS {
+        let link =
+            Held { at: Path::new("/dev").join(name), what: What::Link(to.into()), tree: None };
+        place(root, &link).map_err(on("/dev"))?;
+    }
+    Ok(())
+}
+
+/// Makes the mounts read-only that belong to what may only be read. What they may not be besides is kept: another namespace has
+/// locked it.
+fn make_read_only(root: &Path, held: &[Held]) -> Result<(), Errno> {
+    let table = fs::read_to_string("/proc/self/mountinfo");
+    let table = table.map_err(|why| Errno::from_io_error(&why).unwrap_or(Errno::IO))?;
+    for (place, flags) in table.lines().filter_map(mounted) {
+        let Ok(at) = place.strip_prefix(root) else { continue };
+        let at = Path::new("/").join(at);
+        // What lies deepest comes last, and is whose it is.
+        let whose = held.iter().rev().find(|piece| at.starts_with(&piece.at));
+        let is_read_only =
+            |piece: &Held| matches!(piece.what, What::Same { writable: false, .. } | What::Hidden);
+        if whose.is_some_and(is_read_only) {
+            mount_remount(&place, flags | MountFlags::BIND | MountFlags::RDONLY, "")?;
+        }
+    }
+    Ok(())
+}
+
+/// Where a line of `mountinfo` says that something is mounted, and what it may not be: `36 35 98:0 /root /at rw,nosuid … - …`.
+fn mounted(line: &str) -> Option<(PathBuf, MountFlags)> {
+    let mut fields = line.split(' ').skip(4);
+    let (at, options) = (fields.next()?, fields.next()?);
+    let flags = options.split(',').map(|option| match option {
+        "ro" => MountFlags::RDONLY,
+        "nosuid" => MountFlags::NOSUID,
+        "nodev" => MountFlags::NODEV,
+        "noexec" => MountFlags::NOEXEC,
+        "noatime" => MountFlags::NOATIME,
+        "nodiratime" => MountFlags::NODIRATIME,
+        "relatime" => MountFlags::RELATIME,
+        _ => MountFlags::empty(),
+    });
+    Some((unescaped(at), flags.fold(MountFlags::NOSUID, MountFlags::union)))
+}
+
+/// A path as `mountinfo` writes it: space, tab, newline and backslash in octal.
+fn unescaped(path: &str) -> PathBuf {
+    let [space, tab, newline, backslash] = ["\\040", "\\011", "\\012", "\\134"];
+    // The backslash last, or what it begins would be read twice.
+    let path = path.replace(space, " ").replace(tab, "\t").replace(newline, "\n");
+    path.replace(backslash, "\\").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(paths: &[&str]) -> Vec<PathBuf> {
+        paths.iter().map(PathBuf::from).collect()
+    }
+
+    /// What is said of each path that is not the system's.
+    fn told(confinement: &Confinement) -> Vec<String> {
+        let own = view(confinement).into_iter().filter(|(at, _)| at.starts_with("/w"));
+        let word = |what| match what {
+            What::Same { writable: true, .. } => "write",
+            What::Same { writable: false, .. } => "read",
+            What::Link(_) => "link",
+            What::Hidden => "hidden",
+            What::Scratch => "scratch",
+        };
+        own.map(|(at, what)| format!("{} {}", word(what), at.display())).collect()
+    }
+
+    #[test]
+    fn what_lies_deeper_counts_and_nothing_is_hidden_that_is_not_seen() {
+        let confinement = Confinement {
+            read: paths(&["/w/data/bin", "/w/project/node_modules", "/w/tool"]),
+            write: paths(&["/w/project", "/w/project/hub/home"]),
+            hidden: paths(&["/w/project/hub", "/w/project/deep/er/secret", "/w/other", "/w/tool"]),
+            scratch: paths(&["/w/home"]),
+            ..Confinement::default()
+        };
+        let expected = [
+            "read /w/tool",
+            "scratch /w/home",
+            "write /w/project",
+            "read /w/data/bin",
+            "hidden /w/project/hub",
+            "write /w/project/hub/home",
+            "write /w/project/deep",
+            "write /w/project/deep/er",
+            "hidden /w/project/deep/er/secret",
+        ];
+        let mut told = told(&confinement);
+        let depth = |line: &String| line.matches('/').count();
+        assert!(told.is_sorted_by_key(depth), "{told:?}");
+        let mut expected = expected.map(str::to_owned);
+        told.sort();
+        expected.sort();
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_program_that_lies_in_a_hidden_place_is_seen() {
+        let confinement = Confinement {
+            read: paths(&["/w/hub/tool"]),
+            write: paths(&["/w"]),
+            hidden: paths(&["/w/hub"]),
+            ..Confinement::default()
+        };
+        assert_eq!(told(&confinement), ["write /w", "hidden /w/hub", "read /w/hub/tool"]);
+    }
+
+    #[test]
+    fn no_secret_of_the_system_is_in_the_view() {
+        let seen: Vec<_> = system_view().into_iter().map(|(at, _)| at).collect();
+        for secret in [
+            "/etc/shadow",
+            "/etc/ssh/ssh_host_rsa_key",
+            "/etc/ssl/private",
+            "/root",
+            "/run",
+            "/var/run/docker.sock",
+        ] {
+            assert!(!seen.iter().any(|at| Path::new(secret).starts_with(at)), "{secret}");
+        }
+        assert!(seen.contains(&"/usr".into()) && seen.contains(&"/etc/passwd".into()));
+    }
+
+    #[test]
+    fn a_line_of_the_table_of_mounts_is_read() {
+        let line = r"36 35 98:0 /mnt /a\040b rw,nodev,noatime,idmapped master:1 - ext4 /dev/x rw";
+        let (at, flags) = mounted(line).unwrap();
+        assert_eq!(at, Path::new("/a b"));
+        assert_eq!(flags, MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME);
+        assert_eq!(mounted("36 35"), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! Whose a process is: in which tree below this process it runs, if it is in one.
+//!
+//! An agent's program runs as the hub's own user, and knocks at the hub's doors like anybody else. What tells it from its
+//! operator is where it stands in the system's tree of processes, which it cannot leave: daemons and new sessions
+//! stay below their minder, which is a subreaper, and the orphans of a minder that was killed stay below the hub.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+
+use super::proc::{self, Process};
+
+/// How often the way up from a process is looked at anew that changed meanwhile.
+const LOOKS: usize = 8;
+
+/// On whose behalf the processes of a tree run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnBehalf {
+    /// As [`Launch::agent`](super::Launch::agent) says.
+    pub agent: String,
+    /// As [`Launch::owner`](super::Launch::owner) says.
+    pub owner: String,
+}
+
+/// Whose a process, or whoever holds a socket, is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kin {
+    /// Nobody's below this process: it is the user's.
+    Outside,
+    /// This process itself, which is the hub's alone: what it sends is on behalf of whoever had it send.
+    Own,
+    /// It runs in a tree that was started on this behalf.
+    Tree(OnBehalf),
+    /// It is below this process, and in no tree that is known; or it is gone, or cannot be found.
+    Unknown,
+}
+
+/// The minders that live, each with the behalf on which its tree runs. Clones are one register.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Minders(Arc<Mutex<HashMap<i32, OnBehalf>>>);
+
+impl Minders {
+    /// Registers a minder until what is returned is dropped.
+    pub(super) fn register(&self, minder: Option<Pid>, behalf: OnBehalf) -> Registered {
+        let minder = minder.map(Pid::as_raw_pid);
+        self.with(|all| minder.and_then(|minder| all.insert(minder, behalf)));
+        Registered { minders: self.clone(), minder }
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut HashMap<i32, OnBehalf>) -> T) -> T {
+        look(&mut self.0.lock())
+    }
+
+    fn on_behalf(&self, pid: Pid) -> Option<OnBehalf> {
+        self.with(|all| all.get(&pid.as_raw_pid()).cloned())
+    }
+
+    /// Whose the process with this number is. `adopts` says whether orphans of ours can only be those of trees.
+    pub(super) fn kin(&self, pid: i32, adopts: bool) -> Kin {
+        let Some(pid) = Pid::from_raw(pid) else { return Kin::Unknown };
+        let us = getpid();
+        if pid == us {
+            return if adopts { Kin::Own } else { Kin::Outside };
+        }
+        let Some(line) = steady_lineage(pid) else { return Kin::Unknown };
+        let Some(below) = line.iter().position(|process| process.pid == us) else {
+            return Kin::Outside;
+        };
+        match line[..below].iter().rev().find_map(|process| self.on_behalf(process.pid)) {
+            Some(behalf) => Kin::Tree(behalf),
+            None if adopts => Kin::Unknown,
+            None => Kin::Outside,
+        }
+    }
+
+    /// Whose the socket with this inode is. Who is below this process and holds it counts before all others that do.
+    pub(super) fn kin_of_socket(&self, inode: u64, adopts: bool) -> Kin {
+        let us = getpid();
+        if adopts && Process::read(us).is_some_and(|us| us.holds_socket(inode)) {
+            return Kin::Own;
+        }
+        if proc::has_children() == Some(false) {
+            return Kin::Outside;
+        }
+        let below = proc::descendants(us);
+        if below.is_empty() {
+            return Kin::Outside;
+        }
+        if let Some(holder) = below.iter().find(|process| process.has_thread_with_socket(inode)) {
+            let kin = self.kin(holder.pid.as_raw_pid(), adopts);
+            // It may have ended between the two looks; it was below us all the same.
+            return if kin == Kin::Outside && adopts { Kin::Unknown } else { kin };
+        }
+        let others = proc::all();
+        let mut others = others.iter().filter(|process| process.is_own());
+        match others.find(|process| process.holds_socket(inode)) {
+            // Nothing moved between the looks: whoever started meanwhile is asked as any other.
+            Some(holder) => self.kin(holder.pid.as_raw_pid(), adopts),
+            None => Kin::Unknown,
+        }
+    }
+
+    /// Reaps the orphans of trees that came to this process when their minder was killed. Its own children are those in
+    /// its own session, and the minders; nobody else waits for the others.
+    pub(super) fn reap_orphans(&self) {
+        let Some(us) = Process::read(getpid()) else { return };
+        let orphans = proc::all()
+            .into_iter()
+            .filter(|process| process.is_ended_child_of(us.pid) && !process.shares_session(&us));
+        for orphan in orphans.filter(|orphan| self.on_behalf(orphan.pid).is_none()) {
+            let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG); // gone already, as it should be
+        }
+    }
+}
+
+/// The place of a minder among those that live.
+#[derive(Debug)]
+pub(super) struct Registered {
+    minders: Minders,
+    minder: Option<i32>,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.minders.with(|all| self.minder.and_then(|minder| all.remove(&minder)));
+    }
+}
+
+/// The process, its parent, and so on up to the first one; none if that cannot be told.
+///
+/// A parent that ends while we look leaves its child to another, and its number to anybody: so a line that does not
+/// reach the first process, or has a parent in it that is younger than its child, is looked at anew.
+fn steady_lineage(pid: Pid) -> Option<Vec<Process>> {
+    (0..LOOKS).find_map(|_| {
+        let line = proc::lineage(pid);
+        let is_whole = line.last().is_some_and(Process::has_no_parent);
+        let is_steady = line.windows(2).all(|pair| !pair[1].is_younger_than(&pair[0]));
+        (is_whole && is_steady).then_some(line)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd as _;
+    use std::process::{Command, Stdio};
+
+    fn behalf() -> OnBehalf {
+        OnBehalf { agent: "codex".to_owned(), owner: "t".to_owned() }
+    }
+
+    /// A process below this one, which has been given all that it inherits.
+    #[expect(clippy::disallowed_methods, reason = "a child without a supervisor")]
+    fn child() -> std::process::Child {
+        Command::new("/bin/sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_process_is_its_minders_tree_or_unknown_or_outside() {
+        let minders = Minders::default();
+        let mut below = child();
+        let pid = i32::try_from(below.id()).unwrap();
+        assert_eq!(minders.kin(pid, true), Kin::Unknown, "an orphan of some tree");
+        assert_eq!(minders.kin(pid, false), Kin::Outside, "a child of who embeds the hub");
+        let registered = minders.register(Pid::from_raw(pid), behalf());
+        assert_eq!(minders.kin(pid, true), Kin::Tree(behalf()));
+        drop(registered);
+        assert_eq!(minders.kin(pid, true), Kin::Unknown, "its minder is gone");
+
+        assert_eq!(minders.kin(getpid().as_raw_pid(), true), Kin::Own, "it is us");
+        assert_eq!(minders.kin(getpid().as_raw_pid(), false), Kin::Outside, "who embeds the hub");
+        let above = Process::read(getpid()).map(|us| us.parent());
+        assert_eq!(above.map(|above| minders.kin(above, true)), Some(Kin::Outside), "above us");
+        below.kill().unwrap();
+        below.wait().unwrap();
+        assert_eq!(minders.kin(pid, true), Kin::Unknown, "gone");
+        assert_eq!(minders.kin(0, true), Kin::Unknown);
+    }
+
+    #[test]
+    fn a_socket_is_whose_it_is_that_holds_it() {
+        let minders = Minders::default();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let link = std::fs::read_link(format!("/proc/self/fd/{}", client.as_raw_fd())).unwrap();
+        let inode = link.to_str().unwrap().trim_matches(|c: char| !c.is_ascii_digit());
+        let inode = inode.parse().unwrap();
+        let mut idle = child();
+        assert_eq!(minders.kin_of_socket(inode, false), Kin::Outside, "ours, beside a child");
+        assert_eq!(minders.kin_of_socket(inode, true), Kin::Own);
+
+        #[expect(clippy::disallowed_methods, reason = "a child without a supervisor")]
+        let holder = Command::new("/bin/sleep")
+            .arg("1000")
+            .stdin(Stdio::from(std::os::fd::OwnedFd::from(client)))
+            .spawn();
+        let mut holder = holder.unwrap();
+        let pid = Pid::from_child(&holder);
+        let registered = minders.register(Some(pid), behalf());
+        assert_eq!(minders.kin_of_socket(inode, true), Kin::Tree(behalf()));
+        drop(registered);
+        assert_eq!(minders.kin_of_socket(inode, true), Kin::Unknown);
+        for child in [&mut holder, &mut idle] {
+            child.kill().unwrap();
+        }
+        holder.wait().unwrap();
+        assert_eq!(minders.kin_of_socket(inode, true), Kin::Unknown, "nobody holds it");
+        idle.wait().unwrap();
+    }
+}

@@ -1,0 +1,412 @@
+//! Programs behind walls: what they still can, and what no trick lets them do. Each of the tests is a row, or several, of the
+//! table in `docs/SECURITY.md`.
+
+use super::*;
+use a2a_hub_process::confine::{Ceilings, Confinement, Network};
+use std::{
+    net::TcpListener,
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::{
+            fs::symlink,
+            net::{SocketAddr, UnixListener},
+        },
+    },
+    path::PathBuf,
+};
+
+/// A hub with a workspace, a secret, and a program's temporary directory.
+struct House {
+    hub: Fixture,
+    /// A place of its own, beside the hub's data directory.
+    place: TempDir,
+}
+
+impl House {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        for directory in ["work", "tmp", "secret"] {
+            fs::create_dir(place.path().join(directory)).unwrap();
+        }
+        fs::write(place.path().join("secret/token"), "hush").unwrap();
+        Self { hub: Fixture::new(), place }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path().canonicalize().unwrap().join(name)
+    }
+
+    fn confinement(&self) -> Confinement {
+        Confinement {
+            write: vec![self.path("work")],
+            temporary: self.path("tmp"),
+            ..Confinement::default()
+        }
+    }
+
+    async fn start(&self, confinement: Confinement, program: &str, args: &[&str]) -> Child {
+        let launch = launch(&self.path("work"), program, args);
+        let launch = Launch { confinement: Some(confinement), ..launch };
+        self.hub.supervisor.spawn(launch).await.unwrap()
+    }
+
+    /// What a script prints, to its standard output or error, and how it ends.
+    async fn sh_in(&self, confinement: Confinement, script: &str) -> (String, Exit) {
+        let mut child = self.start(confinement, "/bin/sh", &["-c", script]).await;
+        let (stdout, stderr, exit) = finish(&mut child).await;
+        (String::from_utf8([stdout, stderr].concat()).unwrap(), exit)
+    }
+
+    async fn sh(&self, script: &str) -> (String, Exit) {
+        self.sh_in(self.confinement(), script).await
+    }
+
+    /// What a script of Python prints.
+    async fn python(&self, confinement: Confinement, script: &str) -> String {
+        let mut child = self.start(confinement, "/usr/bin/python3", &["-Ic", script]).await;
+        let (stdout, stderr, exit) = finish(&mut child).await;
+        assert_eq!(exit, Exit::Code(0), "{}", String::from_utf8_lossy(&stderr));
+        String::from_utf8(stdout).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn this_machine_confines_programs() {
+    let house = House::new();
+    let support = house.hub.supervisor.support().await.unwrap();
+    assert_eq!(support.allows(&Network::Nothing), Ok(()), "{support:?}");
+    assert!(support.told().starts_with("namespaces, seccomp"), "{}", support.told());
+    assert_eq!(house.hub.supervisor.running(), 0);
+}
+
+#[tokio::test]
+async fn a_confined_program_works_in_its_directory() {
+    let house = House::new();
+    let script = "read line; echo \"$line\" > made; cat made; pwd; echo x > /tmp/y; mktemp -d >/dev/null; \
+        ls /usr/bin/env /etc/passwd /proc/self/status >/dev/null; echo done >/dev/stdout; exit 7";
+    let mut child = house.start(house.confinement(), "/bin/sh", &["-c", script]).await;
+    child.write_stdin(b"hello\n").await.unwrap();
+    let (stdout, stderr, exit) = finish(&mut child).await;
+    let (stdout, stderr) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+    let work = house.path("work");
+    assert_eq!(stdout, format!("hello\n{}\ndone\n", work.display()), "{stderr}");
+    assert_eq!(exit, Exit::Code(7));
+    assert_eq!(fs::read_to_string(work.join("made")).unwrap(), "hello\n");
+    assert_eq!(fs::read_to_string(house.path("tmp/y")).unwrap(), "x\n", "its /tmp is its own");
+    for (script, expected) in [
+        ("exit 0", Exit::Code(0)),
+        ("kill -KILL $$", Exit::Signal(9)),
+        ("kill -SEGV $$", Exit::Signal(11)),
+    ] {
+        assert_eq!(house.sh(script).await.1, expected, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn signals_reach_a_confined_program() {
+    let house = House::new();
+    let script = "trap 'echo int' INT; trap 'echo term; exit 3' TERM; echo ready; \
+        while :; do sleep 0.01; done";
+    let mut child = house.start(house.confinement(), "/bin/sh", &["-c", script]).await;
+    read_to(&mut child, "ready\n").await;
+    child.interrupt();
+    read_to(&mut child, "int\n").await;
+    child.kill();
+    let (stdout, _, exit) = finish(&mut child).await;
+    assert_eq!((&*stdout, exit), (&b"term\n"[..], Exit::Code(3)));
+    let mut plain = house.start(house.confinement(), "/bin/sleep", &["1000"]).await;
+    plain.kill();
+    assert_eq!(finish(&mut plain).await.2, Exit::Signal(15), "one without a handler, too");
+}
+
+#[tokio::test]
+async fn it_sees_what_is_named_and_nothing_else() {
+    let house = House::new();
+    fs::create_dir(house.path("tool")).unwrap();
+    fs::write(house.path("tool/lib"), "code").unwrap();
+    fs::create_dir(house.path("work/hub")).unwrap();
+    fs::write(house.path("work/hub/hub.db"), "tasks").unwrap();
+    fs::write(house.path("work/.netrc"), "password").unwrap();
+    fs::create_dir(house.path("work/hub/home")).unwrap();
+    symlink(house.path("secret"), house.path("work/out")).unwrap();
+    let confinement = Confinement {
+        read: vec![house.path("tool"), house.path("no such")],
+        write: vec![house.path("work"), house.path("work/hub/home")],
+        hidden: vec![house.path("work/hub"), house.path("work/.netrc"), house.path("secret")],
+        scratch: vec![house.path("scratch")],
+        ..house.confinement()
+    };
+    let place = house.path("").display().to_string();
+    let script = format!(
+        "cd {place}; cat tool/lib; echo; ls; ls -A work/hub; cat work/.netrc; echo s > scratch/s && cat scratch/s; \
+         echo h > work/hub/home/h; \
+         for f in {data} secret/token work/out/token /root /home /run /var /etc/shadow /sys/kernel /boot; do \
+            cat $f/* $f >/dev/null 2>&1 && echo read $f; \
+         done; \
+         for f in tool/new work/hub/new /new /usr/new /etc/new /var/new /dev/new /proc/sys/kernel/core_pattern; do \
+            (echo > $f) 2>/dev/null && echo written $f; \
+         done; true",
+        data = house.hub.data.path().display(),
+    );
+    let (said, _) = house.sh_in(confinement, &script).await;
+    assert_eq!(said, "code\nscratch\ntmp\ntool\nwork\nhome\ns\n".replace("tmp\n", ""));
+    assert!(house.path("work/hub/home/h").exists());
+    assert!(!house.path("scratch").exists(), "it was gone with its program");
+}
+
+#[tokio::test]
+async fn a_link_on_the_way_is_not_followed() {
+    let house = House::new();
+    symlink(house.path("secret"), house.path("link")).unwrap();
+    let launch = launch(&house.path("work"), "/bin/sh", &["-c", "true"]);
+    let confinement = Confinement { write: vec![house.path("link")], ..house.confinement() };
+    let launch = Launch { confinement: Some(confinement), ..launch };
+    let why = house.hub.supervisor.spawn(launch).await.unwrap_err();
+    assert!(matches!(why, SpawnError::NotConfined { .. }), "{why}");
+    assert!(why.to_string().contains("it was not confined, so it was not started"), "{why}");
+}
+
+#[tokio::test]
+async fn a_program_that_it_does_not_see_is_told_from_one_that_is_missing() {
+    let house = House::new();
+    fs::copy("/bin/true", house.path("secret/tool")).unwrap();
+    let program = house.path("secret/tool").display().to_string();
+    let launch = launch(&house.path("work"), &program, &[]);
+    let launch = Launch { confinement: Some(house.confinement()), ..launch };
+    let why = house.hub.supervisor.spawn(launch.clone()).await.unwrap_err();
+    assert!(matches!(why, SpawnError::Unseen { .. }), "{why}");
+    let read = vec![house.path("secret/tool")];
+    let confinement = Some(Confinement { read, ..house.confinement() });
+    let mut child = house.hub.supervisor.spawn(Launch { confinement, ..launch }).await.unwrap();
+    assert_eq!(finish(&mut child).await.2, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn it_sees_and_signals_no_process_but_its_own() {
+    let house = House::new();
+    let us = std::process::id();
+    let script = format!(
+        "exec 2>/dev/null; ls /proc | grep -c '^[0-9]'; cat /proc/{us}/environ /proc/1/environ | wc -c; \
+         kill -0 {us} && echo signalled the hub; kill -KILL 1; kill -KILL $PPID; sleep 0.05; \
+         for fd in /proc/1/fd/*; do readlink $fd; done; cat /proc/1/mem && echo read the init; kill -KILL -1; echo alive"
+    );
+    let (said, exit) = house.sh(&script).await;
+    let lines: Vec<_> = said.lines().collect();
+    let [processes, environment, rest @ ..] = &lines[..] else { panic!("{said}") };
+    assert!(processes.parse::<u32>().unwrap() <= 5, "{said}");
+    assert_eq!(*environment, "0", "neither the hub's environment nor the init's");
+    assert_eq!(rest, ["alive"], "{said}");
+    assert_eq!(exit, Exit::Code(0));
+}
+
+/// What a program says of an address: `connect` to a port of loopback, `listen`, sockets of paths and of names.
+const KNOCK: &str = r"
+import socket, sys
+def tried(name, act):
+    try:
+        act(); print(name, 'yes')
+    except OSError as why:
+        print(name, 'no')
+port, other, path, name = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+tried('port', lambda: socket.create_connection(('127.0.0.1', port), 2))
+tried('other', lambda: socket.create_connection(('127.0.0.1', other), 2))
+tried('path', lambda: socket.socket(socket.AF_UNIX).connect(path))
+tried('name', lambda: socket.socket(socket.AF_UNIX).connect('\0' + name))
+tried('listen', lambda: socket.create_server(('127.0.0.1', 0)))
+tried('mptcp', lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262))
+tried('raw', lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))
+tried('packet', lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
+tried('vsock', lambda: socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM))
+def itself():
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        socket.create_connection(server.getsockname(), 2)
+tried('itself', itself)
+";
+
+#[tokio::test]
+async fn it_reaches_no_socket_that_is_not_granted() {
+    let house = House::new();
+    let listen = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
+    let (granted, hub) = (listen(), listen());
+    let path = house.path("bus");
+    let _bus = UnixListener::bind(&path).unwrap();
+    let name = format!("a2a-hub-test-{}", std::process::id());
+    let name_of = SocketAddr::from_abstract_name(&name).unwrap();
+    let _named = UnixListener::bind_addr(&name_of).unwrap();
+    let args =
+        [port(&granted).to_string(), port(&hub).to_string(), path.display().to_string(), name];
+    let knock = async |network| {
+        let args: Vec<_> =
+            ["-Ic", KNOCK].into_iter().chain(args.iter().map(String::as_str)).collect();
+        let confinement = Confinement { network, ..house.confinement() };
+        let mut child = house.start(confinement, "/usr/bin/python3", &args).await;
+        let (stdout, stderr, exit) = finish(&mut child).await;
+        assert_eq!(exit, Exit::Code(0), "{}", String::from_utf8_lossy(&stderr));
+        let said = String::from_utf8(stdout).unwrap();
+        let yes = said.lines().filter_map(|line| line.strip_suffix(" yes").map(str::to_owned));
+        yes.collect::<Vec<_>>()
+    };
+    assert_eq!(knock(Network::Nothing).await, ["listen", "itself"]);
+    let ports = Network::Ports([port(&granted)].into());
+    assert_eq!(knock(ports).await, ["port"]);
+}
+
+/// Each is a system call, which is tried with arguments that do nothing; what counts is that it is refused before it is looked at.
+const CALLS: &str = r"
+import ctypes, errno, fcntl, os, pty
+libc = ctypes.CDLL(None, use_errno=True)
+calls = dict(ptrace=(101, 0), process_vm_readv=(310, 1), process_vm_writev=(311, 1), kcmp=(312,), pidfd_getfd=(438,),
+    keyctl=(250, 0), add_key=(248,), request_key=(249,), bpf=(321,), kexec_load=(246,), init_module=(175,),
+    finit_module=(313,), delete_module=(176,), perf_event_open=(298,), userfaultfd=(323, 1), mount=(165,), umount2=(166,),
+    pivot_root=(155,), chroot=(161,), setns=(308,), fsopen=(430,), open_tree=(428,), move_mount=(429,),
+    unshare_user=(272, 0x10000000), unshare_mount=(272, 0x20000), clone_user=(56, 0x10000000 | 17), reboot=(169,),
+    swapon=(167,), settimeofday=(164,), sethostname=(170,), open_by_handle_at=(304,), fanotify_init=(300,), iopl=(172, 3),
+    syslog=(103, 3), acct=(163,), io_uring_enter=(426,))
+for name, args in calls.items():
+    ctypes.set_errno(0)
+    done = libc.syscall(*args, 0, 0, 0, 0)
+    why = errno.errorcode.get(ctypes.get_errno(), 'done') if done < 0 else 'done'
+    if why != 'EPERM': print(name, why)
+for name, args in dict(clone3=(435,), io_uring_setup=(425, 1), x32_ptrace=(0x40000000 + 521,), x32_getpid=(0x40000000 + 39,)).items():
+    ctypes.set_errno(0)
+    done = libc.syscall(*args, 0, 0, 0, 0)
+    if done >= 0 or ctypes.get_errno() != errno.ENOSYS: print(name, done, ctypes.get_errno())
+ours, theirs = pty.openpty()
+try:
+    fcntl.ioctl(theirs, 0x5412, b'x'); print('TIOCSTI done')
+except PermissionError: pass
+status = dict(line.split(':\t') for line in open('/proc/self/status').read().splitlines() if ':\t' in line)
+for name in 'CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp'.split(): print(name, int(status[name].strip(), 16))
+import resource
+print('core', resource.getrlimit(resource.RLIMIT_CORE))
+if os.fork() == 0: os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+";
+
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn no_system_call_leads_out() {
+    let house = House::new();
+    let said = house.python(house.confinement(), CALLS).await;
+    let none = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"]
+        .map(|name| format!("{name} 0\n"))
+        .concat();
+    assert_eq!(said, format!("{none}NoNewPrivs 1\nSeccomp 2\ncore (0, 0)\n0\n"));
+}
+
+#[tokio::test]
+async fn a_fork_bomb_is_bounded_and_ended() {
+    let house = House::new();
+    let ceilings = Ceilings { processes: 400, ..Ceilings::default() };
+    let confinement = Confinement { ceilings, ..house.confinement() };
+    let bomb = "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: print('full', flush=True); time.sleep(1)";
+    let mut child = house.start(confinement, "/usr/bin/python3", &["-Ic", bomb]).await;
+    let Output::Stdout(said) = next(&mut child).await else { panic!("it ended") };
+    assert!(said.starts_with(b"full"));
+    assert!(house.hub.alive().len() <= 410, "{}", house.hub.alive().len());
+    child.kill();
+    while !matches!(next(&mut child).await, Output::Exited(_)) {}
+    nobody_within(house.hub.data.path(), PATIENCE).await;
+}
+
+#[tokio::test]
+async fn no_file_grows_without_end() {
+    let house = House::new();
+    let ceilings = Ceilings { file_bytes: 1 << 20, ..Ceilings::default() };
+    let confinement = Confinement { ceilings, ..house.confinement() };
+    let (said, _) = house.sh_in(confinement, "head -c 2000000 /dev/zero > big; wc -c < big").await;
+    assert!(said.contains("1048576"), "{said}");
+    // What lives in memory is bounded, too.
+    let (said, _) = house.sh("head -c 400000000 /dev/zero > /dev/shm/big; echo $?").await;
+    assert!(said.contains("No space left") && said.starts_with("1\n"), "{said}");
+}
+
+#[tokio::test]
+async fn whoever_leaves_its_group_and_its_session_ends_with_its_program() {
+    let house = House::new();
+    let away = "(setsid sh -c 'exec env -i /bin/sleep 1717' >/dev/null 2>&1 &); \
+        (setsid nohup sh -c 'trap \"\" TERM HUP; exec env -i /bin/sleep 1718' >/dev/null 2>&1 &) ; sleep 0.1; echo ready";
+    let (said, exit) = house.sh(away).await;
+    assert_eq!((&*said, exit), ("ready\n", Exit::Code(0)));
+    assert!(!somebody_sleeps("1717") && !somebody_sleeps("1718"));
+}
+
+#[tokio::test]
+async fn a_minder_that_is_killed_takes_its_program_along_whatever_that_shed() {
+    let house = House::new();
+    let script =
+        "setsid env -i /bin/sleep 1719 & sleep 0.05; echo ready; exec env -i /bin/sleep 1719";
+    let mut child = house.start(house.confinement(), "/bin/sh", &["-c", script]).await;
+    read_to(&mut child, "ready\n").await;
+    let minder = alive(house.hub.data.path());
+    let minder = minder.into_iter().find(|found| found.command.contains(MIND)).unwrap();
+    kill_process(minder.pid, Signal::KILL).unwrap();
+    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+    let deadline = Instant::now() + PATIENCE;
+    while somebody_sleeps("1719") {
+        assert!(Instant::now() < deadline);
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Whether a `sleep` of so long is there, whatever it carries.
+fn somebody_sleeps(long: &str) -> bool {
+    let wanted = format!("/bin/sleep\0{long}\0");
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let mut commands = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    commands.any(|command| command == wanted.as_bytes())
+}
+
+/// A minder that may make no namespaces, as on a machine that refuses them to everybody but the superuser.
+fn minder_without_namespaces(place: &Path) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let script = place.join("minder");
+    let minder = env!("CARGO_BIN_EXE_minder");
+    let text = format!(
+        "#!/bin/sh\nexec unshare --user --map-current-user --keep-caps sh -c \
+         'echo 0 > /proc/sys/user/max_user_namespaces && exec {minder} \"$@\"' minder \"$@\"\n"
+    );
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    script
+}
+
+#[tokio::test]
+async fn a_machine_that_cannot_confine_starts_nothing_and_says_what_mends_it() {
+    let house = House::new();
+    let minder = minder_without_namespaces(&house.path(""));
+    let poor = Supervisor::new(minder, house.hub.data.path().to_path_buf(), GRACE);
+    let support = poor.support().await.unwrap();
+    let why = support.allows(&Network::Nothing).unwrap_err().to_string();
+    assert!(why.starts_with("failed to make a user and a PID namespace: No space"), "{why}");
+    assert!(why.contains("user.max_user_namespaces"), "{why}");
+    let launch = launch(&house.path("work"), "/bin/touch", &["made"]);
+    let confined = Launch { confinement: Some(house.confinement()), ..launch.clone() };
+    let why = poor.spawn(confined).await.unwrap_err();
+    assert!(matches!(why, SpawnError::NotConfined { .. }), "{why}");
+    assert!(!house.path("work/made").exists(), "never weakened");
+    let mut plain = poor.spawn(launch).await.unwrap();
+    assert_eq!(finish(&mut plain).await.2, Exit::Code(0), "one that need not be confined runs");
+}
+
+/// What it may mount inside leads nowhere that it did not see, and opens nothing that was read-only.
+#[tokio::test]
+async fn a_program_that_may_nest_confines_its_own_tools_and_opens_nothing() {
+    let house = House::new();
+    let nests = Confinement { nests: true, ..house.confinement() };
+    let script = "unshare --user --map-root-user --mount sh -c 'mount -t tmpfs none /tmp && echo > /tmp/inner && echo inside; \
+          mount -o remount,rw,bind /usr && echo remounted; umount -l /usr && echo unmounted; \
+          echo x > /usr/new && echo written; ls /root && echo seen; \
+          mount -t proc none /proc && ls /proc | grep -c \"^[0-9]\"' 2>/dev/null; true";
+    let (said, _) = house.sh_in(nests, script).await;
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines.first(), Some(&"inside"), "{said}");
+    // Of /proc it may mount another, of its own processes; nothing else was done.
+    assert!(
+        lines[1..].iter().all(|line| line.parse::<u32>().is_ok_and(|count| count < 10)),
+        "{said}"
+    );
+    let (said, _) = house.sh("unshare --user true 2>&1 && echo nested").await;
+    assert!(!said.contains("nested"), "{said}");
+}

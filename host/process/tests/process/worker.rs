@@ -1,0 +1,89 @@
+//! Work that may cost too much, done by a process that can be ended.
+
+use crate::PATIENCE;
+use a2a_hub_process::{WorkError, WorkLimits, Worker};
+use bytes::Bytes;
+use rustix::process::{Pid, test_kill_process};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+const LIMITS: WorkLimits =
+    WorkLimits { cpu: Duration::from_secs(1), memory: 1 << 30, output: 1 << 20 };
+
+fn worker() -> Worker {
+    Worker { program: env!("CARGO_BIN_EXE_worker").into(), word: "__work" }
+}
+
+async fn done(job: &str, input: &'static [u8]) -> Result<Vec<u8>, WorkError> {
+    let (worker, arguments) = (worker(), [job]);
+    let run = worker.run(&arguments, Bytes::from_static(input), LIMITS);
+    timeout(PATIENCE, run).await.unwrap()
+}
+
+#[tokio::test]
+async fn work_comes_back_done() {
+    assert_eq!(done("upper", b"some words").await.unwrap(), b"SOME WORDS");
+    assert_eq!(done("upper", b"").await.unwrap(), b"");
+    static LARGE: [u8; 1 << 20] = [b'a'; 1 << 20];
+    let answer = done("upper", &LARGE).await.unwrap();
+    assert!(answer.len() == LARGE.len() && answer.iter().all(|byte| *byte == b'A'));
+}
+
+/// What costs too much ends with the limit it came to, and would again.
+#[tokio::test]
+async fn each_limit_ends_the_work_that_exceeds_it() {
+    let told = async |job| {
+        let why = done(job, b"x").await.unwrap_err();
+        assert!(why.is_of_the_work(), "{why}");
+        why.to_string()
+    };
+    assert_eq!(told("spin").await, "it took more than 1 s of time on the processor");
+    assert_eq!(told("eat").await, "it took more than 1024 MiB of memory");
+    assert_eq!(told("flood").await, "it made more than 1 MiB");
+    assert_eq!(told("refuse").await, "it is not to my taste");
+    let crashed = told("unheard of").await;
+    assert!(crashed.starts_with("the worker crashed: "), "{crashed}");
+}
+
+#[tokio::test]
+async fn a_worker_that_cannot_be_started_is_no_fault_of_the_work() {
+    let missing = Worker { program: "/nonexistent/worker".into(), word: "__work" };
+    let why = missing.run(&["upper"], Bytes::new(), LIMITS).await.unwrap_err();
+    assert!(!why.is_of_the_work() && why.to_string().contains("/nonexistent/worker"), "{why}");
+    // `true` ends at once, and has not listened.
+    let deaf = Worker { program: "/bin/true".into(), word: "__work" };
+    let why = deaf.run(&["upper"], Bytes::new(), LIMITS).await.unwrap_err();
+    assert!(matches!(why, WorkError::Crashed(_)), "{why}");
+}
+
+/// Nobody waits for the answer any more: the worker is gone at once, and does not use up its time.
+#[tokio::test]
+async fn a_worker_ends_when_nobody_waits_for_it() {
+    let limits = WorkLimits { cpu: Duration::from_secs(3_600), ..LIMITS };
+    let own = std::process::id();
+    let working = || {
+        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
+        let all = std::fs::read_dir(format!("/proc/{own}/task")).unwrap();
+        let of_threads = all
+            .flatten()
+            .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+        let all: String = children.into_iter().chain(of_threads).collect();
+        all.split_whitespace().next().and_then(|pid| Pid::from_raw(pid.parse().ok()?))
+    };
+    let worker = worker();
+    let mut run = Box::pin(worker.run(&["spin"], Bytes::from_static(b"x"), limits));
+    let mut pid = None;
+    while pid.is_none() {
+        tokio::select! {
+            done = &mut run => panic!("it ended: {done:?}"),
+            () = sleep(Duration::from_millis(20)) => pid = working(),
+        }
+    }
+    drop(run);
+    let gone = async {
+        while pid.is_some_and(|pid| test_kill_process(pid).is_ok()) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, gone).await.unwrap();
+}
