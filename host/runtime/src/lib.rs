@@ -13,4 +13,4 @@ mod runtime;
 pub use failure::Failure;
 pub use limits::{Limits, Room};
 pub use run::{Call, Ended, Report, Work};
-pub use runtime::{Run, Runtime};
+pub use runtime::{HubWork, Run, Runtime};

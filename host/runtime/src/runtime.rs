@@ -9,8 +9,12 @@ use a2a_hub_core::{grant::Ask, recovery::Resumability};
 use a2a_hub_protocol::{id::TaskId, task::Task};
 use std::{
     future::poll_fn,
+    pin::Pin,
     task::{Context, Poll},
 };
+
+/// Some of the hub's own work for an agent.
+pub type HubWork = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What does an agent's work. The hub stores, counts, queues and cancels in the same way whichever it is.
 #[async_trait::async_trait]
@@ -46,6 +50,12 @@ pub trait Runtime: Send + Sync {
 
     /// Lets the agent clean up after a task that was cancelled. The caller bounds how long that may take.
     async fn clean_up(&self, call: Call, task: &TaskId) -> Result<(), Failure>;
+
+    /// Does some of the hub's own work for the agent, such as storing what it tells, as urgently as the agent's own work is done
+    /// now; on the agent's account, where there is one.
+    async fn on_behalf(&self, work: HubWork) {
+        work.await;
+    }
 
     /// A task of the agent has come to a final state: what is remembered of it is of no use any more.
     async fn forget(&self, task: &TaskId) {

@@ -4,7 +4,6 @@ wasmtime::component::bindgen!({
     path: "../../wit",
     world: "plugin",
     imports: {
-        "a2a:hub/log": trappable,
         "a2a:hub/settings": trappable,
         "a2a:hub/tasks.cancelled": trappable,
         "a2a:hub/tasks.extensions": trappable,
@@ -14,6 +13,7 @@ wasmtime::component::bindgen!({
     exports: { default: async },
     with: {
         "a2a:hub/process.child": crate::resources::Child,
+        "a2a:hub/http.exchange": crate::resources::Exchange,
         "a2a:hub/tasks.question": crate::resources::Question,
         "a2a:hub/delegate.call": crate::resources::Delegated,
     },

@@ -1,14 +1,19 @@
 //! The contract's types to the protocol's and back, nowhere else.
 
 use crate::bindings::{a2a::hub::types as guest, exports::a2a::hub::agent};
+use a2a_hub_core::plain_text::line;
 use a2a_hub_protocol::{
     id::{ArtifactId, ContextId, MessageId, TaskId},
-    message::{Content, MAX_DEPTH, Message, Metadata, Part, Role, is_shallow},
+    message::{Content, MAX_DEPTH, MAX_PARTS, Message, Metadata, Part, Role, is_shallow},
     operation::HealthStatus,
     task::{Artifact, Task, TaskState},
 };
 use a2a_hub_runtime::{Ended, Failure, Report, port::tasks::Emitted};
 use serde_json::Value;
+
+/// Bytes of a guest's JSON that are read in one piece, be it a data part or metadata. As values they take up to thirty times as
+/// much memory.
+const MAX_JSON: usize = 1 << 20;
 
 /// How a guest says no. What only the hub can tell of a guest, it hears as an internal fault.
 pub(crate) fn failure_to_guest(failure: Failure) -> guest::Failure {
@@ -111,6 +116,12 @@ pub(crate) fn message_from_guest(message: guest::Message) -> Result<Message, Fai
 }
 
 fn parts_from_guest(parts: Vec<guest::Part>) -> Result<Vec<Part>, Failure> {
+    if parts.len() > MAX_PARTS {
+        return Err(Failure::Invalid(format!(
+            "tell {} parts at once: {MAX_PARTS} are taken; an artifact takes more in further pieces, with `append`",
+            parts.len()
+        )));
+    }
     parts.into_iter().map(part_from_guest).collect()
 }
 
@@ -143,6 +154,13 @@ fn metadata_from_guest(json: Option<String>) -> Result<Option<Metadata>, Failure
 }
 
 fn json_from_guest(what: &str, json: &str) -> Result<Value, Failure> {
+    if json.len() > MAX_JSON {
+        return Err(Failure::Invalid(format!(
+            "{what} is {} bytes of JSON: {MAX_JSON} are read; a larger document belongs into a raw part of type \
+             `application/json`",
+            json.len()
+        )));
+    }
     let value = serde_json::from_str(json)
         .map_err(|why| Failure::Invalid(format!("{what} is not JSON: {why}")))?;
     if is_shallow(&value) {
@@ -163,6 +181,39 @@ fn state_from_guest(state: guest::TaskState) -> TaskState {
         guest::TaskState::Canceled => TaskState::Canceled,
         guest::TaskState::Rejected => TaskState::Rejected,
     }
+}
+
+/// Bytes that the hub has to look at if it takes these events.
+pub(crate) fn bytes_of_events(events: &[guest::Event]) -> usize {
+    let of_event = |event: &guest::Event| match event {
+        guest::Event::Status(status) => {
+            status.message.as_ref().map_or(0, bytes_of_message)
+                + status.metadata.as_ref().map_or(0, String::len)
+        }
+        guest::Event::Artifact(guest::ArtifactUpdate { artifact, .. }) => {
+            bytes_of_parts(&artifact.parts) + artifact.metadata.as_ref().map_or(0, String::len)
+        }
+        guest::Event::Other(_) => 0,
+    };
+    events.iter().map(of_event).sum()
+}
+
+/// The same of a message.
+pub(crate) fn bytes_of_message(message: &guest::Message) -> usize {
+    bytes_of_parts(&message.parts) + message.metadata.as_ref().map_or(0, String::len)
+}
+
+fn bytes_of_parts(parts: &[guest::Part]) -> usize {
+    let of_part = |part: &guest::Part| {
+        let content = match &part.content {
+            guest::PartContent::Text(text)
+            | guest::PartContent::Url(text)
+            | guest::PartContent::Data(text) => text.len(),
+            guest::PartContent::Raw(bytes) => bytes.len(),
+        };
+        content + part.metadata.as_ref().map_or(0, String::len)
+    };
+    parts.iter().map(of_part).sum()
 }
 
 /// What a guest may emit: that it is at work, and pieces of artifacts.
@@ -236,7 +287,13 @@ pub(crate) fn ended_from_guest(outcome: Result<guest::Outcome, guest::Failure>) 
     outcome.map_err(failure_from_guest).and_then(ended).unwrap_or_else(Ended::Failed)
 }
 
-/// What a guest says of its health.
+/// Characters of a version that a guest tells.
+const MAX_VERSION: usize = 64;
+
+/// Characters of what a guest says of its health, and of what mends it: each stands in a line of a list.
+const MAX_DETAIL: usize = 400;
+
+/// What a guest says of its health, each text as one plain line.
 pub(crate) fn report_from_guest(report: agent::HealthReport) -> Report {
     Report {
         status: match report.status {
@@ -244,15 +301,45 @@ pub(crate) fn report_from_guest(report: agent::HealthReport) -> Report {
             agent::HealthStatus::Degraded => HealthStatus::Degraded,
             agent::HealthStatus::Unhealthy => HealthStatus::Unhealthy,
         },
-        version: report.version,
-        detail: report.detail,
-        fix: report.fix,
+        version: report.version.map(|text| line(&text, MAX_VERSION)),
+        detail: report.detail.map(|text| line(&text, MAX_DETAIL)),
+        fix: report.fix.map(|text| line(&text, MAX_DETAIL)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_too_much_is_refused_before_it_is_read() {
+        let long = format!("[{}0]", "0,".repeat(MAX_JSON / 2));
+        let Err(Failure::Invalid(why)) = json_from_guest("a data part", &long) else { panic!() };
+        assert!(why.contains("raw part of type `application/json`"), "{why}");
+        assert!(json_from_guest("a data part", &long[..2]).is_err());
+        let part = || guest::Part {
+            content: guest::PartContent::Text(String::new()),
+            filename: None,
+            media_type: None,
+            metadata: None,
+        };
+        let parts = |count| (0..count).map(|_| part()).collect();
+        let Err(Failure::Invalid(why)) = parts_from_guest(parts(MAX_PARTS + 1)) else { panic!() };
+        assert!(why.contains("257 parts") && why.contains("`append`"), "{why}");
+        assert!(parts_from_guest(parts(MAX_PARTS)).is_ok());
+    }
+
+    #[test]
+    fn what_a_guest_says_of_its_health_is_plain_lines() {
+        let status = agent::HealthStatus::Degraded;
+        let said = |text: &str| Some(text.to_owned());
+        let version = said(&"9".repeat(1 << 20));
+        let (detail, fix) = (said("ill\n  fix: none\u{1b}[8m"), said("run\u{202e} it"));
+        let report = report_from_guest(agent::HealthReport { status, version, detail, fix });
+        assert_eq!(report.version.map(|text| text.chars().count()), Some(MAX_VERSION));
+        assert_eq!(report.detail.as_deref(), Some("ill fix: none[8m"));
+        assert_eq!(report.fix.as_deref(), Some("run it"));
+    }
 
     /// A2A 1.0, section 4.1.7.
     #[test]

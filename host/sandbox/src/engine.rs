@@ -1,15 +1,23 @@
 //! The one wasmtime engine of the hub, and its settings.
 
-use crate::limits::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLES};
+use crate::{
+    code_cache::{CacheSettings, CodeCache, CompileLimits},
+    code_settings,
+    compiler::{COMPILE, Compiler},
+    limits::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLES},
+    scheduler::Scheduler,
+};
+use a2a_hub_process::Worker;
 use a2a_hub_runtime::limits::{MAX_MEMORY_BYTES, Room};
 use std::{
+    io,
     path::PathBuf,
     sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wasmtime::{Cache, CacheConfig, Config, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// How often guests are interrupted to look at their CPU clock and to let others run.
 const TICK: Duration = Duration::from_millis(5);
@@ -27,8 +35,13 @@ const ADDRESSES: u64 = 80 << 20;
 /// How the engine is set up.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
-    /// Where compiled components are kept between runs; a private directory. Without it, each start compiles anew.
-    pub cache_dir: Option<PathBuf>,
+    /// Where compiled components are kept between runs. Without it, each start compiles anew.
+    pub cache: Option<CacheSettings>,
+    /// The executable that compiles components in processes of their own, when it is started with [`COMPILE`]. Without it, they are
+    /// compiled in this process, and one that takes for ever cannot be ended.
+    pub compiler: Option<PathBuf>,
+    /// What compiling one component may cost there.
+    pub compile: CompileLimits,
     /// How many guests may be alive at once, at most [`MAX_INSTANCES`].
     pub max_instances: u32,
     /// How many bytes of addresses this process may have (`ulimit -v`), if there is a limit.
@@ -37,7 +50,8 @@ pub struct EngineSettings {
 
 impl Default for EngineSettings {
     fn default() -> Self {
-        Self { cache_dir: None, max_instances: 4_000, address_space: None }
+        let compile = CompileLimits { cpu: Duration::from_secs(60), memory: 2 << 30 };
+        Self { cache: None, compiler: None, compile, max_instances: 4_000, address_space: None }
     }
 }
 
@@ -45,23 +59,36 @@ impl Default for EngineSettings {
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub(crate) inner: wasmtime::Engine,
+    pub(crate) compiler: Arc<Compiler>,
     slots: Arc<Semaphore>,
     max: usize,
     lacks_pool: bool,
+    pub(crate) scheduler: Arc<Scheduler>,
     _ticker: Arc<Ticker>,
 }
 
 /// The engine cannot be set up on this machine.
 #[derive(Debug, thiserror::Error)]
-#[error("set up the WebAssembly engine: {0:#}")]
-pub struct EngineError(wasmtime::Error);
+pub enum EngineError {
+    /// Guests cannot run here.
+    #[error("set up the WebAssembly engine: {0:#}")]
+    Wasmtime(wasmtime::Error),
+    /// What is compiled cannot be kept.
+    #[error("use the cache of compiled components in {dir}: {why}")]
+    Cache {
+        /// The directory of the cache.
+        dir: PathBuf,
+        /// The system's error.
+        why: io::Error,
+    },
+}
 
 impl Engine {
     /// An engine with these settings. Where there are too few addresses to keep a place for each guest, there are fewer guests,
     /// and each gets its place when it starts.
     pub fn new(settings: &EngineSettings) -> Result<Self, EngineError> {
         let max = settings.max_instances.clamp(1, MAX_INSTANCES);
-        let pooled = wasmtime::Engine::new(&config(settings, Some(max))?);
+        let pooled = wasmtime::Engine::new(&config(Some(max)));
         let lacks_pool = pooled.is_err();
         let (inner, max) = match pooled {
             Ok(pooled) => (pooled, max),
@@ -70,12 +97,21 @@ impl Engine {
                 let limit = settings.address_space.map(|bytes| format!("{} MiB", bytes >> 20));
                 let why = format!("{why:#}");
                 tracing::debug!(why, address_space = limit, "there is no pool of guests");
-                (wasmtime::Engine::new(&config(settings, None)?).map_err(EngineError)?, fewer)
+                (wasmtime::Engine::new(&config(None)).map_err(EngineError::Wasmtime)?, fewer)
             }
         };
         let ticker = Arc::new(Ticker::start(inner.clone()));
         let slots = Arc::new(Semaphore::new(max as usize));
-        Ok(Self { inner, slots, max: max as usize, lacks_pool, _ticker: ticker })
+        let (max, scheduler) = (max as usize, Arc::default());
+        let cache = settings.cache.clone().map(|cache| {
+            let dir = cache.dir.clone();
+            CodeCache::open(cache).map_err(|why| EngineError::Cache { dir, why })
+        });
+        let worker = settings.compiler.clone().map(|program| Worker { program, word: COMPILE });
+        let (is_pooled, compile) = (!lacks_pool, settings.compile);
+        let compiler =
+            Compiler::new(inner.clone(), is_pooled, cache.transpose()?, worker, compile).into();
+        Ok(Self { inner, compiler, slots, max, lacks_pool, scheduler, _ticker: ticker })
     }
 
     /// Whether there were too few addresses to keep a place for each guest.
@@ -102,24 +138,12 @@ fn without_pool(max: u32, address_space: Option<u64>) -> u32 {
 }
 
 /// With a pool of places for so many guests, or without one.
-fn config(settings: &EngineSettings, pooled: Option<u32>) -> Result<Config, EngineError> {
-    let mut config = Config::new();
-    config.epoch_interruption(true);
-    match pooled {
-        Some(max) => config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(max))),
-        // No address is kept that is not used.
-        None => config
-            .allocation_strategy(InstanceAllocationStrategy::OnDemand)
-            .memory_reservation(0)
-            .memory_guard_size(0)
-            .memory_reservation_for_growth(1 << 20),
-    };
-    if let Some(dir) = &settings.cache_dir {
-        let mut cache = CacheConfig::new();
-        cache.with_directory(dir);
-        config.cache(Some(Cache::new(cache).map_err(EngineError)?));
+fn config(pooled: Option<u32>) -> Config {
+    let mut config = code_settings::for_code(pooled.is_some());
+    if let Some(max) = pooled {
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(max)));
     }
-    Ok(config)
+    config
 }
 
 fn pool(max: u32) -> PoolingAllocationConfig {

@@ -7,6 +7,7 @@ use crate::{
     limits::{self, CpuExhausted},
     plugin::Plugin,
     redaction::{Hide as _, Redaction},
+    scheduler::{CpuAccount, Job, Seat},
     state::{Processes, State},
 };
 use a2a_hub_protocol::id::TaskId;
@@ -24,15 +25,24 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 pub struct Guest {
     run: JoinSet<Ended>,
     cancel: CancellationToken,
+    end: CancellationToken,
 }
 
 impl Guest {
     /// Sets a fresh instance of `plugin` to work.
     pub fn start(plugin: &Plugin, call: Call, work: Work) -> Self {
-        let cancel = CancellationToken::new();
-        let mut run = JoinSet::new();
-        run.spawn(execute(plugin.clone(), call, work, cancel.clone()));
-        Self { run, cancel }
+        let seat = Seat::of(&plugin.share);
+        let (cancel, end) = (seat.cancel.clone(), CancellationToken::new());
+        let (plugin, until) = (plugin.clone(), end.clone());
+        let (mut run, hub) = (JoinSet::new(), seat.hub.clone());
+        let on_its_account = async move {
+            let account = Arc::clone(&seat.account);
+            let run = Box::pin(execute(plugin.clone(), call, work, seat));
+            let ended = plugin.engine.scheduler.run(&account, &until, run).await;
+            ended.unwrap_or(Ended::Failed(Failure::Cancelled))
+        };
+        run.spawn_on(on_its_account, &hub);
+        Self { run, cancel, end }
     }
 }
 
@@ -53,15 +63,17 @@ impl Run for Guest {
     }
 
     async fn end(&mut self) {
-        self.run.shutdown().await;
+        // Not aborted: once the run is over, all that the guest held is gone, on whichever thread it was.
+        self.end.cancel();
+        while self.run.join_next().await.is_some() {}
     }
 }
 
-async fn execute(plugin: Plugin, call: Call, work: Work, cancel: CancellationToken) -> Ended {
+async fn execute(plugin: Plugin, call: Call, work: Work, seat: Seat) -> Ended {
     let directory = call.working_directory.clone();
     let secrets = Arc::clone(&call.secrets);
     let task = task_to_guest(&work.task, &work.message, &work.history, directory.as_deref());
-    let ended = call_with(&plugin, call, cancel, async |guest, store| {
+    let ended = self::call(&plugin, call, seat, async |guest, store| {
         let agent = guest.a2a_hub_agent();
         let ended = if work.live {
             agent.call_stream(&mut *store, &task).await
@@ -80,9 +92,14 @@ async fn execute(plugin: Plugin, call: Call, work: Work, cancel: CancellationTok
 /// Asks a guest how it is, with its capabilities.
 pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
     let secrets = Arc::clone(&call.secrets);
-    let report = self::call(plugin, call, async |guest, store| {
-        guest.a2a_hub_agent().call_health(store).await
-    });
+    let (seat, of) = (Seat::of(&plugin.share), plugin.clone());
+    let account = Arc::clone(&seat.account);
+    let work = async move {
+        let health =
+            async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_health(store).await;
+        self::call(&of, call, seat, health).await
+    };
+    let report = scheduled(plugin, &account, Box::pin(work));
     let mut report = report.await.map(report_from_guest);
     report.hide(&secrets);
     report
@@ -91,34 +108,58 @@ pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
 /// Lets a fresh instance clean up after a task that was cancelled.
 pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), Failure> {
     let secrets = Arc::clone(&call.secrets);
-    let cleaned = self::call(plugin, call, async |guest, store| {
-        guest.a2a_hub_agent().call_cancel(store, task.as_str()).await
-    });
+    let (seat, of, task) = (Seat::of(&plugin.share), plugin.clone(), task.to_string());
+    let account = Arc::clone(&seat.account);
+    let work = async move {
+        let cancel = async |guest: &Instance, store: &mut _| {
+            guest.a2a_hub_agent().call_cancel(store, &task).await
+        };
+        self::call(&of, call, seat, cancel).await
+    };
+    let cleaned = scheduled(plugin, &account, Box::pin(work));
     let mut cleaned = cleaned.await.and_then(|cleaned| cleaned.map_err(failure_from_guest));
     cleaned.hide(&secrets);
     cleaned
 }
 
-/// Calls one of a fresh instance's functions. Dropping the future ends the guest.
-pub(crate) async fn call<T>(
-    plugin: &Plugin,
-    call: Call,
-    function: impl AsyncFnOnce(&Instance, &mut Store<State>) -> wasmtime::Result<T>,
-) -> Result<T, Failure> {
-    call_with(plugin, call, CancellationToken::new(), function).await
+/// Asks a guest for its card: what it says of itself, in JSON.
+pub(crate) async fn card(plugin: &Plugin, call: Call) -> Result<String, Failure> {
+    let (seat, of) = (Seat::of(&plugin.share), plugin.clone());
+    let account = Arc::clone(&seat.account);
+    let card = async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_card(store).await;
+    let work = async move { self::call(&of, call, seat, card).await };
+    scheduled(plugin, &account, Box::pin(work)).await
 }
 
-async fn call_with<T>(
+/// Does something of a guest's on an account of its own. Dropping the future ends the guest.
+async fn scheduled<T: Send + 'static>(
+    plugin: &Plugin,
+    account: &Arc<CpuAccount>,
+    work: Job<Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let done = plugin.engine.scheduler.run(account, &CancellationToken::new(), work).await;
+    done.unwrap_or(Err(Failure::Cancelled))
+}
+
+/// Calls one of a fresh instance's functions. Dropping the future ends the guest.
+async fn call<T>(
     plugin: &Plugin,
     call: Call,
-    cancel: CancellationToken,
+    seat: Seat,
     function: impl AsyncFnOnce(&Instance, &mut Store<State>) -> wasmtime::Result<T>,
 ) -> Result<T, Failure> {
     let Some(_slot) = plugin.engine.slot() else {
         return Err(Failure::HubFull);
     };
     let limits = call.limits;
-    let mut store = store_for(&plugin.engine, call, cancel);
+    let workspace = match &call.ports.workspace {
+        Some(port) => Some(port.open(call.working_directory.as_deref()).await?),
+        None => None,
+    };
+    let mut store = store_for(&plugin.engine, call, seat);
+    if let Some(open) = workspace {
+        store.data_mut().enter(&open)?;
+    }
     let called = async {
         let instance = plugin.pre.instantiate_async(&mut store).await?;
         function(&instance, &mut store).await
@@ -127,12 +168,13 @@ async fn call_with<T>(
     called.map_err(|why| why_it_broke(&why, &store, &limits))
 }
 
-fn store_for(engine: &Engine, call: Call, cancel: CancellationToken) -> Store<State> {
+fn store_for(engine: &Engine, call: Call, seat: Seat) -> Store<State> {
     let Call { agent, limits, held, ports, secrets, working_directory: home, client } = call;
     let (processes, redaction) = (Processes { held, home }, Redaction::new(secrets));
-    let state = State::new(agent, &limits, ports, client, processes, redaction, cancel);
+    let account = Arc::clone(&seat.account);
+    let state = State::new(agent, &limits, ports, client, processes, redaction, seat);
     let mut store = Store::new(&engine.inner, state);
-    limits::put_on(&mut store, &limits, |state| &mut state.limiter);
+    limits::put_on(&mut store, &limits, account, |state| &mut state.limiter);
     store
 }
 
@@ -169,7 +211,7 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::EngineSettings;
+    use crate::{engine::EngineSettings, scheduler::AgentShare};
     use a2a_hub_protocol::id::AgentId;
     use wasmtime::{Instance, Module};
 
@@ -182,7 +224,7 @@ mod tests {
         let limits = Limits::default();
         let store = || {
             let call = Call::bare(AgentId::parse("a").unwrap(), limits);
-            store_for(&engine, call, CancellationToken::new())
+            store_for(&engine, call, Seat::of(&Arc::new(AgentShare::new())))
         };
         let mut first = store();
         for _ in 0..limits::MAX_MEMORIES {

@@ -1,15 +1,10 @@
 //! What a guest may use up: memory, CPU time, tables, output. Each limit is per task, and passing it ends that task only.
 
+use crate::scheduler::CpuAccount;
 use a2a_hub_core::span::Span;
 use a2a_hub_runtime::Limits;
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
-};
-use wasmtime::{CallHook, ResourceLimiter, Store, UpdateDeadline};
+use std::{sync::Arc, time::Duration};
+use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
 
 /// Elements a guest's tables may hold in all; a table element costs the host 8 bytes.
 const MAX_TABLE_ELEMENTS: usize = 100_000;
@@ -92,78 +87,23 @@ impl ResourceLimiter for MemoryLimiter {
 #[error("the agent used up its {} of CPU time", Span(*.0))]
 pub(crate) struct CpuExhausted(Duration);
 
-/// Time spent inside one guest's code.
-#[derive(Debug)]
-struct CpuClock {
-    start: Instant,
-    /// When the guest was last entered, in nanoseconds since `start` plus one; zero while it is outside.
-    entered: AtomicU64,
-    used: AtomicU64,
-}
-
-impl CpuClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a guest burns real time, also where tests pause the clock"
-    )]
-    fn new() -> Self {
-        Self { start: Instant::now(), entered: AtomicU64::new(0), used: AtomicU64::new(0) }
-    }
-
-    fn now(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX - 1) + 1
-    }
-
-    fn enter(&self) {
-        self.entered.store(self.now(), Relaxed);
-    }
-
-    fn leave(&self) {
-        let entered = self.entered.swap(0, Relaxed);
-        if entered != 0 {
-            self.used.fetch_add(self.now() - entered, Relaxed);
-        }
-    }
-
-    fn used(&self) -> Duration {
-        let entered = self.entered.load(Relaxed);
-        let inside = if entered == 0 { 0 } else { self.now() - entered };
-        Duration::from_nanos(self.used.load(Relaxed) + inside)
-    }
-}
-
-/// Puts `limits` on a store: memory, host allocations, and CPU time. A plain epoch deadline would count the time a guest
-/// waits for a program, so the clock runs only while the guest's own code does.
+/// Puts `limits` on a store: memory, host allocations, and CPU time, which `account` counts. A plain epoch deadline would count
+/// the time a guest waits for a program.
 pub(crate) fn put_on<T: Send + 'static>(
     store: &mut Store<T>,
     limits: &Limits,
+    account: Arc<CpuAccount>,
     limiter: impl FnMut(&mut T) -> &mut (dyn ResourceLimiter) + Send + Sync + 'static,
 ) {
     store.limiter(limiter);
     store.set_hostcall_fuel(MAX_HOSTCALL_BYTES);
-    let clock = Arc::new(CpuClock::new());
-    let hook = Arc::clone(&clock);
-    store.call_hook(move |_, edge| {
-        match edge {
-            CallHook::CallingWasm | CallHook::ReturningFromHost => hook.enter(),
-            CallHook::ReturningFromWasm | CallHook::CallingHost => hook.leave(),
-        }
-        Ok(())
-    });
     let budget = limits.cpu;
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |_| {
-        if clock.used() > budget {
+        if account.used() > budget {
             return Err(wasmtime::Error::new(CpuExhausted(budget)));
         }
-        clock.leave();
-        let clock = Arc::clone(&clock);
-        // Others on this worker thread run meanwhile: that time is not the guest's.
-        let others = async move {
-            tokio::task::yield_now().await;
-            clock.enter();
-        };
-        Ok(UpdateDeadline::YieldCustom(1, Box::pin(others)))
+        Ok(UpdateDeadline::Yield(1))
     });
 }
 

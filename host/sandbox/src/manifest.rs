@@ -1,6 +1,6 @@
 //! What a component asks for: a TOML text that travels inside it, in the custom section `a2a-hub:manifest`.
 
-use a2a_hub_core::grant::Ask;
+use a2a_hub_core::{grant::Ask, manifest::InvalidManifest};
 use wasmparser::{Parser, Payload};
 
 /// The custom section of a component that holds its manifest.
@@ -24,6 +24,9 @@ pub enum ManifestError {
     /// It is not the TOML that a manifest is.
     #[error("its manifest cannot be read: {0}")]
     Toml(#[from] toml::de::Error),
+    /// It says what no manifest may.
+    #[error(transparent)]
+    Invalid(#[from] InvalidManifest),
     /// The component itself cannot be read.
     #[error("it is not valid WebAssembly: {0}")]
     Wasm(#[from] wasmparser::BinaryReaderError),
@@ -45,7 +48,9 @@ pub fn read(bytes: &[u8]) -> Result<Ask, ManifestError> {
         return Err(ManifestError::Large);
     }
     let text = str::from_utf8(text).map_err(|_| ManifestError::Encoding)?;
-    Ok(toml::from_str(text)?)
+    let ask: Ask = toml::from_str(text)?;
+    ask.check()?;
+    Ok(ask)
 }
 
 #[cfg(test)]
@@ -92,13 +97,16 @@ mod tests {
         let wrong = |manifests: &[&[u8]]| read(&component(manifests)).unwrap_err().to_string();
         assert_eq!(wrong(&[b"", b""]), "it carries more than one manifest");
         assert_eq!(wrong(&[&[0xff]]), "its manifest is not UTF-8 text");
+        let deceptive = wrong(&["description = \"\u{202e}x\"".as_bytes()]);
+        assert!(deceptive.contains("one that turns or hides text"), "{deceptive}");
+        assert!(wrong(&[b"[process.\"/bin/sh\"]"]).contains("by a name that is none"));
         let typo = wrong(&[b"[proces.git]"]);
         let nested = "[".repeat(30_000) + "a" + &"]".repeat(30_000);
         let hostile = wrong(&[format!("[process.git]\nargs = [[\"{nested}\"]]").as_bytes()]);
         assert!(hostile.contains("have more than 1024 tokens"), "{}", &hostile[..200]);
         assert!(
             typo.contains(
-                "unknown field `proces`, expected one of `process`, `memory`, `files`, `delegate`, `resume`"
+                "unknown field `proces`, expected one of `id`, `version`, `publisher`, `description`, `process`"
             ),
             "{typo}"
         );

@@ -2,21 +2,27 @@
 
 use crate::{
     bindings::{Plugin as Contract, PluginPre},
+    compiler::CompileError,
     engine::Engine,
     manifest::{self, ManifestError},
+    scheduler::AgentShare,
     state::State,
+    workspace::CountedFiles,
 };
 use a2a_hub_core::grant::Ask;
 use a2a_hub_protocol::card::InvalidCard;
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use wasmtime::component::{Component, HasSelf, Linker};
+use wasmtime_wasi::p2::bindings::filesystem::types::add_to_linker as add_files_to_linker;
 
 /// An agent's component, ready to run. Cheap to clone.
 #[derive(Clone)]
 pub struct Plugin {
     pub(crate) engine: Engine,
     pub(crate) pre: PluginPre<State>,
+    pub(crate) share: Arc<AgentShare>,
     ask: Arc<Ask>,
     digest: String,
 }
@@ -44,6 +50,20 @@ pub enum LoadError {
     /// It has more parts than a guest's place has room for.
     #[error("it needs more than one agent may have: {0}")]
     Greedy(String),
+    /// Compiling it costs too much.
+    #[error(
+        "compile it: {why}. It is not tried again: the hub remembers that by its digest, {digest}. Build it smaller, or raise \
+         `plugins.compile_cpu_ms` or `plugins.compile_memory_mb` and restart the hub"
+    )]
+    Costly {
+        /// What it took.
+        why: String,
+        /// The component's SHA-256 digest, in hex.
+        digest: String,
+    },
+    /// It was not compiled, which is no fault of its.
+    #[error("compile it: {0}")]
+    NotNow(String),
     /// It is made for another contract.
     #[error("it does not fit the contract a2a:hub@0.1.0: {0}")]
     Contract(String),
@@ -59,29 +79,32 @@ pub enum LoadError {
 }
 
 impl Plugin {
-    /// Reads, checks and compiles a component. Takes its time: call it where blocking is allowed.
+    /// Reads, checks and compiles a component, the latter in a process of its own if the engine knows the executable.
+    pub async fn load(engine: &Engine, bytes: Bytes) -> Result<Self, LoadError> {
+        let given = bytes.clone();
+        let read = off_the_runtime(move || Said::read(&given)).await?;
+        let compiled = Arc::clone(&engine.compiler).compile(bytes, &read.digest).await;
+        let component = compiled.map_err(|why| not_compiled(why, &read.digest))?;
+        let engine = engine.clone();
+        off_the_runtime(move || Self::link(&engine, &component, read)).await
+    }
+
+    /// The same on this thread, in this process. Takes its time: call it where blocking is allowed.
     pub fn compile(engine: &Engine, bytes: &[u8]) -> Result<Self, LoadError> {
-        match bytes {
-            [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => {}
-            [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => return Err(LoadError::CoreModule),
-            _ => return Err(LoadError::NotWasm),
-        }
-        let ask = manifest::read(bytes).map_err(|why| match why {
-            ManifestError::Wasm(why) => LoadError::Invalid(why.to_string()),
-            why @ (ManifestError::Several
-            | ManifestError::Large
-            | ManifestError::Encoding
-            | ManifestError::Toml(_)) => LoadError::Manifest(why),
-        })?;
-        let component = Component::from_binary(&engine.inner, bytes).map_err(|why| {
-            let valid = wasmparser::validate(bytes).is_ok();
-            (if valid { LoadError::Greedy } else { LoadError::Invalid })(format!("{why:#}"))
-        })?;
+        let read = Said::read(bytes)?;
+        let compiled = engine.compiler.compile_here(bytes, &read.digest);
+        let component = compiled.map_err(|why| not_compiled(why, &read.digest))?;
+        Self::link(engine, &component, read)
+    }
+
+    /// Checks that it fits the contract.
+    fn link(engine: &Engine, component: &Component, said: Said) -> Result<Self, LoadError> {
         let contract = |why: wasmtime::Error| LoadError::Contract(format!("{why:#}"));
-        let linked = linker(engine).and_then(|linker| linker.instantiate_pre(&component));
+        let linked = linker(engine).and_then(|linker| linker.instantiate_pre(component));
         let pre = PluginPre::new(linked.map_err(contract)?).map_err(contract)?;
-        let digest = format!("{:x}", Sha256::digest(bytes));
-        Ok(Self { engine: engine.clone(), pre, ask: Arc::new(ask), digest })
+        let Said { ask, digest } = said;
+        let share = Arc::new(AgentShare::new());
+        Ok(Self { engine: engine.clone(), pre, share, ask: Arc::new(ask), digest })
     }
 
     /// What the component asks for.
@@ -95,9 +118,60 @@ impl Plugin {
     }
 }
 
+/// The SHA-256 digest of a component, in lower-case hex.
+pub fn digest_of(component: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(component))
+}
+
+/// What is known of a component before it is compiled.
+struct Said {
+    ask: Ask,
+    digest: String,
+}
+
+impl Said {
+    fn read(bytes: &[u8]) -> Result<Self, LoadError> {
+        match bytes {
+            [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => {}
+            [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => return Err(LoadError::CoreModule),
+            _ => return Err(LoadError::NotWasm),
+        }
+        let ask = manifest::read(bytes).map_err(|why| match why {
+            ManifestError::Wasm(why) => LoadError::Invalid(why.to_string()),
+            why @ (ManifestError::Several
+            | ManifestError::Large
+            | ManifestError::Encoding
+            | ManifestError::Invalid(_)
+            | ManifestError::Toml(_)) => LoadError::Manifest(why),
+        })?;
+        Ok(Self { ask, digest: digest_of(bytes) })
+    }
+}
+
+fn not_compiled(why: CompileError, digest: &str) -> LoadError {
+    match why {
+        CompileError::Invalid(why) => LoadError::Invalid(why),
+        CompileError::Greedy(why) => LoadError::Greedy(why),
+        CompileError::Costly(why) => LoadError::Costly { why, digest: digest.to_owned() },
+        CompileError::NotNow(why) => LoadError::NotNow(why),
+    }
+}
+
+async fn off_the_runtime<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, LoadError> + Send + 'static,
+) -> Result<T, LoadError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|why| Err(LoadError::NotNow(why.to_string())))
+}
+
 fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     let mut linker = Linker::new(&engine.inner);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    // The files of WASI, counted.
+    linker.allow_shadowing(true);
+    add_files_to_linker::<State, CountedFiles>(&mut linker, State::counted_files)?;
+    linker.allow_shadowing(false);
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
     Contract::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     Ok(linker)
 }

@@ -5,11 +5,13 @@
 use a2a_hub_runtime::{
     Failure,
     port::{
+        http::{self, BodyPort},
         process::{ChildPort, Said},
         tasks::Answer,
     },
 };
-use tokio::task::JoinSet;
+use std::time::Duration;
+use tokio::{sync::OwnedSemaphorePermit, task::JoinSet};
 
 /// A running program, as the guest holds it. The store owns it, so that it never outlives the task.
 pub struct Child {
@@ -32,6 +34,92 @@ impl Child {
         if self.heard.is_none() {
             self.heard = Some(self.port.next().await);
         }
+    }
+}
+
+impl Default for Child {
+    /// What stands in its place while it is waited for beside others.
+    fn default() -> Self {
+        Self { port: Box::new(Away), heard: None }
+    }
+}
+
+/// Nothing: what it stands for is elsewhere, and nobody can ask it before that is back.
+struct Away;
+
+#[async_trait::async_trait]
+impl ChildPort for Away {
+    async fn next(&mut self) -> Result<Said, Failure> {
+        Err(Failure::Cancelled)
+    }
+
+    async fn write(&mut self, _: &[u8]) -> Result<(), Failure> {
+        Err(Failure::Cancelled)
+    }
+
+    fn close_stdin(&mut self) {}
+
+    fn interrupt(&mut self) {}
+
+    fn kill(&mut self) {}
+
+    fn retire(self: Box<Self>, _: Duration) {}
+}
+
+#[async_trait::async_trait]
+impl BodyPort for Away {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        Ok(None)
+    }
+}
+
+/// An answer over HTTP whose body is read as it comes. Dropping it hangs up.
+pub struct Exchange {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    body: Box<dyn BodyPort>,
+    /// What came while the guest waited for something else, and is to be told next.
+    heard: Option<Result<Option<Vec<u8>>, Failure>>,
+    /// Its place among those that the task may have.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Exchange {
+    pub(crate) fn new(answer: http::Answer, permit: OwnedSemaphorePermit) -> Self {
+        let http::Answer { status, headers, body } = answer;
+        Self { status, headers, body, heard: None, permit: Some(permit) }
+    }
+
+    /// The next piece of the body. May be dropped and called again.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        let said = match self.heard.take() {
+            Some(heard) => heard,
+            None => self.body.next().await,
+        };
+        if !matches!(said, Ok(Some(_))) {
+            self.hang_up();
+        }
+        said
+    }
+
+    /// Waits until there is a piece to tell, and leaves it where it is.
+    pub(crate) async fn ready(&mut self) {
+        if self.heard.is_none() {
+            self.heard = Some(self.body.next().await);
+        }
+    }
+
+    /// Nothing more is read, and another may take its place.
+    pub(crate) fn hang_up(&mut self) {
+        (self.body, self.permit) = (Box::new(Away), None);
+    }
+}
+
+impl Default for Exchange {
+    /// What stands in its place while it is waited for beside others.
+    fn default() -> Self {
+        let (status, headers, heard) = Default::default();
+        Self { status, headers, body: Box::new(Away), heard, permit: None }
     }
 }
 

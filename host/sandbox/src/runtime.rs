@@ -3,10 +3,13 @@
 use crate::{
     guest::{self, Guest},
     plugin::Plugin,
+    scheduler::CpuAccount,
 };
 use a2a_hub_core::{grant::Ask, recovery::Resumability};
 use a2a_hub_protocol::id::TaskId;
-use a2a_hub_runtime::{Call, Failure, Report, Room, Run, Runtime, Work};
+use a2a_hub_runtime::{Call, Failure, HubWork, Report, Room, Run, Runtime, Work};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 #[async_trait::async_trait]
 impl Runtime for Plugin {
@@ -32,6 +35,12 @@ impl Runtime for Plugin {
 
     async fn health(&self, call: Call) -> Result<Report, Failure> {
         guest::health(self, call).await
+    }
+
+    async fn on_behalf(&self, work: HubWork) {
+        let account = Arc::new(CpuAccount::new(Arc::clone(&self.share)));
+        // Nothing ends it but its own end.
+        let _done = self.engine.scheduler.run(&account, &CancellationToken::new(), work).await;
     }
 
     async fn clean_up(&self, call: Call, task: &TaskId) -> Result<(), Failure> {

@@ -1,8 +1,14 @@
-//! What one instance has used up, and may still use: events, bytes of output, files.
+//! What one instance has used up, and may still use: events, bytes of output, files. And how fast it may go on.
 
-use a2a_hub_core::{file_name, grant::EffectiveGrant};
-use a2a_hub_runtime::{Failure, Limits};
-use std::collections::BTreeSet;
+use a2a_hub_core::{
+    bucket::{Bucket, Rate},
+    file_name,
+    grant::EffectiveGrant,
+};
+use a2a_hub_runtime::{Failure, Limits, limits::Rates};
+use std::{collections::BTreeSet, time::Duration};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 /// What a task may still emit.
 #[derive(Debug)]
@@ -64,5 +70,85 @@ impl Written {
         self.names.insert(name.clone());
         self.bytes_left = left;
         Ok(name)
+    }
+}
+
+/// A wait that is shorter is put off until it is worth a timer.
+const SHORTEST_WAIT: Duration = Duration::from_millis(5);
+
+/// How fast one instance may ask for what others have to do something for. Who is too fast waits (backpressure).
+#[derive(Debug)]
+pub(crate) struct Paces {
+    pub(crate) events: Bucket,
+    pub(crate) output_bytes: Bucket,
+    pub(crate) log_lines: Bucket,
+    pub(crate) memory_calls: Bucket,
+    pub(crate) files: Bucket,
+    pub(crate) programs: Bucket,
+}
+
+impl Paces {
+    pub(crate) fn new(rates: &Rates) -> Self {
+        let now = Instant::now().into_std();
+        let of = |per_second| Bucket::full(Rate::of(per_second), now);
+        let Rates { events, output_bytes, log_lines, memory_calls, files, programs } = *rates;
+        Self {
+            events: of(events),
+            output_bytes: of(output_bytes),
+            log_lines: of(log_lines),
+            memory_calls: of(memory_calls),
+            files: of(files),
+            programs: of(programs),
+        }
+    }
+}
+
+/// How long who takes so many tokens has to wait.
+pub(crate) fn pace(bucket: &mut Bucket, tokens: u64) -> Duration {
+    bucket.take(tokens, Instant::now().into_std())
+}
+
+/// Waits so long, unless the task is cancelled.
+pub(crate) async fn wait(time: Duration, cancel: &CancellationToken) -> Result<(), Failure> {
+    if time < SHORTEST_WAIT {
+        return Ok(());
+    }
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(Failure::Cancelled),
+        () = sleep(time) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The paused clock goes on as soon as everybody waits, and by as much.
+    #[tokio::test(start_paused = true)]
+    async fn who_is_too_fast_waits_and_loses_nothing() {
+        let rates = Rates { events: 100, ..Rates::default() };
+        let (mut paces, cancel) = (Paces::new(&rates), CancellationToken::new());
+        let begun = Instant::now();
+        for _ in 0..1_200 {
+            let time = pace(&mut paces.events, 1);
+            wait(time, &cancel).await.unwrap();
+        }
+        let took = begun.elapsed();
+        let expected = Duration::from_secs(10);
+        assert!(took.abs_diff(expected) < Duration::from_millis(50), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_can_be_cancelled() {
+        let (hour, cancel) = (Duration::from_secs(3_600), CancellationToken::new());
+        let begun = Instant::now();
+        let cancels = async {
+            sleep(Duration::from_secs(1)).await;
+            cancel.cancel();
+        };
+        let (waited, ()) = tokio::join!(wait(hour, &cancel), cancels);
+        assert_eq!(waited, Err(Failure::Cancelled));
+        assert_eq!(begun.elapsed(), Duration::from_secs(1));
     }
 }

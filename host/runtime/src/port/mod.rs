@@ -2,9 +2,11 @@
 
 pub mod delegate;
 pub mod files;
+pub mod http;
 pub mod memory;
 pub mod process;
 pub mod tasks;
+pub mod workspace;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,6 +21,10 @@ pub struct Ports {
     pub memory: Option<Arc<dyn memory::MemoryPort>>,
     /// Writes files that programs may read; none without the capability `files`.
     pub files: Option<Arc<dyn files::FilesPort>>,
+    /// Opens the task's working directory; none without the capability `workspace`.
+    pub workspace: Option<Arc<dyn workspace::WorkspacePort>>,
+    /// Sends requests by HTTP; none without the capability `http`.
+    pub http: Option<Arc<dyn http::HttpPort>>,
     /// Knows the agents that this one may call.
     pub delegate: Option<Arc<dyn delegate::DelegatePort>>,
     /// What the operator set for the agent.

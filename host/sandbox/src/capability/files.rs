@@ -4,6 +4,7 @@ use crate::{
     bindings::a2a::hub::{files::Host, types},
     convert::failure_to_guest,
     state::State,
+    usage::{pace, wait},
 };
 use a2a_hub_runtime::Failure;
 
@@ -20,6 +21,8 @@ impl State {
             return Err(Failure::Cancelled);
         }
         let name = self.written.take(name, bytes.len())?;
+        let time = pace(&mut self.paces.files, 1);
+        wait(time, &self.cancel).await?;
         port.put(&name, bytes).await
     }
 }

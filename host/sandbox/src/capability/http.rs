@@ -1,19 +1,148 @@
-//! Hosts the operator allowed: none can be granted yet, so every request is denied.
+//! Requests to the hosts that the operator allowed, answered whole or as the answer comes.
 
 use crate::{
     bindings::a2a::hub::{
-        http::{Host, Request, Response},
+        http::{Host, HostExchange, Request, Response},
         types,
     },
+    convert::failure_to_guest,
+    http_door::{HttpDoor, MAX_PATIENCE, Opened, PATIENCE},
+    resources::Exchange,
     state::State,
 };
+use a2a_hub_runtime::{
+    Failure,
+    port::http::{Answer, BodyPort},
+};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+use wasmtime::component::Resource;
+
+/// The largest answer that a guest is given whole, in bytes: as much of the hub's memory it takes, and of the guest's.
+const MAX_WHOLE: usize = 4 << 20;
+
+/// Sends what a guest asks for, and waits for the head of the answer.
+async fn open(door: &HttpDoor, request: Request) -> Result<Opened, Failure> {
+    let patience = patience(&request);
+    let Request { method, url, headers, body, timeout_ms: _ } = request;
+    let begun = door.begin(&method, &url)?;
+    door.count(&body)?;
+    door.send(begun, headers, body, patience).await
+}
+
+fn patience(request: &Request) -> Duration {
+    let said = request.timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+    said.unwrap_or(PATIENCE).min(MAX_PATIENCE)
+}
+
+async fn fetch(door: &HttpDoor, request: Request) -> Result<Response, Failure> {
+    let patience = patience(&request);
+    let fetched = async {
+        let Opened { answer, permit: _permit } = open(door, request).await?;
+        let Answer { status, headers, mut body } = answer;
+        let body = whole(door, body.as_mut()).await?;
+        Ok(Response { status, headers: headers_to_guest(headers), body })
+    };
+    timeout(patience, fetched).await.unwrap_or(Err(Failure::Timeout))
+}
+
+async fn whole(door: &HttpDoor, body: &mut dyn BodyPort) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = body.next().await? {
+        door.count(&piece)?;
+        if bytes.len() + piece.len() > MAX_WHOLE {
+            return Err(Failure::Exhausted(format!(
+                "read an answer whole: it is longer than {} MiB; read it as an exchange, piece by piece",
+                MAX_WHOLE >> 20
+            )));
+        }
+        bytes.extend(piece);
+    }
+    Ok(bytes)
+}
+
+impl State {
+    async fn open_exchange(&mut self, request: Request) -> Result<Resource<Exchange>, Failure> {
+        let opened = open(&self.http, request).await?;
+        self.table.push(Exchange::new(opened.answer, opened.permit)).map_err(|_| {
+            Failure::Exhausted("send a request: too many handles are open; drop some".to_owned())
+        })
+    }
+
+    async fn fetch_whole(&mut self, request: Request) -> Result<Response, Failure> {
+        let cancel = self.cancel.clone();
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Failure::Cancelled),
+            fetched = fetch(&self.http, request) => fetched,
+        }
+    }
+}
+
+fn headers_to_guest(headers: Vec<(String, Vec<u8>)>) -> Vec<(String, String)> {
+    let text = |value: Vec<u8>| String::from_utf8_lossy(&value).into_owned();
+    headers.into_iter().map(|(name, value)| (name, text(value))).collect()
+}
 
 impl Host for State {
     async fn fetch(
         &mut self,
         request: Request,
     ) -> wasmtime::Result<Result<Response, types::Failure>> {
-        let why = format!("fetch `{}`: this hub grants no agent the network", request.url);
-        Ok(Err(types::Failure::Denied(why)))
+        Ok(self.fetch_whole(request).await.map_err(failure_to_guest))
+    }
+}
+
+impl HostExchange for State {
+    async fn send(
+        &mut self,
+        request: Request,
+    ) -> wasmtime::Result<Result<Resource<Exchange>, types::Failure>> {
+        Ok(self.open_exchange(request).await.map_err(failure_to_guest))
+    }
+
+    async fn status(&mut self, exchange: Resource<Exchange>) -> wasmtime::Result<u16> {
+        Ok(self.table.get(&exchange)?.status)
+    }
+
+    async fn headers(
+        &mut self,
+        exchange: Resource<Exchange>,
+    ) -> wasmtime::Result<Vec<(String, String)>> {
+        Ok(headers_to_guest(self.table.get(&exchange)?.headers.clone()))
+    }
+
+    async fn next(
+        &mut self,
+        exchange: Resource<Exchange>,
+        timeout_ms: Option<u32>,
+    ) -> wasmtime::Result<Result<Option<Vec<u8>>, types::Failure>> {
+        let cancel = self.cancel.clone();
+        let exchange = self.table.get_mut(&exchange)?;
+        let waited = async {
+            match timeout_ms {
+                None => std::future::pending().await,
+                Some(ms) => sleep(Duration::from_millis(ms.into())).await,
+            }
+        };
+        let said = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Failure::Cancelled),
+            said = exchange.next() => said,
+            () = waited => Err(Failure::Timeout),
+        };
+        let counted = said.and_then(|piece| {
+            let counted = piece.as_ref().map_or(Ok(()), |piece| self.http.count(piece));
+            if counted.is_err() {
+                exchange.hang_up();
+            }
+            counted.map(|()| piece)
+        });
+        Ok(counted.map_err(failure_to_guest))
+    }
+
+    async fn drop(&mut self, exchange: Resource<Exchange>) -> wasmtime::Result<()> {
+        self.table.delete(exchange)?;
+        Ok(())
     }
 }

@@ -1,17 +1,21 @@
-//! Lines for the operator: always there, capped.
+//! Lines for the operator: always there, capped, and no faster than anybody would read them.
 
 use crate::{
     bindings::a2a::hub::log::{Host, Level},
     state::State,
+    usage::{pace, wait},
 };
 
 /// What a line costs besides its text, in bytes: about what the hub writes around it, its time, level, agent and task.
 const FRAME: u64 = 128;
 
 impl Host for State {
-    fn log(&mut self, level: Level, message: String) -> wasmtime::Result<()> {
+    async fn log(&mut self, level: Level, message: String) -> wasmtime::Result<()> {
         let size = u64::try_from(message.len()).unwrap_or(u64::MAX).saturating_add(FRAME);
         let (Some(log), Some(left)) = (&self.ports.log, self.log_bytes_left) else { return Ok(()) };
+        let time = pace(&mut self.paces.log_lines, 1);
+        // Who is asked to stop may say why.
+        let _is_cancelled = wait(time, &self.cancel).await;
         let level = match level {
             Level::Debug => tracing::Level::DEBUG,
             Level::Info => tracing::Level::INFO,

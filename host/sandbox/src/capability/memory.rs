@@ -4,6 +4,7 @@ use crate::{
     bindings::a2a::hub::{memory::Host, types},
     convert::failure_to_guest,
     state::State,
+    usage::{pace, wait},
 };
 use a2a_hub_runtime::{
     Failure,
@@ -12,17 +13,21 @@ use a2a_hub_runtime::{
 use std::sync::Arc;
 
 impl State {
-    fn memory(&self, key: Option<&str>) -> Result<Arc<dyn MemoryPort>, Failure> {
+    /// The values, once it is this guest's turn to look at them or change them.
+    async fn memory(&mut self, key: Option<&str>) -> Result<Arc<dyn MemoryPort>, Failure> {
         if key.is_some_and(|key| key.is_empty() || key.len() > MAX_KEY) {
             return Err(Failure::Invalid(format!("a key is 1 to {MAX_KEY} bytes long")));
         }
-        self.ports.memory.clone().ok_or_else(|| {
-            Failure::Denied(format!(
+        let Some(memory) = self.ports.memory.clone() else {
+            return Err(Failure::Denied(format!(
                 "remember values: not granted; the manifest must ask with `[memory]`, and the operator allows it with \
                  `memory = true` in `[agents.{}.grant]` of the hub's configuration",
                 self.agent
-            ))
-        })
+            )));
+        };
+        let time = pace(&mut self.paces.memory_calls, 1);
+        wait(time, &self.cancel).await?;
+        Ok(memory)
     }
 }
 
@@ -31,7 +36,7 @@ impl Host for State {
         &mut self,
         key: String,
     ) -> wasmtime::Result<Result<Option<Vec<u8>>, types::Failure>> {
-        let memory = self.memory(Some(&key));
+        let memory = self.memory(Some(&key)).await;
         let done = async { memory?.get(&key).await };
         Ok(done.await.map_err(failure_to_guest))
     }
@@ -41,13 +46,13 @@ impl Host for State {
         key: String,
         value: Vec<u8>,
     ) -> wasmtime::Result<Result<(), types::Failure>> {
-        let memory = self.memory(Some(&key));
+        let memory = self.memory(Some(&key)).await;
         let done = async { memory?.set(&key, value).await };
         Ok(done.await.map_err(failure_to_guest))
     }
 
     async fn delete(&mut self, key: String) -> wasmtime::Result<Result<(), types::Failure>> {
-        let memory = self.memory(Some(&key));
+        let memory = self.memory(Some(&key)).await;
         let done = async { memory?.delete(&key).await };
         Ok(done.await.map_err(failure_to_guest))
     }
@@ -56,7 +61,7 @@ impl Host for State {
         &mut self,
         prefix: String,
     ) -> wasmtime::Result<Result<Vec<String>, types::Failure>> {
-        let memory = self.memory(None);
+        let memory = self.memory(None).await;
         let done = async { memory?.keys(&prefix).await };
         Ok(done.await.map_err(failure_to_guest))
     }

@@ -8,6 +8,7 @@ use crate::{
     convert::failure_to_guest,
     resources::Child,
     state::State,
+    usage::{pace, wait},
 };
 use a2a_hub_core::grant::HeldProgram;
 use a2a_hub_runtime::{
@@ -15,6 +16,7 @@ use a2a_hub_runtime::{
     port::process::{Launch, Said},
 };
 use std::{sync::Arc, time::Duration};
+use tokio::task::JoinSet;
 use wasmtime::component::Resource;
 
 /// How long a program that its guest let go of may take to end by itself: enough to save what it knows, and short enough
@@ -22,12 +24,19 @@ use wasmtime::component::Resource;
 const MAX_RETIREMENT: Duration = Duration::from_secs(5);
 
 impl State {
+    /// Waits until one more program is not too many at once.
+    async fn until_one_more_may_start(&mut self) -> Result<(), Failure> {
+        let time = pace(&mut self.paces.programs, 1);
+        wait(time, &self.cancel).await
+    }
+
     async fn fingerprint_of(&mut self, program: &str) -> Result<String, Failure> {
         let Some(port) = self.ports.process.clone() else {
             return Err(Failure::Denied("look at programs: not in this call".to_owned()));
         };
         let held = self.processes.held.named(self.agent.as_str(), program);
         held.map_err(|refusal| Failure::Denied(refusal.to_string()))?;
+        self.until_one_more_may_start().await?;
         port.fingerprint(program).await
     }
 
@@ -43,15 +52,22 @@ impl State {
         let HeldProgram { pass, max_running, .. } = held
             .program(self.agent.as_str(), &program, &args, &env)
             .map_err(|refusal| Failure::Denied(refusal.to_string()))?;
+        let (pass, max_running) = (pass.clone(), *max_running);
+        self.until_one_more_may_start().await?;
         let launch = Launch {
             program,
             args,
             set: env,
-            pass: pass.clone(),
+            pass,
             cwd: cwd.or_else(|| self.processes.home.clone()),
-            max_running: *max_running,
+            max_running,
         };
-        let child = port.spawn(launch).await?;
+        // Dropped with the guest, as everything that it waits for.
+        let mut starting = JoinSet::new();
+        starting.spawn_on(async move { port.spawn(launch).await }, &self.hub);
+        let started = starting.join_next().await.and_then(Result::ok);
+        let gone = || Failure::Unavailable("start a program: the hub is going down".to_owned());
+        let child = started.ok_or_else(gone)??;
         self.table.push(Child { port: child, heard: None }).map_err(|_| {
             Failure::Exhausted("start a program: too many handles are open; drop some".to_owned())
         })

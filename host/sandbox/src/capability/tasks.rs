@@ -6,21 +6,33 @@ use crate::{
         tasks::{self, Host, HostQuestion},
         types,
     },
-    convert::{event_from_guest, failure_to_guest, message_from_guest, message_to_guest},
+    convert::{
+        bytes_of_events, bytes_of_message, event_from_guest, failure_to_guest, message_from_guest,
+        message_to_guest,
+    },
     redaction::Hide as _,
     resources::Question,
     state::State,
+    usage::{pace, wait},
 };
+use a2a_hub_protocol::message::{Content, Message, Metadata, Part};
 use a2a_hub_runtime::{
     Failure,
-    port::tasks::{Answer, Need},
+    port::tasks::{Answer, Emitted, Need},
 };
 use serde::Serialize;
+use serde_json::Value;
 use std::{io, time::Duration};
 use wasmtime::component::Resource;
 
 /// What an event costs besides its contents, in bytes: its place in the log, and the time.
 const FRAME: u64 = 64;
+
+/// What a part takes up in memory besides its contents, in bytes.
+const PART: u64 = 128;
+
+/// What a value of JSON takes up in memory besides its text, in bytes.
+const VALUE: u64 = 32;
 
 impl State {
     async fn emit_events(&mut self, events: Vec<types::Event>) -> Result<(), Failure> {
@@ -30,11 +42,16 @@ impl State {
         if self.cancel.is_cancelled() {
             return Err(Failure::Cancelled);
         }
+        self.account.before(bytes_of_events(&events)).await;
         let mut events = events.into_iter().map(event_from_guest).collect::<Result<Vec<_>, _>>()?;
+        let (mut count, mut bytes) = (0, 0);
         for event in &events {
-            self.output.take(1, weight(event))?;
+            let weight = weight(event, values_of(event));
+            self.output.take(1, weight)?;
+            (count, bytes) = (count + 1, bytes + weight);
         }
         events.iter_mut().for_each(|event| self.redaction.emitted(event));
+        self.until_its_pace(count, bytes).await?;
         tokio::select! {
             emitted = port.emit(events) => emitted,
             () = self.cancel.cancelled() => Err(Failure::Cancelled),
@@ -43,8 +60,15 @@ impl State {
 }
 
 impl State {
+    /// Waits until so many events of so many bytes are not too much at once.
+    async fn until_its_pace(&mut self, events: u64, bytes: u64) -> Result<(), Failure> {
+        let paces = &mut self.paces;
+        let time = pace(&mut paces.events, events).max(pace(&mut paces.output_bytes, bytes));
+        wait(time, &self.cancel).await
+    }
+
     /// Waits for the client's answer to a question of the guest's, once it is polled.
-    fn asking(
+    async fn asking(
         &mut self,
         need: tasks::Need,
         prompt: types::Message,
@@ -60,21 +84,25 @@ impl State {
             tasks::Need::Input => Need::Input,
             tasks::Need::Auth => Need::Auth,
         };
+        self.account.before(bytes_of_message(&prompt)).await;
         let mut prompt = message_from_guest(prompt)?;
         // Two events: that the task waits, and, answered or not, that it goes on.
-        self.output.take(2, weight(&prompt) + FRAME)?;
+        let values = values_of_parts(&prompt.parts, prompt.metadata.as_ref());
+        let weight = weight(&prompt, values) + FRAME;
+        self.output.take(2, weight)?;
         prompt.hide(&self.redaction.secrets);
+        self.until_its_pace(2, weight).await?;
         let timeout = timeout_ms.map(Duration::from_millis);
         Ok(async move { port.ask(need, prompt, timeout).await })
     }
 
-    fn pose_question(
+    async fn pose_question(
         &mut self,
         need: tasks::Need,
         prompt: types::Message,
         timeout_ms: Option<u64>,
     ) -> Result<Resource<Question>, Failure> {
-        let asking = self.asking(need, prompt, timeout_ms)?;
+        let asking = self.asking(need, prompt, timeout_ms).await?;
         let mut question = Question::default();
         question.asking.spawn(asking);
         self.table
@@ -98,12 +126,48 @@ impl State {
     }
 }
 
-/// What something told weighs, in bytes: all that the log will hold of it, and its frame.
-fn weight(told: &impl Serialize) -> u64 {
-    let mut bytes = Counted(FRAME);
+/// What something told weighs, in bytes: all that the log will hold of it, its frame, and what its values take up in memory.
+fn weight(told: &impl Serialize, values: u64) -> u64 {
+    let mut bytes = Counted(FRAME + values);
     // It could fail by its writer, or by a key that is no text: there is neither.
     let _ = serde_json::to_writer(&mut bytes, told);
     bytes.0
+}
+
+/// What the parts and the JSON of an event take up in memory, in bytes, however short they are.
+fn values_of(event: &Emitted) -> u64 {
+    match event {
+        Emitted::Working { message, metadata } => {
+            let message = message.as_ref();
+            let of = |message: &Message| values_of_parts(&message.parts, message.metadata.as_ref());
+            message.map_or(0, of) + values_of_parts(&[], metadata.as_ref())
+        }
+        Emitted::Artifact { artifact, .. } => {
+            values_of_parts(&artifact.parts, artifact.metadata.as_ref())
+        }
+    }
+}
+
+fn values_of_parts(parts: &[Part], metadata: Option<&Metadata>) -> u64 {
+    let of_metadata = |members: &Metadata| members.values().map(values_of_json).sum::<u64>();
+    let of_part = |part: &Part| {
+        let data = match &part.content {
+            Content::Data(data) => values_of_json(data),
+            Content::Text(_) | Content::Raw(_) | Content::Url(_) => 0,
+        };
+        PART + data + part.metadata.as_ref().map_or(0, of_metadata)
+    };
+    parts.iter().map(of_part).sum::<u64>() + metadata.map_or(0, of_metadata)
+}
+
+/// No deeper than JSON that a guest may tell.
+fn values_of_json(value: &Value) -> u64 {
+    VALUE
+        + match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+            Value::Array(items) => items.iter().map(values_of_json).sum(),
+            Value::Object(members) => members.values().map(values_of_json).sum(),
+        }
 }
 
 /// Counts what is written.
@@ -127,7 +191,7 @@ impl HostQuestion for State {
         prompt: types::Message,
         timeout_ms: Option<u64>,
     ) -> wasmtime::Result<Result<Resource<Question>, types::Failure>> {
-        Ok(self.pose_question(need, prompt, timeout_ms).map_err(failure_to_guest))
+        Ok(self.pose_question(need, prompt, timeout_ms).await.map_err(failure_to_guest))
     }
 
     async fn answer(
@@ -173,7 +237,7 @@ impl Host for State {
     ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
         let cancel = self.cancel.clone();
         let answer = async {
-            let asking = self.asking(need, prompt, timeout_ms)?;
+            let asking = self.asking(need, prompt, timeout_ms).await?;
             let answer = tokio::select! {
                 answer = asking => answer?,
                 () = cancel.cancelled() => return Err(Failure::Cancelled),

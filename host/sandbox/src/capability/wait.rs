@@ -1,21 +1,51 @@
-//! Waiting for whichever of two things comes first: a client's answer, or a word of a program. For more than these there is
-//! `poll`, which is not offered yet, and says so rather than never being ready.
+//! Waiting for whichever of several things comes first: a client's answer, a word of a program, a piece of an answer over HTTP.
 
 use crate::{
-    bindings::a2a::hub::wait::{First, Host, Source},
-    resources::{Child, Question},
+    bindings::a2a::hub::{
+        types,
+        wait::{First, Host, Origin, Source},
+    },
+    convert::failure_to_guest,
+    resources::{Child, Exchange, Question},
     state::State,
 };
-use std::mem;
+use a2a_hub_runtime::Failure;
+use std::{
+    future::{pending, poll_fn},
+    mem,
+    pin::Pin,
+    task::Poll,
+    time::Duration,
+};
+use tokio::time::sleep;
 use wasmtime::component::Resource;
 
 impl Host for State {
     async fn poll(
         &mut self,
-        _sources: Vec<Source>,
-        _timeout_ms: Option<u32>,
+        sources: Vec<Source>,
+        timeout_ms: Option<u32>,
     ) -> wasmtime::Result<Vec<u32>> {
-        Err(wasmtime::Error::msg("`wait.poll` is denied: this hub does not offer it"))
+        let handles = sources.into_iter().map(|source| match source {
+            Source::Child(child) => Handle::Child(child),
+            Source::Call(_) => Handle::Call,
+        });
+        Ok(self.first_ready(handles.collect(), timeout_ms).await?.unwrap_or_default())
+    }
+
+    async fn any_of(
+        &mut self,
+        origins: Vec<Origin>,
+        timeout_ms: Option<u32>,
+    ) -> wasmtime::Result<Result<Vec<u32>, types::Failure>> {
+        let handles = origins.into_iter().map(|origin| match origin {
+            Origin::Child(child) => Handle::Child(child),
+            Origin::Call(_) => Handle::Call,
+            Origin::Question(question) => Handle::Question(question),
+            Origin::Exchange(exchange) => Handle::Exchange(exchange),
+        });
+        let ready = self.first_ready(handles.collect(), timeout_ms).await?;
+        Ok(ready.map_err(failure_to_guest))
     }
 
     async fn first_of(
@@ -37,4 +67,129 @@ impl Host for State {
         *self.table.get_mut(&question)? = asked;
         Ok(first)
     }
+}
+
+/// What a guest waits for, as it names it. One thing may be named twice.
+enum Handle {
+    Child(Resource<Child>),
+    Question(Resource<Question>),
+    Exchange(Resource<Exchange>),
+    /// A call to another agent, which none can make.
+    Call,
+}
+
+/// The thing itself, taken out of the table while it is waited for: the table lends one thing at a time.
+enum Thing {
+    Child(Child),
+    Question(Question),
+    Exchange(Exchange),
+    Call,
+}
+
+impl Handle {
+    /// By which two handles of one thing are known.
+    fn rep(&self) -> Option<u32> {
+        match self {
+            Self::Child(child) => Some(child.rep()),
+            Self::Question(question) => Some(question.rep()),
+            Self::Exchange(exchange) => Some(exchange.rep()),
+            Self::Call => None,
+        }
+    }
+}
+
+impl Thing {
+    /// Waits until there is something to tell of it, and leaves that where it is.
+    async fn ready(&mut self) {
+        match self {
+            Self::Child(child) => child.ready().await,
+            Self::Question(question) => {
+                question.answered().await;
+            }
+            Self::Exchange(exchange) => exchange.ready().await,
+            Self::Call => {}
+        }
+    }
+}
+
+impl State {
+    fn take_thing(&mut self, handle: &Handle) -> wasmtime::Result<Thing> {
+        Ok(match handle {
+            Handle::Child(child) => Thing::Child(mem::take(self.table.get_mut(child)?)),
+            Handle::Question(question) => Thing::Question(mem::take(self.table.get_mut(question)?)),
+            Handle::Exchange(exchange) => Thing::Exchange(mem::take(self.table.get_mut(exchange)?)),
+            Handle::Call => Thing::Call,
+        })
+    }
+
+    fn put_thing(&mut self, handle: &Handle, thing: Thing) -> wasmtime::Result<()> {
+        match (handle, thing) {
+            (Handle::Child(handle), Thing::Child(child)) => *self.table.get_mut(handle)? = child,
+            (Handle::Question(handle), Thing::Question(asked)) => {
+                *self.table.get_mut(handle)? = asked;
+            }
+            (Handle::Exchange(handle), Thing::Exchange(exchange)) => {
+                *self.table.get_mut(handle)? = exchange;
+            }
+            (Handle::Child(_) | Handle::Question(_) | Handle::Exchange(_) | Handle::Call, _) => {}
+        }
+        Ok(())
+    }
+
+    /// Waits until any of these has something to tell; which of them have, and none when there was none in time.
+    async fn first_ready(
+        &mut self,
+        handles: Vec<Handle>,
+        timeout_ms: Option<u32>,
+    ) -> wasmtime::Result<Result<Vec<u32>, Failure>> {
+        // A handle that names what another one has named before waits for that one's thing.
+        let first_of = |at: usize| {
+            let rep = handles[at].rep();
+            let same = |handle: &Handle| rep.is_some() && handle.rep() == rep;
+            handles[..at].iter().position(same).unwrap_or(at)
+        };
+        let places: Vec<_> = (0..handles.len()).map(first_of).collect();
+        let mut things = Vec::new();
+        for (at, handle) in handles.iter().enumerate() {
+            let is_first = places[at] == at;
+            things.push(if is_first { self.take_thing(handle)? } else { Thing::Call });
+        }
+        let cancel = self.cancel.clone();
+        let waited = async {
+            match timeout_ms {
+                None => pending().await,
+                Some(ms) => sleep(Duration::from_millis(ms.into())).await,
+            }
+        };
+        let waiting = things.iter_mut().enumerate().filter(|(at, _)| places[*at] == *at);
+        let ready = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Failure::Cancelled),
+            ready = any_ready(waiting.map(|(at, thing)| (at, thing.ready())).collect()) => Ok(ready),
+            () = waited => Ok(Vec::new()),
+        };
+        for (at, thing) in things.into_iter().enumerate() {
+            if places[at] == at {
+                self.put_thing(&handles[at], thing)?;
+            }
+        }
+        Ok(ready.map(|ready| {
+            let named = (0..handles.len()).filter(|at| ready.contains(&places[*at]));
+            named.filter_map(|at| u32::try_from(at).ok()).collect()
+        }))
+    }
+}
+
+/// Waits until any of these is done, and tells which are.
+async fn any_ready(waiting: Vec<(usize, impl Future<Output = ()>)>) -> Vec<usize> {
+    let mut waiting: Vec<_> =
+        waiting.into_iter().map(|(at, ready)| (at, Box::pin(ready))).collect();
+    poll_fn(|cx| {
+        let done = waiting
+            .iter_mut()
+            .filter_map(|(at, ready)| Pin::as_mut(ready).poll(cx).is_ready().then_some(*at));
+        let done: Vec<_> = done.collect();
+        if done.is_empty() { Poll::Pending } else { Poll::Ready(done) }
+    })
+    .await
 }

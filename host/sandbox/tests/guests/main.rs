@@ -10,3 +10,6 @@ mod capabilities;
 mod limits;
 mod loading;
 mod stage;
+mod wasi;
+mod web;
+mod workspace;

@@ -3,6 +3,7 @@
 use a2a_hub_core::{
     grant::{EffectiveGrant, Grant, intersect},
     redact::Secrets,
+    workspace_grant::WorkspaceAccess,
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -16,29 +17,32 @@ use a2a_hub_runtime::{
         Ports,
         delegate::DelegatePort,
         files::FilesPort,
+        http::{Answer as HttpAnswer, BodyPort, HttpPort, Outgoing},
         memory::MemoryPort,
         process::{ChildPort, Launch, ProcessPort, Said},
         tasks::{Answer, Emitted, Need, TaskPort},
+        workspace::{OpenWorkspace, WorkspacePort},
     },
 };
-use a2a_hub_sandbox::{Engine, EngineSettings, Plugin};
+use a2a_hub_sandbox::{CacheKey, CacheSettings, Engine, EngineSettings, Plugin};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, LazyLock, Mutex},
     time::Duration,
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// No test waits longer than this.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Each test is a process of its own, and a component takes seconds to compile: what one has compiled is kept for the others.
 pub(crate) static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
-    let beside = std::env::current_exe().unwrap().with_file_name("compiled-components");
-    Engine::new(&EngineSettings { cache_dir: Some(beside), ..EngineSettings::default() }).unwrap()
+    let beside = std::env::current_exe().unwrap().with_file_name("compiled-guests");
+    let cache = CacheSettings { dir: beside, key: CacheKey::new(b"of the tests") };
+    Engine::new(&EngineSettings { cache: Some(cache), ..EngineSettings::default() }).unwrap()
 });
 
 static TEST_GUEST: LazyLock<Plugin> =
@@ -67,6 +71,8 @@ pub(crate) struct Seen {
     pub(crate) files: BTreeMap<String, Vec<u8>>,
     /// How long each program may go on that its guest let go of.
     pub(crate) retired: Vec<Duration>,
+    /// Requests that were sent.
+    pub(crate) sent: Vec<Outgoing>,
     /// Questions that nobody waits for any more.
     pub(crate) withdrawn: usize,
 }
@@ -81,6 +87,7 @@ pub(crate) struct Stage {
     pub(crate) values: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) secrets: Arc<Secrets>,
+    pub(crate) workspace: Option<PathBuf>,
 }
 
 impl Stage {
@@ -93,6 +100,7 @@ impl Stage {
         let mut grant = Grant::everything(TEST_GUEST.ask());
         grant.process.remove("never-granted");
         grant.delegate.insert("*".to_owned());
+        grant.http = serde_json::from_value(json!({ "web.test": { "paths": ["/v1"] } })).unwrap();
         Self { grant, ..Self::default() }
     }
 
@@ -114,6 +122,11 @@ impl Stage {
             process: Some(Arc::new(Sleeper(Arc::clone(&self.seen)))),
             memory,
             files,
+            workspace: held
+                .workspace
+                .zip(self.workspace.clone())
+                .map(|(access, path)| Arc::new(Place(path, access)) as _),
+            http: Some(Arc::new(Web(Arc::clone(&self.seen)))),
             delegate: held.may_call("parrot").then(|| Arc::new(Parrot) as _),
             settings: Arc::new(self.settings.clone()),
             log: Some(Arc::new(log)),
@@ -229,16 +242,17 @@ impl ProcessPort for Sleeper {
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
         let seconds = launch.args.first().and_then(|arg| arg.parse().ok()).unwrap_or(0.0);
         self.0.lock().unwrap().launched.push(launch);
-        Ok(Box::new(Asleep(Duration::from_secs_f64(seconds), Arc::clone(&self.0))))
+        let end = Instant::now() + Duration::from_secs_f64(seconds);
+        Ok(Box::new(Asleep(end, Arc::clone(&self.0))))
     }
 }
 
-struct Asleep(Duration, Arc<Mutex<Seen>>);
+struct Asleep(Instant, Arc<Mutex<Seen>>);
 
 #[async_trait::async_trait]
 impl ChildPort for Asleep {
     async fn next(&mut self) -> Result<Said, Failure> {
-        tokio::time::sleep(self.0).await;
+        tokio::time::sleep_until(self.0).await;
         Ok(Said::Code(0))
     }
 
@@ -254,6 +268,66 @@ impl ChildPort for Asleep {
 
     fn retire(self: Box<Self>, within: Duration) {
         self.1.lock().unwrap().retired.push(within);
+    }
+}
+
+/// Says of a path what its last name says: `/v1/endless`, or `/v1/slow/3` for three pieces 100 ms apart.
+struct Web(Arc<Mutex<Seen>>);
+
+#[async_trait::async_trait]
+impl HttpPort for Web {
+    async fn send(&self, request: Outgoing) -> Result<HttpAnswer, Failure> {
+        let url = request.admitted.url.clone();
+        self.0.lock().unwrap().sent.push(request);
+        let pace = if url.contains("/slow/") { Duration::from_millis(100) } else { Duration::ZERO };
+        let left = if url.contains("/endless") {
+            None
+        } else {
+            url.rsplit('/').next().unwrap().parse().ok()
+        };
+        let left = left.or_else(|| (!url.contains("/endless")).then_some(1));
+        let headers = vec![("x-test".to_owned(), b"y".to_vec())];
+        Ok(HttpAnswer {
+            status: 200,
+            headers,
+            body: Box::new(Pieces { left, pace, at: Instant::now() + pace }),
+        })
+    }
+}
+
+/// A kilobyte at a time.
+struct Pieces {
+    left: Option<u32>,
+    pace: Duration,
+    /// When the next one is there, however often it is waited for.
+    at: Instant,
+}
+
+#[async_trait::async_trait]
+impl BodyPort for Pieces {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        tokio::time::sleep_until(self.at).await;
+        self.at = Instant::now() + self.pace;
+        if self.left == Some(0) {
+            return Ok(None);
+        }
+        self.left = self.left.map(|left| left - 1);
+        Ok(Some(vec![b'x'; 1 << 10]))
+    }
+}
+
+/// Opens one directory.
+struct Place(PathBuf, WorkspaceAccess);
+
+#[async_trait::async_trait]
+impl WorkspacePort for Place {
+    async fn open(&self, _asked: Option<&str>) -> Result<OpenWorkspace, Failure> {
+        Ok(OpenWorkspace { directory: fs::File::open(&self.0).unwrap(), access: self.1 })
+    }
+
+    fn access(&self) -> Option<WorkspaceAccess> {
+        // Taken back as soon as this is there.
+        (!self.0.join("revoked").exists()).then_some(self.1)
     }
 }
 

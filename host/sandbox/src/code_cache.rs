@@ -1,0 +1,294 @@
+//! Compiled components that are kept between runs of the hub, each under a mark of authenticity, and the digests of those that
+//! are not to be compiled again. No file is believed for where it lies: one whose mark is wrong counts as one that is not there.
+
+use crate::compiled_code::{CacheKey, CompiledCode};
+use rustix::fs::{Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+/// How large all files together may be: beyond that, those go that were not used for longest.
+const MAX_BYTES: u64 = 512 << 20;
+
+/// How much is left of that when some go, so that it is not done for every file.
+const KEPT_BYTES: u64 = MAX_BYTES / 4 * 3;
+
+/// What was not used for so long before the latest use of any is of a version that is gone.
+const MAX_IDLE: Duration = Duration::from_secs(60 * 24 * 60 * 60);
+
+/// What wasmtime's own cache left here, which earlier hubs used.
+const OF_EARLIER_HUBS: &str = "modules";
+
+/// Where compiled components are kept.
+#[derive(Clone, Debug)]
+pub struct CacheSettings {
+    /// A directory that is the cache's own.
+    pub dir: PathBuf,
+    /// The key of the marks; it lies elsewhere.
+    pub key: CacheKey,
+}
+
+/// The directory of what was compiled.
+#[derive(Debug)]
+pub(crate) struct CodeCache {
+    settings: CacheSettings,
+}
+
+/// What is kept under a name.
+#[derive(Debug)]
+pub(crate) enum Kept<T> {
+    /// This.
+    Found(T),
+    /// Nothing.
+    Nothing,
+    /// Something that this hub has not put there, or not so.
+    Forged,
+}
+
+/// What compiling a component may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompileLimits {
+    /// Time on the processor.
+    pub cpu: Duration,
+    /// Bytes of memory.
+    pub memory: u64,
+}
+
+/// A component that is not to be compiled again under the same limits, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Refusal {
+    /// Under which it was tried.
+    pub(crate) limits: CompileLimits,
+    /// What came of that.
+    pub(crate) why: String,
+}
+
+impl Refusal {
+    /// Whether another try could have another end.
+    pub(crate) fn is_outgrown(&self, limits: CompileLimits) -> bool {
+        limits.cpu > self.limits.cpu || limits.memory > self.limits.memory
+    }
+}
+
+impl CodeCache {
+    /// The cache in that directory, made if it is not there, private to this user. What was not used for long goes.
+    pub(crate) fn open(settings: CacheSettings) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&settings.dir)?;
+        let cache = Self { settings };
+        let old = cache.settings.dir.join(OF_EARLIER_HUBS);
+        if old.is_dir() && !old.is_symlink() {
+            fs::remove_dir_all(old)?;
+        }
+        cache.sweep()?;
+        Ok(cache)
+    }
+
+    /// What was compiled under this name.
+    pub(crate) fn code(&self, name: &str) -> Kept<CompiledCode> {
+        let name = format!("{name}.cwasm");
+        self.find(&name, |key, file| CompiledCode::marked(key, &name, file))
+    }
+
+    /// Keeps what was compiled.
+    pub(crate) fn keep_code(&self, name: &str, code: &CompiledCode) -> io::Result<()> {
+        self.keep(&format!("{name}.cwasm"), code.bytes())
+    }
+
+    /// Why nothing was compiled under this name.
+    pub(crate) fn refusal(&self, name: &str) -> Kept<Refusal> {
+        let name = format!("{name}.refused");
+        self.find(&name, |key, file| serde_json::from_slice(key.unmark(&name, &file)?).ok())
+    }
+
+    /// Keeps why nothing is compiled.
+    pub(crate) fn keep_refusal(&self, name: &str, refusal: &Refusal) -> io::Result<()> {
+        let text = serde_json::to_vec(refusal).map_err(io::Error::other)?;
+        self.keep(&format!("{name}.refused"), &text)
+    }
+
+    fn find<T>(&self, name: &str, read: impl FnOnce(&CacheKey, Vec<u8>) -> Option<T>) -> Kept<T> {
+        let path = self.settings.dir.join(name);
+        let file = match read_file(&path) {
+            Ok(file) => file,
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Kept::Nothing,
+            Err(why) => {
+                tracing::warn!(file = %path.display(), %why, "cannot read what was compiled");
+                return Kept::Forged;
+            }
+        };
+        match read(&self.settings.key, file) {
+            Some(found) => Kept::Found(found),
+            None => {
+                tracing::warn!(
+                    file = %path.display(),
+                    "this compiled component does not bear this hub's mark: it is not used, and compiled anew. Somebody or something \
+                     changed the file, or the hub's `cache-key` is another one"
+                );
+                Kept::Forged
+            }
+        }
+    }
+
+    /// Writes a file beside its place, and moves it there: nobody finds half of it.
+    fn keep(&self, name: &str, kept: &[u8]) -> io::Result<()> {
+        let dir = &self.settings.dir;
+        let draft = dir.join(format!(".{name}.{}", std::process::id()));
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?);
+        let written = file
+            .write_all(self.settings.key.mark(name, kept).as_ref())
+            .and_then(|()| file.write_all(kept))
+            .and_then(|()| fs::rename(&draft, dir.join(name)));
+        if written.is_err() {
+            // It is gone, or it is found by the next sweep.
+            let _ = fs::remove_file(&draft);
+        }
+        written
+    }
+
+    /// Removes what is too much or too old (least recently used first).
+    fn sweep(&self) -> io::Result<()> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.settings.dir)? {
+            let entry = entry?;
+            // One that went away meanwhile needs no sweeping.
+            let Ok(meta) = entry.metadata() else { continue };
+            if meta.is_file() && is_ours(&entry.path()) {
+                files.push((meta.modified()?, meta.len(), entry.path()));
+            }
+        }
+        for path in surplus(files) {
+            match fs::remove_file(&path) {
+                Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_ours(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    // Drafts have more after that.
+    name.contains(".cwasm") || name.contains(".refused")
+}
+
+/// Those of the files, by when they were last used, their size and path, that are to go.
+fn surplus(mut files: Vec<(SystemTime, u64, PathBuf)>) -> Vec<PathBuf> {
+    files.sort_by(|a, b| b.cmp(a));
+    let Some(latest) = files.first().map(|(used, ..)| *used) else { return Vec::new() };
+    let all: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
+    let most = if all > MAX_BYTES { KEPT_BYTES } else { MAX_BYTES };
+    let mut kept = 0;
+    let goes = files.into_iter().filter(|(used, bytes, _)| {
+        kept += bytes;
+        let idle = latest.duration_since(*used).unwrap_or_default();
+        kept > most || idle > MAX_IDLE
+    });
+    goes.map(|(.., path)| path).collect()
+}
+
+/// Reads a file, and has it count as used now.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let meta = file.metadata()?;
+    if !meta.is_file() || meta.len() > MAX_BYTES {
+        return Err(io::Error::other("it is no plain file of a sensible size"));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
+    (&mut file).take(MAX_BYTES).read_to_end(&mut bytes)?;
+    let now = || Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    // What cannot be marked as used goes the sooner, and no harm is done.
+    let _ =
+        rustix::fs::futimens(&file, &Timestamps { last_access: now(), last_modification: now() });
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn cache(dir: &Path, secret: u8) -> CodeCache {
+        let key = CacheKey::new(&[secret; 32]);
+        CodeCache::open(CacheSettings { dir: dir.to_owned(), key }).unwrap()
+    }
+
+    fn is_found(cache: &CodeCache, name: &str) -> bool {
+        matches!(cache.code(name), Kept::Found(_))
+    }
+
+    /// Whoever can write into the directory cannot have the hub run anything.
+    #[test]
+    fn only_what_this_hub_kept_under_this_name_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let ours = cache(dir.path(), 1);
+        assert!(matches!(ours.code("a"), Kept::Nothing));
+        for name in ["a", "b"] {
+            ours.keep_code(name, &CompiledCode::fresh(name.repeat(1_000).into_bytes())).unwrap();
+        }
+        let (a, b) = (dir.path().join("a.cwasm"), dir.path().join("b.cwasm"));
+        assert!(is_found(&ours, "a") && is_found(&ours, "b"));
+        let Kept::Found(code) = ours.code("a") else { panic!("it was found") };
+        assert_eq!(code.bytes(), "a".repeat(1_000).as_bytes());
+
+        let kept = fs::read(&a).unwrap();
+        fs::copy(&b, &a).unwrap();
+        assert!(matches!(ours.code("a"), Kept::Forged), "another component's");
+        fs::write(&a, &kept[..kept.len() - 1]).unwrap();
+        assert!(matches!(ours.code("a"), Kept::Forged), "truncated");
+        fs::write(&a, "").unwrap();
+        assert!(matches!(ours.code("a"), Kept::Forged), "empty");
+        fs::remove_file(&a).unwrap();
+        fs::write(dir.path().join("real"), &kept).unwrap();
+        symlink(dir.path().join("real"), &a).unwrap();
+        assert!(matches!(ours.code("a"), Kept::Forged), "a link");
+        fs::remove_file(&a).unwrap();
+        fs::create_dir(&a).unwrap();
+        assert!(matches!(ours.code("a"), Kept::Forged), "no file");
+
+        // The key was lost, and a new one made: all is compiled anew, and kept again.
+        let anew = cache(dir.path(), 2);
+        assert!(matches!(anew.code("b"), Kept::Forged));
+        anew.keep_code("b", &CompiledCode::fresh(b"b".to_vec())).unwrap();
+        assert!(is_found(&anew, "b"));
+    }
+
+    #[test]
+    fn a_refusal_is_remembered_until_more_is_allowed() {
+        let dir = tempfile::tempdir().unwrap();
+        let ours = cache(dir.path(), 1);
+        let limits = CompileLimits { cpu: Duration::from_secs(60), memory: 1 << 30 };
+        let refusal = Refusal { limits, why: "it took long".to_owned() };
+        ours.keep_refusal("a", &refusal).unwrap();
+        let Kept::Found(found) = cache(dir.path(), 1).refusal("a") else { panic!("it was found") };
+        assert_eq!(found, refusal);
+        assert!(!found.is_outgrown(limits));
+        assert!(found.is_outgrown(CompileLimits { memory: 2 << 30, ..limits }));
+        let less = CompileLimits { cpu: Duration::from_secs(59), ..limits };
+        assert!(!found.is_outgrown(less));
+        // Nobody else can have a component refused.
+        fs::copy(dir.path().join("a.refused"), dir.path().join("b.refused")).unwrap();
+        assert!(matches!(ours.refusal("b"), Kept::Forged));
+    }
+
+    #[test]
+    fn what_is_too_much_or_too_old_goes() {
+        let at = |days: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(days * 24 * 60 * 60);
+        let file = |days, mb: u64, name: &str| (at(days), mb << 20, PathBuf::from(name));
+        assert!(surplus(Vec::new()).is_empty());
+        let goes = |files: &[(SystemTime, u64, PathBuf)]| -> Vec<String> {
+            surplus(files.to_vec()).iter().map(|path| path.display().to_string()).collect()
+        };
+        assert!(goes(&[file(1, 256, "a"), file(2, 256, "b")]).is_empty());
+        assert_eq!(goes(&[file(1, 256, "a"), file(2, 257, "b")]), ["a"]);
+        assert_eq!(goes(&[file(1, 1, "a"), file(62, 1, "b"), file(61, 1, "c")]), ["a"]);
+    }
+}

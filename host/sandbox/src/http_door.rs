@@ -1,0 +1,185 @@
+//! The one door by which an instance's requests leave, whatever it asks by: what may be sent, and how much.
+
+use a2a_hub_core::{grant::EffectiveGrant, http_grant::Admitted, http_header};
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_runtime::{
+    Failure, Limits,
+    port::http::{Answer, HttpPort, Outgoing},
+};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+/// How long an answer may take unless the guest says otherwise.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long it may take at most: as long as a task, unless that is told otherwise.
+pub(crate) const MAX_PATIENCE: Duration = Duration::from_secs(30 * 60);
+
+/// Headers of one request: several times what any needs.
+const MAX_HEADERS: usize = 100;
+
+/// Names and values of the headers of one request together, in bytes; servers take less.
+const MAX_HEADER_BYTES: usize = 32 << 10;
+
+/// Requests that one task may have under way at once.
+const AT_ONCE: usize = 16;
+
+/// What one instance may still send and be sent.
+#[derive(Debug)]
+struct HttpUsage {
+    requests_left: AtomicU64,
+    bytes_left: AtomicU64,
+    under_way: Arc<Semaphore>,
+}
+
+impl HttpUsage {
+    /// Takes a place for a request.
+    fn begin(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        let permit = Arc::clone(&self.under_way).try_acquire_owned().map_err(|_| {
+            Failure::Exhausted(format!(
+                "send a request: {AT_ONCE} of this task are under way; drop some"
+            ))
+        })?;
+        let took = self.requests_left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        took.map(|_| permit).map_err(|_| {
+            Failure::Exhausted(
+                "send a request: this task has sent as many as it may; the operator raises that with `http_requests` in the \
+                 agent's `limits`"
+                    .to_owned(),
+            )
+        })
+    }
+
+    /// Counts what was sent or came. What is too much uses up the rest.
+    fn take(&self, bytes: usize) -> Result<(), Failure> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let left =
+            self.bytes_left.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(bytes)));
+        if left.is_ok_and(|left| left >= bytes) {
+            return Ok(());
+        }
+        Err(Failure::Exhausted(
+            "send and read more: this task's bytes of HTTP are used up; the operator raises that with `http_bytes` in the \
+             agent's `limits`"
+                .to_owned(),
+        ))
+    }
+}
+
+/// The one way by which an instance's requests go out, whatever it asks by. Clones are one.
+#[derive(Clone)]
+pub(crate) struct HttpDoor {
+    agent: AgentId,
+    held: Arc<EffectiveGrant>,
+    port: Option<Arc<dyn HttpPort>>,
+    usage: Arc<HttpUsage>,
+    cancel: CancellationToken,
+}
+
+/// A request that may be sent, and the place that it takes among those that the task may have.
+pub(crate) struct Begun {
+    port: Arc<dyn HttpPort>,
+    admitted: Admitted,
+    permit: OwnedSemaphorePermit,
+}
+
+/// An answer, and the place that it takes among those that the task may have.
+pub(crate) struct Opened {
+    pub(crate) answer: Answer,
+    pub(crate) permit: OwnedSemaphorePermit,
+}
+
+impl HttpDoor {
+    pub(crate) fn new(
+        agent: AgentId,
+        limits: &Limits,
+        held: Arc<EffectiveGrant>,
+        port: Option<Arc<dyn HttpPort>>,
+        cancel: CancellationToken,
+    ) -> Self {
+        let usage = HttpUsage {
+            requests_left: limits.http_requests.into(),
+            bytes_left: limits.http_bytes.into(),
+            under_way: Arc::new(Semaphore::new(AT_ONCE)),
+        };
+        Self { agent, held, port, usage: Arc::new(usage), cancel }
+    }
+
+    fn admit(&self, method: &str, url: &str) -> Result<Admitted, Failure> {
+        if self.cancel.is_cancelled() {
+            return Err(Failure::Cancelled);
+        }
+        let admitted = self.held.http.admit(self.agent.as_str(), method, url);
+        admitted.map_err(|refusal| {
+            let kind = if refusal.is_invalid() { Failure::Invalid } else { Failure::Denied };
+            kind(refusal.to_string())
+        })
+    }
+
+    /// Takes a place for a request, if it is allowed and there is room for it.
+    pub(crate) fn begin(&self, method: &str, url: &str) -> Result<Begun, Failure> {
+        let admitted = self.admit(method, url)?;
+        let not_here = || Failure::Denied("send a request: not in this call".to_owned());
+        let port = self.port.clone().ok_or_else(not_here)?;
+        let permit = self.usage.begin()?;
+        self.usage.take(admitted.url.len())?;
+        Ok(Begun { port, admitted, permit })
+    }
+
+    /// Sends a request that has begun, whose body is counted already, and waits for the head of the answer.
+    pub(crate) async fn send(
+        &self,
+        begun: Begun,
+        headers: Vec<(String, String)>,
+        body: Vec<u8>,
+        patience: Duration,
+    ) -> Result<Opened, Failure> {
+        let Begun { port, admitted, permit } = begun;
+        self.usage.take(check_headers(&headers)?)?;
+        let answer = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return Err(Failure::Cancelled),
+            answer = port.send(Outgoing { admitted, headers, body, patience }) => answer?,
+        };
+        let heads = answer.headers.iter().map(|(name, value)| name.len() + value.len());
+        self.usage.take(heads.sum())?;
+        Ok(Opened { answer, permit })
+    }
+
+    /// Counts a piece of a body.
+    pub(crate) fn count(&self, piece: &[u8]) -> Result<(), Failure> {
+        self.usage.take(piece.len())
+    }
+}
+
+/// Whether a guest may send these headers, and how many bytes they are.
+fn check_headers(headers: &[(String, String)]) -> Result<usize, Failure> {
+    let bytes = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if headers.len() > MAX_HEADERS || bytes > MAX_HEADER_BYTES {
+        return Err(Failure::Invalid(format!(
+            "send a request with {} headers of {bytes} bytes: {MAX_HEADERS} of {MAX_HEADER_BYTES} bytes are sent at most",
+            headers.len()
+        )));
+    }
+    for (nth, (name, value)) in headers.iter().enumerate() {
+        let nth = nth + 1;
+        let why = if !http_header::is_value(value) {
+            "its value is no single line of text"
+        } else if !http_header::guest_may_set(name) {
+            "it is no header's name, or one that only the hub or its operator sets"
+        } else {
+            continue;
+        };
+        return Err(Failure::Invalid(format!(
+            "send a request with such a header (number {nth}): {why}"
+        )));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,365 @@
+//! Where guests run: on the hub's own threads while their agent is within its share of the processor; after that on threads
+//! of low priority (`nice`), which take what everything else leaves. So a spinner uses the whole of an idle machine, and
+//! nobody notices it on a busy one.
+//!
+//! Whatever is done while a guest's future is polled is on the guest's account, be it its own code or what the hub does for
+//! it: reading its JSON, comparing its arguments, copying, hashing, redaction. What it waits for is not. What the hub does for
+//! its tasks beside it, such as storing its events, is done at the agent's priority as well.
+
+use a2a_hub_core::share::{Priority, Share};
+use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    task::Poll,
+    thread::available_parallelism,
+    time::{Duration, Instant},
+};
+use tokio::{
+    runtime::{Builder, Handle, Runtime},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+/// How nice the threads of low priority are: beside a busy thread of the hub's they get a tenth of a core, so that nothing is
+/// starved.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
+
+/// What the hub does with a byte that a guest tells, about, in nanoseconds of the processor: it is read, weighed, searched for
+/// secrets, and written.
+const BYTE: u64 = 20;
+
+/// Bytes with which the hub is done in less than a millisecond.
+const SHORT: usize = 32 << 10;
+
+/// The share of one agent, of which all its runs take.
+#[derive(Debug)]
+pub(crate) struct AgentShare(Mutex<Share>);
+
+impl AgentShare {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Share::new(now())))
+    }
+
+    fn charge(&self, used: Duration) {
+        self.0.lock().charge(used, now());
+    }
+
+    fn priority(&self) -> Priority {
+        self.0.lock().priority(now())
+    }
+}
+
+/// The real time, also where tests pause the clock: what is shared is a real processor.
+#[expect(clippy::disallowed_methods, reason = "a guest burns real time, also where tests pause it")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// What one run has used of the processor: while its future was polled, by whichever thread.
+#[derive(Debug)]
+pub(crate) struct CpuAccount {
+    /// In nanoseconds, up to the last poll that has ended.
+    used: AtomicU64,
+    /// What the thread had used when the poll began that goes on, in nanoseconds.
+    begun: AtomicU64,
+    share: Arc<AgentShare>,
+}
+
+impl CpuAccount {
+    pub(crate) fn new(share: Arc<AgentShare>) -> Self {
+        Self { used: AtomicU64::new(0), begun: AtomicU64::new(0), share }
+    }
+
+    /// What was used so far. For the thread that polls.
+    pub(crate) fn used(&self) -> Duration {
+        let goes_on = thread_used().saturating_sub(self.begun.load(Relaxed));
+        Duration::from_nanos(self.used.load(Relaxed) + goes_on)
+    }
+
+    /// Does something on this account.
+    fn charged<T>(&self, act: impl FnOnce() -> T) -> T {
+        let begun = thread_used();
+        self.begun.store(begun, Relaxed);
+        let done = act();
+        let used = thread_used().saturating_sub(begun);
+        self.used.fetch_add(used, Relaxed);
+        self.share.charge(Duration::from_nanos(used));
+        done
+    }
+
+    /// Lets others go first if what the hub is about to do with so many bytes takes long. The agent's share pays for it in
+    /// advance, so that what takes very long is done at low priority.
+    pub(crate) async fn before(&self, bytes: usize) {
+        if bytes > SHORT {
+            let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+            self.share.charge(Duration::from_nanos(bytes.saturating_mul(BYTE)));
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Where a guest runs.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) account: Arc<CpuAccount>,
+    /// Asks the guest to stop.
+    pub(crate) cancel: CancellationToken,
+    /// The hub's own threads. What starts programs starts them there: they inherit the priority of a thread.
+    pub(crate) hub: Handle,
+}
+
+impl Seat {
+    /// A new one for a run of this agent.
+    pub(crate) fn of(share: &Arc<AgentShare>) -> Self {
+        let account = Arc::new(CpuAccount::new(Arc::clone(share)));
+        Self { account, cancel: CancellationToken::new(), hub: own_threads() }
+    }
+}
+
+tokio::task_local! {
+    /// The hub's own threads, for what was moved from there.
+    static HUB: Handle;
+}
+
+/// The hub's own threads, also for who is on others.
+fn own_threads() -> Handle {
+    HUB.try_with(Handle::clone).unwrap_or_else(|_| Handle::current())
+}
+
+/// What the calling thread has used of the processor, in nanoseconds. A guest that is not given the processor does not use it.
+fn thread_used() -> u64 {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    let (seconds, nanos) = (used.tv_sec.unsigned_abs(), used.tv_nsec.unsigned_abs());
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
+/// The threads of low priority; there are none until somebody needs them.
+#[derive(Debug, Default)]
+pub(crate) struct Scheduler {
+    low: OnceLock<Option<Runtime>>,
+}
+
+/// How far a run has come on the threads where it was.
+enum Turn<T> {
+    Done(T),
+    /// It goes on at another priority.
+    Moves,
+    /// Nobody wants it any more.
+    Ended,
+}
+
+impl Scheduler {
+    /// Runs `work` on an account to its end, or drops it once `end` is cancelled and returns nothing. Dropping this future
+    /// ends it, too.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        account: &Arc<CpuAccount>,
+        end: &CancellationToken,
+        mut work: Job<T>,
+    ) -> Option<T> {
+        loop {
+            match turn(&mut work, Priority::High, account, end).await {
+                Turn::Done(done) => return Some(done),
+                Turn::Ended => return None,
+                Turn::Moves => {}
+            }
+            let Some(low) = self.low() else {
+                // This machine gives the hub no more threads: it has to do without.
+                return turn_to_the_end(&mut work, account, end).await;
+            };
+            let (account, end) = (Arc::clone(account), end.clone());
+            let mut moved = JoinSet::new();
+            let until_it_moves = HUB.scope(own_threads(), async move {
+                let turn = turn(&mut work, Priority::Low, &account, &end).await;
+                (turn, work)
+            });
+            moved.spawn_on(until_it_moves, low.handle());
+            match moved.join_next().await? {
+                Ok((Turn::Moves, goes_on)) => work = goes_on,
+                Ok((Turn::Done(done), _)) => return Some(done),
+                Ok((Turn::Ended, _)) => return None,
+                Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
+                // The threads are gone, and the hub with them.
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn low(&self) -> Option<&Runtime> {
+        let start = || {
+            let mut low = Builder::new_multi_thread();
+            low.worker_threads(available_parallelism().map_or(1, usize::from));
+            low.thread_name("guests-low").on_thread_start(yield_to_others).enable_all();
+            low.build().inspect_err(|why| tracing::warn!(%why, "no threads of low priority")).ok()
+        };
+        self.low.get_or_init(start).as_ref()
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        if let Some(low) = self.low.take().flatten() {
+            low.shutdown_background();
+        }
+    }
+}
+
+/// What is run: on the heap, so that it can go from thread to thread.
+pub(crate) type Job<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Lowers the priority of the calling thread, which on Linux has one of its own.
+fn yield_to_others() {
+    #[cfg(target_os = "linux")]
+    if let Err(why) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(%why, "a thread keeps its priority");
+    }
+}
+
+/// Polls `work` until it is done, or is to go on at another priority.
+async fn turn<T>(
+    work: &mut Job<T>,
+    here: Priority,
+    account: &CpuAccount,
+    end: &CancellationToken,
+) -> Turn<T> {
+    let mut end = pin!(end.cancelled());
+    poll_fn(|cx| {
+        if end.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Turn::Ended);
+        }
+        if account.share.priority() != here {
+            return Poll::Ready(Turn::Moves);
+        }
+        match account.charged(|| work.as_mut().poll(cx)) {
+            Poll::Ready(done) => Poll::Ready(Turn::Done(done)),
+            Poll::Pending if account.share.priority() != here => Poll::Ready(Turn::Moves),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+async fn turn_to_the_end<T>(
+    work: &mut Job<T>,
+    account: &CpuAccount,
+    end: &CancellationToken,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = end.cancelled() => None,
+        done = poll_fn(|cx| account.charged(|| work.as_mut().poll(cx))) => Some(done),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{hint::black_box, thread};
+
+    fn account() -> Arc<CpuAccount> {
+        Arc::new(CpuAccount::new(Arc::new(AgentShare::new())))
+    }
+
+    /// Keeps a thread busy for so much of its own time.
+    fn burn(ms: u64) {
+        let end = thread_used() + ms * 1_000_000;
+        while thread_used() < end {
+            black_box(());
+        }
+    }
+
+    /// More than an agent's share.
+    const A_LOT: Duration = Duration::from_secs(1);
+
+    fn here() -> String {
+        thread::current().name().unwrap_or_default().to_owned()
+    }
+
+    #[tokio::test]
+    async fn who_uses_more_than_its_share_goes_on_at_low_priority() {
+        let (scheduler, account, end) = (Scheduler::default(), account(), CancellationToken::new());
+        let (begun, greedy) = (here(), Arc::clone(&account));
+        let work = async move {
+            let modest = here();
+            burn(5);
+            greedy.share.charge(A_LOT);
+            tokio::task::yield_now().await;
+            (modest, here())
+        };
+        let (modest, greedy) = scheduler.run(&account, &end, Box::pin(work)).await.unwrap();
+        assert_eq!((modest, greedy.as_str()), (begun, "guests-low"));
+        assert!(account.used.load(Relaxed) >= 5_000_000);
+
+        let another = async {
+            // What it starts in turn, such as programs, starts where the hub is.
+            let mut beside = JoinSet::new();
+            beside.spawn_on(async { here() }, &own_threads());
+            assert_ne!(beside.join_next().await.unwrap().unwrap(), "guests-low");
+            here()
+        };
+        let another = scheduler.run(&account, &end, Box::pin(another)).await;
+        assert_eq!(
+            another.as_deref(),
+            Some("guests-low"),
+            "the share is the agent's, not the run's"
+        );
+    }
+
+    #[tokio::test]
+    async fn waiting_costs_nothing_and_what_is_long_is_paid_in_advance() {
+        let (scheduler, account, end) = (Scheduler::default(), account(), CancellationToken::new());
+        let waits = tokio::time::sleep(Duration::from_millis(100));
+        scheduler.run(&account, &end, Box::pin(waits)).await.unwrap();
+        assert!(account.used.load(Relaxed) < 50_000_000);
+        let paying = Arc::clone(&account);
+        let long = async move {
+            paying.before(8 << 20).await;
+            here()
+        };
+        assert_eq!(
+            scheduler.run(&account, &end, Box::pin(long)).await.as_deref(),
+            Some("guests-low")
+        );
+    }
+
+    #[tokio::test]
+    async fn a_run_can_be_ended_wherever_it_is() {
+        let (scheduler, account, end) = (Scheduler::default(), account(), CancellationToken::new());
+        let held = Arc::new(());
+        let holds = Arc::clone(&held);
+        let (ends, greedy) = (end.clone(), Arc::clone(&account));
+        let spins = async move {
+            let _held = holds;
+            loop {
+                greedy.share.charge(A_LOT);
+                tokio::task::yield_now().await;
+                if here() == "guests-low" {
+                    ends.cancel();
+                }
+            }
+        };
+        let ended: Option<()> = scheduler.run(&account, &end, Box::pin(spins)).await;
+        assert_eq!(ended, None);
+        assert_eq!(Arc::strong_count(&held), 1, "and nothing is left of it");
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "broken")]
+    async fn a_panic_is_passed_on() {
+        let (scheduler, account, end) = (Scheduler::default(), account(), CancellationToken::new());
+        let greedy = Arc::clone(&account);
+        let breaks = async move {
+            greedy.share.charge(A_LOT);
+            tokio::task::yield_now().await;
+            panic!("broken");
+        };
+        scheduler.run(&account, &end, Box::pin(breaks)).await;
+    }
+}

@@ -1,0 +1,42 @@
+//! What WASI has for a guest, and that all else of it says no in words: nothing of it ends a guest.
+
+use crate::stage::Stage;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+
+#[tokio::test]
+async fn a_clock_a_random_source_and_sleep_are_there() {
+    let stage = Stage::default();
+    assert!(stage.said("clock").await.parse::<u32>().unwrap() >= 2025);
+    assert_eq!(stage.said("dice").await, "10");
+    assert_eq!(stage.said("nap 50").await, "slept");
+}
+
+#[tokio::test]
+async fn all_else_of_wasi_says_no_in_words() {
+    let stage = Stage::granting();
+    let sockets = stage.said("connect").await;
+    assert_eq!(sockets.matches("access-denied").count(), 2, "{sockets}");
+    let names = stage.said("resolve localhost").await;
+    assert!(names.starts_with("Err("), "{names}");
+    assert_eq!(stage.said("arguments").await, "0 arguments, 0 variables");
+    assert_eq!(stage.said("stdin").await, "0 bytes");
+    assert!(stage.said("read /").await.starts_with("refused"));
+}
+
+/// A guest that sleeps holds neither a thread nor its task's end.
+#[tokio::test]
+async fn sleep_costs_nothing_and_can_be_ended() {
+    let stage = Stage::default();
+    let begun = Instant::now();
+    let mut sleepers: Vec<_> = (0..50).map(|_| stage.start("nap 600000")).collect();
+    while stage.seen().events.len() < sleepers.len() {
+        sleep(Duration::from_millis(5)).await;
+        assert!(begun.elapsed() < Duration::from_secs(15), "sleepers hold up each other");
+    }
+    assert_eq!(stage.said("nap 1").await, "slept");
+    for sleeper in &mut sleepers {
+        sleeper.cancel();
+        timeout(Duration::from_secs(1), sleeper.end()).await.expect("it sleeps on");
+    }
+}
