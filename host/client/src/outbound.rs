@@ -18,8 +18,8 @@ use hyper_util::{
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use std::{
     error::Error,
-    io,
-    net::SocketAddr,
+    fmt, io,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, LazyLock},
     task::{Context, Poll},
     time::Duration,
@@ -67,21 +67,61 @@ pub enum OutboundError {
     /// TLS cannot be set up.
     #[error("set up TLS: {0}")]
     Tls(String),
+    /// The host may not be dialled, by its addresses.
+    #[error("{0}")]
+    Refused(String),
     /// There was no connection, or it broke.
     #[error("{}", root(.0))]
-    Lost(#[from] hyper_util::client::legacy::Error),
+    Lost(hyper_util::client::legacy::Error),
+}
+
+impl From<hyper_util::client::legacy::Error> for OutboundError {
+    fn from(error: hyper_util::client::legacy::Error) -> Self {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+        while let Some(why) = cause {
+            let own = why.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+            if let Some(Refused(why)) = own.and_then(|own| own.downcast_ref()) {
+                return Self::Refused(why.clone());
+            }
+            cause = why.source();
+        }
+        Self::Lost(error)
+    }
+}
+
+/// Says whether a host may be dialled that has these addresses, or why not.
+pub type Judge = dyn Fn(&str, &[IpAddr]) -> Result<(), String> + Send + Sync;
+
+/// Finds the addresses of a name.
+pub type Resolve = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync;
+
+/// The addresses of a name, as this machine knows them.
+pub fn resolve(name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+    Box::pin(async move {
+        let found = lookup_host((name.as_str(), 0)).await?;
+        Ok(found.map(|address| address.ip()).collect())
+    })
 }
 
 impl Outbound {
     /// Dials only addresses that `rules` allow: for URLs that a client chose. An address in the URL itself is for the
     /// caller to check, for it is never looked up.
     pub fn guarded(rules: Arc<Rules>) -> Self {
-        Self::new(Lookup(Some(rules)))
+        let judge = move |host: &str, addresses: &[IpAddr]| {
+            rules.dial(host, addresses).map_err(|why| why.to_string())
+        };
+        Self::judged(Arc::new(judge), Arc::new(resolve))
+    }
+
+    /// The same by another rule, and by whoever knows the addresses of names. Connections are kept for who has clones of it
+    /// only, so that no other rule's connection is used.
+    pub fn judged(judge: Arc<Judge>, resolve: Arc<Resolve>) -> Self {
+        Self::new(Lookup { judge: Some(judge), resolve })
     }
 
     /// Dials any address: for URLs that the operator chose.
     pub fn unguarded() -> Self {
-        Self::new(Lookup(None))
+        Self::new(Lookup { judge: None, resolve: Arc::new(resolve) })
     }
 
     fn new(lookup: Lookup) -> Self {
@@ -159,9 +199,23 @@ fn root(error: &dyn Error) -> String {
 }
 
 /// Looks names up, and lets only those through whose addresses may be dialled, all of them. What it returns is what is
-/// dialled: nothing is looked up twice.
-#[derive(Clone, Debug)]
-struct Lookup(Option<Arc<Rules>>);
+/// dialled: nothing is looked up twice (DNS rebinding).
+#[derive(Clone)]
+struct Lookup {
+    judge: Option<Arc<Judge>>,
+    resolve: Arc<Resolve>,
+}
+
+impl fmt::Debug for Lookup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lookup").field("judged", &self.judge.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// What a judge said of a host.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Refused(String);
 
 impl Service<Name> for Lookup {
     type Response = vec::IntoIter<SocketAddr>;
@@ -173,13 +227,13 @@ impl Service<Name> for Lookup {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let rules = self.0.clone();
+        let Self { judge, resolve } = self.clone();
         Box::pin(async move {
-            let found: Vec<_> = lookup_host((name.as_str(), 0)).await?.collect();
-            if let Some(rules) = rules {
-                let addresses: Vec<_> = found.iter().map(SocketAddr::ip).collect();
-                rules.dial(name.as_str(), &addresses).map_err(io::Error::other)?;
+            let found = resolve(name.as_str().to_owned()).await?;
+            if let Some(judge) = judge {
+                judge(name.as_str(), &found).map_err(|why| io::Error::other(Refused(why)))?;
             }
+            let found: Vec<_> = found.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect();
             Ok(found.into_iter())
         })
     }

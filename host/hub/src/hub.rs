@@ -3,9 +3,10 @@
 mod live_config;
 mod official;
 mod reload;
+mod visit;
 
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
-pub use official::Visit;
+pub use visit::Visit;
 
 use crate::{
     agents::{Agent, Agents, PluginFolder, lately},
@@ -150,14 +151,19 @@ impl Hub {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Carries out an operation, if it is for whoever asks: every operation, whatever it travels on, comes by here.
+    /// Carries out an operation, if it is for whoever asks: every operation, whatever it travels on, comes by here. A client
+    /// of official A2A is on a `visit` to one agent, or to the whole hub; the hub's own dialect knows no visits.
     pub async fn handle(
         &self,
         caller: &Principal,
+        visit: Option<&Visit>,
         operation: Operation,
     ) -> Result<Reply, A2aError> {
         let admitted = self.admit(caller, &operation)?;
-        admitted.came_to(self.perform(caller, operation).await)
+        admitted.came_to(match visit {
+            Some(visit) => self.perform_for(caller, visit, operation).await,
+            None => self.perform(caller, operation).await,
+        })
     }
 
     /// Whether an operation is for whoever asks; a refusal is for the log as well. Either way it is counted.
@@ -233,20 +239,24 @@ impl Hub {
             Operation::Ping => Answer::Pong(Pong { version: env!("CARGO_PKG_VERSION").to_owned() }),
             Operation::Status => Answer::Status(self.status().await?),
             Operation::ReadMetrics { streams } => Answer::Metrics(self.metrics(streams).await?),
-            Operation::ReloadConfig => Answer::Reloaded(self.reload().await?),
+            Operation::ReloadConfig => Answer::Reloaded(Box::pin(self.reload()).await?),
+            Operation::ListPlugins => Answer::Plugins(self.plugins.plugins().await),
+            Operation::RefreshPlugins => {
+                Answer::PluginsRefreshed(Box::pin(self.plugins.refresh()).await)
+            }
             Operation::ListAgents { include_health } => self.list(include_health).await,
-            Operation::GetAgent { id } => told(&*self.agent(Some(id))?),
+            Operation::GetAgent { id } => self.told(&*self.agent(Some(id))?),
             Operation::CheckAgent { id } => {
                 Answer::Health(self.agent(Some(id))?.ask(Instant::now(), true).await?)
             }
             Operation::RegisterAgent { id, component } => {
-                told(&*self.plugins.register(&id, component).await?)
+                self.told(&*Box::pin(self.plugins.register(&id, component)).await?)
             }
             Operation::DeregisterAgent { id } => {
                 Answer::Deregistered(self.plugins.deregister(&id).await?)
             }
             Operation::ReloadAgent { id, accept } => {
-                told(&*self.plugins.reload(&id, accept.as_deref()).await?)
+                self.told(&*Box::pin(self.plugins.reload(&id, accept.as_deref())).await?)
             }
             Operation::WatchHub => {
                 return Ok(Reply::Stream(ReplyStream::Hub(self.events.subscribe())));
@@ -490,7 +500,7 @@ impl Hub {
             waiting_tasks: waiting.map(|tally| tally.tasks).sum(),
             total_tasks: counts.total,
             storage: self.tasks.can_be_stored().await,
-            warnings: self.warnings.to_vec(),
+            warnings: self.warnings.iter().cloned().chain(self.agents.grants_trouble()).collect(),
             stopping: self.closed.load(Ordering::Relaxed),
             total: agents.len(),
             healthy: count(HealthStatus::Healthy),
@@ -529,12 +539,17 @@ impl Hub {
         CardOf { agent: None, card, since, operated }
     }
 
+    /// An agent, with what is known of its health.
+    fn told(&self, agent: &Agent) -> Answer {
+        Answer::Agent(Box::new(self.agents.info(agent, Some(agent.health()))))
+    }
+
     async fn list(&self, include_health: bool) -> Answer {
         Answer::Agents(if include_health {
             let checked = self.agents.check(lately()).await.into_iter();
-            checked.map(|(agent, health)| agent.info(Some(health))).collect()
+            checked.map(|(agent, health)| self.agents.info(&agent, Some(health))).collect()
         } else {
-            self.agents.all().iter().map(|agent| agent.info(None)).collect()
+            self.agents.all().iter().map(|agent| self.agents.info(agent, None)).collect()
         })
     }
 }
@@ -567,11 +582,6 @@ fn card_of(agent: &Agent) -> CardOf {
         since: agent.registered_at.clone(),
         operated: vec![(agent.id.clone(), agent.operated())],
     }
-}
-
-/// An agent, with what is known of its health.
-fn told(agent: &Agent) -> Answer {
-    Answer::Agent(Box::new(agent.info(Some(agent.health()))))
 }
 
 /// The task with its latest `length` messages only.

@@ -3,6 +3,7 @@
 //! A module uses only what stands before it here; `docs/ARCHITECTURE.md` has the map.
 
 pub mod clock;
+pub mod custody;
 mod error;
 pub mod events;
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The token of a hub: a secret in a file that only its user can read, for those whom the hub cannot recognise.
 
+use a2a_hub_config::own_file::{self, NotOwn};
 use rustix::fs::{Mode, OFlags};
 use std::{
     fs::File,
     io::{self, Read as _, Write as _},
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 use subtle::ConstantTimeEq as _;
@@ -94,14 +94,14 @@ fn random() -> io::Result<String> {
 
 fn read(path: PathBuf) -> Result<String, TokenError> {
     let failed = |why| TokenError::Io { path: path.clone(), why };
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::open(&path, flags, Mode::empty()).map_err(|why| failed(why.into()))?;
-    let file = File::from(file);
-    let meta = file.metadata().map_err(failed)?;
-    let is_ours = meta.uid() == rustix::process::geteuid().as_raw();
-    if !meta.is_file() || !is_ours || meta.mode() & 0o077 != 0 {
-        return Err(TokenError::Known(path));
-    }
+    let file = match own_file::open(&path, 0o077) {
+        Ok(file) => file,
+        Err(NotOwn::Io(why)) => return Err(failed(why)),
+        Err(NotOwn::Link) => return Err(failed(rustix::io::Errno::LOOP.into())),
+        Err(NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared) => {
+            return Err(TokenError::Known(path));
+        }
+    };
     let mut token = String::new();
     file.take(1 << 10).read_to_string(&mut token).map_err(failed)?;
     let token = token.trim_end();
@@ -112,7 +112,10 @@ fn read(path: PathBuf) -> Result<String, TokenError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, os::unix::fs::PermissionsExt as _};
+    use std::{
+        fs,
+        os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    };
 
     #[test]
     fn only_its_user_learns_it() {

@@ -9,7 +9,7 @@ use super::{
     ContextFilter, Counts, DeliveryFailure, HeadFilter, Progress, PushFilter, Storage,
     StorageError, Tally,
 };
-use a2a_hub_core::{access::Principal, task::IllegalEvent};
+use a2a_hub_core::{access::Principal, installation::InstallationId, task::IllegalEvent};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
@@ -551,7 +551,7 @@ async fn how_far_news_went_is_never_taken_back(storage: &impl Storage) {
 }
 
 async fn memories_are_kept_apart(storage: &impl Storage) {
-    let (one, two) = (agent("one"), agent("two"));
+    let [one, two] = ["one", "two"].map(|name| InstallationId::from(&agent(name)));
     assert_eq!(storage.recall(&one, "k").await, Ok(None));
     for key in ["b", "a/2", "a", "a/1", "é", "a0"] {
         storage.remember(&one, key, key.into(), 100).await.unwrap();
@@ -571,29 +571,27 @@ async fn memories_are_kept_apart(storage: &impl Storage) {
 }
 
 async fn a_memory_stays_within_its_grant(storage: &impl Storage) {
-    let agent = agent("one");
+    let owner = InstallationId::from(&agent("one"));
     let full =
-        |would_hold| Err(StorageError::Full { agent: agent.clone(), would_hold, max_bytes: 10 });
-    let remember = |key, bytes| storage.remember(&agent, key, vec![0; bytes], 10);
+        |would_hold| Err(StorageError::Full { owner: owner.clone(), would_hold, max_bytes: 10 });
+    let remember = |key, bytes| storage.remember(&owner, key, vec![0; bytes], 10);
     assert_eq!(remember("a", 9).await, Ok(()));
     assert_eq!(remember("b", 0).await, full(11));
     assert_eq!(remember("a", 10).await, full(11));
     assert_eq!(remember("a", 8).await, Ok(()));
     assert_eq!(remember("b", 0).await, Ok(()));
-    storage.forget(&agent, "a").await.unwrap();
-    storage.forget(&agent, "a").await.unwrap();
+    storage.forget(&owner, "a").await.unwrap();
+    storage.forget(&owner, "a").await.unwrap();
     assert_eq!(remember("é", 7).await, Ok(()));
     assert_eq!(remember("é", 8).await, full(11));
-    assert_eq!(storage.keys(&agent, "").await.unwrap(), ["b", "é"]);
+    assert_eq!(storage.keys(&owner, "").await.unwrap(), ["b", "é"]);
 }
 
 async fn a_memory_racing_itself_stays_within_its_grant<S: Storage + 'static>(storage: Arc<S>) {
     let mut racers = JoinSet::new();
     for n in 10..60 {
-        let storage = Arc::clone(&storage);
-        racers.spawn(async move {
-            storage.remember(&agent("one"), &n.to_string(), vec![0; 8], 100).await
-        });
+        let (storage, one) = (Arc::clone(&storage), InstallationId::from(&agent("one")));
+        racers.spawn(async move { storage.remember(&one, &n.to_string(), vec![0; 8], 100).await });
     }
     let won = racers.join_all().await.into_iter().filter(Result::is_ok).count();
     assert_eq!(won, 10);

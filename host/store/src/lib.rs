@@ -14,7 +14,7 @@ pub mod sqlite;
 pub use condition::{Readiness, until_usable};
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 
-use a2a_hub_core::{access::Principal, task::IllegalEvent};
+use a2a_hub_core::{access::Principal, installation::InstallationId, task::IllegalEvent};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId},
@@ -143,24 +143,29 @@ pub trait Outbox: Send + Sync {
 /// What agents remember: small values by key, for each agent by itself.
 #[async_trait::async_trait]
 pub trait AgentMemory: Send + Sync {
-    /// What an agent remembers under `key`.
-    async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError>;
+    /// What an installation of an agent remembers under `key`.
+    async fn recall(
+        &self,
+        owner: &InstallationId,
+        key: &str,
+    ) -> Result<Option<Vec<u8>>, StorageError>;
 
-    /// Has an agent remember `value` under `key` in place of what was there, durably, unless its keys and values would
+    /// Has an installation remember `value` under `key` in place of what was there, durably, unless its keys and values would
     /// then come to more than `max_bytes`.
     async fn remember(
         &self,
-        agent: &AgentId,
+        owner: &InstallationId,
         key: &str,
         value: Vec<u8>,
         max_bytes: u64,
     ) -> Result<(), StorageError>;
 
-    /// Has an agent forget `key`, if it knew it.
-    async fn forget(&self, agent: &AgentId, key: &str) -> Result<(), StorageError>;
+    /// Has an installation forget `key`, if it knew it.
+    async fn forget(&self, owner: &InstallationId, key: &str) -> Result<(), StorageError>;
 
-    /// The keys an agent remembers that begin with `prefix`, sorted by their bytes.
-    async fn keys(&self, agent: &AgentId, prefix: &str) -> Result<Vec<String>, StorageError>;
+    /// The keys an installation remembers that begin with `prefix`, sorted by their bytes.
+    async fn keys(&self, owner: &InstallationId, prefix: &str)
+    -> Result<Vec<String>, StorageError>;
 }
 
 /// Whether a store can store, judged by its writes.
@@ -367,12 +372,12 @@ pub enum StorageError {
     },
     /// An agent's memory would outgrow what the operator grants.
     #[error(
-        "remember more for agent {agent}: it would hold {would_hold} of the {max_bytes} bytes it is granted; \
+        "remember more for {owner}: it would hold {would_hold} of the {max_bytes} bytes it is granted; \
          forget something, or grant more"
     )]
     Full {
-        /// The agent whose memory it is.
-        agent: AgentId,
+        /// The installation whose memory it is.
+        owner: InstallationId,
         /// What its keys and values would have come to.
         would_hold: u64,
         /// What they may come to.

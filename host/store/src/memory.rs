@@ -6,10 +6,10 @@ use super::{
     condition::Judgement,
     log::{self, Conversation},
 };
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::{access::Principal, installation::InstallationId};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
-    id::{AgentId, ContextId, PushConfigId, TaskId},
+    id::{ContextId, PushConfigId, TaskId},
     message::Message,
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
@@ -30,7 +30,7 @@ pub struct MemoryStorage {
 #[derive(Debug, Default)]
 struct Kept {
     logs: BTreeMap<TaskId, Log>,
-    memories: BTreeMap<AgentId, BTreeMap<String, Vec<u8>>>,
+    memories: BTreeMap<InstallationId, BTreeMap<String, Vec<u8>>>,
     /// In the order in which they were set first.
     pushes: Vec<(PushConfig, Progress)>,
     /// Whether it was told to take no write.
@@ -337,39 +337,47 @@ impl Outbox for MemoryStorage {
 
 #[async_trait::async_trait]
 impl AgentMemory for MemoryStorage {
-    async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError> {
-        Ok(self.kept().memories.get(agent).and_then(|memory| memory.get(key)).cloned())
+    async fn recall(
+        &self,
+        owner: &InstallationId,
+        key: &str,
+    ) -> Result<Option<Vec<u8>>, StorageError> {
+        Ok(self.kept().memories.get(owner).and_then(|memory| memory.get(key)).cloned())
     }
 
     async fn remember(
         &self,
-        agent: &AgentId,
+        owner: &InstallationId,
         key: &str,
         value: Vec<u8>,
         max_bytes: u64,
     ) -> Result<(), StorageError> {
         let mut kept = self.to_write()?;
-        let memory = kept.memories.entry(agent.clone()).or_default();
+        let memory = kept.memories.entry(owner.clone()).or_default();
         let others = memory.iter().filter(|(known, _)| *known != key);
         let others: usize = others.map(|(key, value)| key.len() + value.len()).sum();
         let would_hold = (others + key.len() + value.len()) as u64;
         if would_hold > max_bytes {
-            return Err(StorageError::Full { agent: agent.clone(), would_hold, max_bytes });
+            return Err(StorageError::Full { owner: owner.clone(), would_hold, max_bytes });
         }
         memory.insert(key.to_owned(), value);
         Ok(())
     }
 
-    async fn forget(&self, agent: &AgentId, key: &str) -> Result<(), StorageError> {
-        if let Some(memory) = self.to_write()?.memories.get_mut(agent) {
+    async fn forget(&self, owner: &InstallationId, key: &str) -> Result<(), StorageError> {
+        if let Some(memory) = self.to_write()?.memories.get_mut(owner) {
             memory.remove(key);
         }
         Ok(())
     }
 
-    async fn keys(&self, agent: &AgentId, prefix: &str) -> Result<Vec<String>, StorageError> {
+    async fn keys(
+        &self,
+        owner: &InstallationId,
+        prefix: &str,
+    ) -> Result<Vec<String>, StorageError> {
         let kept = self.kept();
-        let keys = kept.memories.get(agent).into_iter().flat_map(BTreeMap::keys);
+        let keys = kept.memories.get(owner).into_iter().flat_map(BTreeMap::keys);
         Ok(keys.filter(|key| key.starts_with(prefix)).cloned().collect())
     }
 }

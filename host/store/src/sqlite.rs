@@ -19,10 +19,10 @@ use super::{
     AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
     StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
 };
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::{access::Principal, installation::InstallationId};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
-    id::{AgentId, ContextId, PushConfigId, TaskId},
+    id::{ContextId, PushConfigId, TaskId},
     message::Message,
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
@@ -31,11 +31,14 @@ pub use backup::{BackupError, Copied, Examined, REPLACED_FILE, back_up, examine,
 use readers::Readers;
 pub use schema::LOCK_FILE;
 use std::{fs::File, path::Path, sync::Arc};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use writer::Writer;
 
 /// How many tasks one change forgets: a task may have 100,000 events, and others wait to write meanwhile.
 const FORGOTTEN_AT_ONCE: usize = 8;
+
+/// Bytes of events that are stored together from which on they are a bulk: some milliseconds of the writer's time and the disk's.
+const BULK: usize = 256 << 10;
 
 /// A store in a data directory, which nobody else uses as long as it is open.
 ///
@@ -45,6 +48,8 @@ pub struct SqliteStorage {
     // Closed in this order: the last connection tidies the files up and must be the one that can write.
     readers: Arc<Readers>,
     writer: Writer,
+    /// One bulk at a time is on its way to the writer, so that whoever has a line to write waits behind one at most.
+    bulks: Semaphore,
     lacks_log: bool,
     _lock: File,
 }
@@ -56,7 +61,8 @@ impl SqliteStorage {
         let file = dir.join(schema::FILE);
         let (db, lacks_log) = schema::open(&file)?;
         let writer = Writer::start(db)?;
-        Ok(Self { readers: Arc::new(Readers::of(file)), writer, lacks_log, _lock: lock })
+        let (readers, bulks) = (Arc::new(Readers::of(file)), Semaphore::new(1));
+        Ok(Self { readers, writer, bulks, lacks_log, _lock: lock })
     }
 
     /// Whether the database was found without the log that belonged to it: what was stored last is gone, unless another program
@@ -83,6 +89,8 @@ impl TaskLog for SqliteStorage {
         by: Option<&Principal>,
     ) -> Result<u64, StorageError> {
         let addition = logs::Addition::new(task.clone(), expected, events, by)?;
+        let is_bulk = addition.bytes() > BULK;
+        let _alone = if is_bulk { self.bulks.acquire().await.ok() } else { None };
         self.writer.write(move |db| addition.append(db)).await
     }
 
@@ -199,31 +207,39 @@ impl Outbox for SqliteStorage {
 
 #[async_trait::async_trait]
 impl AgentMemory for SqliteStorage {
-    async fn recall(&self, agent: &AgentId, key: &str) -> Result<Option<Vec<u8>>, StorageError> {
-        let (agent, key) = (agent.clone(), key.to_owned());
-        self.readers.read(move |db| memories::recall(db, &agent, &key)).await
+    async fn recall(
+        &self,
+        owner: &InstallationId,
+        key: &str,
+    ) -> Result<Option<Vec<u8>>, StorageError> {
+        let (owner, key) = (owner.clone(), key.to_owned());
+        self.readers.read(move |db| memories::recall(db, &owner, &key)).await
     }
 
     async fn remember(
         &self,
-        agent: &AgentId,
+        owner: &InstallationId,
         key: &str,
         value: Vec<u8>,
         max_bytes: u64,
     ) -> Result<(), StorageError> {
-        let (agent, key) = (agent.clone(), key.to_owned());
-        let write = move |db: &_| memories::remember(db, &agent, &key, &value, max_bytes);
+        let (owner, key) = (owner.clone(), key.to_owned());
+        let write = move |db: &_| memories::remember(db, &owner, &key, &value, max_bytes);
         self.writer.write(write).await
     }
 
-    async fn forget(&self, agent: &AgentId, key: &str) -> Result<(), StorageError> {
-        let (agent, key) = (agent.clone(), key.to_owned());
-        self.writer.write(move |db| memories::forget(db, &agent, &key)).await
+    async fn forget(&self, owner: &InstallationId, key: &str) -> Result<(), StorageError> {
+        let (owner, key) = (owner.clone(), key.to_owned());
+        self.writer.write(move |db| memories::forget(db, &owner, &key)).await
     }
 
-    async fn keys(&self, agent: &AgentId, prefix: &str) -> Result<Vec<String>, StorageError> {
-        let (agent, prefix) = (agent.clone(), prefix.to_owned());
-        self.readers.read(move |db| memories::keys(db, &agent, &prefix)).await
+    async fn keys(
+        &self,
+        owner: &InstallationId,
+        prefix: &str,
+    ) -> Result<Vec<String>, StorageError> {
+        let (owner, prefix) = (owner.clone(), prefix.to_owned());
+        self.readers.read(move |db| memories::keys(db, &owner, &prefix)).await
     }
 }
 

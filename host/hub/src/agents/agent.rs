@@ -1,11 +1,17 @@
 //! One agent: its component, what it holds, and how it is.
 
 use super::{
+    confining::{self, Confining},
     files::Files,
     health_monitor::{HealthMonitor, Unavailable},
+    http::Http,
+    live_grant::LiveGrant,
     memory::BoundedMemory,
     peer_directory::{ListPeers, PeerDirectory},
     programs::Programs,
+    secrets::SecretStore,
+    source::Source,
+    workspace::Workspace,
 };
 use crate::{clock, events::Events};
 use a2a_hub_config::{self as config, AgentConfig};
@@ -13,6 +19,9 @@ use a2a_hub_core::{
     breaker,
     grant::{EffectiveGrant, Grant, intersect},
     health::is_known_not_to_work,
+    installation::InstallationId,
+    lacks::{Lack, lacks},
+    plain_text::line,
     quota,
     recovery::Resumability,
     redact::Secrets,
@@ -23,15 +32,18 @@ use a2a_hub_protocol::{
     card::AgentCard,
     client::ClientCapabilities,
     id::{AgentId, TaskId},
-    operation::{AgentBreaker, AgentHealth, AgentInfo, HealthStatus, Operated},
+    operation::{
+        AgentBreaker, AgentHealth, AgentInfo, HealthStatus, HeldBack, NotGranted, Operated,
+        ProgramTier,
+    },
     task::Task,
 };
 use a2a_hub_runtime::{
-    Call, Failure, Report, Room, Run, Runtime, Work,
+    Call, Failure, HubWork, Report, Room, Run, Runtime, Work,
     port::{Ports, tasks::TaskPort},
 };
 use a2a_hub_store::AgentMemory;
-use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, Semaphore},
     time::{Instant, timeout},
@@ -48,44 +60,32 @@ const HEALTH_AGE: Duration = Duration::from_secs(5);
 /// How old an agent's word that it cannot work may be before it is asked again for a message, which would be refused.
 const MENDED: Duration = Duration::from_secs(1);
 
+/// How long a stranger may take to say how it is, which has nothing to wait for: it was granted nothing.
+const STRANGERS_DEADLINE: Duration = Duration::from_secs(1);
+
+/// How much time on the processor that may cost: a hundred times of what it takes.
+const STRANGERS_CPU: Duration = Duration::from_millis(100);
+
+/// Characters of why an agent could not say how it is: it stands in a line of a list.
+const MAX_WHY: usize = 400;
+
 /// How long an agent may take to clean up after a cancelled task.
 const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(2);
 
 /// How long the programs of a call that is over may take to be gone, before that is reported and left.
 const PROGRAMS_GONE: Duration = Duration::from_secs(8);
 
-/// Where an agent came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
-    /// The hub itself: it travels inside the program.
-    BuiltIn,
-    /// The very program that holds the hub.
-    Native,
-    /// A file of the plugins folder.
-    File(String),
-    /// Elsewhere, at this URL.
-    Remote(String),
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BuiltIn => f.write_str("built-in"),
-            Self::Native => f.write_str("native"),
-            Self::File(name) | Self::Remote(name) => f.write_str(name),
-        }
-    }
-}
-
 /// An agent that did not say in time how it is.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
     "ask `{agent}` how it is: no answer within {}; its log, or `a2a-hub doctor`, may tell why",
-    Span(HEALTH_DEADLINE)
+    Span(*within)
 )]
 pub struct Late {
     /// The agent that was asked.
     pub agent: AgentId,
+    /// How long it had.
+    pub within: Duration,
     /// What it is taken for.
     pub health: Box<AgentHealth>,
 }
@@ -99,28 +99,57 @@ pub struct NotWorking {
     pub health: Box<AgentHealth>,
 }
 
+/// Who may be asked at once how they are (bulkhead): however many strangers there are, no other waits for them.
+pub(super) struct Turns {
+    /// Of those that the operator knows of: each may start a program.
+    others: Semaphore,
+    /// Of the others: they have nothing to wait for, and little time.
+    strangers: Semaphore,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { others: Semaphore::new(4), strangers: Semaphore::new(8) }
+    }
+}
+
+/// What an agent is granted, and whose its memory and its programs' home are.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    /// What its memory and home are kept under.
+    pub installation: InstallationId,
+    /// What it may do.
+    pub grant: Grant,
+}
+
 /// What the hub gives an agent to work with.
 pub(super) struct AgentDeps {
     /// The operator's settings for it.
     pub config: AgentConfig,
+    /// What it is granted, and what it keeps is kept under.
+    pub terms: Terms,
     /// Directories it may work in, unless its own settings name others.
     pub workspaces: Vec<PathBuf>,
     /// Where its programs are at home.
     pub home: PathBuf,
+    /// The hub's data directory, which no confined program sees.
+    pub data_dir: PathBuf,
     /// Runs its programs, each in a tree of its own.
     pub supervisor: Supervisor,
     /// Keeps the values that it remembers between tasks.
     pub storage: Arc<dyn AgentMemory>,
     /// Writes files for its programs.
     pub files: Files,
+    /// Knows the secrets that the hub puts into its requests.
+    pub http_secrets: SecretStore,
     /// Tells which other agents there are.
     pub peers: ListPeers,
     /// When it is left alone.
     pub breaker: breaker::Settings,
     /// Hears how it is.
     pub events: Events,
-    /// Holds a permit for each agent that may be asked how it is at once.
-    pub asking: Arc<Semaphore>,
+    /// The turns of those that are asked how they are.
+    pub asking: Arc<Turns>,
     /// Cancelled when it leaves, or another takes its place.
     pub left: CancellationToken,
 }
@@ -134,12 +163,18 @@ pub struct Agent {
     /// The operator's settings for it.
     pub config: AgentConfig,
     pub(super) source: Source,
+    /// The name of the operator's key that signed its component.
+    pub(super) signed_by: Option<String>,
     /// Shared with the agent that takes its place under other settings.
     pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) terms: Terms,
     held: Arc<EffectiveGrant>,
+    /// What of it is not taken away meanwhile.
+    pub(super) live: LiveGrant,
     programs: Arc<Programs>,
     values: Option<Arc<BoundedMemory>>,
     files: Files,
+    http: Option<Arc<Http>>,
     peers: Option<Arc<PeerDirectory>>,
     settings: Arc<BTreeMap<String, String>>,
     secrets: Arc<Secrets>,
@@ -148,7 +183,7 @@ pub struct Agent {
     monitor: HealthMonitor,
     /// Held while it is asked how it is, so that it is not asked twice at once.
     checking: Mutex<()>,
-    asking: Arc<Semaphore>,
+    asking: Arc<Turns>,
     pub(super) left: CancellationToken,
 }
 
@@ -160,31 +195,36 @@ impl Agent {
         source: Source,
         deps: AgentDeps,
     ) -> Self {
-        let AgentDeps { config, workspaces, home, supervisor, storage, files, .. } = deps;
+        let AgentDeps {
+            config, terms, workspaces, home, data_dir, supervisor, storage, files, ..
+        } = deps;
         let AgentDeps { peers, breaker, events, asking, left, .. } = deps;
-        let ask = runtime.ask();
-        let grant = match (&config.grant, &source) {
-            (Some(grant), _) => grant.clone(),
-            (None, Source::BuiltIn | Source::Native) => Grant::everything(ask),
-            (None, Source::File(_) | Source::Remote(_)) => Grant::default(),
-        };
-        let mut held = intersect(ask, &grant);
+        let mut held = intersect(runtime.ask(), &terms.grant);
         held.furnish(&config.programs, &config.env);
         for name in config.programs.keys().filter(|name| !held.programs.contains_key(*name)) {
             tracing::warn!(agent = %id, program = name, "`programs` says where it is, but the agent may not run it");
         }
-        let workspaces = config.workspaces.clone().unwrap_or(workspaces);
-        let programs = Programs::new(&id, &held, workspaces, home, supervisor);
-        let values =
-            held.memory_bytes.map(|max| Arc::new(BoundedMemory::new(id.clone(), max, storage)));
+        let granted =
+            held.directories.as_ref().map(|dirs| dirs.iter().map(PathBuf::from).collect());
+        let workspaces = granted.or_else(|| config.workspaces.clone()).unwrap_or(workspaces);
+        let is_stranger = matches!(source, Source::File(_));
+        let confining = Confining::of(&id, source.origin(), &config, &data_dir);
+        let programs =
+            Programs::new(&id, &held, workspaces, home, confining, supervisor, is_stranger);
         let passed = config::environment(&held.passed());
         let settings = config.told(programs.first_directory());
         let known = passed.into_iter().chain(settings.clone());
-        let secrets = Arc::new(Secrets::among(known));
+        let secrets = Arc::new(deps.http_secrets.among(known, &held));
         let held = Arc::new(held);
+        let live = LiveGrant::new(Arc::clone(&held));
+        let values = held.memory_bytes.map(|max| {
+            let owner = terms.installation.clone();
+            Arc::new(BoundedMemory::new(owner, max, live.clone(), storage))
+        });
+        let http = Http::of(&id, live.clone(), &deps.http_secrets);
         let delegates = !held.agents.is_empty();
         let peers =
-            delegates.then(|| Arc::new(PeerDirectory::new(id.clone(), Arc::clone(&held), peers)));
+            delegates.then(|| Arc::new(PeerDirectory::new(id.clone(), live.clone(), peers)));
         let monitor = HealthMonitor::new(id.clone(), breaker, events);
         Self {
             id,
@@ -193,11 +233,15 @@ impl Agent {
             secrets,
             config,
             source,
+            signed_by: None,
             runtime,
+            terms,
             held,
+            live,
             programs: Arc::new(programs),
             values,
             files,
+            http,
             peers,
             registered_at: clock::now(),
             monitor,
@@ -234,6 +278,11 @@ impl Agent {
         self.runtime.room()
     }
 
+    /// What keeps this machine from confining its programs as they must be, and the ways out.
+    pub async fn shortfall(&self) -> Option<String> {
+        self.programs.shortfall().await
+    }
+
     /// How many of its tasks run and wait.
     pub fn quota(&self) -> quota::QuotaLimits {
         self.config.quota(!self.held.programs.is_empty())
@@ -251,9 +300,20 @@ impl Agent {
         self.runtime.follow(call, task)
     }
 
+    /// Does some of the hub's work for its tasks, as urgently as its own work is done.
+    pub async fn on_behalf(&self, work: HubWork) {
+        self.runtime.on_behalf(work).await;
+    }
+
     /// Whether it is another one by now, and is to join anew.
     pub(super) fn is_renewed(&self) -> bool {
         self.runtime.is_renewed()
+    }
+
+    /// Whether the operator knows of it: it came with the hub, is named in the configuration, or this very component was granted
+    /// something. Any other was dropped into the plugins folder, by whomever.
+    pub(super) fn is_vouched_for(&self) -> bool {
+        !matches!(self.source, Source::File(_)) || self.terms.grant != Grant::default()
     }
 
     /// What it still has of a task whose hub is gone.
@@ -270,12 +330,15 @@ impl Agent {
     ) -> Call {
         let (id, told_of) = (self.id.clone(), owner.to_owned());
         let log = move |level, line: &str| log_line(&id, &told_of, level, line);
-        let files = Arc::new(self.files.of(owner));
+        let files = Arc::new(self.files.of(owner, self.live.clone()));
+        let programs = Programs::of(&self.programs, owner, Arc::clone(&files), self.live.clone());
         let ports = Ports {
             tasks,
-            process: Some(Arc::new(Programs::of(&self.programs, owner, Arc::clone(&files)))),
+            process: Some(Arc::new(programs)),
             memory: self.values.clone().map(|values| values as _),
             files: self.held.files_bytes.map(|_| files as _),
+            http: self.http.clone().map(|http| http as _),
+            workspace: Workspace::of(&self.programs, &self.live).map(|held| held as _),
             delegate: self.peers.clone().map(|peers| peers as _),
             settings: Arc::clone(&self.settings),
             log: Some(Arc::new(log)),
@@ -349,16 +412,26 @@ impl Agent {
         if let Some(health) = self.monitor.health_since(since, wanted) {
             return Ok(health);
         }
+        let is_stranger = !self.is_vouched_for();
+        let turns = if is_stranger { &self.asking.strangers } else { &self.asking.others };
         // The semaphore is never closed.
-        let _permit = self.asking.acquire().await;
+        let _permit = turns.acquire().await;
         let asked = Instant::now();
-        let call = self.call(&format!("{}/health", self.id), None, None);
-        let report = timeout(HEALTH_DEADLINE, self.runtime.health(call)).await;
+        let mut call = self.call(&format!("{}/health", self.id), None, None);
+        let deadline = if is_stranger { STRANGERS_DEADLINE } else { HEALTH_DEADLINE };
+        if is_stranger {
+            call.limits.cpu = call.limits.cpu.min(STRANGERS_CPU);
+        }
+        let report = timeout(deadline, self.runtime.health(call)).await;
         let is_late = report.is_err();
-        let health = judge(report.unwrap_or(Err(Failure::Timeout)), asked.elapsed());
+        let mut health = judge(report.unwrap_or(Err(Failure::Timeout)), asked.elapsed(), deadline);
+        if is_stranger {
+            as_its_own_words(&mut health);
+        }
         self.monitor.checked(health.clone(), asked, wanted);
         if is_late {
-            return Err(Late { agent: self.id.clone(), health: Box::new(health) });
+            let (agent, health) = (self.id.clone(), Box::new(health));
+            return Err(Late { agent, within: deadline, health });
         }
         Ok(health)
     }
@@ -376,6 +449,11 @@ impl Agent {
         Err(NotWorking { agent: self.id.clone(), health: Box::new(health) })
     }
 
+    /// How its programs are held, if it may run any.
+    pub(super) fn tier(&self) -> Option<ProgramTier> {
+        (!self.programs.is_empty()).then(|| confining::told(self.programs.confining()))
+    }
+
     /// How the operator runs it.
     pub fn operated(&self) -> Operated {
         let quota::QuotaLimits { max_running, max_queued, .. } = self.quota();
@@ -388,8 +466,22 @@ impl Agent {
         }
     }
 
-    /// What the hub tells of it.
-    pub fn info(&self, health: Option<AgentHealth>) -> AgentInfo {
+    /// What it asks for and does not hold. An agent that came with the hub and whose grant nobody has stated holds what it is meant
+    /// to.
+    pub(super) fn not_granted(&self) -> Vec<NotGranted> {
+        let came_along = matches!(self.source, Source::BuiltIn | Source::Native);
+        if came_along && self.config.grant.is_none() {
+            return Vec::new();
+        }
+        lacks(self.runtime.ask(), &self.live.now()).into_iter().map(told).collect()
+    }
+
+    /// What the hub tells of it; another component in its file may be held back.
+    pub(super) fn info(
+        &self,
+        health: Option<AgentHealth>,
+        held_back: Option<HeldBack>,
+    ) -> AgentInfo {
         AgentInfo {
             id: self.id.clone(),
             name: self.card.name.clone(),
@@ -398,9 +490,18 @@ impl Agent {
             breaker: self.breaker(),
             registered_at: self.registered_at.clone(),
             source: self.source.to_string(),
-            not_granted: self.held.refused.iter().cloned().collect(),
+            signed_by: self.signed_by.clone(),
+            not_granted: self.not_granted(),
+            held_back,
+            tier: self.tier(),
         }
     }
+}
+
+/// What an agent lacks, as the operator is told it.
+fn told(lack: Lack) -> NotGranted {
+    let Lack { capability, what, reason, setting } = lack;
+    NotGranted { capability, what, reason: reason.map(Into::into), setting }
 }
 
 /// Since when an agent's last word on its health is new enough for whoever asks for it.
@@ -414,7 +515,15 @@ fn ago(age: Duration) -> Instant {
     now.checked_sub(age).unwrap_or(now)
 }
 
-fn judge(report: Result<Report, Failure>, took: Duration) -> AgentHealth {
+/// What a stranger has others do to mend it is a stranger's word, and no advice of the hub's.
+fn as_its_own_words(health: &mut AgentHealth) {
+    health.fix = health
+        .fix
+        .take()
+        .map(|fix| format!("the plugin, which was granted nothing, says: \"{fix}\""));
+}
+
+fn judge(report: Result<Report, Failure>, took: Duration, deadline: Duration) -> AgentHealth {
     let report = report.unwrap_or_else(|why| Report {
         // One that could not be asked is not to blame.
         status: if why == Failure::HubFull {
@@ -424,9 +533,9 @@ fn judge(report: Result<Report, Failure>, took: Duration) -> AgentHealth {
         },
         version: None,
         detail: Some(if why == Failure::Timeout {
-            format!("it did not say within {} s how it is", HEALTH_DEADLINE.as_secs())
+            format!("it did not say within {} how it is", Span(deadline))
         } else {
-            why.to_string()
+            line(&why.to_string(), MAX_WHY)
         }),
         fix: (why == Failure::Timeout).then(|| {
             "ask again with `a2a-hub agents --health`: a first start takes long on a cold machine".to_owned()
@@ -468,17 +577,21 @@ impl Agent {
     ) -> Self {
         let nowhere = PathBuf::from("/nonexistent");
         let supervisor = Supervisor::new(nowhere.clone(), nowhere.clone(), Duration::ZERO);
+        let grant = config.grant.clone().unwrap_or_else(|| Grant::everything(runtime.ask()));
         let deps = AgentDeps {
             config,
+            terms: Terms { installation: InstallationId::from(&id), grant },
             workspaces: Vec::new(),
             home: nowhere.clone(),
+            data_dir: nowhere.clone(),
             files: Files::new(&nowhere, supervisor.clone()),
+            http_secrets: SecretStore::new(&nowhere),
             supervisor,
             storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
             peers: Arc::new(Vec::new),
             breaker: config::Breaker::default().settings(),
             events: Events::default(),
-            asking: Arc::new(Semaphore::new(1)),
+            asking: Arc::default(),
             left: CancellationToken::new(),
         };
         Self::new(id, runtime, card, Source::BuiltIn, deps)
@@ -498,7 +611,7 @@ mod tests {
             detail: Some("tested with 1".to_owned()),
             fix: None,
         };
-        let told = |status| judge(Ok(report(status)), Duration::ZERO);
+        let told = |status| judge(Ok(report(status)), Duration::ZERO, HEALTH_DEADLINE);
         let (well, ill) = (told(HealthStatus::Healthy), told(HealthStatus::Degraded));
         assert_eq!((well.detail.as_deref(), well.error_message), (Some("tested with 1"), None));
         assert_eq!((ill.detail, ill.error_message.as_deref()), (None, Some("tested with 1")));
@@ -507,10 +620,10 @@ mod tests {
     /// One that is slow is there: to install it would mend nothing.
     #[test]
     fn an_agent_that_does_not_answer_in_time_is_asked_again() {
-        let late = judge(Err(Failure::Timeout), HEALTH_DEADLINE);
+        let late = judge(Err(Failure::Timeout), HEALTH_DEADLINE, HEALTH_DEADLINE);
         assert_eq!(late.status, HealthStatus::Unhealthy);
         let said = late.error_message.unwrap_or_default();
-        assert_eq!(said, "it did not say within 60 s how it is");
+        assert_eq!(said, "it did not say within 1 min how it is");
         assert!(late.fix.is_some_and(|fix| fix.contains("agents --health")));
     }
 }

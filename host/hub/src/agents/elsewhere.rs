@@ -5,6 +5,7 @@ use crate::remote::{RemoteAgent, RemoteEndpoint, TrustError};
 use a2a_hub_client::Outbound;
 use a2a_hub_config::{self as config, Remote};
 use a2a_hub_protocol::{id::AgentId, push::Secret};
+use a2a_hub_runtime::Runtime as _;
 use futures::future;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
@@ -95,7 +96,9 @@ impl Agents {
 
     fn seat_remote(&self, id: &AgentId, remote: RemoteAgent) {
         let (card, source) = (remote.card().clone(), Source::Remote(remote.url().to_owned()));
-        let (deps, runtime) = (self.deps_of(id), Arc::new(remote));
+        let runtime = Arc::new(remote);
+        let terms = self.terms_of(id, &source, runtime.ask(), None);
+        let deps = self.deps_of(id, terms);
         self.set_rejected(&table(id), None);
         self.register(Agent::new(id.clone(), runtime, card, source, deps));
     }

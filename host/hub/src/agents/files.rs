@@ -1,6 +1,7 @@
 //! The files that agents hand to their programs, and those that the programs need for a while: a directory for each
 //! instance, made when the first is written, and gone soon after the instance.
 
+use super::live_grant::{LiveGrant, Revocation, revoked};
 use a2a_hub_process::Supervisor;
 use a2a_hub_runtime::{Failure, port::files::FilesPort};
 use parking_lot::Mutex;
@@ -10,12 +11,12 @@ use std::{
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
-use tokio::{runtime::Handle, time::timeout};
+use tokio::{runtime::Handle, task::JoinSet, time::timeout};
 use tokio_util::task::TaskTracker;
 
 /// The folder of the data directory that holds the instances' directories.
@@ -59,13 +60,16 @@ impl Files {
         Self(Arc::new(Shared { folder, supervisor, made, removals }))
     }
 
-    /// The directory of a new instance, whose programs run on behalf of `owner`.
-    pub(super) fn of(&self, owner: &str) -> InstanceFiles {
+    /// The directory of a new instance, whose programs run on behalf of `owner`, and which may write what `live` allows.
+    pub(super) fn of(&self, owner: &str, live: LiveGrant) -> InstanceFiles {
         let number = self.0.made.fetch_add(1, Relaxed);
         let path = self.0.folder.join(format!("{}-{number}", std::process::id()));
         InstanceFiles {
             directory: Arc::new(Directory { path, is_removed: Mutex::default() }),
             is_used: AtomicBool::new(false),
+            written: AtomicU64::new(0),
+            live,
+            watch: OnceLock::new(),
             owner: owner.to_owned(),
             shared: Arc::clone(&self.0),
         }
@@ -82,8 +86,19 @@ impl Files {
 pub(super) struct InstanceFiles {
     directory: Arc<Directory>,
     is_used: AtomicBool,
+    /// Bytes that the agent wrote.
+    written: AtomicU64,
+    live: LiveGrant,
+    /// Takes away what the agent wrote, once it may not any more.
+    watch: OnceLock<Withdrawing>,
     owner: String,
     shared: Arc<Shared>,
+}
+
+/// Waits for the grant to be taken away, and removes what was written by it.
+struct Withdrawing {
+    _revocation: Revocation,
+    _removing: JoinSet<()>,
 }
 
 struct Directory {
@@ -114,6 +129,12 @@ impl Directory {
         })
     }
 
+    /// Removes what the agent wrote; its programs keep their temporary files.
+    fn withdraw(&self) -> io::Result<()> {
+        let _guard = self.is_removed.lock();
+        gone(fs::remove_dir_all(self.path.join(GIVEN)))
+    }
+
     fn remove(&self) -> io::Result<()> {
         *self.is_removed.lock() = true;
         gone(fs::remove_dir_all(&self.path))
@@ -126,16 +147,49 @@ impl InstanceFiles {
         self.is_used.store(true, Relaxed);
         self.directory.with(TEMPORARY, Ok)
     }
+
+    /// Has what is written go as soon as the agent may not write files any more.
+    fn withdraw_when_revoked(&self) {
+        self.watch.get_or_init(|| {
+            let revocation = self.live.watch(|held| held.files_bytes.is_some());
+            let (token, directory) = (revocation.token.clone(), Arc::clone(&self.directory));
+            let mut removing = JoinSet::new();
+            removing.spawn(async move {
+                token.cancelled().await;
+                let removed = tokio::task::spawn_blocking(move || directory.withdraw()).await;
+                if let Err(why) = removed.map_err(io::Error::other).flatten() {
+                    tracing::warn!(%why, "files that were written by a revoked grant are still there");
+                }
+            });
+            Withdrawing { _revocation: revocation, _removing: removing }
+        });
+    }
 }
 
 #[async_trait::async_trait]
 impl FilesPort for InstanceFiles {
     async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
+        let what = "write files";
+        let Some(most) = self.live.now().files_bytes else { return Err(revoked(what)) };
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let written = self.written.fetch_add(size, Relaxed).saturating_add(size);
+        if written > most {
+            return Err(Failure::Exhausted(format!(
+                "write a file of {size} bytes: the operator allows {most} bytes for each task now, and {written} would be written"
+            )));
+        }
         self.is_used.store(true, Relaxed);
+        self.withdraw_when_revoked();
         let failed = |why| Failure::Unavailable(format!("write the file `{name}`: {why}"));
         let (directory, file) = (Arc::clone(&self.directory), name.to_owned());
         let written = tokio::task::spawn_blocking(move || directory.write(&file, &bytes)).await;
         let path = written.map_err(io::Error::other).and_then(|path| path).map_err(failed)?;
+        if let Err(why) = self.live.must(what, |held| held.files_bytes.is_some()) {
+            let directory = Arc::clone(&self.directory);
+            // The one that waits for it may have come before this file was there.
+            let _ = tokio::task::spawn_blocking(move || directory.withdraw()).await;
+            return Err(why);
+        }
         path.into_os_string()
             .into_string()
             .map_err(|_| failed(io::Error::other("the path of the data directory is not UTF-8")))
@@ -163,11 +217,17 @@ impl Drop for InstanceFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_hub_core::grant::EffectiveGrant;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn files(data: &Path) -> Files {
         let supervisor = Supervisor::new("/none".into(), data.to_owned(), Duration::ZERO);
         Files::new(data, supervisor)
+    }
+
+    fn granted() -> LiveGrant {
+        let held = EffectiveGrant { files_bytes: Some(1000), ..EffectiveGrant::default() };
+        LiveGrant::new(Arc::new(held))
     }
 
     fn mode(path: &Path) -> u32 {
@@ -178,7 +238,7 @@ mod tests {
     async fn a_directory_lives_as_long_as_its_instance() {
         let data = tempfile::tempdir().unwrap();
         let files = files(data.path());
-        let (one, two) = (files.of("t"), files.of("t"));
+        let (one, two) = (files.of("t", granted()), files.of("t", granted()));
         assert!(!data.path().join(FOLDER).exists(), "nothing is made before it is needed");
 
         let path = PathBuf::from(one.put("a.txt", b"hello".to_vec()).await.unwrap());
@@ -200,7 +260,7 @@ mod tests {
     async fn a_link_is_not_written_through() {
         let data = tempfile::tempdir().unwrap();
         let files = files(data.path());
-        let one = files.of("t");
+        let one = files.of("t", granted());
         let path = PathBuf::from(one.put("a", Vec::new()).await.unwrap());
         let outside = data.path().join("outside");
         std::os::unix::fs::symlink(&outside, path.with_file_name("b")).unwrap();
@@ -211,7 +271,7 @@ mod tests {
     #[tokio::test]
     async fn a_write_that_comes_late_brings_nothing_back() {
         let data = tempfile::tempdir().unwrap();
-        let one = files(data.path()).of("t");
+        let one = files(data.path()).of("t", granted());
         one.put("a", Vec::new()).await.unwrap();
         one.directory.remove().unwrap();
         assert!(one.put("b", Vec::new()).await.is_err() && one.temporary().is_err());

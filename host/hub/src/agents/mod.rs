@@ -1,37 +1,60 @@
 //! The agents of this hub: which there are, where they came from, and how they are.
 
+mod admission;
+mod admitted;
 mod agent;
 mod builtin;
+mod confining;
 mod elsewhere;
+mod file_error;
 mod files;
 mod folder;
 mod health_monitor;
+mod held_back;
+mod http;
+mod kept_components;
+mod ledger;
+mod live_grant;
 mod memory;
 mod peer_directory;
+mod plugins;
 mod programs;
+mod provenance;
 mod reconfigure;
 mod registry;
+mod secrets;
+mod source;
+mod workspace;
 
 pub use agent::{Agent, Late, NotWorking, lately};
-use agent::{AgentDeps, Source};
+use agent::{AgentDeps, Terms, Turns};
 pub use builtin::BuiltIn;
+pub use file_error::FileError;
 use files::Files;
 pub use files::sweep_files;
-pub use folder::{FileError, PluginFolder};
+pub use folder::PluginFolder;
 pub use health_monitor::Unavailable;
+pub use held_back::HeldBackError;
+pub use kept_components::KeptComponents;
+use ledger::Ledger;
+use live_grant::Seats;
 use peer_directory::{ListPeers, Peer};
+pub use plugins::asked;
+pub use provenance::beside;
 pub use registry::RegistryError;
+use secrets::SecretStore;
+use source::Source;
 
 use crate::events::Events;
 use a2a_hub_client::Outbound;
 use a2a_hub_config::Config;
-use a2a_hub_core::health;
+use a2a_hub_core::{health, manifest::InvalidManifest};
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     card::AgentCard,
     hub::event::Happened,
     id::AgentId,
-    operation::{AgentHealth, RejectedPlugin},
+    operation::{AgentHealth, AgentInfo, HeldBack, RejectedPlugin},
 };
 use a2a_hub_runtime::{Room, Runtime};
 use a2a_hub_sandbox::{Engine, LoadError, Plugin};
@@ -50,8 +73,12 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// How many are asked at once: each may start a program.
-const HEALTH_AT_ONCE: usize = 4;
+/// How many KiB of components may be in memory that are not loaded yet: however many files wait for the compiler, they fill no
+/// memory. Four of the largest, so that two that compile for long leave room.
+const MAX_UNLOADED: usize = 512 << 10;
+
+/// How many say their cards at once when they join: each may use up a second of time on the processor, and says nothing.
+const INTRODUCED_AT_ONCE: usize = 2;
 
 /// The agents there are. Cheap to clone.
 #[derive(Clone)]
@@ -69,12 +96,24 @@ struct Shared {
     storage: Arc<dyn AgentMemory>,
     files: Files,
     events: Events,
-    asking: Arc<Semaphore>,
+    asking: Arc<Turns>,
+    /// Holds a permit for each that says its card.
+    introducing: Semaphore,
+    /// Holds a permit for each KiB of a component that is in memory to be loaded.
+    unloaded: Semaphore,
     /// The tasks that ask agents how they are.
     asks: TaskTracker,
     stop: CancellationToken,
     known: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
     rejected: Mutex<BTreeMap<String, String>>,
+    /// What the operator granted to which plug-in.
+    ledger: Ledger,
+    /// Copies of the components that were granted something.
+    kept: KeptComponents,
+    /// Components that wait for the operator, while the one that was granted serves on.
+    held_back: Mutex<BTreeMap<AgentId, HeldBack>>,
+    /// Whoever may be at work, so that what is taken away is taken from them too.
+    seats: Seats,
     /// Dials the agents that are elsewhere, once they are to join.
     outbound: OnceLock<Outbound>,
 }
@@ -104,6 +143,9 @@ pub enum JoinError {
         /// The digest it must have.
         pinned: String,
     },
+    /// It says that it is for another name.
+    #[error(transparent)]
+    Manifest(InvalidManifest),
     /// Another agent has its name.
     #[error("an agent called `{0}` is there already, from {1}; take another name")]
     Taken(AgentId, String),
@@ -121,6 +163,7 @@ impl Agents {
         events: Events,
     ) -> Self {
         let files = Files::new(&data_dir, supervisor.clone());
+        let (ledger, kept) = (Ledger::open(&data_dir), KeptComponents::of(&data_dir));
         let shared = Shared {
             config: RwLock::new(Arc::new(config)),
             built_in,
@@ -130,11 +173,17 @@ impl Agents {
             storage,
             files,
             events,
-            asking: Arc::new(Semaphore::new(HEALTH_AT_ONCE)),
+            asking: Arc::default(),
+            introducing: Semaphore::new(INTRODUCED_AT_ONCE),
+            unloaded: Semaphore::new(MAX_UNLOADED),
             asks: TaskTracker::new(),
             stop: CancellationToken::new(),
             known: Mutex::default(),
             rejected: Mutex::default(),
+            ledger,
+            kept,
+            held_back: Mutex::default(),
+            seats: Seats::default(),
             outbound: OnceLock::new(),
         };
         Self { shared: Arc::new(shared) }
@@ -142,16 +191,18 @@ impl Agents {
 
     /// Loads the agents that travel inside the hub.
     pub async fn join_built_in(&self) {
-        for id in self.shared.built_in.ids() {
-            if !self.shared.config().agent(&id).enabled {
-                continue;
-            }
-            if let Some(joining) = self.join_one_built_in(&id)
-                && let Err(why) = joining.await
-            {
-                tracing::error!(agent = %id, %why, "a built-in agent cannot be loaded");
-            }
-        }
+        let config = self.shared.config();
+        let ids: Vec<_> =
+            self.shared.built_in.ids().filter(|id| config.agent(id).enabled).collect();
+        let joining = ids.iter().filter_map(|id| {
+            let joining = self.join_one_built_in(id)?;
+            Some(async move {
+                if let Err(why) = joining.await {
+                    tracing::error!(agent = %id, %why, "a built-in agent cannot be loaded");
+                }
+            })
+        });
+        future::join_all(joining).await;
     }
 
     /// Takes in an agent whose code is that of the program itself, such as a [`Native`](crate::native::Native) one.
@@ -164,7 +215,8 @@ impl Agents {
         if let Some(there) = self.find(&id) {
             return Err(JoinError::Taken(id, there.source.to_string()));
         }
-        let deps = self.deps_of(&id);
+        let terms = self.terms_of(&id, &Source::Native, runtime.ask(), None);
+        let deps = self.deps_of(&id, terms);
         self.register(Agent::new(id, runtime, card, Source::Native, deps));
         Ok(())
     }
@@ -176,8 +228,10 @@ impl Agents {
     ) -> Option<impl Future<Output = Result<(), JoinError>>> {
         let bytes = Bytes::from_static(self.shared.built_in.component(id)?);
         Some(async move {
-            let agent = self.prepare(id, bytes, Source::BuiltIn).await?;
-            self.register(agent);
+            let (plugin, card) = self.prepare(id, bytes, &Source::BuiltIn).await?;
+            let terms = self.terms_of(id, &Source::BuiltIn, plugin.ask(), None);
+            let deps = self.deps_of(id, terms);
+            self.register(Agent::new(id.clone(), Arc::new(plugin), card, Source::BuiltIn, deps));
             Ok(())
         })
     }
@@ -188,21 +242,20 @@ impl Agents {
         &self,
         id: &AgentId,
         bytes: Bytes,
-        source: Source,
-    ) -> Result<Agent, JoinError> {
+        source: &Source,
+    ) -> Result<(Plugin, AgentCard), JoinError> {
         let there = self.find(id).map(|there| there.source.clone());
         let there = there.or_else(|| self.shared.built_in.component(id).map(|_| Source::BuiltIn));
-        if let Some(there) = there.filter(|there| *there != source) {
+        if let Some(there) = there.filter(|there| there != source) {
             return Err(JoinError::Taken(id.clone(), there.to_string()));
         }
-        let engine = self.shared.engine.clone();
-        let compiled = tokio::task::spawn_blocking(move || Plugin::compile(&engine, &bytes)).await;
-        let plugin = compiled.map_err(|why| LoadError::Invalid(why.to_string()))??;
+        let plugin = Plugin::load(&self.shared.engine, bytes).await?;
         let config = self.shared.config().agent(id);
         pinned(id, plugin.digest(), config.sha256.as_deref())?;
+        // The semaphore is never closed.
+        let _turn = self.shared.introducing.acquire().await;
         let card = plugin.card(id).await?;
-        let deps = self.deps_of(id);
-        Ok(Agent::new(id.clone(), Arc::new(plugin), card, source, deps))
+        Ok((plugin, card))
     }
 
     /// How many guests are alive at once.
@@ -210,16 +263,19 @@ impl Agents {
         self.shared.engine.room()
     }
 
-    /// What the hub gives to the agent called `id`.
-    fn deps_of(&self, id: &AgentId) -> AgentDeps {
+    /// What the hub gives to the agent called `id`, which holds and keeps what its terms say.
+    fn deps_of(&self, id: &AgentId, terms: Terms) -> AgentDeps {
         let (shared, config) = (&self.shared, self.shared.config());
         AgentDeps {
             config: config.agent(id),
             workspaces: config.workspaces.clone(),
-            home: shared.data_dir.join("homes").join(id.as_str()),
+            home: shared.data_dir.join("homes").join(terms.installation.as_str()),
+            terms,
+            data_dir: shared.data_dir.clone(),
             supervisor: shared.supervisor.clone(),
             storage: Arc::clone(&shared.storage),
             files: shared.files.clone(),
+            http_secrets: SecretStore::new(&shared.data_dir),
             peers: self.list_peers(),
             breaker: config.breaker.settings(),
             events: shared.events.clone(),
@@ -236,6 +292,7 @@ impl Agents {
             let peer = |agent: Arc<Agent>| Peer {
                 id: agent.id.clone(),
                 health: agent.health().status,
+                is_vouched_for: agent.is_vouched_for(),
                 card: agent.card.published(Some(&agent.id)),
             };
             Agents { shared }.all().into_iter().map(peer).collect()
@@ -245,6 +302,11 @@ impl Agents {
     /// Gives an agent its place; from now on it is asked how it is.
     fn register(&self, agent: Agent) {
         let agent = Arc::new(agent);
+        let Agent { id, runtime, terms, config, live, .. } = &*agent;
+        // Those before it, too, hold no more than it does of what its installation is granted.
+        self.shared.seats.narrow(id, &terms.installation, runtime.digest(), &terms.grant);
+        let (config, installation) = (config.clone(), terms.installation.clone());
+        self.shared.seats.add(id, &**runtime, installation, config, live);
         let (agent_id, source) = (agent.id.clone(), agent.source.to_string());
         tracing::info!(agent = %agent_id, %source, "agent joined");
         let before = self.known().insert(agent_id.clone(), Arc::clone(&agent));
@@ -280,7 +342,22 @@ impl Agents {
     pub fn rejected(&self) -> Vec<RejectedPlugin> {
         let rejected = self.shared.rejected.lock();
         let told = rejected.iter().map(|(file, error)| (file.clone(), error.clone()));
-        told.map(|(file, error)| RejectedPlugin { file, error }).collect()
+        let mut told: BTreeMap<_, _> = told.collect();
+        for (agent, held) in &*self.shared.held_back.lock() {
+            let (agent, held) = (agent.clone(), held.clone());
+            told.insert(format!("{agent}.wasm"), HeldBackError { agent, held }.to_string());
+        }
+        told.into_iter().map(|(file, error)| RejectedPlugin { file, error }).collect()
+    }
+
+    /// What keeps the grants of plug-ins from being followed, if something does.
+    pub fn grants_trouble(&self) -> Option<String> {
+        self.shared.ledger.trouble()
+    }
+
+    /// What the hub tells of an agent.
+    pub fn info(&self, agent: &Agent, health: Option<AgentHealth>) -> AgentInfo {
+        agent.info(health, self.held_back(&agent.id))
     }
 
     /// How the agents are, for somebody who wants to know; those are asked that were not since then.

@@ -1,6 +1,6 @@
 //! The other agents, as far as one agent may know of them.
 
-use a2a_hub_core::grant::EffectiveGrant;
+use super::live_grant::LiveGrant;
 use a2a_hub_protocol::{id::AgentId, operation::HealthStatus};
 use a2a_hub_runtime::port::delegate::DelegatePort;
 use serde_json::Value;
@@ -12,6 +12,8 @@ pub(super) struct Peer {
     pub id: AgentId,
     /// How it was when it was asked last.
     pub health: HealthStatus,
+    /// Whether the operator knows of it.
+    pub is_vouched_for: bool,
     /// Its card, as it is published.
     pub card: Value,
 }
@@ -22,23 +24,27 @@ pub(super) type ListPeers = Arc<dyn Fn() -> Vec<Peer> + Send + Sync>;
 /// The agents that `agent` may call.
 pub(super) struct PeerDirectory {
     agent: AgentId,
-    held: Arc<EffectiveGrant>,
+    live: LiveGrant,
     list: ListPeers,
 }
 
 impl PeerDirectory {
-    pub(super) fn new(agent: AgentId, held: Arc<EffectiveGrant>, list: ListPeers) -> Self {
-        Self { agent, held, list }
+    pub(super) fn new(agent: AgentId, live: LiveGrant, list: ListPeers) -> Self {
+        Self { agent, live, list }
     }
 }
 
 impl DelegatePort for PeerDirectory {
-    /// Without those that are known to be unwell: whoever calls them calls in vain.
+    /// Without those that are known to be unwell: whoever calls them calls in vain. A stranger, which is in the plugins folder and
+    /// was granted nothing, is told of only where the operator names it: what it says of itself stands in prompts.
     fn agents(&self) -> Vec<Value> {
+        let held = self.live.now();
+        let is_allowed = |peer: &Peer| {
+            let is_named = held.agents.contains(peer.id.as_str());
+            is_named || (peer.is_vouched_for && held.may_call(peer.id.as_str()))
+        };
         let may_be_called = |peer: &Peer| {
-            peer.id != self.agent
-                && self.held.may_call(peer.id.as_str())
-                && peer.health != HealthStatus::Unhealthy
+            peer.id != self.agent && is_allowed(peer) && peer.health != HealthStatus::Unhealthy
         };
         (self.list)().into_iter().filter(may_be_called).map(|peer| peer.card).collect()
     }

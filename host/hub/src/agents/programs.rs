@@ -1,8 +1,12 @@
 //! The programs one agent holds: where they are, what they inherit, where they may work, how many run at once.
 
-use super::files::InstanceFiles;
+use super::{
+    confining::{Confined, Confining, Place},
+    files::InstanceFiles,
+    live_grant::{LiveGrant, Revocation, revoked},
+};
 use a2a_hub_config as config;
-use a2a_hub_core::grant::EffectiveGrant;
+use a2a_hub_core::grant::{EffectiveGrant, Pin};
 use a2a_hub_process::{Child, Exit, Output, SpawnError, Supervisor};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
@@ -10,7 +14,7 @@ use a2a_hub_runtime::{
     port::process::{ChildPort, Launch, ProcessPort, Said},
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
@@ -19,7 +23,7 @@ use std::{
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    task::spawn_blocking,
+    task::{JoinSet, spawn_blocking},
 };
 
 /// Where programs look for others, after the directory they stand in, unless the grant passes on the hub's own `PATH`.
@@ -32,12 +36,20 @@ pub(super) struct Programs {
     workspaces: Vec<PathBuf>,
     /// Where its programs are at home unless the grant passes on the hub's own `HOME`.
     home: PathBuf,
+    /// The walls around them; none if they are the operator's to trust.
+    confining: Option<Confining>,
     supervisor: Supervisor,
+    /// Whether a program must stand where nobody else can put another one: what agents that are no part of the hub run.
+    is_guarded: bool,
 }
 
 struct Program {
     /// Found when the grant was read; a program that comes later is looked for again.
     path: Option<PathBuf>,
+    /// Where it keeps what is its own, as its agent's manifest says.
+    keeps: BTreeSet<String>,
+    /// Whether it must be one very file.
+    pin: Pin,
     running: Arc<Semaphore>,
 }
 
@@ -47,7 +59,9 @@ impl Programs {
         held: &EffectiveGrant,
         workspaces: Vec<PathBuf>,
         home: PathBuf,
+        confining: Option<Confining>,
         supervisor: Supervisor,
+        is_guarded: bool,
     ) -> Self {
         let programs = held.programs.iter().map(|(name, held)| {
             let path = match &held.path {
@@ -55,10 +69,27 @@ impl Programs {
                 None => config::find_program(name),
             };
             let running = Arc::new(Semaphore::new(held.max_running.min(Semaphore::MAX_PERMITS)));
-            (name.clone(), Program { path, running })
+            let (pin, keeps) = (held.pin.clone(), held.keeps.clone());
+            (name.clone(), Program { path, keeps, pin, running })
         });
         let programs = programs.collect();
-        Self { agent: agent.clone(), programs, workspaces, home, supervisor }
+        let agent = agent.clone();
+        Self { agent, programs, workspaces, home, confining, supervisor, is_guarded }
+    }
+
+    /// The walls around them, if there are any programs, and any walls.
+    pub(super) fn confining(&self) -> Option<&Confining> {
+        self.confining.as_ref().filter(|_| !self.programs.is_empty())
+    }
+
+    /// Whether it may run any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.programs.is_empty()
+    }
+
+    /// What keeps this machine from confining them as they must be, and the ways out.
+    pub(super) async fn shortfall(&self) -> Option<String> {
+        self.confining()?.shortfall(&self.supervisor).await
     }
 
     /// The same, run on behalf of `owner`, whose temporary files go with `files`.
@@ -66,8 +97,9 @@ impl Programs {
         programs: &Arc<Self>,
         owner: &str,
         files: Arc<InstanceFiles>,
+        live: LiveGrant,
     ) -> OwnedPrograms {
-        OwnedPrograms { programs: Arc::clone(programs), owner: owner.to_owned(), files }
+        OwnedPrograms { programs: Arc::clone(programs), owner: owner.to_owned(), files, live }
     }
 
     /// Waits until no program of `owner` is left.
@@ -91,6 +123,16 @@ impl Programs {
         }
     }
 
+    /// Whether the program is the one that the operator granted. Waits for the disk.
+    fn guard(&self, name: &str, path: &Path) -> Result<(), Failure> {
+        let denied = |why: config::ProgramFileError| Failure::Denied(why.to_string());
+        if self.is_guarded {
+            config::guard(path).map_err(denied)?;
+        }
+        let pin = self.programs.get(name).map(|program| &program.pin);
+        pin.map_or(Ok(()), |pin| config::check_pin(path, pin)).map_err(denied)
+    }
+
     fn permit(&self, name: &str, max: usize) -> Result<Option<OwnedSemaphorePermit>, Failure> {
         let Some(program) = self.programs.get(name) else { return Ok(None) };
         Arc::clone(&program.running).try_acquire_owned().map(Some).map_err(|_| {
@@ -107,7 +149,7 @@ impl Programs {
     }
 
     /// Where to start: the directory asked for if a workspace holds it, the first workspace if none was asked for.
-    fn directory(&self, asked: Option<&str>) -> Result<PathBuf, Failure> {
+    pub(super) fn directory(&self, asked: Option<&str>) -> Result<PathBuf, Failure> {
         let Some(asked) = asked else {
             return Ok(self.first_directory().to_owned());
         };
@@ -127,6 +169,13 @@ impl Programs {
              `workspaces` in the configuration",
             if granted.is_empty() { "there are none".to_owned() } else { granted.join(", ") },
         )))
+    }
+
+    /// The granted directory that holds `cwd`: its home, if no workspace does.
+    fn workspace_of(&self, cwd: &Path) -> &Path {
+        let holds =
+            |workspace: &&PathBuf| fs::canonicalize(workspace).is_ok_and(|w| cwd.starts_with(w));
+        self.workspaces.iter().find(holds).unwrap_or(&self.home)
     }
 
     /// A clean environment: what every program needs, what the grant passes on, what the guest sets.
@@ -152,7 +201,7 @@ impl Programs {
     }
 
     /// The agent's own home exists only once a program needs it.
-    fn make_home(&self) -> io::Result<()> {
+    pub(super) fn make_home(&self) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.home)
     }
 
@@ -164,6 +213,8 @@ impl Programs {
         files: &InstanceFiles,
     ) -> Result<a2a_hub_process::Launch, Failure> {
         let program = self.path(&launch.program)?;
+        let keeps = self.programs.get(&launch.program).map(|program| &program.keeps);
+        self.guard(&launch.program, &program)?;
         let cwd = self.directory(launch.cwd.as_deref())?;
         let unmade =
             |what: &str, why: io::Error| Failure::Unavailable(format!("make {what}: {why}"));
@@ -171,7 +222,18 @@ impl Programs {
         let temporary = files.temporary();
         let temporary = temporary.map_err(|why| unmade("a directory for temporary files", why))?;
         let env = self.environment(&launch, &program, &temporary);
-        Ok(a2a_hub_process::Launch { owner, program, args: launch.args, env, cwd })
+        let (program, env, confinement) = match &self.confining {
+            Some(confining) => {
+                let workspace = self.workspace_of(&cwd);
+                let (program, home, temporary) = (&program, &self.home, &temporary);
+                let place = Place { program, keeps, workspace, home, temporary };
+                let Confined { program, env, confinement } = confining.confine(&place, env)?;
+                (program, env, Some(confinement))
+            }
+            None => (program, env, None),
+        };
+        let (agent, args) = (self.agent.to_string(), launch.args);
+        Ok(a2a_hub_process::Launch { agent, owner, program, args, env, cwd, confinement })
     }
 }
 
@@ -180,25 +242,42 @@ pub(super) struct OwnedPrograms {
     programs: Arc<Programs>,
     owner: String,
     files: Arc<InstanceFiles>,
+    live: LiveGrant,
+}
+
+/// Whether what is to be started, or was, is still granted as it was then.
+fn is_granted(agent: &AgentId, launch: &Launch, held: &EffectiveGrant) -> bool {
+    let program = held.program(agent.as_str(), &launch.program, &launch.args, &launch.set);
+    program.is_ok_and(|held| launch.pass.is_subset(&held.pass))
 }
 
 #[async_trait::async_trait]
 impl ProcessPort for OwnedPrograms {
     async fn fingerprint(&self, program: &str) -> Result<String, Failure> {
+        let what = format!("look at `{program}`");
+        self.live.must(&what, |held| held.programs.contains_key(program))?;
         let (programs, name) = (Arc::clone(&self.programs), program.to_owned());
         let looked = spawn_blocking(move || fingerprint(&programs.path(&name)?)).await;
         looked.map_err(|why| Failure::Internal(why.to_string()))?
     }
 
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
+        let (what, agent) = (format!("run `{}`", launch.program), self.programs.agent.clone());
+        self.live.must(&what, |held| is_granted(&agent, &launch, held))?;
+        if let Some(confining) = &self.programs.confining {
+            confining.is_possible(&self.programs.supervisor).await?;
+        }
         let permit = self.programs.permit(&launch.program, launch.max_running)?;
+        let of_it = launch.clone();
+        let revocation = self.live.watch(move |held| is_granted(&agent, &of_it, held));
         let (programs, files) = (Arc::clone(&self.programs), Arc::clone(&self.files));
         let owner = self.owner.clone();
         let prepared = spawn_blocking(move || programs.prepare(launch, owner, &files)).await;
         let launch = prepared.map_err(|why| Failure::Internal(why.to_string()))??;
         // It counts until all of it is gone, whatever became of the guest's handle.
         let child = self.programs.supervisor.spawn_holding(launch, permit).await;
-        Ok(Box::new(Running(child.map_err(|why| not_started(&why))?)))
+        let child = child.map_err(|why| not_started(&why))?;
+        Ok(Box::new(Running::new(child, what, revocation)))
     }
 }
 
@@ -223,13 +302,37 @@ fn not_started(why: &SpawnError) -> Failure {
     }
 }
 
-/// A program at work for a guest.
-struct Running(Child);
+/// A program at work for a guest, until the grant of it is taken away.
+struct Running {
+    child: Child,
+    /// What the guest is told that it may not do any more.
+    what: String,
+    revocation: Revocation,
+    /// Ends the program as soon as that happens, whatever the guest waits for.
+    _ending: JoinSet<()>,
+}
+
+impl Running {
+    fn new(child: Child, what: String, revocation: Revocation) -> Self {
+        let (token, end) = (revocation.token.clone(), child.ender());
+        let mut ending = JoinSet::new();
+        ending.spawn(async move {
+            token.cancelled().await;
+            end.cancel();
+        });
+        Self { child, what, revocation, _ending: ending }
+    }
+}
 
 #[async_trait::async_trait]
 impl ChildPort for Running {
     async fn next(&mut self) -> Result<Said, Failure> {
-        Ok(match self.0.next().await {
+        let said = tokio::select! {
+            biased;
+            () = self.revocation.token.cancelled() => return Err(revoked(&self.what)),
+            said = self.child.next() => said,
+        };
+        Ok(match said {
             Output::Stdout(bytes) => Said::Stdout(bytes),
             Output::Stderr(bytes) => Said::Stderr(bytes),
             Output::Exited(Exit::Code(code)) => Said::Code(code),
@@ -238,24 +341,28 @@ impl ChildPort for Running {
     }
 
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let written = self.0.write_stdin(bytes).await;
+        let written = tokio::select! {
+            biased;
+            () = self.revocation.token.cancelled() => return Err(revoked(&self.what)),
+            written = self.child.write_stdin(bytes) => written,
+        };
         written.map_err(|why| Failure::Unavailable(format!("write to the program: {why}")))
     }
 
     fn close_stdin(&mut self) {
-        self.0.close_stdin();
+        self.child.close_stdin();
     }
 
     fn interrupt(&mut self) {
-        self.0.interrupt();
+        self.child.interrupt();
     }
 
     fn kill(&mut self) {
-        self.0.kill();
+        self.child.kill();
     }
 
     fn retire(self: Box<Self>, within: Duration) {
-        self.0.retire(within);
+        self.child.retire(within);
     }
 }
 

@@ -2,9 +2,10 @@
 //! plugins folder then says the same.
 
 use super::{
-    Agent, FileError, JoinError, PluginFolder,
-    agent::Source,
-    folder::{Seen, read_offered},
+    Agent, FileError, HeldBackError, JoinError, PluginFolder,
+    folder::{MAX_BYTES, Seen, read_offered, signature_of},
+    provenance::{self, ENDING},
+    source::Source,
 };
 use crate::remote::TrustError;
 use a2a_hub_protocol::{
@@ -73,23 +74,42 @@ impl PluginFolder {
         self.enabled(id)?;
         let refused = |why| RegistryError::Refused { agent: id.clone(), why };
         let taken = |there: String| refused(JoinError::Taken(id.clone(), there).into());
-        let mut seen = self.seen().await;
-        if let Some(there) = self.agents.find(id) {
-            return Err(taken(there.source.to_string()));
-        }
-        let bytes = match component {
-            Component::Bytes(bytes) => Bytes::from(bytes),
-            Component::File(path) => {
-                let read = tokio::task::spawn_blocking(move || read_offered(&path)).await;
-                read.map_err(io::Error::other)?.map_err(refused)?
-            }
+        let is_free = || match self.agents.find(id) {
+            Some(there) => Err(taken(there.source.to_string())),
+            None => Ok(()),
         };
+        is_free()?;
+        let plugins = self.agents.shared.config().plugins.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let (bytes, signature) = match component {
+                Component::Bytes(bytes) => (Bytes::from(bytes), None),
+                Component::File(path) => {
+                    (read_offered(&path, MAX_BYTES)?, signature_of(&path, read_offered)?)
+                }
+            };
+            let provenance = provenance::admit(&bytes, signature.as_deref(), &plugins)?;
+            Ok((bytes, signature, provenance))
+        });
+        let (bytes, signature, provenance) =
+            read.await.map_err(io::Error::other)?.map_err(refused)?;
         let name = file_name(id);
-        let source = Source::File(name.clone());
-        let prepared = self.agents.prepare(id, bytes.clone(), source).await;
-        let agent = prepared.map_err(|why| refused(why.into()))?;
+        let admitted = self.agents.admit_file(id, &name, bytes.clone(), signature.clone()).await;
+        let mut admitted = admitted.map_err(refused)?;
+        if let Some(held) = self.agents.held_back(id).filter(|_| admitted.is_another()) {
+            let why = HeldBackError { agent: id.clone(), held };
+            self.agents.miss(id);
+            return Err(refused(why.into()));
+        }
+        admitted.agent.signed_by = provenance.signer().map(str::to_owned);
+        // It may have taken long, and others joined meanwhile.
+        let mut seen = self.seen().await;
+        is_free()?;
+        let agent = self.agents.finish(admitted).await.map_err(refused)?;
         let (dir, file) = (Arc::clone(&self.dir), name.clone());
-        let placed = tokio::task::spawn_blocking(move || place(&dir, &file, &bytes)).await;
+        let placed = tokio::task::spawn_blocking(move || {
+            place_signed(&dir, &file, &bytes, signature.as_deref())
+        });
+        let placed = placed.await;
         match placed.map_err(io::Error::other)? {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(taken(name)),
             placed => placed?,
@@ -108,9 +128,14 @@ impl PluginFolder {
             Source::BuiltIn | Source::Native | Source::Remote(_) => true,
             Source::File(name) => {
                 let (dir, file) = (Arc::clone(&self.dir), name.clone());
-                let removed = tokio::task::spawn_blocking(move || remove(&dir, &file)).await;
+                let removed = tokio::task::spawn_blocking(move || {
+                    remove(&dir, &file)?;
+                    remove(&dir, &format!("{file}{ENDING}"))
+                });
+                let removed = removed.await;
                 removed.map_err(io::Error::other)??;
                 self.forget(&mut seen, name);
+                self.agents.end_installation(id).await;
                 false
             }
         };
@@ -139,18 +164,17 @@ impl PluginFolder {
             return Ok(native);
         }
         let kept = |why| RegistryError::Kept { agent: id.clone(), why };
-        let mut seen = self.seen().await;
         if let Some(joining) = self.agents.join_one_built_in(id) {
             joining.await.map_err(|why| kept(why.into()))?;
         } else {
             let name = file_name(id);
-            let joined = self.agents.find(id).map(|agent| agent.id.clone());
-            match Seen::read(&self.dir.join(&name), joined.clone()) {
-                Ok(now) => drop(seen.insert(name.clone(), now)),
-                Err(why) if joined.is_some() => return Err(kept(why.into())),
-                Err(_) => return Err(RegistryError::Unknown(id.clone())),
+            if self.agents.find(id).is_none() && !self.dir.join(&name).exists() {
+                return Err(RegistryError::Unknown(id.clone()));
             }
-            self.take(&mut seen, &name).await.map_err(kept)?;
+            self.take(&name).await.map_err(kept)?;
+            if let Some(held) = self.agents.held_back(id) {
+                return Err(kept(HeldBackError { agent: id.clone(), held }.into()));
+            }
         }
         self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))
     }
@@ -163,6 +187,24 @@ impl PluginFolder {
 
 fn file_name(id: &AgentId) -> String {
     format!("{id}.wasm")
+}
+
+/// Puts a component into its place, and before that its signature; one that is left of another component goes.
+fn place_signed(
+    dir: &Path,
+    name: &str,
+    component: &[u8],
+    signature: Option<&[u8]>,
+) -> io::Result<()> {
+    if dir.join(name).exists() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let beside = format!("{name}{ENDING}");
+    remove(dir, &beside)?;
+    if let Some(signature) = signature {
+        place(dir, &beside, signature)?;
+    }
+    place(dir, name, component)
 }
 
 /// Writes a component beside its place, hidden from those who look, and then moves it there; a file that is there stays.

@@ -1,7 +1,7 @@
 //! What official clients ask: of one agent or of the whole hub, and as strictly as A2A has it. Whatever they speak, it is
 //! an operation like any other in the end.
 
-use super::{Hub, Reply, ReplyStream};
+use super::{Hub, Reply, ReplyStream, visit::Visit};
 use crate::{agents::Agent, clock, error::HubError, tasks::StreamEnd};
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
@@ -14,30 +14,9 @@ use a2a_hub_protocol::{
 use serde_json::json;
 use std::sync::Arc;
 
-/// A client at an endpoint of official A2A.
-#[derive(Clone, Debug)]
-pub struct Visit {
-    /// Whose endpoint it is; the hub's own if none is named.
-    pub agent: Option<AgentId>,
-    /// The version of A2A that it speaks.
-    pub version: Version,
-    /// URIs of the extensions that it asks for.
-    pub extensions: Vec<String>,
-}
-
 impl Hub {
     /// Carries out what an official client asks. An agent's endpoint knows no task but that agent's.
-    pub async fn receive(
-        &self,
-        caller: &Principal,
-        visit: &Visit,
-        operation: Operation,
-    ) -> Result<Reply, A2aError> {
-        let admitted = self.admit(caller, &operation)?;
-        admitted.came_to(self.perform_for(caller, visit, operation).await)
-    }
-
-    async fn perform_for(
+    pub(super) async fn perform_for(
         &self,
         caller: &Principal,
         visit: &Visit,

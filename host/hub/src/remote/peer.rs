@@ -1,6 +1,7 @@
 //! The other side of a task that is elsewhere: whom it is asked of, and what that agent calls our tasks and conversations.
 
 use a2a_hub_client::{A2aClient, ClientError, TaskStream};
+use a2a_hub_core::installation::InstallationId;
 use a2a_hub_protocol::{
     event::StreamResponse,
     id::{AgentId, ContextId, TaskId},
@@ -73,6 +74,11 @@ impl Peer {
         Self { id, client, storage }
     }
 
+    /// What its names are kept under.
+    fn owner(&self) -> InstallationId {
+        InstallationId::from(&self.id)
+    }
+
     /// Whether it was given a task of ours, and has said what it calls it.
     pub(super) async fn has(&self, task: &TaskId) -> bool {
         self.task(task).await.is_some()
@@ -113,19 +119,20 @@ impl Peer {
 
     /// A task of ours is over: what it is called there is of no use any more.
     pub(super) async fn forget(&self, ours: &TaskId) {
-        if let Err(why) = self.storage.forget(&self.id, &task_key(ours)).await {
+        if let Err(why) = self.storage.forget(&self.owner(), &task_key(ours)).await {
             tracing::warn!(agent = %self.id, %why, "cannot forget the name of a task");
         }
     }
 
     async fn known(&self, key: &str) -> Option<String> {
-        let found = self.storage.recall(&self.id, key).await;
+        let found = self.storage.recall(&self.owner(), key).await;
         String::from_utf8(found.ok().flatten()?).ok()
     }
 
     /// What cannot be kept costs a conversation its memory, not the task.
     async fn keep(&self, key: &str, name: &str) {
-        let kept = self.storage.remember(&self.id, key, name.as_bytes().to_vec(), MAX_NAMES);
+        let owner = self.owner();
+        let kept = self.storage.remember(&owner, key, name.as_bytes().to_vec(), MAX_NAMES);
         if let Err(why) = kept.await {
             tracing::warn!(agent = %self.id, %why, "cannot keep what an agent elsewhere calls something");
         }

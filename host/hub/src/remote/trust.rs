@@ -6,7 +6,10 @@ use a2a_hub_client::{
     ClientError, Outbound, card,
     keys::{KeyError, Keys, SignatureError},
 };
-use a2a_hub_core::trust::{Offered, TrustAnchors, TrustVerdict};
+use a2a_hub_core::{
+    installation::InstallationId,
+    trust::{Offered, TrustAnchors, TrustVerdict},
+};
 use a2a_hub_protocol::{card::changes::changes, id::AgentId};
 use a2a_hub_store::{AgentMemory, StorageError};
 use serde::{Deserialize, Serialize};
@@ -144,7 +147,9 @@ impl Trusted {
         outbound: &Outbound,
         storage: &dyn AgentMemory,
     ) -> Result<Option<Self>, TrustError> {
-        let Some(kept) = storage.recall(id, KEY).await? else { return Ok(None) };
+        let Some(kept) = storage.recall(&InstallationId::from(id), KEY).await? else {
+            return Ok(None);
+        };
         let kept = serde_json::from_slice::<Self>(&kept).ok();
         // What is elsewhere is another agent.
         let Some(kept) = kept.filter(|kept| kept.url == endpoint.url) else { return Ok(None) };
@@ -178,7 +183,7 @@ impl Trusted {
         storage: &dyn AgentMemory,
     ) -> Result<(), TrustError> {
         let kept = serde_json::to_vec(self).unwrap_or_default();
-        Ok(storage.remember(id, KEY, kept, ROOM).await?)
+        Ok(storage.remember(&InstallationId::from(id), KEY, kept, ROOM).await?)
     }
 
     async fn judge(

@@ -226,12 +226,19 @@ impl Tasks {
         self.running().insert(id.clone(), running.clone());
         let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
         let recorder = Recorder::new(task, seq, agent.id.clone(), storage, events, feed);
+        let of = Arc::clone(&agent);
         let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
         let actor = actor.with_parking(self.parking.clone(), own);
         let tasks = self.clone();
         self.actors.spawn(async move {
-            let remains = actor.run().await;
+            let (left, remains) = oneshot::channel();
+            let run = async move {
+                // Whoever waits for it is below, and waits to the end.
+                let _ = left.send(actor.run().await);
+            };
+            of.on_behalf(Box::pin(run)).await;
             tasks.running().remove(&id);
+            let Ok(remains) = remains.await else { return };
             if remains.was_cut {
                 tasks.cut().push(id);
             }

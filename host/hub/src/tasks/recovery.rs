@@ -22,7 +22,7 @@ use a2a_hub_protocol::{
     task::{Task, TaskState},
 };
 use a2a_hub_store::{Head, HeadFilter, StorageError, StoredTask};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// How many events of a log are read at once.
 const PAGE: usize = 1_000;
@@ -56,6 +56,13 @@ struct Said {
 }
 
 impl Tasks {
+    /// The agents that have tasks which an earlier run of the hub left unfinished.
+    pub async fn awaited_agents(&self) -> Result<BTreeSet<AgentId>, StorageError> {
+        let left = HeadFilter { live_only: true, ..HeadFilter::default() };
+        let heads = self.storage.heads(left).await?;
+        Ok(heads.into_iter().map(|head| head.agent).collect())
+    }
+
     /// Takes up what an earlier run of the hub left unfinished. The agents, which `find` knows by name, must be there by now.
     pub async fn recover(
         &self,

@@ -64,6 +64,11 @@ impl Addition {
         Ok(Self { task, expected, events, json, by: by.map(Principal::to_log) })
     }
 
+    /// Bytes to be written.
+    pub(super) fn bytes(&self) -> usize {
+        self.json.iter().map(String::len).sum()
+    }
+
     pub(super) fn append(&self, db: &Connection) -> Result<u64, Failure> {
         let known = head(db, &self.task)?;
         let head = log::extend(known, &self.task, self.expected, &self.events)?;

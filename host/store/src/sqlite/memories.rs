@@ -2,24 +2,28 @@
 
 use super::{failure::Failure, schema::integer};
 use crate::StorageError;
-use a2a_hub_protocol::id::AgentId;
+use a2a_hub_core::installation::InstallationId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 pub(super) fn recall(
     db: &Connection,
-    agent: &AgentId,
+    owner: &InstallationId,
     key: &str,
 ) -> Result<Option<Vec<u8>>, Failure> {
     let sql = "SELECT value FROM memories WHERE agent = ?1 AND key = ?2";
     let mut found = db.prepare_cached(sql)?;
-    Ok(found.query_row([agent.as_str(), key], |row| row.get(0)).optional()?)
+    Ok(found.query_row([owner.as_str(), key], |row| row.get(0)).optional()?)
 }
 
-pub(super) fn keys(db: &Connection, agent: &AgentId, prefix: &str) -> Result<Vec<String>, Failure> {
+pub(super) fn keys(
+    db: &Connection,
+    owner: &InstallationId,
+    prefix: &str,
+) -> Result<Vec<String>, Failure> {
     // Keys with a common prefix lie side by side, the prefix itself first.
     let sql = "SELECT key FROM memories WHERE agent = ?1 AND key >= ?2 ORDER BY key";
     let mut found = db.prepare_cached(sql)?;
-    let mut rows = found.query([agent.as_str(), prefix])?;
+    let mut rows = found.query([owner.as_str(), prefix])?;
     let mut keys = Vec::new();
     while let Some(row) = rows.next()? {
         let key: String = row.get(0)?;
@@ -33,40 +37,40 @@ pub(super) fn keys(db: &Connection, agent: &AgentId, prefix: &str) -> Result<Vec
 
 pub(super) fn remember(
     db: &Connection,
-    agent: &AgentId,
+    owner: &InstallationId,
     key: &str,
     value: &[u8],
     max_bytes: u64,
 ) -> Result<(), Failure> {
-    let would_hold = size_without(db, agent, key)? + (key.len() + value.len()) as u64;
+    let would_hold = size_without(db, owner, key)? + (key.len() + value.len()) as u64;
     if would_hold > max_bytes {
-        let agent = agent.clone();
-        return Err(StorageError::Full { agent, would_hold, max_bytes }.into());
+        let owner = owner.clone();
+        return Err(StorageError::Full { owner, would_hold, max_bytes }.into());
     }
     let sql = "INSERT OR REPLACE INTO memories (agent, key, value) VALUES (?1, ?2, ?3)";
-    db.prepare_cached(sql)?.execute(params![agent.as_str(), key, value])?;
-    resize(db, agent, would_hold)
+    db.prepare_cached(sql)?.execute(params![owner.as_str(), key, value])?;
+    resize(db, owner, would_hold)
 }
 
-pub(super) fn forget(db: &Connection, agent: &AgentId, key: &str) -> Result<(), Failure> {
-    let left = size_without(db, agent, key)?;
+pub(super) fn forget(db: &Connection, owner: &InstallationId, key: &str) -> Result<(), Failure> {
+    let left = size_without(db, owner, key)?;
     let sql = "DELETE FROM memories WHERE agent = ?1 AND key = ?2";
-    db.prepare_cached(sql)?.execute([agent.as_str(), key])?;
-    resize(db, agent, left)
+    db.prepare_cached(sql)?.execute([owner.as_str(), key])?;
+    resize(db, owner, left)
 }
 
 /// The bytes of all keys and values of an agent but for one key and its value.
-fn size_without(db: &Connection, agent: &AgentId, key: &str) -> rusqlite::Result<u64> {
+fn size_without(db: &Connection, owner: &InstallationId, key: &str) -> rusqlite::Result<u64> {
     let sql = "SELECT octet_length(key) + octet_length(value) FROM memories WHERE agent = ?1 AND key = ?2";
     let mut found = db.prepare_cached(sql)?;
-    let one: Option<i64> = found.query_row([agent.as_str(), key], |row| row.get(0)).optional()?;
+    let one: Option<i64> = found.query_row([owner.as_str(), key], |row| row.get(0)).optional()?;
     let mut found = db.prepare_cached("SELECT bytes FROM memory_sizes WHERE agent = ?1")?;
-    let all: Option<i64> = found.query_row([agent.as_str()], |row| row.get(0)).optional()?;
+    let all: Option<i64> = found.query_row([owner.as_str()], |row| row.get(0)).optional()?;
     Ok(all.unwrap_or(0).saturating_sub(one.unwrap_or(0)).unsigned_abs())
 }
 
-fn resize(db: &Connection, agent: &AgentId, bytes: u64) -> Result<(), Failure> {
+fn resize(db: &Connection, owner: &InstallationId, bytes: u64) -> Result<(), Failure> {
     let sql = "INSERT OR REPLACE INTO memory_sizes (agent, bytes) VALUES (?1, ?2)";
-    db.prepare_cached(sql)?.execute(params![agent.as_str(), integer(bytes)])?;
+    db.prepare_cached(sql)?.execute(params![owner.as_str(), integer(bytes)])?;
     Ok(())
 }

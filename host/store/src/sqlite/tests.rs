@@ -9,6 +9,10 @@ use serde_json::json;
 use std::{cell::Cell, fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 use tempfile::{TempDir, tempdir};
 
+fn owner(name: &str) -> InstallationId {
+    InstallationId::from(&agent(name))
+}
+
 fn open(dir: &TempDir) -> SqliteStorage {
     SqliteStorage::open(dir.path()).unwrap()
 }
@@ -44,16 +48,38 @@ async fn opened_again_it_is_as_it_was() {
     let storage = open(&dir);
     let task = begin(&storage, 30).await;
     storage.append(&task, 30, vec![status(TaskState::Completed, 2, Some("done"))]).await.unwrap();
-    storage.remember(&agent("one"), "k", vec![0; 7], 8).await.unwrap();
+    storage.remember(&owner("one"), "k", vec![0; 7], 8).await.unwrap();
     let before = (storage.task(&task).await, storage.events(&task, 0, 100).await);
     drop(storage);
     assert!(!dir.path().join("hub.db-wal").exists(), "the last to close tidies up");
 
     let storage = open(&dir);
     assert_eq!((storage.task(&task).await, storage.events(&task, 0, 100).await), before);
-    assert_eq!(storage.recall(&agent("one"), "k").await, Ok(Some(vec![0; 7])));
-    let full = storage.remember(&agent("one"), "l", Vec::new(), 8).await;
+    assert_eq!(storage.recall(&owner("one"), "k").await, Ok(Some(vec![0; 7])));
+    let full = storage.remember(&owner("one"), "l", Vec::new(), 8).await;
     assert!(matches!(full, Err(StorageError::Full { would_hold: 9, .. })));
+}
+
+/// Who has a line to write waits behind one bulk at most, however many there are.
+#[tokio::test]
+async fn bulks_come_to_the_writer_one_after_the_other() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let mut tasks = Vec::new();
+    for _ in 0..8 {
+        tasks.push(begin(&storage, 2).await);
+    }
+    // The writer is kept busy, so that what comes to it stays there.
+    let (busy, done) = std::sync::mpsc::channel::<()>();
+    let blocks = storage.writer.write(move |_| Ok(done.recv().is_ok()));
+    let bulk = || vec![chunk(&"x".repeat(BULK))];
+    let bulks = tasks.iter().map(|task| storage.append(task, 2, bulk()));
+    let mut all = std::pin::pin!(futures::future::join(blocks, futures::future::join_all(bulks)));
+    assert!(futures::poll!(&mut all).is_pending());
+    assert!(storage.backlog() <= 2, "{} wait", storage.backlog());
+    busy.send(()).unwrap();
+    let (_, stored) = all.await;
+    assert!(stored.iter().all(Result::is_ok), "{stored:?}");
 }
 
 #[tokio::test]
@@ -242,7 +268,7 @@ async fn every_kind_of_write_is_refused_whole_and_works_again() {
             }
         }
     };
-    let (id, one) = (PushConfigId::new("p"), agent("one"));
+    let (id, one) = (PushConfigId::new("p"), owner("one"));
     for round in 0..3 {
         let (live, over) = (begin(&storage, 2).await, begin(&storage, 2).await);
         let end = vec![status(TaskState::Completed, 2, None)];

@@ -1,0 +1,57 @@
+//! A component that is held back, in words.
+
+use a2a_hub_protocol::{id::AgentId, operation::HeldBack};
+
+/// A component that waits for the operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "held back: `{agent}` was granted to another component (SHA-256 {}), and this one ({}) waits for your word; {}; {}; \
+     `a2a-hub plugin diff {agent}` tells what it asks for, and `a2a-hub plugin grant {agent}` lets it in",
+    short(&held.granted),
+    short(&held.sha256),
+    if held.serves { "the one that was granted serves on" } else { "no copy of the one that was granted is kept" },
+    if held.changes.is_empty() { "nothing is known to differ in what it asks for".to_owned() } else { first(&held.changes) },
+)]
+pub struct HeldBackError {
+    /// The agent whose file it is in.
+    pub agent: AgentId,
+    /// Which one waits, and which one was granted.
+    pub held: HeldBack,
+}
+
+/// Lines that stand in one sentence.
+const TOLD: usize = 6;
+
+/// The first of the lines, and how many there are besides.
+fn first(changes: &[String]) -> String {
+    let told = changes.iter().take(TOLD).cloned().collect::<Vec<_>>().join(", ");
+    match changes.len().saturating_sub(TOLD) {
+        0 => told,
+        more => format!("{told} and {more} more"),
+    }
+}
+
+/// As much of a digest as tells it from others.
+fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_told_with_what_it_asks_for_and_the_way_out() {
+        let held = |serves, changes: &[&str]| HeldBackError {
+            agent: AgentId::parse("notes").unwrap(),
+            held: HeldBack {
+                sha256: "bb".repeat(32),
+                granted: "aa".repeat(32),
+                serves,
+                changes: changes.iter().map(|&line| line.to_owned()).collect(),
+            },
+        };
+        insta::assert_snapshot!(held(true, &["+ run `sh`", "- run `git`"]), @"held back: `notes` was granted to another component (SHA-256 aaaaaaaaaaaa), and this one (bbbbbbbbbbbb) waits for your word; the one that was granted serves on; + run `sh`, - run `git`; `a2a-hub plugin diff notes` tells what it asks for, and `a2a-hub plugin grant notes` lets it in");
+        insta::assert_snapshot!(held(false, &[]), @"held back: `notes` was granted to another component (SHA-256 aaaaaaaaaaaa), and this one (bbbbbbbbbbbb) waits for your word; no copy of the one that was granted is kept; nothing is known to differ in what it asks for; `a2a-hub plugin diff notes` tells what it asks for, and `a2a-hub plugin grant notes` lets it in");
+    }
+}

@@ -1,0 +1,138 @@
+//! Copies of the components that were granted something: `components/<sha256>.wasm` in the data directory. The one that was granted
+//! serves from here while another one in its file is held back, also after a restart.
+
+use a2a_hub_config::own_file;
+use a2a_hub_sandbox::digest_of;
+use bytes::Bytes;
+use rustix::fs::{Mode, OFlags};
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io::{self, Read as _},
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+/// The folder's name in the data directory.
+const FOLDER: &str = "components";
+
+/// Larger components are not loaded either.
+const MAX_BYTES: u64 = 128 << 20;
+
+/// The copies that one hub keeps. All methods wait for the disk.
+#[derive(Clone, Debug)]
+pub struct KeptComponents {
+    folder: PathBuf,
+}
+
+impl KeptComponents {
+    /// The copies in this data directory.
+    pub fn of(data_dir: &Path) -> Self {
+        Self { folder: data_dir.join(FOLDER) }
+    }
+
+    /// Keeps a copy of a component, unless one is there.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written, such as on a full disk; then there is none.
+    pub fn keep(&self, component: &[u8]) -> io::Result<()> {
+        let sha256 = digest_of(component);
+        if self.read(&sha256)?.is_some() {
+            return Ok(());
+        }
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        own_file::replace(&self.file(&sha256), component)
+    }
+
+    /// The component of this digest; none if no copy is kept, or what is kept is not that component.
+    ///
+    /// # Errors
+    ///
+    /// If a copy is there and cannot be read.
+    pub fn read(&self, sha256: &str) -> io::Result<Option<Bytes>> {
+        // The digest becomes a path.
+        if sha256.len() != 64 || !sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Ok(None);
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = match rustix::fs::open(self.file(sha256), flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP) => return Ok(None),
+            Err(why) => return Err(why.into()),
+        };
+        let mut bytes = Vec::new();
+        file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+        let is_it = digest_of(&bytes).eq_ignore_ascii_case(sha256);
+        Ok(is_it.then(|| bytes.into()))
+    }
+
+    /// Removes the copies of all components but these, given by their digests.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be read, or a copy not be removed.
+    pub fn retain(&self, used: &BTreeSet<&str>) -> io::Result<()> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries {
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            let is_used = name.strip_suffix(".wasm").is_some_and(|digest| used.contains(digest));
+            if !is_used {
+                own_file::gone(fs::remove_file(self.folder.join(&*name)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&self, sha256: &str) -> PathBuf {
+        self.folder.join(format!("{}.wasm", sha256.to_ascii_lowercase()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn a_copy_is_found_by_its_digest_and_is_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = KeptComponents::of(dir.path());
+        let sha256 = digest_of(b"one");
+        assert_eq!(kept.read(&sha256).unwrap(), None);
+        kept.keep(b"one").unwrap();
+        kept.keep(b"one").unwrap();
+        assert_eq!(kept.read(&sha256).unwrap().unwrap(), "one");
+        assert_eq!(kept.read(&sha256.to_uppercase()).unwrap().unwrap(), "one");
+        let file = kept.file(&sha256);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+
+        fs::write(&file, "two").unwrap();
+        assert_eq!(kept.read(&sha256).unwrap(), None, "somebody put another one there");
+        kept.keep(b"one").unwrap();
+        assert_eq!(kept.read(&sha256).unwrap().unwrap(), "one");
+        fs::remove_file(&file).unwrap();
+        symlink("/etc/hostname", &file).unwrap();
+        assert_eq!(kept.read(&sha256).unwrap(), None);
+        for name in ["", "../hub", "../../etc/passwd", &"z".repeat(64)] {
+            assert_eq!(kept.read(name).unwrap(), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_no_grant_names_is_not_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = KeptComponents::of(dir.path());
+        kept.retain(&BTreeSet::new()).unwrap();
+        kept.keep(b"one").unwrap();
+        kept.keep(b"two").unwrap();
+        let one = digest_of(b"one");
+        kept.retain(&BTreeSet::from([one.as_str()])).unwrap();
+        assert!(kept.read(&one).unwrap().is_some());
+        assert_eq!(kept.read(&digest_of(b"two")).unwrap(), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! Who signed a file of the plugins folder: the detached signature `x.wasm.minisig` beside `x.wasm`, read with the same care.
+
+use super::file_error::FileError;
+use a2a_hub_config::Plugins;
+use a2a_hub_core::signature::{Provenance, SignaturePolicy, Untrusted};
+use std::path::{Path, PathBuf};
+
+/// What the name of a signature has after that of its component.
+pub(super) const ENDING: &str = ".minisig";
+
+/// Where the signature of a component is, if there is one.
+pub fn beside(component: &Path) -> PathBuf {
+    let mut path = component.as_os_str().to_owned();
+    path.push(ENDING);
+    path.into()
+}
+
+/// Who signed a component, which may join if the operator's policy admits that. Hashes the component: call it where blocking is
+/// allowed.
+pub(super) fn admit(
+    component: &[u8],
+    signature: Option<&[u8]>,
+    plugins: &Plugins,
+) -> Result<Provenance, FileError> {
+    let policy = plugins.policy_for_files();
+    if policy == SignaturePolicy::Off {
+        return Ok(Provenance::Unsigned);
+    }
+    let signature = signature
+        .map(|bytes| str::from_utf8(bytes).map_err(|_| Untrusted::Unreadable("it is not text")));
+    let keys = plugins.trusted_keys()?;
+    let provenance = keys.provenance(component, signature.transpose()?);
+    policy.admit(&provenance)?;
+    if provenance.signer().is_none() && (plugins.policy.is_some() || !plugins.keys.is_empty()) {
+        tracing::warn!("a plugin joins that none of `plugins.keys` signed");
+    }
+    Ok(provenance)
+}

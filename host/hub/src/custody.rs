@@ -1,0 +1,280 @@
+//! Whose the hub's own directories and files are, checked when they are found: what somebody else may write to is not the hub's,
+//! whatever is in it (CWE-732), and a link leads to what somebody else may choose (CWE-59).
+
+use std::{
+    fs::{self, Metadata},
+    io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+/// Directories that a data directory holds.
+const DIRECTORIES: [&str; 5] = ["plugins", "components", "cache", "homes", "files"];
+
+/// Files there that nobody else may read: what was said, and secrets.
+const PRIVATE_FILES: [&str; 7] =
+    ["hub.db", "hub.db-wal", "hub.db-shm", "http-token", "cache-key", "push-key", "hub.log"];
+
+/// Files there that nobody else may write.
+const FILES: [&str; 4] = ["hub.lock", "run.json", "config.toml", "grants.toml"];
+
+/// Write permission of the group and of others.
+const WRITABLE: u32 = 0o022;
+
+/// Any permission of the group and of others.
+const SHARED: u32 = 0o077;
+
+/// In a directory with this bit, everybody may write, and nobody removes or renames what is another's.
+const STICKY: u32 = 0o1000;
+
+/// Something of the hub's that others may have a hand in, and the command that mends it.
+#[derive(Debug, thiserror::Error)]
+pub enum CustodyError {
+    /// A link stands there.
+    #[error(
+        "use {path}: it is a link; put what it leads to in its place, or remove it: `rm {path}`"
+    )]
+    Link {
+        /// Where it stands.
+        path: PathBuf,
+    },
+    /// Something else stands there.
+    #[error("use {path}: it is no {kind}; move it away")]
+    Kind {
+        /// Where it stands.
+        path: PathBuf,
+        /// What is to be there.
+        kind: &'static str,
+    },
+    /// Another user could change it at any time.
+    #[error(
+        "use {path}: it belongs to another user ({owner}); run `chown -R {own} {path}`, or set `data_dir` to a directory of your own"
+    )]
+    Foreign {
+        /// What belongs to another user.
+        path: PathBuf,
+        /// The user id of its owner.
+        owner: u32,
+        /// That of the hub.
+        own: u32,
+    },
+    /// Others may change it.
+    #[error("use {path}: others may write to it; run `chmod go-w {path}`")]
+    Writable {
+        /// What others may write to.
+        path: PathBuf,
+    },
+    /// Others may read it.
+    #[error("use {path}: others may read or write it; run `chmod 600 {path}`")]
+    Readable {
+        /// What others may read.
+        path: PathBuf,
+    },
+    /// Others may put another directory in its place.
+    #[error(
+        "use {path}: everybody may rename what is in {parent}, which is above it; run `chmod o-w {parent}` or `chmod +t {parent}`, or \
+         set `data_dir` to another directory"
+    )]
+    Replaceable {
+        /// The data directory.
+        path: PathBuf,
+        /// The directory above it.
+        parent: PathBuf,
+    },
+    /// It cannot be looked at.
+    #[error("look at {path}: {why}")]
+    Io {
+        /// What was to be looked at.
+        path: PathBuf,
+        /// The system's error.
+        why: io::Error,
+    },
+}
+
+/// Whether a data directory, if it is there, and what the hub keeps in it are in the hands of this user alone.
+///
+/// The directory itself may be reached by a link, which this user has set up; in it, nothing is one.
+pub fn check(data_dir: &Path) -> Result<(), CustodyError> {
+    let failed = |path: &Path, why| CustodyError::Io { path: path.to_owned(), why };
+    let dir = match data_dir.canonicalize() {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+        dir => dir.map_err(|why| failed(data_dir, why))?,
+    };
+    let own = rustix::process::geteuid().as_raw();
+    let find = |path: &Path| match fs::symlink_metadata(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some).map_err(|why| failed(path, why)),
+    };
+    if let Some(meta) = find(&dir)? {
+        check_one(&dir, &meta, own, Kind::Directory)?;
+    }
+    for parent in dir.ancestors().skip(1) {
+        if find(parent)?.is_some_and(|meta| is_open_to_all(meta.mode())) {
+            let (path, parent) = (dir.clone(), parent.to_owned());
+            return Err(CustodyError::Replaceable { path, parent });
+        }
+    }
+    let kinds = [
+        (&DIRECTORIES[..], Kind::Directory),
+        (&PRIVATE_FILES[..], Kind::PrivateFile),
+        (&FILES[..], Kind::File),
+    ];
+    for (names, kind) in kinds {
+        for path in names.iter().map(|name| dir.join(name)) {
+            if let Some(meta) = find(&path)? {
+                check_one(&path, &meta, own, kind)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Directory,
+    PrivateFile,
+    File,
+}
+
+fn check_one(path: &Path, meta: &Metadata, own: u32, kind: Kind) -> Result<(), CustodyError> {
+    let path = || path.to_owned();
+    if meta.is_symlink() {
+        return Err(CustodyError::Link { path: path() });
+    }
+    let (is_right, kind_name) = match kind {
+        Kind::Directory => (meta.is_dir(), "directory"),
+        Kind::PrivateFile | Kind::File => (meta.is_file(), "plain file"),
+    };
+    if !is_right {
+        return Err(CustodyError::Kind { path: path(), kind: kind_name });
+    }
+    if meta.uid() != own {
+        return Err(CustodyError::Foreign { path: path(), owner: meta.uid(), own });
+    }
+    match kind {
+        Kind::PrivateFile if meta.mode() & SHARED != 0 => {
+            Err(CustodyError::Readable { path: path() })
+        }
+        Kind::Directory | Kind::File if meta.mode() & WRITABLE != 0 => {
+            Err(CustodyError::Writable { path: path() })
+        }
+        Kind::Directory | Kind::PrivateFile | Kind::File => Ok(()),
+    }
+}
+
+fn is_open_to_all(mode: u32) -> bool {
+    mode & 0o002 != 0 && mode & STICKY == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    /// A data directory as a hub leaves it.
+    fn data_dir() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for name in DIRECTORIES {
+            fs::create_dir(dir.path().join(name)).unwrap();
+            set(&dir.path().join(name), 0o700);
+        }
+        for name in PRIVATE_FILES.iter().chain(&FILES) {
+            fs::write(dir.path().join(name), "").unwrap();
+            set(&dir.path().join(name), 0o600);
+        }
+        dir
+    }
+
+    fn set(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn told(dir: &Path) -> String {
+        let why = check(dir).unwrap_err().to_string();
+        why.replace(&dir.canonicalize().unwrap().display().to_string(), "DATA")
+    }
+
+    #[test]
+    fn what_is_this_users_alone_is_used() {
+        let dir = data_dir();
+        check(dir.path()).unwrap();
+        check(&dir.path().join("not/there/yet")).unwrap();
+        // What others may only look at.
+        set(dir.path(), 0o755);
+        set(&dir.path().join("plugins"), 0o755);
+        set(&dir.path().join("config.toml"), 0o644);
+        check(dir.path()).unwrap();
+        // A link of this user's to the directory, on a larger disk.
+        let home = tempfile::tempdir().unwrap();
+        let link = home.path().join("data");
+        symlink(dir.path(), &link).unwrap();
+        check(&link).unwrap();
+    }
+
+    #[test]
+    fn what_others_have_a_hand_in_is_refused_with_what_mends_it() {
+        let dir = data_dir();
+        let path = |name: &str| dir.path().join(name);
+        let mut all = Vec::new();
+        for (name, wrong, right) in [
+            ("", 0o770, 0o700),
+            ("plugins", 0o777, 0o700),
+            ("cache", 0o720, 0o700),
+            ("hub.db", 0o644, 0o600),
+            ("cache-key", 0o640, 0o600),
+            ("run.json", 0o666, 0o600),
+        ] {
+            set(&path(name), wrong);
+            all.push(told(dir.path()));
+            set(&path(name), right);
+            check(dir.path()).unwrap();
+        }
+        fs::rename(path("plugins"), path("elsewhere")).unwrap();
+        symlink(path("elsewhere"), path("plugins")).unwrap();
+        all.push(told(dir.path()));
+        fs::remove_file(path("plugins")).unwrap();
+        fs::remove_file(path("cache-key")).unwrap();
+        symlink("/etc/hostname", path("cache-key")).unwrap();
+        all.push(told(dir.path()));
+        fs::remove_file(path("cache-key")).unwrap();
+        fs::create_dir(path("cache-key")).unwrap();
+        all.push(told(dir.path()));
+        insta::assert_snapshot!(all.join("\n"), @"
+        use DATA: others may write to it; run `chmod go-w DATA`
+        use DATA/plugins: others may write to it; run `chmod go-w DATA/plugins`
+        use DATA/cache: others may write to it; run `chmod go-w DATA/cache`
+        use DATA/hub.db: others may read or write it; run `chmod 600 DATA/hub.db`
+        use DATA/cache-key: others may read or write it; run `chmod 600 DATA/cache-key`
+        use DATA/run.json: others may write to it; run `chmod go-w DATA/run.json`
+        use DATA/plugins: it is a link; put what it leads to in its place, or remove it: `rm DATA/plugins`
+        use DATA/cache-key: it is a link; put what it leads to in its place, or remove it: `rm DATA/cache-key`
+        use DATA/cache-key: it is no plain file; move it away
+        ");
+    }
+
+    #[test]
+    fn a_directory_that_anybody_may_replace_is_refused() {
+        let open = tempfile::tempdir().unwrap();
+        let dir = open.path().join("data");
+        fs::create_dir(&dir).unwrap();
+        set(&dir, 0o700);
+        check(&dir).unwrap();
+        set(open.path(), 0o777);
+        let why = check(&dir).unwrap_err();
+        assert!(matches!(why, CustodyError::Replaceable { .. }), "{why}");
+        set(open.path(), 0o1777);
+        check(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_belongs_to_somebody_else_is_refused() {
+        let dir = data_dir();
+        let meta = fs::symlink_metadata(dir.path()).unwrap();
+        let why = check_one(dir.path(), &meta, meta.uid() + 1, Kind::Directory).unwrap_err();
+        let (said, own) = (why.to_string(), meta.uid() + 1);
+        assert!(
+            said.contains(&format!("chown -R {own} ")) && said.contains("`data_dir`"),
+            "{said}"
+        );
+    }
+}
