@@ -11,6 +11,7 @@ pub(crate) trait Host {
     type Process: Process;
     type Call: CallHandle;
     type Question: PosedQuestion;
+    type Exchange: ExchangeHandle;
 
     fn emit(&self, events: Vec<Event>) -> Result<(), Failure>;
     fn ask(
@@ -32,6 +33,7 @@ pub(crate) trait Host {
     fn fingerprint(&self, program: &str) -> Result<String, Failure>;
     fn spawn(&self, command: &Command) -> Result<Self::Process, Failure>;
     fn fetch(&self, request: &Request) -> Result<Response, Failure>;
+    fn exchange(&self, request: &Request) -> Result<Self::Exchange, Failure>;
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
     fn set(&self, key: &str, value: &[u8]) -> Result<(), Failure>;
     fn delete(&self, key: &str) -> Result<(), Failure>;
@@ -40,11 +42,11 @@ pub(crate) trait Host {
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure>;
     fn agents(&self) -> Result<String, Failure>;
     fn call(&self, agent: &str, message: &Message) -> Result<Self::Call, Failure>;
-    fn poll(
+    fn any_of(
         &self,
-        sources: &[Pollable<'_, Self::Process, Self::Call>],
+        sources: &[Pollable<'_, Self>],
         timeout: Option<Duration>,
-    ) -> Vec<usize>;
+    ) -> Result<Vec<usize>, Failure>;
     fn log(&self, level: Level, message: &str);
 }
 
@@ -70,10 +72,21 @@ pub(crate) trait CallHandle {
     fn cancel(&self);
 }
 
+/// An answer over HTTP; dropping it hangs up.
+pub(crate) trait ExchangeHandle {
+    fn status(&self) -> u16;
+    fn headers(&self) -> Vec<(String, String)>;
+    fn next(&self, timeout: Option<Duration>) -> Result<Option<Vec<u8>>, Failure>;
+}
+
 /// Something that can be waited for beside others.
-pub(crate) enum Pollable<'a, P, C> {
+pub(crate) enum Pollable<'a, H: Host + ?Sized> {
     /// A program.
-    Process(&'a P),
+    Process(&'a H::Process),
     /// Another agent at work.
-    Call(&'a C),
+    Call(&'a H::Call),
+    /// An answer over HTTP.
+    Exchange(&'a H::Exchange),
+    /// A question to the client.
+    Question(&'a H::Question),
 }

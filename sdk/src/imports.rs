@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::bindings::a2a::hub::process::{self, Output};
 use crate::bindings::a2a::hub::wait::First;
 use crate::bindings::a2a::hub::{delegate, files, http, log, memory, settings, tasks, wait};
-use crate::host::{CallHandle, Host, Pollable, PosedQuestion, Process};
+use crate::host::{CallHandle, ExchangeHandle, Host, Pollable, PosedQuestion, Process};
 use crate::{Command, Event, Failure, Level, Message, Need, Request, Response, Update};
 
 /// The component's imports. What an agent never calls, its component never imports.
@@ -23,6 +23,7 @@ impl Host for Imports {
     type Process = process::Child;
     type Call = delegate::Call;
     type Question = tasks::Question;
+    type Exchange = http::Exchange;
 
     fn emit(&self, mut events: Vec<Event>) -> Result<(), Failure> {
         match (events.pop(), events.is_empty()) {
@@ -71,6 +72,9 @@ impl Host for Imports {
     fn fetch(&self, request: &Request) -> Result<Response, Failure> {
         http::fetch(request)
     }
+    fn exchange(&self, request: &Request) -> Result<http::Exchange, Failure> {
+        http::Exchange::send(request)
+    }
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
         memory::get(key)
     }
@@ -95,19 +99,22 @@ impl Host for Imports {
     fn call(&self, agent: &str, message: &Message) -> Result<delegate::Call, Failure> {
         delegate::Call::start(agent, message)
     }
-    fn poll(
+    fn any_of(
         &self,
-        sources: &[Pollable<'_, process::Child, delegate::Call>],
+        sources: &[Pollable<'_, Self>],
         timeout: Option<Duration>,
-    ) -> Vec<usize> {
-        let sources: Vec<_> = sources
+    ) -> Result<Vec<usize>, Failure> {
+        let origins: Vec<_> = sources
             .iter()
             .map(|source| match source {
-                Pollable::Process(process) => wait::Source::Child(process),
-                Pollable::Call(call) => wait::Source::Call(call),
+                Pollable::Process(process) => wait::Origin::Child(process),
+                Pollable::Call(call) => wait::Origin::Call(call),
+                Pollable::Exchange(exchange) => wait::Origin::Exchange(exchange),
+                Pollable::Question(question) => wait::Origin::Question(question),
             })
             .collect();
-        wait::poll(&sources, millis(timeout)).into_iter().map(|i| i as usize).collect()
+        let ready = wait::any_of(&origins, millis(timeout))?;
+        Ok(ready.into_iter().map(|i| i as usize).collect())
     }
     fn log(&self, level: Level, message: &str) {
         log::log(level, message);
@@ -138,6 +145,18 @@ impl Process for process::Child {
 impl PosedQuestion for tasks::Question {
     fn answer(self) -> Result<Message, Failure> {
         tasks::Question::answer(self)
+    }
+}
+
+impl ExchangeHandle for http::Exchange {
+    fn status(&self) -> u16 {
+        http::Exchange::status(self)
+    }
+    fn headers(&self) -> Vec<(String, String)> {
+        http::Exchange::headers(self)
+    }
+    fn next(&self, timeout: Option<Duration>) -> Result<Option<Vec<u8>>, Failure> {
+        http::Exchange::next(self, millis(timeout))
     }
 }
 

@@ -45,6 +45,7 @@ mod card;
 pub mod cli;
 mod context;
 mod delegate;
+mod exchange;
 mod files;
 mod health;
 mod host;
@@ -53,6 +54,7 @@ mod hub;
 #[cfg(target_arch = "wasm32")]
 mod imports;
 mod json;
+mod line_buffer;
 mod memory;
 mod message;
 mod outcome;
@@ -77,6 +79,7 @@ pub use bindings::exports::a2a::hub::agent::{HealthReport as Health, HealthStatu
 pub use card::Card;
 pub use context::Context;
 pub use delegate::Call;
+pub use exchange::{Exchange, ServerEvent};
 pub use outcome::Run;
 pub use process::{Child, Exit, Line};
 pub use question::{Came, OpenQuestion};

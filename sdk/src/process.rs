@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use crate::host::{Host, Process};
 use crate::hub::Hub;
+use crate::line_buffer::{LineBuffer, LineTooLong, MAX_LINE};
 use crate::{Command, Context, ExitStatus, Failure, Output};
-
-/// Agent CLIs put whole files into one JSON line; beyond this the program is taken to be broken.
-const MAX_LINE: usize = 16 * 1024 * 1024;
 
 /// Enough of standard error to tell why a program failed.
 const STDERR_TAIL: usize = 8 * 1024;
@@ -89,8 +87,7 @@ impl Context {
     pub fn spawn(&self, command: Command) -> Result<Child, Failure> {
         Ok(Child {
             process: self.hub.spawn(&command)?,
-            lines: VecDeque::new(),
-            partial: Vec::new(),
+            lines: LineBuffer::default(),
             stderr: Vec::new(),
             complaints: VecDeque::new(),
             exit: None,
@@ -115,8 +112,7 @@ impl Context {
 /// A running program. Dropping it ends the program and whatever it started.
 pub struct Child {
     pub(crate) process: <Hub as Host>::Process,
-    lines: VecDeque<String>,
-    partial: Vec<u8>,
+    lines: LineBuffer,
     stderr: Vec<u8>,
     complaints: VecDeque<String>,
     exit: Option<ExitStatus>,
@@ -141,7 +137,7 @@ impl Child {
             self.read(timeout)?;
         }
         self.complaints.clear();
-        Ok(self.lines.pop_front())
+        Ok(self.lines.pop())
     }
 
     /// The next line of standard output or, as far as it is no flood, of standard error. The rest is as with
@@ -151,7 +147,7 @@ impl Child {
             if let Some(line) = self.complaints.pop_front() {
                 return Ok(Some(Line::Complaint(line)));
             }
-            if let Some(line) = self.lines.pop_front() {
+            if let Some(line) = self.lines.pop() {
                 return Ok(Some(Line::Output(line)));
             }
             if self.exit.is_some() {
@@ -221,7 +217,10 @@ impl Child {
 
     fn read(&mut self, timeout: Option<Duration>) -> Result<(), Failure> {
         match Process::next(&self.process, timeout)? {
-            Output::Stdout(bytes) => self.split(&bytes)?,
+            Output::Stdout(bytes) => self.lines.push(&bytes).map_err(|LineTooLong| {
+                let why = format!("the program wrote a line of more than {MAX_LINE} bytes");
+                Failure::Exhausted(why)
+            })?,
             Output::Stderr(bytes) => {
                 self.complain(&bytes);
                 self.stderr.extend(bytes);
@@ -230,9 +229,7 @@ impl Child {
             }
             Output::Exited(status) => {
                 self.exit = Some(status);
-                if !self.partial.is_empty() {
-                    self.end_line();
-                }
+                self.lines.end();
             }
         }
         Ok(())
@@ -249,28 +246,5 @@ impl Child {
         self.complaints.extend(last.into_iter().rev());
         let excess = self.complaints.len().saturating_sub(MAX_COMPLAINTS);
         self.complaints.drain(..excess);
-    }
-
-    /// Lines end at a byte that is part of no other UTF-8 character, so a character split between chunks is whole again.
-    fn split(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
-            self.partial.extend(piece);
-            if self.partial.len() > MAX_LINE {
-                return Err(Failure::Exhausted(format!(
-                    "the program wrote a line of more than {MAX_LINE} bytes"
-                )));
-            }
-            if piece.ends_with(b"\n") {
-                self.end_line();
-            }
-        }
-        Ok(())
-    }
-
-    fn end_line(&mut self) {
-        let line = String::from_utf8_lossy(&self.partial);
-        let line = line.strip_suffix('\n').unwrap_or(&line);
-        self.lines.push_back(line.strip_suffix('\r').unwrap_or(line).to_owned());
-        self.partial.clear();
     }
 }

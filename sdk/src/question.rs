@@ -8,7 +8,7 @@ use crate::hub::Hub;
 use crate::{Child, Context, Failure, Message, Need};
 
 /// A question that waits for the client. Dropping it withdraws it, and the task is at work again.
-pub struct OpenQuestion(<Hub as Host>::Question);
+pub struct OpenQuestion(pub(crate) <Hub as Host>::Question);
 
 /// What came first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

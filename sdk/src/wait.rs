@@ -1,9 +1,9 @@
-//! Waiting for several things at once: programs, and other agents.
+//! Waiting for several things at once: programs, answers over HTTP, questions to the client, and other agents.
 
 use std::time::Duration;
 
 use crate::host::{Host, Pollable};
-use crate::{Call, Child, Context};
+use crate::{Call, Child, Context, Exchange, Failure, OpenQuestion};
 
 /// Something [`Context::wait`] can wait for.
 pub enum Source<'a> {
@@ -11,24 +11,42 @@ pub enum Source<'a> {
     Child(&'a Child),
     /// Another agent, ready when it has an update to tell.
     Call(&'a Call),
+    /// An answer over HTTP, ready when it has a line, more of its body, or an end to tell.
+    Exchange(&'a Exchange),
+    /// A question to the client, ready when it is answered.
+    Question(&'a OpenQuestion),
+}
+
+impl Source<'_> {
+    fn has_line(&self) -> bool {
+        match self {
+            Self::Child(child) => child.has_line(),
+            Self::Exchange(exchange) => exchange.has_line(),
+            Self::Call(_) | Self::Question(_) => false,
+        }
+    }
 }
 
 impl Context {
-    /// Waits until one of several sources is ready; returns the indices of those that are. Empty when the time is up
-    /// or the task was cancelled.
-    pub fn wait(&self, sources: &[Source<'_>], timeout: Option<Duration>) -> Vec<usize> {
-        let buffered = |source: &Source<'_>| matches!(source, Source::Child(c) if c.has_line());
-        let ready: Vec<usize> = (0..sources.len()).filter(|&i| buffered(&sources[i])).collect();
+    /// Waits until one of several sources is ready; returns the indices of those that are. Empty when the time is up.
+    pub fn wait(
+        &self,
+        sources: &[Source<'_>],
+        timeout: Option<Duration>,
+    ) -> Result<Vec<usize>, Failure> {
+        let ready: Vec<usize> = (0..sources.len()).filter(|&i| sources[i].has_line()).collect();
         if !ready.is_empty() {
-            return ready;
+            return Ok(ready);
         }
         let sources: Vec<_> = sources
             .iter()
             .map(|source| match source {
                 Source::Child(child) => Pollable::Process(&child.process),
                 Source::Call(call) => Pollable::Call(&call.0),
+                Source::Exchange(exchange) => Pollable::Exchange(&exchange.handle),
+                Source::Question(question) => Pollable::Question(&question.0),
             })
             .collect();
-        self.hub.poll(&sources, timeout)
+        self.hub.any_of(&sources, timeout)
     }
 }

@@ -188,7 +188,7 @@ fn another_agent_and_a_program_are_waited_for_together() {
     let ctx = host.context();
     let child = ctx.spawn(Command::new("idle")).unwrap();
     let call = ctx.call("echo", "hi").unwrap();
-    assert_eq!(ctx.wait(&[Source::Child(&child), Source::Call(&call)], None), [1]);
+    assert_eq!(ctx.wait(&[Source::Child(&child), Source::Call(&call)], None).unwrap(), [1]);
     assert_eq!(call.outcome().unwrap().text(), "hi");
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::program::{Program, Script};
 use crate::bindings::a2a::hub::wait::First;
-use crate::host::{CallHandle, Host, Pollable, PosedQuestion, Process};
+use crate::host::{CallHandle, ExchangeHandle, Host, Pollable, PosedQuestion, Process};
 use crate::message::joined_text;
 use crate::{
     Command, Event, ExitStatus, Failure, Level, Message, Need, Output, Request, Response,
@@ -32,7 +32,7 @@ struct State {
     files: Vec<(String, Vec<u8>)>,
     scripts: Vec<Rc<RefCell<Script>>>,
     spawned: Vec<Command>,
-    responses: VecDeque<Result<Response, Failure>>,
+    responses: VecDeque<Scripted>,
     requests: Vec<Request>,
     calls: VecDeque<(String, Vec<Update>)>,
     cancel_after: Option<usize>,
@@ -40,6 +40,17 @@ struct State {
     output_modes: Vec<String>,
     fingerprints: BTreeMap<String, String>,
     withdrawn: usize,
+}
+
+/// What comes back over HTTP: the head, and the pieces of the body.
+type Scripted = (u16, Vec<(String, String)>, VecDeque<Vec<u8>>);
+
+/// An answer over HTTP that follows a script.
+pub(crate) struct ScriptedExchange {
+    host: ScriptedHost,
+    status: u16,
+    headers: Vec<(String, String)>,
+    pieces: RefCell<VecDeque<Vec<u8>>>,
 }
 
 /// A question to a client who answers by a script: at once, or only after the program has said what it has to say.
@@ -98,7 +109,14 @@ impl ScriptedHost {
 
     /// Answers the next HTTP request.
     pub fn respond(&self, response: Response) {
-        self.0.borrow_mut().responses.push_back(Ok(response));
+        let Response { status, headers, body } = response;
+        self.0.borrow_mut().responses.push_back((status, headers, [body].into()));
+    }
+
+    /// Answers the next HTTP request with a body that comes in these pieces.
+    pub fn respond_in_pieces(&self, status: u16, pieces: &[&str]) {
+        let pieces = pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect();
+        self.0.borrow_mut().responses.push_back((status, Vec::new(), pieces));
     }
 
     /// Scripts the next call to an agent of that name.
@@ -194,6 +212,7 @@ impl Host for ScriptedHost {
     type Process = ScriptedProcess;
     type Call = ScriptedCall;
     type Question = ScriptedQuestion;
+    type Exchange = ScriptedExchange;
 
     fn emit(&self, events: Vec<Event>) -> Result<(), Failure> {
         self.unless_cancelled()?;
@@ -267,10 +286,17 @@ impl Host for ScriptedHost {
     }
 
     fn fetch(&self, request: &Request) -> Result<Response, Failure> {
+        let ScriptedExchange { status, headers, pieces, .. } = self.exchange(request)?;
+        Ok(Response { status, headers, body: Vec::from(pieces.into_inner()).concat() })
+    }
+
+    fn exchange(&self, request: &Request) -> Result<ScriptedExchange, Failure> {
         self.unless_cancelled()?;
         let mut state = self.0.borrow_mut();
         state.requests.push(request.clone());
-        state.responses.pop_front().unwrap_or_else(|| Err(unscripted(&request.url)))
+        let response = state.responses.pop_front().ok_or_else(|| unscripted(&request.url))?;
+        let (status, headers, pieces) = response;
+        Ok(ScriptedExchange { host: self.clone(), status, headers, pieces: RefCell::new(pieces) })
     }
 
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
@@ -335,20 +361,38 @@ impl Host for ScriptedHost {
         Ok(ScriptedCall(RefCell::new(updates.into())))
     }
 
-    fn poll(
+    fn any_of(
         &self,
-        sources: &[Pollable<'_, ScriptedProcess, ScriptedCall>],
+        sources: &[Pollable<'_, Self>],
         _: Option<Duration>,
-    ) -> Vec<usize> {
-        let ready = |source: &Pollable<'_, ScriptedProcess, ScriptedCall>| match source {
+    ) -> Result<Vec<usize>, Failure> {
+        self.unless_cancelled()?;
+        let ready = |source: &Pollable<'_, Self>| match source {
             Pollable::Process(process) => process.is_ready(),
             Pollable::Call(call) => !call.0.borrow().is_empty(),
+            Pollable::Exchange(exchange) => exchange.is_ready(),
+            Pollable::Question(question) => question.is_answered(),
         };
-        (0..sources.len()).filter(|&i| ready(&sources[i])).collect()
+        Ok((0..sources.len()).filter(|&i| ready(&sources[i])).collect())
     }
 
     fn log(&self, level: Level, message: &str) {
         self.0.borrow_mut().logs.push((level, message.into()));
+    }
+}
+
+impl ExchangeHandle for ScriptedExchange {
+    fn status(&self) -> u16 {
+        self.status
+    }
+
+    fn headers(&self) -> Vec<(String, String)> {
+        self.headers.clone()
+    }
+
+    fn next(&self, _: Option<Duration>) -> Result<Option<Vec<u8>>, Failure> {
+        self.host.unless_cancelled()?;
+        Ok(self.pieces.borrow_mut().pop_front())
     }
 }
 
@@ -374,6 +418,19 @@ impl CallHandle for ScriptedCall {
 
     fn cancel(&self) {
         self.0.borrow_mut().clear();
+    }
+}
+
+impl ScriptedExchange {
+    /// Whatever comes of it, be it the end, is there at once.
+    fn is_ready(&self) -> bool {
+        !self.host.is_cancelled()
+    }
+}
+
+impl ScriptedQuestion {
+    fn is_answered(&self) -> bool {
+        !self.host.0.borrow().answers.is_empty()
     }
 }
 

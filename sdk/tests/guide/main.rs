@@ -1,11 +1,12 @@
 //! Compiles what `docs/GUESTS.md` shows: each of its Rust examples stands here word for word, or in the agent it names.
 
 use a2a_hub_sdk::{
-    Artifact, Came, Child, Command, Context, Failure, Message, Need, Part, prelude::*,
-    testing::ScriptedHost,
+    Artifact, Came, Child, Command, Context, Exchange, Failure, Message, Need, Part, Request,
+    Source, TextStream, prelude::*, testing::ScriptedHost,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// This file, which holds the examples of the guide.
 const HERE: &str = include_str!("main.rs");
@@ -150,6 +151,46 @@ mod compiled {
             return ctx.fail("git_failed", exit.stderr);
         }
         ctx.done(commits.join("\n"))
+    }
+
+    fn fetches(ctx: &Context) -> Run {
+        let answer = ctx.fetch(&Request::get("https://api.example.com/v1/models"))?;
+        if answer.status != 200 {
+            return ctx.fail("no_models", answer.text());
+        }
+        ctx.done(answer.text())
+    }
+
+    fn reads_as_it_comes(
+        ctx: &Context,
+        prompt: &str,
+        stream: &mut TextStream<'_>,
+    ) -> Result<(), Failure> {
+        let request = Request::new("POST", "https://api.example.com/v1/chat").body(prompt);
+        let mut answer = ctx.exchange(&request)?;
+        while let Some(event) = answer.next_event(None)? {
+            stream.push(&event.data)?;
+        }
+        Ok(())
+    }
+
+    fn waits_for_several(
+        ctx: &Context,
+        child: &Child,
+        answer: &Exchange,
+        patience: Duration,
+    ) -> Result<(), Failure> {
+        let sources = [Source::Child(&child), Source::Exchange(&answer)];
+        let ready = ctx.wait(&sources, Some(patience))?;
+        if ready.is_empty() {
+            ctx.say("still nothing")?;
+        }
+        Ok(())
+    }
+
+    fn reads_files() -> std::io::Result<String> {
+        let readme = std::fs::read_to_string("/workspace/README.md");
+        readme.map(|text| text.trim().to_owned())
     }
 
     fn remembers(ctx: &Context, session: &Session) -> Result<Option<Session>, Failure> {

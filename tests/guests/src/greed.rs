@@ -25,6 +25,11 @@ pub(crate) fn trap(_: &Context, _: &Task) -> Run {
 
 /// Never comes back, and never calls the hub.
 pub(crate) fn spin(_: &Context, _: &Task) -> Run {
+    spin_on()
+}
+
+/// Never comes to an end.
+pub(crate) fn spin_on() -> ! {
     loop {
         black_box(());
     }

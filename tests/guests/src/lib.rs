@@ -1,9 +1,14 @@
 //! One guest with many behaviours, good and bad: the first word of a message selects one.
 
+mod entry;
+mod floods;
 mod greed;
 mod programs;
 mod reach;
 mod talk;
+mod wasi;
+mod web;
+mod workspace;
 
 use a2a_hub_sdk::prelude::*;
 
@@ -26,6 +31,15 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("big", greed::big),
     ("log-flood", greed::log_flood),
     ("log-nothing", greed::log_nothing),
+    ("flood-data", floods::data),
+    ("flood-text", floods::text),
+    ("flood-stdout", floods::stdout),
+    ("flood-stderr", floods::stderr),
+    ("flood-random", floods::random),
+    ("flood-memory", floods::memory),
+    ("flood-arguments", floods::arguments),
+    ("flood-questions", floods::questions),
+    ("hang", floods::hang),
     // What an agent may say, and how it may end.
     ("ask", talk::ask),
     ("auth", talk::auth),
@@ -65,21 +79,57 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("put-many", reach::put_many),
     ("put-big", reach::put_big),
     ("put-and-ask", reach::put_and_ask),
-    ("fetch", reach::fetch),
+    ("fetch", web::fetch),
+    ("request", web::request),
+    ("smuggle", web::smuggle),
+    ("pieces", web::pieces),
+    ("events", web::events),
+    ("exchanges", web::exchanges),
+    ("requests", web::requests),
+    ("any-of", web::any_of),
     ("agents", reach::agents),
     ("delegate", reach::delegate),
     ("env", reach::env),
     ("read", reach::read),
+    ("list", workspace::list),
+    ("show", workspace::show),
+    ("write", workspace::write),
+    ("write-on", workspace::write_on),
+    ("make-many", workspace::make_many),
+    ("link", workspace::link),
+    ("connect", wasi::connect),
+    ("resolve", wasi::resolve),
+    ("wasi-fetch", wasi::fetch),
+    ("arguments", wasi::arguments),
+    ("stdin", wasi::stdin),
+    ("nap", wasi::nap),
+    ("clock", wasi::clock),
+    ("dice", wasi::dice),
 ];
 
 impl Agent for TestGuest {
     fn card() -> Card {
+        entry::card();
         let description = format!("Behaves as told by the first word: {}", names());
         Card::new("test-guests", &description, env!("CARGO_PKG_VERSION"))
             .provider("a2a-hub", "https://example.com/a2a-hub")
             .extension("urn:a2a-hub:test", "Does nothing", false)
             .skill("behave", "Behave", "Behaves well or badly, as told", &["test"])
             .example("flood 10")
+    }
+
+    fn health(ctx: &Context) -> Health {
+        let told = ctx.setting("health").unwrap_or_default();
+        if told == "lie" {
+            return Health::degraded("not set up\n  fix: none").with_fix("curl x | sh");
+        }
+        entry::behave(&told);
+        Health::healthy()
+    }
+
+    fn cancel(ctx: &Context, _: &str) -> Result<(), Failure> {
+        entry::behave(&ctx.setting("cancel").unwrap_or_default());
+        Ok(())
     }
 
     fn run(ctx: &Context, task: &Task) -> Run {

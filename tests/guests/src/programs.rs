@@ -122,7 +122,7 @@ fn nap(ctx: &Context, seconds: &str) -> Result<Exit, Failure> {
 
 fn first_of(ctx: &Context, children: &[&Child]) -> Option<usize> {
     let sources: Vec<_> = children.iter().map(|child| Source::Child(child)).collect();
-    ctx.wait(&sources, Some(Duration::from_secs(10))).first().copied()
+    ctx.wait(&sources, Some(Duration::from_secs(10))).ok()?.first().copied()
 }
 
 /// Such as `exit 0`, with what the program complained about.

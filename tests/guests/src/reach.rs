@@ -1,7 +1,7 @@
 //! Behaviours that reach for the world outside: by a capability, or around all of them.
 
 use crate::{argument, number, tell};
-use a2a_hub_sdk::{Part, Request, prelude::*, serde_json::Value};
+use a2a_hub_sdk::{Part, prelude::*, serde_json::Value};
 use std::fs;
 
 /// `remember KEY VALUE`
@@ -50,12 +50,6 @@ pub(crate) fn put_and_ask(ctx: &Context, task: &Task) -> Run {
     let path = ctx.put_file(&argument(task), b"kept while I wait")?;
     let answer = ctx.ask(path)?;
     ctx.done(answer.text())
-}
-
-/// `fetch URL`
-pub(crate) fn fetch(ctx: &Context, task: &Task) -> Run {
-    let response = ctx.fetch(&Request::get(argument(task)));
-    tell(ctx, response.map(|response| format!("{}: {}", response.status, response.text())))
 }
 
 /// The names of the agents that this one may call.

@@ -1,0 +1,153 @@
+//! Answers over HTTP that are read as they come: in pieces, in lines, or as server-sent events.
+
+use std::time::Duration;
+
+use crate::host::{ExchangeHandle, Host};
+use crate::hub::Hub;
+use crate::line_buffer::{LineBuffer, LineTooLong, MAX_LINE};
+use crate::{Context, Failure, Request};
+
+/// An answer whose body comes bit by bit. Dropping it hangs up.
+pub struct Exchange {
+    pub(crate) handle: <Hub as Host>::Exchange,
+    lines: LineBuffer,
+    has_ended: bool,
+}
+
+/// An event of a `text/event-stream`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerEvent {
+    /// What kind of event it is; `message` unless the server says so.
+    pub event: String,
+    /// What it says, its lines joined.
+    pub data: String,
+    /// By what the server knows it, if it says so.
+    pub id: Option<String>,
+}
+
+impl Context {
+    /// Sends a request and waits for the head of the answer; the body is read as it comes.
+    pub fn exchange(&self, request: &Request) -> Result<Exchange, Failure> {
+        let handle = self.hub.exchange(request)?;
+        Ok(Exchange { handle, lines: LineBuffer::default(), has_ended: false })
+    }
+}
+
+impl Exchange {
+    /// The status of the answer, such as 200.
+    pub fn status(&self) -> u16 {
+        ExchangeHandle::status(&self.handle)
+    }
+
+    /// The first header of that name, whatever its case.
+    pub fn header(&self, name: &str) -> Option<String> {
+        let headers = ExchangeHandle::headers(&self.handle).into_iter();
+        { headers }.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// The next piece of the body as it came; none at the end. With a timeout, [`Failure::Timeout`] comes when there was none for
+    /// that long; the next call goes on where this one stopped. What was read in part as lines is not told again.
+    pub fn next_piece(&mut self, timeout: Option<Duration>) -> Result<Option<Vec<u8>>, Failure> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        let piece = ExchangeHandle::next(&self.handle, timeout)?;
+        self.has_ended = piece.is_none();
+        Ok(piece)
+    }
+
+    /// The next line of the body without its end; none when the body has ended.
+    pub fn next_line(&mut self, timeout: Option<Duration>) -> Result<Option<String>, Failure> {
+        loop {
+            if let Some(line) = self.lines.pop() {
+                return Ok(Some(line));
+            }
+            let Some(piece) = self.next_piece(timeout)? else {
+                self.lines.end();
+                return Ok(self.lines.pop());
+            };
+            self.lines.push(&piece).map_err(|LineTooLong| {
+                let why = format!("the answer has a line of more than {MAX_LINE} bytes");
+                Failure::Exhausted(why)
+            })?;
+        }
+    }
+
+    /// The next server-sent event; none when the stream has ended. The deadline counts for each line.
+    pub fn next_event(
+        &mut self,
+        timeout: Option<Duration>,
+    ) -> Result<Option<ServerEvent>, Failure> {
+        let (mut event, mut data, mut id) = (None, Vec::new(), None);
+        while let Some(line) = self.next_line(timeout)? {
+            let (field, value) = line.split_once(':').unwrap_or((&line, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value).to_owned();
+            match field {
+                "event" => event = Some(value),
+                "data" => data.push(value),
+                "id" => id = Some(value),
+                _ if line.is_empty() && !data.is_empty() => {
+                    let event = event.unwrap_or_else(|| "message".to_owned());
+                    return Ok(Some(ServerEvent { event, data: data.join("\n"), id }));
+                }
+                _ => {}
+            }
+        }
+        // An event that was not ended is none.
+        Ok(None)
+    }
+
+    /// The rest of the body as text.
+    pub fn rest(mut self) -> Result<String, Failure> {
+        let mut bytes = Vec::new();
+        while let Some(piece) = self.next_piece(None)? {
+            bytes.extend(piece);
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Whether a line can be had without waiting.
+    pub(crate) fn has_line(&self) -> bool {
+        !self.lines.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::ScriptedHost;
+
+    fn scripted(pieces: &[&str]) -> Exchange {
+        let host = ScriptedHost::new();
+        host.respond_in_pieces(200, pieces);
+        host.context().exchange(&Request::get("https://example.com")).unwrap()
+    }
+
+    #[test]
+    fn lines_are_whole_however_they_come() {
+        let mut answer = scripted(&["one\r\ntw", "o\n\nthr", "ee"]);
+        let lines: Vec<_> = std::iter::from_fn(|| answer.next_line(None).unwrap()).collect();
+        assert_eq!(lines, ["one", "two", "", "three"]);
+        assert_eq!((answer.status(), answer.header("X-None")), (200, None));
+    }
+
+    #[test]
+    fn events_are_read_as_a_browser_does() {
+        let mut answer = scripted(&[
+            ": hello\n\nevent: del",
+            "ta\nid: 7\ndata: {\"a\":1}\n\ndata:x\ndata: y\n\n",
+            "data: not ended",
+        ]);
+        let events: Vec<_> = std::iter::from_fn(|| answer.next_event(None).unwrap()).collect();
+        let event = |event: &str, data: &str, id: Option<&str>| ServerEvent {
+            event: event.into(),
+            data: data.into(),
+            id: id.map(Into::into),
+        };
+        assert_eq!(
+            events,
+            [event("delta", "{\"a\":1}", Some("7")), event("message", "x\ny", None)]
+        );
+        assert_eq!(scripted(&["a", "b"]).rest().unwrap(), "ab");
+    }
+}

@@ -1,0 +1,114 @@
+//! Behaviours that keep the hub busy with little work of their own: they go on until the hub takes no more of it.
+
+use crate::{argument, number};
+use a2a_hub_sdk::{Need, Part, PartContent, prelude::*};
+use std::{hint::black_box, thread, time::Duration};
+
+/// How many arguments a program is started with, at most.
+const ARGUMENTS: usize = 4_096;
+
+/// `flood-data BYTES`: data parts of so many bytes, full of the shortest values there are.
+pub(crate) fn data(ctx: &Context, task: &Task) -> Run {
+    let bytes = number(task)?;
+    let json = format!("[{}0]", "0,".repeat(bytes / 2));
+    loop {
+        let part = Part::new(PartContent::Data(json.clone()));
+        ctx.append(Artifact::new("flood", vec![part]), false)?;
+    }
+}
+
+/// `flood-text BYTES`: texts of so many bytes.
+pub(crate) fn text(ctx: &Context, task: &Task) -> Run {
+    let much = "x".repeat(number(task)?);
+    loop {
+        ctx.append(Artifact::text("flood", &much), false)?;
+    }
+}
+
+/// Lines on standard output, where nobody reads them.
+#[expect(clippy::print_stdout, reason = "that is the behaviour")]
+pub(crate) fn stdout(_: &Context, _: &Task) -> Run {
+    let line = "x".repeat(1 << 10);
+    loop {
+        println!("{line}");
+    }
+}
+
+/// Lines on standard error, of which the hub keeps some for the case of a panic.
+#[expect(clippy::print_stderr, reason = "that is the behaviour")]
+pub(crate) fn stderr(_: &Context, _: &Task) -> Run {
+    let line = "x".repeat(1 << 10);
+    loop {
+        eprintln!("{line}");
+    }
+}
+
+/// Random bytes.
+pub(crate) fn random(_: &Context, _: &Task) -> Run {
+    let mut bytes = [0; 256];
+    loop {
+        fill(&mut bytes);
+        black_box(&bytes);
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+#[expect(unsafe_code, reason = "the standard library has no function for it")]
+fn fill(bytes: &mut [u8; 256]) {
+    unsafe extern "C" {
+        fn getentropy(bytes: *mut u8, length: usize) -> i32;
+    }
+    // SAFETY: the pointer and the length are those of one slice, and the C library writes into it only.
+    unsafe {
+        getentropy(bytes.as_mut_ptr(), bytes.len());
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn fill(bytes: &mut [u8; 256]) {
+    bytes.fill(4);
+}
+
+/// Values that are remembered, each in the place of the one before.
+pub(crate) fn memory(ctx: &Context, _: &Task) -> Run {
+    for n in 0_u64.. {
+        ctx.remember(&format!("key {}", n % 8), &n)?;
+    }
+    ctx.done("remembered everything")
+}
+
+/// Starts of a program with as many arguments as there may be, which almost fit its forms in more ways than can be counted.
+pub(crate) fn arguments(ctx: &Context, _: &Task) -> Run {
+    let mut arguments = vec!["a"; ARGUMENTS - 1];
+    arguments.push("--not-this");
+    loop {
+        let formed = Command::new("formed").args(arguments.iter().copied());
+        if let Err(failure @ Failure::Cancelled) = ctx.spawn(formed).map(drop) {
+            return Err(failure);
+        }
+    }
+}
+
+/// `flood-questions N`: so many questions at once, none of which is waited for.
+pub(crate) fn questions(ctx: &Context, task: &Task) -> Run {
+    let mut open = Vec::new();
+    for n in 0..number(task)? {
+        match ctx.pose(Need::Input, format!("question {n}?"), None) {
+            Ok(question) => open.push(question),
+            Err(failure) => {
+                let so_far = open.len();
+                drop(open);
+                ctx.say(format!("{so_far} questions"))?;
+                return crate::tell(ctx, Err(failure));
+            }
+        }
+    }
+    ctx.done(format!("{} questions", open.len()))
+}
+
+/// `hang SECONDS`: waits for nothing.
+#[expect(clippy::disallowed_methods, reason = "a guest has a thread and a time of its own")]
+pub(crate) fn hang(ctx: &Context, task: &Task) -> Run {
+    thread::sleep(Duration::from_secs(argument(task).parse().unwrap_or(3_600)));
+    ctx.done("waited")
+}
