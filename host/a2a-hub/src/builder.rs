@@ -3,7 +3,8 @@
 use crate::{
     builtin::COMPONENTS,
     hub::{Hub, Parts},
-    minder::is_minder,
+    lineage::ProgramTrees,
+    minder::{is_helper, is_ready_to_help},
 };
 use a2a_hub_client::Outbound;
 use a2a_hub_config::Config;
@@ -12,17 +13,18 @@ use a2a_hub_hub::{
     agents::{Agents, BuiltIn, PluginFolder, sweep_files},
     clock,
     contexts::Contexts,
+    custody,
     events::Events,
     native::Native,
     push::{Pushes, Sender, WebhookSigner},
     repeats::Repeats,
     tasks::{Recovered, Tasks},
-    token::Token,
+    token::{Token, open_secret},
     upkeep::look_after,
 };
 use a2a_hub_process::{Supervisor, limits};
 use a2a_hub_protocol::{card::AgentCard, id::AgentId};
-use a2a_hub_sandbox::{Engine, EngineSettings};
+use a2a_hub_sandbox::{CacheKey, CacheSettings, CompileLimits, Engine, EngineSettings};
 use a2a_hub_server::{Dispatcher, Http, PublicEndpoints, Unix};
 use a2a_hub_store::{Storage, sqlite::SqliteStorage};
 use anyhow::{Context as _, bail};
@@ -37,6 +39,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// How long a program may take to end after it was asked to; a CLI writes its session down meanwhile.
 const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
 
+/// The file in the data directory that holds the key of what is compiled. It lies outside of the cache, so that whoever may write
+/// there does not have it.
+const CACHE_KEY: &str = "cache-key";
+
 /// The running program, also when an update replaces its file.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
@@ -46,7 +52,8 @@ pub struct Builder {
     config: Config,
     built_in: BuiltIn,
     native: Vec<(AgentId, AgentCard, Native)>,
-    minder: PathBuf,
+    minder: Option<PathBuf>,
+    owns_process: bool,
     reload: Option<(ReadConfig, SetLevel)>,
 }
 
@@ -67,7 +74,8 @@ impl Builder {
             config,
             built_in: COMPONENTS,
             native: Vec::new(),
-            minder: THIS_PROGRAM.into(),
+            minder: None,
+            owns_process: false,
             reload: None,
         }
     }
@@ -93,11 +101,20 @@ impl Builder {
         self
     }
 
-    /// Has programs of agents minded by this program, which must call [`minded`](crate::minded) first of all, as `a2a-hub` does.
-    /// Otherwise it is this very program.
+    /// Has programs of agents minded, and components compiled, by this program, which must call [`minded`](crate::minded) first of
+    /// all, as `a2a-hub` does. Otherwise it is this very program. Where that has not called [`minded`](crate::minded), components are
+    /// compiled on threads of its own, and nothing ends one that takes for ever.
     #[must_use]
     pub fn minder(self, program: impl Into<PathBuf>) -> Self {
-        Self { minder: program.into(), ..self }
+        Self { minder: Some(program.into()), ..self }
+    }
+
+    /// Has the hub own this process, which starts no programs but through it: what is below the process and in no tree of an agent's
+    /// program is an orphan of one then, and never the operator. It becomes a subreaper (`prctl(2)`). In a process that has children of
+    /// its own those are taken for the operator's, and so are orphans of a program that killed its minder.
+    #[must_use]
+    pub fn owning_the_process(self) -> Self {
+        Self { owns_process: true, ..self }
     }
 
     /// Lets an operator have the configuration read again, by `read`; `set_level` is told from which level on to log then.
@@ -113,18 +130,20 @@ impl Builder {
     /// # Errors
     ///
     /// If another hub works in the directory, an address is taken, or a file there cannot be read or written; and in a process
-    /// that was started to mind a program, and did not call [`minded`](crate::minded): its hub would start the next one.
+    /// that was started to mind a program or to compile one, and did not call [`minded`](crate::minded): its hub would start the next one.
     pub async fn start(self) -> anyhow::Result<Hub> {
-        if is_minder() {
+        if is_helper() {
             bail!(
-                "start a hub in the process that minds a program: call `a2a_hub::minded()` first of all in `main`"
+                "start a hub in the process that minds a program, or compiles a component: call `a2a_hub::minded()` first of all in `main`"
             );
         }
-        let Self { data_dir: dir, mut config, built_in, native, minder, reload } = self;
+        let Self { data_dir: dir, mut config, built_in, native, minder, owns_process, reload } =
+            self;
         config.data_dir = Some(dir.clone());
         limits::survive_large_files().context("handle signals")?;
         let program_files =
             limits::raise_open_files().context("start under the limits of this system")?;
+        custody::check(&dir)?;
         let storage = Arc::new(SqliteStorage::open(&dir).context("open the hub's store")?);
         let lacks_log = storage.lacks_log();
         sweep(&dir);
@@ -133,10 +152,19 @@ impl Builder {
         let http = bind_http(&config).await?;
         let token = http.is_some().then(|| Token::open(&dir)).transpose()?;
 
+        let compiler = compiler(minder.as_ref());
+        let minder = minder.unwrap_or_else(|| THIS_PROGRAM.into());
         let supervisor = Supervisor::new(minder, dir.clone(), PROGRAM_GRACE);
         let supervisor = supervisor.with_open_files(program_files);
-        let parts = Parts::build(&config, &dir, storage, built_in, supervisor, lacks_log)?;
+        let supervisor = match owns_process {
+            true => supervisor.adopting_orphans().context("become a subreaper")?,
+            false => supervisor,
+        };
+        let lineage = Arc::new(ProgramTrees(supervisor.clone()));
+        let mut parts =
+            Parts::build(&config, &dir, storage, built_in, supervisor, compiler, lacks_log)?;
         parts.join(native).await?;
+        parts.warn_of_walls().await;
         parts.go_on().await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
         parts.plugins.clone().watch(&running, stop.clone());
@@ -157,6 +185,7 @@ impl Builder {
         let (streams, patience) = (config.max_streams(), config.clients.timeout());
         let endpoints = endpoints(&config, at);
         let dispatcher = Dispatcher::new(engine.clone(), endpoints, streams, patience);
+        let dispatcher = dispatcher.with_lineage(lineage);
         if let (Some(http), Some(token)) = (http, token) {
             running.spawn(http.serve(dispatcher.clone(), token, stop.clone()));
         }
@@ -165,6 +194,18 @@ impl Builder {
         }
         Ok(Hub { parts, engine, live, http: at, stop, running })
     }
+}
+
+/// The program that compiles components in processes of its own: the one that minds, as long as it is known to do either.
+fn compiler(minder: Option<&PathBuf>) -> Option<PathBuf> {
+    let compiler = minder.cloned().or_else(|| is_ready_to_help().then(|| THIS_PROGRAM.into()));
+    if compiler.is_none() {
+        tracing::info!(
+            "components are compiled in this process, for it has not called `a2a_hub::minded()` first of all in `main`: nothing ends \
+             one that takes for ever to compile"
+        );
+    }
+    compiler
 }
 
 /// What an earlier run of the hub left in its data directory, and of its programs.
@@ -186,10 +227,19 @@ impl Parts {
         storage: Arc<dyn Storage>,
         built_in: BuiltIn,
         supervisor: Supervisor,
+        compiler: Option<PathBuf>,
         lacks_log: bool,
     ) -> anyhow::Result<Self> {
+        let secret =
+            open_secret(dir.join(CACHE_KEY)).context("use the key of compiled components")?;
+        let key = CacheKey::new(secret.as_bytes());
         let engine = Engine::new(&EngineSettings {
-            cache_dir: Some(dir.join("cache")),
+            cache: Some(CacheSettings { dir: dir.join("cache"), key }),
+            compiler,
+            compile: CompileLimits {
+                cpu: config.plugins.compile_cpu(),
+                memory: config.plugins.compile_memory(),
+            },
             max_instances: config.max_tasks.unwrap_or(EngineSettings::default().max_instances),
             address_space: limits::address_space(),
         })?;
@@ -221,9 +271,21 @@ impl Parts {
             self.agents.join_native(id, card, Arc::new(agent))?;
         }
         self.agents.join_built_in().await;
-        self.plugins.load().await;
+        let awaited = self.tasks.awaited_agents().await;
+        let awaited = awaited.context("find the tasks of an earlier run")?;
+        self.plugins.load(&awaited).await;
         self.agents.join_remote(Outbound::unguarded()).await;
         Ok(())
+    }
+
+    /// Tells which agents will run no program, because this machine cannot confine those.
+    async fn warn_of_walls(&mut self) {
+        for agent in self.agents.all() {
+            if let Some(why) = agent.shortfall().await {
+                tracing::warn!("{why}");
+                self.warnings.push(why);
+            }
+        }
     }
 
     /// Takes up what an earlier run left unfinished.

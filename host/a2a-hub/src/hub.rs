@@ -50,7 +50,7 @@ impl Hub {
         caller: &Principal,
         operation: Operation,
     ) -> Result<Reply, A2aError> {
-        self.engine.handle(caller, operation).await
+        self.engine.handle(caller, None, operation).await
     }
 
     /// Where the hub serves HTTP, if its configuration has it serve any.

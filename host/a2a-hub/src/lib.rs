@@ -17,6 +17,7 @@ mod builder;
 pub mod builtin;
 pub mod cli;
 mod hub;
+mod lineage;
 mod minder;
 mod telemetry;
 

@@ -83,7 +83,7 @@ pub(super) async fn official(
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, HEAD")]).into_response();
     }
     let is_hub = agent.is_none();
-    match dispatcher.hub().handle(caller, Operation::GetCard { agent }).await {
+    match dispatcher.hub().handle(caller, None, Operation::GetCard { agent }).await {
         Ok(Reply::One(Answer::Card(of))) => {
             let card = if version.is_some_and(|version| version.trim().starts_with("1.")) {
                 of.card.v1(endpoints)
@@ -137,7 +137,7 @@ async fn show(
     headers: &HeaderMap,
 ) -> Response {
     let reply = match wanted {
-        Ok(wanted) => dispatcher.hub().handle(caller, wanted).await,
+        Ok(wanted) => dispatcher.hub().handle(caller, None, wanted).await,
         Err(why) => Err(why),
     };
     match reply {

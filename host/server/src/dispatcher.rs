@@ -1,6 +1,9 @@
 //! Where operations are handed in, whatever they travelled on: who asks, from where, on what terms; and what comes of them.
 
-use super::task_stream::TaskStream;
+use super::{
+    peer::{Lineage, Lineages, NoLineage},
+    task_stream::TaskStream,
+};
 use a2a_hub_core::{access::Principal, span::Span};
 use a2a_hub_hub::{Hub, Reply, Visit, token::TOKEN_FILE};
 use a2a_hub_protocol::{
@@ -32,6 +35,7 @@ pub struct Dispatcher {
     streams: Arc<Semaphore>,
     max_streams: usize,
     patience: Duration,
+    lineage: Lineages,
 }
 
 /// Where others find this hub.
@@ -143,7 +147,20 @@ impl Dispatcher {
         let max_streams = max_streams.min(Semaphore::MAX_PERMITS);
         let (public_endpoints, streams) =
             (Arc::new(public_endpoints), Arc::new(Semaphore::new(max_streams)));
-        Self { hub, public_endpoints, streams, max_streams, patience }
+        let lineage = Arc::new(NoLineage);
+        Self { hub, public_endpoints, streams, max_streams, patience, lineage }
+    }
+
+    /// The same, whose clients are told apart by the processes that they are. Without it, each program of the hub's own user
+    /// is its operator.
+    #[must_use]
+    pub fn with_lineage(self, lineage: Arc<dyn Lineage>) -> Self {
+        Self { lineage, ..self }
+    }
+
+    /// Who asks, by the processes that do.
+    pub(super) fn lineage(&self) -> Lineages {
+        Arc::clone(&self.lineage)
     }
 
     /// How many streams are open.
@@ -222,11 +239,11 @@ impl Dispatcher {
         }
         let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
         let reply = match dialect {
-            Dialect::Hub => self.hub.handle(&of.caller, operation).await,
+            Dialect::Hub => self.hub.handle(&of.caller, None, operation).await,
             Dialect::Official(wire) => {
                 let visit = of.visit(wire);
                 of.active.add(self.hub.activated(&visit, &operation).await);
-                self.hub.receive(&of.caller, &visit, operation).await
+                self.hub.handle(&of.caller, Some(&visit), operation).await
             }
         };
         Ok(match (reply?, dialect) {

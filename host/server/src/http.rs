@@ -47,7 +47,7 @@ impl Http {
 
     /// Serves until `stop`, then lets the requests that are under way come to their end.
     pub async fn serve(self, dispatcher: Dispatcher, token: Token, stop: CancellationToken) {
-        let patience = dispatcher.patience();
+        let (patience, lineage) = (dispatcher.patience(), dispatcher.lineage());
         let guard = OriginGuard::new(
             self.address,
             dispatcher.public_endpoints().public_url.as_deref(),
@@ -65,7 +65,7 @@ impl Http {
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
             .layer(middleware::from_fn_with_state(guard, origin_guard::check))
             .with_state(dispatcher);
-        HttpListener::new(self.listener, patience).serve(routes, stop).await;
+        HttpListener::new(self.listener, patience, lineage).serve(routes, stop).await;
     }
 }
 

@@ -1,7 +1,12 @@
 //! Where HTTP connections come in: so many at once, each with what can be known of its other end, and with a deadline for
 //! what it begins (slow loris).
 
-use super::{frames::FrameCounter, peer, write_timeout::WriteTimeout};
+use super::{
+    frames::FrameCounter,
+    peer::{self, Lineages},
+    write_timeout::WriteTimeout,
+};
+use a2a_hub_core::access::Principal;
 use axum::{
     Router,
     extract::{ConnectInfo, Request},
@@ -51,11 +56,12 @@ pub(super) struct HttpListener {
     listener: TcpListener,
     room: Arc<Semaphore>,
     patience: Duration,
+    lineage: Lineages,
 }
 
 impl HttpListener {
-    pub(super) fn new(listener: TcpListener, patience: Duration) -> Self {
-        Self { listener, room: Arc::new(Semaphore::new(MAX_CONNECTIONS)), patience }
+    pub(super) fn new(listener: TcpListener, patience: Duration, lineage: Lineages) -> Self {
+        Self { listener, room: Arc::new(Semaphore::new(MAX_CONNECTIONS)), patience, lineage }
     }
 
     /// Lets connections in until `stop`, then lets the requests that are under way come to their end.
@@ -66,9 +72,9 @@ impl HttpListener {
                 accepted = self.accept() => accepted,
                 () = stop.cancelled() => break,
             };
-            let patience = self.patience;
-            let calls = Calls(connections.clone());
-            let talk = talk(connection, remote, routes.clone(), patience, calls, stop.clone());
+            let caller = Caller::new(connection.local, remote, Arc::clone(&self.lineage));
+            let (patience, calls) = (self.patience, Calls(connections.clone()));
+            let talk = talk(connection, caller, routes.clone(), patience, calls, stop.clone());
             connections.spawn(talk);
         }
         drop(self.listener);
@@ -103,13 +109,12 @@ impl HttpListener {
 /// speaks HTTP/2 from its first byte on, as those of gRPC do, must answer when it is asked whether it is still there.
 async fn talk(
     mut connection: Connection,
-    remote: SocketAddr,
+    caller: Caller,
     routes: Router,
     patience: Duration,
     calls: Calls,
     stop: CancellationToken,
 ) {
-    let caller = Caller::new(connection.local, remote);
     let routes = TowerToHyperService::new(routes);
     let answer = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(caller.clone()));
@@ -271,23 +276,25 @@ pub(super) struct Caller(Arc<Ends>);
 struct Ends {
     local: Option<SocketAddr>,
     remote: SocketAddr,
-    /// Found out once: a connection does not change hands.
-    is_own_user: OnceCell<bool>,
+    lineage: Lineages,
+    /// Found out once: who connected is who asks.
+    principal: OnceCell<Option<Principal>>,
 }
 
 impl Caller {
-    fn new(local: Option<SocketAddr>, remote: SocketAddr) -> Self {
-        Self(Arc::new(Ends { local, remote, is_own_user: OnceCell::new() }))
+    fn new(local: Option<SocketAddr>, remote: SocketAddr, lineage: Lineages) -> Self {
+        Self(Arc::new(Ends { local, remote, lineage, principal: OnceCell::new() }))
     }
 
-    /// Whether a program of the hub's own user is at the other end.
-    pub(super) async fn is_own_user(&self) -> bool {
-        let Ends { local, remote, is_own_user } = &*self.0;
-        let (Some(local), remote) = (*local, *remote) else { return false };
+    /// Who is at the other end, if it is a program of the hub's own user.
+    pub(super) async fn own_user(&self) -> Option<&Principal> {
+        let Ends { local, remote, lineage, principal } = &*self.0;
+        let (local, remote) = ((*local)?, *remote);
         let look = || async move {
-            let own = spawn_blocking(move || peer::is_own_user(local, remote)).await;
-            own.unwrap_or(false)
+            let lineage = Arc::clone(lineage);
+            let found = spawn_blocking(move || peer::over_tcp(local, remote, &lineage)).await;
+            found.ok().flatten()
         };
-        *is_own_user.get_or_init(look).await
+        principal.get_or_init(look).await.as_ref()
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn routes() -> Router<Dispatcher> {
 }
 
 async fn keys(State(dispatcher): State<Dispatcher>) -> Response {
-    match dispatcher.hub().handle(&Principal::Anonymous, Operation::ListPushKeys).await {
+    match dispatcher.hub().handle(&Principal::Anonymous, None, Operation::ListPushKeys).await {
         Ok(Reply::One(answer)) => {
             let head = [
                 (header::CONTENT_TYPE, "application/jwk-set+json"),

@@ -25,6 +25,7 @@ mod write_timeout;
 
 pub use dispatcher::{Dispatcher, PublicEndpoints};
 pub use http::Http;
+pub use peer::Lineage;
 
 pub use unix::{Unix, UnixError};
 

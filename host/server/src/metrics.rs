@@ -33,7 +33,7 @@ async fn metrics(
     headers: HeaderMap,
 ) -> Response {
     let read = Operation::ReadMetrics { streams: dispatcher.streams() };
-    match dispatcher.hub().handle(&principal, read).await {
+    match dispatcher.hub().handle(&principal, None, read).await {
         Ok(Reply::One(Answer::Metrics(text))) => {
             let accepted = headers.get_all(header::ACCEPT).iter();
             let accepted: Vec<_> = accepted.filter_map(|accept| accept.to_str().ok()).collect();

@@ -5,7 +5,7 @@
 //! other `Origin`. A body must be JSON or gRPC's, which a page cannot send elsewhere without asking first (CSRF).
 //!
 //! Then its sender must be a program of the hub's own user, or hold the hub's token: loopback is shared by all users. Only
-//! the public keys are for everybody.
+//! the public keys are for everybody. A program that an agent started is that agent's, and no token makes it the operator.
 
 use super::{
     dispatcher::HUB,
@@ -69,8 +69,12 @@ impl OriginGuard {
         Self { names: Names::of(at, public_url), token: Arc::new(token) }
     }
 
-    async fn knows(&self, caller: &Caller, headers: &HeaderMap) -> bool {
-        bearer(headers).is_some_and(|offered| self.token.is(offered)) || caller.is_own_user().await
+    /// Who asks; none if it is another user, who shows no token.
+    async fn principal(&self, caller: &Caller, headers: &HeaderMap) -> Option<Principal> {
+        if let Some(known) = caller.own_user().await {
+            return Some(known.clone());
+        }
+        bearer(headers).is_some_and(|offered| self.token.is(offered)).then_some(Principal::Operator)
     }
 }
 
@@ -94,8 +98,11 @@ pub(super) async fn check(
         return told.unwrap_or_else(|| refusal(status, why, request.uri().path()));
     }
     let is_public = request.uri().path() == keys::PATH;
-    let is_known = !is_public && guard.knows(&caller, request.headers()).await;
-    if !is_public && !is_known {
+    let principal = match is_public {
+        true => Some(Principal::Anonymous),
+        false => guard.principal(&caller, request.headers()).await,
+    };
+    let Some(principal) = principal else {
         let why = format!(
             "this hub serves its own user; others send `Authorization: Bearer` and what the file \
              `{TOKEN_FILE}` in the hub's data directory holds"
@@ -106,8 +113,7 @@ pub(super) async fn check(
         let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"a2a-hub\"")];
         let told = refusal(StatusCode::UNAUTHORIZED, &why, request.uri().path());
         return (challenge, told).into_response();
-    }
-    let principal = if is_known { Principal::Operator } else { Principal::Anonymous };
+    };
     request.extensions_mut().insert(principal);
     next.run(request).await
 }
@@ -152,7 +158,7 @@ fn grpc_refusal(http: StatusCode, why: &str) -> Response {
 /// Whether the security scheme of the token is part of a card, and so who asks may have the extended one: for those who must
 /// show the token, and for those who do all the same.
 pub(super) async fn by_token(caller: &Caller, headers: &HeaderMap) -> bool {
-    bearer(headers).is_some() || !caller.is_own_user().await
+    bearer(headers).is_some() || caller.own_user().await.is_none()
 }
 
 /// The token that a request shows (RFC 6750, section 2.1).

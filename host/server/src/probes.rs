@@ -28,7 +28,7 @@ async fn ready(
     State(dispatcher): State<Dispatcher>,
     Extension(principal): Extension<Principal>,
 ) -> Response {
-    let why = match dispatcher.hub().handle(&principal, Operation::Status).await {
+    let why = match dispatcher.hub().handle(&principal, None, Operation::Status).await {
         Ok(Reply::One(Answer::Status(status))) => not_ready(&status),
         Ok(Reply::One(_) | Reply::Stream(_)) => Some(json!({ "reason": "internal" })),
         Err(why) => Some(json!({ "reason": "storage", "error": why.to_string() })),

@@ -5,6 +5,7 @@ use super::{
     dispatcher::{Dispatcher, RequestContext},
     jsonrpc::{self, Refused},
     line_reader::LineReader,
+    peer::{self, Lineages},
     write_timeout::WriteTimeout,
 };
 use a2a_hub_core::access::Principal;
@@ -25,6 +26,7 @@ use tokio::{
     io::{AsyncWriteExt as _, BufWriter, Interest},
     net::{UnixListener, UnixStream, unix::OwnedWriteHalf},
     sync::{Semaphore, mpsc},
+    task::spawn_blocking,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -99,16 +101,20 @@ impl Unix {
                 () = stop.cancelled() => break,
             };
             match accepted {
-                Ok((stream, _)) if is_own_user(&stream) => {
+                Ok((stream, _)) => {
                     let Ok(permit) = Arc::clone(&room).try_acquire_owned() else { continue };
-                    let connection =
-                        talk(stream, dispatcher.clone(), Arc::clone(&url), stop.clone());
+                    let (dispatcher, url) = (dispatcher.clone(), Arc::clone(&url));
+                    let stop = stop.clone();
                     connections.spawn(async move {
-                        connection.await;
+                        match caller(&stream, dispatcher.lineage()).await {
+                            Some(caller) => talk(stream, caller, dispatcher, url, stop).await,
+                            None => {
+                                tracing::warn!("another user tried to connect to the hub's socket");
+                            }
+                        }
                         drop(permit);
                     });
                 }
-                Ok(_) => tracing::warn!("another user tried to connect to the hub's socket"),
                 Err(why) => {
                     tracing::warn!(%why, "cannot accept a connection");
                     tokio::time::sleep(BREATH).await;
@@ -140,13 +146,23 @@ fn lock(path: &Path) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-fn is_own_user(stream: &UnixStream) -> bool {
-    stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
+/// Who connected; none if it was another user.
+async fn caller(stream: &UnixStream, lineage: Lineages) -> Option<Principal> {
+    let peer = stream.peer_cred().ok()?;
+    let stream = stream.as_fd().try_clone_to_owned().ok()?;
+    let looked = spawn_blocking(move || peer::over_unix(&stream, &peer, &lineage)).await;
+    looked.ok().flatten()
 }
 
 /// One connection, until the client hangs up, dawdles or no longer reads. Its streams end with it; other requests that are
 /// under way go on without it.
-async fn talk(stream: UnixStream, dispatcher: Dispatcher, url: Arc<str>, stop: CancellationToken) {
+async fn talk(
+    stream: UnixStream,
+    caller: Principal,
+    dispatcher: Dispatcher,
+    url: Arc<str>,
+    stop: CancellationToken,
+) {
     let (read, write) = stream.into_split();
     let (outbox, letters) = mpsc::channel(OUTBOX);
     let requests = TaskTracker::new();
@@ -155,7 +171,8 @@ async fn talk(stream: UnixStream, dispatcher: Dispatcher, url: Arc<str>, stop: C
     let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
     let take_in = async |line: String| {
         let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await else { return };
-        let answering = answer(dispatcher.clone(), Arc::clone(&url), line, outbox.clone());
+        let (caller, url) = (caller.clone(), Arc::clone(&url));
+        let answering = answer(dispatcher.clone(), caller, url, line, outbox.clone());
         requests.spawn(async move {
             answering.await;
             drop(permit);
@@ -209,14 +226,14 @@ async fn gone(stream: &UnixStream) {
     }
 }
 
-/// Only programs of the hub's own user get to connect, so who asks is the operator.
 async fn answer(
     dispatcher: Dispatcher,
+    caller: Principal,
     url: Arc<str>,
     line: String,
     outbox: mpsc::Sender<Vec<u8>>,
 ) {
-    let of = RequestContext::of_hub(Principal::Operator, &url, None);
+    let of = RequestContext::of_hub(caller, &url, None);
     match dispatcher
         .respond(line.as_bytes(), &RequestContext { beside: Beside::Metadata, ..of })
         .await

@@ -1,8 +1,8 @@
 //! The command line as it is typed: every command, and where its own arguments stand.
 
 use super::{
-    agent, backup, contexts, deliveries, doctor, exit::EXIT_CODES, global::Global, logs, restart,
-    send, settings, start, stop, task, tasks,
+    agent, backup, contexts, deliveries, doctor, exit::EXIT_CODES, global::Global, logs, plugin,
+    restart, send, settings, start, stop, task, tasks,
 };
 use clap::{Parser, Subcommand};
 
@@ -41,6 +41,9 @@ pub(super) enum Command {
     /// Show, add, remove or reload an agent
     #[command(subcommand)]
     Agent(agent::Agent),
+    /// Add plug-ins, say what each may do, and let updates in
+    #[command(subcommand)]
+    Plugin(plugin::Plugin),
     /// Send a message to an agent and print the answer
     Send(Box<send::Send>),
     /// List the tasks

@@ -10,7 +10,7 @@ use super::{
 };
 use a2a_hub_config::{self as config, Settings};
 use a2a_hub_core::span::Span;
-use a2a_hub_process::probe;
+use a2a_hub_process::{Supervisor, confine::Network, probe};
 use a2a_hub_store::{
     StorageError,
     sqlite::{self, Examined},
@@ -94,7 +94,9 @@ async fn examine(global: &Global) -> Vec<Finding> {
     let file = settings.file.as_ref().map(|file| file.display().to_string());
     let mut findings = vec![ok("configuration", file.unwrap_or_else(|| "the defaults".to_owned()))];
     match settings.config.data_dir() {
-        Ok(dir) => findings.extend([data_directory(dir), space(dir), store(dir)]),
+        Ok(dir) => {
+            findings.extend([data_directory(dir), space(dir), store(dir), confinement(dir).await]);
+        }
         Err(why) => findings.push(fail("data", why.to_string(), "set HOME")),
     }
     findings.push(socket(&settings.config.socket.path));
@@ -138,6 +140,23 @@ fn data_directory(dir: &Path) -> Finding {
             ok(about, format!("{shown}, which `a2a-hub start` makes"))
         }
         Err(why) => fail(about, format!("{shown}: {why}"), "let yourself in, or set `data_dir`"),
+    }
+}
+
+/// Whether programs can be confined here.
+async fn confinement(dir: &Path) -> Finding {
+    let about = "confine";
+    // Somewhere that is there: nothing is written to it.
+    let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
+    let supervisor =
+        Supervisor::new("/proc/self/exe".into(), there.to_owned(), Duration::from_secs(1));
+    let fix = "mend it, or say `agents.<id>.confine = false` of plug-ins that you trust with all that your user may";
+    match supervisor.support().await {
+        Ok(support) => match support.allows(&Network::Ports([443].into())) {
+            Ok(()) => ok(about, support.told()),
+            Err(why) => warn(about, why.to_string(), fix),
+        },
+        Err(why) => warn(about, why.to_string(), "see `a2a-hub logs`"),
     }
 }
 

@@ -25,6 +25,7 @@ mod logs;
 mod manual;
 mod markdown;
 mod one_task;
+mod plugin;
 mod question;
 mod remote_task;
 mod render;
@@ -119,6 +120,7 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Status => show::status(global),
         Command::Agents { health } => show::agents(global, health),
         Command::Agent(agent) => agent::agent(global, &agent),
+        Command::Plugin(plugin) => plugin::plugin(global, &plugin),
         Command::Send(send) => {
             let send = send.with_message()?;
             if elsewhere::is_url(&send.agent) {

@@ -109,7 +109,10 @@ fn reloaded_text(reloaded: &Value) -> Result<Text, fmt::Error> {
     match (changed.as_str(), later.as_str()) {
         ("", "") => writeln!(out, "nothing has changed")?,
         ("", _) => {}
-        (changed, _) => writeln!(out, "changed: {changed}; tasks at work go on as they began")?,
+        (changed, _) => writeln!(
+            out,
+            "changed: {changed}; tasks at work go on as they began, but for what was taken away"
+        )?,
     }
     if !later.is_empty() {
         writeln!(out, "as before until `a2a-hub restart`: {later}")?;
@@ -140,9 +143,9 @@ mod tests {
         ];
         insta::assert_snapshot!(all.concat(), @"
         nothing has changed
-        changed: agents.echo.timeout_ms, workspaces; tasks at work go on as they began
+        changed: agents.echo.timeout_ms, workspaces; tasks at work go on as they began, but for what was taken away
         left out: echo: another digest is pinned
-        changed: stop.drain_ms; tasks at work go on as they began
+        changed: stop.drain_ms; tasks at work go on as they began, but for what was taken away
         as before until `a2a-hub restart`: http.port
         left out: echo: another digest is pinned
         as before until `a2a-hub restart`: http.port

@@ -53,6 +53,7 @@ pub(super) async fn run(
     let hangup = Hangup::new().context("handle signals")?;
     let dir = config.data_dir()?.to_owned();
     let builder = Hub::builder(&dir).config(config.clone()).reloadable(read, set_level);
+    let builder = builder.owning_the_process();
     let Hub { parts, engine, live, http, stop, running } = builder.start().await?;
     let mut signals = Signals::new(hangup)?;
     let announced = Announced::new(&dir, &config, http, &invocation, &parts.warnings);
@@ -64,7 +65,7 @@ pub(super) async fn run(
         let engine = engine.clone();
         // How it went is in the log.
         running.spawn(async move {
-            drop(engine.handle(&Principal::Operator, Operation::ReloadConfig).await);
+            drop(engine.handle(&Principal::Operator, None, Operation::ReloadConfig).await);
         });
     }
     engine.close();

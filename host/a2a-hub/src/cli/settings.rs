@@ -103,11 +103,6 @@ mod tests {
         let shown = settings_text(&settings, &values).unwrap();
         let shown = shown.replace(&dir.path().display().to_string(), "DIR");
         insta::assert_snapshot!(shown, @r#"
-        [agents.x.grant]
-        delegate = []                            # the default
-        files = false                            # the default
-        memory = false                           # the default
-
         [agents.x.grant.process.git]
 
         [http]

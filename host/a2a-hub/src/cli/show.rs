@@ -7,11 +7,15 @@ use super::{
     table::{Cell, Table},
     text::{PLAIN, Text, style_of},
 };
+use a2a_hub_core::plain_text::line;
 use anstyle::Style;
 use serde_json::{Value, json};
 
 /// How wide a word is, with its gap, that stands before what is told of it.
 const BESIDE: usize = 8;
+
+/// Characters of a description that stands in a list: it is the agent's own word, and may not pass for more rows.
+const MAX_DESCRIPTION: usize = 400;
 
 pub(super) fn status(global: &Global) -> anyhow::Result<Exit> {
     let status = ask(global, "hub/status", json!({}))?;
@@ -136,7 +140,13 @@ fn agents_table(agents: &[Value]) -> Table {
         let [status, version] = ["status", "version"].map(|name| text(&health[name]));
         let status = Cell::styled(style_of(status), status);
         table.row([Cell::named(id, id), status, version.into(), text(&agent["source"]).into()]);
-        table.below(text(&agent["card"]["description"]));
+        table.below(line(text(&agent["card"]["description"]), MAX_DESCRIPTION));
+        if let Some(key) = agent["signedBy"].as_str() {
+            table.below(format!("signed by `{key}`"));
+        }
+        if let Some(tier) = agent["tier"].as_str() {
+            table.below(format!("programs: {tier}"));
+        }
         for said in [&health["errorMessage"], &health["detail"]] {
             if let Some(said) = said.as_str() {
                 table.below(said);
@@ -146,10 +156,10 @@ fn agents_table(agents: &[Value]) -> Table {
             table.below(format!("fix: {fix}"));
         }
         breaker_text(&mut table, &agent["breaker"]);
-        for program in list(&agent["notGranted"]).iter().map(text) {
+        for lack in list(&agent["notGranted"]) {
+            let [what, setting] = ["what", "setting"].map(|name| text(&lack[name]));
             table.below(format!(
-                "asks to run `{program}`, which is not granted; `[agents.{id}.grant.process.{program}]` in the configuration \
-                 allows it"
+                "asks to {what}, which is not granted; `{setting}` in `[agents.{id}.grant]` of the configuration allows it"
             ));
         }
     }
@@ -188,7 +198,7 @@ mod tests {
              "health": {"status": "degraded", "version": "2.1.329", "errorMessage": "not logged in", "fix": "claude /login"}},
             {"id": "codex", "source": "built-in", "card": {"description": "OpenAI's coding agent."},
              "health": {"status": "healthy", "version": "0.170.0", "detail": "tested with 0.169.0; other versions may differ"}},
-            {"id": "parrot", "source": "parrot-of-many-colours.wasm", "card": {"description": "Says it again."}, "notGranted": ["git"]},
+            {"id": "parrot", "source": "parrot-of-many-colours.wasm", "card": {"description": "Says it again."}, "tier": "confined", "notGranted": [{"capability": "process.git", "what": "run `git`", "setting": "process.git = {}"}]},
         ]);
         let rejected = json!([{"file": "x.wasm", "error": "it is not WebAssembly, but a text of some length"}]);
         let shown = |width| columns(&agents_text(&agents, &rejected, width));
@@ -203,7 +213,8 @@ mod tests {
             tested with 0.169.0; other versions may differ
         parrot                          parrot-of-many-colours.wasm
             Says it again.
-            asks to run `git`, which is not granted; `[agents.parrot.grant.process.git]` in the
+            programs: confined
+            asks to run `git`, which is not granted; `process.git = {}` in `[agents.parrot.grant]` of the
             configuration allows it
         not loaded: x.wasm: it is not WebAssembly, but a text of some length
         ");
@@ -219,9 +230,11 @@ mod tests {
             differ
         parrot                          parrot-of-m…
             Says it again.
+            programs: confined
             asks to run `git`, which is not granted;
-            `[agents.parrot.grant.process.git]` in
-            the configuration allows it
+            `process.git = {}` in
+            `[agents.parrot.grant]` of the
+            configuration allows it
         not loaded: x.wasm: it is not WebAssembly,
         but a text of some length
         ");
@@ -235,7 +248,8 @@ mod tests {
          → tested with 0.169.0; other versions may differ
         parrot →  →  → parrot-of-many-colours.wasm
          → Says it again.
-         → asks to run `git`, which is not granted; `[agents.parrot.grant.process.git]` in the configuration allows it
+         → programs: confined
+         → asks to run `git`, which is not granted; `process.git = {}` in `[agents.parrot.grant]` of the configuration allows it
         not loaded: x.wasm: it is not WebAssembly, but a text of some length
         ");
     }

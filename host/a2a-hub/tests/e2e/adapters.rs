@@ -1,6 +1,7 @@
 //! The adapters to the vendors' programs, in their sandbox, against a model server on loopback: a table of vendors, a
 //! function for each promise, and a test for each pair.
 
+mod confined;
 mod conversations;
 mod limits;
 mod settings;
@@ -12,6 +13,7 @@ use crate::stage::{
 };
 use a2a_hub_tests::{Client, ModelServer, TestHub, message_to, processes_of_task};
 use anyhow::{Context as _, Result, bail};
+use confined::{a_confined_program_edits_its_workspace, a_confined_program_works_and_sees_no_key};
 use conversations::{
     a_session_of_the_programs_own_goes_on,
     two_messages_of_a_conversation_are_answered_one_after_the_other,
@@ -66,6 +68,8 @@ conformance! {
         what_the_operator_adds_reaches_the_program
         a_tool_that_the_operator_allows_is_used_unasked
         a_session_of_the_programs_own_goes_on
+        a_confined_program_works_and_sees_no_key
+        a_confined_program_edits_its_workspace
     }
 }
 
@@ -102,6 +106,9 @@ impl Vendor {
         let path = self.path()?;
         let model = ModelServer::start()?.with_key(KEY);
         let files = tempfile::Builder::new().prefix("cli-").tempdir()?;
+        let port = model.url().rsplit(':').next().unwrap_or_default();
+        let settings = settings.replace("{port}", port);
+        let settings = settings.replace("{files}", &files.path().display().to_string());
         let mut config = format!("[agents.{}]\n{}\n{settings}\n", self.agent, self.settings);
         // Checks start their programs as well, which would be taken for those of a task.
         for other in OTHERS.iter().filter(|other| **other != self.agent) {

@@ -1,11 +1,18 @@
 //! The command line, as typed.
 
-use crate::stage::{GRANT, get, hub_with_guest, no_program_left, stream, until};
+use crate::stage::{GRANT, eventually_async, get, hub_with_guest, no_program_left, stream, until};
 use a2a_hub_tests::{Client, TestHub, test_guests};
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{
+    fs::DirBuilder,
+    io::Write as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
     process::Command,
@@ -151,6 +158,10 @@ async fn start_and_stop_in_the_background() -> Result<()> {
     assert_eq!(again.code, Some(2));
     assert!(again.stderr.contains("one is running already"), "{}", again.stderr);
     assert_eq!(run(&["send", "echo", "hi"]).await?.stdout, "hi\n");
+    let run_json = std::fs::read(dir.path().join(".a2a-hub/run.json"))?;
+    let pid = serde_json::from_slice::<Value>(&run_json)?["pid"].clone();
+    let environment = std::fs::read_to_string(format!("/proc/{pid}/environ"))?;
+    assert!(environment.contains("MALLOC_TRIM_THRESHOLD_="), "freed memory is given back");
     let stopped = run(&["stop"]).await?;
     assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "the hub is stopped\n"));
     assert!(!socket.exists());
@@ -162,7 +173,7 @@ async fn stop_lets_tasks_finish_and_says_what_it_cut_off() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let socket = dir.path().join("hub.sock");
     let plugins = dir.path().join(".a2a-hub/plugins");
-    std::fs::create_dir_all(&plugins)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(&plugins)?;
     std::fs::copy(test_guests()?, plugins.join("guest.wasm"))?;
     std::fs::write(dir.path().join(".a2a-hub/config.toml"), GRANT)?;
     let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
@@ -177,6 +188,9 @@ async fn stop_lets_tasks_finish_and_says_what_it_cut_off() -> Result<()> {
     };
 
     assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
+    // It is compiled here for the first time.
+    let joined = async || run(&["agents"]).await.is_ok_and(|ran| ran.stdout.contains("guest.wasm"));
+    eventually_async(Duration::from_secs(60), joined).await?;
     let at_work = ["send", "guest", "sh sleep 2; echo finished"];
     let refused = async {
         working().await?;
@@ -353,9 +367,14 @@ async fn a_log_is_begun_anew_while_the_hub_runs() -> Result<()> {
     let socket = dir.path().join("hub.sock");
     let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
     let data = dir.path().join(".a2a-hub");
-    std::fs::create_dir_all(&data)?;
+    DirBuilder::new().mode(0o700).create(&data)?;
     // A line short of too long.
-    std::fs::write(data.join("hub.log"), vec![b'\n'; 10 << 20])?;
+    let log = std::fs::File::options()
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(data.join("hub.log"));
+    log?.write_all(&vec![b'\n'; 10 << 20])?;
     assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
     let logs = run(&["logs"]).await?.stdout;
     assert!(logs.contains("the hub is up"), "{logs}");

@@ -219,9 +219,12 @@ async fn endures(vendor: &Vendor) -> Result<()> {
     let hub = TestHub::builder()
         .config(format!(
             "[breaker]\nfailures = 1000\n[agents.{agent}]\ntimeout_ms = {TIMEOUT_MS}\nmax_running = {}\n\
-             programs = {{ {program} = '{}' }}\nlimits = {{ output_bytes = {MAX_OUTPUT} }}",
+             programs = {{ {program} = '{}' }}\nlimits = {{ output_bytes = {MAX_OUTPUT} }}\n\
+             [agents.{agent}.grant]\nmemory = true\nfiles = true\nprocess = {{ {program} = {{ max_running = {} }} }}",
             TRIALS.len(),
-            fake.display()
+            fake.display(),
+            // Beside all trials, it is asked how it is.
+            TRIALS.len() + 3
         ))
         .start()
         .await?;

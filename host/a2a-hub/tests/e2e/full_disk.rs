@@ -138,8 +138,11 @@ async fn a_full_disk_is_told_and_everything_works_again_once_there_is_room() -> 
 async fn status_and_doctor_tell_of_a_full_disk_before_anybody_writes() -> Result<()> {
     let hub = hub_with_guest().await?;
     set_room(&hub, false)?;
-    let shown = run(&hub, &["status"]).await?;
-    assert!(shown.stdout.contains("storage failing since"), "{}", shown.stdout);
+    eventually_async(SOON, async || {
+        let shown = run(&hub, &["status"]).await;
+        shown.is_ok_and(|ran| ran.stdout.contains("storage failing since"))
+    })
+    .await?;
     let data = hub.data_dir().display().to_string();
     let doctor = run(&hub, &["--data-dir", &data, "doctor"]).await?;
     assert_eq!(doctor.code, Some(2));

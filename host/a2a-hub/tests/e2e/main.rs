@@ -1,11 +1,13 @@
 //! What a user lives through, end to end: the real hub, real components, real programs.
 
 mod adapters;
+mod agents_http;
 mod answers;
 mod backups;
 mod bindings;
 mod broken_streams;
 mod command_line;
+mod confinement;
 mod contexts;
 mod crash;
 mod elsewhere;
@@ -13,14 +15,18 @@ mod examples;
 mod fake_clis;
 mod faults;
 mod full_disk;
+mod grants;
 mod grpc;
 mod guests;
+mod hostile;
 mod lists;
+mod loading;
 mod logging;
 mod messages;
 mod metrics;
 mod official;
 mod patience;
+mod plugin_command;
 mod plugins;
 mod pushes;
 mod questions;
@@ -40,3 +46,4 @@ mod ulimits;
 mod upkeep;
 mod waiting;
 mod web;
+mod who_asks;

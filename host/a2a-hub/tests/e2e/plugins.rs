@@ -138,7 +138,7 @@ async fn files_go_with_their_task_or_with_their_hub() -> Result<()> {
     assert_eq!(fs::read_to_string(&path)?, "kept while I wait");
 
     let read = send(&client, "guest", &format!("sh cat {}", path.display())).await?;
-    assert_eq!(said(&read), "exit 0");
+    assert!(said(&read).starts_with("exit 1"), "a program of another task sees it: {read}");
     let mut answer = message_to("guest", "thanks");
     answer["message"]["taskId"] = waiting["id"].clone();
     assert_eq!(said(&client.call("message/send", answer).await?), "thanks");
@@ -204,7 +204,8 @@ async fn an_agent_knows_of_those_it_may_call() -> Result<()> {
     let hub = builder.plugin("two", test_guests()?).plugin("three", test_guests()?).start().await?;
     let client = Client::http(&hub);
     assert_eq!(said(&send(&client, "one", "agents").await?), "echo two");
-    assert_eq!(said(&send(&client, "two", "agents").await?), "echo git-historian one three");
+    // `three` was dropped into the folder, and nobody said a word about it.
+    assert_eq!(said(&send(&client, "two", "agents").await?), "echo git-historian one");
     assert!(said(&send(&client, "three", "agents").await?).contains("[agents.three.grant]"));
     Ok(())
 }

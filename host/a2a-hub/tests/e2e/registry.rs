@@ -8,6 +8,7 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 fn echo() -> Result<PathBuf> {
@@ -81,7 +82,7 @@ async fn an_agent_is_taken_in_and_let_go() -> Result<()> {
         assert!(refused.to_string().contains("is there already"), "{refused}");
     }
     // The folder's own look finds nothing new: no second of it joins before the next one that is heard of.
-    tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
     register(&client, "lori", &echo()?).await?;
     let next = until(&mut events, is_arrival).await?;
     assert_eq!((&next["type"], &next["agentId"]), (&json!("agent-joined"), &json!("lori")));
@@ -176,7 +177,7 @@ async fn an_agent_that_crashes_is_left_alone_for_a_while() -> Result<()> {
     assert!(text.contains("panicked"), "the cause is told: {text}");
     assert!(text.contains("`a2a-hub agent reload guest`"), "and the way out: {text}");
 
-    tokio::time::sleep(std::time::Duration::from_millis(1_600)).await;
+    tokio::time::sleep(Duration::from_millis(1_600)).await;
     assert_eq!(state(&send(&client, "guest", "no-outcome-message").await?), "completed");
     assert_eq!(hear(&mut events, "agent-breaker", "guest").await?["breaker"]["state"], "half-open");
     assert_eq!(hear(&mut events, "agent-breaker", "guest").await?["breaker"]["state"], "closed");
@@ -195,7 +196,7 @@ async fn a_good_check_that_was_asked_for_lets_tasks_through_again() -> Result<()
             send(&client, "guest", "panic").await?;
         }
         // Checks that the hub makes by itself say nothing of crashes.
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(told().await?["breaker"]["state"], "open");
         if how == "list" {
             let all = json!({ "includeHealth": true });
@@ -263,7 +264,7 @@ async fn an_agent_that_is_known_not_to_work_is_given_no_task() -> Result<()> {
     let claude = bin.path().join("claude");
     fs::write(&claude, "#!/bin/sh\necho '9.9.9 (Claude Code)'\n")?;
     fs::set_permissions(&claude, fs::Permissions::from_mode(0o755))?;
-    eventually_async(std::time::Duration::from_secs(20), async || {
+    eventually_async(Duration::from_secs(20), async || {
         send(&client, "claude-code", "hello").await.is_ok()
     })
     .await?;
@@ -314,5 +315,41 @@ async fn the_interface_describes_itself() -> Result<()> {
     assert_eq!(document["openrpc"], "1.3.2");
     let methods = document["methods"].as_array().context("no methods")?;
     assert!(methods.iter().any(|method| method["name"] == "hub/agents/register"));
+    Ok(())
+}
+
+/// Sixteen strangers that spin when they are asked how they are keep nobody from knowing how the others are.
+#[tokio::test]
+async fn strangers_that_spin_hold_up_no_health_check() -> Result<()> {
+    let mut config = "[agents.liar.settings]\nhealth = 'lie'\n".to_owned();
+    let mut builder = TestHub::builder().plugin("liar", test_guests()?);
+    for n in 0..16 {
+        // Before and after the others by name.
+        let name = format!("{}spinner-{n}", if n % 2 == 0 { "a" } else { "z" });
+        config += &format!("[agents.{name}.settings]\nhealth = 'spin'\n");
+        builder = builder.plugin(&name, test_guests()?);
+    }
+    let hub = builder.config(config).start().await?;
+    let client = Client::unix(&hub);
+    #[expect(clippy::disallowed_methods, reason = "what a client waits for is real time")]
+    let asked = Instant::now();
+    let agents = client.call("hub/agents/list", json!({"includeHealth": true})).await?;
+    let took = asked.elapsed();
+    let all = agents.as_array().or_else(|| agents["agents"].as_array()).context("no list")?;
+    let health =
+        |id: &str| &all.iter().find(|agent| agent["id"] == id).unwrap_or(&Value::Null)["health"];
+    assert_eq!(health("echo")["status"], "healthy", "{agents}");
+    let spinner = health("aspinner-0");
+    assert_eq!(spinner["status"], "unhealthy", "{spinner}");
+    let why = spinner["errorMessage"].as_str().unwrap_or_default();
+    assert!(
+        why.contains("used up its 100 ms of CPU time") || why.contains("did not say within 1 s"),
+        "{why}"
+    );
+    let liar = health("liar");
+    assert_eq!(liar["errorMessage"], "not set up fix: none", "one line");
+    let fix = liar["fix"].as_str().unwrap_or_default();
+    assert_eq!(fix, "the plugin, which was granted nothing, says: \"curl x | sh\"");
+    assert!(took < Duration::from_secs(5), "it took {took:?}");
     Ok(())
 }

@@ -1,14 +1,14 @@
 //! What the stories share: a hub with the test guests, and ways to wait for something.
 
 use a2a_hub_tests::{
-    Client, TestHub, Updates, hub_binary, message_to, processes_with_marker, test_guests,
+    Client, Compiled, TestHub, Updates, hub_binary, message_to, processes_with_marker, test_guests,
 };
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::{
     fs::{self, DirBuilder},
-    os::unix::fs::{DirBuilderExt as _, symlink},
-    path::Path,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
     time::Duration,
 };
 use tempfile::TempDir;
@@ -38,6 +38,16 @@ pub(crate) async fn hub_with_guest() -> Result<TestHub> {
     TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await
 }
 
+/// The test guests with another digest: behind the same code stands a note.
+pub(crate) fn another_build(dir: &TempDir) -> Result<PathBuf> {
+    let mut bytes = fs::read(test_guests()?)?;
+    // A custom section of nine bytes: its name, and what it says.
+    bytes.extend(b"\0\x09\x04note1.1\n");
+    let path = dir.path().join("another.wasm");
+    fs::write(&path, bytes)?;
+    Ok(path)
+}
+
 /// What a client shows that is known by the hub's token.
 pub(crate) fn bearer(hub: &TestHub) -> Result<String> {
     let token = fs::read_to_string(hub.data_dir().join("http-token"))?;
@@ -45,14 +55,23 @@ pub(crate) fn bearer(hub: &TestHub) -> Result<String> {
 }
 
 /// The home of a user whose hubs find their components compiled, which takes half a minute.
-pub(crate) fn home() -> Result<TempDir> {
-    let home = tempfile::tempdir()?;
-    let data = home.path().join(".a2a-hub");
+pub(crate) struct Home {
+    // Before the directory: what is compiled is kept before it goes.
+    _compiled: Compiled,
+    dir: TempDir,
+}
+
+impl Home {
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+pub(crate) fn home() -> Result<Home> {
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join(".a2a-hub");
     DirBuilder::new().mode(0o700).create(&data)?;
-    let compiled = hub_binary()?.with_file_name("compiled-components");
-    fs::create_dir_all(&compiled)?;
-    symlink(compiled, data.join("cache"))?;
-    Ok(home)
+    Ok(Home { _compiled: Compiled::lend(&hub_binary()?, &data)?, dir })
 }
 
 /// Sends a text and waits for the end.

@@ -180,6 +180,8 @@ async fn each_method_is_carried_out_for_those_whom_it_is_for() {
     hub/agents/register                   -32602  -32006  -32006
     hub/agents/deregister                 -32003  -32006  -32006
     hub/agents/reload                     -32003  -32006  -32006
+    hub/plugins/list                          ok  -32006  -32006
+    hub/plugins/refresh                       ok  -32006  -32006
     hub/tasks/list                            ok      ok  -32006
     hub/contexts/list                         ok      ok  -32006
     hub/contexts/get                      -32008  -32008  -32006

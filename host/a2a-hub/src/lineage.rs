@@ -1,0 +1,36 @@
+//! Who knocks at the hub's doors, by the trees of processes that its supervisor knows.
+
+use a2a_hub_core::access::Principal;
+use a2a_hub_process::{Kin, OnBehalf, Supervisor};
+use a2a_hub_protocol::id::{AgentId, TaskId};
+use a2a_hub_server::Lineage;
+
+/// The trees of agents' programs, asked whose a process is.
+pub(crate) struct ProgramTrees(pub(crate) Supervisor);
+
+impl Lineage for ProgramTrees {
+    fn of_process(&self, pid: i32) -> Option<Principal> {
+        principal(self.0.kin(pid))
+    }
+
+    fn of_socket(&self, inode: u64) -> Option<Principal> {
+        principal(self.0.kin_of_socket(inode))
+    }
+}
+
+fn principal(kin: Kin) -> Option<Principal> {
+    Some(match kin {
+        Kin::Outside => Principal::Operator,
+        // An agent that may send requests to this machine has the hub itself knock.
+        Kin::Own => return None,
+        Kin::Tree(OnBehalf { agent, owner }) => {
+            // Programs are started for agents only, which all have a name.
+            let agent = AgentId::parse(agent);
+            agent.map_or(Principal::Anonymous, |agent| {
+                let task = TaskId::new(owner);
+                Principal::AgentTask { agent, task }
+            })
+        }
+        Kin::Unknown => Principal::Anonymous,
+    })
+}

@@ -1,0 +1,219 @@
+//! Components that cost more to load than they are worth, and compiled code that somebody else put there.
+
+use crate::stage::{said, send};
+use a2a_hub_tests::{Client, TestHub, test_guests};
+use anyhow::{Context as _, Result};
+use minisign::KeyPair;
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::Cursor,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio::time::sleep;
+
+/// A valid component of a few hundred kilobytes that takes the compiler most of a minute, or as long as it is let: a function of
+/// so many blocks, each inside of the one before.
+fn compile_bomb(blocks: usize) -> Vec<u8> {
+    let mut body = vec![0];
+    body.extend([0x02, 0x40].repeat(blocks));
+    body.extend(vec![0x0b; blocks + 1]);
+    let code = [leb128(1), leb128(body.len()), body].concat();
+    let mut module = b"\0asm\x01\0\0\0".to_vec();
+    for (id, section) in [(1, vec![1, 0x60, 0, 0]), (3, vec![1, 0]), (10, code)] {
+        module.extend([vec![id], leb128(section.len()), section].concat());
+    }
+    [b"\0asm\x0d\0\x01\0\x01".to_vec(), leb128(module.len()), module].concat()
+}
+
+/// A number as WebAssembly writes it: seven bits a byte, the lowest first.
+fn leb128(mut number: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = number.to_le_bytes()[0] & 0x7f;
+        number >>= 7;
+        if number == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+/// Why a file is no agent, once that is told.
+async fn rejected(client: &Client, file: &str) -> Result<String> {
+    for _ in 0..600 {
+        let status = client.call("hub/status", json!({})).await?;
+        let all = status["rejectedPlugins"].as_array().cloned().unwrap_or_default();
+        if let Some(one) = all.iter().find(|one| one["file"] == file) {
+            return Ok(one["error"].as_str().unwrap_or_default().to_owned());
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    anyhow::bail!("nothing is told of {file}")
+}
+
+fn refusals(hub: &TestHub) -> Result<Vec<PathBuf>> {
+    let all = fs::read_dir(hub.data_dir().join("cache"))?;
+    let paths = all.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    Ok(paths
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|it| it == "refused"))
+        .collect())
+}
+
+/// What takes the compiler for ever is ended, told with the way out, and remembered; nobody waits for it.
+#[tokio::test]
+async fn a_compile_bomb_is_ended_told_and_remembered_and_delays_nobody() -> Result<()> {
+    // Its agents are in the cache from now on: so little time is not enough for them.
+    drop(TestHub::start().await?);
+    let bombs = tempfile::tempdir()?;
+    let mut builder = TestHub::builder().config("plugins.compile_cpu_ms = 1000");
+    for bomb in ["a-bomb", "b-bomb"] {
+        let file = bombs.path().join(bomb);
+        fs::write(&file, compile_bomb(200_000 + bomb.len() + usize::from(bomb.as_bytes()[0])))?;
+        builder = builder.plugin(bomb, file);
+    }
+    let echo = test_guests()?.with_file_name("echo.wasm");
+    let mut hub = builder.plugin("z-parrot", echo).start().await?;
+    let client = Client::unix(&hub);
+    assert_eq!(said(&send(&client, "echo", "hello").await?), "hello");
+    assert_eq!(said(&send(&client, "z-parrot", "me too").await?), "me too", "it came after them");
+    for bomb in ["a-bomb.wasm", "b-bomb.wasm"] {
+        let why = rejected(&client, bomb).await?;
+        assert!(
+            why.starts_with("compile it: it took more than 1 s of time on the processor"),
+            "{why}"
+        );
+        assert!(why.contains("raise `plugins.compile_cpu_ms`"), "{why}");
+    }
+    let stamps = |hub: &TestHub| -> Result<Vec<_>> {
+        let inode = |path: PathBuf| Ok((fs::metadata(&path)?.ino(), path));
+        refusals(hub)?.into_iter().map(inode).collect()
+    };
+    let remembered = stamps(&hub)?;
+    assert_eq!(remembered.len(), 2);
+
+    hub.restart().await?;
+    let client = Client::unix(&hub);
+    rejected(&client, "a-bomb.wasm").await?;
+    rejected(&client, "b-bomb.wasm").await?;
+    assert_eq!(stamps(&hub)?, remembered, "nobody tried again");
+
+    hub.unplug("b-bomb")?;
+    hub.configure("plugins.compile_cpu_ms = 2000")?;
+    hub.restart().await?;
+    let why = rejected(&Client::unix(&hub), "a-bomb.wasm").await?;
+    assert!(why.contains("more than 2 s"), "more is allowed, so it was tried again: {why}");
+    Ok(())
+}
+
+/// The smallest of the files that were compiled, and the next one.
+fn smallest(cache: &Path) -> Result<(PathBuf, PathBuf)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(cache)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|it| it == "cwasm") {
+            all.push((fs::metadata(&path)?.len(), path));
+        }
+    }
+    all.sort();
+    let mut all = all.into_iter().map(|(_, path)| path);
+    all.next().zip(all.next()).context("nothing was compiled")
+}
+
+/// Compiled code is run as it stands: another component's, put in place of one that the operator trusts, is not.
+#[tokio::test]
+async fn compiled_code_that_somebody_swapped_is_not_run() -> Result<()> {
+    let mut hub = TestHub::start().await?;
+    hub.stop().await?;
+    let (echo, other) = smallest(&hub.data_dir().join("cache"))?;
+    let theirs = fs::read(other)?;
+    // Anew, for tests share what is compiled.
+    fs::remove_file(&echo)?;
+    fs::write(&echo, &theirs)?;
+    hub.restart().await?;
+    let client = Client::unix(&hub);
+    assert_eq!(said(&send(&client, "echo", "it is me").await?), "it is me");
+    assert!(hub.log().contains("does not bear this hub's mark"), "{}", hub.log());
+    assert_ne!(fs::read(&echo)?, theirs, "it was compiled anew");
+    let all = client.call("hub/agents/list", json!({})).await?;
+    let count = all.as_array().or_else(|| all["agents"].as_array()).map(Vec::len);
+    assert_eq!(count, Some(6), "{all}");
+    Ok(())
+}
+
+/// The agents as the hub tells of them, by name.
+async fn agent(client: &Client, id: &str) -> Result<Value> {
+    let all = client.call("hub/agents/list", json!({})).await?;
+    let all = all.as_array().or_else(|| all["agents"].as_array()).context("no list")?;
+    Ok(all.iter().find(|agent| agent["id"] == id).cloned().unwrap_or_default())
+}
+
+/// Only what one of the operator's keys signed joins, whenever its signature comes; what is signed by nobody displaces nothing.
+#[tokio::test]
+async fn a_component_joins_once_a_known_key_has_signed_it() -> Result<()> {
+    let (key, stranger) =
+        (KeyPair::generate_unencrypted_keypair()?, KeyPair::generate_unencrypted_keypair()?);
+    let config =
+        format!("plugins.policy = 'require'\nplugins.keys.acme = '{}'", key.pk.to_base64());
+    let echo = test_guests()?.with_file_name("echo.wasm");
+    let hub = TestHub::builder().config(config).plugin("parrot", &echo).start().await?;
+    let client = Client::unix(&hub);
+    let why = rejected(&client, "parrot.wasm").await?;
+    assert!(why.starts_with("nobody signed it, and `plugins.policy` is `require`"), "{why}");
+
+    let signature = hub.data_dir().join("plugins/parrot.wasm.minisig");
+    let sign = |key: &KeyPair| -> Result<()> {
+        let component = Cursor::new(fs::read(&echo)?);
+        let made = minisign::sign(Some(&key.pk), &key.sk, component, None, None)?;
+        Ok(fs::write(&signature, made.to_string())?)
+    };
+    let told = async |part: &str| -> Result<()> {
+        for _ in 0..600 {
+            if rejected(&client, "parrot.wasm").await?.contains(part) {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        anyhow::bail!("it is not told: {part}")
+    };
+    sign(&stranger)?;
+    told("signed with a key that `plugins.keys` does not name").await?;
+    sign(&key)?;
+    for _ in 0..600 {
+        if agent(&client, "parrot").await? != Value::Null {
+            break;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(agent(&client, "parrot").await?["signedBy"], "acme");
+
+    // Another component under the signature of this one; what is there serves on.
+    hub.plug("parrot", &test_guests()?)?;
+    told("its signature is of another file: since the key `acme` signed").await?;
+    assert_eq!(said(&send(&client, "parrot", "still me").await?), "still me");
+
+    // Nor is a signature read that others could have put there.
+    fs::set_permissions(&signature, fs::Permissions::from_mode(0o666))?;
+    hub.plug("parrot", &echo)?;
+    told("its signature (the `.minisig` beside it) cannot be used: others may write to it").await?;
+    Ok(())
+}
+
+/// A hub does not work in a directory that somebody else has a hand in.
+#[tokio::test]
+async fn a_data_directory_with_a_link_in_it_is_refused_with_what_mends_it() -> Result<()> {
+    let mut hub = TestHub::start().await?;
+    hub.stop().await?;
+    let (plugins, elsewhere) = (hub.data_dir().join("plugins"), hub.home().join("plugins"));
+    fs::rename(&plugins, &elsewhere)?;
+    symlink(&elsewhere, &plugins)?;
+    let refused = hub.restart().await.unwrap_err().to_string();
+    assert!(refused.contains("it is a link") && refused.contains("rm "), "{refused}");
+    fs::remove_file(&plugins)?;
+    hub.restart().await?;
+    Ok(())
+}
