@@ -127,6 +127,12 @@ pub(crate) fn send() -> String {
     call("message/send", &message_to("echo", "hi"))
 }
 
+/// A text for an agent, in a message of its own each time.
+pub(crate) fn message(agent: &str, text: &str) -> impl Fn() -> String + Clone + Send + use<> {
+    let (agent, text) = (agent.to_owned(), text.to_owned());
+    move || call("message/send", &message_to(&agent, &text))
+}
+
 /// As many words for the echo to say one by one as there are to be chunks.
 pub(crate) fn stream() -> String {
     let words = ["word"; CHUNKS as usize].join(" ");

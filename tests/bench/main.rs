@@ -7,6 +7,7 @@
 mod bare;
 mod cold;
 mod guest;
+mod hostile;
 mod load;
 mod profile;
 mod waiting;
@@ -56,6 +57,9 @@ struct Args {
     /// Print what the hub spends its time on instead, with `perf` if it is there
     #[arg(long)]
     profile: bool,
+    /// Measure honest tasks beside hostile ones instead: beside all behaviours, or those whose names hold this
+    #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "BEHAVIOUR")]
+    hostile: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -70,6 +74,9 @@ fn main() -> Result<()> {
     runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         if let Some(Role::Bare(kind)) = args.role {
             return bare::serve(kind).await;
+        }
+        if let Some(behaviour) = &args.hostile {
+            return hostile::measure(behaviour).await;
         }
         let servers = Servers::start().await?;
         if args.profile {

@@ -1,13 +1,15 @@
 //! The real hub, as a process of its own, on a free port and with nothing of yours.
 
-use anyhow::{Context as _, Result, bail};
+use crate::{client::Client, compiled::Compiled};
+use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
+use serde_json::json;
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs::{self, OpenOptions},
-    os::unix::{fs::symlink, net::UnixStream},
+    fs::{self, DirBuilder, OpenOptions},
+    os::unix::{fs::DirBuilderExt as _, net::UnixStream},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::Duration,
@@ -50,6 +52,8 @@ pub struct HubBuilder {
 /// Where a hub lives, and how it is started there.
 #[derive(Debug)]
 struct Site {
+    // Before the directory: what is compiled is kept before it goes.
+    _compiled: Compiled,
     dir: TempDir,
     binary: PathBuf,
     env: Vec<(OsString, OsString)>,
@@ -94,14 +98,12 @@ impl HubBuilder {
     /// Starts it, and waits until it answers.
     pub async fn start(self) -> Result<TestHub> {
         let dir = tempfile::Builder::new().prefix("hub-").tempdir()?;
-        let site = Site { dir, binary: hub_binary()?, env: self.env };
-        for folder in ["data/plugins", "work", "home"] {
-            fs::create_dir_all(site.path(folder))?;
+        let binary = hub_binary()?;
+        for folder in ["data", "data/plugins", "work", "home"] {
+            DirBuilder::new().mode(0o700).create(dir.path().join(folder))?;
         }
-        // Compiled components are the same for every hub, and take seconds to make.
-        let compiled = site.binary.with_file_name("compiled-components");
-        fs::create_dir_all(&compiled)?;
-        symlink(compiled, site.path("data/cache"))?;
+        let compiled = Compiled::lend(&binary, &dir.path().join("data"))?;
+        let site = Site { _compiled: compiled, dir, binary, env: self.env };
         if let Some(config) = &self.config {
             fs::write(site.path("config.toml"), config)?;
         }
@@ -109,7 +111,11 @@ impl HubBuilder {
             site.plug(name, component)?;
         }
         let running = site.start().await?;
-        Ok(TestHub { running, site })
+        let hub = TestHub { running, site };
+        for (name, _) in &self.plugins {
+            hub.seated(name).await?;
+        }
+        Ok(hub)
     }
 }
 
@@ -122,6 +128,23 @@ impl TestHub {
     /// A hub that is different in some way.
     pub fn builder() -> HubBuilder {
         HubBuilder::default()
+    }
+
+    /// Waits until a plug-in has joined or is told why not: one that is compiled for the first time joins after the start.
+    async fn seated(&self, name: &str) -> Result<()> {
+        let client = Client::unix(self);
+        let (deadline, file) = (Instant::now() + Duration::from_secs(120), format!("{name}.wasm"));
+        loop {
+            let status = client.call("hub/status", json!({})).await?;
+            let told = |list: &str, member: &str, word: &str| {
+                status[list].as_array().is_some_and(|all| all.iter().any(|it| it[member] == word))
+            };
+            if told("agents", "id", name) || told("rejectedPlugins", "file", &file) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "{name} does not join: {status:#}");
+            sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// Where it serves HTTP, such as `127.0.0.1:40000`.

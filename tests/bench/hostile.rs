@@ -1,0 +1,178 @@
+//! Honest tasks beside hostile ones: how long an answer takes while other agents do their worst, and what of the memory they
+//! took is given back.
+
+use crate::load::{self, Connection, Sample, Work};
+use a2a_hub_process::daemon::ALLOCATOR;
+use a2a_hub_tests::{Client, TestHub, resident_bytes, test_guests};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
+use tokio::{runtime, task::JoinSet, time::sleep};
+
+/// What the hostile agent is told, under a name for people.
+const BEHAVIOURS: [(&str, &str); 17] = [
+    ("spin", "spin"),
+    ("memory", "bomb"),
+    ("recursion", "recurse"),
+    ("traps", "trap"),
+    ("events", "flood-forever"),
+    ("small data parts", "flood-data 1000"),
+    ("large data parts", "flood-data 1000000"),
+    ("giant strings", "flood-text 4000000"),
+    ("logs", "log-flood 10000000"),
+    ("standard output", "flood-stdout"),
+    ("standard error", "flood-stderr"),
+    ("random bytes", "flood-random"),
+    ("memory sets", "flood-memory"),
+    ("files", "put-many 1000000"),
+    ("arguments", "flood-arguments"),
+    ("questions", "flood-questions 100000"),
+    ("many tasks", "reply x"),
+];
+
+/// Hostile tasks at once.
+const HOSTILE: usize = 8;
+
+/// How long the honest answers are measured, alone and beside each behaviour.
+const MEASURED: Duration = Duration::from_secs(4);
+
+/// For the hostile tasks to be at work.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// When what hostile tasks took is to be back.
+const BACK_AFTER: Duration = Duration::from_secs(10);
+
+/// What the operator grants the hostile agent: everything that it can do harm with. Its breaker would end the matter soon.
+const CONFIG: &str = "
+    breaker.failures = 1000000000
+    [agents.guest]
+    answer_timeout_ms = 1000
+    [agents.guest.grant]
+    memory = true
+    files = true
+    [agents.guest.grant.process.formed]
+";
+
+/// Honest tasks are answered within twice the time that they take alone, and within this.
+const AT_MOST: Duration = Duration::from_millis(25);
+
+/// Prints a row for each behaviour whose name holds `wanted`.
+pub(crate) async fn measure(wanted: &str) -> Result<()> {
+    println!("echo, one task after the other, beside {HOSTILE} hostile tasks at once");
+    println!(
+        "{:<18}{:>9}{:>9}{:>11}{:>11}{:>7}{:>8}{:>8}{:>8}{:>9}",
+        "ms", "p50", "p99", "p50 beside", "p99 beside", "ratio", "MB", "most", "after", "hostile"
+    );
+    for (name, text) in BEHAVIOURS.iter().filter(|(name, _)| name.contains(wanted)) {
+        beside(name, text).await.with_context(|| (*name).to_owned())?;
+    }
+    Ok(())
+}
+
+async fn beside(name: &str, text: &str) -> Result<()> {
+    let mut builder = TestHub::builder().config(CONFIG).plugin("guest", test_guests()?);
+    // As `a2a-hub start` does.
+    for (name, value) in ALLOCATOR {
+        builder = builder.env(name, value);
+    }
+    let mut hub = builder.start().await?;
+    let address: SocketAddr = hub.http().parse().context("the hub serves HTTP at no address")?;
+    load::run(address, &Work::Send, 1, WARM_UP).await?;
+    let alone = load::run(address, &Work::Send, 1, MEASURED).await?;
+    let base = resident_bytes(hub.pid()).context("the hub is gone")?;
+
+    let hostile = Hostile::start(address, text);
+    sleep(WARM_UP).await;
+    let beside = load::run(address, &Work::Send, 1, MEASURED).await?;
+    let most = resident_bytes(hub.pid()).context("the hub is gone")?;
+    let tasks = hostile.stop();
+    end_tasks(&Client::unix(&hub)).await?;
+    sleep(BACK_AFTER).await;
+    let after = resident_bytes(hub.pid()).context("the hub is gone")?;
+    hub.kill9().await?;
+
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let ratio = ms(beside.p99) / ms(alone.p99);
+    let Sample { p50, p99, .. } = alone;
+    let held =
+        (ratio <= 2.0 || beside.p99 < p99 + Duration::from_millis(2)) && beside.p99 < AT_MOST;
+    let kept = after <= base + base / 10;
+    println!(
+        "{name:<18}{:>9.2}{:>9.2}{:>11.2}{:>11.2}{ratio:>7.1}{:>8}{:>8}{:>8}{tasks:>9}{}{}",
+        ms(p50),
+        ms(p99),
+        ms(beside.p50),
+        ms(beside.p99),
+        base >> 20,
+        most >> 20,
+        after >> 20,
+        if held { "" } else { "  slow" },
+        if kept { "" } else { "  keeps memory" },
+    );
+    Ok(())
+}
+
+/// Cancels what nobody waits for any more.
+async fn end_tasks(client: &Client) -> Result<()> {
+    for state in ["working", "submitted", "input-required"] {
+        let wanted = json!({ "agentId": "guest", "state": state, "limit": 100 });
+        let list = client.call("hub/tasks/list", wanted).await?;
+        for task in list.as_array().into_iter().flatten() {
+            // It may be over by now.
+            let _ = client.call("tasks/cancel", json!({ "id": task["id"] })).await;
+        }
+    }
+    Ok(())
+}
+
+/// Clients of the hostile agent, on a thread of their own: each sends the next task once it is answered.
+struct Hostile {
+    stop: Arc<AtomicBool>,
+    /// How many tasks were answered.
+    answered: Arc<AtomicU64>,
+}
+
+impl Hostile {
+    fn start(address: SocketAddr, text: &str) -> Self {
+        let (stop, answered) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let (stopped, counted, body) =
+            (Arc::clone(&stop), Arc::clone(&answered), load::message("guest", text));
+        let clients = async move {
+            let mut clients = JoinSet::new();
+            for _ in 0..HOSTILE {
+                let (body, counted) = (body.clone(), Arc::clone(&counted));
+                clients.spawn(async move {
+                    // A client that was refused tries again.
+                    loop {
+                        let Ok(mut connection) = Connection::open(address).await else { return };
+                        while connection.post("/", &body()).await.is_ok() {
+                            counted.fetch_add(1, Relaxed);
+                        }
+                        sleep(Duration::from_millis(10)).await;
+                    }
+                });
+            }
+            while !stopped.load(Relaxed) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        thread::spawn(move || {
+            let runtime = runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map(|runtime| runtime.block_on(clients))
+        });
+        Self { stop, answered }
+    }
+
+    fn stop(self) -> u64 {
+        self.stop.store(true, Relaxed);
+        self.answered.load(Relaxed)
+    }
+}
