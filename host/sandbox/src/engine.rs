@@ -28,6 +28,10 @@ const KEEP_RESIDENT: usize = 128 << 10;
 /// Pooled instances need 6 mappings each, and Linux gives a process 65,530 of them.
 pub const MAX_INSTANCES: u32 = 8_000;
 
+/// Places for what the hub asks of agents by itself: their cards, their health, to clean up. A check of health takes no task's
+/// place, so that none is refused, and no agent that waits is let go, for it.
+pub(crate) const VISITS: u32 = 16;
+
 /// Addresses that a guest may take up where none are kept for it, in bytes: the memory that it has by default, its stack and its
 /// tables.
 const ADDRESSES: u64 = 80 << 20;
@@ -61,6 +65,7 @@ pub struct Engine {
     pub(crate) inner: wasmtime::Engine,
     pub(crate) compiler: Arc<Compiler>,
     slots: Arc<Semaphore>,
+    visits: Arc<Semaphore>,
     max: usize,
     lacks_pool: bool,
     pub(crate) scheduler: Arc<Scheduler>,
@@ -102,6 +107,7 @@ impl Engine {
         };
         let ticker = Arc::new(Ticker::start(inner.clone()));
         let slots = Arc::new(Semaphore::new(max as usize));
+        let visits = Arc::new(Semaphore::new(VISITS as usize));
         let (max, scheduler) = (max as usize, Arc::default());
         let cache = settings.cache.clone().map(|cache| {
             let dir = cache.dir.clone();
@@ -111,7 +117,7 @@ impl Engine {
         let (is_pooled, compile) = (!lacks_pool, settings.compile);
         let compiler =
             Compiler::new(inner.clone(), is_pooled, cache.transpose()?, worker, compile).into();
-        Ok(Self { inner, compiler, slots, max, lacks_pool, scheduler, _ticker: ticker })
+        Ok(Self { inner, compiler, slots, visits, max, lacks_pool, scheduler, _ticker: ticker })
     }
 
     /// Whether there were too few addresses to keep a place for each guest.
@@ -126,9 +132,22 @@ impl Engine {
     }
 
     /// Room for one more guest, or none if the pool is full.
-    pub(crate) fn slot(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.slots).try_acquire_owned().ok()
+    pub(crate) fn slot(&self, of: Place) -> Option<OwnedSemaphorePermit> {
+        let task = || Arc::clone(&self.slots).try_acquire_owned().ok();
+        match of {
+            Place::Task => task(),
+            Place::Visit => Arc::clone(&self.visits).try_acquire_owned().ok().or_else(task),
+        }
     }
+}
+
+/// Whose place a guest takes while it is alive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// A task's.
+    Task,
+    /// One of those that are kept for what the hub asks by itself.
+    Visit,
 }
 
 /// How many guests there may be where each gets its place when it starts: half of the addresses are for the hub itself.
@@ -146,7 +165,8 @@ fn config(pooled: Option<u32>) -> Config {
     config
 }
 
-fn pool(max: u32) -> PoolingAllocationConfig {
+fn pool(tasks: u32) -> PoolingAllocationConfig {
+    let max = tasks.saturating_add(VISITS);
     let mut pool = PoolingAllocationConfig::new();
     // As much for each slot as a component may have, so that none takes what is another's.
     pool.total_component_instances(max)

@@ -3,7 +3,7 @@
 use crate::{
     bindings::Plugin as Instance,
     convert::{ended_from_guest, failure_from_guest, report_from_guest, task_to_guest},
-    engine::Engine,
+    engine::{Engine, Place},
     limits::{self, CpuExhausted},
     plugin::Plugin,
     redaction::{Hide as _, Redaction},
@@ -73,7 +73,7 @@ async fn execute(plugin: Plugin, call: Call, work: Work, seat: Seat) -> Ended {
     let directory = call.working_directory.clone();
     let secrets = Arc::clone(&call.secrets);
     let task = task_to_guest(&work.task, &work.message, &work.history, directory.as_deref());
-    let ended = self::call(&plugin, call, seat, async |guest, store| {
+    let ended = self::call(&plugin, call, seat, Place::Task, async |guest, store| {
         let agent = guest.a2a_hub_agent();
         let ended = if work.live {
             agent.call_stream(&mut *store, &task).await
@@ -97,7 +97,7 @@ pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
     let work = async move {
         let health =
             async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_health(store).await;
-        self::call(&of, call, seat, health).await
+        self::call(&of, call, seat, Place::Visit, health).await
     };
     let report = scheduled(plugin, &account, Box::pin(work));
     let mut report = report.await.map(report_from_guest);
@@ -114,7 +114,7 @@ pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), 
         let cancel = async |guest: &Instance, store: &mut _| {
             guest.a2a_hub_agent().call_cancel(store, &task).await
         };
-        self::call(&of, call, seat, cancel).await
+        self::call(&of, call, seat, Place::Visit, cancel).await
     };
     let cleaned = scheduled(plugin, &account, Box::pin(work));
     let mut cleaned = cleaned.await.and_then(|cleaned| cleaned.map_err(failure_from_guest));
@@ -127,7 +127,7 @@ pub(crate) async fn card(plugin: &Plugin, call: Call) -> Result<String, Failure>
     let (seat, of) = (Seat::of(&plugin.share), plugin.clone());
     let account = Arc::clone(&seat.account);
     let card = async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_card(store).await;
-    let work = async move { self::call(&of, call, seat, card).await };
+    let work = async move { self::call(&of, call, seat, Place::Visit, card).await };
     scheduled(plugin, &account, Box::pin(work)).await
 }
 
@@ -146,9 +146,10 @@ async fn call<T>(
     plugin: &Plugin,
     call: Call,
     seat: Seat,
+    place: Place,
     function: impl AsyncFnOnce(&Instance, &mut Store<State>) -> wasmtime::Result<T>,
 ) -> Result<T, Failure> {
-    let Some(_slot) = plugin.engine.slot() else {
+    let Some(_slot) = plugin.engine.slot(place) else {
         return Err(Failure::HubFull);
     };
     let limits = call.limits;
@@ -211,7 +212,10 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{engine::EngineSettings, scheduler::AgentShare};
+    use crate::{
+        engine::{EngineSettings, VISITS},
+        scheduler::AgentShare,
+    };
     use a2a_hub_protocol::id::AgentId;
     use wasmtime::{Instance, Module};
 
@@ -227,7 +231,7 @@ mod tests {
             store_for(&engine, call, Seat::of(&Arc::new(AgentShare::new())))
         };
         let mut first = store();
-        for _ in 0..limits::MAX_MEMORIES {
+        for _ in 0..limits::MAX_MEMORIES * (1 + VISITS) {
             Instance::new_async(&mut first, &module, &[]).await.unwrap();
         }
         let mut second = store();
