@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use crate::bindings::a2a::hub::process::Output;
 use crate::bindings::a2a::hub::wait::First;
-use crate::{Command, Event, Failure, Level, Message, Need, Request, Response, Update};
+use crate::{
+    CallOptions, ChildTask, Command, Event, Failure, Level, Message, Need, Request, Response,
+    Update,
+};
 
 /// What an agent may ask of the hub, one method a function of the contract.
 pub(crate) trait Host {
@@ -41,7 +44,13 @@ pub(crate) trait Host {
     fn read_setting(&self, name: &str) -> Option<String>;
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure>;
     fn agents(&self) -> Result<String, Failure>;
-    fn call(&self, agent: &str, message: &Message) -> Result<Self::Call, Failure>;
+    fn call(
+        &self,
+        agent: &str,
+        message: &Message,
+        options: &CallOptions,
+    ) -> Result<Self::Call, Failure>;
+    fn children(&self) -> Result<Vec<ChildTask>, Failure>;
     fn any_of(
         &self,
         sources: &[Pollable<'_, Self>],
@@ -69,6 +78,8 @@ pub(crate) trait PosedQuestion {
 /// Another agent at work; dropping it cancels that work.
 pub(crate) trait CallHandle {
     fn next(&self, timeout: Option<Duration>) -> Result<Update, Failure>;
+    fn task_id(&self) -> String;
+    fn answer(&self, message: &Message) -> Result<(), Failure>;
     fn cancel(&self);
 }
 

@@ -6,7 +6,10 @@ use crate::bindings::a2a::hub::process::{self, Output};
 use crate::bindings::a2a::hub::wait::First;
 use crate::bindings::a2a::hub::{delegate, files, http, log, memory, settings, tasks, wait};
 use crate::host::{CallHandle, ExchangeHandle, Host, Pollable, PosedQuestion, Process};
-use crate::{Command, Event, Failure, Level, Message, Need, Request, Response, Update};
+use crate::{
+    CallOptions, ChildTask, Command, Event, Failure, Level, Message, Need, Request, Response,
+    Update,
+};
 
 /// The component's imports. What an agent never calls, its component never imports.
 pub(crate) struct Imports;
@@ -96,8 +99,29 @@ impl Host for Imports {
     fn agents(&self) -> Result<String, Failure> {
         delegate::agents()
     }
-    fn call(&self, agent: &str, message: &Message) -> Result<delegate::Call, Failure> {
-        delegate::Call::start(agent, message)
+    fn call(
+        &self,
+        agent: &str,
+        message: &Message,
+        options: &CallOptions,
+    ) -> Result<delegate::Call, Failure> {
+        if *options == CallOptions::default() {
+            return delegate::Call::start(agent, message);
+        }
+        let made = delegate::Options::new();
+        options.key.iter().for_each(|key| made.set_key(key));
+        long_millis(options.timeout).into_iter().for_each(|ms| made.set_timeout_ms(ms));
+        options.max_depth.into_iter().for_each(|depth| made.set_max_depth(depth));
+        options.max_tasks.into_iter().for_each(|tasks| made.set_max_tasks(tasks));
+        options.max_tokens.into_iter().for_each(|tokens| made.set_max_tokens(tokens));
+        options.max_cost_usd.into_iter().for_each(|cost| made.set_max_cost_usd(cost));
+        options.working_directory.iter().for_each(|dir| made.set_working_directory(dir));
+        options.context_id.iter().for_each(|context| made.set_context_id(context));
+        made.set_answers_questions(options.answers_questions);
+        delegate::Call::start_with(agent, message, &made)
+    }
+    fn children(&self) -> Result<Vec<ChildTask>, Failure> {
+        delegate::children()
     }
     fn any_of(
         &self,
@@ -163,6 +187,12 @@ impl ExchangeHandle for http::Exchange {
 impl CallHandle for delegate::Call {
     fn next(&self, timeout: Option<Duration>) -> Result<Update, Failure> {
         delegate::Call::next(self, millis(timeout))
+    }
+    fn task_id(&self) -> String {
+        delegate::Call::task_id(self)
+    }
+    fn answer(&self, message: &Message) -> Result<(), Failure> {
+        delegate::Call::answer(self, message)
     }
     fn cancel(&self) {
         delegate::Call::cancel(self);

@@ -66,7 +66,7 @@ pub mod testing;
 mod wait;
 
 pub use artifact::TextStream;
-pub use bindings::a2a::hub::delegate::Update;
+pub use bindings::a2a::hub::delegate::{Child as ChildTask, Update};
 pub use bindings::a2a::hub::http::{Request, Response};
 pub use bindings::a2a::hub::log::Level;
 pub use bindings::a2a::hub::process::{Command, ExitStatus, Output};
@@ -78,7 +78,7 @@ pub use bindings::a2a::hub::types::{
 pub use bindings::exports::a2a::hub::agent::{HealthReport as Health, HealthStatus};
 pub use card::Card;
 pub use context::Context;
-pub use delegate::Call;
+pub use delegate::{Call, CallOptions};
 pub use exchange::{Exchange, ServerEvent};
 pub use outcome::Run;
 pub use process::{Child, Exit, Line};

@@ -1,7 +1,7 @@
 //! What the settings of one agent may say, and what it is told of them: text, under a name.
 
 use crate::{confined::Confined, error::ConfigError};
-use a2a_hub_core::{grant::Grant, quota};
+use a2a_hub_core::{grant::Grant, quota, tree::TreeLimits};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{Limits, limits::Rates};
 use serde::{Deserialize, Serialize};
@@ -100,6 +100,17 @@ impl AgentConfig {
         Duration::from_millis(self.answer_timeout_ms)
     }
 
+    /// What may follow from one of its tasks.
+    pub fn tree_limits(&self) -> TreeLimits {
+        let (tree, default) = (self.limits.tree, TreeLimits::default());
+        TreeLimits {
+            depth: tree.depth.unwrap_or(default.depth),
+            tasks: tree.tasks.unwrap_or(default.tasks),
+            tokens: tree.tokens,
+            cost_usd: tree.cost_usd,
+        }
+    }
+
     /// How many of its tasks run and wait, if each may start programs or not.
     pub fn quota(&self, runs_programs: bool) -> quota::QuotaLimits {
         let max_running = self.max_running.unwrap_or(if runs_programs { 8 } else { 64 });
@@ -145,6 +156,22 @@ pub struct LimitsConfig {
     pub files_per_second: Option<u64>,
     /// How many programs it may start each second.
     pub programs_per_second: Option<u64>,
+    /// What may follow from one of its tasks, if it gives tasks to other agents.
+    pub tree: TreeConfig,
+}
+
+/// What may follow from one task; what is left out is as [`TreeLimits::default`].
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TreeConfig {
+    /// How many levels of tasks there may be below it.
+    pub depth: Option<u32>,
+    /// How many tasks there may be below it in all.
+    pub tasks: Option<u32>,
+    /// Tokens that the tasks below it may use, as their agents report them.
+    pub tokens: Option<u64>,
+    /// Dollars that the tasks below it may cost, as their agents report them.
+    pub cost_usd: Option<f64>,
 }
 
 impl LimitsConfig {

@@ -29,6 +29,8 @@ pub enum Principal {
 pub enum Access {
     /// Nothing: what is told is for everybody.
     Public,
+    /// To be at work on a task whose agent may call others: the program sees those, gives them tasks, and looks after these.
+    Delegate,
     /// To be a client of the hub.
     Use,
     /// To run the hub: what agents it has, and what becomes of all that it keeps.
@@ -60,11 +62,20 @@ pub fn needed(operation: &Operation) -> Access {
         {
             Access::Administer
         }
-        Operation::SendMessage(_)
-        | Operation::StreamMessage(_)
-        | Operation::GetTask { .. }
+        Operation::SendMessage(send) | Operation::StreamMessage(send) if send.push.is_none() => {
+            Access::Delegate
+        }
+        Operation::GetTask { .. }
         | Operation::CancelTask { .. }
         | Operation::Resubscribe { .. }
+        | Operation::Ping
+        | Operation::ListAgents { .. }
+        | Operation::GetAgent { .. }
+        | Operation::GetCard { agent: Some(_) }
+        | Operation::ListCards
+        | Operation::Discover => Access::Delegate,
+        Operation::SendMessage(_)
+        | Operation::StreamMessage(_)
         | Operation::SetPushConfig { .. }
         | Operation::GetPushConfig { .. }
         | Operation::ListPushConfigs { .. }
@@ -75,16 +86,11 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::PageTasks(_)
         | Operation::ListContexts(_)
         | Operation::GetContext { .. }
-        | Operation::Ping
         | Operation::Status
         | Operation::ReadMetrics { .. }
-        | Operation::ListAgents { .. }
-        | Operation::GetAgent { .. }
         | Operation::CheckAgent { .. }
         | Operation::WatchHub
-        | Operation::GetCard { .. }
-        | Operation::ListCards
-        | Operation::Discover => Access::Use,
+        | Operation::GetCard { agent: None } => Access::Use,
     }
 }
 
@@ -94,8 +100,8 @@ impl Principal {
         let most = match self {
             Self::Operator => Access::Administer,
             Self::Client(_) => Access::Use,
-            // No grant says yet what an agent may ask of the hub's doors, so it may ask for nothing.
-            Self::AgentTask { .. } | Self::Anonymous => Access::Public,
+            Self::AgentTask { .. } => Access::Delegate,
+            Self::Anonymous => Access::Public,
         };
         if access <= most {
             return Ok(());
@@ -148,6 +154,7 @@ impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Public => "it is for everybody",
+            Self::Delegate => "it is for clients of the hub, and for programs of agents that are at work on a task",
             Self::Use => {
                 "it is for programs of the hub's own user that no agent started, and for others by the token in its data directory"
             }
@@ -195,8 +202,8 @@ mod tests {
         //                                     operator client agent  anybody
         assert_eq!(row(Operation::ListPushKeys), [true, true, true, true]);
         assert_eq!(row(Operation::Status), [true, true, false, false]);
-        assert_eq!(row(Operation::GetAgent { id: agent() }), [true, true, false, false]);
-        assert_eq!(row(Operation::CancelTask { id: TaskId::new("t") }), [true, true, false, false]);
+        assert_eq!(row(Operation::GetAgent { id: agent() }), [true, true, true, false]);
+        assert_eq!(row(Operation::CancelTask { id: TaskId::new("t") }), [true, true, true, false]);
         assert_eq!(row(Operation::DeregisterAgent { id: agent() }), [true, false, false, false]);
         let reload = Operation::ReloadAgent { id: agent(), accept: None };
         assert_eq!(row(reload), [true, false, false, false]);
@@ -213,7 +220,7 @@ mod tests {
             let message = Message { metadata, ..Message::text(Role::User, "go on") };
             SendMessage::new(message, None).unwrap()
         };
-        for (session, access) in [(None, Access::Use), (Some("s"), Access::Administer)] {
+        for (session, access) in [(None, Access::Delegate), (Some("s"), Access::Administer)] {
             assert_eq!(needed(&Operation::SendMessage(send(session))), access);
             assert_eq!(needed(&Operation::StreamMessage(send(session))), access);
         }

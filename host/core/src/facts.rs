@@ -1,7 +1,7 @@
 //! What the hub writes into a task's log of its own accord: the statuses, and the facts beside them that machines read in the
 //! task's metadata.
 
-use crate::{question, reason::FailureReason};
+use crate::{question, reason::FailureReason, trace};
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
     id::MessageId,
@@ -82,7 +82,9 @@ pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
 
 /// What an agent tells of its task, without what only the hub knows of it.
 pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
-    told.remove(UNHEARD);
+    for known in [UNHEARD].iter().chain(&trace::MEMBERS) {
+        told.remove(*known);
+    }
     Some(told).filter(|told| !told.is_empty())
 }
 
@@ -149,6 +151,18 @@ pub fn failed(task: &Task, reason: FailureReason, why: &str, now: String) -> Tas
 pub fn asked(task: &Task, state: TaskState, prompt: Message, now: String) -> TaskEvent {
     let asked = Question::fresh(question::kind(state, &prompt));
     let fact = Metadata::from_iter([asked.member()]);
+    status(task, state, Some(prompt), Some(fact), now)
+}
+
+/// That a child of the task asks, and the task waits with it.
+pub fn asked_for_child(
+    task: &Task,
+    state: TaskState,
+    question: &Question,
+    prompt: Message,
+    now: String,
+) -> TaskEvent {
+    let fact = Metadata::from_iter([question.member()]);
     status(task, state, Some(prompt), Some(fact), now)
 }
 

@@ -36,5 +36,7 @@ pub mod span;
 pub mod task;
 pub mod terminal;
 pub mod tier;
+pub mod trace;
+pub mod tree;
 pub mod trust;
 pub mod workspace_grant;

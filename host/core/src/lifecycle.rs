@@ -274,6 +274,11 @@ impl Lifecycle {
         matches!(self.phase, Phase::Asking { .. } | Phase::Parked { .. })
     }
 
+    /// Whether an answer is there that waits for the task's turn, or the task waits for its first one.
+    pub fn returns(&self) -> bool {
+        matches!(self.phase, Phase::Returning { .. } | Phase::Queued { .. })
+    }
+
     /// When [`Signal::Time`] is due next.
     pub fn wake_at(&self) -> Option<Instant> {
         match self.phase {

@@ -5,8 +5,8 @@
 //! tells the agent that hears the answer that nothing was decided, lest a late "yes" is taken for more than it is.
 
 use a2a_hub_protocol::{
-    id::QuestionId,
-    message::{Message, Metadata, Part},
+    id::{AgentId, QuestionId, TaskId},
+    message::{Message, Metadata, Part, Role},
     question::{Question, QuestionKind, asks_permission},
     task::TaskState,
 };
@@ -16,6 +16,9 @@ const QUOTED_CHARS: usize = 2000;
 
 /// The member of a part's metadata that tells the hub's notes to an agent from the client's words.
 pub const NOTE: &str = "note";
+
+/// The note that says who asks, in a question that was handed on.
+const ASKED_BY: &str = "asked_by";
 
 /// An answer to a question that the task does not ask, or asks no more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +44,35 @@ pub fn kind(state: TaskState, prompt: &Message) -> QuestionKind {
     } else {
         QuestionKind::Input
     }
+}
+
+/// What a task asks its client in the place of its child, a task of `agent`: the same question, by the same name, with who
+/// asks. An answer to either is an answer to both.
+pub fn handed_on(
+    child: &TaskId,
+    agent: &AgentId,
+    asked: &Question,
+    prompt: Message,
+) -> (Question, Message) {
+    let path: Vec<_> = [agent.clone()].into_iter().chain(asked.path.iter().cloned()).collect();
+    let names: Vec<_> = path.iter().map(AgentId::as_str).collect();
+    let who = format!("{} asks:\n", names.join(" > "));
+    let is_note = |part: &Part| {
+        let note = part.metadata.as_ref().and_then(|facts| facts.get(NOTE));
+        note.is_some_and(|note| note == ASKED_BY)
+    };
+    let mark = Metadata::from_iter([(NOTE.to_owned(), ASKED_BY.into())]);
+    let first = Part { metadata: Some(mark), ..Part::text(&who) };
+    let Message { parts, metadata, .. } = prompt;
+    let parts = [first].into_iter().chain(parts.into_iter().filter(|part| !is_note(part)));
+    let prompt = Message { parts: parts.collect(), metadata, ..Message::text(Role::Agent, "") };
+    let question = Question {
+        task: asked.task.clone().or_else(|| Some(child.clone())),
+        agent: asked.agent.clone().or_else(|| Some(agent.clone())),
+        path,
+        ..asked.clone()
+    };
+    (question, prompt)
 }
 
 /// What the hub asks after a restart, of a task whose agent was at work or had asked `lost`.
@@ -91,7 +123,6 @@ pub fn heard_after_restart(mut message: Message, lost: QuestionKind) -> Message 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_protocol::message::Role;
     use std::fmt::Write as _;
 
     #[test]
@@ -141,6 +172,21 @@ mod tests {
         ");
         let long = after_restart("a", Some((QuestionKind::Input, &"ä".repeat(QUOTED_CHARS + 1))));
         assert!(long.contains("ä…”") && long.chars().count() < QUOTED_CHARS + 200);
+    }
+
+    #[test]
+    fn a_question_that_is_handed_on_says_who_asks_and_keeps_its_name() {
+        let [codex, reviewer] = ["codex", "reviewer"].map(|id| AgentId::parse(id).unwrap());
+        let asked = Question::fresh(QuestionKind::Permission);
+        let prompt = Message::text(Role::Agent, "May I delete it?");
+        let deepest = TaskId::new("deepest");
+        let (once, prompt) = handed_on(&deepest, &codex, &asked, prompt);
+        assert_eq!(prompt.joined_text(), "codex asks:\nMay I delete it?");
+        let (twice, prompt) = handed_on(&TaskId::new("between"), &reviewer, &once, prompt);
+        assert_eq!(prompt.joined_text(), "reviewer > codex asks:\nMay I delete it?");
+        assert_eq!((twice.id, twice.kind), (asked.id, QuestionKind::Permission));
+        assert_eq!((twice.task, twice.agent.as_ref()), (Some(deepest), Some(&codex)));
+        assert_eq!(twice.path, [reviewer, codex]);
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct UnfinishedTask {
     pub answered: bool,
     /// What its agent still has of it; none if there is no such agent any more.
     pub hold: Option<Resumability>,
+    /// Whether the task is over that it was begun for: no child outlives its parent.
+    pub is_orphan: bool,
 }
 
 /// What an agent still has of a task whose hub is gone.
@@ -46,6 +48,8 @@ pub enum Recovery {
     Ask(TaskState),
     /// Listen to its agent again, which is still at work.
     Follow,
+    /// Listen to its agent again, which is elsewhere, and cancel it there.
+    Cancel,
     /// Tell that it was cut off. What its agent has done to the world is not known, so it is not done twice.
     Fail,
 }
@@ -55,6 +59,8 @@ impl UnfinishedTask {
     pub fn recovery(self) -> Recovery {
         match (self.state, self.hold) {
             (state, _) if state.is_final() => Recovery::Leave,
+            (_, Some(Resumability::Work)) if self.is_orphan => Recovery::Cancel,
+            _ if self.is_orphan => Recovery::Fail,
             (_, None) => Recovery::Fail,
             // It waited and did nothing, so nothing is done twice. The answer was taken, and is not lost.
             (state, Some(_)) if state.is_interrupted() && self.answered => Recovery::Start,
@@ -164,7 +170,14 @@ mod tests {
                 .then(|| Metadata::from_iter([(facts::QUEUED.to_owned(), true.into())])),
         };
         let agent = AgentId::parse("a").unwrap();
-        Created { agent, task, timeout_ms: None, client: Default::default(), request: None }
+        Created {
+            agent,
+            task,
+            timeout_ms: None,
+            client: Default::default(),
+            request: None,
+            parent: None,
+        }
     }
 
     /// What a log of these events tells that nobody has heard.
@@ -272,7 +285,8 @@ mod tests {
                     Some(Resumability::Nothing),
                     None,
                 ];
-                let left = |hold| UnfinishedTask { state, queued, answered, hold };
+                let is_orphan = false;
+                let left = |hold| UnfinishedTask { state, queued, answered, hold, is_orphan };
                 let told = holds.map(|hold| format!("{:?}", left(hold).recovery()));
                 writeln!(table, "{}{place}: {}", state.name(), told.join(" | ")).unwrap();
             }
@@ -297,6 +311,23 @@ mod tests {
     }
 
     #[test]
+    fn a_child_whose_parent_is_over_ends_wherever_it_is() {
+        for state in TaskState::ALL.into_iter().filter(|state| !state.is_final()) {
+            let orphan = |hold| UnfinishedTask {
+                state,
+                queued: true,
+                answered: true,
+                hold,
+                is_orphan: true,
+            };
+            assert_eq!(orphan(Some(Resumability::Work)).recovery(), Recovery::Cancel, "{state:?}");
+            for hold in [None, Some(Resumability::Nothing), Some(Resumability::Session)] {
+                assert_eq!(orphan(hold).recovery(), Recovery::Fail, "{state:?} {hold:?}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_over_stays_over() {
         for state in TaskState::ALL.into_iter().filter(|state| state.is_final()) {
             let left = UnfinishedTask {
@@ -304,6 +335,7 @@ mod tests {
                 queued: false,
                 answered: false,
                 hold: Some(Resumability::Work),
+                is_orphan: true,
             };
             assert_eq!(left.recovery(), Recovery::Leave);
         }

@@ -5,7 +5,10 @@ use crate::{
     native::{Native, Stage},
 };
 use a2a_hub_config::AgentConfig;
-use a2a_hub_core::{grant::Ask, recovery::Resumability};
+use a2a_hub_core::{
+    grant::{Ask, Grant},
+    recovery::Resumability,
+};
 use a2a_hub_protocol::{
     card::AgentCard,
     id::{AgentId, TaskId},
@@ -54,6 +57,11 @@ impl Fake {
         Self { room: Some(Room { taken: 0, most }), ..self }
     }
 
+    /// The same, and it asks to call other agents.
+    pub(crate) fn calling_others(self) -> Self {
+        Self { native: self.native.calling_others(), ..self }
+    }
+
     /// The same, and it does one task of a conversation at a time.
     pub(crate) fn one_per_context(self) -> Self {
         Self { native: self.native.one_per_context(), ..self }
@@ -79,7 +87,18 @@ impl Fake {
             other: Metadata::new(),
         };
         let (id, runtime) = (AgentId::parse(id).unwrap(), Arc::new(self.clone()));
-        Arc::new(Agent::by_itself(id, runtime, card, config))
+        Arc::new(Agent::by_itself(id, runtime, card, config, Vec::new()))
+    }
+
+    /// The agent of that name, which may call those of these names.
+    pub(crate) fn agent_among(&self, id: &str, config: AgentConfig, peers: &[&str]) -> Arc<Agent> {
+        let agent = self.agent_called(id, config.clone());
+        let delegate = peers.iter().map(|&peer| peer.to_owned()).collect();
+        let grant = Some(Grant { delegate, ..Grant::everything(self.ask()) });
+        let config = AgentConfig { grant, ..config };
+        let peers = peers.iter().map(|peer| AgentId::parse(*peer).unwrap()).collect();
+        let (card, runtime) = (agent.card.clone(), Arc::new(self.clone()));
+        Arc::new(Agent::by_itself(agent.id.clone(), runtime, card, config, peers))
     }
 
     fn saw(&self, what: String) {

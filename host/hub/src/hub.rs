@@ -1,10 +1,13 @@
 //! One place where every operation is allowed and carried out.
 
+mod cards;
 mod live_config;
 mod official;
 mod reload;
 mod visit;
+mod within;
 
+use cards::card_of;
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 pub use visit::Visit;
 
@@ -23,30 +26,27 @@ use a2a_hub_config::nearest;
 use a2a_hub_core::{
     access::{self, Principal},
     idempotency,
+    tree::Budget,
 };
 use a2a_hub_protocol::{
-    card::{AgentCard, Skill},
     error::{A2aError, ErrorKind},
     event::TaskEvent,
     hub::openrpc,
     id::{AgentId, TaskId},
     message::Role,
     operation::{
-        AgentBrief, Answer, CardOf, HealthStatus, HubStatus, OpenStreams, Operation, Pong,
-        SendMessage, Wait,
+        AgentBrief, Answer, HealthStatus, HubStatus, OpenStreams, Operation, Pong, SendMessage,
+        Wait,
     },
     push::OfferedPush,
     task::{Task, TaskState},
 };
 use a2a_hub_store::Counts;
 use parking_lot::Mutex;
-use serde_json::{Map, json};
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use serde_json::json;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 use tokio::time::{Instant, timeout};
 
@@ -94,6 +94,8 @@ impl Hub {
         pushes: Pushes,
         events: Events,
     ) -> Self {
+        let known = agents.clone();
+        tasks.know(move |id| known.find(id));
         Self {
             agents,
             plugins,
@@ -160,6 +162,9 @@ impl Hub {
         operation: Operation,
     ) -> Result<Reply, A2aError> {
         let admitted = self.admit(caller, &operation)?;
+        if let Err(why) = self.must_be_within(caller, &operation).await {
+            return admitted.came_to(Err(why));
+        }
         admitted.came_to(match visit {
             Some(visit) => self.perform_for(caller, visit, operation).await,
             None => self.perform(caller, operation).await,
@@ -244,7 +249,7 @@ impl Hub {
             Operation::RefreshPlugins => {
                 Answer::PluginsRefreshed(Box::pin(self.plugins.refresh()).await)
             }
-            Operation::ListAgents { include_health } => self.list(include_health).await,
+            Operation::ListAgents { include_health } => self.list(caller, include_health).await,
             Operation::GetAgent { id } => self.told(&*self.agent(Some(id))?),
             Operation::CheckAgent { id } => {
                 Answer::Health(self.agent(Some(id))?.ask(Instant::now(), true).await?)
@@ -268,7 +273,9 @@ impl Hub {
                 Answer::Card(Box::new(card_of(&*self.agent(Some(id))?)))
             }
             Operation::ListCards => {
-                Answer::Cards(self.agents.all().iter().map(|agent| card_of(agent)).collect())
+                let all = self.agents.all();
+                let seen = all.iter().filter(|agent| self.sees(caller, agent));
+                Answer::Cards(seen.map(|agent| card_of(agent)).collect())
             }
         }))
     }
@@ -337,7 +344,15 @@ impl Hub {
         }
         match send.message.task_id.clone() {
             Some(task) => self.go_on(caller, task, send).await,
-            None => self.start_anew(caller, send, streamed).await,
+            None => match caller {
+                Principal::AgentTask { task, .. } => {
+                    let (hub, task) = (self.clone(), task.clone());
+                    self.tasks.see_through(async move { hub.give(&task, send).await }).await
+                }
+                Principal::Operator | Principal::Client(_) | Principal::Anonymous => {
+                    self.start_anew(caller, send, streamed).await
+                }
+            },
         }
     }
 
@@ -358,6 +373,9 @@ impl Hub {
                 return Err(A2aError::invalid("message.metadata.targetAgent", why).into());
             }
         }
+        if let Principal::AgentTask { .. } = caller {
+            return self.tasks.answer_below(&task, message, caller.clone()).await;
+        }
         let push = self.receiver(push).await?;
         let (tasks, by) = (self.tasks.clone(), caller.clone());
         let answered = async move { tasks.answer(&task, message, client, after, by).await };
@@ -374,6 +392,8 @@ impl Hub {
         let request = idempotency::request(caller, &agent.id, &send);
         let SendMessage { message, working_directory, timeout_ms, push, client, after, .. } = send;
         let push = self.receiver(push).await?;
+        let budget = Budget::of(message.metadata.as_ref())?;
+        let limits = agent.config.tree_limits().narrowed(budget);
         let (hub, by, after) = (self.clone(), caller.clone(), after.unwrap_or(0));
         // On the heap, for it is as large as all that it waits for.
         let submitted = Box::pin(async move {
@@ -397,6 +417,7 @@ impl Hub {
                 client,
                 request,
                 by,
+                limits,
             };
             let heard = hub.tasks.submit(new).await?;
             if let Some(claim) = claim {
@@ -512,44 +533,21 @@ impl Hub {
         })
     }
 
-    /// The hub's own card: it can do what its agents can.
-    fn card(&self) -> CardOf {
-        let agents = self.agents.all();
-        let skills = agents.iter().flat_map(|agent| {
-            agent.card.skills.iter().map(|skill| Skill {
-                id: format!("{}/{}", agent.id, skill.id),
-                tags: std::iter::once(agent.id.to_string()).chain(skill.tags.clone()).collect(),
-                ..skill.clone()
-            })
-        });
-        let card = AgentCard {
-            name: "A2A Local Hub".to_owned(),
-            description: "Runs agents on this machine; `metadata.targetAgent` of a message names the one it is for"
-                .to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            skills: skills.collect(),
-            other: Map::from_iter(
-                ["defaultInputModes", "defaultOutputModes"]
-                    .map(|member| (member.to_owned(), json!(modes(&agents, member)))),
-            ),
-        };
-        let latest = agents.iter().map(|agent| &agent.registered_at).max();
-        let since = latest.map_or(&self.since, |joined| joined.max(&self.since)).clone();
-        let operated = agents.iter().map(|agent| (agent.id.clone(), agent.operated())).collect();
-        CardOf { agent: None, card, since, operated }
-    }
-
     /// An agent, with what is known of its health.
     fn told(&self, agent: &Agent) -> Answer {
         Answer::Agent(Box::new(self.agents.info(agent, Some(agent.health()))))
     }
 
-    async fn list(&self, include_health: bool) -> Answer {
+    async fn list(&self, caller: &Principal, include_health: bool) -> Answer {
+        let is_seen = |agent: &Agent| self.sees(caller, agent);
         Answer::Agents(if include_health {
             let checked = self.agents.check(lately()).await.into_iter();
-            checked.map(|(agent, health)| self.agents.info(&agent, Some(health))).collect()
+            let seen = checked.filter(|(agent, _)| is_seen(agent));
+            seen.map(|(agent, health)| self.agents.info(&agent, Some(health))).collect()
         } else {
-            self.agents.all().iter().map(|agent| self.agents.info(agent, None)).collect()
+            let all = self.agents.all();
+            let seen = all.iter().filter(|agent| is_seen(agent));
+            seen.map(|agent| self.agents.info(agent, None)).collect()
         })
     }
 }
@@ -566,21 +564,6 @@ impl Measured<'_> {
     fn came_to<T>(self, reply: Result<T, impl Into<A2aError>>) -> Result<T, A2aError> {
         self.metrics.answered(self.operation, reply.is_ok(), self.begun.elapsed());
         reply.map_err(Into::into)
-    }
-}
-
-/// All media types that the agents' cards name in `member`.
-fn modes(agents: &[Arc<Agent>], member: &str) -> BTreeSet<String> {
-    let named = agents.iter().filter_map(|agent| agent.card.other.get(member)?.as_array());
-    named.flatten().filter_map(|mode| mode.as_str().map(str::to_owned)).collect()
-}
-
-fn card_of(agent: &Agent) -> CardOf {
-    CardOf {
-        agent: Some(agent.id.clone()),
-        card: agent.card.clone(),
-        since: agent.registered_at.clone(),
-        operated: vec![(agent.id.clone(), agent.operated())],
     }
 }
 

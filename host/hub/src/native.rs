@@ -10,7 +10,10 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_runtime::{
     Call, Ended, Failure, Report, Run, Runtime, Work,
-    port::tasks::{Answer, Emitted, Need, TaskPort},
+    port::{
+        delegate::{CallPort, ChildRequest, DelegatePort, Update},
+        tasks::{Answer, Emitted, Need, TaskPort},
+    },
 };
 use futures::future::BoxFuture;
 use std::{
@@ -37,6 +40,8 @@ pub struct Stage {
     pub work: Work,
     /// The hub's side of the task.
     pub port: Arc<dyn TaskPort>,
+    /// The agents that it may call, if its operator lets it call any.
+    pub delegate: Option<Arc<dyn DelegatePort>>,
     /// Cancelled when the task is, or when its time is over.
     pub cancelled: CancellationToken,
 }
@@ -50,6 +55,13 @@ impl Native {
         let function =
             Arc::new(move |stage| Box::pin(function(stage)) as BoxFuture<'static, Ended>);
         Self { function, ask: Ask::default() }
+    }
+
+    /// The same, and it asks to call other agents: those that the operator names in `delegate` of its grant.
+    #[must_use]
+    pub fn calling_others(mut self) -> Self {
+        self.ask.delegate.agents = true;
+        self
     }
 
     /// The same, and it does one task of a conversation at a time.
@@ -82,6 +94,32 @@ impl Stage {
     pub async fn ask(&self, prompt: &str, patience: Option<Duration>) -> Result<Answer, Failure> {
         self.port.ask(Need::Input, Message::text(Role::Agent, prompt), patience).await
     }
+
+    /// Gives another agent a task, a child of this one. [`Failure::Denied`] unless the operator lets this agent call that one.
+    pub async fn call(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure> {
+        match &self.delegate {
+            Some(delegate) => delegate.start(request).await,
+            None => Err(Failure::Denied(format!(
+                "call `{}`: the agent asks for no other agents, or is granted none",
+                request.agent
+            ))),
+        }
+    }
+
+    /// The same, and waits for the child's end; other tasks of this agent run meanwhile.
+    pub async fn outcome_of(&self, request: ChildRequest) -> Result<Ended, Failure> {
+        let mut call = self.call(request).await?;
+        self.port.rest().await;
+        let ended = loop {
+            match call.next().await {
+                Ok(Update::Finished(ended)) => break Ok(ended),
+                Ok(Update::Status(_) | Update::Artifact(_)) => {}
+                Err(why) => break Err(why),
+            }
+        };
+        self.port.resume().await?;
+        ended
+    }
 }
 
 /// The end of a task that was done, with the agent's last words.
@@ -100,7 +138,8 @@ impl Runtime for Native {
         let (cancelled, mut run) = (CancellationToken::new(), JoinSet::new());
         match call.ports.tasks.clone() {
             Some(port) => {
-                run.spawn((self.function)(Stage { work, port, cancelled: cancelled.clone() }));
+                let (delegate, cancelled) = (call.ports.delegate.clone(), cancelled.clone());
+                run.spawn((self.function)(Stage { work, port, delegate, cancelled }));
             }
             None => {
                 let why = Failure::Internal("the call has no task to tell of".to_owned());

@@ -16,5 +16,5 @@ pub mod v03;
 pub mod v1;
 
 pub use model::{
-    client, error, event, id, interface, message, method, operation, push, question, task,
+    client, error, event, id, interface, message, method, operation, parent, push, question, task,
 };

@@ -4,13 +4,15 @@
 //! nothing else of them. The other direction are the [`port`]s, which the hub implements and a runtime calls. There is no
 //! WebAssembly here, and no HTTP.
 
+mod ended;
 pub mod failure;
 pub mod limits;
 pub mod port;
 pub mod run;
 mod runtime;
 
+pub use ended::Ended;
 pub use failure::Failure;
 pub use limits::{Limits, Room};
-pub use run::{Call, Ended, Report, Work};
+pub use run::{Call, Report, Work};
 pub use runtime::{HubWork, Run, Runtime};

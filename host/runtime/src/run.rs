@@ -1,13 +1,9 @@
 //! One run of an agent: what it is given, what it says of itself, and how it ends.
 
-use crate::{failure::Failure, limits::Limits, port::Ports};
+use crate::{limits::Limits, port::Ports};
 use a2a_hub_core::{grant::EffectiveGrant, redact::Secrets};
 use a2a_hub_protocol::{
-    client::ClientCapabilities,
-    id::AgentId,
-    message::{Message, Metadata},
-    operation::HealthStatus,
-    task::{Task, TaskState},
+    client::ClientCapabilities, id::AgentId, message::Message, operation::HealthStatus, task::Task,
 };
 use std::sync::Arc;
 
@@ -49,24 +45,6 @@ impl Call {
         let (held, ports, secrets, client) = Default::default();
         Self { agent, limits, held, ports, secrets, working_directory: None, client }
     }
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Ended {
-    /// With a direct answer and no task result.
-    Reply(Message),
-    /// With a final status of the task.
-    Status {
-        /// The state, a final one.
-        state: TaskState,
-        /// What the agent says.
-        message: Option<Message>,
-        /// Facts to be merged into the task's.
-        metadata: Option<Metadata>,
-    },
-    /// Without a final status: why the agent could not bring the task to an end.
-    Failed(Failure),
 }
 
 /// What an agent says of its health.

@@ -1,9 +1,10 @@
 //! The seam between the hub and whatever does an agent's work: a component, an agent elsewhere, or a Rust value.
 
 use crate::{
+    ended::Ended,
     failure::Failure,
     limits::Room,
-    run::{Call, Ended, Report, Work},
+    run::{Call, Report, Work},
 };
 use a2a_hub_core::{grant::Ask, recovery::Resumability};
 use a2a_hub_protocol::{id::TaskId, task::Task};

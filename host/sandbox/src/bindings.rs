@@ -16,5 +16,6 @@ wasmtime::component::bindgen!({
         "a2a:hub/http.exchange": crate::resources::Exchange,
         "a2a:hub/tasks.question": crate::resources::Question,
         "a2a:hub/delegate.call": crate::resources::Delegated,
+        "a2a:hub/delegate.options": crate::resources::CallOptions,
     },
 });

@@ -1,14 +1,21 @@
 //! The contract's types to the protocol's and back, nowhere else.
 
-use crate::bindings::{a2a::hub::types as guest, exports::a2a::hub::agent};
+use crate::bindings::{
+    a2a::hub::{delegate::Update as GuestUpdate, types as guest},
+    exports::a2a::hub::agent,
+};
 use a2a_hub_core::plain_text::line;
 use a2a_hub_protocol::{
+    event::{ArtifactUpdate, StatusUpdate},
     id::{ArtifactId, ContextId, MessageId, TaskId},
     message::{Content, MAX_DEPTH, MAX_PARTS, Message, Metadata, Part, Role, is_shallow},
     operation::HealthStatus,
     task::{Artifact, Task, TaskState},
 };
-use a2a_hub_runtime::{Ended, Failure, Report, port::tasks::Emitted};
+use a2a_hub_runtime::{
+    Ended, Failure, Report,
+    port::{delegate::Update, tasks::Emitted},
+};
 use serde_json::Value;
 
 /// Bytes of a guest's JSON that are read in one piece, be it a data part or metadata. As values they take up to thirty times as
@@ -167,6 +174,59 @@ fn json_from_guest(what: &str, json: &str) -> Result<Value, Failure> {
         Ok(value)
     } else {
         Err(Failure::Invalid(format!("{what} is nested deeper than {MAX_DEPTH} levels")))
+    }
+}
+
+pub(crate) fn state_to_guest(state: TaskState) -> guest::TaskState {
+    match state {
+        TaskState::Submitted => guest::TaskState::Submitted,
+        TaskState::InputRequired => guest::TaskState::InputRequired,
+        TaskState::AuthRequired => guest::TaskState::AuthRequired,
+        TaskState::Completed => guest::TaskState::Completed,
+        TaskState::Failed => guest::TaskState::Failed,
+        TaskState::Canceled => guest::TaskState::Canceled,
+        TaskState::Rejected => guest::TaskState::Rejected,
+        // A state that this hub does not know is one of a task that goes on.
+        TaskState::Working | TaskState::Unknown => guest::TaskState::Working,
+    }
+}
+
+/// What a guest hears of a task that it gave to another agent.
+pub(crate) fn update_to_guest(update: Update) -> Result<GuestUpdate, Failure> {
+    let status =
+        |state, message: Option<&Message>, metadata: Option<&Metadata>| guest::TaskStatus {
+            state: state_to_guest(state),
+            message: message.map(message_to_guest),
+            metadata: metadata.map(metadata_to_guest),
+        };
+    Ok(match update {
+        Update::Status(StatusUpdate { status: at, metadata }) => GuestUpdate::Event(
+            guest::Event::Status(status(at.state, at.message.as_ref(), metadata.as_ref())),
+        ),
+        Update::Artifact(ArtifactUpdate { artifact, append, last_chunk }) => {
+            let artifact = artifact_to_guest(&artifact);
+            let update = guest::ArtifactUpdate { artifact, append, last_chunk };
+            GuestUpdate::Event(guest::Event::Artifact(update))
+        }
+        Update::Finished(Ended::Reply(message)) => {
+            GuestUpdate::Finished(guest::Outcome::Message(message_to_guest(&message)))
+        }
+        Update::Finished(Ended::Status { state, message, metadata }) => {
+            let status = status(state, message.as_ref(), metadata.as_ref());
+            GuestUpdate::Finished(guest::Outcome::Status(status))
+        }
+        Update::Finished(Ended::Failed(why)) => return Err(why),
+    })
+}
+
+fn artifact_to_guest(artifact: &Artifact) -> guest::Artifact {
+    guest::Artifact {
+        id: artifact.artifact_id.to_string(),
+        name: artifact.name.clone(),
+        description: artifact.description.clone(),
+        parts: artifact.parts.iter().map(part_to_guest).collect(),
+        extensions: artifact.extensions.clone(),
+        metadata: artifact.metadata.as_ref().map(metadata_to_guest),
     }
 }
 

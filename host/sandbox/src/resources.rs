@@ -2,15 +2,18 @@
 
 #![expect(unreachable_pub, reason = "the contract's generated bindings re-export them")]
 
+use a2a_hub_core::tree::Budget;
+use a2a_hub_protocol::{id::TaskId, message::Message};
 use a2a_hub_runtime::{
     Failure,
     port::{
+        delegate::{CallPort, Update},
         http::{self, BodyPort},
         process::{ChildPort, Said},
         tasks::Answer,
     },
 };
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 use tokio::{sync::OwnedSemaphorePermit, task::JoinSet};
 
 /// A running program, as the guest holds it. The store owns it, so that it never outlives the task.
@@ -144,5 +147,81 @@ impl Question {
     }
 }
 
-/// A call to another agent. None can be made, so there is none.
-pub enum Delegated {}
+/// A call of another agent.
+pub struct Delegated {
+    pub(crate) port: Box<dyn CallPort>,
+    /// What was heard of it while the guest waited for something else, and is to be told next.
+    heard: Option<Result<Update, Failure>>,
+    is_over: bool,
+}
+
+impl Delegated {
+    pub(crate) fn new(port: Box<dyn CallPort>) -> Self {
+        Self { port, heard: None, is_over: false }
+    }
+
+    /// What happens to the child next. May be dropped and called again.
+    pub(crate) async fn next(&mut self) -> Result<Update, Failure> {
+        let heard = match self.heard.take() {
+            Some(heard) => heard,
+            None => self.port.next().await,
+        };
+        self.is_over |= matches!(heard, Ok(Update::Finished(_)));
+        heard
+    }
+
+    /// Waits until there is something to tell of it, and leaves that where it is.
+    pub(crate) async fn ready(&mut self) {
+        if self.heard.is_none() {
+            self.heard = Some(self.port.next().await);
+        }
+    }
+
+    /// Lets go of it: a child that has not ended is cancelled, for nobody hears it any more.
+    pub(crate) async fn let_go(self) {
+        if !self.is_over {
+            // It may have ended meanwhile; its parent's end ends it in any case.
+            let _ = self.port.cancel().await;
+        }
+    }
+}
+
+impl Default for Delegated {
+    /// What stands in its place while it is waited for beside others.
+    fn default() -> Self {
+        Self::new(Box::new(Away))
+    }
+}
+
+#[async_trait::async_trait]
+impl CallPort for Away {
+    fn task(&self) -> &TaskId {
+        &NO_TASK
+    }
+
+    async fn next(&mut self) -> Result<Update, Failure> {
+        Err(Failure::Cancelled)
+    }
+
+    async fn answer(&self, _: Message) -> Result<(), Failure> {
+        Err(Failure::Cancelled)
+    }
+
+    async fn cancel(&self) -> Result<(), Failure> {
+        Err(Failure::Cancelled)
+    }
+}
+
+/// The id of no task.
+static NO_TASK: LazyLock<TaskId> = LazyLock::new(|| TaskId::new(""));
+
+/// How a call is to be made, beyond whom it is for and what it says.
+#[derive(Clone, Debug, Default)]
+pub struct CallOptions {
+    pub(crate) key: Option<String>,
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) budget: Budget,
+    pub(crate) working_directory: Option<String>,
+    pub(crate) context_id: Option<String>,
+    pub(crate) answers_questions: bool,
+}

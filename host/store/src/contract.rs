@@ -67,6 +67,7 @@ pub fn created(task: &TaskId, context: &str) -> Arc<TaskEvent> {
         timeout_ms: None,
         client: ClientCapabilities::default(),
         request: None,
+        parent: None,
     })))
 }
 

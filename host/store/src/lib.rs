@@ -222,6 +222,10 @@ pub struct Head {
     pub updated: String,
     /// Where its client said last that the work is to be done, unless that is longer than any path.
     pub directory: Option<String>,
+    /// The task whose agent gave this one to another agent; none if a client gave it.
+    pub parent: Option<TaskId>,
+    /// The workflow that it belongs to, if it belongs to one.
+    pub workflow: Option<String>,
 }
 
 /// A page of heads.
@@ -246,6 +250,10 @@ pub struct HeadFilter {
     pub context: Option<ContextId>,
     /// Only those that are to be done in this directory.
     pub directory: Option<String>,
+    /// Only those that the agent at work on this task gave to other agents.
+    pub parent: Option<TaskId>,
+    /// Only those of this workflow, and the task of that id.
+    pub workflow: Option<String>,
     /// Only those in this state.
     pub state: Option<TaskState>,
     /// Only those that are not over.
@@ -265,6 +273,8 @@ impl Default for HeadFilter {
             since: None,
             context: None,
             directory: None,
+            parent: None,
+            workflow: None,
             state: None,
             live_only: false,
             limit: usize::MAX,

@@ -4,6 +4,7 @@ use super::{Head, StorageError};
 use a2a_hub_core::{
     facts,
     task::{self, IllegalEvent},
+    trace,
 };
 use a2a_hub_protocol::{
     event::TaskEvent,
@@ -50,6 +51,8 @@ fn begin(task: &TaskId, first: &TaskEvent) -> Result<Head, StorageError> {
             created: created.task.status.timestamp.clone(),
             updated: created.task.status.timestamp.clone(),
             directory: facts::working_directory(&created.task).filter(|it| it.len() <= MAX_PATH),
+            parent: created.parent.as_ref().map(|parent| parent.task.clone()),
+            workflow: trace::workflow(created),
         }),
         TaskEvent::Created(_)
         | TaskEvent::Status(_)

@@ -170,6 +170,11 @@ impl TaskIndex for MemoryStorage {
                 && filter.since.as_ref().is_none_or(|since| head.updated >= *since)
                 && filter.context.as_ref().is_none_or(|context| head.context == *context)
                 && filter.directory.as_ref().is_none_or(|it| head.directory.as_ref() == Some(it))
+                && filter.parent.as_ref().is_none_or(|it| head.parent.as_ref() == Some(it))
+                && filter
+                    .workflow
+                    .as_ref()
+                    .is_none_or(|it| head.workflow.as_ref() == Some(it) || head.task.as_str() == it)
                 && filter.state.is_none_or(|state| head.state == state)
                 && !(filter.live_only && head.state.is_final())
         };

@@ -12,8 +12,8 @@ use crate::bindings::a2a::hub::wait::First;
 use crate::host::{CallHandle, ExchangeHandle, Host, Pollable, PosedQuestion, Process};
 use crate::message::joined_text;
 use crate::{
-    Command, Event, ExitStatus, Failure, Level, Message, Need, Output, Request, Response,
-    TaskState, Update,
+    CallOptions, ChildTask, Command, Event, ExitStatus, Failure, Level, Message, Need, Output,
+    Request, Response, TaskState, Update,
 };
 
 /// A hub that follows a script. Clones are the same hub.
@@ -40,6 +40,8 @@ struct State {
     output_modes: Vec<String>,
     fingerprints: BTreeMap<String, String>,
     withdrawn: usize,
+    children: usize,
+    answered: Vec<(String, String)>,
 }
 
 /// What comes back over HTTP: the head, and the pieces of the body.
@@ -61,7 +63,11 @@ pub(crate) struct ScriptedQuestion {
 }
 
 /// A call to another agent that follows a script.
-pub(crate) struct ScriptedCall(RefCell<VecDeque<Update>>);
+pub(crate) struct ScriptedCall {
+    id: String,
+    host: ScriptedHost,
+    updates: RefCell<VecDeque<Update>>,
+}
 
 impl ScriptedHost {
     /// A hub that allows nothing yet.
@@ -122,6 +128,12 @@ impl ScriptedHost {
     /// Scripts the next call to an agent of that name.
     pub fn agent(&self, name: &str, updates: Vec<Update>) {
         self.0.borrow_mut().calls.push_back((name.into(), updates));
+    }
+
+    /// What the agent has answered to the questions of those that it called: the id of each task, which is `child-1` for the first
+    /// call, and the text.
+    pub fn answered(&self) -> Vec<(String, String)> {
+        self.0.borrow().answered.clone()
     }
 
     /// Cancels the task once so many events were emitted.
@@ -352,13 +364,19 @@ impl Host for ScriptedHost {
         Ok(serde_json::Value::from(cards).to_string())
     }
 
-    fn call(&self, agent: &str, _: &Message) -> Result<ScriptedCall, Failure> {
+    fn call(&self, agent: &str, _: &Message, _: &CallOptions) -> Result<ScriptedCall, Failure> {
         self.unless_cancelled()?;
         let mut state = self.0.borrow_mut();
         let at = state.calls.iter().position(|(name, _)| name == agent);
         let script = at.and_then(|at| state.calls.remove(at));
         let (_, updates) = script.ok_or_else(|| unscripted(&format!("a call to `{agent}`")))?;
-        Ok(ScriptedCall(RefCell::new(updates.into())))
+        state.children += 1;
+        let id = format!("child-{}", state.children);
+        Ok(ScriptedCall { id, host: self.clone(), updates: RefCell::new(updates.into()) })
+    }
+
+    fn children(&self) -> Result<Vec<ChildTask>, Failure> {
+        Ok(Vec::new())
     }
 
     fn any_of(
@@ -369,7 +387,7 @@ impl Host for ScriptedHost {
         self.unless_cancelled()?;
         let ready = |source: &Pollable<'_, Self>| match source {
             Pollable::Process(process) => process.is_ready(),
-            Pollable::Call(call) => !call.0.borrow().is_empty(),
+            Pollable::Call(call) => !call.updates.borrow().is_empty(),
             Pollable::Exchange(exchange) => exchange.is_ready(),
             Pollable::Question(question) => question.is_answered(),
         };
@@ -413,11 +431,22 @@ impl Drop for ScriptedQuestion {
 
 impl CallHandle for ScriptedCall {
     fn next(&self, _: Option<Duration>) -> Result<Update, Failure> {
-        self.0.borrow_mut().pop_front().ok_or(Failure::Timeout)
+        self.host.unless_cancelled()?;
+        self.updates.borrow_mut().pop_front().ok_or(Failure::Timeout)
+    }
+
+    fn task_id(&self) -> String {
+        self.id.clone()
+    }
+
+    fn answer(&self, message: &Message) -> Result<(), Failure> {
+        let said = message.text();
+        self.host.0.borrow_mut().answered.push((self.id.clone(), said));
+        Ok(())
     }
 
     fn cancel(&self) {
-        self.0.borrow_mut().clear();
+        self.updates.borrow_mut().clear();
     }
 }
 

@@ -1,8 +1,8 @@
 //! Compiles what `docs/GUESTS.md` shows: each of its Rust examples stands here word for word, or in the agent it names.
 
 use a2a_hub_sdk::{
-    Artifact, Came, Child, Command, Context, Exchange, Failure, Message, Need, Part, Request,
-    Source, TextStream, prelude::*, testing::ScriptedHost,
+    Artifact, CallOptions, Came, Child, Command, Context, Event, Exchange, Failure, Message, Need,
+    Part, Request, Source, TaskState, TextStream, Update, prelude::*, testing::ScriptedHost,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -124,6 +124,29 @@ mod compiled {
         let is_active = ctx.extensions().iter().any(|uri| uri == "https://example.com/metre/v1");
         let poem = if ctx.accepts("text/markdown") { markdown(metre)? } else { plain(metre)? };
         ctx.done(if is_active { poem } else { card.to_json() })
+    }
+
+    fn has_others_do_it(ctx: &Context) -> Run {
+        let review = ctx.call("codex", "Review this diff.")?.text()?;
+        ctx.done(review)
+    }
+
+    fn answers_others(ctx: &Context) -> Run {
+        let options =
+            CallOptions::new().key("review").timeout(Duration::from_secs(600)).answers_questions();
+        let call = ctx.call_with("codex", "Review this diff.", &options)?;
+        let outcome = loop {
+            match call.next(None)? {
+                Update::Finished(outcome) => break outcome,
+                Update::Event(Event::Status(status))
+                    if status.state == TaskState::InputRequired =>
+                {
+                    call.answer("The one in src.")?;
+                }
+                Update::Event(_) => {}
+            }
+        };
+        Ok(outcome)
     }
 
     fn asks(ctx: &Context) -> Run {

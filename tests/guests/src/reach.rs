@@ -1,8 +1,10 @@
 //! Behaviours that reach for the world outside: by a capability, or around all of them.
 
 use crate::{argument, number, tell};
-use a2a_hub_sdk::{Part, prelude::*, serde_json::Value};
-use std::fs;
+use a2a_hub_sdk::{
+    CallOptions, ChildTask, Part, Source, TaskState, Update, prelude::*, serde_json::Value,
+};
+use std::{fs, thread, time::Duration};
 
 /// `remember KEY VALUE`
 pub(crate) fn remember(ctx: &Context, task: &Task) -> Run {
@@ -65,6 +67,51 @@ pub(crate) fn agents(ctx: &Context, _: &Task) -> Run {
 pub(crate) fn delegate(ctx: &Context, task: &Task) -> Run {
     let call = ctx.call(&argument(task), Message::user(vec![Part::text("hi")]));
     tell(ctx, call.and_then(|call| Ok(call.outcome()?.text())))
+}
+
+/// `call AGENT TEXT`: has another agent do that, and tells what came of it.
+pub(crate) fn call(ctx: &Context, task: &Task) -> Run {
+    let told = argument(task);
+    let (agent, text) = told.split_once(' ').unwrap_or((&told, ""));
+    let call = ctx.call(agent, Message::user(vec![Part::text(text)]))?;
+    ctx.done(format!("{} said: {}", agent, call.outcome()?.text()))
+}
+
+/// `call-both AGENT TEXT`: has another agent do that twice at once, and tells which call ended first.
+pub(crate) fn call_both(ctx: &Context, task: &Task) -> Run {
+    let told = argument(task);
+    let (agent, text) = told.split_once(' ').unwrap_or((&told, ""));
+    let make = |key: &str| {
+        let options = CallOptions::new().key(key).timeout(Duration::from_secs(60));
+        ctx.call_with(agent, Message::user(vec![Part::text(text)]), &options)
+    };
+    let calls = [make("one")?, make("two")?];
+    let mut ended = [false; 2];
+    while ended != [true; 2] {
+        let left: Vec<_> = (0..2).filter(|&at| !ended[at]).collect();
+        let sources: Vec<_> = left.iter().map(|&at| Source::Call(&calls[at])).collect();
+        for ready in ctx.wait(&sources, None)? {
+            let at = left[ready];
+            ended[at] |= matches!(calls[at].next(None)?, Update::Finished(_));
+        }
+    }
+    let told = |child: ChildTask| format!("{} {:?}", child.key.unwrap_or_default(), child.state);
+    ctx.done(ctx.children()?.into_iter().map(told).collect::<Vec<_>>().join(", "))
+}
+
+/// `call-and-drop AGENT TEXT`: has another agent do that, lets go of the call, and tells how the child is then.
+#[expect(clippy::disallowed_methods, reason = "a guest has a thread and a time of its own")]
+pub(crate) fn call_and_drop(ctx: &Context, task: &Task) -> Run {
+    let told = argument(task);
+    let (agent, text) = told.split_once(' ').unwrap_or((&told, ""));
+    let call = ctx.call(agent, Message::user(vec![Part::text(text)]))?;
+    let heard = call.next(Some(Duration::from_secs(20)))?;
+    drop(call);
+    while ctx.children()?.iter().any(|child| child.state == TaskState::Working) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let states: Vec<_> = ctx.children()?.iter().map(|child| format!("{:?}", child.state)).collect();
+    ctx.done(format!("{} after {}", states.join(", "), matches!(heard, Update::Event(_))))
 }
 
 /// `env NAME`: a variable of the hub's environment.

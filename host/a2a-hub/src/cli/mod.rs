@@ -45,6 +45,7 @@ mod tasks;
 mod terminal;
 mod text;
 mod told;
+mod tree;
 mod trial;
 mod waiting;
 

@@ -14,6 +14,7 @@ use super::{
     terminal::Progress,
     text::{FAINT, PLAIN, Text, style_of},
     told::Told,
+    tree::{self, Tree},
 };
 use clap::Subcommand;
 use jiff::Timestamp;
@@ -31,6 +32,8 @@ pub(super) enum Task {
     Cancel(Cancel),
     /// Print what goes on in a task until it ends; Ctrl-C leaves it alone
     Watch(One),
+    /// Draw a task with those that its agent gave to other agents: states, and what each used
+    Tree(Tree),
     /// Save the files that a task made; what is there is never overwritten
     Save {
         #[command(flatten)]
@@ -54,6 +57,7 @@ pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
             }
             None => return watch(global, &one.id),
         },
+        Task::Tree(tree) => return tree::tree(global, tree),
         Task::Save { one, dir } => save(global, one, dir)?,
     }
     Ok(Exit::Done)

@@ -34,6 +34,9 @@ pub(super) struct Tasks {
     /// Only those of this conversation
     #[arg(long, value_name = "ID", add = completing::contexts())]
     context: Option<String>,
+    /// Only those of this workflow: the id of a task and all below it, or a name that clients gave (`metadata.x-workflow-id`)
+    #[arg(long, value_name = "ID")]
+    workflow: Option<String>,
     /// Only those in this state
     #[arg(long, value_parser = PossibleValuesParser::new(TaskState::ALL.map(TaskState::name)))]
     state: Option<String>,
@@ -135,8 +138,9 @@ async fn must_be_known(client: &mut Client, agent: &str) -> anyhow::Result<()> {
 impl Tasks {
     async fn list(&self, client: &mut Client, context: Option<&str>) -> anyhow::Result<Value> {
         let since = self.since.map(|since| since.moment(Timestamp::now()));
-        let Self { agent, state, limit, offset, .. } = self;
-        let params = json!({ "agentId": agent, "contextId": context, "state": state, "since": since,
+        let Self { agent, workflow, state, limit, offset, .. } = self;
+        let params = json!({ "agentId": agent, "contextId": context, "workflow": workflow,
+            "state": state, "since": since,
             "limit": limit, "offset": offset });
         client.call("hub/tasks/list", params).await
     }
@@ -183,7 +187,7 @@ async fn watch(
 
 /// Waits until a task has changed, and takes in what changes with it. May be given up: nothing is lost, for the list is read
 /// anew in any case.
-async fn changed(events: &mut Client) -> anyhow::Result<()> {
+pub(super) async fn changed(events: &mut Client) -> anyhow::Result<()> {
     while !is_of_tasks(&events.next().await?.1?)? {}
     let until = Instant::now() + GATHER;
     while let Ok(event) = timeout_at(until, events.next()).await {

@@ -10,6 +10,7 @@ mod command_line;
 mod confinement;
 mod contexts;
 mod crash;
+mod delegation;
 mod elsewhere;
 mod examples;
 mod fake_clis;

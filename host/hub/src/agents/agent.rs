@@ -14,9 +14,9 @@ use super::{
     workspace::Workspace,
 };
 use crate::{clock, events::Events};
-use a2a_hub_config::{self as config, AgentConfig};
+use a2a_hub_config::{self as config, AgentConfig, Permissions};
 use a2a_hub_core::{
-    breaker,
+    breaker, facts,
     grant::{EffectiveGrant, Grant, intersect},
     health::is_known_not_to_work,
     installation::InstallationId,
@@ -26,6 +26,7 @@ use a2a_hub_core::{
     recovery::Resumability,
     redact::Secrets,
     span::Span,
+    trace::PARENT_TASK,
 };
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
@@ -40,9 +41,10 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_runtime::{
     Call, Failure, HubWork, Report, Room, Run, Runtime, Work,
-    port::{Ports, tasks::TaskPort},
+    port::{Ports, delegate::DelegatePort, tasks::TaskPort},
 };
 use a2a_hub_store::AgentMemory;
+use serde_json::Value;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, Semaphore},
@@ -154,6 +156,17 @@ pub(super) struct AgentDeps {
     pub left: CancellationToken,
 }
 
+/// The hub's side of one task.
+pub struct TaskPorts {
+    /// Hears of the task.
+    pub task: Arc<dyn TaskPort>,
+    /// Where the agent gives tasks to others, if it may.
+    pub delegation: Option<Arc<dyn DelegatePort>>,
+}
+
+/// The setting that says what an agent's program may do without asking.
+const PERMISSIONS: &str = "permissions";
+
 /// An agent of this hub.
 pub struct Agent {
     /// Its name on this hub.
@@ -251,15 +264,16 @@ impl Agent {
         }
     }
 
-    /// Sets it to work on a task, of which `port` hears.
+    /// Sets it to work on a task, of which `ports` hear.
     pub fn start(
         &self,
-        port: Arc<dyn TaskPort>,
+        ports: TaskPorts,
         working_directory: Option<String>,
         client: ClientCapabilities,
         work: Work,
     ) -> Box<dyn Run> {
-        let call = self.call(work.task.id.as_str(), Some(port), working_directory);
+        let is_child = facts::has(&work.task, PARENT_TASK);
+        let call = self.call(work.task.id.as_str(), Some(ports), is_child, working_directory);
         self.runtime.start(Call { client, ..call }, work)
     }
 
@@ -296,7 +310,8 @@ impl Agent {
     /// Listens again to what it does for a task that it was given before this hub started; none if its work ended with that
     /// hub.
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {
-        let call = self.call(task.id.as_str(), Some(port), None);
+        let ports = TaskPorts { task: port, delegation: None };
+        let call = self.call(task.id.as_str(), Some(ports), false, None);
         self.runtime.follow(call, task)
     }
 
@@ -325,13 +340,16 @@ impl Agent {
     fn call(
         &self,
         owner: &str,
-        tasks: Option<Arc<dyn TaskPort>>,
+        ports: Option<TaskPorts>,
+        is_child: bool,
         working_directory: Option<String>,
     ) -> Call {
         let (id, told_of) = (self.id.clone(), owner.to_owned());
         let log = move |level, line: &str| log_line(&id, &told_of, level, line);
         let files = Arc::new(self.files.of(owner, self.live.clone()));
         let programs = Programs::of(&self.programs, owner, Arc::clone(&files), self.live.clone());
+        let (tasks, delegation) = ports.map_or((None, None), |it| (Some(it.task), it.delegation));
+        let settings = if is_child { narrowed(&self.settings) } else { Arc::clone(&self.settings) };
         let ports = Ports {
             tasks,
             process: Some(Arc::new(programs)),
@@ -339,8 +357,8 @@ impl Agent {
             files: self.held.files_bytes.map(|_| files as _),
             http: self.http.clone().map(|http| http as _),
             workspace: Workspace::of(&self.programs, &self.live).map(|held| held as _),
-            delegate: self.peers.clone().map(|peers| peers as _),
-            settings: Arc::clone(&self.settings),
+            delegate: delegation.or_else(|| self.peers.clone().map(|peers| peers as _)),
+            settings,
             log: Some(Arc::new(log)),
         };
         Call {
@@ -354,6 +372,33 @@ impl Agent {
         }
     }
 
+    /// Whether it may call other agents at all.
+    pub fn delegates(&self) -> bool {
+        self.peers.is_some()
+    }
+
+    /// The cards of the agents that it may call.
+    pub fn peers(&self) -> Vec<Value> {
+        self.peers.as_ref().map(|peers| peers.cards()).unwrap_or_default()
+    }
+
+    /// Refuses a call of an agent that it may not call now.
+    pub fn may_call(&self, agent: &AgentId) -> Result<(), Failure> {
+        match &self.peers {
+            Some(peers) => peers.must_allow(agent),
+            None => {
+                Err(Failure::Denied(format!("call `{agent}`: no agent is granted to this one")))
+            }
+        }
+    }
+
+    /// Waits until the operator takes away that it may call that agent.
+    pub async fn may_no_longer_call(&self, agent: &AgentId) {
+        let agent = agent.clone();
+        let revocation = self.live.watch(move |held| held.may_call(agent.as_str()));
+        revocation.token.cancelled().await;
+    }
+
     /// Waits until no program of `owner` is left, but not for ever.
     pub async fn programs_gone(&self, owner: &str) {
         if timeout(PROGRAMS_GONE, self.programs.ended(owner)).await.is_err() {
@@ -364,7 +409,7 @@ impl Agent {
     /// Lets it clean up after a cancelled task; what it fails at is logged and left.
     pub async fn clean_up(&self, task: &TaskId) {
         let owner = format!("{task}/cancel");
-        let call = self.call(&owner, None, None);
+        let call = self.call(&owner, None, false, None);
         let cleaned = timeout(CLEAN_UP_DEADLINE, self.runtime.clean_up(call, task)).await;
         if let Err(why) = cleaned.unwrap_or(Err(Failure::Timeout)) {
             tracing::warn!(agent = %self.id, %task, %why, "clean-up after cancel failed");
@@ -417,7 +462,7 @@ impl Agent {
         // The semaphore is never closed.
         let _permit = turns.acquire().await;
         let asked = Instant::now();
-        let mut call = self.call(&format!("{}/health", self.id), None, None);
+        let mut call = self.call(&format!("{}/health", self.id), None, false, None);
         let deadline = if is_stranger { STRANGERS_DEADLINE } else { HEALTH_DEADLINE };
         if is_stranger {
             call.limits.cpu = call.limits.cpu.min(STRANGERS_CPU);
@@ -523,6 +568,20 @@ fn as_its_own_words(health: &mut AgentHealth) {
         .map(|fix| format!("the plugin, which was granted nothing, says: \"{fix}\""));
 }
 
+/// What the operator set for an agent, for a task that another agent gave it: its program asks before it changes anything,
+/// unless it may not even do that. The questions go to the client of the task at the root.
+fn narrowed(settings: &Arc<BTreeMap<String, String>>) -> Arc<BTreeMap<String, String>> {
+    let widest = [Permissions::Edit, Permissions::Full].map(Permissions::word);
+    match settings.get(PERMISSIONS) {
+        Some(set) if widest.contains(&set.as_str()) => {
+            let mut settings = BTreeMap::clone(settings);
+            settings.insert(PERMISSIONS.to_owned(), Permissions::Ask.word().to_owned());
+            Arc::new(settings)
+        }
+        Some(_) | None => Arc::clone(settings),
+    }
+}
+
 fn judge(report: Result<Report, Failure>, took: Duration, deadline: Duration) -> AgentHealth {
     let report = report.unwrap_or_else(|why| Report {
         // One that could not be asked is not to blame.
@@ -574,7 +633,14 @@ impl Agent {
         runtime: Arc<dyn Runtime>,
         card: AgentCard,
         config: AgentConfig,
+        peers: Vec<AgentId>,
     ) -> Self {
+        let peer = |id: &AgentId| super::peer_directory::Peer {
+            id: id.clone(),
+            health: HealthStatus::Healthy,
+            is_vouched_for: true,
+            card: Value::Null,
+        };
         let nowhere = PathBuf::from("/nonexistent");
         let supervisor = Supervisor::new(nowhere.clone(), nowhere.clone(), Duration::ZERO);
         let grant = config.grant.clone().unwrap_or_else(|| Grant::everything(runtime.ask()));
@@ -588,7 +654,7 @@ impl Agent {
             http_secrets: SecretStore::new(&nowhere),
             supervisor,
             storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
-            peers: Arc::new(Vec::new),
+            peers: Arc::new(move || peers.iter().map(peer).collect()),
             breaker: config::Breaker::default().settings(),
             events: Events::default(),
             asking: Arc::default(),

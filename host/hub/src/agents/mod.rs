@@ -26,7 +26,7 @@ mod secrets;
 mod source;
 mod workspace;
 
-pub use agent::{Agent, Late, NotWorking, lately};
+pub use agent::{Agent, Late, NotWorking, TaskPorts, lately};
 use agent::{AgentDeps, Terms, Turns};
 pub use builtin::BuiltIn;
 pub use file_error::FileError;

@@ -2,7 +2,10 @@
 
 use super::live_grant::LiveGrant;
 use a2a_hub_protocol::{id::AgentId, operation::HealthStatus};
-use a2a_hub_runtime::port::delegate::DelegatePort;
+use a2a_hub_runtime::{
+    Failure,
+    port::delegate::{CallPort, ChildRequest, ChildTask, DelegatePort},
+};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -34,18 +37,63 @@ impl PeerDirectory {
     }
 }
 
-impl DelegatePort for PeerDirectory {
-    /// Without those that are known to be unwell: whoever calls them calls in vain. A stranger, which is in the plugins folder and
-    /// was granted nothing, is told of only where the operator names it: what it says of itself stands in prompts.
-    fn agents(&self) -> Vec<Value> {
-        let held = self.live.now();
-        let is_allowed = |peer: &Peer| {
-            let is_named = held.agents.contains(peer.id.as_str());
-            is_named || (peer.is_vouched_for && held.may_call(peer.id.as_str()))
-        };
+impl PeerDirectory {
+    /// The cards of those that it may call, without those that are known to be unwell: whoever calls them calls in vain. A
+    /// stranger, which is in the plugins folder and was granted nothing, is told of only where the operator names it: what it says
+    /// of itself stands in prompts.
+    pub(super) fn cards(&self) -> Vec<Value> {
         let may_be_called = |peer: &Peer| {
-            peer.id != self.agent && is_allowed(peer) && peer.health != HealthStatus::Unhealthy
+            peer.id != self.agent && self.allows(peer) && peer.health != HealthStatus::Unhealthy
         };
         (self.list)().into_iter().filter(may_be_called).map(|peer| peer.card).collect()
+    }
+
+    fn allows(&self, peer: &Peer) -> bool {
+        let held = self.live.now();
+        let is_named = held.agents.contains(peer.id.as_str());
+        let is_every_other = peer.is_vouched_for && peer.id != self.agent;
+        is_named || (is_every_other && held.may_call(peer.id.as_str()))
+    }
+
+    /// Refuses a call of an agent that this one may not call, or that is not there.
+    pub(super) fn must_allow(&self, agent: &AgentId) -> Result<(), Failure> {
+        let peers = (self.list)();
+        match peers.iter().find(|peer| peer.id == *agent) {
+            Some(peer) if self.allows(peer) => Ok(()),
+            Some(_) => Err(not_granted(&self.agent, agent)),
+            None if self.live.now().may_call(agent.as_str()) => {
+                let there: Vec<_> = peers.iter().filter(|peer| self.allows(peer)).collect();
+                let there: Vec<_> = there.iter().map(|peer| peer.id.as_str()).collect();
+                let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+                Err(Failure::Invalid(format!(
+                    "call `{agent}`: no agent is called so; this one may call: {there}"
+                )))
+            }
+            None => Err(not_granted(&self.agent, agent)),
+        }
+    }
+}
+
+fn not_granted(caller: &AgentId, agent: &AgentId) -> Failure {
+    Failure::Denied(format!(
+        "call `{agent}`: not granted; the operator allows it with `delegate = [\"{agent}\"]` in `[agents.{caller}.grant]` of the \
+         hub's configuration, or to a plug-in with `a2a-hub plugin grant {caller} --agent {agent}`"
+    ))
+}
+
+/// For calls outside of a task: there is nobody whose child another task could be.
+#[async_trait::async_trait]
+impl DelegatePort for PeerDirectory {
+    fn agents(&self) -> Vec<Value> {
+        self.cards()
+    }
+
+    async fn start(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure> {
+        let agent = request.agent;
+        Err(Failure::Unsupported(format!("call `{agent}`: there is no task in this call")))
+    }
+
+    async fn children(&self) -> Result<Vec<ChildTask>, Failure> {
+        Ok(Vec::new())
     }
 }

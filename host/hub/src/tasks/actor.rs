@@ -1,6 +1,7 @@
 //! One task, from its first event to its last: tells the task's lifecycle what happens, and does what that decides.
 
 use super::{
+    Tasks,
     awaiting::{called, ended, heard, withdrawn, woken},
     command::{Begin, Command, Input, Kept, Start},
     given_up::GivenUp,
@@ -9,7 +10,7 @@ use super::{
     recorder::{Recorder, Unstorable},
     refused::{not_asked, not_waiting},
     remains::Remains,
-    run_queue::{Admitted, Asking, Lane, QueueTicket, RunPermit, RunQueue, Wait},
+    run_queue::{Admitted, Lane, QueueTicket, RunPermit, RunQueue, Wait},
 };
 use crate::{agents::Agent, clock, error::HubError};
 use a2a_hub_core::{
@@ -17,12 +18,13 @@ use a2a_hub_core::{
     facts,
     lifecycle::{Effect, Entry, Fault, Lifecycle, Patience, Record, Signal},
     question,
+    tree::Usage,
 };
 use a2a_hub_protocol::{
     error::A2aError, event::TaskEvent, id::MessageId, question::Question as Asked, task::TaskState,
 };
 use a2a_hub_runtime::{
-    Ended, Failure, Run, Work,
+    Ended, Failure, Run,
     port::tasks::{Answer, Emitted},
 };
 use a2a_hub_store::StorageError;
@@ -34,7 +36,7 @@ use tokio::{
 };
 
 /// What a guest may say before it must wait for the store (backpressure); also the largest batch that is stored together.
-const SAID: usize = 64;
+pub(super) const SAID: usize = 64;
 
 /// How long a cancelled guest may take to come to an end by itself.
 const GRACE: Duration = Duration::from_millis(500);
@@ -42,24 +44,30 @@ const GRACE: Duration = Duration::from_millis(500);
 pub(super) struct TaskActor {
     pub(super) recorder: Recorder,
     pub(super) agent: Arc<Agent>,
-    queue: RunQueue,
+    pub(super) queue: RunQueue,
     pub(super) commands: mpsc::Receiver<Command>,
-    lifecycle: Lifecycle,
+    pub(super) lifecycle: Lifecycle,
     /// What the agent is given once it is the task's turn.
-    start: Option<Box<Start>>,
+    pub(super) start: Option<Box<Start>>,
     /// What it is given after that, each in a run of its own.
-    unheard: Kept,
+    pub(super) unheard: Kept,
     /// The task's turn, while it has one.
-    turn: Option<RunPermit>,
+    pub(super) turn: Option<RunPermit>,
     /// The conversation's lane, from the task's first turn to its end.
-    lane: Option<Lane>,
+    pub(super) lane: Option<Lane>,
     /// Its ticket in the queue, while it waits for its turn.
-    ticket: Option<QueueTicket>,
+    pub(super) ticket: Option<QueueTicket>,
     /// The agent at work.
-    guest: Option<RunningTask>,
+    pub(super) guest: Option<RunningTask>,
     /// Where agents are asked to make room, and how this task is asked.
     parking: Parking,
     own: Option<mpsc::WeakSender<Command>>,
+    /// All tasks, for those that the agent gives to others.
+    pub(super) tasks: Option<Tasks>,
+    /// How many, of the agent and its programs, only wait for other agents: its turn is lent to other tasks meanwhile.
+    pub(super) rests: usize,
+    /// Who is told that it is the task's turn again, to go on.
+    pub(super) resuming: Vec<oneshot::Sender<()>>,
     /// While the agent waits for its client: what becomes of the room that it takes up.
     room: Option<Room>,
     /// Whether the hub's end cut the agent off at its work.
@@ -69,17 +77,17 @@ pub(super) struct TaskActor {
 }
 
 /// An agent at work on the task.
-struct RunningTask {
+pub(super) struct RunningTask {
     run: Box<dyn Run>,
     said: mpsc::Receiver<GuestRequest>,
     /// Where it waits for its answer, if it does.
     asked: Option<oneshot::Sender<Result<Answer, Failure>>>,
     /// The answer, until it is the task's turn again.
-    answer: Option<Answer>,
+    pub(super) answer: Option<Answer>,
 }
 
 impl RunningTask {
-    fn new(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
+    pub(super) fn new(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
         Self { run, said, asked: None, answer: None }
     }
 }
@@ -104,13 +112,13 @@ enum Happening {
 
 /// What came with a signal.
 #[derive(Default)]
-struct Payload {
+pub(super) struct Payload {
     /// The thing itself, as the log has it.
-    events: Vec<TaskEvent>,
+    pub(super) events: Vec<TaskEvent>,
     /// What the agent is given if it is started because of this.
-    start: Option<Box<Start>>,
+    pub(super) start: Option<Box<Start>>,
     /// What the agent hears if this answers it.
-    answer: Option<Answer>,
+    pub(super) answer: Option<Answer>,
     /// Who asked for it.
     by: Option<Principal>,
     /// Who wants to know whether their message was taken.
@@ -167,6 +175,9 @@ impl TaskActor {
             guest: None,
             parking: Parking::default(),
             own: None,
+            tasks: None,
+            rests: 0,
+            resuming: Vec::new(),
             room: None,
             was_cut: false,
             going_down: false,
@@ -176,6 +187,11 @@ impl TaskActor {
     /// The same, which makes room for others while its agent waits, and has others make room for it.
     pub(super) fn with_parking(self, parking: Parking, own: mpsc::WeakSender<Command>) -> Self {
         Self { parking, own: Some(own), ..self }
+    }
+
+    /// The same, whose agent may give tasks to others.
+    pub(super) fn among(self, tasks: Tasks) -> Self {
+        Self { tasks: Some(tasks), ..self }
     }
 
     /// Runs the task to its end, and returns what is left then.
@@ -193,8 +209,10 @@ impl TaskActor {
         if is_over {
             self.agent.task_ended(self.recorder.task()).await;
         }
-        let task = self.recorder.task().id.clone();
-        Remains { agent: self.agent, task, turn: self.turn, lane: self.lane, was_cut: self.was_cut }
+        let (task, used) =
+            (self.recorder.task().id.clone(), Usage::of(self.recorder.task().metadata.as_ref()));
+        let (turn, lane, was_cut) = (self.turn, self.lane, self.was_cut);
+        Remains { agent: self.agent, task, turn, lane, used, was_cut }
     }
 
     async fn until_its_end(&mut self) -> Result<(), Unstorable> {
@@ -270,6 +288,10 @@ impl TaskActor {
     async fn happen(&mut self, happening: Happening) -> Result<(), Unstorable> {
         let before = self.lifecycle;
         let Some((signal, mut payload)) = self.signal(happening) else { return Ok(()) };
+        if signal == Signal::Cancel {
+            // The whole tree is closed to new tasks, and ends from the leaves.
+            self.end_children(payload.by.as_ref()).await;
+        }
         let done = self.carry_out(signal, &mut payload).await;
         match (done, payload.told.take()) {
             (Err(Unstorable(why @ StorageError::Unavailable(_))), Some(told)) => {
@@ -313,7 +335,15 @@ impl TaskActor {
                 self.going_down = true;
                 Signal::Shutdown
             }
-            Happening::Turn(turn) => self.take(turn),
+            Happening::Turn(turn) => self.called(turn)?,
+            Happening::Said(GuestRequest::Rest) => {
+                self.rest();
+                return None;
+            }
+            Happening::Said(GuestRequest::Resume(call)) => {
+                self.resume(call);
+                return None;
+            }
             Happening::Time => Signal::Time,
             Happening::Said(GuestRequest::Emit(emitted)) => {
                 let working = emitted.iter().any(|it| matches!(it, Emitted::Working { .. }));
@@ -322,10 +352,12 @@ impl TaskActor {
                 Signal::Told { working }
             }
             Happening::Said(GuestRequest::Ask(question)) => {
-                let Question { need, prompt, patience, answer } = question;
-                let state = need.state();
-                payload.events =
-                    vec![facts::asked(self.recorder.task(), state, prompt, clock::now())];
+                let Question { need, prompt, patience, answer, of_child } = *question;
+                let (state, task, now) = (need.state(), self.recorder.task(), clock::now());
+                payload.events = vec![match of_child {
+                    Some(asked) => facts::asked_for_child(task, state, &asked, prompt, now),
+                    None => facts::asked(task, state, prompt, now),
+                }];
                 if let Some(guest) = &mut self.guest {
                     (guest.asked, guest.answer) = (Some(answer), None);
                 }
@@ -431,46 +463,23 @@ impl TaskActor {
     }
 
     /// What the client said, once it is the last in the task's history.
-    fn recorded(&self, mut start: Box<Start>) -> Box<Start> {
+    pub(super) fn recorded(&self, mut start: Box<Start>) -> Box<Start> {
         start.at = self.recorder.task().history.len().saturating_sub(1);
         start
-    }
-
-    /// Asks for the task's turn again, which it gave back while it waited for its client.
-    fn come_back(&mut self, payload: &mut Payload) -> Option<Signal> {
-        match (&mut self.guest, payload.start.take()) {
-            (Some(guest), _) => guest.answer = payload.answer.take(),
-            (None, Some(start)) => self.start = Some(self.recorded(start)),
-            (None, None) => {}
-        }
-        let task = self.recorder.task();
-        let asking = Asking { agent: &self.agent, task: &task.id, context: &task.context_id };
-        let admitted = match self.lane {
-            Some(_) => self.queue.go_on(asking),
-            None => self.queue.take_up(asking),
-        };
-        match admitted {
-            Admitted::Now(turn) => Some(self.take(turn)),
-            Admitted::Later(ticket) => {
-                self.ticket = Some(ticket);
-                None
-            }
-        }
-    }
-
-    /// It is the task's turn; the lane that may come with that is the task's until its end.
-    fn take(&mut self, mut turn: RunPermit) -> Signal {
-        self.lane = turn.take_lane().or_else(|| self.lane.take());
-        (self.turn, self.ticket) = (Some(turn), None);
-        Signal::Turn
     }
 
     /// Does it, and returns what comes of it.
     async fn act(&mut self, effect: Effect, payload: &mut Payload) -> Option<Signal> {
         match effect {
-            Effect::Record(record) => self.record(record, payload),
+            Effect::Record(record) => {
+                if payload.is_last(record) && self.end_children(payload.by.as_ref()).await {
+                    // They ended before it.
+                    payload.stamp(&clock::now());
+                }
+                self.record(record, payload);
+            }
             Effect::ComeBack => return self.come_back(payload),
-            Effect::GiveTurnBack => (self.turn, self.ticket) = (None, None),
+            Effect::GiveTurnBack => self.give_turn_back(),
             Effect::Start => {
                 self.make_room().await;
                 return self.start().await.err().map(Signal::Lost);
@@ -519,26 +528,6 @@ impl TaskActor {
         }
     }
 
-    /// Gives the task to its agent.
-    async fn start(&mut self) -> Result<(), Fault> {
-        // A task comes to its agent with what it was queued with.
-        let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
-        let Start { message, client, directory, streamed, goes_on, at } = *start;
-        let unheard: Vec<_> =
-            [at].into_iter().chain(self.unheard.iter().map(|start| start.at)).collect();
-        let limit = if goes_on { self.agent.config.history } else { 0 };
-        let history = self.recorder.said_before(limit, &unheard).await.map_err(|why| {
-            let task = &self.recorder.task().id;
-            tracing::error!(%task, %why, "the conversation so far cannot be read");
-            Fault::Unreadable
-        })?;
-        let (queue, said) = mpsc::channel(SAID);
-        let work = Work { task: self.recorder.task().clone(), message, history, live: streamed };
-        let run = self.agent.start(Arc::new(ToActor { queue }), directory, client, work);
-        self.guest = Some(RunningTask::new(run, said));
-        Ok(())
-    }
-
     /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
     fn follow(&mut self) -> Result<(), Fault> {
         let (queue, said) = mpsc::channel(SAID);
@@ -555,6 +544,10 @@ impl TaskActor {
         if let Some(asked) = guest.asked.take() {
             // A guest that was ended meanwhile needs no answer.
             let _ = asked.send(answer);
+        }
+        // What was asked was a child's question, and the agent waits on.
+        if self.rests > 0 {
+            self.turn = None;
         }
     }
 

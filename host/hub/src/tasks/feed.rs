@@ -69,8 +69,8 @@ impl Listener {
         let pages = VecDeque::new();
         let heard = self.0.clone();
         let end = StreamEnd::Interrupted;
-        let (repeated, over) = (false, false);
-        Subscription { task, context, storage, heard, after, pages, end, repeated, over }
+        let (repeated, over, kept) = (false, false, None);
+        Subscription { task, context, storage, heard, after, pages, end, repeated, over, kept }
     }
 
     /// The number of the latest event.
@@ -116,6 +116,8 @@ pub struct Subscription {
     /// Whether it answers a request that was answered before.
     repeated: bool,
     over: bool,
+    /// What is kept for as long as somebody listens.
+    kept: Option<Box<dyn Send + Sync>>,
 }
 
 /// What a subscriber finds when it looks.
@@ -137,6 +139,13 @@ impl Subscription {
     #[must_use]
     pub fn until(mut self, end: StreamEnd) -> Self {
         self.end = end;
+        self
+    }
+
+    /// Keeps something until nobody listens any more.
+    #[must_use]
+    pub(super) fn keeping(mut self, kept: impl Send + Sync + 'static) -> Self {
+        self.kept = Some(Box::new(kept));
         self
     }
 
@@ -279,6 +288,7 @@ mod tests {
             timeout_ms: None,
             client: ClientCapabilities::default(),
             request: None,
+            parent: None,
         };
         let created = TaskEvent::Created(Box::new(created));
         let feed = Feed::new(0);

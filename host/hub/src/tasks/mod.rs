@@ -3,10 +3,14 @@
 mod actor;
 mod awaiting;
 mod command;
+mod delegation;
 mod feed;
 mod given_up;
+mod kin;
+mod listing;
 mod parking;
 mod port;
+mod programs;
 mod recorder;
 mod recovery;
 mod refused;
@@ -14,6 +18,7 @@ mod remains;
 mod run_queue;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod unstored;
 
 pub use feed::{StreamEnd, Subscription};
@@ -24,6 +29,8 @@ use a2a_hub_core::{
     access::Principal,
     facts::{QUEUED, addressed, queued_behind},
     quota::Busy,
+    trace::Trace,
+    tree::{TreeLimits, Trees, Usage},
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -31,16 +38,18 @@ use a2a_hub_protocol::{
     event::{Created, SequencedEvent, TaskEvent},
     hub::event::Happened,
     id::{AgentId, ContextId, TaskId},
-    message::{Message, Metadata},
-    operation::{ListedTask, StorageCondition, TaskPageQuery, TaskPlace, TaskQuery},
+    message::Message,
+    operation::StorageCondition,
+    parent::Parent,
     question,
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_store::{
-    Head, HeadFilter, HeadPage, Readiness, StorageError, StoredTask, Tally, TaskStore, until_usable,
+    Head, HeadFilter, Readiness, StorageError, StoredTask, Tally, TaskStore, until_usable,
 };
 use actor::TaskActor;
 use command::{Begin, Command, Input, Kept, Start};
+use delegation::Delegation;
 use feed::{Feed, Listener};
 use parking::Parking;
 use parking_lot::{Mutex, MutexGuard};
@@ -48,7 +57,11 @@ use recorder::Recorder;
 use refused::{must_have_happened, not_cancelable, not_waiting};
 use run_queue::{Admitted, Asking, RunQueue};
 use serde_json::json;
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock, Weak},
+    time::Duration,
+};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinError,
@@ -63,9 +76,6 @@ const COMMANDS: usize = 8;
 /// which come to less.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
 
-/// How many of the latest tasks are looked at for requests that may be made again: more would make a start slow.
-const REQUESTS: usize = 5_000;
-
 /// How often it is looked whether tasks are still at work, when the hub waits for that.
 const LOOK: Duration = Duration::from_millis(25);
 
@@ -79,6 +89,10 @@ pub struct Tasks {
     running: Arc<Mutex<HashMap<TaskId, Running>>>,
     queue: RunQueue,
     parking: Parking,
+    /// The trees of tasks that agents gave one another.
+    trees: Arc<Mutex<Trees>>,
+    /// Knows the agents by name, once they are there.
+    find: Arc<OnceLock<Box<FindAgent>>>,
     /// The tasks whose agents were cut off at their work by the hub's end.
     cut: Arc<Mutex<Vec<TaskId>>>,
 }
@@ -86,10 +100,16 @@ pub struct Tasks {
 /// A task whose actor runs.
 #[derive(Clone)]
 struct Running {
+    agent: AgentId,
+    /// Where its agent's programs give tasks to other agents.
+    delegation: Weak<Delegation>,
     context: ContextId,
     commands: mpsc::Sender<Command>,
     listener: Listener,
 }
+
+/// Finds an agent by its name.
+type FindAgent = dyn Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync;
 
 /// Why a task could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +145,8 @@ pub struct NewTask {
     pub request: Option<String>,
     /// Who asks for it.
     pub by: Principal,
+    /// What may follow from it.
+    pub limits: TreeLimits,
 }
 
 impl Tasks {
@@ -133,11 +155,40 @@ impl Tasks {
         let (actors, running) = (TaskTracker::new(), Arc::default());
         let readiness = Readiness::of(storage.clone());
         let (queue, parking, cut) = (RunQueue::default(), Parking::default(), Arc::default());
-        Self { storage, readiness, events, actors, running, queue, parking, cut }
+        let (trees, find) = Default::default();
+        Self { storage, readiness, events, actors, running, queue, parking, trees, find, cut }
+    }
+
+    /// Has agents give tasks to others, which are known by name here. Clones know them, too; only the first word counts.
+    pub fn know(&self, find: impl Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync + 'static) {
+        let _ = self.find.set(Box::new(find));
+    }
+
+    /// The agent of that name.
+    fn agent(&self, id: &AgentId) -> Option<Arc<Agent>> {
+        self.find.get()?(id)
     }
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
     pub async fn submit(&self, new: NewTask) -> Result<Subscription, SubmitError> {
+        let id = TaskId::fresh();
+        self.trees().plant(id.clone(), new.limits);
+        let begun = self.submit_as(id.clone(), new, None, false).await;
+        if begun.is_err() {
+            self.trees().fell(&id);
+        }
+        begun
+    }
+
+    /// The same for a task that has its place in the trees; `of_kin` if its agent is that of a task above, which waits for this one:
+    /// it takes the turn that the other one lends, before whoever is new.
+    async fn submit_as(
+        &self,
+        id: TaskId,
+        new: NewTask,
+        parent: Option<Parent>,
+        of_kin: bool,
+    ) -> Result<Subscription, SubmitError> {
         let NewTask {
             agent,
             mut message,
@@ -147,15 +198,28 @@ impl Tasks {
             client,
             request,
             by,
+            ..
         } = new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
-        let (id, goes_on) = (TaskId::fresh(), message.context_id.is_some());
+        let goes_on = message.context_id.is_some();
         let context = message.context_id.clone().unwrap_or_else(ContextId::fresh);
         let asking = Asking { agent: &agent, task: &id, context: &context };
-        let admitted = self.queue.ask(asking).map_err(busy)?;
+        let admitted = if of_kin {
+            self.queue.take_up(asking)
+        } else {
+            self.queue.ask(asking).map_err(busy)?
+        };
         message.context_id = Some(context.clone());
         message.task_id = Some(id.clone());
-        let queued = || Metadata::from_iter([(QUEUED.to_owned(), json!(true))]);
+        let mut known = match &parent {
+            Some(parent) => delegation::facts_of(&message, parent),
+            None => Trace::of_client(&id, message.metadata.as_ref())
+                .map(|trace| trace.members())
+                .unwrap_or_default(),
+        };
+        if matches!(admitted, Admitted::Later(_)) {
+            known.insert(QUEUED.to_owned(), json!(true));
+        }
         let behind = match &admitted {
             Admitted::Later(place) => place.behind.as_ref(),
             Admitted::Now(_) => None,
@@ -172,14 +236,15 @@ impl Tasks {
             status,
             artifacts: Vec::new(),
             history: vec![message.clone()],
-            metadata: matches!(admitted, Admitted::Later(_)).then(queued),
+            metadata: Some(known).filter(|known| !known.is_empty()),
         };
         if let Some(said) = task.status.message.take() {
             task.status.message = Some(addressed(&task, said));
         }
         let (told, asked) = (task.clone(), client.clone());
         let agent_id = agent.id.clone();
-        let created = Created { agent: agent_id, task: told, timeout_ms, client: asked, request };
+        let created =
+            Created { agent: agent_id, task: told, timeout_ms, client: asked, request, parent };
         let created = TaskEvent::Created(Box::new(created));
         let first = vec![Arc::new(created.clone())];
         let seq = self.storage.append_by(&id, 0, first, Some(&by)).await?;
@@ -222,13 +287,15 @@ impl Tasks {
         let (commands, orders) = mpsc::channel(COMMANDS);
         let (id, context) = (task.id.clone(), task.context_id.clone());
         let own = commands.downgrade();
-        let running = Running { context, commands, listener: feed.listener() };
+        let agent_id = agent.id.clone();
+        let (delegation, listener) = (Weak::new(), feed.listener());
+        let running = Running { agent: agent_id, delegation, context, commands, listener };
         self.running().insert(id.clone(), running.clone());
         let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
         let recorder = Recorder::new(task, seq, agent.id.clone(), storage, events, feed);
         let of = Arc::clone(&agent);
         let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
-        let actor = actor.with_parking(self.parking.clone(), own);
+        let actor = actor.with_parking(self.parking.clone(), own).among(self.clone());
         let tasks = self.clone();
         self.actors.spawn(async move {
             let (left, remains) = oneshot::channel();
@@ -237,8 +304,15 @@ impl Tasks {
                 let _ = left.send(actor.run().await);
             };
             of.on_behalf(Box::pin(run)).await;
+            // Whatever its end was, no child is left behind.
+            let by = Principal::AgentTask { agent: of.id.clone(), task: id.clone() };
+            tasks.end_children(&id, &by).await;
             tasks.running().remove(&id);
-            let Ok(remains) = remains.await else { return };
+            let Ok(remains) = remains.await else {
+                tasks.leave_tree(&id, Usage::default());
+                return;
+            };
+            tasks.leave_tree(&id, remains.used);
             if remains.was_cut {
                 tasks.cut().push(id);
             }
@@ -273,6 +347,7 @@ impl Tasks {
                     timeout_ms: None,
                     client: ClientCapabilities::default(),
                     request: None,
+                    parent: None,
                 };
                 let event = TaskEvent::Created(Box::new(event));
                 let now = SequencedEvent { task: id.clone(), context: context.clone(), seq, event };
@@ -286,101 +361,9 @@ impl Tasks {
         Ok(self.resubscribe(id, Some(after)).await?.repeated())
     }
 
-    /// What the requests since then are known by, with the tasks that they began and when, oldest first; of the latest few
-    /// thousand.
-    pub async fn requests(
-        &self,
-        since: &str,
-    ) -> Result<Vec<(String, TaskId, String)>, StorageError> {
-        let latest =
-            HeadFilter { since: Some(since.to_owned()), limit: REQUESTS, ..HeadFilter::default() };
-        let mut requests = Vec::new();
-        for head in self.storage.heads(latest).await?.into_iter().rev() {
-            if head.created.as_str() < since {
-                continue;
-            }
-            let first = match self.storage.events(&head.task, 0, 1).await {
-                Ok(mut first) => first.pop(),
-                Err(why @ StorageError::Unavailable(_)) => return Err(why),
-                // One that is damaged must not keep the hub from starting.
-                Err(why) => {
-                    tracing::error!(task = %head.task, %why, "the request that began a task cannot be read");
-                    continue;
-                }
-            };
-            if let Some(TaskEvent::Created(created)) = first.map(|first| first.event) {
-                requests.extend(created.request.map(|request| (request, head.task, head.created)));
-            }
-        }
-        Ok(requests)
-    }
-
     /// Hears all that happens to a task after event `after`, also where it waits for its client, until it is over.
     pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
         Ok(self.resubscribe(id, Some(after)).await?.until(StreamEnd::Over))
-    }
-
-    /// The tasks that match, newest first.
-    pub async fn list(&self, query: TaskQuery) -> Result<Vec<ListedTask>, StorageError> {
-        let TaskQuery { id_prefix, agent, since, context, directory, state, page, .. } = query;
-        let (history_length, include_artifacts) = (query.history_length, query.include_artifacts);
-        let (limit, offset, live_only) = (page.limit, page.offset, false);
-        let filter = HeadFilter {
-            id_prefix,
-            agent,
-            since,
-            context,
-            directory,
-            state,
-            live_only,
-            limit,
-            offset,
-        };
-        let mut tasks = Vec::new();
-        for head in self.storage.heads(filter).await? {
-            tasks.extend(self.shown(&head, history_length, include_artifacts).await?);
-        }
-        Ok(tasks)
-    }
-
-    /// A page of the tasks that match, with how many there are in all, and the place after which the next page begins.
-    pub async fn page(
-        &self,
-        query: TaskPageQuery,
-    ) -> Result<(Vec<Task>, u64, Option<TaskPlace>), StorageError> {
-        // One more than is shown, to know whether there is a next page.
-        let one_more = TaskPageQuery { size: query.size + 1, ..query.clone() };
-        let HeadPage { mut heads, total } = self.storage.page(&one_more).await?;
-        let more = heads.len() > query.size;
-        heads.truncate(query.size);
-        let last = heads.last().filter(|_| more);
-        let next =
-            last.map(|head| TaskPlace { updated: head.updated.clone(), id: head.task.clone() });
-        let mut tasks = Vec::new();
-        for head in heads {
-            let shown = self.shown(&head, query.history_length, query.include_artifacts).await?;
-            tasks.extend(shown.map(|listed| listed.task));
-        }
-        Ok((tasks, total, next))
-    }
-
-    /// A task with as much of it as is to be shown; none if it was forgotten meanwhile.
-    async fn shown(
-        &self,
-        head: &Head,
-        history_length: Option<usize>,
-        artifacts: bool,
-    ) -> Result<Option<ListedTask>, StorageError> {
-        let Some(StoredTask { agent, mut task, .. }) = self.storage.task(&head.task).await? else {
-            return Ok(None);
-        };
-        if !artifacts {
-            task.artifacts.clear();
-        }
-        if let Some(length) = history_length {
-            task.keep_latest(length);
-        }
-        Ok(Some(ListedTask { agent, task }))
     }
 
     /// A task in one line.
@@ -504,6 +487,16 @@ impl Tasks {
 
     fn cut(&self) -> MutexGuard<'_, Vec<TaskId>> {
         self.cut.lock()
+    }
+
+    fn trees(&self) -> MutexGuard<'_, Trees> {
+        self.trees.lock()
+    }
+
+    /// Hears what happens to a task at work after event `after`, until it is over.
+    fn listen(&self, id: &TaskId, after: u64) -> Option<Subscription> {
+        let running = self.find(id)?;
+        Some(self.subscribe(id, &running, after).until(StreamEnd::Over))
     }
 
     fn find(&self, id: &TaskId) -> Option<Running> {

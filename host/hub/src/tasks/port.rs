@@ -5,6 +5,7 @@ use a2a_hub_core::facts;
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, TaskEvent},
     message::Message,
+    question::Question as Asked,
     task::{Task, TaskState},
 };
 use a2a_hub_runtime::{
@@ -19,7 +20,11 @@ pub(super) enum GuestRequest {
     /// Something for the listeners.
     Emit(Vec<Emitted>),
     /// A question to the client.
-    Ask(Question),
+    Ask(Box<Question>),
+    /// It only waits for other agents.
+    Rest,
+    /// It goes on once it is its task's turn again, and hears of that here.
+    Resume(oneshot::Sender<()>),
 }
 
 /// A question that waits for the client.
@@ -29,6 +34,8 @@ pub(super) struct Question {
     /// How long the guest waits for the answer.
     pub(super) patience: Option<Duration>,
     pub(super) answer: oneshot::Sender<Result<Answer, Failure>>,
+    /// The question of a child, if the agent itself asks nothing.
+    pub(super) of_child: Option<Asked>,
 }
 
 /// The port that a run speaks to: what it says is queued for the actor of its task.
@@ -62,8 +69,23 @@ impl TaskPort for ToActor {
         patience: Option<Duration>,
     ) -> Result<Answer, Failure> {
         let (answer, answered) = oneshot::channel();
-        let question = Question { need, prompt, patience, answer };
-        self.queue.send(GuestRequest::Ask(question)).await.map_err(|_| Failure::Cancelled)?;
+        let question = Question { need, prompt, patience, answer, of_child: None };
+        self.queue
+            .send(GuestRequest::Ask(Box::new(question)))
+            .await
+            .map_err(|_| Failure::Cancelled)?;
         answered.await.unwrap_or(Err(Failure::Cancelled))
+    }
+
+    async fn rest(&self) {
+        // An actor that is gone needs no turn.
+        let _ = self.queue.send(GuestRequest::Rest).await;
+    }
+
+    async fn resume(&self) -> Result<(), Failure> {
+        let (call, called) = oneshot::channel();
+        let asked = self.queue.send(GuestRequest::Resume(call)).await;
+        asked.map_err(|_| Failure::Cancelled)?;
+        called.await.map_err(|_| Failure::Cancelled)
     }
 }

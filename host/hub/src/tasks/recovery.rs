@@ -8,15 +8,18 @@ use super::{
 };
 use crate::{agents::Agent, clock};
 use a2a_hub_core::{
+    access::Principal,
     facts::{self, QUEUED, REASON, RECOVERY},
     question::heard_after_restart,
     reason::FailureReason,
     recovery::{Recovery, Resumability, UnfinishedTask, Unheard},
+    tree::Budget,
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
+    error::A2aError,
     event::TaskEvent,
-    id::AgentId,
+    id::{AgentId, TaskId},
     message::{Message, Role},
     question::Question,
     task::{Task, TaskState},
@@ -92,6 +95,7 @@ impl Tasks {
         recovered: &mut Recovered,
     ) -> Result<(), StorageError> {
         let Some(stored) = self.storage.task(&head.task).await? else { return Ok(()) };
+        let parent = head.parent.as_ref();
         let left = UnfinishedTask {
             state: head.state,
             queued: facts::has(&stored.task, QUEUED),
@@ -100,7 +104,12 @@ impl Tasks {
                 Some(agent) => Some(agent.resumability(&head.task).await),
                 None => None,
             },
+            // Those that were begun earlier were taken up before it.
+            is_orphan: parent.is_some_and(|parent| self.find(parent).is_none()),
         };
+        if let Some(agent) = &agent {
+            self.put_in_tree(&stored.task, parent, agent);
+        }
         match (left.recovery(), agent) {
             (Recovery::Leave, _) => {}
             (Recovery::Start, Some(agent)) => {
@@ -120,9 +129,28 @@ impl Tasks {
                 self.follow_again(stored, agent).await?;
                 recovered.followed += 1;
             }
+            (Recovery::Cancel, Some(agent)) => {
+                self.follow_again(stored, agent).await?;
+                let (tasks, orphan) = (self.clone(), head.task.clone());
+                self.actors.spawn(async move {
+                    if let Err(why) = tasks.cancel(&orphan, Principal::Operator).await {
+                        let why = A2aError::from(why);
+                        tracing::warn!(task = %orphan, %why, "a task whose parent is over goes on elsewhere");
+                    }
+                });
+                recovered.failed += 1;
+            }
             (Recovery::Fail, _)
-            | (Recovery::Start | Recovery::Wait | Recovery::Ask(_) | Recovery::Follow, None) => {
-                self.end(head, &stored.task).await?;
+            | (
+                Recovery::Start
+                | Recovery::Wait
+                | Recovery::Ask(_)
+                | Recovery::Follow
+                | Recovery::Cancel,
+                None,
+            ) => {
+                self.trees().fell(&head.task);
+                self.end(head, &stored.task, left.is_orphan).await?;
                 recovered.failed += 1;
             }
         }
@@ -222,8 +250,22 @@ impl Tasks {
         self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Parked(said.kept));
     }
 
-    async fn end(&self, head: &Head, task: &Task) -> Result<(), StorageError> {
-        let text = if task.status.state == TaskState::Working {
+    /// A task of an earlier run has its place in the trees again, and what may follow from it.
+    fn put_in_tree(&self, task: &Task, parent: Option<&TaskId>, agent: &Agent) {
+        let said = task.history.first().and_then(|first| first.metadata.as_ref());
+        // It was refused if it made no sense.
+        let limits = agent.config.tree_limits().narrowed(Budget::of(said).unwrap_or_default());
+        let mut trees = self.trees();
+        match parent {
+            Some(parent) => trees.adopt(parent, task.id.clone(), limits),
+            None => trees.plant(task.id.clone(), limits),
+        }
+    }
+
+    async fn end(&self, head: &Head, task: &Task, is_orphan: bool) -> Result<(), StorageError> {
+        let text = if is_orphan {
+            "The hub was restarted, and the task that this one was begun for is over."
+        } else if task.status.state == TaskState::Working {
             "The hub was restarted while the agent was at work; what it had done by then is kept."
         } else {
             "The hub was restarted, and the agent that had this task cannot go on with it."

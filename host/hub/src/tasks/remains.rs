@@ -2,6 +2,7 @@
 
 use super::run_queue::{Lane, RunPermit};
 use crate::agents::Agent;
+use a2a_hub_core::tree::Usage;
 use a2a_hub_protocol::id::TaskId;
 use std::sync::Arc;
 
@@ -11,6 +12,8 @@ pub(super) struct Remains {
     pub(super) task: TaskId,
     pub(super) turn: Option<RunPermit>,
     pub(super) lane: Option<Lane>,
+    /// What it used up, as its agent reports it.
+    pub(super) used: Usage,
     /// Whether the hub's end cut its agent off at its work.
     pub(super) was_cut: bool,
 }

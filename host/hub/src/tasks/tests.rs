@@ -2,6 +2,7 @@
 
 mod distant;
 mod lanes;
+mod trees;
 
 use super::*;
 use crate::{
@@ -10,7 +11,7 @@ use crate::{
 };
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{access::Principal, recovery::Resumability};
-use a2a_hub_protocol::message::Role;
+use a2a_hub_protocol::message::{Metadata, Role};
 use a2a_hub_runtime::{Ended, Failure, port::tasks::Emitted};
 use a2a_hub_store::{StoreHealth as _, TaskLog as _, memory::MemoryStorage};
 use distant::Distant;
@@ -64,6 +65,7 @@ impl Stand {
             client: ClientCapabilities::default(),
             request: None,
             by: Principal::Operator,
+            limits: agent.config.tree_limits(),
         };
         Ok(self.tasks.submit(new).await?.task().clone())
     }

@@ -75,6 +75,9 @@ pub(crate) struct ListTasks {
     context_id: Option<String>,
     /// Only tasks that are to be done in this directory: `metadata.workingDirectory` of their latest message that has one.
     working_directory: Option<String>,
+    /// Only tasks of this workflow: what a client named it with `metadata.x-workflow-id`, or the id of the task at the root of a
+    /// tree of tasks that agents gave one another.
+    workflow: Option<String>,
     /// Only tasks in this state.
     state: Option<String>,
     /// How many at most: 20 unless said, 1,000 at most.
@@ -176,7 +179,7 @@ pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
     let params: ListTasks = read(params)?;
     let ListTasks { id_prefix, agent_id: agent, since, context_id, state, .. } = params;
     let ListTasks { limit, offset, history_length, include_artifacts, .. } = params;
-    let directory = params.working_directory;
+    let (directory, workflow) = (params.working_directory, params.workflow);
     let known = |name: String| {
         let states = TaskState::ALL.map(TaskState::name).join(", ");
         let why = format!("no task is ever `{name}`; there are {states}");
@@ -188,6 +191,7 @@ pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
         since,
         context: context_id.map(self::context_id).transpose()?,
         directory,
+        workflow,
         state: state.map(known).transpose()?,
         page: page(limit, offset)?,
         history_length,

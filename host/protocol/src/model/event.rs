@@ -4,6 +4,7 @@ use crate::model::{
     client::ClientCapabilities,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Metadata},
+    parent::Parent,
     task::{Artifact, Task, TaskStatus},
 };
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,10 @@ pub struct Created {
     /// What the request that began it is known by, should it be made again. Hubs before this one did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// Where it stands among the tasks that agents gave one another; none if a client gave it. A hub that knows no such tasks
+    /// takes it for a client's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
 }
 
 /// A new status of a task: the `TaskStatusUpdateEvent` of A2A 1.0 (section 4.2.1), without whose it is.

@@ -9,6 +9,7 @@ pub mod interface;
 pub mod message;
 pub mod method;
 pub mod operation;
+pub mod parent;
 pub mod push;
 pub mod question;
 pub mod task;

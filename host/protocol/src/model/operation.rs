@@ -241,6 +241,8 @@ pub struct TaskQuery {
     pub context: Option<ContextId>,
     /// Leaves out tasks that are to be done in other directories, as their clients said last.
     pub directory: Option<String>,
+    /// Leaves out tasks of other workflows; the task at the root of a tree, which has the workflow's name, is one of it.
+    pub workflow: Option<String>,
     /// Leaves out tasks in other states.
     pub state: Option<TaskState>,
     /// The part of the tasks that are left.

@@ -3,7 +3,7 @@
 
 use crate::model::{
     error::A2aError,
-    id::{MAX_ID, QuestionId},
+    id::{AgentId, MAX_ID, QuestionId, TaskId},
     message::{Message, Metadata},
 };
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,15 @@ pub struct Question {
     /// The kind of the agent's own question that this one stands for: a restart of the hub ended who had asked that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<QuestionKind>,
+    /// The task below this one that asks, if this one only hands the question on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// The agent that asks, if another one hands the question on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// By whom it was handed on, the agent that asks last: `["reviewer", "codex"]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<AgentId>,
 }
 
 /// What kind of answer a question wants.
@@ -44,7 +53,8 @@ impl QuestionKind {
 impl Question {
     /// A question with a fresh name.
     pub fn fresh(kind: QuestionKind) -> Self {
-        Self { id: QuestionId::fresh(), kind, replaces: None }
+        let (id, replaces, task, agent, path) = (QuestionId::fresh(), None, None, None, Vec::new());
+        Self { id, kind, replaces, task, agent, path }
     }
 
     /// The question that a task's metadata holds.

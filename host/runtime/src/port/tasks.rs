@@ -70,4 +70,12 @@ pub trait TaskPort: Send + Sync {
         prompt: Message,
         timeout: Option<Duration>,
     ) -> Result<Answer, Failure>;
+
+    /// The agent only waits for other agents, and other tasks of its may run meanwhile.
+    async fn rest(&self) {}
+
+    /// The agent goes on, once it is its task's turn again.
+    async fn resume(&self) -> Result<(), Failure> {
+        Ok(())
+    }
 }

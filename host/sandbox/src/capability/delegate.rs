@@ -1,58 +1,301 @@
-//! Other agents, through the hub: which there are, for whom the operator lets know. None can be called yet.
+//! Other agents, through the hub: which there are, for whom the operator lets know, and calls of them.
 
 use crate::{
     bindings::a2a::hub::{
-        delegate::{Host, HostCall, Update},
+        delegate::{Child, Host, HostCall, HostOptions, Update},
         types::{self, Message},
     },
-    resources::Delegated,
+    convert::{
+        bytes_of_message, failure_to_guest, message_from_guest, state_to_guest, update_to_guest,
+    },
+    redaction::Hide as _,
+    resources::{CallOptions, Delegated},
     state::State,
 };
+use a2a_hub_runtime::{
+    Failure,
+    port::delegate::{self, ChildRequest, DelegatePort},
+};
 use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use tokio::time::{sleep, timeout};
 use wasmtime::component::Resource;
 
-fn denied<T>() -> wasmtime::Result<Result<T, types::Failure>> {
-    let why = "call another agent: this hub grants no agent another one";
-    Ok(Err(types::Failure::Denied(why.to_owned())))
+/// How long a guest waits for others before its task's turn goes to another task.
+const LEND: Duration = Duration::from_millis(100);
+
+impl State {
+    fn delegation(&self, what: &str) -> Result<Arc<dyn DelegatePort>, Failure> {
+        self.ports.delegate.clone().ok_or_else(|| {
+            Failure::Denied(format!(
+                "{what}: not granted; the manifest must ask with `agents = true` in `[delegate]`, and the operator allows it \
+                 with `delegate = [\"*\"]`, or the names of some, in `[agents.{0}.grant]` of the hub's configuration, or to a \
+                 plug-in with `a2a-hub plugin grant {0} --agent NAME`",
+                self.agent
+            ))
+        })
+    }
+
+    async fn call_agent(
+        &mut self,
+        agent: String,
+        message: Message,
+        options: CallOptions,
+    ) -> Result<Resource<Delegated>, Failure> {
+        let port = self.delegation("call another agent")?;
+        if self.cancel.is_cancelled() {
+            return Err(Failure::Cancelled);
+        }
+        self.account.before(bytes_of_message(&message)).await;
+        let mut message = message_from_guest(message)?;
+        // A secret of this agent's is none of the other's.
+        message.hide(&self.redaction.secrets);
+        let CallOptions {
+            key,
+            timeout_ms,
+            budget,
+            working_directory,
+            context_id,
+            answers_questions,
+        } = options;
+        let request = ChildRequest {
+            agent,
+            message,
+            key,
+            timeout_ms,
+            budget,
+            working_directory,
+            context_id,
+            answers_questions,
+        };
+        let call = tokio::select! {
+            call = port.start(request) => call?,
+            () = self.cancel.cancelled() => return Err(Failure::Cancelled),
+        };
+        self.table.push(Delegated::new(call)).map_err(|_| {
+            Failure::Exhausted(
+                "call another agent: too many handles are open; drop some".to_owned(),
+            )
+        })
+    }
+
+    async fn next_update(
+        &mut self,
+        call: &Resource<Delegated>,
+        timeout_ms: Option<u32>,
+    ) -> wasmtime::Result<Result<delegate::Update, Failure>> {
+        let (cancel, port) = (self.cancel.clone(), self.ports.tasks.clone());
+        let call = self.table.get_mut(call)?;
+        let patience = async {
+            match timeout_ms {
+                Some(ms) => sleep(Duration::from_millis(ms.into())).await,
+                None => std::future::pending().await,
+            }
+        };
+        let heard = async {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => Err(Failure::Cancelled),
+                update = call.next() => update,
+                () = patience => Err(Failure::Timeout),
+            }
+        };
+        Ok(lending(port, heard).await)
+    }
+
+    fn set(
+        &mut self,
+        options: &Resource<CallOptions>,
+        set: impl FnOnce(&mut CallOptions),
+    ) -> wasmtime::Result<()> {
+        set(self.table.get_mut(options)?);
+        Ok(())
+    }
+}
+
+/// Waits for other agents. If that takes long, other tasks of the waiting agent run meanwhile, and it goes on once it is its
+/// task's turn again.
+pub(super) async fn lending<T>(
+    port: Option<Arc<dyn a2a_hub_runtime::port::tasks::TaskPort>>,
+    waits: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let mut waits = std::pin::pin!(waits);
+    if let Ok(done) = timeout(LEND, &mut waits).await {
+        return done;
+    }
+    let Some(port) = port else { return waits.await };
+    port.rest().await;
+    let done = waits.await;
+    // One that was cancelled need not wait for anything.
+    match &done {
+        Err(Failure::Cancelled) => done,
+        Ok(_) | Err(_) => port.resume().await.and(done),
+    }
 }
 
 impl Host for State {
     async fn agents(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
-        Ok(match &self.ports.delegate {
-            Some(port) => Ok(Value::from(port.agents()).to_string()),
-            None => Err(types::Failure::Denied(format!(
-                "ask for other agents: not granted; the manifest must ask with `agents = true` in `[delegate]`, and the \
-                 operator allows it with `delegate = [\"*\"]`, or the names of some, in `[agents.{}.grant]` of the hub's \
-                 configuration",
-                self.agent
-            ))),
-        })
+        let agents = self.delegation("ask for other agents");
+        let agents = agents.map(|port| Value::from(port.agents()).to_string());
+        Ok(agents.map_err(failure_to_guest))
+    }
+
+    async fn children(&mut self) -> wasmtime::Result<Result<Vec<Child>, types::Failure>> {
+        let children = match self.delegation("list children") {
+            Ok(port) => port.children().await,
+            Err(why) => Err(why),
+        };
+        let to_guest = |child: delegate::ChildTask| Child {
+            task_id: child.task.to_string(),
+            agent: child.agent.to_string(),
+            key: child.key,
+            state: state_to_guest(child.state),
+        };
+        let children = children.map(|children| children.into_iter().map(to_guest).collect());
+        Ok(children.map_err(failure_to_guest))
+    }
+}
+
+impl HostOptions for State {
+    async fn new(&mut self) -> wasmtime::Result<Resource<CallOptions>> {
+        Ok(self.table.push(CallOptions::default())?)
+    }
+
+    async fn set_key(&mut self, it: Resource<CallOptions>, key: String) -> wasmtime::Result<()> {
+        self.set(&it, |options| options.key = Some(key))
+    }
+
+    async fn set_timeout_ms(
+        &mut self,
+        it: Resource<CallOptions>,
+        timeout: u64,
+    ) -> wasmtime::Result<()> {
+        self.set(&it, |options| options.timeout_ms = Some(timeout))
+    }
+
+    async fn set_max_depth(
+        &mut self,
+        it: Resource<CallOptions>,
+        depth: u32,
+    ) -> wasmtime::Result<()> {
+        self.set(&it, |options| options.budget.depth = Some(depth))
+    }
+
+    async fn set_max_tasks(
+        &mut self,
+        it: Resource<CallOptions>,
+        tasks: u32,
+    ) -> wasmtime::Result<()> {
+        self.set(&it, |options| options.budget.tasks = Some(tasks))
+    }
+
+    async fn set_max_tokens(
+        &mut self,
+        it: Resource<CallOptions>,
+        tokens: u64,
+    ) -> wasmtime::Result<()> {
+        self.set(&it, |options| options.budget.tokens = Some(tokens))
+    }
+
+    async fn set_max_cost_usd(
+        &mut self,
+        it: Resource<CallOptions>,
+        cost: f64,
+    ) -> wasmtime::Result<()> {
+        self.set(&it, |options| options.budget.cost_usd = Some(cost.max(0.0)))
+    }
+
+    async fn set_working_directory(
+        &mut self,
+        it: Resource<CallOptions>,
+        directory: String,
+    ) -> wasmtime::Result<()> {
+        self.set(&it, |options| options.working_directory = Some(directory))
+    }
+
+    async fn set_context_id(
+        &mut self,
+        it: Resource<CallOptions>,
+        context: String,
+    ) -> wasmtime::Result<()> {
+        self.set(&it, |options| options.context_id = Some(context))
+    }
+
+    async fn set_answers_questions(
+        &mut self,
+        it: Resource<CallOptions>,
+        answers: bool,
+    ) -> wasmtime::Result<()> {
+        self.set(&it, |options| options.answers_questions = answers)
+    }
+
+    async fn drop(&mut self, options: Resource<CallOptions>) -> wasmtime::Result<()> {
+        self.table.delete(options)?;
+        Ok(())
     }
 }
 
 impl HostCall for State {
     async fn start(
         &mut self,
-        _agent: String,
-        _message: Message,
+        agent: String,
+        message: Message,
     ) -> wasmtime::Result<Result<Resource<Delegated>, types::Failure>> {
-        denied()
+        let called = self.call_agent(agent, message, CallOptions::default()).await;
+        Ok(called.map_err(failure_to_guest))
+    }
+
+    async fn start_with(
+        &mut self,
+        agent: String,
+        message: Message,
+        options: Resource<CallOptions>,
+    ) -> wasmtime::Result<Result<Resource<Delegated>, types::Failure>> {
+        let options = self.table.get(&options)?.clone();
+        Ok(self.call_agent(agent, message, options).await.map_err(failure_to_guest))
     }
 
     async fn next(
         &mut self,
-        _call: Resource<Delegated>,
-        _timeout_ms: Option<u32>,
+        call: Resource<Delegated>,
+        timeout_ms: Option<u32>,
     ) -> wasmtime::Result<Result<Update, types::Failure>> {
-        denied()
+        let update = self.next_update(&call, timeout_ms).await?;
+        Ok(update.and_then(update_to_guest).map_err(failure_to_guest))
     }
 
-    async fn cancel(&mut self, _call: Resource<Delegated>) -> wasmtime::Result<()> {
+    async fn task_id(&mut self, call: Resource<Delegated>) -> wasmtime::Result<String> {
+        Ok(self.table.get(&call)?.port.task().to_string())
+    }
+
+    async fn answer(
+        &mut self,
+        call: Resource<Delegated>,
+        message: Message,
+    ) -> wasmtime::Result<Result<(), types::Failure>> {
+        self.account.before(bytes_of_message(&message)).await;
+        let answered = match message_from_guest(message) {
+            Ok(mut message) => {
+                message.hide(&self.redaction.secrets);
+                self.table.get(&call)?.port.answer(message).await
+            }
+            Err(why) => Err(why),
+        };
+        Ok(answered.map_err(failure_to_guest))
+    }
+
+    async fn cancel(&mut self, call: Resource<Delegated>) -> wasmtime::Result<()> {
+        let (agent, call) = (self.agent.clone(), self.table.get(&call)?);
+        if let Err(why) = call.port.cancel().await {
+            tracing::warn!(%agent, child = %call.port.task(), %why, "a child was not cancelled");
+        }
         Ok(())
     }
 
     async fn drop(&mut self, call: Resource<Delegated>) -> wasmtime::Result<()> {
-        self.table.delete(call)?;
+        let call = self.table.delete(call)?;
+        // The guest goes on: what it lets go of takes a moment to end.
+        self.hub.spawn(call.let_go());
         Ok(())
     }
 }

@@ -1,12 +1,13 @@
 //! Waiting for whichever of several things comes first: a client's answer, a word of a program, a piece of an answer over HTTP.
 
+use super::delegate::lending;
 use crate::{
     bindings::a2a::hub::{
         types,
         wait::{First, Host, Origin, Source},
     },
     convert::failure_to_guest,
-    resources::{Child, Exchange, Question},
+    resources::{Child, Delegated, Exchange, Question},
     state::State,
 };
 use a2a_hub_runtime::Failure;
@@ -28,7 +29,7 @@ impl Host for State {
     ) -> wasmtime::Result<Vec<u32>> {
         let handles = sources.into_iter().map(|source| match source {
             Source::Child(child) => Handle::Child(child),
-            Source::Call(_) => Handle::Call,
+            Source::Call(call) => Handle::Call(call),
         });
         Ok(self.first_ready(handles.collect(), timeout_ms).await?.unwrap_or_default())
     }
@@ -40,7 +41,7 @@ impl Host for State {
     ) -> wasmtime::Result<Result<Vec<u32>, types::Failure>> {
         let handles = origins.into_iter().map(|origin| match origin {
             Origin::Child(child) => Handle::Child(child),
-            Origin::Call(_) => Handle::Call,
+            Origin::Call(call) => Handle::Call(call),
             Origin::Question(question) => Handle::Question(question),
             Origin::Exchange(exchange) => Handle::Exchange(exchange),
         });
@@ -74,8 +75,7 @@ enum Handle {
     Child(Resource<Child>),
     Question(Resource<Question>),
     Exchange(Resource<Exchange>),
-    /// A call to another agent, which none can make.
-    Call,
+    Call(Resource<Delegated>),
 }
 
 /// The thing itself, taken out of the table while it is waited for: the table lends one thing at a time.
@@ -83,17 +83,19 @@ enum Thing {
     Child(Child),
     Question(Question),
     Exchange(Exchange),
-    Call,
+    Call(Delegated),
+    /// What stands in the place of one that was named before.
+    Away,
 }
 
 impl Handle {
     /// By which two handles of one thing are known.
-    fn rep(&self) -> Option<u32> {
+    fn rep(&self) -> u32 {
         match self {
-            Self::Child(child) => Some(child.rep()),
-            Self::Question(question) => Some(question.rep()),
-            Self::Exchange(exchange) => Some(exchange.rep()),
-            Self::Call => None,
+            Self::Child(child) => child.rep(),
+            Self::Question(question) => question.rep(),
+            Self::Exchange(exchange) => exchange.rep(),
+            Self::Call(call) => call.rep(),
         }
     }
 }
@@ -107,7 +109,8 @@ impl Thing {
                 question.answered().await;
             }
             Self::Exchange(exchange) => exchange.ready().await,
-            Self::Call => {}
+            Self::Call(call) => call.ready().await,
+            Self::Away => {}
         }
     }
 }
@@ -118,7 +121,7 @@ impl State {
             Handle::Child(child) => Thing::Child(mem::take(self.table.get_mut(child)?)),
             Handle::Question(question) => Thing::Question(mem::take(self.table.get_mut(question)?)),
             Handle::Exchange(exchange) => Thing::Exchange(mem::take(self.table.get_mut(exchange)?)),
-            Handle::Call => Thing::Call,
+            Handle::Call(call) => Thing::Call(mem::take(self.table.get_mut(call)?)),
         })
     }
 
@@ -131,7 +134,9 @@ impl State {
             (Handle::Exchange(handle), Thing::Exchange(exchange)) => {
                 *self.table.get_mut(handle)? = exchange;
             }
-            (Handle::Child(_) | Handle::Question(_) | Handle::Exchange(_) | Handle::Call, _) => {}
+            (Handle::Call(handle), Thing::Call(call)) => *self.table.get_mut(handle)? = call,
+            (Handle::Child(_) | Handle::Question(_) | Handle::Exchange(_) | Handle::Call(_), _) => {
+            }
         }
         Ok(())
     }
@@ -145,14 +150,14 @@ impl State {
         // A handle that names what another one has named before waits for that one's thing.
         let first_of = |at: usize| {
             let rep = handles[at].rep();
-            let same = |handle: &Handle| rep.is_some() && handle.rep() == rep;
+            let same = |handle: &Handle| handle.rep() == rep;
             handles[..at].iter().position(same).unwrap_or(at)
         };
         let places: Vec<_> = (0..handles.len()).map(first_of).collect();
         let mut things = Vec::new();
         for (at, handle) in handles.iter().enumerate() {
             let is_first = places[at] == at;
-            things.push(if is_first { self.take_thing(handle)? } else { Thing::Call });
+            things.push(if is_first { self.take_thing(handle)? } else { Thing::Away });
         }
         let cancel = self.cancel.clone();
         let waited = async {
@@ -162,11 +167,20 @@ impl State {
             }
         };
         let waiting = things.iter_mut().enumerate().filter(|(at, _)| places[*at] == *at);
-        let ready = tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(Failure::Cancelled),
-            ready = any_ready(waiting.map(|(at, thing)| (at, thing.ready())).collect()) => Ok(ready),
-            () = waited => Ok(Vec::new()),
+        let ready = async {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => Err(Failure::Cancelled),
+                ready = any_ready(waiting.map(|(at, thing)| (at, thing.ready())).collect()) => Ok(ready),
+                () = waited => Ok(Vec::new()),
+            }
+        };
+        // Who waits for other agents only, and not for a program of its own or its client, needs no turn meanwhile.
+        let lends = handles.iter().all(|handle| matches!(handle, Handle::Call(_)));
+        let port = self.ports.tasks.clone().filter(|_| lends && !handles.is_empty());
+        let ready = match port {
+            Some(port) => lending(Some(port), ready).await,
+            None => ready.await,
         };
         for (at, thing) in things.into_iter().enumerate() {
             if places[at] == at {

@@ -177,9 +177,13 @@ async fn delegate_denied() {
 }
 
 #[tokio::test]
-async fn calls_are_denied() {
+async fn calls_are_made() {
     let stage = Stage::granting();
-    assert!(stage.said("delegate echo").await.starts_with("denied: call another agent"));
+    assert_eq!(stage.said("delegate parrot").await, "hi");
+    assert_eq!(stage.said("call parrot well well").await, "parrot said: well well");
+    assert_eq!(stage.said("delegate echo").await, "denied: call `echo`: not granted");
+    let denied = Stage::default().said("delegate parrot").await;
+    assert!(denied.starts_with("denied: call another agent: not granted"), "{denied}");
 }
 
 #[tokio::test]

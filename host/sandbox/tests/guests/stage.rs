@@ -15,7 +15,7 @@ use a2a_hub_runtime::{
     Call, Ended, Failure, Limits, Run, Runtime, Work,
     port::{
         Ports,
-        delegate::DelegatePort,
+        delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, Update},
         files::FilesPort,
         http::{Answer as HttpAnswer, BodyPort, HttpPort, Outgoing},
         memory::MemoryPort,
@@ -331,12 +331,52 @@ impl WorkspacePort for Place {
     }
 }
 
-/// Knows one agent.
+/// Knows one agent, which says again what it is told.
 struct Parrot;
 
+#[async_trait::async_trait]
 impl DelegatePort for Parrot {
     fn agents(&self) -> Vec<Value> {
         vec![json!({ "agentId": "parrot" })]
+    }
+
+    async fn start(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure> {
+        if request.agent != "parrot" {
+            return Err(Failure::Denied(format!("call `{}`: not granted", request.agent)));
+        }
+        let said = Message::text(Role::Agent, request.message.joined_text());
+        Ok(Box::new(Parroted { task: TaskId::new("child"), said: Some(said) }))
+    }
+
+    async fn children(&self) -> Result<Vec<ChildTask>, Failure> {
+        Ok(Vec::new())
+    }
+}
+
+struct Parroted {
+    task: TaskId,
+    said: Option<Message>,
+}
+
+#[async_trait::async_trait]
+impl CallPort for Parroted {
+    fn task(&self) -> &TaskId {
+        &self.task
+    }
+
+    async fn next(&mut self) -> Result<Update, Failure> {
+        // Longer than a guest waits before its turn is lent.
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        let said = self.said.take().ok_or(Failure::Timeout)?;
+        Ok(Update::Finished(Ended::Reply(said)))
+    }
+
+    async fn answer(&self, _: Message) -> Result<(), Failure> {
+        Err(Failure::Invalid("it asks nothing".to_owned()))
+    }
+
+    async fn cancel(&self) -> Result<(), Failure> {
+        Ok(())
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) const LIVE: &str = "(state = 'submitted' OR state = 'working'
 macro_rules! heads_where {
     ($condition:literal) => {
         concat!(
-            "SELECT id, context, agent, state, seq, created, updated, directory FROM tasks WHERE ",
+            "SELECT id, context, agent, state, seq, created, updated, directory, parent, workflow FROM tasks WHERE ",
             $condition
         )
     };
@@ -89,8 +89,8 @@ pub(super) fn head(db: &Connection, task: &TaskId) -> Result<Option<Head>, Failu
 }
 
 fn set_head(db: &Connection, head: &Head) -> Result<(), Failure> {
-    let sql = "INSERT INTO tasks (id, context, agent, state, seq, created, updated, directory)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    let sql = "INSERT INTO tasks (id, context, agent, state, seq, created, updated, directory, parent, workflow)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
         ON CONFLICT (id) DO UPDATE SET state = ?4, seq = ?5, updated = ?7, directory = ?8";
     db.prepare_cached(sql)?.execute(params![
         head.task.as_str(),
@@ -100,7 +100,9 @@ fn set_head(db: &Connection, head: &Head) -> Result<(), Failure> {
         integer(head.seq),
         head.created,
         head.updated,
-        head.directory
+        head.directory,
+        head.parent.as_ref().map(TaskId::as_str),
+        head.workflow
     ])?;
     Ok(())
 }
@@ -238,12 +240,18 @@ fn select(filter: &HeadFilter) -> (String, Vec<Value>) {
         (" AND agent = ?", agent.map(|agent| agent.as_str())),
         (" AND context = ?", context.map(|context| context.as_str())),
         (" AND directory = ?", filter.directory.as_deref()),
+        (" AND parent = ?", filter.parent.as_ref().map(TaskId::as_str)),
         (" AND updated >= ?", filter.since.as_deref()),
     ] {
         if let Some(wanted) = wanted {
             sql += condition;
             values.push(Value::from(wanted.to_owned()));
         }
+    }
+    if let Some(workflow) = &filter.workflow {
+        // Two questions, for each has an index of its own.
+        sql += " AND id IN (SELECT id FROM tasks WHERE workflow = ? UNION ALL SELECT ?)";
+        values.extend([workflow.clone(), workflow.clone()].map(Value::from));
     }
     if filter.live_only || filter.state.is_some_and(|state| !state.is_final()) {
         sql = sql + " AND " + LIVE;
@@ -360,6 +368,8 @@ pub(super) fn head_of(row: &Row<'_>) -> Result<Head, Failure> {
         created: row.get(5)?,
         updated: row.get(6)?,
         directory: row.get(7)?,
+        parent: row.get::<_, Option<String>>(8)?.map(TaskId::new),
+        workflow: row.get(9)?,
         task,
     })
 }

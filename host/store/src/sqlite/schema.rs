@@ -88,7 +88,7 @@ pub(super) const MIGRATIONS: [&str; 5] = ["
 
 /// What was added since in a way that a hub which knows nothing of it may go on using the file: columns with a default, indices,
 /// tables that triggers keep up. A line here never changes once it was released.
-pub(super) const ADDITIONS: [&str; 4] = ["
+pub(super) const ADDITIONS: [&str; 5] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -153,6 +153,12 @@ pub(super) const ADDITIONS: [&str; 4] = ["
             WHERE task = tasks.id AND seq = 1 AND json_valid(event)
             AND json_type(event, '$.created.task.history[0].metadata.workingDirectory') = 'text'
     ) WHERE id IN (SELECT id FROM tasks ORDER BY id DESC LIMIT 1000);
+", "
+    -- The trees of tasks that agents gave one another. Tasks of hubs before this one have no parents.
+    ALTER TABLE tasks ADD COLUMN parent TEXT;
+    ALTER TABLE tasks ADD COLUMN workflow TEXT;
+    CREATE INDEX tasks_of_parent ON tasks (parent, id) WHERE parent IS NOT NULL;
+    CREATE INDEX tasks_of_workflow ON tasks (workflow, id) WHERE workflow IS NOT NULL;
 "];
 
 /// The database, in the data directory.

@@ -104,6 +104,7 @@ fn any_event_in(proto: Proto) -> impl Strategy<Value = SequencedEvent> {
                 timeout_ms: None,
                 client: ClientCapabilities::default(),
                 request: None,
+                parent: None,
             }))
         }),
         (any_status(proto), any_facts())

@@ -1,0 +1,412 @@
+//! Trees of tasks: what an agent may have others do for a task of its own, all that follows from it counted.
+//!
+//! What counts is reserved when a child is created, against each task above it: the child's depth below that task, and one of
+//! the tasks that it may have below it. What tokens and money were used is known afterwards only, so that a tree may pass that
+//! limit by what was under way.
+
+use a2a_hub_protocol::{error::A2aError, id::TaskId, message::Metadata};
+use serde::Deserialize;
+use std::collections::HashMap;
+
+/// The member of a message's metadata by which a client, or an agent, narrows what may follow from it.
+pub const BUDGET: &str = "budget";
+
+/// What may follow from one task: how deep and how many the tasks below it are, and what they use up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TreeLimits {
+    /// How many levels of tasks there may be below it.
+    pub depth: u32,
+    /// How many tasks there may be below it, those that are over among them.
+    pub tasks: u32,
+    /// Tokens that the tasks below it may use, input and output together, as their agents report them; no limit if none.
+    pub tokens: Option<u64>,
+    /// Dollars that the tasks below it may cost, as their agents report them; no limit if none.
+    pub cost_usd: Option<f64>,
+}
+
+impl Default for TreeLimits {
+    /// More than a plan that a person reads, and few enough for a loop to be noticed.
+    fn default() -> Self {
+        Self { depth: 8, tasks: 256, tokens: None, cost_usd: None }
+    }
+}
+
+/// What a message says may follow from it.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct Budget {
+    /// As [`TreeLimits::depth`].
+    pub depth: Option<u32>,
+    /// As [`TreeLimits::tasks`].
+    pub tasks: Option<u32>,
+    /// As [`TreeLimits::tokens`].
+    pub tokens: Option<u64>,
+    /// As [`TreeLimits::cost_usd`].
+    pub cost_usd: Option<f64>,
+}
+
+impl Budget {
+    /// The budget that a message's metadata names; without one, it narrows nothing.
+    pub fn of(said: Option<&Metadata>) -> Result<Self, A2aError> {
+        let Some(named) = said.and_then(|said| said.get(BUDGET)) else {
+            return Ok(Self::default());
+        };
+        Self::deserialize(named).map_err(|why| {
+            let how = "must be an object of `depth`, `tasks`, `tokens` and `costUsd`, each left out or a number";
+            A2aError::invalid("message.metadata.budget", format!("{how}: {why}"))
+        })
+    }
+}
+
+impl TreeLimits {
+    /// The same, where the budget does not allow less.
+    #[must_use]
+    pub fn narrowed(self, budget: Budget) -> Self {
+        let least = |limit: Option<u64>, budget: Option<u64>| match (limit, budget) {
+            (Some(limit), Some(budget)) => Some(limit.min(budget)),
+            (limit, budget) => limit.or(budget),
+        };
+        Self {
+            depth: self.depth.min(budget.depth.unwrap_or(u32::MAX)),
+            tasks: self.tasks.min(budget.tasks.unwrap_or(u32::MAX)),
+            tokens: least(self.tokens, budget.tokens),
+            cost_usd: match (self.cost_usd, budget.cost_usd) {
+                (Some(limit), Some(budget)) => Some(limit.min(budget)),
+                (limit, budget) => limit.or(budget),
+            },
+        }
+    }
+}
+
+/// What tasks have used up, as their agents report it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Tokens, input and output together.
+    pub tokens: u64,
+    /// Dollars.
+    pub cost_usd: f64,
+}
+
+impl Usage {
+    /// What a task's metadata reports: `usage.input_tokens`, `usage.output_tokens` and `cost_usd`.
+    pub fn of(facts: Option<&Metadata>) -> Self {
+        let Some(facts) = facts else { return Self::default() };
+        let tokens = |name: &str| {
+            let told = facts.get("usage").and_then(|usage| usage.get(name));
+            told.and_then(|told| told.as_u64()).unwrap_or(0)
+        };
+        let cost = facts.get("cost_usd").and_then(|told| told.as_f64());
+        Self {
+            tokens: tokens("input_tokens").saturating_add(tokens("output_tokens")),
+            cost_usd: cost.filter(|cost| cost.is_finite() && *cost > 0.0).unwrap_or(0.0),
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.cost_usd += other.cost_usd;
+    }
+}
+
+/// Why a task gets no more children.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NoChild {
+    /// A limit of a task above is reached.
+    #[error("give another agent a task: {limit} of task `{of}` is used up; {remedy}", remedy = REMEDY)]
+    Exhausted {
+        /// The limit, with its number.
+        limit: String,
+        /// The task whose limit it is.
+        of: TaskId,
+    },
+    /// The task, or one above it, is being ended, or is over.
+    #[error("give another agent a task: task `{0}` is being ended")]
+    Closed(TaskId),
+}
+
+const REMEDY: &str = "the operator raises it with `[agents.<id>.limits.tree]`, or the client with a larger `metadata.budget`";
+
+/// A task that may have children.
+#[derive(Clone, Debug)]
+struct Node {
+    parent: Option<TaskId>,
+    limits: TreeLimits,
+    children: Vec<TaskId>,
+    /// Tasks below it that there were.
+    tasks: u32,
+    used: Usage,
+    is_closed: bool,
+}
+
+/// The trees of all tasks at work. A task is in it from its beginning to its end.
+#[derive(Clone, Debug, Default)]
+pub struct Trees(HashMap<TaskId, Node>);
+
+impl Trees {
+    /// A task begins that a client gave, or one whose children are to count.
+    pub fn plant(&mut self, task: TaskId, limits: TreeLimits) {
+        self.insert(task, None, limits);
+    }
+
+    fn insert(&mut self, task: TaskId, parent: Option<TaskId>, limits: TreeLimits) {
+        let (children, used) = (Vec::new(), Usage::default());
+        let node = Node { parent, limits, children, tasks: 0, used, is_closed: false };
+        self.0.insert(task, node);
+    }
+
+    /// A child of `parent` begins, if every task above allows it; it counts for all of them from now on.
+    pub fn grow(
+        &mut self,
+        parent: &TaskId,
+        child: TaskId,
+        limits: TreeLimits,
+    ) -> Result<(), NoChild> {
+        let above = self.above(parent);
+        if above.is_empty() {
+            return Err(NoChild::Closed(parent.clone()));
+        }
+        for (depth, id) in (1..).zip(&above) {
+            self.0.get(id).map_or(Ok(()), |node| node.admits(id, depth))?;
+        }
+        for id in &above {
+            if let Some(node) = self.0.get_mut(id) {
+                node.tasks = node.tasks.saturating_add(1);
+            }
+        }
+        if let Some(node) = self.0.get_mut(parent) {
+            node.children.push(child.clone());
+        }
+        self.insert(child, Some(parent.clone()), limits);
+        Ok(())
+    }
+
+    /// A child that there was before, at the start of the hub: nothing is asked, and it counts.
+    pub fn adopt(&mut self, parent: &TaskId, child: TaskId, limits: TreeLimits) {
+        for id in self.above(parent) {
+            if let Some(node) = self.0.get_mut(&id) {
+                node.tasks = node.tasks.saturating_add(1);
+            }
+        }
+        if let Some(node) = self.0.get_mut(parent) {
+            node.children.push(child.clone());
+        }
+        self.insert(child, Some(parent.clone()), limits);
+    }
+
+    /// What a task used up counts for those above it.
+    pub fn spend(&mut self, task: &TaskId, used: Usage) {
+        for id in self.above(task).into_iter().skip(1) {
+            if let Some(node) = self.0.get_mut(&id) {
+                node.used.add(used);
+            }
+        }
+    }
+
+    /// Lets no more children of the task begin, nor of those below it. Returns its children at work.
+    pub fn close(&mut self, task: &TaskId) -> Vec<TaskId> {
+        let mut left = vec![task.clone()];
+        while let Some(id) = left.pop() {
+            if let Some(node) = self.0.get_mut(&id) {
+                node.is_closed = true;
+                left.extend(node.children.iter().cloned());
+            }
+        }
+        self.children(task)
+    }
+
+    /// The task's children at work.
+    pub fn children(&self, task: &TaskId) -> Vec<TaskId> {
+        self.0.get(task).map(|node| node.children.clone()).unwrap_or_default()
+    }
+
+    /// The task is over.
+    pub fn fell(&mut self, task: &TaskId) {
+        let Some(node) = self.0.remove(task) else { return };
+        if let Some(above) = node.parent.and_then(|parent| self.0.get_mut(&parent)) {
+            above.children.retain(|child| child != task);
+        }
+    }
+
+    /// Whether `task` is `root` or below it.
+    pub fn holds(&self, root: &TaskId, task: &TaskId) -> bool {
+        self.above(task).contains(root)
+    }
+
+    /// The task and those above it, the nearest first.
+    pub fn above(&self, task: &TaskId) -> Vec<TaskId> {
+        let mut above = Vec::new();
+        let mut next = Some(task);
+        while let Some(id) = next {
+            let Some(node) = self.0.get(id) else { break };
+            above.push(id.clone());
+            next = node.parent.as_ref();
+        }
+        above
+    }
+
+    /// Whether no task is at work.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Node {
+    fn admits(&self, id: &TaskId, depth: u32) -> Result<(), NoChild> {
+        if self.is_closed {
+            return Err(NoChild::Closed(id.clone()));
+        }
+        let TreeLimits { depth: deepest, tasks, tokens, cost_usd } = self.limits;
+        let spent = if depth > deepest {
+            Some(format!("the depth of {deepest}"))
+        } else if self.tasks >= tasks {
+            Some(format!("the budget of {tasks} tasks"))
+        } else if tokens.is_some_and(|most| self.used.tokens >= most) {
+            tokens.map(|most| format!("the budget of {most} tokens"))
+        } else if cost_usd.is_some_and(|most| self.used.cost_usd >= most) {
+            cost_usd.map(|most| format!("the budget of {most} dollars"))
+        } else {
+            None
+        };
+        spent.map_or(Ok(()), |limit| Err(NoChild::Exhausted { limit, of: id.clone() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    #[expect(clippy::needless_pass_by_value, reason = "numbers and words are written out")]
+    fn id(name: impl ToString) -> TaskId {
+        TaskId::new(name.to_string())
+    }
+
+    fn facts(value: Value) -> Metadata {
+        let Value::Object(facts) = value else { panic!("{value}") };
+        facts
+    }
+
+    fn limits(depth: u32, tasks: u32) -> TreeLimits {
+        TreeLimits { depth, tasks, ..TreeLimits::default() }
+    }
+
+    #[test]
+    fn each_task_above_counts_what_is_below_it() {
+        let mut trees = Trees::default();
+        trees.plant(id("a"), limits(2, 3));
+        trees.grow(&id("a"), id("b"), limits(8, 1)).unwrap();
+        trees.grow(&id("b"), id("c"), limits(8, 8)).unwrap();
+        let deep = trees.grow(&id("c"), id("d"), limits(8, 8)).unwrap_err();
+        insta::assert_snapshot!(deep, @"give another agent a task: the budget of 1 tasks of task `b` is used up; the operator raises it with `[agents.<id>.limits.tree]`, or the client with a larger `metadata.budget`");
+        trees.fell(&id("c"));
+        assert!(trees.grow(&id("b"), id("d"), limits(8, 8)).is_err(), "what is over counts on");
+        trees.grow(&id("a"), id("e"), limits(8, 8)).unwrap();
+        let full = trees.grow(&id("a"), id("f"), limits(8, 8)).unwrap_err().to_string();
+        assert!(full.contains("the budget of 3 tasks of task `a`"), "{full}");
+    }
+
+    #[test]
+    fn a_tree_is_no_deeper_than_its_root_allows() {
+        let mut trees = Trees::default();
+        trees.plant(id(0), limits(2, 100));
+        trees.grow(&id(0), id(1), limits(100, 100)).unwrap();
+        trees.grow(&id(1), id(2), limits(100, 100)).unwrap();
+        let refused = trees.grow(&id(2), id(3), limits(100, 100)).unwrap_err().to_string();
+        assert!(refused.contains("the depth of 2 of task `0`"), "{refused}");
+    }
+
+    #[test]
+    fn a_tree_that_is_closed_gets_no_children_at_any_depth() {
+        let mut trees = Trees::default();
+        trees.plant(id("a"), TreeLimits::default());
+        trees.grow(&id("a"), id("b"), TreeLimits::default()).unwrap();
+        assert_eq!(trees.close(&id("a")), [id("b")]);
+        for parent in ["a", "b", "gone"] {
+            let refused = trees.grow(&id(parent), id("c"), TreeLimits::default());
+            assert!(matches!(refused, Err(NoChild::Closed(_))), "{parent}");
+        }
+        assert!(trees.holds(&id("a"), &id("b")) && !trees.holds(&id("b"), &id("a")));
+        trees.fell(&id("b"));
+        assert_eq!(trees.close(&id("a")), []);
+        trees.fell(&id("a"));
+        assert!(trees.is_empty());
+    }
+
+    #[test]
+    fn what_was_used_stops_what_would_follow() {
+        let usage =
+            facts(json!({"usage": {"input_tokens": 70, "output_tokens": 40}, "cost_usd": 0.5}));
+        let used = Usage::of(Some(&usage));
+        assert_eq!(used, Usage { tokens: 110, cost_usd: 0.5 });
+        assert_eq!(Usage::of(Some(&facts(json!({"usage": 3, "cost_usd": -1})))), Usage::default());
+        for (limits, refused) in [
+            (TreeLimits { tokens: Some(110), ..TreeLimits::default() }, true),
+            (TreeLimits { tokens: Some(111), ..TreeLimits::default() }, false),
+            (TreeLimits { cost_usd: Some(0.5), ..TreeLimits::default() }, true),
+            (TreeLimits { cost_usd: Some(0.6), ..TreeLimits::default() }, false),
+        ] {
+            let mut trees = Trees::default();
+            trees.plant(id("a"), limits);
+            trees.grow(&id("a"), id("b"), TreeLimits::default()).unwrap();
+            trees.spend(&id("b"), used);
+            let next = trees.grow(&id("a"), id("c"), TreeLimits::default());
+            assert_eq!(next.is_err(), refused, "{limits:?} {next:?}");
+        }
+    }
+
+    #[test]
+    fn a_budget_narrows_and_never_widens() {
+        let limits = TreeLimits { tokens: Some(1_000), ..limits(4, 10) };
+        let said = facts(json!({"budget": {"depth": 9, "tasks": 2, "tokens": 5, "costUsd": 0.1}}));
+        let narrowed = limits.narrowed(Budget::of(Some(&said)).unwrap());
+        let expected = TreeLimits { depth: 4, tasks: 2, tokens: Some(5), cost_usd: Some(0.1) };
+        assert_eq!(narrowed, expected);
+        assert_eq!(limits.narrowed(Budget::of(None).unwrap()), limits);
+        for wrong in [json!(3), json!({"tasks": -1}), json!({"task": 1}), json!({"costUsd": "1"})] {
+            let said = facts(json!({ "budget": wrong }));
+            let refused = Budget::of(Some(&said)).unwrap_err().to_string();
+            assert!(refused.contains("metadata.budget"), "{refused}");
+        }
+    }
+
+    proptest! {
+        /// Whoever grows, spends, closes and falls in whatever order: no task has more below it than it may.
+        #[test]
+        fn no_budget_is_passed(steps in proptest::collection::vec((0_u8..5, 0_u32..12, 0_u32..3, 0_u32..4), 1..120)) {
+            let mut trees = Trees::default();
+            trees.plant(id(0), limits(3, 6));
+            let (mut born, mut parents) = (HashMap::from([(0_u32, limits(3, 6))]), HashMap::<u32, u32>::new());
+            for (n, (step, pick, depth, tasks)) in (1_u32..).zip(steps) {
+                let known: Vec<_> = born.keys().copied().collect();
+                let picked = known[pick as usize % known.len()];
+                match step {
+                    0..=2 => if trees.grow(&id(picked), id(n), limits(depth, tasks)).is_ok() {
+                        born.insert(n, limits(depth, tasks));
+                        parents.insert(n, picked);
+                    },
+                    // Nobody is over before those below.
+                    3 => if trees.children(&id(picked)).is_empty() {
+                        trees.fell(&id(picked));
+                    },
+                    _ => { trees.close(&id(picked)); }
+                }
+            }
+            for (task, limits) in &born {
+                let mut below = 0;
+                for start in parents.keys() {
+                    let (mut at, mut depth) = (*start, 0);
+                    while let Some(up) = parents.get(&at) {
+                        depth += 1;
+                        if up == task {
+                            below += 1;
+                            prop_assert!(depth <= limits.depth);
+                        }
+                        at = *up;
+                    }
+                }
+                prop_assert!(below <= limits.tasks);
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The cards of the hub and of its agents, as they are told.
+
+use super::Hub;
+use crate::agents::Agent;
+use a2a_hub_protocol::{
+    card::{AgentCard, Skill},
+    operation::CardOf,
+};
+use serde_json::{Map, json};
+use std::{collections::BTreeSet, sync::Arc};
+
+impl Hub {
+    /// The hub's own card: it can do what its agents can.
+    pub(super) fn card(&self) -> CardOf {
+        let agents = self.agents.all();
+        let skills = agents.iter().flat_map(|agent| {
+            agent.card.skills.iter().map(|skill| Skill {
+                id: format!("{}/{}", agent.id, skill.id),
+                tags: std::iter::once(agent.id.to_string()).chain(skill.tags.clone()).collect(),
+                ..skill.clone()
+            })
+        });
+        let card = AgentCard {
+            name: "A2A Local Hub".to_owned(),
+            description: "Runs agents on this machine; `metadata.targetAgent` of a message names the one it is for"
+                .to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            skills: skills.collect(),
+            other: Map::from_iter(
+                ["defaultInputModes", "defaultOutputModes"]
+                    .map(|member| (member.to_owned(), json!(modes(&agents, member)))),
+            ),
+        };
+        let latest = agents.iter().map(|agent| &agent.registered_at).max();
+        let since = latest.map_or(&self.since, |joined| joined.max(&self.since)).clone();
+        let operated = agents.iter().map(|agent| (agent.id.clone(), agent.operated())).collect();
+        CardOf { agent: None, card, since, operated }
+    }
+}
+
+/// All media types that the agents' cards name in `member`.
+fn modes(agents: &[Arc<Agent>], member: &str) -> BTreeSet<String> {
+    let named = agents.iter().filter_map(|agent| agent.card.other.get(member)?.as_array());
+    named.flatten().filter_map(|mode| mode.as_str().map(str::to_owned)).collect()
+}
+
+pub(super) fn card_of(agent: &Agent) -> CardOf {
+    CardOf {
+        agent: Some(agent.id.clone()),
+        card: agent.card.clone(),
+        since: agent.registered_at.clone(),
+        operated: vec![(agent.id.clone(), agent.operated())],
+    }
+}

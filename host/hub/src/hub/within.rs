@@ -1,0 +1,94 @@
+//! What a program that an agent started may ask of the hub: what its agent may, on behalf of the task that it was started for.
+
+use super::Hub;
+use crate::{agents::Agent, error::HubError, tasks::Subscription};
+use a2a_hub_core::{access::Principal, tree::Budget};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::{AgentId, TaskId},
+    message::Message,
+    operation::{Operation, SendMessage},
+};
+use a2a_hub_runtime::port::delegate::ChildRequest;
+
+impl Hub {
+    /// Refuses what reaches beyond the tree of tasks that the caller is at work in, and the agents that its agent may call.
+    pub(super) async fn must_be_within(
+        &self,
+        caller: &Principal,
+        operation: &Operation,
+    ) -> Result<(), HubError> {
+        let Principal::AgentTask { agent, task } = caller else { return Ok(()) };
+        #[expect(clippy::wildcard_enum_match_arm, reason = "all others name no task and no agent")]
+        match operation {
+            Operation::SendMessage(SendMessage {
+                message: Message { task_id: Some(id), .. },
+                ..
+            })
+            | Operation::StreamMessage(SendMessage {
+                message: Message { task_id: Some(id), .. },
+                ..
+            })
+            | Operation::CancelTask { id }
+                if id == task =>
+            {
+                let why = format!(
+                    "task `{id}` is the one that this program works on: its agent ends it, or its client"
+                );
+                Err(A2aError::new(ErrorKind::Authentication, why).into())
+            }
+            Operation::SendMessage(SendMessage {
+                message: Message { task_id: Some(id), .. },
+                ..
+            })
+            | Operation::StreamMessage(SendMessage {
+                message: Message { task_id: Some(id), .. },
+                ..
+            })
+            | Operation::GetTask { id, .. }
+            | Operation::CancelTask { id }
+            | Operation::Resubscribe { id, .. } => self.tasks.must_be_within(task, id).await,
+            Operation::GetAgent { id } | Operation::GetCard { agent: Some(id) } => {
+                self.may_see(agent, id)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn may_see(&self, caller: &AgentId, agent: &AgentId) -> Result<(), HubError> {
+        let caller = self.agent(Some(caller.clone()))?;
+        caller.may_call(agent).map_err(|why| {
+            HubError::from(A2aError::new(ErrorKind::Authentication, why.to_string()))
+        })
+    }
+
+    /// Whether the caller may know of an agent.
+    pub(super) fn sees(&self, caller: &Principal, agent: &Agent) -> bool {
+        match caller {
+            Principal::AgentTask { agent: by, .. } => self.may_see(by, &agent.id).is_ok(),
+            Principal::Operator | Principal::Client(_) | Principal::Anonymous => true,
+        }
+    }
+
+    /// Gives a task to the agent that a program's message names, as a child of the task that the program works on.
+    pub(super) async fn give(
+        &self,
+        task: &TaskId,
+        send: SendMessage,
+    ) -> Result<Subscription, HubError> {
+        self.must_be_open()?;
+        let SendMessage { message, agent, working_directory, timeout_ms, .. } = send;
+        let Some(agent) = agent else {
+            let why = "name the agent that is to hear the message";
+            return Err(A2aError::invalid("message.metadata.targetAgent", why).into());
+        };
+        let request = ChildRequest {
+            budget: Budget::of(message.metadata.as_ref())?,
+            context_id: message.context_id.as_ref().map(ToString::to_string),
+            timeout_ms,
+            working_directory,
+            ..ChildRequest::new(agent.as_str(), message)
+        };
+        self.tasks.give(task, request).await
+    }
+}

@@ -1,0 +1,89 @@
+//! What a task's actor does about other tasks: its agent may give some to others, and none of them outlives it.
+
+use super::{
+    actor::{Payload, RunningTask, SAID, TaskActor},
+    command::Start,
+    delegation::Delegation,
+    port::ToActor,
+};
+use crate::agents::TaskPorts;
+use a2a_hub_core::{
+    access::Principal,
+    lifecycle::{Fault, Record},
+};
+use a2a_hub_protocol::event::TaskEvent;
+use a2a_hub_runtime::Work;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+impl TaskActor {
+    /// Gives the task to its agent.
+    pub(super) async fn start(&mut self) -> Result<(), Fault> {
+        // A task comes to its agent with what it was queued with.
+        let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
+        let Start { message, client, directory, streamed, goes_on, at } = *start;
+        let unheard: Vec<_> =
+            [at].into_iter().chain(self.unheard.iter().map(|start| start.at)).collect();
+        let limit = if goes_on { self.agent.config.history } else { 0 };
+        let history = self.recorder.said_before(limit, &unheard).await.map_err(|why| {
+            let task = &self.recorder.task().id;
+            tracing::error!(%task, %why, "the conversation so far cannot be read");
+            Fault::Unreadable
+        })?;
+        let (queue, said) = mpsc::channel(SAID);
+        let work = Work { task: self.recorder.task().clone(), message, history, live: streamed };
+        let delegation = self.tasks.clone().filter(|_| self.agent.delegates()).map(|tasks| {
+            let (agent, task) = (Arc::clone(&self.agent), self.recorder.task().clone());
+            Arc::new(Delegation::new(tasks, agent, task, queue.clone()))
+        });
+        if let Some(delegation) = &delegation {
+            // For the programs that the agent starts.
+            self.offer(delegation);
+        }
+        let delegation = delegation.map(|delegation| delegation as _);
+        let ports = TaskPorts { task: Arc::new(ToActor { queue }), delegation };
+        let run = self.agent.start(ports, directory, client, work);
+        self.guest = Some(RunningTask::new(run, said));
+        Ok(())
+    }
+
+    fn offer(&self, delegation: &Arc<Delegation>) {
+        if let Some(tasks) = &self.tasks
+            && let Some(running) = tasks.running().get_mut(&self.recorder.task().id)
+        {
+            running.delegation = Arc::downgrade(delegation);
+        }
+    }
+
+    /// Ends what the agent gave to others and is still at work: no child outlives its parent. Tells whether there were any.
+    pub(super) async fn end_children(&mut self, by: Option<&Principal>) -> bool {
+        let Some(tasks) = &self.tasks else { return false };
+        let task = self.recorder.task().id.clone();
+        let own = || Principal::AgentTask { agent: self.agent.id.clone(), task: task.clone() };
+        tasks.end_children(&task, &by.cloned().unwrap_or_else(own)).await
+    }
+}
+
+impl Payload {
+    /// Has the events happen at this time.
+    pub(super) fn stamp(&mut self, now: &str) {
+        for event in &mut self.events {
+            if let TaskEvent::Status(update) = event {
+                now.clone_into(&mut update.status.timestamp);
+            }
+        }
+    }
+
+    /// Whether this is the end of the task.
+    pub(super) fn is_last(&self, record: Record) -> bool {
+        match record {
+            Record::Canceled | Record::Failed(_) => true,
+            Record::Itself => self.events.iter().any(|event| match event {
+                TaskEvent::Status(update) => update.status.state.is_final(),
+                TaskEvent::Reply(_) => true,
+                TaskEvent::Created(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => false,
+            }),
+            Record::Working | Record::Interim | Record::Interrupted | Record::Parked => false,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The tasks that match, as lists and pages.
+
+use super::Tasks;
+use a2a_hub_protocol::{
+    event::TaskEvent,
+    id::TaskId,
+    operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
+    task::Task,
+};
+use a2a_hub_store::{Head, HeadFilter, HeadPage, StorageError, StoredTask};
+
+/// How many of the latest tasks are looked at for requests that may be made again: more would make a start slow.
+const REQUESTS: usize = 5_000;
+
+impl Tasks {
+    /// What the requests since then are known by, with the tasks that they began and when, oldest first; of the latest few
+    /// thousand.
+    pub async fn requests(
+        &self,
+        since: &str,
+    ) -> Result<Vec<(String, TaskId, String)>, StorageError> {
+        let latest =
+            HeadFilter { since: Some(since.to_owned()), limit: REQUESTS, ..HeadFilter::default() };
+        let mut requests = Vec::new();
+        for head in self.storage.heads(latest).await?.into_iter().rev() {
+            if head.created.as_str() < since {
+                continue;
+            }
+            let first = match self.storage.events(&head.task, 0, 1).await {
+                Ok(mut first) => first.pop(),
+                Err(why @ StorageError::Unavailable(_)) => return Err(why),
+                // One that is damaged must not keep the hub from starting.
+                Err(why) => {
+                    tracing::error!(task = %head.task, %why, "the request that began a task cannot be read");
+                    continue;
+                }
+            };
+            if let Some(TaskEvent::Created(created)) = first.map(|first| first.event) {
+                requests.extend(created.request.map(|request| (request, head.task, head.created)));
+            }
+        }
+        Ok(requests)
+    }
+
+    /// The tasks that match, newest first.
+    pub async fn list(&self, query: TaskQuery) -> Result<Vec<ListedTask>, StorageError> {
+        let TaskQuery { id_prefix, agent, since, context, directory, workflow, .. } = query;
+        let (state, page) = (query.state, query.page);
+        let (history_length, include_artifacts) = (query.history_length, query.include_artifacts);
+        let (limit, offset, live_only) = (page.limit, page.offset, false);
+        let filter = HeadFilter {
+            id_prefix,
+            agent,
+            since,
+            context,
+            directory,
+            workflow,
+            state,
+            live_only,
+            limit,
+            offset,
+            ..HeadFilter::default()
+        };
+        let mut tasks = Vec::new();
+        for head in self.storage.heads(filter).await? {
+            tasks.extend(self.shown(&head, history_length, include_artifacts).await?);
+        }
+        Ok(tasks)
+    }
+
+    /// A page of the tasks that match, with how many there are in all, and the place after which the next page begins.
+    pub async fn page(
+        &self,
+        query: TaskPageQuery,
+    ) -> Result<(Vec<Task>, u64, Option<TaskPlace>), StorageError> {
+        // One more than is shown, to know whether there is a next page.
+        let one_more = TaskPageQuery { size: query.size + 1, ..query.clone() };
+        let HeadPage { mut heads, total } = self.storage.page(&one_more).await?;
+        let more = heads.len() > query.size;
+        heads.truncate(query.size);
+        let last = heads.last().filter(|_| more);
+        let next =
+            last.map(|head| TaskPlace { updated: head.updated.clone(), id: head.task.clone() });
+        let mut tasks = Vec::new();
+        for head in heads {
+            let shown = self.shown(&head, query.history_length, query.include_artifacts).await?;
+            tasks.extend(shown.map(|listed| listed.task));
+        }
+        Ok((tasks, total, next))
+    }
+
+    /// A task with as much of it as is to be shown; none if it was forgotten meanwhile.
+    async fn shown(
+        &self,
+        head: &Head,
+        history_length: Option<usize>,
+        artifacts: bool,
+    ) -> Result<Option<ListedTask>, StorageError> {
+        let Some(StoredTask { agent, mut task, .. }) = self.storage.task(&head.task).await? else {
+            return Ok(None);
+        };
+        if !artifacts {
+            task.artifacts.clear();
+        }
+        if let Some(length) = history_length {
+            task.keep_latest(length);
+        }
+        Ok(Some(ListedTask { agent, task }))
+    }
+}

@@ -1,0 +1,80 @@
+//! What a program that an agent started may do with tasks: give some to other agents, as its agent may, and look after these.
+
+use super::{
+    Subscription, Tasks,
+    delegation::{answer_to, refused_to},
+};
+use crate::error::HubError;
+use a2a_hub_core::access::Principal;
+use a2a_hub_protocol::{
+    client::ClientCapabilities,
+    error::{A2aError, ErrorKind},
+    id::TaskId,
+    message::Message,
+    question::{Question, QuestionKind},
+};
+use a2a_hub_runtime::port::delegate::ChildRequest;
+
+/// As many levels are looked up: more than a tree has.
+const MAX_LEVELS: usize = 1_000;
+
+impl Tasks {
+    /// Gives another agent a task on behalf of a program of the agent that is at work on `task`. Other tasks of that agent run
+    /// for as long as somebody listens.
+    pub async fn give(
+        &self,
+        task: &TaskId,
+        request: ChildRequest,
+    ) -> Result<Subscription, HubError> {
+        let delegation = self.find(task).and_then(|running| running.delegation.upgrade());
+        let Some(delegation) = delegation else {
+            let why = format!(
+                "give another agent a task: task `{task}`, which this program was started for, is not at work, or its agent is \
+                 granted no other agents (`delegate` in its grant)"
+            );
+            return Err(A2aError::new(ErrorKind::Authentication, why).into());
+        };
+        let heard = delegation.open(request).await.map_err(refused_to)?;
+        let lent = delegation.lend().await;
+        Ok(heard.keeping(lent))
+    }
+
+    /// Answers what a task below `task` asks, on behalf of a program of the agent that is at work on that. Requests for permission
+    /// and for logins are for the client.
+    pub async fn answer_below(
+        &self,
+        id: &TaskId,
+        message: Message,
+        by: Principal,
+    ) -> Result<Subscription, HubError> {
+        let task = self.get(id).await?.task;
+        let asked = Question::of(task.metadata.as_ref());
+        let Some(asked) = asked.filter(|_| task.status.state.is_interrupted()) else {
+            return Err(super::refused::not_waiting(id, task.status.state).into());
+        };
+        if asked.kind != QuestionKind::Input {
+            let why = format!(
+                "answer task `{id}`: it asks for permission or for a login, which is for the client of the task at the root"
+            );
+            return Err(A2aError::new(ErrorKind::Authentication, why).into());
+        }
+        let message = answer_to(&asked, &task, message);
+        self.answer(id, message, ClientCapabilities::default(), None, by).await
+    }
+
+    /// Refuses a task that is neither `root` nor below it.
+    pub async fn must_be_within(&self, root: &TaskId, task: &TaskId) -> Result<(), HubError> {
+        let mut at = task.clone();
+        for _ in 0..MAX_LEVELS {
+            if at == *root {
+                return Ok(());
+            }
+            match self.storage.head(&at).await?.and_then(|head| head.parent) {
+                Some(parent) => at = parent,
+                None => break,
+            }
+        }
+        // Whether there is such a task is nothing to an agent's program.
+        Err(A2aError::no_task(task).into())
+    }
+}
