@@ -209,13 +209,19 @@ impl Installations {
         }
     }
 
+    /// The record that a component of this digest would go on with, if the operator granted something to it now: none where the file of
+    /// the one before was gone for a while, for then this is another plug-in, and nothing of what that one was granted is meant for it.
+    pub fn continued_by(&self, agent: &AgentId, sha256: &str) -> Option<&Installation> {
+        let is_same = |record: &&Installation| record.sha256.eq_ignore_ascii_case(sha256);
+        self.plugins.get(agent).filter(|record| !record.gone || is_same(record))
+    }
+
     /// Records what the operator grants by command. An update goes on with what the plug-in before it has kept; a plug-in whose
     /// file was gone, and another one after it, do not share anything.
     pub fn grant(&mut self, agent: &AgentId, new: NewGrant, chance: u32) {
         let NewGrant { sha256, source, at, key, dev, grant } = new;
         let sha256 = sha256.to_ascii_lowercase();
-        let before =
-            self.plugins.get(agent).filter(|record| !record.gone || record.sha256 == sha256);
+        let before = self.continued_by(agent, &sha256);
         let id = before.map_or_else(|| InstallationId::fresh(agent, chance), |it| it.id.clone());
         let gone = false;
         let record = Installation {

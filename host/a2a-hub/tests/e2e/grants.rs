@@ -34,12 +34,12 @@ fn echo() -> Result<PathBuf> {
     Ok(test_guests()?.with_file_name("echo.wasm"))
 }
 
-fn digest(component: &Path) -> Result<String> {
+pub(crate) fn digest(component: &Path) -> Result<String> {
     Ok(digest_of(&fs::read(component)?))
 }
 
 /// What the operator grants by command: a shell, `sleep` and some bytes.
-fn by_command(sha256: String) -> NewGrant {
+pub(crate) fn by_command(sha256: String) -> NewGrant {
     let programs = ["sh", "sleep"].map(|name| (name.to_owned(), ProgramGrant::default()));
     let (memory, files) = (Allowance::Bytes(4096), Allowance::Bytes(4096));
     let grant = Grant { process: programs.into(), memory, files, ..Grant::default() };
@@ -48,7 +48,7 @@ fn by_command(sha256: String) -> NewGrant {
 }
 
 /// Grants as the command line does: by the file, behind the back of the hub.
-fn grant(hub: &TestHub, new: NewGrant) -> Result<()> {
+pub(crate) fn grant(hub: &TestHub, new: NewGrant) -> Result<()> {
     let id = guest()?;
     Ok(GrantsFile::of(&hub.data_dir()).change(|all| all.grant(&id, new, 0xbeef))?)
 }
@@ -60,14 +60,14 @@ pub(crate) fn revoke(hub: &TestHub) -> Result<()> {
     Ok(())
 }
 
-async fn plugin(client: &Client) -> Result<Value> {
+pub(crate) async fn plugin(client: &Client) -> Result<Value> {
     let all = client.call("hub/plugins/list", json!({})).await?;
     let all = all.as_array().context("no list")?;
     let one = all.iter().find(|one| one["agentId"] == "guest");
     Ok(one.cloned().unwrap_or_default())
 }
 
-async fn plugin_when(client: &Client, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+pub(crate) async fn plugin_when(client: &Client, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         let now = plugin(client).await?;

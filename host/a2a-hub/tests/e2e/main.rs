@@ -32,6 +32,7 @@ mod pushes;
 mod questions;
 mod queue;
 mod readme;
+mod red_team;
 mod registry;
 mod remotes;
 mod repeats;

@@ -95,6 +95,11 @@ const PROTOCOLS: &[i32] = &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
 /// Terminals: putting words into another's mouth.
 const TERMINAL_TRICKS: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
+/// Calls that send, and their argument that holds flags. With `MSG_FASTOPEN` they connect as well (TCP Fast Open), and Landlock, which
+/// looks at `connect`, is not asked for the port.
+const SENDING: &[(libc::c_long, u8)] =
+    &[(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
+
 /// Rules of one filter, by the number of the system call; one without a rule is meant whatever its arguments.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -131,6 +136,10 @@ fn refused(nests: bool) -> Result<BpfProgram, BackendError> {
         }
     }
     rules.insert(libc::SYS_socket, sockets()?);
+    for (call, flags) in SENDING {
+        let connects = long(libc::MSG_FASTOPEN);
+        rules.insert(*call, vec![rule(&[(*flags, SeccompCmpOp::MaskedEq(connects), connects)])?]);
+    }
     let tricks = TERMINAL_TRICKS.iter().map(|trick| rule(&[(1, SeccompCmpOp::Eq, *trick)]));
     rules.insert(libc::SYS_ioctl, tricks.collect::<Result<_, _>>()?);
     program(rules, libc::EPERM)
