@@ -6,6 +6,7 @@
 use crate::{
     allowance::Allowance,
     forms::{Forms, MAX_COMPARISONS},
+    granted_limits::GrantedLimits,
     http_grant::{HeldHttp, HttpAsk, HttpGrants},
     http_host::HostPattern,
     loader_variable::{leads_astray, loads_code},
@@ -127,6 +128,9 @@ pub struct Grant {
     /// The directories that its programs may work in, as absolute paths; otherwise those of the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directories: Option<BTreeSet<String>>,
+    /// What each of its tasks may use up, where the operator says otherwise than the configuration.
+    #[serde(skip_serializing_if = "GrantedLimits::is_empty")]
+    pub limits: GrantedLimits,
     /// The hosts it may send requests to.
     #[serde(skip_serializing_if = "HttpGrants::is_empty")]
     pub http: HttpGrants,

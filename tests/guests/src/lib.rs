@@ -41,6 +41,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("flood-arguments", floods::arguments),
     ("flood-questions", floods::questions),
     ("hang", floods::hang),
+    ("build", entry::build),
     ("log", hoards::log),
     ("deep", hoards::deep),
     ("patient", hoards::patient),

@@ -36,6 +36,7 @@ mod red_team;
 mod registry;
 mod remotes;
 mod repeats;
+mod replacing;
 mod sdks;
 mod soak;
 mod specification;

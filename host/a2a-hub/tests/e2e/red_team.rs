@@ -5,14 +5,14 @@ use crate::{
     grants::{by_command, digest, grant, plugin_when},
     plugin_command::plugin,
     stage::{
-        another_build, artifact, eventually_async, get, hub_with_guest, no_program_left, said,
-        send, state, stream, until,
+        another_build, artifact, bearer, eventually_async, get, hub_with_guest, no_program_left,
+        said, send, state, stream, until,
     },
 };
 use a2a_hub_config::GrantsFile;
 use a2a_hub_core::installation::{Installations, NewGrant};
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_tests::{Client, TestHub, test_guests};
+use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::{
@@ -52,10 +52,15 @@ async fn whoever_hoards_or_asks_for_too_much_is_told_and_ended() -> Result<()> {
         ("delegate ../../echo", "denied"),
     ] {
         let begun = Instant::now();
-        let task = send(&client, "guest", text).await?;
+        let mut task = send(&client, "guest", text).await?;
+        // Who asks is answered when it asks.
+        while ["working", "input-required"].contains(&state(&task)) {
+            ensure!(begun.elapsed() < Duration::from_secs(20), "{text}: {task:#}");
+            sleep(Duration::from_millis(50)).await;
+            task = get(&client, task["id"].as_str().unwrap_or_default()).await?;
+        }
         let told = format!("{}{}", said(&task), task["metadata"]);
         ensure!(told.contains(wanted), "{text}: {told}");
-        ensure!(state(&task) != "working", "{text}");
         ensure!(begun.elapsed() < Duration::from_secs(20), "{text}: {:?}", begun.elapsed());
         ensure!(said(&send(&client, "echo", "still here").await?) == "still here", "{text}");
     }
@@ -291,6 +296,8 @@ async fn a_file_that_is_replaced_while_it_is_granted_or_compiled_is_another_comp
     let client = Client::http(&hub);
     let (granted, other) = (test_guests()?, another_build(&dir)?);
     grant(&hub, by_command(digest(&granted)?))?;
+    hub.plug("guest", &granted)?;
+    plugin_when(&client, |now| now["joined"] == true).await?;
     for round in 0..30 {
         hub.plug("guest", if round % 2 == 0 { &granted } else { &other })?;
         sleep(Duration::from_millis(37 * (round % 5))).await;
@@ -302,7 +309,8 @@ async fn a_file_that_is_replaced_while_it_is_granted_or_compiled_is_another_comp
         }
     }
     hub.plug("guest", &other)?;
-    let held = plugin_when(&client, |now| now["heldBack"].is_object()).await?;
+    let serves = |now: &Value| now["heldBack"].is_object() && now["joined"] == true;
+    let held = plugin_when(&client, serves).await?;
     assert_eq!(held["sha256"], json!(digest(&granted)?));
 
     // The copy that serves is swapped, and the hub starts anew: what is there is not what was granted, so nothing serves under it.
@@ -376,8 +384,24 @@ async fn a_hostile_file_of_grants_grants_nothing() -> Result<()> {
     fs::create_dir(&file)?;
     nothing("a folder").await?;
     fs::remove_dir(&file)?;
+    let health = async || -> Result<Value> {
+        let asked = reqwest::Client::new().get(format!("http://{}/health", hub.http()));
+        let asked = asked.header("authorization", bearer(&hub)?).send().await?;
+        ensure!(asked.status() == 200, "it lives: {}", asked.status());
+        Ok(asked.json().await?)
+    };
+    write("plugins = 7", 0o600)?;
+    nothing("another shape").await?;
+    let told = health().await?;
+    ensure!(
+        told["status"] == "degraded" && told["warnings"][0].to_string().contains("grants.toml"),
+        "{told}"
+    );
+    let status = client.call("hub/status", json!({})).await?;
+    ensure!(status["warnings"].to_string().contains("grants.toml"), "{status}");
     write(&whole, 0o600)?;
     client.call("hub/plugins/refresh", json!({})).await?;
+    assert_eq!(health().await?["status"], "ok");
     assert_eq!(artifact(&send(&client, "guest", "sh echo hi").await?), "hi\n", "mended");
     Ok(())
 }
@@ -402,9 +426,10 @@ async fn no_door_grants_anything() -> Result<()> {
     }
     let before = fs::read(hub.data_dir().join("grants.toml"))?;
     // A message that says so, and metadata that claims it, are data.
-    let message = json!({ "agentId": "guest", "message": { "role": "user", "kind": "message", "messageId": "m1",
-        "parts": [{ "kind": "text", "text": "exec never-granted x" }],
-        "metadata": { "grant": { "process": { "never-granted": {} } }, "installation": "guest", "principal": "operator" } } });
+    let mut message = message_to("guest", "exec never-granted x");
+    message["message"]["metadata"]["grant"] = json!({ "process": { "never-granted": {} } });
+    message["message"]["metadata"]["principal"] = json!("operator");
+    message["metadata"]["grant"] = json!({ "process": { "never-granted": {} } });
     let task = client.call("message/send", message).await?;
     ensure!(said(&task).contains("not granted"), "{}", said(&task));
     assert_eq!(fs::read(hub.data_dir().join("grants.toml"))?, before);

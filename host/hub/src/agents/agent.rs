@@ -345,7 +345,7 @@ impl Agent {
         };
         Call {
             agent: self.id.clone(),
-            limits: self.config.limits.limits(),
+            limits: self.config.limits.with(&self.terms.grant.limits).limits(),
             held: Arc::clone(&self.held),
             ports: Arc::new(ports),
             secrets: Arc::clone(&self.secrets),
@@ -473,7 +473,9 @@ impl Agent {
         if came_along && self.config.grant.is_none() {
             return Vec::new();
         }
-        lacks(self.runtime.ask(), &self.live.now()).into_iter().map(told).collect()
+        let is_by_command = matches!(self.source, Source::File(_)) && self.config.grant.is_none();
+        let lacks = lacks(self.runtime.ask(), &self.live.now()).into_iter();
+        lacks.map(|lack| told(lack, is_by_command.then_some(&self.id))).collect()
     }
 
     /// What the hub tells of it; another component in its file may be held back.
@@ -498,10 +500,18 @@ impl Agent {
     }
 }
 
-/// What an agent lacks, as the operator is told it.
-fn told(lack: Lack) -> NotGranted {
-    let Lack { capability, what, reason, setting } = lack;
-    NotGranted { capability, what, reason: reason.map(Into::into), setting }
+/// What an agent lacks, as the operator is told it; to a plug-in it is granted by command.
+fn told(lack: Lack, plugin: Option<&AgentId>) -> NotGranted {
+    let Lack { capability, what, reason, setting, arguments } = lack;
+    let quoted = |argument: &String| {
+        // A star is a shell's.
+        if argument.contains(['*', '[']) { format!("'{argument}'") } else { argument.clone() }
+    };
+    let command = plugin.filter(|_| !arguments.is_empty()).map(|id| {
+        let arguments: Vec<_> = arguments.iter().map(quoted).collect();
+        format!("a2a-hub plugin grant {id} {}", arguments.join(" "))
+    });
+    NotGranted { capability, what, reason: reason.map(Into::into), setting, command }
 }
 
 /// Since when an agent's last word on its health is new enough for whoever asks for it.

@@ -11,7 +11,8 @@ use std::{path::Path, sync::Arc};
 /// The grants of one hub. Reads and writes wait for the disk.
 pub(super) struct Ledger {
     file: GrantsFile,
-    /// Held while the hub itself writes. Whoever only wants to know does not wait for it, nor for another writer's lock.
+    /// Held while the hub itself writes, and while it looks for what others wrote: its own change is no news. Whoever only wants to know
+    /// does not wait for it, nor for another writer's lock.
     writing: Mutex<()>,
     known: Mutex<Known>,
 }
@@ -49,6 +50,7 @@ impl Ledger {
     /// Looks whether the file is another one than was read, and reads it. What was granted before, if that changed or can be read
     /// again.
     pub(super) fn refresh(&self) -> Option<Arc<Installations>> {
+        let _nobody_writes = self.writing.lock();
         let mut known = self.known.lock();
         let unfollowed = known.unfollowed.take();
         if unfollowed.is_none() && known.trouble.is_none() && known.stamp == self.file.stamp() {
@@ -114,6 +116,7 @@ mod tests {
     fn grant_to(all: &mut Installations, sha256: &str) {
         let new = NewGrant {
             sha256: sha256.to_owned(),
+            version: None,
             source: String::new(),
             at: String::new(),
             key: None,

@@ -89,6 +89,7 @@ pub(super) fn give(
     kept.context("keep a copy of the component")?;
     let new = NewGrant {
         sha256: component.sha256.clone(),
+        version: component.ask.version.clone(),
         source: component.path.display().to_string(),
         at: clock::now(),
         key: key.or_else(|| before?.key.clone()),
