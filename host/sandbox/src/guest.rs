@@ -230,9 +230,13 @@ mod tests {
             let call = Call::bare(AgentId::parse("a").unwrap(), limits);
             store_for(&engine, call, Seat::of(&Arc::new(AgentShare::new())))
         };
-        let mut first = store();
-        for _ in 0..limits::MAX_MEMORIES * (1 + VISITS) {
-            Instance::new_async(&mut first, &module, &[]).await.unwrap();
+        let mut full = Vec::new();
+        for _ in 0..=VISITS {
+            let mut one = store();
+            for _ in 0..limits::MAX_MEMORIES {
+                Instance::new_async(&mut one, &module, &[]).await.unwrap();
+            }
+            full.push(one);
         }
         let mut second = store();
         let why = Instance::new_async(&mut second, &module, &[]).await.unwrap_err();

@@ -35,7 +35,7 @@ async fn whoever_hoards_or_asks_for_too_much_is_told_and_ended() -> Result<()> {
     let client = Client::http(&hub);
     for (text, wanted) in [
         ("hoard-questions 100000", "too many handles are open; drop some"),
-        ("hoard-naps 100000", "full"),
+        ("hoard-naps 100000", "no free keys"),
         ("wait-many 100000", "1000 are waited for at once"),
         ("wait-many 1000", "1000 are ready"),
         ("wait-many 10000000", ""),

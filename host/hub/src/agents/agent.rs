@@ -9,6 +9,7 @@ use super::{
     memory::BoundedMemory,
     peer_directory::{ListPeers, PeerDirectory},
     programs::Programs,
+    remedy::remedied,
     secrets::SecretStore,
     source::Source,
     workspace::Workspace,
@@ -20,7 +21,7 @@ use a2a_hub_core::{
     grant::{EffectiveGrant, Grant, intersect},
     health::is_known_not_to_work,
     installation::InstallationId,
-    lacks::{Lack, lacks},
+    lacks::lacks,
     plain_text::line,
     quota,
     recovery::Resumability,
@@ -475,7 +476,7 @@ impl Agent {
         }
         let is_by_command = matches!(self.source, Source::File(_)) && self.config.grant.is_none();
         let lacks = lacks(self.runtime.ask(), &self.live.now()).into_iter();
-        lacks.map(|lack| told(lack, is_by_command.then_some(&self.id))).collect()
+        lacks.map(|lack| remedied(lack, is_by_command.then_some(&self.id))).collect()
     }
 
     /// What the hub tells of it; another component in its file may be held back.
@@ -498,20 +499,6 @@ impl Agent {
             tier: self.tier(),
         }
     }
-}
-
-/// What an agent lacks, as the operator is told it; to a plug-in it is granted by command.
-fn told(lack: Lack, plugin: Option<&AgentId>) -> NotGranted {
-    let Lack { capability, what, reason, setting, arguments } = lack;
-    let quoted = |argument: &String| {
-        // A star is a shell's.
-        if argument.contains(['*', '[']) { format!("'{argument}'") } else { argument.clone() }
-    };
-    let command = plugin.filter(|_| !arguments.is_empty()).map(|id| {
-        let arguments: Vec<_> = arguments.iter().map(quoted).collect();
-        format!("a2a-hub plugin grant {id} {}", arguments.join(" "))
-    });
-    NotGranted { capability, what, reason: reason.map(Into::into), setting, command }
 }
 
 /// Since when an agent's last word on its health is new enough for whoever asks for it.
