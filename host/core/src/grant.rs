@@ -427,7 +427,8 @@ pub enum GrantRefusal {
     /// The operator did not grant the variable.
     #[error(
         "set `{name}` for `{program}`: not granted; a variable that could have the program run other code counts only where the \
-         operator names it, with `set` in `[agents.{agent}.grant.process.{program}]` of the hub's configuration"
+         operator names it, with `set` in `[agents.{agent}.grant.process.{program}]` of the hub's configuration, or to a plug-in with \
+         `a2a-hub plugin grant {agent} --set {program}:{name}`"
     )]
     VariableNotGranted {
         /// The program, as the manifest calls it.
