@@ -155,7 +155,7 @@ async fn confinement(dir: &Path) -> Finding {
     let fix = "mend it, or say `agents.<id>.confine = false` of plug-ins that you trust with all that your user may";
     match supervisor.support().await {
         Ok(support) => match support.allows(&Network::Ports([443].into())) {
-            Ok(()) => ok(about, support.told()),
+            Ok(()) => ok(about, support.told() + "; memory of each process, not of all"),
             Err(why) => warn(about, why.to_string(), fix),
         },
         Err(why) => warn(about, why.to_string(), "see `a2a-hub logs`"),
