@@ -1,9 +1,17 @@
 //! What the settings of one agent may say, and what it is told of them: text, under a name.
 
 use crate::{confined::Confined, error::ConfigError};
-use a2a_hub_core::{grant::Grant, quota, tree::TreeLimits};
+use a2a_hub_core::{
+    grant::Grant,
+    granted_limits::{GrantedLimits, LimitName},
+    quota,
+    tree::TreeLimits,
+};
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_runtime::{Limits, limits::Rates};
+use a2a_hub_runtime::{
+    Limits,
+    limits::{MAX_MEMORY_BYTES, Rates},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -175,6 +183,35 @@ pub struct TreeConfig {
 }
 
 impl LimitsConfig {
+    /// The same with the numbers of a grant in place of its own.
+    #[must_use]
+    pub fn with(mut self, granted: &GrantedLimits) -> Self {
+        for (name, number) in granted {
+            let number = Some(*number);
+            match name {
+                LimitName::MemoryMb => {
+                    let mb = number.and_then(|mb| usize::try_from(mb).ok());
+                    self.memory_mb = Some(mb.unwrap_or(usize::MAX).min(MAX_MEMORY_BYTES >> 20));
+                }
+                LimitName::CpuMs => self.cpu_ms = number,
+                LimitName::Events => self.events = number,
+                LimitName::OutputBytes => self.output_bytes = number,
+                LimitName::LogBytes => self.log_bytes = number,
+                LimitName::HttpRequests => self.http_requests = number,
+                LimitName::HttpBytes => self.http_bytes = number,
+                LimitName::WorkspaceBytes => self.workspace_bytes = number,
+                LimitName::WorkspaceFiles => self.workspace_files = number,
+                LimitName::EventsPerSecond => self.events_per_second = number,
+                LimitName::OutputBytesPerSecond => self.output_bytes_per_second = number,
+                LimitName::LogLinesPerSecond => self.log_lines_per_second = number,
+                LimitName::MemoryCallsPerSecond => self.memory_calls_per_second = number,
+                LimitName::FilesPerSecond => self.files_per_second = number,
+                LimitName::ProgramsPerSecond => self.programs_per_second = number,
+            }
+        }
+        self
+    }
+
     /// The limits, with defaults for what is left out.
     pub fn limits(&self) -> Limits {
         let default = Limits::default();

@@ -22,6 +22,8 @@ pub struct Confined {
     pub nested: Option<bool>,
     /// How many processes and threads one of them may be, with all that it starts.
     pub max_processes: Option<u32>,
+    /// How much memory each of their processes may have, in MiB.
+    pub max_memory_mb: Option<u64>,
     /// How large a file may be that they write, in MiB.
     pub max_file_mb: Option<u64>,
 }
@@ -81,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_no_confined_program_is_given_is_refused_with_the_way_out() {
-        let all = "network = [443, 8080]\nread = ['/srv']\nwrite = ['/run/media/disk']\nnested = true\nmax_processes = 9\nmax_file_mb = 1";
+        let all = "network = [443, 8080]\nread = ['/srv']\nwrite = ['/run/media/disk']\nnested = true\nmax_processes = 9\nmax_file_mb = 1\nmax_memory_mb = 64";
         assert_eq!(said(all), "ok");
         assert_eq!(said("network = true"), "ok");
         insta::assert_snapshot!(said("network = 'all'"), @"expected `true`, `false` or a list of TCP ports");

@@ -190,6 +190,7 @@ mod tests {
         let bytes = Grant { memory, files, ..Grant::default() };
         NewGrant {
             sha256: "cd".repeat(32),
+            version: None,
             source: "notes.wasm".to_owned(),
             at: "2026-01-01T00:00:00Z".to_owned(),
             key: Some("RWQ".to_owned()),

@@ -6,6 +6,7 @@
 use crate::{
     allowance::Allowance,
     forms::{Forms, MAX_COMPARISONS},
+    granted_limits::GrantedLimits,
     http_grant::{HeldHttp, HttpAsk, HttpGrants},
     http_host::HostPattern,
     loader_variable::{leads_astray, loads_code},
@@ -127,6 +128,9 @@ pub struct Grant {
     /// The directories that its programs may work in, as absolute paths; otherwise those of the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directories: Option<BTreeSet<String>>,
+    /// What each of its tasks may use up, where the operator says otherwise than the configuration.
+    #[serde(skip_serializing_if = "GrantedLimits::is_empty")]
+    pub limits: GrantedLimits,
     /// The hosts it may send requests to.
     #[serde(skip_serializing_if = "HttpGrants::is_empty")]
     pub http: HttpGrants,
@@ -423,7 +427,8 @@ pub enum GrantRefusal {
     /// The operator did not grant the variable.
     #[error(
         "set `{name}` for `{program}`: not granted; a variable that could have the program run other code counts only where the \
-         operator names it, with `set` in `[agents.{agent}.grant.process.{program}]` of the hub's configuration"
+         operator names it, with `set` in `[agents.{agent}.grant.process.{program}]` of the hub's configuration, or to a plug-in with \
+         `a2a-hub plugin grant {agent} --set {program}:{name}`"
     )]
     VariableNotGranted {
         /// The program, as the manifest calls it.

@@ -7,11 +7,16 @@
 //! | the file now is | the grant |
 //! | --- | --- |
 //! | the component that was granted | counts |
-//! | another one, signed with the key of the record, under `dev`, or pinned in the configuration | goes on with it |
+//! | another one that is not older, signed with the key of the record | goes on with it |
+//! | another one under `dev`, or pinned in the configuration | goes on with it |
 //! | another one | stays with the old one, which serves on; the new one is *held back* |
 //! | another one, after the file was gone for a while | is not its: it joins and holds nothing |
 
-use crate::grant::{Ask, Grant};
+use crate::{
+    grant::{Ask, Grant},
+    one_line::OneLine,
+    version::is_downgrade,
+};
 use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
@@ -83,6 +88,9 @@ pub struct Installation {
     pub id: InstallationId,
     /// The SHA-256 digest of the component, in lower-case hex. The grant is for this one.
     pub sha256: String,
+    /// The version that it says it is: a signed update is no older.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<OneLine>,
     /// Where the component came from, for people: a file's name, a path or a URL.
     pub source: String,
     /// When it was granted last: RFC 3339 in UTC.
@@ -121,6 +129,8 @@ pub struct Installations {
 pub struct Offered<'a> {
     /// Its SHA-256 digest, in hex.
     pub sha256: &'a str,
+    /// The version that it says it is; looked at where it is signed.
+    pub version: Option<&'a OneLine>,
     /// The public key that its signature was checked with, if it is signed by one that counts.
     pub signed_by: Option<&'a str>,
     /// Whether the configuration pins this digest beside a grant of its own.
@@ -158,6 +168,8 @@ pub enum Standing {
 pub struct NewGrant {
     /// The SHA-256 digest of the component, in hex.
     pub sha256: String,
+    /// The version that it says it is.
+    pub version: Option<OneLine>,
     /// Where it came from, for people.
     pub source: String,
     /// Now: RFC 3339 in UTC.
@@ -196,7 +208,7 @@ impl Installations {
         let is_signed = record.key.as_deref().is_some_and(|key| offered.signed_by == Some(key));
         if record.sha256.eq_ignore_ascii_case(offered.sha256) {
             Standing::Granted
-        } else if is_signed {
+        } else if is_signed && !is_downgrade(offered.version, record.version.as_ref()) {
             Standing::Succeeds(Successor::Signed)
         } else if record.dev {
             Standing::Succeeds(Successor::Dev)
@@ -209,18 +221,25 @@ impl Installations {
         }
     }
 
+    /// The record that a component of this digest would go on with, if the operator granted something to it now: none where the file of
+    /// the one before was gone for a while, for then this is another plug-in, and nothing of what that one was granted is meant for it.
+    pub fn continued_by(&self, agent: &AgentId, sha256: &str) -> Option<&Installation> {
+        let is_same = |record: &&Installation| record.sha256.eq_ignore_ascii_case(sha256);
+        self.plugins.get(agent).filter(|record| !record.gone || is_same(record))
+    }
+
     /// Records what the operator grants by command. An update goes on with what the plug-in before it has kept; a plug-in whose
     /// file was gone, and another one after it, do not share anything.
     pub fn grant(&mut self, agent: &AgentId, new: NewGrant, chance: u32) {
-        let NewGrant { sha256, source, at, key, dev, grant } = new;
+        let NewGrant { sha256, version, source, at, key, dev, grant } = new;
         let sha256 = sha256.to_ascii_lowercase();
-        let before =
-            self.plugins.get(agent).filter(|record| !record.gone || record.sha256 == sha256);
+        let before = self.continued_by(agent, &sha256);
         let id = before.map_or_else(|| InstallationId::fresh(agent, chance), |it| it.id.clone());
         let gone = false;
         let record = Installation {
             id,
             sha256,
+            version,
             source,
             granted_at: at,
             key,
@@ -250,9 +269,10 @@ impl Installations {
     }
 
     /// Has the record follow a component that goes on with the grant, or that is back.
-    pub fn follow(&mut self, agent: &AgentId, sha256: &str) {
+    pub fn follow(&mut self, agent: &AgentId, sha256: &str, version: Option<&OneLine>) {
         if let Some(record) = self.plugins.get_mut(agent) {
             record.sha256 = sha256.to_ascii_lowercase();
+            record.version = version.cloned();
             record.gone = false;
         }
     }
@@ -275,6 +295,7 @@ impl Installations {
             let record = Installation {
                 id: if self.adopted { fresh } else { InstallationId::from(agent) },
                 sha256: sha256.to_ascii_lowercase(),
+                version: ask.version.clone(),
                 source: source.to_owned(),
                 granted_at: at.to_owned(),
                 key: None,
@@ -297,6 +318,7 @@ impl Installations {
         }
         record.configured = Some(now);
         record.sha256 = sha256.to_ascii_lowercase();
+        record.version.clone_from(&ask.version);
         at.clone_into(&mut record.granted_at);
     }
 }
@@ -318,6 +340,7 @@ mod tests {
     fn new_grant(sha256: &str) -> NewGrant {
         NewGrant {
             sha256: sha256.to_owned(),
+            version: None,
             source: "notes.wasm".to_owned(),
             at: "2026-01-01T00:00:00Z".to_owned(),
             key: None,
@@ -374,7 +397,13 @@ mod tests {
         let mut table = String::new();
         for (what, record) in &records {
             let standing = offers.map(|(sha256, signed_by, is_pinned)| {
-                format!("{:?}", record.standing(&agent(), Offered { sha256, signed_by, is_pinned }))
+                format!(
+                    "{:?}",
+                    record.standing(
+                        &agent(),
+                        Offered { sha256, version: None, signed_by, is_pinned }
+                    )
+                )
             });
             writeln!(table, "{what}: {}", standing.join(" | ")).unwrap();
         }
@@ -387,6 +416,35 @@ mod tests {
         a record whose file was gone: Granted | Another | Another | Another
         a record of the configuration: Granted | HeldBack | HeldBack | Succeeds(Pinned)
         ");
+    }
+
+    #[test]
+    fn a_signed_component_that_is_older_waits_for_the_operator() {
+        let line = |text: &str| OneLine::parse(text).ok();
+        let mut all = Installations::default();
+        let key = Some("K1".to_owned());
+        all.grant(&agent(), NewGrant { key, version: line("1.2"), ..new_grant("old") }, 1);
+        let standing = |all: &Installations, version: &str| {
+            let version = line(version);
+            let (sha256, signed_by) = ("new", Some("K1"));
+            let offered =
+                Offered { sha256, version: version.as_ref(), signed_by, is_pinned: false };
+            all.standing(&agent(), offered)
+        };
+        assert_eq!(standing(&all, "1.3"), Standing::Succeeds(Successor::Signed));
+        assert_eq!(standing(&all, "1.1"), Standing::HeldBack);
+        assert_eq!(standing(&all, ""), Standing::HeldBack, "it does not say");
+        all.follow(&agent(), "newer", line("1.3").as_ref());
+        assert_eq!(standing(&all, "1.2"), Standing::HeldBack, "the record follows");
+    }
+
+    #[test]
+    fn a_namesake_of_one_that_was_gone_goes_on_with_nothing() {
+        let mut all = granted("one", false, Some("K1"));
+        assert!(all.continued_by(&agent(), "two").is_some(), "an update");
+        all.set_gone(&agent(), true);
+        assert!(all.continued_by(&agent(), "ONE").is_some(), "the same is back");
+        assert!(all.continued_by(&agent(), "two").is_none(), "another plug-in");
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Lack {
     pub reason: Option<OneLine>,
     /// What in `[agents.<id>.grant]` of the configuration would allow it.
     pub setting: String,
+    /// The arguments of `a2a-hub plugin grant <id>` that would allow it to a plug-in, each of plain characters; none if no command does.
+    pub arguments: Vec<String>,
 }
 
 /// What `ask` asks for and `held` does not hold.
@@ -30,6 +32,7 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
                 what: format!("run `{name}`"),
                 reason: asked.reason.clone(),
                 setting: format!("process.{name} = {{}}"),
+                arguments: plain(["--program", name]),
             }),
             Some(held) => found.extend(of_program(name, asked, held)),
         }
@@ -51,6 +54,7 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
                 what: asked.told(host),
                 reason: asked.reason.clone(),
                 setting: format!("http.\"{name}\" = {{}}"),
+                arguments: plain(["--http", &name]),
             });
         }
     }
@@ -64,6 +68,7 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
             what: format!("{verb} the files of its working directory"),
             reason: asked.reason.clone(),
             setting: format!("workspace = \"{word}\""),
+            arguments: plain(["--workspace", word]),
         });
     }
     if ask.delegate.agents && held.agents.is_empty() {
@@ -72,6 +77,7 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
             what: "know which other agents there are".to_owned(),
             reason: ask.delegate.reason.clone(),
             setting: "delegate = [\"*\"]".to_owned(),
+            arguments: plain(["--delegate", "*"]),
         });
     }
     found
@@ -79,26 +85,34 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
 
 /// What it may not do with a program that it may run.
 fn of_program(name: &str, asked: &ProgramAsk, held: &HeldProgram) -> Vec<Lack> {
-    let lack = |capability: &str, what: String, setting: String| Lack {
+    let lack = |capability: &str, what: String, variable: Option<&str>| Lack {
         capability: format!("process.{name}.{capability}"),
         what,
         reason: asked.reason.clone(),
-        setting,
+        setting: format!("process.{name}.{capability}"),
+        arguments: variable.map_or_else(Vec::new, |variable| {
+            plain([&format!("--{capability}"), &format!("{name}:{variable}")])
+        }),
     };
     let is_held =
         |form: &Vec<String>| held.forms.iter().all(|forms| forms.written().contains(form));
-    let forms = asked.args.written().iter().filter(|form| !is_held(form)).map(|form| {
-        let setting = format!("process.{name}.args");
-        lack("args", format!("run `{name}` with {}", quoted(form)), setting)
-    });
+    let forms = asked
+        .args
+        .written()
+        .iter()
+        .filter(|form| !is_held(form))
+        .map(|form| lack("args", format!("run `{name}` with {}", quoted(form)), None));
     let is_passed =
         |word: &String| held.pass.contains(word) || held.pass.iter().any(|held| passes(held, word));
-    let passed = asked.pass.iter().filter(|word| !is_passed(word)).map(|word| {
-        lack("pass", format!("have `{word}` passed to `{name}`"), format!("process.{name}.pass"))
-    });
-    let set = held.withheld.iter().map(|variable| {
-        lack("set", format!("set `{variable}` for `{name}`"), format!("process.{name}.set"))
-    });
+    let passed = asked
+        .pass
+        .iter()
+        .filter(|word| !is_passed(word))
+        .map(|word| lack("pass", format!("have `{word}` passed to `{name}`"), Some(word)));
+    let set = held
+        .withheld
+        .iter()
+        .map(|variable| lack("set", format!("set `{variable}` for `{name}`"), Some(variable)));
     forms.chain(passed).chain(set).collect()
 }
 
@@ -115,7 +129,19 @@ fn of_bytes(
         None => format!("{verb} {asked} bytes"),
     };
     let setting = format!("{capability} = {asked}");
-    Some(Lack { capability: capability.to_owned(), what, reason: reason.cloned(), setting })
+    let (capability, reason) = (capability.to_owned(), reason.cloned());
+    let arguments = plain([&format!("--{capability}={asked}")]);
+    Some(Lack { capability, what, reason, setting, arguments })
+}
+
+/// Arguments that a shell takes as they are, or between single quotes; none at all if one of them holds anything else, for a
+/// component's words are in them.
+fn plain<const N: usize>(arguments: [&str; N]) -> Vec<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:=/*[]".contains(c);
+    if arguments.iter().any(|argument| !argument.chars().all(is_plain)) {
+        return Vec::new();
+    }
+    arguments.map(str::to_owned).into()
 }
 
 #[cfg(test)]
@@ -146,7 +172,8 @@ mod tests {
         let ask = asking();
         let line = |lack: Lack| {
             let reason = lack.reason.map(|why| format!(" ({why})")).unwrap_or_default();
-            format!("{}: {}{reason} <- {}\n", lack.capability, lack.what, lack.setting)
+            let command = lack.arguments.join(" ");
+            format!("{}: {}{reason} <- {} | {command}\n", lack.capability, lack.what, lack.setting)
         };
         lacks(&ask, &intersect(&ask, grant)).into_iter().map(line).collect()
     }
@@ -154,10 +181,10 @@ mod tests {
     #[test]
     fn everything_that_is_asked_and_not_granted_is_told() {
         insta::assert_snapshot!(told(&Grant::default()), @r#"
-        process.git: run `git` (to read the history) <- process.git = {}
-        memory: remember 4096 bytes <- memory = 4096
-        files: write files of 10 bytes (prompts) <- files = 10
-        delegate: know which other agents there are <- delegate = ["*"]
+        process.git: run `git` (to read the history) <- process.git = {} | --program git
+        memory: remember 4096 bytes <- memory = 4096 | --memory=4096
+        files: write files of 10 bytes (prompts) <- files = 10 | --files=10
+        delegate: know which other agents there are <- delegate = ["*"] | --delegate *
         "#);
         let only_log = vec![vec!["log".to_owned()]].try_into().unwrap();
         let git = ProgramGrant { args: Some(only_log), ..ProgramGrant::default() };
@@ -167,18 +194,29 @@ mod tests {
             ..Grant::default()
         };
         insta::assert_snapshot!(told(&grant), @r#"
-        process.git.args: run `git` with `push` `{}` (to read the history) <- process.git.args
-        process.git.pass: have `GIT_SSH_COMMAND` passed to `git` (to read the history) <- process.git.pass
-        process.git.set: set `LD_PRELOAD` for `git` (to read the history) <- process.git.set
-        memory: remember 4096 bytes, of which 100 are granted <- memory = 4096
-        files: write files of 10 bytes (prompts) <- files = 10
-        delegate: know which other agents there are <- delegate = ["*"]
+        process.git.args: run `git` with `push` `{}` (to read the history) <- process.git.args | 
+        process.git.pass: have `GIT_SSH_COMMAND` passed to `git` (to read the history) <- process.git.pass | --pass git:GIT_SSH_COMMAND
+        process.git.set: set `LD_PRELOAD` for `git` (to read the history) <- process.git.set | --set git:LD_PRELOAD
+        memory: remember 4096 bytes, of which 100 are granted <- memory = 4096 | --memory=4096
+        files: write files of 10 bytes (prompts) <- files = 10 | --files=10
+        delegate: know which other agents there are <- delegate = ["*"] | --delegate *
         "#);
+    }
+
+    #[test]
+    fn no_word_of_a_components_is_an_argument_that_a_shell_would_obey() {
+        for word in ["$(id)", "a b", "`id`", "a;b", "a\nb", "'", "\u{202e}"] {
+            assert_eq!(plain(["--pass", word]), [""; 0], "{word}");
+        }
+        assert_eq!(plain(["--http", "*.example.com"]), ["--http", "*.example.com"]);
     }
 
     #[test]
     fn who_holds_everything_lacks_nothing_but_other_agents() {
         let told = told(&Grant::everything(&asking()));
-        assert_eq!(told, "delegate: know which other agents there are <- delegate = [\"*\"]\n");
+        assert_eq!(
+            told,
+            "delegate: know which other agents there are <- delegate = [\"*\"] | --delegate *\n"
+        );
     }
 }

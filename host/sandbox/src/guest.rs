@@ -230,12 +230,13 @@ mod tests {
             let call = Call::bare(AgentId::parse("a").unwrap(), limits);
             store_for(&engine, call, Seat::of(&Arc::new(AgentShare::new())))
         };
-        // One task, and all that the hub asks by itself.
-        let mut all: Vec<_> = (0..=VISITS).map(|_| store()).collect();
-        for store in &mut all {
+        let mut full = Vec::new();
+        for _ in 0..=VISITS {
+            let mut one = store();
             for _ in 0..limits::MAX_MEMORIES {
-                Instance::new_async(&mut *store, &module, &[]).await.unwrap();
+                Instance::new_async(&mut one, &module, &[]).await.unwrap();
             }
+            full.push(one);
         }
         let mut second = store();
         let why = Instance::new_async(&mut second, &module, &[]).await.unwrap_err();

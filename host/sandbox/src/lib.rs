@@ -4,6 +4,8 @@
 //! and an instance of its own ([`Guest`]), which holds the overlap of what its manifest asks and what the operator
 //! grants. What a capability does in the world is done by the hub, through a port of `a2a-hub-runtime`.
 
+#[cfg(target_os = "linux")]
+mod beneath;
 mod bindings;
 mod capability;
 mod card;

@@ -29,6 +29,11 @@ use wasmtime_wasi::{
         },
     },
 };
+#[cfg(target_os = "linux")]
+use {
+    crate::beneath::{self, How},
+    wasmtime_wasi::filesystem::Dir,
+};
 
 /// Where a guest finds the directory.
 const PLACE: &str = "/workspace";
@@ -237,6 +242,29 @@ impl CountedView<'_> {
         *held = Box::new(CountedStream { inner, quota });
         Ok(stream)
     }
+
+    /// The directory of a handle.
+    #[cfg(target_os = "linux")]
+    fn directory(&self, fd: &Resource<Descriptor>) -> FsResult<Dir> {
+        match self.files.table.get(fd)? {
+            Descriptor::Dir(dir) => Ok(dir.clone()),
+            Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
+        }
+    }
+
+    /// Refuses what is neither file nor directory, where it cannot be opened without waiting.
+    async fn must_be_plain(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        flags: PathFlags,
+        path: &str,
+    ) -> FsResult<()> {
+        let there = self.files.stat_at(Resource::new_borrow(fd.rep()), flags, path.to_owned());
+        if there.await.is_ok_and(|there| is_special(there.type_)) {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        Ok(())
+    }
 }
 
 /// Whether it is neither file, directory nor link.
@@ -273,7 +301,6 @@ impl HostDescriptor for CountedView<'_> {
 
     pass! { ReadWrite:
         fn set_times(accessed: NewTimestamp, modified: NewTimestamp) -> ();
-        fn set_times_at(flags: PathFlags, path: String, accessed: NewTimestamp, modified: NewTimestamp) -> ();
         fn remove_directory_at(path: String) -> ();
         fn rename_at(old_path: String, new_fd: Resource<Descriptor>, new_path: String) -> ();
         fn unlink_file_at(path: String) -> ();
@@ -348,11 +375,39 @@ impl HostDescriptor for CountedView<'_> {
             self.quota.take_file()?;
         }
         // Who opens a pipe waits for its other end, on a thread of the hub's that nobody can end.
-        let there = self.files.stat_at(Resource::new_borrow(fd.rep()), path_flags, path.clone());
-        if there.await.is_ok_and(|there| is_special(there.type_)) {
-            return Err(ErrorCode::NotPermitted.into());
+        #[cfg(target_os = "linux")]
+        {
+            let how = How::of(path_flags, open_flags, flags)?;
+            let dir = self.directory(&fd)?;
+            if let Some(opened) = beneath::open(&dir, path.clone(), how).await? {
+                return Ok(self.files.table.push(opened)?);
+            }
         }
+        self.must_be_plain(&fd, path_flags, &path).await?;
         self.files.open_at(fd, path_flags, path, open_flags, flags).await
+    }
+
+    async fn set_times_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        self.quota.must(WorkspaceAccess::ReadWrite)?;
+        // To set the times of what is behind a link, it is opened.
+        if flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            #[cfg(target_os = "linux")]
+            {
+                let dir = self.directory(&fd)?;
+                if beneath::set_times(&dir, path.clone(), accessed, modified).await? {
+                    return Ok(());
+                }
+            }
+            self.must_be_plain(&fd, flags, &path).await?;
+        }
+        self.files.set_times_at(fd, flags, path, accessed, modified).await
     }
 
     /// A link that leads out is refused to the guest, and followed by whoever comes after it: it makes none.

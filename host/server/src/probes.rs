@@ -18,9 +18,14 @@ pub(super) fn routes() -> Router<Dispatcher> {
     Router::new().route("/health", get(health)).route("/ready", get(ready))
 }
 
-/// It lives: whoever restarts what does not answer has nothing to do, whatever else is wrong with it.
-async fn health() -> impl IntoResponse {
-    Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
+/// It lives: whoever restarts what does not answer has nothing to do, whatever else is wrong with it. What is wrong with it and
+/// waits for its operator is told beside.
+async fn health(State(dispatcher): State<Dispatcher>) -> impl IntoResponse {
+    let version = env!("CARGO_PKG_VERSION");
+    Json(match dispatcher.hub().grants_trouble() {
+        None => json!({ "status": "ok", "version": version }),
+        Some(why) => json!({ "status": "degraded", "version": version, "warnings": [why] }),
+    })
 }
 
 /// It can take on work: it stores what it is given, which is found out by a write, at most once a second.

@@ -3,6 +3,7 @@
 mod entry;
 mod floods;
 mod greed;
+mod hoards;
 mod programs;
 mod reach;
 mod talk;
@@ -40,6 +41,14 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("flood-arguments", floods::arguments),
     ("flood-questions", floods::questions),
     ("hang", floods::hang),
+    ("build", entry::build),
+    ("log", hoards::log),
+    ("deep", hoards::deep),
+    ("patient", hoards::patient),
+    ("hoard-questions", hoards::questions),
+    ("hoard-naps", hoards::naps),
+    ("wait-many", hoards::wait_many),
+    ("hoard-values", hoards::values),
     // What an agent may say, and how it may end.
     ("ask", talk::ask),
     ("auth", talk::auth),
@@ -100,6 +109,9 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("write-on", workspace::write_on),
     ("make-many", workspace::make_many),
     ("link", workspace::link),
+    ("touch", workspace::touch),
+    ("move", workspace::rename),
+    ("stretch", workspace::stretch),
     ("connect", wasi::connect),
     ("resolve", wasi::resolve),
     ("wasi-fetch", wasi::fetch),

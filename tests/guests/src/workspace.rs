@@ -60,16 +60,44 @@ pub(crate) fn link(ctx: &Context, task: &Task) -> Run {
     told(ctx, system::link(target, path).map(|()| "linked".to_owned()))
 }
 
+/// `touch PATH`: sets the times of what is at a path of the workspace, behind links.
+pub(crate) fn touch(ctx: &Context, task: &Task) -> Run {
+    told(ctx, system::touch(&argument(task)).map(|()| "touched".to_owned()))
+}
+
+/// `move FROM TO`
+pub(crate) fn rename(ctx: &Context, task: &Task) -> Run {
+    let argument = argument(task);
+    let (from, to) = argument.split_once(' ').unwrap_or((&argument, ""));
+    told(ctx, fs::rename(from, to).map(|()| "moved".to_owned()))
+}
+
+/// `stretch BYTES`: one file of so many bytes, all of them a hole.
+pub(crate) fn stretch(ctx: &Context, task: &Task) -> Run {
+    let bytes = u64::try_from(number(task)?).unwrap_or(u64::MAX);
+    let file = File::create("/workspace/hole").and_then(|file| file.set_len(bytes));
+    told(ctx, file.map(|()| format!("{bytes} bytes")))
+}
+
 #[cfg(target_arch = "wasm32")]
 mod system {
     use std::io;
     use wasip2::filesystem::preopens::get_directories;
+    use wasip2::filesystem::types::{NewTimestamp, PathFlags};
 
     /// As no language's own functions make it: where it leads is not looked at on this side.
     pub(super) fn link(target: &str, path: &str) -> io::Result<()> {
         let preopens = get_directories();
         let (directory, _) = preopens.first().ok_or(io::ErrorKind::NotFound)?;
         directory.symlink_at(target, path).map_err(|_| io::ErrorKind::PermissionDenied.into())
+    }
+
+    pub(super) fn touch(path: &str) -> io::Result<()> {
+        let preopens = get_directories();
+        let (directory, _) = preopens.first().ok_or(io::ErrorKind::NotFound)?;
+        let (follow, now) = (PathFlags::SYMLINK_FOLLOW, NewTimestamp::Now);
+        let touched = directory.set_times_at(follow, path, now, now);
+        touched.map_err(|_| io::ErrorKind::PermissionDenied.into())
     }
 }
 
@@ -78,6 +106,10 @@ mod system {
     use std::io;
 
     pub(super) fn link(_: &str, _: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn touch(_: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -4,6 +4,7 @@ use super::{
     Exit, Global, block_on,
     client::Client,
     finding::{Finding, Verdict, fail, ok, warn},
+    grants_finding::grants,
     render::{list, text},
     text::{Text, style_of},
     trial,
@@ -95,7 +96,8 @@ async fn examine(global: &Global) -> Vec<Finding> {
     let mut findings = vec![ok("configuration", file.unwrap_or_else(|| "the defaults".to_owned()))];
     match settings.config.data_dir() {
         Ok(dir) => {
-            findings.extend([data_directory(dir), space(dir), store(dir), confinement(dir).await]);
+            findings.extend([data_directory(dir), space(dir), store(dir), grants(dir)]);
+            findings.push(confinement(dir).await);
         }
         Err(why) => findings.push(fail("data", why.to_string(), "set HOME")),
     }
@@ -153,7 +155,7 @@ async fn confinement(dir: &Path) -> Finding {
     let fix = "mend it, or say `agents.<id>.confine = false` of plug-ins that you trust with all that your user may";
     match supervisor.support().await {
         Ok(support) => match support.allows(&Network::Ports([443].into())) {
-            Ok(()) => ok(about, support.told()),
+            Ok(()) => ok(about, support.told() + "; memory of each process, not of all"),
             Err(why) => warn(about, why.to_string(), fix),
         },
         Err(why) => warn(about, why.to_string(), "see `a2a-hub logs`"),

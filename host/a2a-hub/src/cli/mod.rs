@@ -19,6 +19,7 @@ mod finding;
 mod fit;
 mod follow;
 mod global;
+mod grants_finding;
 mod ids;
 mod log_line;
 mod logs;

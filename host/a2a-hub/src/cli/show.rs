@@ -158,9 +158,11 @@ fn agents_table(agents: &[Value]) -> Table {
         breaker_text(&mut table, &agent["breaker"]);
         for lack in list(&agent["notGranted"]) {
             let [what, setting] = ["what", "setting"].map(|name| text(&lack[name]));
-            table.below(format!(
-                "asks to {what}, which is not granted; `{setting}` in `[agents.{id}.grant]` of the configuration allows it"
-            ));
+            let remedy = lack["command"].as_str().map_or_else(
+                || format!("`{setting}` in `[agents.{id}.grant]` of the configuration allows it"),
+                |command| format!("allow it with: {command}"),
+            );
+            table.below(format!("asks to {what}, which is not granted; {remedy}"));
         }
     }
     table

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::{fs, time::Duration};
 use tokio::task::JoinSet;
 
-async fn plugin(hub: &TestHub, args: &[&str]) -> Result<Ran> {
+pub(crate) async fn plugin(hub: &TestHub, args: &[&str]) -> Result<Ran> {
     let data = hub.data_dir();
     let data = data.to_str().context("the data directory is no text")?;
     run(hub, &[&["--data-dir", data, "plugin"], args].concat()).await

@@ -84,13 +84,16 @@ impl Agents {
         let looked = spawn_blocking(move || {
             let is_signed =
                 key.as_ref().is_some_and(|key| is_signed(&bytes, signature.as_deref(), key));
-            (digest_of(&bytes), key.filter(|_| is_signed), bytes)
+            // Nothing that is asked for counts yet: one that cannot be read says no version.
+            let said =
+                if is_signed { manifest::read(&bytes).unwrap_or_default() } else { Ask::default() };
+            (digest_of(&bytes), key.filter(|_| is_signed), said.version, bytes)
         });
-        let (digest, signed_by, bytes) = looked.await.map_err(io::Error::other)?;
+        let (digest, signed_by, version, bytes) = looked.await.map_err(io::Error::other)?;
         let is_named = |pin: &String| pin.eq_ignore_ascii_case(&digest);
         let is_pinned = config.grant.is_some() && config.sha256.as_ref().is_some_and(is_named);
         let standing = Standing::Unknown;
-        let mut candidate = Candidate { bytes, digest, signed_by, is_pinned, standing };
+        let mut candidate = Candidate { bytes, digest, version, signed_by, is_pinned, standing };
         candidate.standing = grants.standing(id, candidate.offered());
         Ok(candidate)
     }
@@ -121,7 +124,7 @@ impl Agents {
         let grants = self.shared.ledger.grants();
         let granted =
             grants.plugins.get(id).map(|record| record.sha256.clone()).unwrap_or_default();
-        let Candidate { bytes, digest, .. } = candidate;
+        let Candidate { bytes, digest, signed_by, .. } = candidate;
         let (kept, wanted) = (self.shared.kept.clone(), granted.clone());
         let compared = spawn_blocking(move || {
             let copy = kept.read(&wanted)?;
@@ -136,6 +139,11 @@ impl Agents {
         let mut changes: Vec<_> = found.iter().take(MAX_CHANGES).map(ToString::to_string).collect();
         if found.len() > MAX_CHANGES {
             changes.push(format!("~ and {} more", found.len() - MAX_CHANGES));
+        }
+        if signed_by.is_some() {
+            // All that keeps a signed one back.
+            let older = "~ it is signed, and its version is older than the granted one's, or cannot be told";
+            changes.insert(0, older.to_owned());
         }
         let held = HeldBack { sha256: digest, granted, serves, changes };
         self.note_held_back(id, &source, held.clone());
@@ -198,7 +206,9 @@ impl Agents {
                 if let Some(by) = by {
                     tracing::warn!(agent = %id, sha256 = digest, why = words(by), "another component goes on with the grant");
                 }
-                shared.ledger.change(|all| all.follow(&id, &digest)).map_err(|why| told(&why))?;
+                let version = runtime.ask().version.as_ref();
+                let followed = shared.ledger.change(|all| all.follow(&id, &digest, version));
+                followed.map_err(|why| told(&why))?;
             }
             let grants = shared.ledger.grants();
             if grants.plugins.get(&id).is_some_and(|record| record.sha256 == digest) {

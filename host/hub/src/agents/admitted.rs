@@ -1,13 +1,18 @@
 //! A component that was read from a plug-in's file, and the agent that comes of it, until that has its place.
 
 use super::Agent;
-use a2a_hub_core::installation::{Offered, Standing};
+use a2a_hub_core::{
+    installation::{Offered, Standing},
+    one_line::OneLine,
+};
 use bytes::Bytes;
 
 /// A component that was read from a plug-in's file.
 pub(super) struct Candidate {
     pub(super) bytes: Bytes,
     pub(super) digest: String,
+    /// The version that it says it is, if it is signed.
+    pub(super) version: Option<OneLine>,
     /// The key of the record, if the component is signed with it.
     pub(super) signed_by: Option<String>,
     /// Whether the configuration pins it beside a grant.
@@ -17,8 +22,9 @@ pub(super) struct Candidate {
 
 impl Candidate {
     pub(super) fn offered(&self) -> Offered<'_> {
-        let Self { digest, signed_by, is_pinned, .. } = self;
-        Offered { sha256: digest, signed_by: signed_by.as_deref(), is_pinned: *is_pinned }
+        let Self { digest, version, signed_by, is_pinned, .. } = self;
+        let (version, signed_by, is_pinned) = (version.as_ref(), signed_by.as_deref(), *is_pinned);
+        Offered { sha256: digest, version, signed_by, is_pinned }
     }
 }
 

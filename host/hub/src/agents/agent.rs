@@ -9,6 +9,7 @@ use super::{
     memory::BoundedMemory,
     peer_directory::{ListPeers, PeerDirectory},
     programs::Programs,
+    remedy::remedied,
     secrets::SecretStore,
     source::Source,
     workspace::Workspace,
@@ -20,7 +21,7 @@ use a2a_hub_core::{
     grant::{EffectiveGrant, Grant, intersect},
     health::is_known_not_to_work,
     installation::InstallationId,
-    lacks::{Lack, lacks},
+    lacks::lacks,
     plain_text::line,
     quota,
     recovery::Resumability,
@@ -363,7 +364,7 @@ impl Agent {
         };
         Call {
             agent: self.id.clone(),
-            limits: self.config.limits.limits(),
+            limits: self.config.limits.with(&self.terms.grant.limits).limits(),
             held: Arc::clone(&self.held),
             ports: Arc::new(ports),
             secrets: Arc::clone(&self.secrets),
@@ -518,7 +519,9 @@ impl Agent {
         if came_along && self.config.grant.is_none() {
             return Vec::new();
         }
-        lacks(self.runtime.ask(), &self.live.now()).into_iter().map(told).collect()
+        let is_by_command = matches!(self.source, Source::File(_)) && self.config.grant.is_none();
+        let lacks = lacks(self.runtime.ask(), &self.live.now()).into_iter();
+        lacks.map(|lack| remedied(lack, is_by_command.then_some(&self.id))).collect()
     }
 
     /// What the hub tells of it; another component in its file may be held back.
@@ -541,12 +544,6 @@ impl Agent {
             tier: self.tier(),
         }
     }
-}
-
-/// What an agent lacks, as the operator is told it.
-fn told(lack: Lack) -> NotGranted {
-    let Lack { capability, what, reason, setting } = lack;
-    NotGranted { capability, what, reason: reason.map(Into::into), setting }
 }
 
 /// Since when an agent's last word on its health is new enough for whoever asks for it.

@@ -46,6 +46,10 @@ const SECRETS: &[&str] = &[
     ".vibe",
 ];
 
+/// The memory of one process of a plug-in's program, unless the operator says otherwise: a compiler or a runtime with a garbage
+/// collector fits, and one process alone does not fill a machine.
+const STRANGERS_MEMORY: u64 = 8 << 30;
+
 /// The walls around the programs of one agent that are confined.
 pub(super) struct Confining {
     agent: AgentId,
@@ -182,6 +186,11 @@ impl Confining {
         Ceilings {
             processes: self.config.max_processes.unwrap_or(default.processes),
             file_bytes: self.config.max_file_mb.map_or(default.file_bytes, |mb| mb << 20),
+            memory_bytes: match self.config.max_memory_mb {
+                Some(mb) => Some(mb.saturating_mul(1 << 20)),
+                None if self.is_built_in => None,
+                None => Some(STRANGERS_MEMORY),
+            },
         }
     }
 }

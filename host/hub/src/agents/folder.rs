@@ -33,7 +33,7 @@ use std::{
 use tokio::{
     sync::{Mutex, MutexGuard},
     task::{JoinHandle, spawn_blocking},
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -50,6 +50,9 @@ const AT_THE_START: Duration = Duration::from_secs(if cfg!(debug_assertions) { 1
 /// How long it waits for those that have unfinished tasks, which would fail without them: a new version of the hub compiles
 /// all components anew.
 const FOR_THEIR_TASKS: Duration = Duration::from_secs(30);
+
+/// How long is waited before it is looked again whether a plug-in has been read.
+const A_MOMENT: Duration = Duration::from_millis(10);
 
 /// When a file is tried again that could not join for no fault of its own.
 const NEXT_TRY: Duration = Duration::from_secs(30);
@@ -141,10 +144,24 @@ impl PluginFolder {
     pub(super) async fn look_twice(&self) {
         let mut began = self.look().await;
         began.extend(self.look().await);
-        let joining = future::join_all(began.into_iter().map(|(_, job)| job));
+        let joining = async {
+            future::join_all(began.into_iter().map(|(_, job)| job)).await;
+            // Who looks by itself may have begun with what the operator has just granted.
+            while self.is_reading_granted().await {
+                sleep(A_MOMENT).await;
+            }
+        };
         if timeout(AT_THE_START, joining).await.is_err() {
             tracing::info!("some plugins are still being compiled; each joins when it is ready");
         }
+    }
+
+    /// Whether a plug-in is being read that something is granted to.
+    async fn is_reading_granted(&self) -> bool {
+        let grants = self.agents.shared.ledger.grants();
+        let is_granted = |name| named_by(name).is_some_and(|id| grants.plugins.contains_key(&id));
+        let seen = self.seen().await;
+        seen.iter().any(|(name, seen)| seen.reading.is_some() && is_granted(name))
     }
 
     /// Looks again and again, until `stop`.
@@ -152,7 +169,7 @@ impl PluginFolder {
         tasks.spawn(async move {
             loop {
                 tokio::select! {
-                    () = tokio::time::sleep(INTERVAL) => {
+                    () = sleep(INTERVAL) => {
                         self.follow_grants().await;
                         drop(self.look().await);
                     }

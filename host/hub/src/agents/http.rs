@@ -184,9 +184,14 @@ fn not_sent(host: &str, why: &OutboundError, patience: Duration) -> Failure {
     }
 }
 
+/// Whether a body comes otherwise than as its own bytes: encoded as content, or for its transfer by more than chunks.
 fn is_encoded(headers: &HeaderMap) -> bool {
-    let mut encodings = headers.get_all(header::CONTENT_ENCODING).into_iter();
-    encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    let is_other = |name: HeaderName, plain: &[u8]| {
+        let mut encodings = headers.get_all(name).into_iter();
+        encodings.any(|encoding| !encoding.as_bytes().trim_ascii().eq_ignore_ascii_case(plain))
+    };
+    is_other(header::CONTENT_ENCODING, b"identity")
+        || is_other(header::TRANSFER_ENCODING, b"chunked")
 }
 
 /// The headers that the guest is told, without secrets.

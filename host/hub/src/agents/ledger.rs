@@ -11,7 +11,8 @@ use std::{path::Path, sync::Arc};
 /// The grants of one hub. Reads and writes wait for the disk.
 pub(super) struct Ledger {
     file: GrantsFile,
-    /// Held while the hub itself writes. Whoever only wants to know does not wait for it, nor for another writer's lock.
+    /// Held while the hub itself writes, and while it looks for what others wrote: its own change is no news. Whoever only wants to know
+    /// does not wait for it, nor for another writer's lock.
     writing: Mutex<()>,
     known: Mutex<Known>,
 }
@@ -20,6 +21,8 @@ struct Known {
     stamp: Option<GrantsStamp>,
     /// What the file said when it could be read last.
     grants: Arc<Installations>,
+    /// What was granted before somebody else's change that the hub met with when it wrote, and that nobody has followed yet.
+    unfollowed: Option<Arc<Installations>>,
     /// Why it cannot be read now.
     trouble: Option<String>,
 }
@@ -28,7 +31,7 @@ impl Ledger {
     /// Reads the grants that are kept in `data_dir`.
     pub(super) fn open(data_dir: &Path) -> Self {
         let file = GrantsFile::of(data_dir);
-        let known = Known { stamp: None, grants: Arc::default(), trouble: None };
+        let known = Known { stamp: None, grants: Arc::default(), unfollowed: None, trouble: None };
         let ledger = Self { file, writing: Mutex::default(), known: Mutex::new(known) };
         ledger.read(&mut ledger.known.lock());
         ledger
@@ -47,11 +50,14 @@ impl Ledger {
     /// Looks whether the file is another one than was read, and reads it. What was granted before, if that changed or can be read
     /// again.
     pub(super) fn refresh(&self) -> Option<Arc<Installations>> {
+        let _nobody_writes = self.writing.lock();
         let mut known = self.known.lock();
-        if known.trouble.is_none() && known.stamp == self.file.stamp() {
+        let unfollowed = known.unfollowed.take();
+        if unfollowed.is_none() && known.trouble.is_none() && known.stamp == self.file.stamp() {
             return None;
         }
-        let (before, was_in_trouble) = (Arc::clone(&known.grants), known.trouble.is_some());
+        let was_in_trouble = known.trouble.is_some();
+        let before = unfollowed.unwrap_or_else(|| Arc::clone(&known.grants));
         self.read(&mut known);
         let is_mended = was_in_trouble && known.trouble.is_none();
         (before != known.grants || is_mended).then_some(before)
@@ -63,14 +69,19 @@ impl Ledger {
         change: impl FnOnce(&mut Installations) -> T,
     ) -> Result<T, GrantsError> {
         let _writing = self.writing.lock();
-        let mut after = None;
+        let mut seen = None;
         let done = self.file.change(|all| {
+            let found = all.clone();
             let done = change(all);
-            after = Some(all.clone());
+            seen = Some((found, all.clone()));
             done
         })?;
         let mut known = self.known.lock();
-        if let Some(after) = after {
+        if let Some((found, after)) = seen {
+            // A revocation that was written a moment ago is not lost in the hub's own change.
+            if found != *known.grants && known.unfollowed.is_none() {
+                known.unfollowed = Some(Arc::clone(&known.grants));
+            }
             known.grants = Arc::new(after);
         }
         known.stamp = self.file.stamp();
@@ -105,6 +116,7 @@ mod tests {
     fn grant_to(all: &mut Installations, sha256: &str) {
         let new = NewGrant {
             sha256: sha256.to_owned(),
+            version: None,
             source: String::new(),
             at: String::new(),
             key: None,
@@ -137,5 +149,29 @@ mod tests {
         ledger.change(|all| grant_to(all, "bb")).unwrap();
         assert!(ledger.refresh().is_none(), "its own change is no news");
         assert_eq!(*ledger.grants(), cli.read().unwrap());
+    }
+
+    #[test]
+    fn what_the_operator_changes_just_before_the_hub_does_is_followed_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ledger, cli) = (Ledger::open(dir.path()), GrantsFile::of(dir.path()));
+        let notes = AgentId::parse("notes").unwrap();
+        ledger.change(|all| grant_to(all, "aa")).unwrap();
+        let before = ledger.grants();
+        // Revoked, and before anybody looked, the hub itself writes something else.
+        cli.change(|all| all.plugins.clear()).unwrap();
+        ledger.change(|all| all.adopted = true).unwrap();
+        ledger.change(|all| all.adopted = false).unwrap();
+        assert_eq!(ledger.refresh().as_deref(), Some(&*before));
+        assert!(!ledger.grants().plugins.contains_key(&notes));
+        assert!(ledger.refresh().is_none(), "once is enough");
+
+        cli.change(|all| grant_to(all, "bb")).unwrap();
+        ledger.change(|all| all.adopted = true).unwrap();
+        let whole = fs::read(cli.path()).unwrap();
+        fs::write(cli.path(), "plugins = 7").unwrap();
+        assert!(ledger.refresh().is_some_and(|before| before.plugins.is_empty()));
+        fs::write(cli.path(), whole).unwrap();
+        assert!(ledger.refresh().is_some(), "those who waited are looked at again");
     }
 }

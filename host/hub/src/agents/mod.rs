@@ -22,6 +22,7 @@ mod programs;
 mod provenance;
 mod reconfigure;
 mod registry;
+mod remedy;
 mod secrets;
 mod source;
 mod workspace;
@@ -411,7 +412,7 @@ async fn ask(agents: Agents, agent: Arc<Agent>) {
     let interval = agents.shared.config().health.interval();
     loop {
         let pause = health::with_jitter(interval, getrandom::u64().unwrap_or_default());
-        let asked = async {
+        let turn = async {
             agent.check(Instant::now(), false).await;
             if agent.is_renewed()
                 && let Some(Err(why)) = agents.reload_remote(&agent.id, None).await
@@ -421,7 +422,7 @@ async fn ask(agents: Agents, agent: Arc<Agent>) {
             sleep(pause).await;
         };
         tokio::select! {
-            () = asked => {}
+            () = turn => {}
             () = agent.left.cancelled() => return,
         }
     }

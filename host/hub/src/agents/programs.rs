@@ -143,6 +143,25 @@ impl Programs {
         })
     }
 
+    /// Whether a program is still to be found where it was when its agent's task began, and is held to the same file.
+    fn is_as_granted(&self, name: &str, held: &EffectiveGrant) -> bool {
+        let Some((then, now)) = self.programs.get(name).zip(held.programs.get(name)) else {
+            return false;
+        };
+        let same_place =
+            now.path.as_deref().is_none_or(|now| then.path.as_deref() == Some(Path::new(now)));
+        same_place && then.pin == now.pin
+    }
+
+    /// Whether a program may still work in this directory, which a workspace held when it was started. Waits for the disk.
+    fn may_work_in(&self, cwd: &Path, held: &EffectiveGrant) -> bool {
+        let Some(directories) = &held.directories else { return true };
+        let holds = |directory: &Path| {
+            fs::canonicalize(directory).is_ok_and(|directory| cwd.starts_with(directory))
+        };
+        directories.iter().any(|directory| holds(Path::new(directory))) || holds(&self.home)
+    }
+
     /// Where a program starts if nobody says otherwise.
     pub(super) fn first_directory(&self) -> &Path {
         self.workspaces.first().unwrap_or(&self.home)
@@ -246,9 +265,11 @@ pub(super) struct OwnedPrograms {
 }
 
 /// Whether what is to be started, or was, is still granted as it was then.
-fn is_granted(agent: &AgentId, launch: &Launch, held: &EffectiveGrant) -> bool {
-    let program = held.program(agent.as_str(), &launch.program, &launch.args, &launch.set);
+fn is_granted(programs: &Programs, launch: &Launch, held: &EffectiveGrant) -> bool {
+    let agent = programs.agent.as_str();
+    let program = held.program(agent, &launch.program, &launch.args, &launch.set);
     program.is_ok_and(|held| launch.pass.is_subset(&held.pass))
+        && programs.is_as_granted(&launch.program, held)
 }
 
 #[async_trait::async_trait]
@@ -262,18 +283,21 @@ impl ProcessPort for OwnedPrograms {
     }
 
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
-        let (what, agent) = (format!("run `{}`", launch.program), self.programs.agent.clone());
-        self.live.must(&what, |held| is_granted(&agent, &launch, held))?;
+        let what = format!("run `{}`", launch.program);
+        let (programs, of_it) = (Arc::clone(&self.programs), launch.clone());
+        let is_granted = move |held: &EffectiveGrant| is_granted(&programs, &of_it, held);
+        self.live.must(&what, &is_granted)?;
         if let Some(confining) = &self.programs.confining {
             confining.is_possible(&self.programs.supervisor).await?;
         }
         let permit = self.programs.permit(&launch.program, launch.max_running)?;
-        let of_it = launch.clone();
-        let revocation = self.live.watch(move |held| is_granted(&agent, &of_it, held));
         let (programs, files) = (Arc::clone(&self.programs), Arc::clone(&self.files));
         let owner = self.owner.clone();
         let prepared = spawn_blocking(move || programs.prepare(launch, owner, &files)).await;
         let launch = prepared.map_err(|why| Failure::Internal(why.to_string()))??;
+        let (programs, cwd) = (Arc::clone(&self.programs), launch.cwd.clone());
+        let revocation =
+            self.live.watch(move |held| is_granted(held) && programs.may_work_in(&cwd, held));
         // It counts until all of it is gone, whatever became of the guest's handle.
         let child = self.programs.supervisor.spawn_holding(launch, permit).await;
         let child = child.map_err(|why| not_started(&why))?;

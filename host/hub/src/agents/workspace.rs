@@ -7,6 +7,7 @@ use a2a_hub_runtime::{
     port::workspace::{OpenWorkspace, WorkspacePort},
 };
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io,
     os::{fd::AsRawFd as _, unix::fs::OpenOptionsExt as _},
@@ -19,6 +20,8 @@ use tokio::task::spawn_blocking;
 pub(super) struct Workspace {
     programs: Arc<Programs>,
     access: WorkspaceAccess,
+    /// The directories of the grant under which its tasks began.
+    directories: Option<BTreeSet<String>>,
     /// What it may do now.
     live: LiveGrant,
 }
@@ -26,8 +29,10 @@ pub(super) struct Workspace {
 impl Workspace {
     /// Those of an agent, if it may see any.
     pub(super) fn of(programs: &Arc<Programs>, live: &LiveGrant) -> Option<Arc<Self>> {
-        let access = live.now().workspace?;
-        Some(Arc::new(Self { programs: Arc::clone(programs), access, live: live.clone() }))
+        let now = live.now();
+        let (access, directories) = (now.workspace?, now.directories.clone());
+        let (programs, live) = (Arc::clone(programs), live.clone());
+        Some(Arc::new(Self { programs, access, directories, live }))
     }
 }
 
@@ -41,7 +46,12 @@ impl WorkspacePort for Workspace {
     }
 
     fn access(&self) -> Option<WorkspaceAccess> {
-        self.live.now().workspace
+        let now = self.live.now();
+        let is_left = |left: &BTreeSet<String>| {
+            self.directories.as_ref().is_some_and(|then| then.is_subset(left))
+        };
+        // Whichever directory was taken away: it may be the one that is open.
+        now.workspace.filter(|_| now.directories.as_ref().is_none_or(is_left))
     }
 }
 

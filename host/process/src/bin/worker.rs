@@ -1,7 +1,13 @@
 //! A worker by itself, for the tests of this crate: in the product it is `a2a-hub`, which is given components to compile.
 
 use a2a_hub_process::work;
-use std::process::ExitCode;
+use std::{
+    fs,
+    net::{TcpStream, UdpSocket},
+    os::unix::net::{UnixDatagram, UnixStream},
+    process::{Command, ExitCode},
+    thread,
+};
 
 /// What one worker may be asked for at most.
 const MANY: usize = 1 << 40;
@@ -12,9 +18,34 @@ fn main() -> ExitCode {
         [job] if job == "refuse" => Err("it is not to my taste".to_owned()),
         [job] if job == "flood" => Ok(vec![b'x'; 2 << 20]),
         [job] if job == "eat" => Ok(vec![1; MANY]),
+        [job] if job == "pry" => Ok(pried().into_bytes()),
         [job] if job == "spin" => loop {
             std::hint::black_box(input);
         },
         _ => panic!("there is no such work"),
     })
+}
+
+/// What it can do besides its work.
+fn pried() -> String {
+    #[expect(clippy::disallowed_methods, reason = "to be refused")]
+    let started = Command::new("/bin/true").status().is_ok();
+    let tried = [
+        ("read a file", fs::read("/etc/passwd").is_ok()),
+        ("list its descriptors", fs::read_dir("/proc/self/fd").is_ok()),
+        ("write a file", fs::write("/tmp/a2a-hub-worker", "x").is_ok()),
+        ("make a directory", fs::create_dir("/tmp/a2a-hub-worker").is_ok()),
+        ("follow a link", fs::read_link("/proc/self/exe").is_ok()),
+        ("start a program", started),
+        (
+            "call a port",
+            TcpStream::connect("127.0.0.1:1").is_err_and(|why| why.raw_os_error() == Some(111)),
+        ),
+        ("send a packet", UdpSocket::bind("127.0.0.1:0").is_ok()),
+        ("make a socket", UnixDatagram::unbound().is_ok()),
+        ("make two sockets", UnixStream::pair().is_ok()),
+        ("start a thread", thread::spawn(|| {}).join().is_ok()),
+    ];
+    let can: Vec<_> = tried.iter().filter(|(_, can)| *can).map(|(what, _)| *what).collect();
+    can.join(", ")
 }

@@ -11,6 +11,9 @@ use rustix::{
 };
 use std::{fs, path::Path};
 
+/// What the kernel's OOM killer is told of confined programs: all else is worth more.
+const FIRST_TO_GO: &str = "1000";
+
 /// The fewest processes that `pid_max` can be (`RESERVED_PIDS` of the kernel, and one).
 const FEWEST: u32 = 301;
 
@@ -24,6 +27,13 @@ pub(super) fn set(ceilings: Ceilings, proc: &Path) -> Result<(), NotConfined> {
     };
     limit(Resource::Core, 0)?;
     limit(Resource::Fsize, ceilings.file_bytes)?;
+    if let Some(bytes) = ceilings.memory_bytes {
+        // What can be written to and is no file's: addresses that are only reserved, as garbage collectors do, are not counted.
+        limit(Resource::Data, bytes)?;
+    }
+    // Where the machine has no memory left, the kernel ends these before it ends the hub (OOM killer). It is no wall: one without
+    // this file has no such killer either.
+    let _ = fs::write(proc.join("self/oom_score_adj"), FIRST_TO_GO);
     // Counted by user *and* user namespace, which is the tree's own; the superuser of the machine is exempt.
     limit(Resource::Nproc, ceilings.processes.into())?;
     if user::is_superuser() && counts_processes_by_namespace(&release()) {

@@ -6,7 +6,8 @@ use super::{
     landlock::{self, Writable},
     loopback,
     step::{NotConfined, Step},
-    syscalls, user, view,
+    syscalls::{self, Needs},
+    user, view,
 };
 use crate::{
     Exit,
@@ -87,7 +88,7 @@ fn confine(confinement: &Confinement) -> Result<(), NotConfined> {
     let writable = (!confinement.nests)
         .then(|| Writable { directories: view::writable(confinement), devices: "/dev".into() });
     landlock::restrict(&confinement.network, writable.as_ref())?;
-    syscalls::filter(confinement.nests)
+    syscalls::filter(Needs { nests: confinement.nests, listens: alone })
 }
 
 /// Capabilities over its own namespaces would still be rights to mount and to configure; no program of the tree gets any back.

@@ -20,7 +20,7 @@
 //! | network namespace, if nothing is granted | TCP, UDP, abstract sockets | `loopback` |
 //! | Landlock | writing where it may only read; TCP to other ports and listening; signals and abstract sockets of others | `landlock` |
 //! | seccomp | tracing, mounting, keys, BPF, modules, namespaces of its own | `syscalls` |
-//! | resource limits | fork bombs, core dumps, files without end | `ceilings` |
+//! | resource limits | fork bombs, core dumps, files without end, processes without end of memory | `ceilings` |
 //!
 //! The order matters: Landlock and seccomp refuse what makes a mount namespace, so they come last.
 
@@ -44,6 +44,18 @@ pub use program_files::files_of;
 pub use step::{NotConfined, Step};
 pub use support::{Shortfall, Support};
 pub(super) use user::enter_namespaces;
+
+/// Leaves this process, for good, with the descriptors that it has: no file is opened by its name, no program started, nobody called or
+/// signalled. A second wall around work on bytes that nobody vouches for.
+///
+/// # Errors
+///
+/// If the kernel has no filter for system calls.
+pub(super) fn alone() -> Result<(), NotConfined> {
+    let failed = NotConfined::at(Step::Filter);
+    rustix::thread::set_no_new_privs(true).map_err(|why| failed(why.into()))?;
+    syscalls::alone()
+}
 
 /// What a confined program may see, write, reach and use up. What is not named is not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,12 +95,15 @@ pub struct Ceilings {
     pub processes: u32,
     /// Bytes of one file that it writes.
     pub file_bytes: u64,
+    /// Bytes of memory of each of its processes, beside what they map of files; none is bounded if this is none.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
 }
 
 impl Default for Ceilings {
     /// A build with a compiler on each of many cores, and an archive of its results.
     fn default() -> Self {
-        Self { processes: 4_096, file_bytes: 16 << 30 }
+        Self { processes: 4_096, file_bytes: 16 << 30, memory_bytes: None }
     }
 }
 

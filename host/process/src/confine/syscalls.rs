@@ -95,22 +95,110 @@ const PROTOCOLS: &[i32] = &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
 /// Terminals: putting words into another's mouth.
 const TERMINAL_TRICKS: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
+/// Calls that send, and their argument that holds flags. With `MSG_FASTOPEN` they connect as well (TCP Fast Open), and Landlock, which
+/// looks at `connect`, is not asked for the port.
+const SENDING: &[(libc::c_long, u8)] =
+    &[(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
+
 /// Rules of one filter, by the number of the system call; one without a rule is meant whatever its arguments.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+/// What a confined program needs that others do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Needs {
+    /// It makes namespaces and mounts in them.
+    pub(super) nests: bool,
+    /// It may be called. In a network that it shares with others nobody is: a socket that listens without having been given a port takes
+    /// one by itself, and Landlock is asked for those that are given only.
+    pub(super) listens: bool,
+}
+
 /// Filters the system calls of this process, and of all that it starts, for good.
-pub(super) fn filter(nests: bool) -> Result<(), NotConfined> {
+pub(super) fn filter(needs: Needs) -> Result<(), NotConfined> {
     let failed = |why: BackendError| NotConfined::at(Step::Filter)(io::Error::other(why));
     let not_applied = |why| NotConfined::at(Step::Filter)(io::Error::other(why));
     // The kernel asks both, and neither names what the other does.
-    apply_filter(&unknown(nests).map_err(failed)?).map_err(not_applied)?;
-    apply_filter(&refused(nests).map_err(failed)?).map_err(not_applied)
+    apply_filter(&unknown(needs).map_err(failed)?).map_err(not_applied)?;
+    apply_filter(&refused(needs).map_err(failed)?).map_err(not_applied)
+}
+
+/// What a process does not need that reads one socket and writes to it: files by their names, programs, other sockets, others' signals.
+const NEVER_ALONE: &[libc::c_long] = &[
+    libc::SYS_openat,
+    libc::SYS_openat2,
+    libc::SYS_mknodat,
+    libc::SYS_mkdirat,
+    libc::SYS_unlinkat,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_fchmodat,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_truncate,
+    libc::SYS_readlinkat,
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_memfd_create,
+    libc::SYS_socket,
+    libc::SYS_socketpair,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_shmget,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_setpriority,
+    libc::SYS_mq_open,
+];
+
+/// The same by the names that older programs call them, where this processor has those.
+#[cfg(target_arch = "x86_64")]
+const NEVER_ALONE_HERE: &[libc::c_long] = &[
+    libc::SYS_open,
+    libc::SYS_creat,
+    libc::SYS_mknod,
+    libc::SYS_mkdir,
+    libc::SYS_rmdir,
+    libc::SYS_unlink,
+    libc::SYS_link,
+    libc::SYS_symlink,
+    libc::SYS_rename,
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_readlink,
+    libc::SYS_fork,
+    libc::SYS_vfork,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const NEVER_ALONE_HERE: &[libc::c_long] = &[];
+
+/// Leaves this process, and all threads that it starts, with the descriptors that it has and nothing else, for good.
+pub(super) fn alone() -> Result<(), NotConfined> {
+    let failed = |why: BackendError| NotConfined::at(Step::Filter)(io::Error::other(why));
+    let not_applied = |why| NotConfined::at(Step::Filter)(io::Error::other(why));
+    let needs = Needs { nests: false, listens: false };
+    apply_filter(&unknown(needs).map_err(failed)?).map_err(not_applied)?;
+    let mut rules = rules(needs).map_err(failed)?;
+    rules.extend(NEVER_ALONE.iter().chain(NEVER_ALONE_HERE).map(|call| (*call, Vec::new())));
+    let program = program(rules, libc::EPERM).map_err(failed)?;
+    apply_filter(&program).map_err(not_applied)
 }
 
 /// What is answered as if this kernel did not have it, so that the C library asks for it in a way that can be looked into.
-fn unknown(nests: bool) -> Result<BpfProgram, BackendError> {
+fn unknown(needs: Needs) -> Result<BpfProgram, BackendError> {
     let mut rules = Rules::new();
-    if !nests {
+    if !needs.nests {
         rules.insert(libc::SYS_clone3, Vec::new()); // its flags lie in memory, which no filter reads
     }
     rules.insert(libc::SYS_io_uring_setup, Vec::new());
@@ -118,10 +206,17 @@ fn unknown(nests: bool) -> Result<BpfProgram, BackendError> {
 }
 
 /// What is refused (`EPERM`).
-fn refused(nests: bool) -> Result<BpfProgram, BackendError> {
+fn refused(needs: Needs) -> Result<BpfProgram, BackendError> {
+    program(rules(needs)?, libc::EPERM)
+}
+
+fn rules(needs: Needs) -> Result<Rules, BackendError> {
     let always = NEVER.iter().chain(NEVER_HERE);
     let mut rules: Rules = always.map(|call| (*call, Vec::new())).collect();
-    if !nests {
+    if !needs.listens {
+        rules.insert(libc::SYS_listen, Vec::new());
+    }
+    if !needs.nests {
         rules.extend(NESTING.iter().map(|call| (*call, Vec::new())));
         let each = (0..i32::BITS).map(|bit| 1 << bit).filter(|flag| NAMESPACES & flag != 0);
         let flags = each.collect::<Vec<i32>>();
@@ -131,9 +226,13 @@ fn refused(nests: bool) -> Result<BpfProgram, BackendError> {
         }
     }
     rules.insert(libc::SYS_socket, sockets()?);
+    for (call, flags) in SENDING {
+        let connects = long(libc::MSG_FASTOPEN);
+        rules.insert(*call, vec![rule(&[(*flags, SeccompCmpOp::MaskedEq(connects), connects)])?]);
+    }
     let tricks = TERMINAL_TRICKS.iter().map(|trick| rule(&[(1, SeccompCmpOp::Eq, *trick)]));
     rules.insert(libc::SYS_ioctl, tricks.collect::<Result<_, _>>()?);
-    program(rules, libc::EPERM)
+    Ok(rules)
 }
 
 /// Sockets of other families, and of other protocols over IP and netlink.
@@ -196,11 +295,13 @@ mod tests {
     /// A filter of the classic BPF has at most 4,096 instructions, and jumps by 255.
     #[test]
     fn both_filters_fit_the_kernel() {
-        for nests in [false, true] {
-            for filter in [unknown(nests).unwrap(), refused(nests).unwrap()] {
+        let all = [false, true].map(|nests| [false, true].map(|listens| Needs { nests, listens }));
+        for needs in all.into_iter().flatten() {
+            for filter in [unknown(needs).unwrap(), refused(needs).unwrap()] {
                 assert!((10..4_096).contains(&filter.len()), "{}", filter.len());
             }
         }
-        assert!(refused(false).unwrap().len() > refused(true).unwrap().len());
+        let length = |nests| refused(Needs { nests, listens: true }).unwrap().len();
+        assert!(length(false) > length(true));
     }
 }

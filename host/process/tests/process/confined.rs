@@ -210,6 +210,26 @@ def tried(name, act):
 port, other, path, name = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
 tried('port', lambda: socket.create_connection(('127.0.0.1', port), 2))
 tried('other', lambda: socket.create_connection(('127.0.0.1', other), 2))
+tried('unbound', lambda: socket.socket().listen())
+tried('fast', lambda: socket.socket().sendto(b'x', 0x20000000, ('127.0.0.1', other)))
+def fast(message):
+    one = socket.socket()
+    one.sendmsg([b'x'], [], 0x20000000, ('127.0.0.1', other))
+tried('fast message', lambda: fast(b'x'))
+def disconnected():
+    one = socket.socket()
+    one.setsockopt(6, 30, 1)
+    one.connect(('127.0.0.1', other))
+    one.send(b'x')
+tried('fast connect', disconnected)
+tried('mapped', lambda: socket.create_connection(('::ffff:127.0.0.1', other), 2))
+tried('zero', lambda: socket.create_connection(('0.0.0.0', other), 2))
+tried('dccp', lambda: socket.socket(socket.AF_INET, 6, 33))
+tried('sctp', lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132))
+tried('smc', lambda: socket.socket(43, socket.SOCK_STREAM, 0))
+tried('udplite', lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136))
+tried('alg', lambda: socket.socket(38, socket.SOCK_SEQPACKET, 0))
+tried('audit', lambda: socket.socket(16, socket.SOCK_RAW, 9))
 tried('path', lambda: socket.socket(socket.AF_UNIX).connect(path))
 tried('name', lambda: socket.socket(socket.AF_UNIX).connect('\0' + name))
 tried('listen', lambda: socket.create_server(('127.0.0.1', 0)))
@@ -247,7 +267,7 @@ async fn it_reaches_no_socket_that_is_not_granted() {
         let yes = said.lines().filter_map(|line| line.strip_suffix(" yes").map(str::to_owned));
         yes.collect::<Vec<_>>()
     };
-    assert_eq!(knock(Network::Nothing).await, ["listen", "itself"]);
+    assert_eq!(knock(Network::Nothing).await, ["unbound", "listen", "itself"]);
     let ports = Network::Ports([port(&granted)].into());
     assert_eq!(knock(ports).await, ["port"]);
 }
@@ -295,6 +315,78 @@ async fn no_system_call_leads_out() {
     assert_eq!(said, format!("{none}NoNewPrivs 1\nSeccomp 2\ncore (0, 0)\n0\n"));
 }
 
+/// Attempts of a program that knows its way about; whichever succeeds is printed.
+const ESCAPES: &str = r"
+import ctypes, fcntl, mmap, os, pty, resource, stat, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def tried(name, act):
+    try:
+        if act() is not False: print(name)
+    except (OSError, ValueError): pass
+def in_child(act):
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open('/dev/null', os.O_WRONLY), 2)
+        try: act()
+        except BaseException: os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+def says(fd, request): return libc.syscall(16, fd, ctypes.c_ulong(request), ctypes.c_char_p(b'x')) == 0
+def write(path, text):
+    with open(path, 'w') as file: file.write(text)
+def old_call():
+    page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page.write(b'\xb8\x14\x00\x00\x00\xcd\x80\xc3')
+    ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))()
+def of_memory():
+    file = os.memfd_create('x', 0)
+    os.write(file, open('/bin/cat', 'rb').read())
+    os.execv('/proc/self/fd/%d' % file, ['cat', secret])
+def shared():
+    with open('/dev/shm/x', 'wb') as file:
+        for _ in range(300): file.write(b'x' * (1 << 20))
+secret = sys.argv[1]
+ours, theirs = pty.openpty()
+tried('its parent directory', lambda: 'secret' in os.listdir('..'))
+tried('the secret by the root of init', lambda: open('/proc/1/root' + secret))
+tried('the secret by its own root', lambda: open('/proc/self/root' + secret))
+tried('the directory of init', lambda: os.listdir('/proc/1/cwd'))
+def descriptors():
+    for fd in os.listdir('/proc/self/fd'):
+        to = os.readlink('/proc/self/fd/' + fd)
+        if not to.startswith(('pipe:', '/dev/pts/', '/dev/ptmx', '/proc/')): print(fd, to)
+    return False
+tried('descriptors', descriptors)
+for path in '/dev/mem /dev/kmsg /dev/sda /dev/vda /proc/kcore /proc/1/environ /sys/kernel /sys/fs/cgroup /run /var/run'.split():
+    tried(path, lambda: open(path, 'rb') if path.startswith(('/dev', '/proc')) else os.listdir(path))
+for path in '/proc/sysrq-trigger /proc/sys/kernel/core_pattern /proc/sys/kernel/modprobe /proc/1/oom_score_adj /etc/ld.so.preload'.split():
+    tried('write ' + path, lambda: write(path, '1'))
+tried('a device', lambda: os.mknod('device', 0o600 | stat.S_IFBLK, os.makedev(254, 0)))
+tried('a link to a file of the system', lambda: os.link('/etc/passwd', 'mine'))
+tried('a larger limit', lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2))
+tried('priority', lambda: os.nice(-5))
+tried('real time', lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)))
+tried('words for a terminal', lambda: says(theirs, 0x5412))
+tried('words for a terminal, by the upper half', lambda: says(theirs, 0x7fffffff00005412))
+tried('a call of 32 bits', lambda: in_child(old_call) == 0)
+tried('a program of memory', lambda: in_child(of_memory) == 0)
+tried('more than its share of /dev/shm', shared)
+tried('a namespace', lambda: libc.unshare(0x10000000) == 0)
+tried('the namespace of init', lambda: libc.setns(os.open('/proc/1/ns/mnt', os.O_RDONLY), 0) == 0)
+tried('a file system', lambda: False if libc.mount(b'none', b'.', b'tmpfs', 0, None) else True)
+";
+
+#[tokio::test]
+async fn nothing_that_a_program_tries_leads_out() {
+    let house = House::new();
+    let secret = house.path("secret/token").display().to_string();
+    let args = ["-Ic", ESCAPES, &secret];
+    let mut child = house.start(house.confinement(), "/usr/bin/python3", &args).await;
+    let (stdout, stderr, exit) = finish(&mut child).await;
+    let (said, stderr) = (String::from_utf8(stdout).unwrap(), String::from_utf8_lossy(&stderr));
+    assert_eq!((said.as_str(), exit), ("", Exit::Code(0)), "{stderr}");
+}
+
 #[tokio::test]
 async fn a_fork_bomb_is_bounded_and_ended() {
     let house = House::new();
@@ -308,6 +400,20 @@ async fn a_fork_bomb_is_bounded_and_ended() {
     child.kill();
     while !matches!(next(&mut child).await, Output::Exited(_)) {}
     nobody_within(house.hub.data.path(), PATIENCE).await;
+}
+
+#[tokio::test]
+async fn no_process_takes_memory_without_end() {
+    let house = House::new();
+    let ceilings = Ceilings { memory_bytes: Some(256 << 20), ..Ceilings::default() };
+    let confinement = Confinement { ceilings, ..house.confinement() };
+    let greedy = "import mmap\nhoard = []\ntry:\n    while True: hoard.append(bytearray(16 << 20))\n\
+        except MemoryError: print('refused', len(hoard) < 16)\n\
+        try: mmap.mmap(-1, 1 << 30, flags=mmap.MAP_PRIVATE|mmap.MAP_ANONYMOUS); print('mapped')\n\
+        except OSError: print('nor mapped')\n\
+        print(open('/proc/self/oom_score_adj').read().strip())";
+    let said = house.python(confinement, greedy).await;
+    assert_eq!(said, "refused True\nnor mapped\n1000\n");
 }
 
 #[tokio::test]

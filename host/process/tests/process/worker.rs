@@ -45,6 +45,14 @@ async fn each_limit_ends_the_work_that_exceeds_it() {
     assert!(crashed.starts_with("the worker crashed: "), "{crashed}");
 }
 
+/// What runs in it may be somebody else's before long.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_worker_can_do_its_work_and_nothing_else() {
+    let can = String::from_utf8(done("pry", b"x").await.unwrap()).unwrap();
+    assert_eq!(can, "start a thread");
+}
+
 #[tokio::test]
 async fn a_worker_that_cannot_be_started_is_no_fault_of_the_work() {
     let missing = Worker { program: "/nonexistent/worker".into(), word: "__work" };

@@ -13,7 +13,7 @@ impl State {
         let Some(port) = self.ports.files.clone() else {
             return Err(Failure::Denied(format!(
                 "write files: not granted; the manifest must ask with `[files]`, and the operator allows it with \
-                 `files = true` in `[agents.{}.grant]` of the hub's configuration",
+                 `files = true` in `[agents.{0}.grant]` of the hub's configuration, or to a plug-in with `a2a-hub plugin grant {0} --files`",
                 self.agent
             )));
         };

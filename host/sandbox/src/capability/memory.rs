@@ -21,7 +21,7 @@ impl State {
         let Some(memory) = self.ports.memory.clone() else {
             return Err(Failure::Denied(format!(
                 "remember values: not granted; the manifest must ask with `[memory]`, and the operator allows it with \
-                 `memory = true` in `[agents.{}.grant]` of the hub's configuration",
+                 `memory = true` in `[agents.{0}.grant]` of the hub's configuration, or to a plug-in with `a2a-hub plugin grant {0} --memory`",
                 self.agent
             )));
         };

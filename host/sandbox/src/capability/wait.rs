@@ -21,6 +21,9 @@ use std::{
 use tokio::time::sleep;
 use wasmtime::component::Resource;
 
+/// Handles that one call may name: as many as a guest can hold. To tell which name the same thing, each is compared with those before.
+const MAX_WAITED_FOR: usize = 1_000;
+
 impl Host for State {
     async fn poll(
         &mut self,
@@ -147,6 +150,12 @@ impl State {
         handles: Vec<Handle>,
         timeout_ms: Option<u32>,
     ) -> wasmtime::Result<Result<Vec<u32>, Failure>> {
+        if handles.len() > MAX_WAITED_FOR {
+            return Ok(Err(Failure::Invalid(format!(
+                "wait for {} things: {MAX_WAITED_FOR} are waited for at once; name each thing once",
+                handles.len()
+            ))));
+        }
         // A handle that names what another one has named before waits for that one's thing.
         let first_of = |at: usize| {
             let rep = handles[at].rep();

@@ -74,6 +74,20 @@ async fn nothing_leads_out_of_a_workspace() {
         "link /etc/passwd link",
         "link ../.. link",
         "link a.txt link",
+        "touch ../a.txt",
+        "touch absolute",
+        "touch out/secret",
+        "touch /etc/passwd",
+        "move /workspace/a.txt /workspace/../a.txt",
+        "move /workspace/a.txt /workspace/out/a.txt",
+        "move /workspace/a.txt /tmp/a.txt",
+        "move /workspace/out/secret /workspace/mine",
+        "show /workspace/%2e%2e/etc/passwd",
+        "show /workspace/..%2fsecret",
+        "show /workspace/..\\secret",
+        "show /workspace//../../etc/passwd",
+        "show /proc/self/environ",
+        "show /dev/stdin",
     ] {
         let said = stage.said(attempt).await;
         assert!(said.starts_with("refused: "), "{attempt}: {said}");
@@ -91,7 +105,13 @@ async fn a_pipe_is_not_opened() {
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, rustix::fs::Mode::RWXU, 0).unwrap();
     symlink("pipe", place.path().join("to-pipe")).unwrap();
     let stage = stage(&place, ReadWrite);
-    for attempt in ["show /workspace/pipe", "write /workspace/pipe x", "show /workspace/to-pipe"] {
+    for attempt in [
+        "show /workspace/pipe",
+        "write /workspace/pipe x",
+        "show /workspace/to-pipe",
+        "touch pipe",
+        "touch to-pipe",
+    ] {
         let said = stage.said(attempt).await;
         assert!(said.starts_with("refused: "), "{attempt}: {said}");
     }
@@ -121,4 +141,7 @@ async fn what_is_written_is_counted() {
     assert!(fs::metadata(place.path().join("long")).unwrap().len() <= 3 << 20);
     assert_eq!(stage.said("make-many 10").await, "10 files");
     assert!(stage.said("make-many 11").await.starts_with("refused: "));
+    assert_eq!(stage.said("stretch 1000000").await, "1000000 bytes");
+    assert!(stage.said("stretch 4000000000").await.starts_with("refused: "), "a hole counts, too");
+    assert!(fs::metadata(place.path().join("hole")).unwrap().len() <= 3 << 20);
 }

@@ -42,8 +42,9 @@ pub(super) fn grant(
         );
         return Err(CommandError::new(NOT_GRANTED, why).into());
     }
-    let record = GrantsFile::of(&global.data_dir()?).read()?.plugins.remove(&id);
-    let Some(wanted) = confirmed(global, &id, &component, record.as_ref(), wanted)? else {
+    let grants = GrantsFile::of(&global.data_dir()?).read()?;
+    let record = grants.continued_by(&id, &component.sha256);
+    let Some(wanted) = confirmed(global, &id, &component, record, wanted)? else {
         global.console().note("nothing was granted");
         return Ok(Exit::Done);
     };
@@ -65,8 +66,9 @@ pub(super) fn give(
     let dir = settings.config.data_dir()?.to_owned();
     let key = wanted.key.as_deref().map(|word| key_of(&settings, word)).transpose()?;
     let file = GrantsFile::of(&dir);
-    let before = file.read()?.plugins.remove(id);
-    let base = before.as_ref().map(|record| record.grant.clone()).unwrap_or_default();
+    let grants = file.read()?;
+    let before = grants.continued_by(id, &component.sha256);
+    let base = before.map(|record| record.grant.clone()).unwrap_or_default();
     let grant = wanted.on_top_of(base, &component.ask)?;
     let (mut grant, wrong) = config::resolve(grant, &settings.config.agent(id).programs);
     for why in wrong {
@@ -87,9 +89,10 @@ pub(super) fn give(
     kept.context("keep a copy of the component")?;
     let new = NewGrant {
         sha256: component.sha256.clone(),
+        version: component.ask.version.clone(),
         source: component.path.display().to_string(),
         at: clock::now(),
-        key: key.or_else(|| before.as_ref()?.key.clone()),
+        key: key.or_else(|| before?.key.clone()),
         dev: wanted.dev,
         grant,
     };

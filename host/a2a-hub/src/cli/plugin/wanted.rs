@@ -4,6 +4,7 @@ use crate::cli::failure::CommandError;
 use a2a_hub_core::{
     allowance::Allowance,
     grant::{Ask, Grant, Pin, ProgramAsk, ProgramGrant},
+    granted_limits::{LimitName, UnknownLimit},
     http_grant::HttpGrant,
     http_header::{HeaderName, HeaderTemplate},
     http_host::HostPattern,
@@ -47,6 +48,10 @@ pub(crate) struct Wanted {
     /// See the files of the directory that a task is about: `read` or `read-write`
     #[arg(long, value_name = "ACCESS", value_parser = access)]
     pub(super) workspace: Option<WorkspaceAccess>,
+    /// Let each of its tasks use up so much, as `limits` in the configuration has it, such as `cpu_ms=5000` or `memory_mb=32`; may be
+    /// given several times
+    #[arg(long, value_name = "LIMIT=NUMBER", value_parser = limit)]
+    pub(super) limit: Vec<(LimitName, u64)>,
     /// Call this agent; `*` is every other one
     #[arg(long, value_name = "AGENT")]
     pub(super) delegate: Vec<String>,
@@ -74,6 +79,14 @@ fn program(text: &str) -> Result<(String, Option<String>), String> {
 fn variable(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once(':').ok_or("write it as PROGRAM:VARIABLE, such as git:LC_ALL")?;
     Ok((pair.0.to_owned(), pair.1.to_owned()))
+}
+
+fn limit(text: &str) -> Result<(LimitName, u64), String> {
+    let (name, number) =
+        text.split_once('=').ok_or("write it as LIMIT=NUMBER, such as cpu_ms=5000")?;
+    let name = name.parse().map_err(|why: UnknownLimit| why.to_string())?;
+    let number = number.parse().map_err(|_| format!("`{number}` is no number"))?;
+    Ok((name, number))
 }
 
 fn host(text: &str) -> Result<HostPattern, String> {
@@ -155,6 +168,7 @@ impl Wanted {
         if !self.delegate.is_empty() && !ask.delegate.agents {
             return Err(not_asked("calls no other agents", "`delegate`"));
         }
+        grant.limits.extend(self.limit.iter().copied());
         grant.delegate.extend(self.delegate.iter().cloned());
         if !self.directory.is_empty() {
             grant.directories = Some(self.directory.iter().cloned().collect());
@@ -405,6 +419,27 @@ mod tests {
         insta::assert_snapshot!(refused(&["--files"]), @"the plug-in asks for no files, so that granting it has no effect; it asks for nothing of it: see `a2a-hub plugin inspect`");
         insta::assert_snapshot!(refused(&["--set", "git:LC_ALL"]), @"grant a variable of `git`: the program itself is not granted; add `--program git`");
         insta::assert_snapshot!(refused(&["--program", "sh", "--pass", "sh:HOME"]), @"the plug-in does not ask for `HOME` of `sh` to be passed, so that granting it has no effect; it asks for none at all: see `a2a-hub plugin inspect`");
+    }
+
+    #[test]
+    fn limits_are_the_operators_numbers_and_the_last_one_counts() {
+        let before = wanted(&["--limit", "cpu_ms=7", "--limit", "events=9"]);
+        let before = before.on_top_of(Grant::default(), &ask()).unwrap();
+        insta::assert_snapshot!(granted(before, &["--limit", "cpu_ms=5000", "--memory"]), @r"
+        memory = true
+
+        [limits]
+        cpu_ms = 5000
+        events = 9
+        ");
+        for (wrong, why) in [
+            ("cpu_ms", "write it as LIMIT=NUMBER"),
+            ("cpu_ms=-1", "`-1` is no number"),
+            ("cpu=1", "expected one of `memory_mb`"),
+        ] {
+            let told = Line::try_parse_from(["grant", "--limit", wrong]).map(drop).unwrap_err();
+            assert!(told.to_string().contains(why), "{told}");
+        }
     }
 
     #[test]

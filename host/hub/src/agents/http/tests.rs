@@ -150,13 +150,25 @@ async fn a_secret_is_sent_and_never_comes_back() {
 #[tokio::test]
 async fn an_answer_that_may_hide_a_secret_is_not_read() {
     let data = tempfile::tempdir().unwrap();
-    let server =
-        Server::start(&["HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n"])
-            .await;
+    for head in [
+        "Content-Encoding: gzip\r\nContent-Length: 0",
+        "Content-Encoding: identity, br\r\nContent-Length: 0",
+        "Content-Encoding: identity\r\nContent-Encoding: zstd\r\nContent-Length: 0",
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: deflate",
+    ] {
+        let answer = format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n0\r\n\r\n");
+        let server = Server::start(&[&answer]).await;
+        let (http, held, _) = http(&server, data.path());
+        let url = format!("http://127.0.0.1:{}/", server.port);
+        let refused = http.send(outgoing(&held, &url, &[])).await.err().unwrap().to_string();
+        let is_refused = refused.contains("could not take the secrets out of it");
+        assert!(is_refused || refused.contains("send a request to"), "{head}: {refused}");
+    }
+    let server = Server::start(&["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]).await;
     let (http, held, _) = http(&server, data.path());
     let url = format!("http://127.0.0.1:{}/", server.port);
-    let refused = http.send(outgoing(&held, &url, &[])).await.err().unwrap();
-    assert!(refused.to_string().contains("could not take the secrets out of it"), "{refused}");
+    http.send(outgoing(&held, &url, &[])).await.unwrap();
     fs::remove_file(data.path().join("secrets/AN_API_KEY")).unwrap();
     let missing = http.send(outgoing(&held, &url, &[])).await.err().unwrap();
     assert!(missing.to_string().contains("set the variable `AN_API_KEY`"), "{missing}");

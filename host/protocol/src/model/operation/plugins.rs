@@ -79,6 +79,9 @@ pub struct NotGranted {
     pub reason: Option<String>,
     /// What in `[agents.<id>.grant]` of the configuration would allow it.
     pub setting: String,
+    /// The command that would allow it to a plug-in whose grant the configuration says nothing of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// The record of what was granted to a plug-in.
