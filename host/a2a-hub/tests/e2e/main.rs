@@ -1,5 +1,6 @@
 //! What a user lives through, end to end: the real hub, real components, real programs.
 
+mod acp;
 mod adapters;
 mod agents_http;
 mod answers;
@@ -10,6 +11,7 @@ mod command_line;
 mod confinement;
 mod contexts;
 mod crash;
+mod drivers;
 mod elsewhere;
 mod examples;
 mod fake_clis;
@@ -22,6 +24,7 @@ mod hostile;
 mod lists;
 mod loading;
 mod logging;
+mod mcp;
 mod messages;
 mod metrics;
 mod official;
