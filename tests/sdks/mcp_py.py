@@ -1,4 +1,7 @@
-"""Drives the hub as an MCP client does: `mcp_py.py MODE HUB WHERE...`, where a URL or a command is served, in one version or the other."""
+"""Drives the hub as an MCP client does: `mcp_py.py MODE HUB WHERE...`, where a URL or a command is served.
+
+The mode is `legacy`, with a handshake, or `auto`, which finds out that there need be none.
+"""
 
 import asyncio
 import json
@@ -15,7 +18,7 @@ from stage import same, tell
 
 MODE, HUB, *WHERE = sys.argv[1:]
 
-MODERN = MODE == '2026-07-28'
+MODERN = MODE == 'auto'
 
 
 def where():
@@ -59,10 +62,15 @@ class Driver:
         async with asking as self.client, Client(where(), mode=MODE) as self.plain:
             names = ['initialize', 'tools', 'call', 'conversation', 'directory', 'progress', 'elicitation', 'permission',
                      'question', 'long', 'cancellation', 'cancel_task', 'list_agents', 'resources', 'errors', 'list_changed']
-            await tell(MODE, [getattr(self, name) for name in names])
+            try:
+                await tell(MODE, [getattr(self, name) for name in names])
+            except SystemExit as why:
+                # Not through the clients' task groups, which would make something else of it.
+                code = why.code
+        sys.exit(code)
 
     async def initialize(self):
-        same(self.client.protocol_version, MODE if MODERN else '2025-11-25')
+        same(self.client.protocol_version, '2026-07-28' if MODERN else '2025-11-25')
         same(self.client.server_info.name, 'a2a-hub')
         assert self.client.server_capabilities.tools.list_changed
         assert 'no instruction' in self.client.instructions

@@ -6,7 +6,7 @@ use crate::{
     stage::{GRANT, artifact, send},
 };
 use a2a_hub_tests::{Client, TestHub, hub_binary, test_guests};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -62,10 +62,10 @@ fn place(hub: &TestHub, is_http: bool) -> Result<Vec<String>> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "what an SDK does, it does in its own program")]
-async fn python(version: &str, is_http: bool) -> Result<()> {
+async fn python(mode: &str, is_http: bool) -> Result<()> {
     let hub = hub().await?;
     let mut python = Command::new(sdk("mcp-py")?.join("bin/python"));
-    python.arg("-B").arg(script("mcp_py.py")).arg(version).arg(format!("http://{}/", hub.http()));
+    python.arg("-B").arg(script("mcp_py.py")).arg(mode).arg(format!("http://{}/", hub.http()));
     python.args(place(&hub, is_http)?);
     drive(python, &hub, PYTHON).await
 }
@@ -91,12 +91,12 @@ async fn python_over_http() -> Result<()> {
 
 #[tokio::test]
 async fn python_without_a_handshake_on_stdio() -> Result<()> {
-    python("2026-07-28", false).await
+    python("auto", false).await
 }
 
 #[tokio::test]
 async fn python_without_a_handshake_over_http() -> Result<()> {
-    python("2026-07-28", true).await
+    python("auto", true).await
 }
 
 #[tokio::test]
@@ -177,6 +177,45 @@ async fn an_agents_program_may_no_more_by_mcp_than_by_any_other_door() -> Result
         told[2]["result"]["_meta"]["a2a-hub/state"], "completed",
         "the operator may: {told:?}"
     );
+    Ok(())
+}
+
+/// What an agent's program does with a session over HTTP that it got to know: it says how it is answered.
+const STOLEN: &str = r#"
+import sys, urllib.error, urllib.request
+
+url, session = sys.argv[1:]
+head = {"content-type": "application/json", "accept": "application/json, text/event-stream", "mcp-session-id": session}
+body = b'{"jsonrpc": "2.0", "id": 9, "method": "tools/list"}'
+for data in [body, None]:
+    try:
+        print(urllib.request.urlopen(urllib.request.Request(url, data, head), timeout=10).status)
+    except urllib.error.HTTPError as why:
+        print(why.code)
+"#;
+
+#[tokio::test]
+async fn a_session_is_of_no_use_to_anybody_else() -> Result<()> {
+    let config = GRANT.replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let url = format!("http://{}/mcp", hub.http());
+    let ask = |body: String, session: Option<String>| {
+        let request = reqwest::Client::new()
+            .post(&url)
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json")
+            .body(body);
+        let session = session.map(|session| ("mcp-session-id", session));
+        session.into_iter().fold(request, |request, (name, id)| request.header(name, id)).send()
+    };
+    let begun = ask(initialize().to_string(), None).await?;
+    let session = begun.headers().get("mcp-session-id").context("no session")?.to_str()?.to_owned();
+    std::fs::write(hub.workspace().join("stolen.py"), STOLEN)?;
+    let script = format!("sh python3 stolen.py {url} {session}");
+    let told = send(&Client::http(&hub), "guest", &script).await?;
+    assert_eq!(artifact(&told), "404\n404\n", "{told}");
+    let list = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" });
+    assert_eq!(ask(list.to_string(), Some(session)).await?.status(), 200, "its own client goes on");
     Ok(())
 }
 

@@ -282,7 +282,7 @@ mod tests {
     }
 
     fn arguments(value: Value) -> Option<JsonObject> {
-        value.as_object().cloned()
+        serde_json::from_value(value).ok()
     }
 
     #[test]
