@@ -272,7 +272,7 @@ impl Dispatcher {
     }
 
     /// Makes room for a stream.
-    fn admit(&self) -> Result<OwnedSemaphorePermit, OperationRefusal> {
+    pub(super) fn admit(&self) -> Result<OwnedSemaphorePermit, OperationRefusal> {
         Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
             let max = self.max_streams;
             let why = format!(

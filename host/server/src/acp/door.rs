@@ -75,7 +75,7 @@ struct Prompt {
     prompt: Value,
 }
 
-/// Serves one client until it hangs up or the hub stops; a turn that is under way then is called off.
+/// Serves one client until it hangs up, which calls off the turns that are under way, or the hub stops, which does not.
 pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     dispatcher: Dispatcher,
     asked: Asked,
@@ -90,7 +90,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     loop {
         let line = tokio::select! {
             line = reader.next_line() => line,
-            () = stop.cancelled() => break,
+            () = stop.cancelled() => return,
             () = gone.closed() => break,
         };
         match line {

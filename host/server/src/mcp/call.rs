@@ -27,6 +27,7 @@ use rmcp::{
 };
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 
 /// How long text is gathered before it is told.
 const MOMENT: Duration = Duration::from_millis(250);
@@ -37,6 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// A call, and who makes it.
 pub(super) struct Call<'a> {
     pub(super) dispatcher: &'a Dispatcher,
+    /// Fires when the hub stops.
+    pub(super) stop: &'a CancellationToken,
     pub(super) caller: Principal,
     pub(super) context: RequestContext<RoleServer>,
 }
@@ -172,7 +175,7 @@ impl Call<'_> {
             let moment = tell_at.unwrap_or(until);
             let event = tokio::select! {
                 event = heard.next() => event,
-                () = self.context.ct.cancelled() => return Ok(Heard::Cancelled),
+                () = self.context.ct.cancelled() => return Ok(self.left()),
                 () = sleep_until(moment.min(until)) => {
                     self.tell(&mut narration, &mut told).await;
                     tell_at = None;
@@ -204,6 +207,11 @@ impl Call<'_> {
         Ok(Heard::Task)
     }
 
+    /// What it means that the call is over for its client: a hub that stops hangs up too, and cancels nothing.
+    fn left(&self) -> Heard {
+        if self.stop.is_cancelled() { Heard::Late } else { Heard::Cancelled }
+    }
+
     /// Sends what there is to tell as progress, to a client that gave a token for it.
     async fn tell(&self, narration: &mut Narration, told: &mut u32) {
         let lines = narration.tell();
@@ -227,7 +235,12 @@ impl Call<'_> {
         }
         let filled = tokio::select! {
             filled = timeout(PATIENCE, self.context.peer.create_elicitation(form)) => filled,
-            () = self.context.ct.cancelled() => return Ok(Put::Left),
+            () = self.context.ct.cancelled() => {
+                if let Heard::Cancelled = self.left() {
+                    self.stop(&task.id).await?;
+                }
+                return Ok(Put::Left);
+            }
         };
         let Ok(Ok(filled)) = filled else { return Ok(Put::Left) };
         Ok(match question::answer(asked::kind(task), &filled) {

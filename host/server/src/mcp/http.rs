@@ -55,8 +55,8 @@ impl McpHttp {
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MAX_REQUEST)
-            .with_cancellation_token(stop);
-        let session = move || Ok(McpSession::new(dispatcher.clone(), None, None));
+            .with_cancellation_token(stop.clone());
+        let session = move || Ok(McpSession::new(dispatcher.clone(), None, None, stop.clone()));
         let service = StreamableHttpService::new(session, Arc::clone(&manager), config);
         Self { service, manager, owners: Arc::default() }
     }

@@ -23,7 +23,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
 ) {
     // The SDK wants to own what it reads from, and the connection is still needed to see whether anybody listens.
     let (lines, taken) = mpsc::channel(1);
-    let session = McpSession::new(dispatcher, Some(caller), directory);
+    let session = McpSession::new(dispatcher, Some(caller), directory, stop.clone());
     // The SDK cancels what it is given when a session ends.
     let stop = stop.child_token();
     let lost = outbox.clone();

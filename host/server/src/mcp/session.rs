@@ -27,6 +27,7 @@ use rmcp::{
 };
 use std::time::Duration;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// How many tasks a page of resources looks through.
 const PAGE: usize = 20;
@@ -43,6 +44,8 @@ pub(super) struct McpSession {
     caller: Option<Principal>,
     /// Where agents work unless a call says so.
     directory: Option<String>,
+    /// Fires when the hub stops, which ends no task.
+    stop: CancellationToken,
     /// What listens for the client, and ends with the session.
     listening: Mutex<JoinSet<()>>,
 }
@@ -53,8 +56,9 @@ impl McpSession {
         dispatcher: Dispatcher,
         caller: Option<Principal>,
         directory: Option<String>,
+        stop: CancellationToken,
     ) -> Self {
-        Self { dispatcher, caller, directory, listening: Mutex::default() }
+        Self { dispatcher, caller, directory, stop, listening: Mutex::default() }
     }
 
     /// Who asks: as the guard found of each request over HTTP, or as the connection's own process.
@@ -106,14 +110,18 @@ impl McpSession {
     ) -> Result<Result<CallToolResponse, A2aError>, Miscalled> {
         let called = tools::read(&request.name, request.arguments)?;
         let caller = self.principal(&context.extensions);
-        let back = request.request_state.as_deref().and_then(question::Asked::read);
-        let back = match back {
-            Some(asked) => {
+        let back = match request.request_state.as_deref().map(question::Asked::read) {
+            Some(Some(asked)) => {
                 Some(self.brought(&caller, asked, request.input_responses.as_ref()).await)
+            }
+            // To begin another task in its place would do the work twice.
+            Some(None) => {
+                let why = "must be what the call before was answered with";
+                return Ok(Err(A2aError::invalid("requestState", why)));
             }
             None => None,
         };
-        let call = Call { dispatcher: &self.dispatcher, caller, context };
+        let call = Call { dispatcher: &self.dispatcher, stop: &self.stop, caller, context };
         Ok(match called {
             Called::Agent(agent, ask) => {
                 call.agent(&agent, &ask, self.directory.as_deref(), back).await
@@ -268,6 +276,7 @@ impl ServerHandler for McpSession {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = self.principal(&context.request_context().extensions);
         let mut watch = AgentWatch::new(self.dispatcher.clone(), caller);
+        let _place = self.dispatcher.admit().map_err(|refused| error(&refused.why))?;
         loop {
             tokio::select! {
                 changed = watch.changed() => if changed.is_none() {
