@@ -10,7 +10,10 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use serde_json::{Value, json};
 use std::{fs, path::PathBuf};
-use tokio::io::{AsyncWriteExt as _, copy, stdin, stdout};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, copy, stdin},
+    task::spawn_blocking,
+};
 
 /// What `mcp --help` ends with.
 const MCP_HELP: &str = "\
@@ -89,10 +92,16 @@ async fn bridge(global: &Global, start: bool, language: Value) -> anyhow::Result
         let _ = write.shutdown().await;
         said.context("pass on what the client says")
     };
+    let console = global.console();
     let hear = async {
-        let mut out = stdout();
-        copy(&mut read, &mut out).await.context("pass on what the hub says")?;
-        out.flush().await.context("pass on what the hub says")
+        let mut line = String::new();
+        while read.read_line(&mut line).await.context("pass on what the hub says")? > 0 {
+            let told = std::mem::take(&mut line);
+            // A client that is slow to read may still have something to say.
+            let printed = spawn_blocking(move || console.print_json_lines(&told)).await?;
+            printed.context("pass on what the hub says")?;
+        }
+        anyhow::Ok(())
     };
     tokio::pin!(hear);
     tokio::select! {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{asked, dispatcher::Dispatcher, said};
 use a2a_hub_core::access::Principal;
-use a2a_hub_hub::{Reply, ReplyStream, tasks::Subscription};
+use a2a_hub_hub::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,
@@ -56,10 +56,9 @@ impl Turn<'_> {
         loop {
             let (reply, _permit) =
                 self.dispatcher.ask(self.caller, operation).await.map_err(refusal)?;
-            let Reply::Stream(ReplyStream::Task(mut heard)) = reply else {
-                return Err(refusal(unexpected()));
-            };
-            let id = heard.task().clone();
+            let Reply::Stream(mut heard) = reply else { return Err(refusal(unexpected())) };
+            let ReplyStream::Task(of) = &heard else { return Err(refusal(unexpected())) };
+            let id = of.task().clone();
             match self.hear(&mut heard, &mut told).await? {
                 Heard::Message => return Ok(stopped("end_turn", &id)),
                 Heard::Off => return self.call_off(&id).await,
@@ -78,7 +77,8 @@ impl Turn<'_> {
         }
     }
 
-    async fn hear(&self, heard: &mut Subscription, told: &mut Told) -> Result<Heard, Refusal> {
+    async fn hear(&self, heard: &mut ReplyStream, told: &mut Told) -> Result<Heard, Refusal> {
+        let ReplyStream::Task(heard) = heard else { return Err(refusal(unexpected())) };
         loop {
             let event = tokio::select! {
                 event = heard.next() => event,

@@ -11,7 +11,7 @@ use crate::{
     said::{self, Beginning},
 };
 use a2a_hub_core::access::Principal;
-use a2a_hub_hub::{Reply, ReplyStream, tasks::Subscription};
+use a2a_hub_hub::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,
@@ -118,7 +118,7 @@ impl Call<'_> {
         let until = Instant::now() + wait;
         // It may have ended meanwhile, and then there is nothing to hear.
         let listening = Operation::Resubscribe { id: task.clone(), after: None };
-        if let Ok((Reply::Stream(ReplyStream::Task(mut heard)), _permit)) =
+        if let Ok((Reply::Stream(mut heard), _permit)) =
             self.dispatcher.ask(&self.caller, listening).await
         {
             // Who only looks cancels nothing.
@@ -146,10 +146,9 @@ impl Call<'_> {
         loop {
             let until = Instant::now() + wait;
             let (reply, _permit) = self.dispatcher.ask(&self.caller, operation).await?;
-            let Reply::Stream(ReplyStream::Task(mut heard)) = reply else {
-                return Err(no_stream());
-            };
-            let id = heard.task().clone();
+            let Reply::Stream(mut heard) = reply else { return Err(no_stream()) };
+            let ReplyStream::Task(of) = &heard else { return Err(no_stream()) };
+            let id = of.task().clone();
             match self.hear(&mut heard, until).await? {
                 Heard::Message(message) => return Ok(outcome::of_message(&message).into()),
                 Heard::Cancelled => return Ok(outcome::of_task(&self.stop(&id).await?).into()),
@@ -168,7 +167,8 @@ impl Call<'_> {
     }
 
     /// Listens until the task is over or waits, and tells the client what happens, if it wants to know.
-    async fn hear(&self, heard: &mut Subscription, until: Instant) -> Result<Heard, A2aError> {
+    async fn hear(&self, heard: &mut ReplyStream, until: Instant) -> Result<Heard, A2aError> {
+        let ReplyStream::Task(heard) = heard else { return Err(no_stream()) };
         let (mut narration, mut tell_at) = (Narration::default(), None);
         let mut told = 0;
         loop {
