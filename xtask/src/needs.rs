@@ -25,7 +25,7 @@ const CLIS: &str = "cargo xtask clis";
 const SDKS: &str = "cargo xtask sdks";
 
 /// All that may be missing.
-const NEEDS: [Need; 8] = [
+const NEEDS: [Need; 11] = [
     Need {
         name: "claude",
         place: "clis/node_modules/.bin/claude",
@@ -72,6 +72,24 @@ const NEEDS: [Need; 8] = [
         name: "the JavaScript SDK 0.3",
         place: "sdks/js0",
         tests: "test(/^sdks::.*javascript_0_3/)",
+        brought_by: SDKS,
+    },
+    Need {
+        name: "the Python SDK of MCP",
+        place: "sdks/mcp-py",
+        tests: "test(/^mcp::python/)",
+        brought_by: SDKS,
+    },
+    Need {
+        name: "the JavaScript SDK of MCP",
+        place: "sdks/mcp-js",
+        tests: "test(/^mcp::javascript/)",
+        brought_by: SDKS,
+    },
+    Need {
+        name: "the JavaScript SDK of ACP",
+        place: "sdks/acp-js",
+        tests: "test(/^acp::javascript/)",
         brought_by: SDKS,
     },
 ];

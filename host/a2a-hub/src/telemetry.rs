@@ -140,7 +140,8 @@ fn filter(level: Level) -> EnvFilter {
         Level::Warn => LevelFilter::WARN,
         Level::Error => LevelFilter::ERROR,
     };
-    EnvFilter::new(format!("warn,a2a_hub={level},a2a_hub_sandbox={level}"))
+    // The SDK of MCP logs what its clients get wrong, and each that hangs up.
+    EnvFilter::new(format!("warn,rmcp=off,a2a_hub={level},a2a_hub_sandbox={level}"))
 }
 
 #[cfg(test)]

@@ -259,8 +259,20 @@ impl Dispatcher {
         })
     }
 
+    /// Has the hub carry out an operation for a door that writes the answer in its own words. A stream takes one of the places
+    /// that there are for streams, until what comes with it is dropped.
+    pub(super) async fn ask(
+        &self,
+        caller: &Principal,
+        operation: Operation,
+    ) -> Result<(Reply, Option<OwnedSemaphorePermit>), A2aError> {
+        let permit = operation.streams().then(|| self.admit()).transpose();
+        let permit = permit.map_err(|refused| refused.why)?;
+        Ok((self.hub.handle(caller, None, operation).await?, permit))
+    }
+
     /// Makes room for a stream.
-    fn admit(&self) -> Result<OwnedSemaphorePermit, OperationRefusal> {
+    pub(super) fn admit(&self) -> Result<OwnedSemaphorePermit, OperationRefusal> {
         Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
             let max = self.max_streams;
             let why = format!(

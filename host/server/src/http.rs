@@ -1,4 +1,5 @@
-//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`, `/ready` and `/metrics`, cards, keys, and gRPC.
+//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`, `/ready` and `/metrics`, cards, keys,
+//! gRPC, and MCP on `/mcp`.
 
 use super::{
     MAX_REQUEST,
@@ -9,7 +10,9 @@ use super::{
     http_context::{last_event, own_url, said_in_headers, with_extensions},
     http_listener::HttpListener,
     http_reply::{answer, json_body},
-    jsonrpc, keys, metrics, official,
+    jsonrpc, keys,
+    mcp::McpHttp,
+    metrics, official,
     origin_guard::{self, OriginGuard},
     probes,
 };
@@ -62,6 +65,7 @@ impl Http {
             .merge(keys::routes())
             .merge(official::routes())
             .merge(grpc::routes())
+            .merge(McpHttp::new(dispatcher.clone(), stop.clone()).routes())
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
             .layer(middleware::from_fn_with_state(guard, origin_guard::check))
             .with_state(dispatcher);

@@ -1,5 +1,7 @@
 //! The doors of the hub: bytes to operations and replies to bytes. Nothing is decided here but who may knock.
 
+mod acp;
+mod asked;
 mod body;
 mod cards;
 mod dispatcher;
@@ -13,11 +15,14 @@ mod http_reply;
 mod jsonrpc;
 mod keys;
 mod line_reader;
+mod mcp;
 mod metrics;
 mod official;
 mod origin_guard;
 mod peer;
 mod probes;
+mod said;
+mod speak;
 mod sse;
 mod task_stream;
 mod unix;

@@ -1,4 +1,5 @@
-//! The unix socket: one JSON-RPC request a line, many under way at once, answers in any order by id.
+//! The unix socket: one JSON-RPC request a line, many under way at once, answers in any order by id; or another
+//! protocol, once a connection asks for it.
 
 use super::{
     MAX_REQUEST,
@@ -6,6 +7,7 @@ use super::{
     jsonrpc::{self, Refused},
     line_reader::LineReader,
     peer::{self, Lineages},
+    speak,
     write_timeout::WriteTimeout,
 };
 use a2a_hub_core::access::Principal;
@@ -187,7 +189,17 @@ async fn talk(
         };
         match line {
             Ok(Some(line)) if line.trim().is_empty() => {}
-            Ok(Some(line)) => take_in(line).await,
+            Ok(Some(line)) => match speak::Asked::read(&line) {
+                None => take_in(line).await,
+                Some(asked) => {
+                    let _ = outbox.send(asked.answer()).await;
+                    let Ok(language) = asked.language else { continue };
+                    let (dispatcher, caller) = (dispatcher.clone(), caller.clone());
+                    let (outbox, stop) = (outbox.clone(), stop.clone());
+                    Box::pin(language.speak(dispatcher, caller, &mut reader, outbox, stop)).await;
+                    break;
+                }
+            },
             Ok(None) => break,
             Err(why) => {
                 // A client that is gone needs no answer.

@@ -22,10 +22,11 @@ use tokio::{
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is only looked up. All else takes the time that agents, programs and clients take.
-const LOOKED_UP: [&str; 6] = [
+const LOOKED_UP: [&str; 7] = [
     "hub/agents/get",
     "hub/contexts/get",
     "hub/contexts/list",
+    "hub/speak",
     "hub/status",
     "hub/tasks/list",
     "tasks/get",
@@ -113,6 +114,11 @@ impl Client {
             requests: 0,
             line: Vec::new(),
         })
+    }
+
+    /// The connection as it is, for whoever speaks something else on it.
+    pub(super) fn into_halves(self) -> (BufReader<OwnedReadHalf>, OwnedWriteHalf) {
+        (self.read, self.write)
     }
 
     /// Calls a method and returns its result. A hub that does not look something up in time hangs.

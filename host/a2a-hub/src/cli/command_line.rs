@@ -1,8 +1,8 @@
 //! The command line as it is typed: every command, and where its own arguments stand.
 
 use super::{
-    agent, backup, contexts, deliveries, doctor, exit::EXIT_CODES, global::Global, logs, plugin,
-    restart, send, settings, start, stop, task, tasks,
+    agent, backup, bridge, contexts, deliveries, doctor, exit::EXIT_CODES, global::Global, logs,
+    plugin, restart, send, settings, start, stop, task, tasks,
 };
 use clap::{Parser, Subcommand};
 
@@ -46,6 +46,10 @@ pub(super) enum Command {
     Plugin(plugin::Plugin),
     /// Send a message to an agent and print the answer
     Send(Box<send::Send>),
+    /// Serve an agent to an editor that speaks ACP, on standard input and output
+    Acp(bridge::Acp),
+    /// Serve the agents to an MCP client, on standard input and output
+    Mcp(bridge::Mcp),
     /// List the tasks
     Tasks(tasks::Tasks),
     /// Show, cancel or watch one task, or save its files

@@ -2,6 +2,7 @@
 
 mod agent;
 mod backup;
+mod bridge;
 mod cancelling;
 mod chosen;
 mod client;
@@ -131,6 +132,8 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
                 send::send(global, send)
             }
         }
+        Command::Acp(asked) => bridge::acp(global, &asked),
+        Command::Mcp(asked) => bridge::mcp(global, &asked),
         Command::Tasks(tasks) => tasks::tasks(global, &tasks),
         Command::Task(task) => task::task(global, &task),
         Command::Contexts(contexts) => contexts::contexts(global, &contexts),

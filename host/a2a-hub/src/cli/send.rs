@@ -6,7 +6,7 @@ use super::{
     client::Client,
     completing,
     elsewhere::{self, Elsewhere},
-    failure::{CommandError, HUB_NOT_RUNNING},
+    failure::CommandError,
     files,
     follow::{OnLeave, follow},
     ids::{self, Kind},
@@ -91,7 +91,7 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         );
     }
     block_on(async {
-        let mut client = connect(global, &send).await?;
+        let mut client = start::client(global, send.start).await?;
         if send.go_on {
             send.context = Some(latest_context(&mut client, &send).await?);
         }
@@ -121,21 +121,6 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             }
         }
     })
-}
-
-/// Connects to the hub, which is started first if that is wanted and it does not run.
-async fn connect(global: &Global, send: &Send) -> anyhow::Result<Client> {
-    if !send.start {
-        return Client::connect(global).await;
-    }
-    // Somebody else may be starting it.
-    match Client::connect_within(global, start::START_DEADLINE).await {
-        Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) => {
-            start::on_demand(global).await?;
-            Client::connect_within(global, start::START_DEADLINE).await
-        }
-        other => other,
-    }
 }
 
 /// The media types that an agent says it writes, where that makes a difference.

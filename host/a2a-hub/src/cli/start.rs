@@ -3,7 +3,7 @@
 use super::{
     Exit, Global, block_on,
     client::Client,
-    failure::BLAMES,
+    failure::{BLAMES, CommandError, HUB_NOT_RUNNING},
     log_line::LogScreen,
     render::{list, text},
     run::{Invocation, RUN_FILE, run},
@@ -139,8 +139,23 @@ fn directory(path: &Path) -> io::Result<PathBuf> {
     if real.is_dir() { Ok(real) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
+/// Connects to the hub, which is started first if that is wanted and it does not run.
+pub(super) async fn client(global: &Global, start: bool) -> anyhow::Result<Client> {
+    if !start {
+        return Client::connect(global).await;
+    }
+    // Somebody else may be starting it.
+    match Client::connect_within(global, START_DEADLINE).await {
+        Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) => {
+            on_demand(global).await?;
+            Client::connect_within(global, START_DEADLINE).await
+        }
+        other => other,
+    }
+}
+
 /// Starts a hub in the background because somebody needs it now. If somebody else was faster, theirs will do.
-pub(super) async fn on_demand(global: &Global) -> anyhow::Result<()> {
+async fn on_demand(global: &Global) -> anyhow::Result<()> {
     let start = Start::default();
     let settings = settings(global, &start)?;
     match in_background(global, &start, &settings).await {

@@ -1,5 +1,6 @@
 //! What a user lives through, end to end: the real hub, real components, real programs.
 
+mod acp;
 mod adapters;
 mod agents_http;
 mod answers;
@@ -11,6 +12,7 @@ mod confinement;
 mod contexts;
 mod crash;
 mod delegation;
+mod drivers;
 mod elsewhere;
 mod examples;
 mod fake_clis;
@@ -23,6 +25,7 @@ mod hostile;
 mod lists;
 mod loading;
 mod logging;
+mod mcp;
 mod messages;
 mod metrics;
 mod official;

@@ -1,0 +1,93 @@
+//! What a client says, block by block, as the parts of a message.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A content block of a prompt.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+enum Block {
+    Text { text: String },
+    Image { data: String, mime_type: String, uri: Option<String> },
+    ResourceLink { uri: String, name: String },
+    Resource { resource: Resource },
+}
+
+/// A file that the client sends along.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource {
+    uri: String,
+    text: Option<String>,
+    blob: Option<String>,
+}
+
+/// The parts of the message that these blocks are, as the hub's clients offer them; what is wrong with them otherwise.
+pub(super) fn parts(blocks: Value) -> Result<Vec<Value>, String> {
+    let blocks: Vec<Block> =
+        serde_json::from_value(blocks).map_err(|why| format!("`prompt` cannot be read: {why}"))?;
+    let parts: Vec<_> = blocks.into_iter().map(part).collect();
+    if parts.is_empty() {
+        Err("`prompt` is empty; say what is to be done".to_owned())
+    } else {
+        Ok(parts)
+    }
+}
+
+fn part(block: Block) -> Value {
+    let file = |file: Value| json!({ "kind": "file", "file": file });
+    match block {
+        Block::Text { text } => json!({ "kind": "text", "text": text }),
+        Block::Image { data, mime_type, uri } => {
+            let name = uri.as_deref().and_then(last);
+            file(json!({ "bytes": data, "mimeType": mime_type, "name": name }))
+        }
+        Block::ResourceLink { uri, name } => file(json!({ "uri": uri, "name": name })),
+        Block::Resource { resource: Resource { uri, text, blob } } => {
+            let bytes = text.map(|text| STANDARD.encode(text)).or(blob).unwrap_or_default();
+            file(json!({ "bytes": bytes, "name": last(&uri) }))
+        }
+    }
+}
+
+/// The last step of a URI's path: the name of a file.
+fn last(uri: &str) -> Option<&str> {
+    uri.rsplit('/').next().filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_block_is_a_part() {
+        let blocks = json!([
+            { "type": "text", "text": "look at" },
+            { "type": "resource_link", "uri": "file:///w/a.rs", "name": "a.rs" },
+            { "type": "resource", "resource": { "uri": "file:///w/b.txt", "text": "hi" } },
+            { "type": "image", "data": "AA==", "mimeType": "image/png" },
+        ]);
+        let wanted = json!([
+            { "kind": "text", "text": "look at" },
+            { "kind": "file", "file": { "uri": "file:///w/a.rs", "name": "a.rs" } },
+            { "kind": "file", "file": { "bytes": "aGk=", "name": "b.txt" } },
+            { "kind": "file", "file": { "bytes": "AA==", "mimeType": "image/png", "name": null } },
+        ]);
+        assert_eq!(json!(parts(blocks).unwrap()), wanted);
+    }
+
+    #[test]
+    fn what_is_no_prompt_is_refused() {
+        for (wrong, why) in [
+            (json!([]), "is empty"),
+            (json!("hi"), "cannot be read"),
+            (
+                json!([{ "type": "audio", "data": "", "mimeType": "audio/wav" }]),
+                "unknown variant `audio`",
+            ),
+        ] {
+            assert!(parts(wrong.clone()).unwrap_err().contains(why), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What an agent does, as updates of a session.
+
+use crate::asked;
+use a2a_hub_core::plain_text;
+use a2a_hub_protocol::{
+    event::TaskEvent,
+    id::ArtifactId,
+    message::{Content, Message, Part, Role, joined_text},
+    task::{Task, TaskState},
+};
+use serde_json::{Value, json};
+
+/// The longest title of what an agent asks leave for, in characters.
+const MAX_TITLE: usize = 200;
+
+/// What was told of a task so far, so that nothing is told twice.
+#[derive(Default)]
+pub(super) struct Told {
+    /// The text of each artifact.
+    texts: Vec<(ArtifactId, String)>,
+}
+
+impl Told {
+    /// The updates that tell this.
+    pub(super) fn updates(&mut self, event: &TaskEvent) -> Vec<Value> {
+        match event {
+            TaskEvent::Artifact(update) => {
+                let made = &update.artifact;
+                let text = joined_text(&made.parts);
+                let at = self.texts.iter().position(|(id, _)| *id == made.artifact_id);
+                let again = at.is_some() && !update.append;
+                let at = at.unwrap_or_else(|| {
+                    self.texts.push((made.artifact_id.clone(), String::new()));
+                    self.texts.len() - 1
+                });
+                let whole = &mut self.texts[at].1;
+                if again {
+                    whole.clear();
+                }
+                *whole += &text;
+                let text = if again { format!("\n\n{text}") } else { text };
+                let files = made.parts.iter().filter_map(file);
+                said(&text).into_iter().chain(files).collect()
+            }
+            // A question is put to the user, and the last word is told with the end.
+            TaskEvent::Status(update) if update.status.state == TaskState::Working => {
+                let doing = update.status.message.as_ref().map(|message| message.joined_text());
+                doing
+                    .filter(|doing| !doing.is_empty())
+                    .map(|doing| chunk("agent_thought_chunk", &format!("{doing}\n")))
+                    .into_iter()
+                    .collect()
+            }
+            TaskEvent::Reply(message) => said(&message.joined_text()).into_iter().collect(),
+            TaskEvent::Status(_) | TaskEvent::Created(_) | TaskEvent::Input(_) => Vec::new(),
+        }
+    }
+
+    /// The agent's last word, unless it repeats what was told.
+    pub(super) fn last(&self, task: &Task) -> Option<Value> {
+        let last = asked::prompt(task);
+        let is_new = self.texts.iter().all(|(_, told)| told.trim() != last.trim());
+        is_new.then(|| said(&last)).flatten()
+    }
+}
+
+/// What was said in a conversation before.
+pub(super) fn again(message: &Message) -> Option<Value> {
+    let text = message.joined_text();
+    let kind = match message.role {
+        Role::User => "user_message_chunk",
+        Role::Agent => "agent_message_chunk",
+    };
+    (!text.is_empty()).then(|| chunk(kind, &text))
+}
+
+fn said(text: &str) -> Option<Value> {
+    (!text.is_empty()).then(|| chunk("agent_message_chunk", text))
+}
+
+fn chunk(kind: &str, text: &str) -> Value {
+    json!({ "sessionUpdate": kind, "content": { "type": "text", "text": text } })
+}
+
+/// A file that the agent made, by its name: an editor sees what is in its directory itself.
+fn file(part: &Part) -> Option<Value> {
+    let text = match &part.content {
+        Content::Raw(bytes) => {
+            let name = plain_text::line(part.filename.as_deref().unwrap_or("a file"), 120);
+            format!("\n[{name}: {} bytes]\n", bytes.len())
+        }
+        Content::Url(url) => format!("\n[{}]\n", plain_text::line(url, 400)),
+        Content::Data(_) | Content::Text(_) => return None,
+    };
+    Some(chunk("agent_message_chunk", &text))
+}
+
+/// How a task asks leave for something: the call of a tool, and what the user may choose.
+pub(super) fn permission(session: &str, task: &Task) -> Value {
+    let (prompt, data) = (asked::prompt(task), asked::data(task));
+    let id = asked::id(task).unwrap_or_else(|| task.id.to_string());
+    let options: Vec<_> = asked::choices(task).iter().map(|choice| option(choice)).collect();
+    json!({
+        "sessionId": session,
+        "toolCall": {
+            "toolCallId": id,
+            "title": plain_text::line(&prompt, MAX_TITLE),
+            "status": "pending",
+            "rawInput": data.and_then(|data| data.get("input")),
+            "content": [{ "type": "content", "content": { "type": "text", "text": prompt } }],
+        },
+        "options": options,
+    })
+}
+
+fn option(choice: &str) -> Value {
+    let (name, kind) = match choice {
+        "allow" | "yes" => ("Allow", "allow_once"),
+        "allow-session" | "always" => ("Allow for this session", "allow_always"),
+        "deny" | "no" => ("Deny", "reject_once"),
+        other => (other, "allow_once"),
+    };
+    json!({ "optionId": choice, "name": plain_text::line(name, 80), "kind": kind })
+}
+
+/// What the user chose; none if the turn was called off instead.
+pub(super) fn chosen(answer: &Value) -> Option<&str> {
+    let outcome = &answer["outcome"];
+    (outcome["outcome"] == "selected").then(|| outcome["optionId"].as_str())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        event::{ArtifactUpdate, StatusUpdate},
+        id::{ContextId, TaskId},
+        message::Metadata,
+        question::{Question, QuestionKind},
+        task::{Artifact, TaskStatus},
+    };
+
+    fn piece(text: &str, append: bool) -> TaskEvent {
+        let artifact = Artifact {
+            artifact_id: ArtifactId::new("a"),
+            name: None,
+            description: None,
+            parts: vec![Part::text(text)],
+            metadata: None,
+            extensions: Vec::new(),
+        };
+        TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk: false })
+    }
+
+    fn status(state: TaskState, text: &str) -> TaskStatus {
+        let message = Some(Message::text(Role::Agent, text));
+        TaskStatus { state, message, timestamp: String::new() }
+    }
+
+    fn task(state: TaskState, text: &str) -> Task {
+        Task {
+            id: TaskId::new("t"),
+            context_id: ContextId::new("c"),
+            status: status(state, text),
+            artifacts: Vec::new(),
+            history: Vec::new(),
+            metadata: None,
+        }
+    }
+
+    #[test]
+    fn text_is_told_as_it_comes_and_the_last_word_once() {
+        let mut told = Told::default();
+        assert_eq!(told.updates(&piece("a", false)), [chunk("agent_message_chunk", "a")]);
+        assert_eq!(told.updates(&piece("b", true)), [chunk("agent_message_chunk", "b")]);
+        assert_eq!(told.last(&task(TaskState::Completed, "ab\n")), None);
+        assert_eq!(
+            told.last(&task(TaskState::Completed, "c")),
+            Some(chunk("agent_message_chunk", "c"))
+        );
+        let replaced = told.updates(&piece("c", false));
+        assert_eq!(replaced, [chunk("agent_message_chunk", "\n\nc")]);
+        assert_eq!(told.last(&task(TaskState::Completed, "c")), None);
+    }
+
+    #[test]
+    fn what_is_done_meanwhile_is_a_thought() {
+        let mut told = Told::default();
+        let working = |state, text| {
+            TaskEvent::Status(StatusUpdate { status: status(state, text), metadata: None })
+        };
+        let thought = told.updates(&working(TaskState::Working, "reads"));
+        assert_eq!(thought, [chunk("agent_thought_chunk", "reads\n")]);
+        assert!(told.updates(&working(TaskState::InputRequired, "may I?")).is_empty());
+    }
+
+    #[test]
+    fn a_permission_is_asked_with_the_agents_own_choices() {
+        let mut asking = task(TaskState::InputRequired, "may I\nrun it?");
+        asking.metadata =
+            Some(Metadata::from_iter([Question::fresh(QuestionKind::Permission).member()]));
+        let data =
+            json!({ "input": { "command": "ls" }, "choices": ["allow", "allow-session", "deny"] });
+        asking.status.message.as_mut().unwrap().parts.push(Part::data(data));
+        let asked = permission("s", &asking);
+        assert_eq!(asked["toolCall"]["title"], "may I run it?");
+        assert_eq!(asked["toolCall"]["rawInput"], json!({ "command": "ls" }));
+        let kinds: Vec<_> =
+            asked["options"].as_array().unwrap().iter().map(|it| it["kind"].as_str()).collect();
+        assert_eq!(kinds, ["allow_once", "allow_always", "reject_once"].map(Some));
+        let selected = json!({ "outcome": { "outcome": "selected", "optionId": "deny" } });
+        assert_eq!(chosen(&selected), Some("deny"));
+        assert_eq!(chosen(&json!({ "outcome": { "outcome": "cancelled" } })), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! One prompt, from what is said to why the turn stops.
+
+use super::{
+    told::{self, Told},
+    wire::{Refusal, Wire},
+};
+use crate::{asked, dispatcher::Dispatcher, said};
+use a2a_hub_core::access::Principal;
+use a2a_hub_hub::{Reply, ReplyStream};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    event::TaskEvent,
+    id::TaskId,
+    operation::{Answer, Operation},
+    question::QuestionKind,
+    task::{Task, TaskState},
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// A turn of a session.
+pub(super) struct Turn<'a> {
+    pub(super) dispatcher: &'a Dispatcher,
+    pub(super) caller: &'a Principal,
+    pub(super) wire: &'a Wire,
+    pub(super) session: &'a str,
+    /// Whether the client called the turn off.
+    pub(super) off: CancellationToken,
+}
+
+/// A question that a turn ended with: the next prompt answers it.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    pub(super) task: TaskId,
+    pub(super) question: Option<String>,
+}
+
+/// How a turn ended.
+pub(super) struct Ended {
+    /// What the client is answered.
+    pub(super) answer: Value,
+    pub(super) open: Option<Open>,
+}
+
+/// What a task's events end with.
+enum Heard {
+    Task,
+    Message,
+    Off,
+}
+
+impl Turn<'_> {
+    /// Has the message worked on, through all the leave that is asked for.
+    pub(super) async fn run(&self, mut operation: Operation) -> Result<Ended, Refusal> {
+        let mut told = Told::default();
+        loop {
+            let (reply, _permit) =
+                self.dispatcher.ask(self.caller, operation).await.map_err(refusal)?;
+            let Reply::Stream(mut heard) = reply else { return Err(refusal(unexpected())) };
+            let ReplyStream::Task(of) = &heard else { return Err(refusal(unexpected())) };
+            let id = of.task().clone();
+            match self.hear(&mut heard, &mut told).await? {
+                Heard::Message => return Ok(stopped("end_turn", &id)),
+                Heard::Off => return self.call_off(&id).await,
+                Heard::Task => {}
+            }
+            let task =
+                self.one(Operation::GetTask { id: id.clone(), history_length: Some(0) }).await?;
+            let asks = task.status.state.is_interrupted();
+            if !asks || asked::kind(&task) != QuestionKind::Permission {
+                return self.end(&task, &told).await;
+            }
+            let Some(answer) = self.ask(&task).await else { return self.call_off(&id).await };
+            let question = asked::id(&task);
+            operation =
+                said::answer(&id, said::text(&answer), question.as_deref()).map_err(refusal)?;
+        }
+    }
+
+    async fn hear(&self, heard: &mut ReplyStream, told: &mut Told) -> Result<Heard, Refusal> {
+        let ReplyStream::Task(heard) = heard else { return Err(refusal(unexpected())) };
+        loop {
+            let event = tokio::select! {
+                event = heard.next() => event,
+                () = self.off.cancelled() => return Ok(Heard::Off),
+            };
+            let Some(event) = event else { return Ok(Heard::Task) };
+            let event = event.map_err(|why| {
+                tracing::error!(%why, "a turn broke");
+                refusal(A2aError::new(
+                    ErrorKind::Internal,
+                    "the store failed; the task may go on without this turn",
+                ))
+            })?;
+            for update in told.updates(&event.event) {
+                self.tell(update).await;
+            }
+            if let TaskEvent::Reply(_) = event.event {
+                return Ok(Heard::Message);
+            }
+        }
+    }
+
+    /// Asks the user's leave. None if the turn was called off, by whatever means.
+    async fn ask(&self, task: &Task) -> Option<String> {
+        let asked =
+            self.wire.ask("session/request_permission", told::permission(self.session, task));
+        tokio::select! {
+            answer = asked => told::chosen(&answer?).map(str::to_owned),
+            () = self.off.cancelled() => None,
+        }
+    }
+
+    /// What a turn ends with that was not called off.
+    async fn end(&self, task: &Task, told: &Told) -> Result<Ended, Refusal> {
+        let last = told.last(task);
+        match task.status.state {
+            TaskState::Failed => {
+                let why = asked::prompt(task);
+                let why = if why.is_empty() {
+                    "the agent failed, and does not say why".to_owned()
+                } else {
+                    why
+                };
+                let data = json!({ "taskId": task.id, "metadata": task.metadata });
+                return Err(Refusal { code: -32603, why, data: Some(data) });
+            }
+            TaskState::Canceled => return Ok(stopped("cancelled", &task.id)),
+            TaskState::Submitted | TaskState::Working => {
+                let why = "the hub stopped before the turn ended; the task may go on without it";
+                return Err(refusal(A2aError::new(ErrorKind::Internal, why)));
+            }
+            TaskState::Completed
+            | TaskState::Rejected
+            | TaskState::InputRequired
+            | TaskState::AuthRequired
+            | TaskState::Unknown => {}
+        }
+        if let Some(last) = last {
+            self.tell(last).await;
+        }
+        if task.status.state == TaskState::Rejected {
+            return Ok(stopped("refusal", &task.id));
+        }
+        let mut ended = stopped("end_turn", &task.id);
+        ended.open = task
+            .status
+            .state
+            .is_interrupted()
+            .then(|| Open { task: task.id.clone(), question: asked::id(task) });
+        Ok(ended)
+    }
+
+    async fn call_off(&self, id: &TaskId) -> Result<Ended, Refusal> {
+        // It may have ended meanwhile: the client is told that the turn is off in any case.
+        let _ended = self.one(Operation::CancelTask { id: id.clone() }).await;
+        Ok(stopped("cancelled", id))
+    }
+
+    async fn tell(&self, update: Value) {
+        let params = json!({ "sessionId": self.session, "update": update });
+        self.wire.notify("session/update", params).await;
+    }
+
+    async fn one(&self, operation: Operation) -> Result<Task, Refusal> {
+        match self.dispatcher.ask(self.caller, operation).await.map_err(refusal)?.0 {
+            Reply::One(Answer::Task(task)) => Ok(*task),
+            Reply::One(_) | Reply::Stream(_) => Err(refusal(unexpected())),
+        }
+    }
+}
+
+fn stopped(why: &str, task: &TaskId) -> Ended {
+    let answer = json!({ "stopReason": why, "_meta": { "a2a-hub/taskId": task } });
+    Ended { answer, open: None }
+}
+
+/// A refusal of the hub, as ACP has it.
+pub(super) fn refusal(why: A2aError) -> Refusal {
+    let code = if why.kind == ErrorKind::Internal {
+        -32603
+    } else if why.kind == ErrorKind::ContextNotFound {
+        -32002
+    } else {
+        -32602
+    };
+    Refusal { code, why: why.message, data: why.details }
+}
+
+fn unexpected() -> A2aError {
+    A2aError::new(ErrorKind::Internal, "the hub answered with something else than was asked for")
+}

@@ -1,0 +1,171 @@
+//! JSON-RPC 2.0 with requests both ways, a message a line.
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicU64, Ordering},
+};
+use tokio::sync::{mpsc, oneshot};
+
+/// What a client sent.
+#[derive(Debug, PartialEq)]
+pub(super) enum Heard {
+    /// A request, which has an answer.
+    Request { id: Value, method: String, params: Value },
+    /// Something to know.
+    Notice { method: String, params: Value },
+    /// The answer to a request of ours.
+    Answer { id: Option<u64>, result: Option<Value> },
+}
+
+/// Why a request comes to nothing.
+#[derive(Debug, PartialEq)]
+pub(super) struct Refusal {
+    pub(super) code: i32,
+    pub(super) why: String,
+    pub(super) data: Option<Value>,
+}
+
+impl Refusal {
+    /// A parameter is missing or wrong.
+    pub(super) fn params(why: impl Into<String>) -> Self {
+        Self { code: -32602, why: why.into(), data: None }
+    }
+
+    /// There is no such method.
+    pub(super) fn method(name: &str) -> Self {
+        let why = format!("`{name}` is no method of this agent");
+        Self { code: -32601, why, data: None }
+    }
+}
+
+/// What a line says.
+pub(super) fn read(line: &str) -> Result<Heard, Refusal> {
+    let unreadable = |why: String| Refusal { code: -32700, why, data: None };
+    let mut message: Value = serde_json::from_str(line)
+        .map_err(|why| unreadable(format!("the line is not JSON: {why}")))?;
+    let method = message["method"].as_str().map(str::to_owned);
+    let (id, params) = (message.get("id").cloned(), message["params"].take());
+    Ok(match (method, id) {
+        (Some(method), Some(id)) => Heard::Request { id, method, params },
+        (Some(method), None) => Heard::Notice { method, params },
+        (None, Some(id)) => {
+            let result = message.get_mut("result").map(Value::take);
+            Heard::Answer { id: id.as_u64(), result }
+        }
+        (None, None) => {
+            let why = "the message has neither `method` nor `id`".to_owned();
+            return Err(Refusal { code: -32600, why, data: None });
+        }
+    })
+}
+
+/// The way to the client.
+pub(super) struct Wire {
+    outbox: mpsc::Sender<Vec<u8>>,
+    ids: AtomicU64,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
+}
+
+impl Wire {
+    pub(super) fn new(outbox: mpsc::Sender<Vec<u8>>) -> Self {
+        Self { outbox, ids: AtomicU64::new(1), waiting: Mutex::default() }
+    }
+
+    /// Answers a request.
+    pub(super) async fn answer(&self, id: &Value, answer: Result<Value, Refusal>) {
+        let told = match answer {
+            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+            Err(Refusal { code, why, data }) => {
+                let mut error = json!({ "code": code, "message": why });
+                if let Some(data) = data {
+                    error["data"] = data;
+                }
+                json!({ "jsonrpc": "2.0", "id": id, "error": error })
+            }
+        };
+        self.send(&told).await;
+    }
+
+    /// Tells the client something.
+    pub(super) async fn notify(&self, method: &str, params: Value) {
+        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    }
+
+    /// Asks the client something; none if it refuses or is gone.
+    pub(super) async fn ask(&self, method: &str, params: Value) -> Option<Value> {
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        self.waiting.lock().insert(id, sender);
+        let _forget = Forget { wire: self, id };
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        answer.await.ok()
+    }
+
+    /// Takes in an answer to what was asked.
+    pub(super) fn answered(&self, id: Option<u64>, result: Option<Value>) {
+        let asked = id.and_then(|id| self.waiting.lock().remove(&id));
+        if let (Some(asked), Some(result)) = (asked, result) {
+            // Whoever asked may not want to know any more.
+            let _ = asked.send(result);
+        }
+    }
+
+    /// Who does not listen any more misses it.
+    async fn send(&self, message: &Value) {
+        let _ = self.outbox.send(message.to_string().into_bytes()).await;
+    }
+}
+
+/// Forgets a question that nobody waits for any more.
+struct Forget<'a> {
+    wire: &'a Wire,
+    id: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.wire.waiting.lock().remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_notices_and_answers_are_told_apart() {
+        let params = json!({ "a": 1 });
+        let request = read(r#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#);
+        let method = "m".to_owned();
+        let heard =
+            Heard::Request { id: json!("x"), method: method.clone(), params: params.clone() };
+        assert_eq!(request, Ok(heard));
+        let notice = read(r#"{"jsonrpc":"2.0","method":"m","params":{"a":1}}"#);
+        assert_eq!(notice, Ok(Heard::Notice { method, params: params.clone() }));
+        let answer = read(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#);
+        assert_eq!(answer, Ok(Heard::Answer { id: Some(7), result: Some(params) }));
+        let refused = read(r#"{"jsonrpc":"2.0","id":7,"error":{}}"#);
+        assert_eq!(refused, Ok(Heard::Answer { id: Some(7), result: None }));
+        assert_eq!(read("{").unwrap_err().code, -32700);
+        assert_eq!(read("{}").unwrap_err().code, -32600);
+    }
+
+    #[tokio::test]
+    async fn a_question_is_answered_by_its_id_or_refused() {
+        let (outbox, mut sent) = mpsc::channel(8);
+        let wire = Wire::new(outbox);
+        let reply = async {
+            for result in [Some(json!("yes")), None] {
+                let asked: Value = serde_json::from_slice(&sent.recv().await.unwrap()).unwrap();
+                wire.answered(Some(9_999), Some(json!("to nobody")));
+                wire.answered(asked["id"].as_u64(), result);
+            }
+        };
+        let ask = async { (wire.ask("m", json!({})).await, wire.ask("m", json!({})).await) };
+        let ((answered, refused), ()) = tokio::join!(ask, reply);
+        assert_eq!((answered, refused), (Some(json!("yes")), None));
+        assert!(wire.waiting.lock().is_empty());
+    }
+}

@@ -1,0 +1,43 @@
+//! What a task asks, read of it for the doors that put its question to a user in words of their own.
+
+use a2a_hub_protocol::{
+    message::Content,
+    question::{Question, QuestionKind},
+    task::Task,
+};
+use serde_json::Value;
+
+/// How many choices of an agent's are offered.
+const MAX_CHOICES: usize = 10;
+
+/// The id of the question that a task waits with.
+pub(super) fn id(task: &Task) -> Option<String> {
+    Question::of(task.metadata.as_ref()).map(|question| question.id.as_str().to_owned())
+}
+
+/// What kind of answer a task waits for.
+pub(super) fn kind(task: &Task) -> QuestionKind {
+    Question::of(task.metadata.as_ref()).map_or(QuestionKind::Input, |question| question.kind)
+}
+
+/// What a task asks or says last, in its agent's words.
+pub(super) fn prompt(task: &Task) -> String {
+    task.status.message.as_ref().map(|message| message.joined_text()).unwrap_or_default()
+}
+
+/// What a task says with its question for programs.
+pub(super) fn data(task: &Task) -> Option<&Value> {
+    let mut parts = task.status.message.iter().flat_map(|message| &message.parts);
+    parts.find_map(|part| match &part.content {
+        Content::Data(data) => Some(data),
+        Content::Text(_) | Content::Raw(_) | Content::Url(_) => None,
+    })
+}
+
+/// The choices that the agent names with its question, or yes and no.
+pub(super) fn choices(task: &Task) -> Vec<String> {
+    let named = data(task).and_then(|data| data["choices"].as_array()).into_iter().flatten();
+    let named = named.filter_map(|choice| choice.as_str().map(str::to_owned));
+    let named: Vec<_> = named.take(MAX_CHOICES).collect();
+    if named.is_empty() { ["allow", "deny"].map(str::to_owned).to_vec() } else { named }
+}

@@ -1,0 +1,98 @@
+//! What a client is told while a task is at work: each status in a line, and text as it grows, gathered for a moment so that an
+//! agent that speaks letter by letter does not send a notification for each.
+
+use a2a_hub_core::{plain_text, terminal};
+use a2a_hub_protocol::{event::TaskEvent, message::joined_text};
+
+/// The longest line that is told, in characters.
+const MAX_LINE: usize = 500;
+
+/// How much text is gathered at most before it is told, in bytes.
+const ENOUGH: usize = 2_000;
+
+/// What is to be told of a task and was not yet.
+#[derive(Default)]
+pub(super) struct Narration {
+    text: String,
+    lines: Vec<String>,
+}
+
+impl Narration {
+    /// Takes in what happened; whether it should be told at once.
+    pub(super) fn hear(&mut self, event: &TaskEvent) -> bool {
+        match event {
+            TaskEvent::Status(update) => {
+                self.gather();
+                let said = update.status.message.as_ref().map(|message| message.joined_text());
+                let said = said.filter(|said| !said.trim().is_empty());
+                let line = said.unwrap_or_else(|| update.status.state.name().to_owned());
+                self.lines.push(plain_text::line(&line, MAX_LINE));
+                true
+            }
+            TaskEvent::Artifact(update) => {
+                self.text += &joined_text(&update.artifact.parts);
+                self.text.len() >= ENOUGH
+            }
+            TaskEvent::Created(_) | TaskEvent::Input(_) | TaskEvent::Reply(_) => false,
+        }
+    }
+
+    /// Whether there is anything to tell.
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.lines.is_empty()
+    }
+
+    /// What is to be told, of which nothing is kept. People may see it: what a terminal would obey is escaped.
+    pub(super) fn tell(&mut self) -> Vec<String> {
+        self.gather();
+        std::mem::take(&mut self.lines)
+    }
+
+    fn gather(&mut self) {
+        if !self.text.is_empty() {
+            let text = std::mem::take(&mut self.text);
+            self.lines.push(terminal::clean(&text).into_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        event::{ArtifactUpdate, StatusUpdate},
+        id::ArtifactId,
+        message::{Message, Part, Role},
+        task::{Artifact, TaskState, TaskStatus},
+    };
+
+    fn status(said: Option<&str>) -> TaskEvent {
+        let message = said.map(|said| Message::text(Role::Agent, said));
+        let status = TaskStatus { state: TaskState::Working, message, timestamp: String::new() };
+        TaskEvent::Status(StatusUpdate { status, metadata: None })
+    }
+
+    fn piece(text: &str) -> TaskEvent {
+        let artifact = Artifact {
+            artifact_id: ArtifactId::new("a"),
+            name: None,
+            description: None,
+            parts: vec![Part::text(text)],
+            metadata: None,
+            extensions: Vec::new(),
+        };
+        TaskEvent::Artifact(ArtifactUpdate { artifact, append: true, last_chunk: false })
+    }
+
+    #[test]
+    fn pieces_are_gathered_and_told_before_the_status_that_follows() {
+        let mut told = Narration::default();
+        assert!(told.is_empty());
+        assert!(!told.hear(&piece("a")) && !told.hear(&piece("b\u{1b}[2J")));
+        assert!(told.hear(&status(Some("thinks\nhard"))));
+        assert!(told.hear(&status(None)));
+        assert_eq!(told.tell(), ["ab\\u{1b}[2J", "thinks hard", "working"]);
+        assert!(told.is_empty() && told.tell().is_empty());
+        assert!(told.hear(&piece(&"x".repeat(ENOUGH))), "that is enough at once");
+    }
+}

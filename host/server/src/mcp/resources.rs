@@ -1,0 +1,199 @@
+//! What agents made, as resources: `a2a-hub://tasks/{task}` is a task as JSON, and below it each of its artifacts.
+
+use a2a_hub_core::plain_text;
+use a2a_hub_protocol::{
+    id::TaskId,
+    message::{Content, Part},
+    operation::ListedTask,
+    task::{Artifact, Task},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
+use serde_json::json;
+
+const SCHEME: &str = "a2a-hub://tasks/";
+const BELOW: &str = "/artifacts/";
+
+/// What stands for itself in a part of a URI (RFC 3986, section 2.3).
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// What a URI means.
+#[derive(Debug, PartialEq)]
+pub(super) struct Place {
+    pub(super) task: TaskId,
+    pub(super) artifact: Option<String>,
+}
+
+/// The URI of a task.
+pub(super) fn task_uri(task: &TaskId) -> String {
+    format!("{SCHEME}{}", utf8_percent_encode(task.as_str(), UNRESERVED))
+}
+
+/// The URI of what a task made.
+pub(super) fn artifact_uri(task: &TaskId, artifact: &Artifact) -> String {
+    let artifact = utf8_percent_encode(artifact.artifact_id.as_str(), UNRESERVED);
+    format!("{}{BELOW}{artifact}", task_uri(task))
+}
+
+/// What this URI means; none if it is no resource of the hub's.
+pub(super) fn read_uri(uri: &str) -> Option<Place> {
+    let decode = |text: &str| percent_decode_str(text).decode_utf8().ok().map(|it| it.into_owned());
+    let rest = uri.strip_prefix(SCHEME)?;
+    let (task, artifact) = match rest.split_once(BELOW) {
+        Some((task, artifact)) => (task, Some(decode(artifact)?)),
+        None => (rest, None),
+    };
+    let is_whole = !task.is_empty() && !task.contains('/');
+    is_whole.then(|| Some(Place { task: TaskId::new(decode(task)?), artifact }))?
+}
+
+/// What there is to read of these tasks.
+pub(super) fn of_tasks(tasks: &[ListedTask]) -> Vec<Resource> {
+    let of = |listed: &ListedTask| {
+        let (agent, task) = (listed.agent.to_string(), &listed.task);
+        task.artifacts.iter().map(|made| of_artifact(task, made, Some(&agent))).collect::<Vec<_>>()
+    };
+    tasks.iter().flat_map(of).collect()
+}
+
+/// An artifact, as others find it.
+pub(super) fn of_artifact(task: &Task, made: &Artifact, agent: Option<&str>) -> Resource {
+    let name = made
+        .name
+        .as_deref()
+        .or_else(|| made.parts.iter().find_map(|part| part.filename.as_deref()));
+    let name = plain_text::line(name.unwrap_or_else(|| made.artifact_id.as_str()), 120);
+    let by = agent.map(|agent| format!(" by `{agent}`")).unwrap_or_default();
+    let own =
+        made.description.as_deref().map(|own| format!(": \"{}\"", plain_text::line(own, 200)));
+    let description = format!("Made{by} in task {}{}", task.id, own.unwrap_or_default());
+    let resource = Resource::new(artifact_uri(&task.id, made), name).with_description(description);
+    match &made.parts[..] {
+        [part] => resource.with_mime_type(media(part)),
+        _ => resource,
+    }
+}
+
+/// The patterns of all URIs.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    vec![
+        ResourceTemplate::new(format!("{SCHEME}{{task_id}}"), "task")
+            .with_description("A task as it stands, as JSON of A2A 1.0")
+            .with_mime_type("application/json"),
+        ResourceTemplate::new(format!("{SCHEME}{{task_id}}{BELOW}{{artifact_id}}"), "artifact")
+            .with_description("What an agent made in a task"),
+    ]
+}
+
+/// What is at a place of this task, which it names; none if there is nothing.
+pub(super) fn read(task: &Task, place: &Place, uri: &str) -> Option<Vec<ResourceContents>> {
+    let Some(wanted) = &place.artifact else {
+        let whole = ResourceContents::text(json!(task).to_string(), uri);
+        return Some(vec![whole.with_mime_type("application/json")]);
+    };
+    let made = task.artifacts.iter().find(|made| made.artifact_id.as_str() == wanted)?;
+    Some(made.parts.iter().map(|part| contents(part, uri)).collect())
+}
+
+fn contents(part: &Part, uri: &str) -> ResourceContents {
+    let contents = match &part.content {
+        Content::Text(text) | Content::Url(text) => ResourceContents::text(text, uri),
+        Content::Data(data) => ResourceContents::text(data.to_string(), uri),
+        Content::Raw(bytes) => ResourceContents::blob(STANDARD.encode(bytes), uri),
+    };
+    contents.with_mime_type(media(part))
+}
+
+/// The media type of what is read of a part. Of a link it is the link that is read.
+fn media(part: &Part) -> String {
+    match &part.content {
+        Content::Url(_) => "text/uri-list".to_owned(),
+        Content::Data(_) => "application/json".to_owned(),
+        Content::Text(_) => part.media_type.clone().unwrap_or_else(|| "text/plain".to_owned()),
+        Content::Raw(_) => {
+            part.media_type.clone().unwrap_or_else(|| "application/octet-stream".to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        id::{ArtifactId, ContextId},
+        task::{TaskState, TaskStatus},
+    };
+
+    fn made(id: &str, parts: Vec<Part>) -> Artifact {
+        Artifact {
+            artifact_id: ArtifactId::new(id),
+            name: None,
+            description: None,
+            parts,
+            metadata: None,
+            extensions: Vec::new(),
+        }
+    }
+
+    fn task(artifacts: Vec<Artifact>) -> Task {
+        let status =
+            TaskStatus { state: TaskState::Completed, message: None, timestamp: String::new() };
+        let (id, context_id) = (TaskId::new("t-1"), ContextId::new("c"));
+        Task { id, context_id, status, artifacts, history: Vec::new(), metadata: None }
+    }
+
+    #[test]
+    fn whatever_an_artifact_is_called_its_uri_is_read_again() {
+        for id in ["a", "../x", "a/artifacts/b", "ä ö?#%"] {
+            let made = made(id, Vec::new());
+            let uri = artifact_uri(&TaskId::new("t-1"), &made);
+            assert!(url::Url::parse(&uri).is_ok(), "{uri}");
+            let place = Place { task: TaskId::new("t-1"), artifact: Some(id.to_owned()) };
+            assert_eq!(read_uri(&uri), Some(place), "{uri}");
+        }
+        let whole = Place { task: TaskId::new("t-1"), artifact: None };
+        assert_eq!(read_uri("a2a-hub://tasks/t-1"), Some(whole));
+        for other in
+            ["file:///etc/passwd", "a2a-hub://tasks/", "a2a-hub://tasks/a/b", "a2a-hub://agents/a"]
+        {
+            assert_eq!(read_uri(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn each_part_is_read_as_what_it_is() {
+        let parts = vec![
+            Part::text("text"),
+            Part::new(Content::Raw(vec![255, 254])),
+            Part::data(json!({ "n": 1 })),
+            Part::new(Content::Url("https://example.com/x".to_owned())),
+        ];
+        let task = task(vec![made("all", parts)]);
+        let uri = artifact_uri(&task.id, &task.artifacts[0]);
+        let read = read(&task, &read_uri(&uri).unwrap(), &uri).unwrap();
+        let told = json!(read);
+        assert_eq!(told[0], json!({ "uri": uri, "mimeType": "text/plain", "text": "text" }));
+        assert_eq!(
+            told[1],
+            json!({ "uri": uri, "mimeType": "application/octet-stream", "blob": "//4=" })
+        );
+        assert_eq!(
+            told[2],
+            json!({ "uri": uri, "mimeType": "application/json", "text": "{\"n\":1}" })
+        );
+        assert_eq!(told[3]["text"], "https://example.com/x");
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_read_and_a_task_is_json() {
+        let task = task(Vec::new());
+        let place = |artifact: Option<&str>| Place {
+            task: task.id.clone(),
+            artifact: artifact.map(str::to_owned),
+        };
+        assert_eq!(read(&task, &place(Some("none")), "u"), None);
+        let whole = json!(read(&task, &place(None), "u").unwrap());
+        assert!(whole[0]["text"].as_str().unwrap().contains("TASK_STATE_COMPLETED"), "{whole}");
+    }
+}

@@ -1,0 +1,340 @@
+//! What an MCP client may call: a tool for each agent, by its id, and four to look after their tasks. No id of an agent has an
+//! underscore, so the names never meet.
+
+use a2a_hub_core::plain_text;
+use a2a_hub_protocol::{
+    id::{AgentId, TaskId},
+    operation::AgentInfo,
+};
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+
+pub(super) const LIST_AGENTS: &str = "list_agents";
+pub(super) const CHECK_TASK: &str = "check_task";
+const CANCEL_TASK: &str = "cancel_task";
+pub(super) const ANSWER_TASK: &str = "answer_task";
+
+/// How long a call waits for the end of its task unless it says so: several clients give up after a minute.
+const WAIT: u64 = 50;
+
+/// The longest that a call may wait, in seconds.
+const MAX_WAIT: u64 = 3600;
+
+/// How much an agent may say of itself in the description of its tool, in characters; the same of each skill.
+const MAX_DESCRIPTION: usize = 400;
+const MAX_SKILL: usize = 160;
+
+/// How many skills the description of a tool names.
+const MAX_SKILLS: usize = 8;
+
+/// What was called.
+#[derive(Debug, PartialEq)]
+pub(super) enum Called {
+    /// An agent, with a message.
+    Agent(AgentId, Ask),
+    /// The list of agents.
+    ListAgents,
+    /// A task, to learn what becomes of it within so long.
+    Check(TaskId, Duration),
+    /// A task, to stop it.
+    Cancel(TaskId),
+    /// A task, to answer what it asks.
+    Answer(Answer),
+}
+
+/// Why nothing can be called so.
+#[derive(Debug, PartialEq)]
+pub(super) enum Miscalled {
+    /// No tool has that name.
+    NoTool(String),
+    /// The tool takes other arguments.
+    Arguments(String),
+}
+
+/// What an agent's tool takes.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ask {
+    pub(super) message: String,
+    pub(super) context_id: Option<String>,
+    pub(super) working_directory: Option<String>,
+    pub(super) model: Option<String>,
+    wait_seconds: Option<u64>,
+}
+
+/// What `answer_task` takes.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Answer {
+    pub(super) task_id: String,
+    pub(super) message: String,
+    pub(super) question_id: Option<String>,
+    wait_seconds: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OneTask {
+    task_id: String,
+    wait_seconds: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+impl Ask {
+    /// How long the call waits for the end of its task.
+    pub(super) fn wait(&self) -> Duration {
+        wait(self.wait_seconds)
+    }
+}
+
+impl Answer {
+    /// The same with another answer, to this question of this task.
+    pub(super) fn instead(self, task: &str, message: String, question: Option<String>) -> Self {
+        Self { task_id: task.to_owned(), message, question_id: question, ..self }
+    }
+
+    /// How long the call waits for the end of its task.
+    pub(super) fn wait(&self) -> Duration {
+        wait(self.wait_seconds)
+    }
+}
+
+fn wait(seconds: Option<u64>) -> Duration {
+    Duration::from_secs(seconds.unwrap_or(WAIT).min(MAX_WAIT))
+}
+
+/// What the call of this tool with these arguments means.
+pub(super) fn read(name: &str, arguments: Option<JsonObject>) -> Result<Called, Miscalled> {
+    let arguments = Value::Object(arguments.unwrap_or_default());
+    match name {
+        LIST_AGENTS => arguments_of::<Nothing>(name, arguments).map(|_| Called::ListAgents),
+        CHECK_TASK => {
+            let OneTask { task_id, wait_seconds } = arguments_of(name, arguments)?;
+            Ok(Called::Check(TaskId::new(task_id), wait(wait_seconds)))
+        }
+        CANCEL_TASK => {
+            let OneTask { task_id, .. } = arguments_of(name, arguments)?;
+            Ok(Called::Cancel(TaskId::new(task_id)))
+        }
+        ANSWER_TASK => arguments_of(name, arguments).map(Called::Answer),
+        _ => match AgentId::parse(name) {
+            Ok(agent) => {
+                let ask: Ask = arguments_of(name, arguments)?;
+                Ok(Called::Agent(agent, ask))
+            }
+            Err(_) => Err(Miscalled::NoTool(plain_text::line(name, 80))),
+        },
+    }
+}
+
+fn arguments_of<T: DeserializeOwned>(tool: &str, arguments: Value) -> Result<T, Miscalled> {
+    serde_json::from_value(arguments)
+        .map_err(|why| Miscalled::Arguments(format!("call `{tool}`: {why}")))
+}
+
+/// All tools there are, beside these agents' own those that look after tasks.
+pub(super) fn all(agents: &[AgentInfo]) -> Vec<Tool> {
+    agents.iter().map(of_agent).chain(of_tasks()).collect()
+}
+
+fn of_agent(agent: &AgentInfo) -> Tool {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "message": { "type": "string", "description": "What to say to the agent. It knows nothing of this conversation: say all that it needs" },
+            "context_id": { "type": "string", "description": "Goes on with an earlier conversation with the agent: the context of its result" },
+            "working_directory": { "type": "string", "description": "An absolute path: where the agent is to work" },
+            "model": { "type": "string", "description": "The model that the agent is to use, if it has a choice" },
+            "wait_seconds": wait_schema(),
+        },
+        "required": ["message"],
+        "additionalProperties": false,
+    });
+    let tool = Tool::new(agent.id.to_string(), describe(agent), object(schema));
+    // What agents do reaches beyond this machine, and may change files.
+    tool.with_title(plain_text::line(&agent.name, 80))
+        .with_annotations(ToolAnnotations::new().read_only(false).open_world(true))
+}
+
+/// What is said of an agent: by the hub first, and then in the agent's own words, marked as those.
+fn describe(agent: &AgentInfo) -> String {
+    let id = &agent.id;
+    let mut text = format!(
+        "Has the agent `{id}` work on a message, and waits for the result. It can take minutes: what is not done in time goes on, \
+         and `{CHECK_TASK}` tells what became of it."
+    );
+    if let Some(own) = agent.card["description"].as_str() {
+        text +=
+            &format!(" The agent says of itself: \"{}\"", plain_text::line(own, MAX_DESCRIPTION));
+    }
+    let skills = agent.card["skills"].as_array().into_iter().flatten().filter_map(|skill| {
+        let (name, what) =
+            (skill["name"].as_str()?, skill["description"].as_str().unwrap_or_default());
+        Some(format!("\"{}\"", plain_text::line(&format!("{name}: {what}"), MAX_SKILL)))
+    });
+    let skills: Vec<_> = skills.take(MAX_SKILLS).collect();
+    if !skills.is_empty() {
+        text += &format!(" Its skills, in its own words: {}", skills.join(", "));
+    }
+    text
+}
+
+fn of_tasks() -> [Tool; 4] {
+    let task =
+        json!({ "type": "string", "description": "The task, as the result of a call names it" });
+    let takes = |properties: Value, required: &[&str]| {
+        object(
+            json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false }),
+        )
+    };
+    let looks = || ToolAnnotations::new().read_only(true).idempotent(true).open_world(false);
+    let acts = || ToolAnnotations::new().read_only(false).open_world(true);
+    [
+        Tool::new(
+            LIST_AGENTS,
+            "Lists the agents of this hub: what each is good for, in its own words, and how it is.",
+            takes(json!({}), &[]),
+        )
+        .with_annotations(looks()),
+        Tool::new(
+            CHECK_TASK,
+            "Tells what became of a task that an agent works on: its result, what it asks, or that it is still at work.",
+            takes(json!({ "task_id": task, "wait_seconds": wait_schema() }), &["task_id"]),
+        )
+        .with_annotations(looks()),
+        Tool::new(
+            CANCEL_TASK,
+            "Stops a task and the programs that it runs.",
+            takes(json!({ "task_id": task }), &["task_id"]),
+        )
+        .with_annotations(acts().destructive(true).idempotent(true)),
+        Tool::new(
+            ANSWER_TASK,
+            "Answers what a task asks, and waits for its result. A permission or a login is for the user to give: ask them first.",
+            takes(
+                json!({
+                    "task_id": task,
+                    "message": { "type": "string", "description": "The answer; `allow` or `deny` where it asks for permission" },
+                    "question_id": { "type": "string", "description": "The question that is answered, and no other that it may ask by now" },
+                    "wait_seconds": wait_schema(),
+                }),
+                &["task_id", "message"],
+            ),
+        )
+        .with_annotations(acts()),
+    ]
+}
+
+fn wait_schema() -> Value {
+    let what = format!(
+        "How long to wait for the end before the task goes on without the call, in seconds; {WAIT} if left out"
+    );
+    json!({ "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": what })
+}
+
+fn object(schema: Value) -> Arc<JsonObject> {
+    let Value::Object(members) = schema else { return Arc::default() };
+    Arc::new(members)
+}
+
+/// The agents, as `list_agents` tells of them.
+pub(super) fn listed(agents: &[AgentInfo]) -> Value {
+    let one = |agent: &AgentInfo| {
+        let skills = agent.card["skills"].as_array().into_iter().flatten();
+        let skills: Vec<_> = skills
+            .map(|skill| json!({ "name": skill["name"], "description": skill["description"] }))
+            .collect();
+        json!({
+            "id": agent.id,
+            "name": agent.name,
+            "description": agent.card["description"],
+            "skills": skills,
+            "health": agent.health.as_ref().map(|health| health.status),
+        })
+    };
+    json!({ "agents": agents.iter().map(one).collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::operation::AgentBreaker;
+
+    fn agent(id: &str, card: Value) -> AgentInfo {
+        AgentInfo {
+            id: AgentId::parse(id).unwrap(),
+            name: card["name"].as_str().unwrap_or_default().to_owned(),
+            card,
+            health: None,
+            breaker: AgentBreaker::closed(),
+            registered_at: String::new(),
+            source: "built-in".to_owned(),
+            signed_by: None,
+            not_granted: Vec::new(),
+            held_back: None,
+            tier: None,
+        }
+    }
+
+    fn arguments(value: Value) -> Option<JsonObject> {
+        serde_json::from_value(value).ok()
+    }
+
+    #[test]
+    fn an_agent_is_a_tool_by_its_id_and_speaks_for_itself_in_one_line() {
+        let long = format!("does\n\u{1b}[2Jthings\u{202e} {}", "x".repeat(2_000));
+        let card = json!({ "name": "A", "description": long, "skills": [{ "id": "s", "name": "S", "description": "a\nb" }] });
+        let tools = all(&[agent("git-historian", card)]);
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
+        assert_eq!(names, ["git-historian", LIST_AGENTS, CHECK_TASK, CANCEL_TASK, ANSWER_TASK]);
+        let told = tools[0].description.as_deref().unwrap();
+        assert!(told.contains("The agent says of itself: \"does [2Jthings xxx"), "{told}");
+        assert!(told.contains("Its skills, in its own words: \"S: a b\""), "{told}");
+        assert!(!told.chars().any(char::is_control) && told.chars().count() < 900, "{told}");
+        for tool in &tools {
+            assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);
+            assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn what_is_called_is_read_with_all_that_is_said() {
+        let said = json!({ "message": "hi", "context_id": "c", "working_directory": "/w", "model": "m", "wait_seconds": 9_999 });
+        let Ok(Called::Agent(id, ask)) = read("echo", arguments(said)) else { panic!() };
+        assert_eq!(
+            (id.as_str(), ask.message.as_str(), ask.wait()),
+            ("echo", "hi", Duration::from_secs(MAX_WAIT))
+        );
+        let facts = [ask.context_id, ask.working_directory, ask.model];
+        assert_eq!(facts, ["c", "/w", "m"].map(|it| Some(it.to_owned())));
+        let checked = read(CHECK_TASK, arguments(json!({ "task_id": "t" })));
+        assert_eq!(checked, Ok(Called::Check(TaskId::new("t"), Duration::from_secs(WAIT))));
+        let cancelled = read(CANCEL_TASK, arguments(json!({ "task_id": "t" })));
+        assert_eq!(cancelled, Ok(Called::Cancel(TaskId::new("t"))));
+        assert_eq!(read(LIST_AGENTS, None), Ok(Called::ListAgents));
+        let answered = read(ANSWER_TASK, arguments(json!({ "task_id": "t", "message": "yes" })));
+        assert!(matches!(answered, Ok(Called::Answer(Answer { question_id: None, .. }))));
+    }
+
+    #[test]
+    fn what_cannot_be_called_says_why() {
+        assert_eq!(read("No Tool", None), Err(Miscalled::NoTool("No Tool".to_owned())));
+        for (tool, said, why) in [
+            ("echo", json!({}), "missing field `message`"),
+            ("echo", json!({ "message": 1 }), "expected a string"),
+            ("echo", json!({ "message": "a", "cwd": "/" }), "unknown field `cwd`"),
+            (CHECK_TASK, json!({}), "missing field `task_id`"),
+            (LIST_AGENTS, json!({ "x": 1 }), "unknown field `x`"),
+        ] {
+            let Err(Miscalled::Arguments(told)) = read(tool, arguments(said)) else {
+                panic!("{tool}")
+            };
+            assert!(told.contains(why) && told.contains(tool), "{told}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! A message as a client of the hub would have sent it, for the doors whose clients say it in other words: with everything checked
+//! that is checked of the hub's own.
+
+use a2a_hub_protocol::{
+    error::A2aError,
+    id::{AgentId, MessageId, TaskId},
+    operation::{Operation, SendMessage},
+    question::QUESTION,
+    v03::params::OfferedMessage,
+};
+use serde_json::{Value, json};
+
+/// What begins a task: what is said to an agent, part by part, and what goes with it.
+pub(super) struct Beginning<'a> {
+    /// The hub's default if none is named.
+    pub(super) agent: Option<&'a AgentId>,
+    pub(super) parts: Vec<Value>,
+    pub(super) context: Option<&'a str>,
+    pub(super) directory: Option<&'a str>,
+    pub(super) model: Option<&'a str>,
+}
+
+impl Beginning<'_> {
+    /// The operation that it is.
+    pub(super) fn operation(self) -> Result<Operation, A2aError> {
+        let mut message = message(self.parts);
+        message["metadata"] = json!({
+            "targetAgent": self.agent, "workingDirectory": self.directory, "model": self.model,
+        });
+        if let Some(facts) = message["metadata"].as_object_mut() {
+            facts.retain(|_, value| !value.is_null());
+        }
+        if let Some(context) = self.context {
+            message["contextId"] = json!(context);
+        }
+        stream(message)
+    }
+}
+
+/// The answer to a task's question, or to whatever it asks by now.
+pub(super) fn answer(
+    task: &TaskId,
+    said: Vec<Value>,
+    question: Option<&str>,
+) -> Result<Operation, A2aError> {
+    let mut message = message(said);
+    message["taskId"] = json!(task);
+    if let Some(question) = question {
+        message["metadata"] = json!({ QUESTION: question });
+    }
+    stream(message)
+}
+
+/// What is said in a text.
+pub(super) fn text(said: &str) -> Vec<Value> {
+    vec![json!({ "kind": "text", "text": said })]
+}
+
+fn message(parts: Vec<Value>) -> Value {
+    let mut message = json!({ "kind": "message", "messageId": MessageId::fresh(), "role": "user" });
+    message["parts"] = Value::Array(parts);
+    message
+}
+
+fn stream(message: Value) -> Result<Operation, A2aError> {
+    let offered: OfferedMessage =
+        serde_json::from_value(message).map_err(|why| A2aError::invalid("message", why))?;
+    Ok(Operation::StreamMessage(SendMessage::new(offered.accept("message")?, None)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_the_message_that_any_client_would_send() {
+        let agent = AgentId::parse("echo").unwrap();
+        let all = Beginning {
+            agent: Some(&agent),
+            parts: text("hi"),
+            context: Some("c"),
+            directory: Some("/w"),
+            model: Some("m"),
+        };
+        let Ok(Operation::StreamMessage(send)) = all.operation() else { panic!() };
+        assert_eq!(send.agent, Some(agent.clone()));
+        assert_eq!(send.working_directory.as_deref(), Some("/w"));
+        assert_eq!(send.message.joined_text(), "hi");
+        assert_eq!(send.message.context_id.unwrap().as_str(), "c");
+        assert_eq!(send.message.metadata.unwrap()["model"], "m");
+        let long = "x".repeat(a2a_hub_protocol::id::MAX_ID + 1);
+        let (agent, directory, model) = (None, None, None);
+        let wrong = Beginning { agent, parts: text("hi"), context: Some(&long), directory, model };
+        assert!(wrong.operation().is_err());
+    }
+
+    #[test]
+    fn an_answer_names_its_task_and_its_question() {
+        let Ok(Operation::StreamMessage(send)) = answer(&TaskId::new("t"), text("yes"), Some("q"))
+        else {
+            panic!()
+        };
+        assert_eq!(send.message.task_id, Some(TaskId::new("t")));
+        assert_eq!(send.message.metadata.unwrap()[QUESTION], "q");
+        assert_eq!(send.agent, None);
+    }
+}

@@ -1,0 +1,130 @@
+//! Another protocol on a connection of the unix socket: `hub/speak` says which, and from its answer on the connection speaks
+//! nothing else. `a2a-hub mcp` and `a2a-hub acp` ask for it and then pass on what they read
+//! and hear.
+
+use super::{acp, dispatcher::Dispatcher, line_reader::LineReader, mcp};
+use a2a_hub_core::access::Principal;
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::AgentId,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{io::AsyncRead, sync::mpsc};
+use tokio_util::sync::CancellationToken;
+
+const METHOD: &str = "hub/speak";
+
+/// What a connection is to speak.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(
+    tag = "protocol",
+    rename_all = "lowercase",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
+pub(super) enum Language {
+    /// The Agent Client Protocol, for one agent.
+    Acp {
+        /// The agent; the hub's default if none is named.
+        #[serde(default)]
+        agent_id: Option<AgentId>,
+    },
+    /// The Model Context Protocol.
+    Mcp {
+        /// Where agents work unless a call says so.
+        #[serde(default)]
+        working_directory: Option<String>,
+    },
+}
+
+/// A request to speak something else.
+#[derive(Debug, PartialEq)]
+pub(super) struct Asked {
+    id: Value,
+    /// What is asked for, or why that cannot be.
+    pub(super) language: Result<Language, A2aError>,
+}
+
+impl Asked {
+    /// The request in this line; none if it is another.
+    pub(super) fn read(line: &str) -> Option<Self> {
+        // Cheaper than to read each request twice.
+        if !line.contains(METHOD) {
+            return None;
+        }
+        let mut request: Value = serde_json::from_str(line).ok()?;
+        if request["method"] != METHOD {
+            return None;
+        }
+        let language = serde_json::from_value(request["params"].take()).map_err(|why| {
+            let why = format!("cannot be spoken here: {why}; this hub speaks `acp` and `mcp`");
+            A2aError::new(ErrorKind::InvalidParams, why)
+        });
+        Some(Self { id: request["id"].take(), language })
+    }
+
+    /// What is answered before anything else is spoken.
+    pub(super) fn answer(&self) -> Vec<u8> {
+        let answer = match &self.language {
+            Ok(_) => json!({ "jsonrpc": "2.0", "id": self.id, "result": {} }),
+            Err(why) => json!({ "jsonrpc": "2.0", "id": self.id, "error": why.to_hub_json() }),
+        };
+        answer.to_string().into_bytes()
+    }
+}
+
+impl Language {
+    /// Speaks it until the client hangs up or the hub stops.
+    pub(super) async fn speak<R: AsyncRead + Send + Unpin>(
+        self,
+        dispatcher: Dispatcher,
+        caller: Principal,
+        reader: &mut LineReader<R>,
+        outbox: mpsc::Sender<Vec<u8>>,
+        stop: CancellationToken,
+    ) {
+        match self {
+            Self::Acp { agent_id: agent } => {
+                let asked = acp::Asked { caller, agent };
+                Box::pin(acp::serve(dispatcher, asked, reader, outbox, stop)).await;
+            }
+            Self::Mcp { working_directory } => {
+                let talk = mcp::serve(dispatcher, caller, working_directory, reader, outbox, stop);
+                Box::pin(talk).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_asked_for_another_protocol_by_name() {
+        let asked = Asked::read(
+            r#"{"jsonrpc":"2.0","id":7,"method":"hub/speak","params":{"protocol":"mcp","workingDirectory":"/w"}}"#,
+        );
+        let mcp = Language::Mcp { working_directory: Some("/w".to_owned()) };
+        assert_eq!(asked.as_ref().unwrap().language, Ok(mcp));
+        assert_eq!(asked.unwrap().answer(), br#"{"id":7,"jsonrpc":"2.0","result":{}}"#);
+        let acp = Asked::read(
+            r#"{"id":7,"method":"hub/speak","params":{"protocol":"acp","agentId":"codex"}}"#,
+        );
+        let codex = AgentId::parse("codex").ok();
+        assert_eq!(acp.unwrap().language, Ok(Language::Acp { agent_id: codex }));
+        let unknown =
+            Asked::read(r#"{"id":1,"method":"hub/speak","params":{"protocol":"morse"}}"#).unwrap();
+        let told = String::from_utf8(unknown.answer()).unwrap();
+        assert!(
+            told.contains("morse") && told.contains("this hub speaks `acp` and `mcp`"),
+            "{told}"
+        );
+        for other in
+            [r#"{"id":1,"method":"message/send","params":{"text":"hub/speak"}}"#, "hub/speak"]
+        {
+            assert_eq!(Asked::read(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+// Drives an agent of the hub as an editor does: `acp_js.mjs HUB VERSION SDK COMMAND...`, where the command serves ACP.
+
+import { spawn } from 'node:child_process';
+import { Readable, Writable } from 'node:stream';
+import { pathToFileURL } from 'node:url';
+import { SDK, URL as HUB, sleep, same, so, tell } from './stage.mjs';
+
+const command = process.argv.slice(5);
+const place = `${SDK}/node_modules/@agentclientprotocol/sdk/dist/v1/stable/acp.js`;
+const { client, ndJsonStream, PROTOCOL_VERSION } = await import(pathToFileURL(place));
+const cwd = process.env.WORKSPACE;
+
+const updates = [];
+const asked = [];
+let decide = () => ({ outcome: 'cancelled' });
+
+const open = () => {
+  const agent = spawn(command[0], command.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] });
+  const stream = ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout));
+  const app = client({ name: 'driver' })
+    .onRequest('session/request_permission', ({ params }) => {
+      asked.push(params);
+      return { outcome: decide(params) };
+    })
+    .onNotification('session/update', ({ params }) => { updates.push(params); });
+  return app.connect(stream).agent;
+};
+const editor = open();
+let session;
+
+const texts = (kind, of = session) => updates
+  .filter((it) => it.sessionId === of && it.update.sessionUpdate === kind)
+  .map((it) => it.update.content.text).join('');
+const prompt = (text, sessionId = session) => {
+  updates.length = 0;
+  const blocks = typeof text === 'string' ? [{ type: 'text', text }] : text;
+  return editor.request('session/prompt', { sessionId, prompt: blocks });
+};
+const hub = async (method, params) => {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+  const answer = await fetch(HUB, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  return (await answer.json()).result;
+};
+const refused = (promise) => promise.then((it) => { throw new Error(JSON.stringify(it)); }, (why) => why);
+
+async function initialize() {
+  const hello = await editor.request('initialize', { protocolVersion: PROTOCOL_VERSION, clientCapabilities: {} });
+  same([hello.protocolVersion, hello.agentInfo.name, hello.agentCapabilities.loadSession], [1, 'a2a-hub', true]);
+}
+
+async function new_session() {
+  ({ sessionId: session } = await editor.request('session/new', { cwd, mcpServers: [] }));
+  so(session, session);
+  const why = await refused(editor.request('session/new', { cwd: 'here', mcpServers: [] }));
+  so(why.message.includes('absolute'), why.message);
+}
+
+async function prompted() {
+  const stop = await prompt('tick 3 50');
+  same(stop.stopReason, 'end_turn');
+  so(texts('agent_message_chunk').startsWith('1\n2\n3\n'), updates);
+  so(texts('agent_message_chunk').endsWith('ticked 3 times'), updates);
+  const [task] = await hub('hub/tasks/list', { workingDirectory: cwd, limit: 1 });
+  same([task.contextId, task.id], [session, stop._meta['a2a-hub/taskId']]);
+}
+
+async function blocks() {
+  const stop = await prompt([
+    { type: 'text', text: 'history' },
+    { type: 'resource_link', uri: 'file:///w/a.rs', name: 'a.rs' },
+    { type: 'resource', resource: { uri: 'file:///w/b.txt', text: 'hi' } },
+  ]);
+  same(stop.stopReason, 'end_turn');
+  const task = await hub('tasks/get', { id: stop._meta['a2a-hub/taskId'] });
+  same(task.history[0].parts.map((part) => part.kind), ['text', 'file', 'file']);
+}
+
+async function permission() {
+  decide = ({ options }) => ({ outcome: 'selected', optionId: options[0].optionId });
+  same((await prompt('permit')).stopReason, 'end_turn');
+  same(texts('agent_message_chunk'), 'allow');
+  same(asked.at(-1).toolCall.title, 'may I?');
+  same(asked.at(-1).options.map((option) => option.kind), ['allow_once', 'reject_once']);
+  decide = ({ options }) => ({ outcome: 'selected', optionId: options[1].optionId });
+  await prompt('permit');
+  same(texts('agent_message_chunk'), 'deny');
+  decide = () => ({ outcome: 'cancelled' });
+  same((await prompt('permit')).stopReason, 'cancelled');
+}
+
+async function question() {
+  same((await prompt('ask')).stopReason, 'end_turn');
+  same(texts('agent_message_chunk'), 'what do you say?');
+  const answered = await prompt('blue');
+  same([answered.stopReason, texts('agent_message_chunk')], ['end_turn', 'blue']);
+}
+
+async function cancel() {
+  const turn = prompt('tick 300 100');
+  while (!texts('agent_message_chunk')) await sleep(20);
+  const second = await refused(editor.request('session/prompt', { sessionId: session, prompt: [{ type: 'text', text: 'x' }] }));
+  so(second.message.includes('under way'), second.message);
+  await editor.notify('session/cancel', { sessionId: session });
+  const stop = await turn;
+  same(stop.stopReason, 'cancelled');
+  same((await hub('tasks/get', { id: stop._meta['a2a-hub/taskId'] })).status.state, 'canceled');
+}
+
+async function load() {
+  await prompt('tick 1 1');
+  updates.length = 0;
+  const another = open();
+  await another.request('initialize', { protocolVersion: PROTOCOL_VERSION, clientCapabilities: {} });
+  await another.request('session/load', { sessionId: session, cwd, mcpServers: [] });
+  so(texts('user_message_chunk').includes('tick 1 1'), updates);
+  const stop = await another.request('session/prompt', { sessionId: session, prompt: [{ type: 'text', text: 'tick 1 1' }] });
+  same((await hub('tasks/get', { id: stop._meta['a2a-hub/taskId'] })).contextId, session);
+  const why = await refused(another.request('session/load', { sessionId: 'none', cwd, mcpServers: [] }));
+  same(why.code, -32002);
+}
+
+async function errors() {
+  const failed = await refused(prompt('fail'));
+  so(failed.message && failed.code === -32603, failed);
+  same((await prompt('reject')).stopReason, 'refusal');
+  same((await refused(prompt([]))).code, -32602);
+  same((await refused(prompt('hi', 'none'))).code, -32002);
+  same((await refused(editor.request('session/set_mode', { sessionId: session, modeId: 'x' }))).code, -32601);
+}
+
+await tell({ initialize, new_session, prompted, blocks, permission, question, cancel, load, errors });
