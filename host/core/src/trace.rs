@@ -8,7 +8,7 @@
 use a2a_hub_protocol::{
     event::Created,
     id::{MAX_ID, TaskId},
-    message::Metadata,
+    message::{Message, Metadata},
 };
 
 /// The trace and the span that whoever speaks is in (W3C Trace Context, section 3.2).
@@ -104,6 +104,17 @@ impl Trace {
         ];
         all.into_iter().chain(parent).collect()
     }
+}
+
+/// The facts of a child, as its task's metadata has them from the beginning: its place in the trace, as its message has it, and
+/// its parent.
+pub fn facts_of_child(message: &Message, parent: &TaskId) -> Metadata {
+    let told = message.metadata.as_ref();
+    let known = MEMBERS.iter().filter_map(|name| {
+        let value = told?.get(*name)?.clone();
+        Some(((*name).to_owned(), value))
+    });
+    known.chain([(PARENT_TASK.to_owned(), parent.as_str().into())]).collect()
 }
 
 /// The workflow that a task belongs to from its beginning, if it belongs to one.

@@ -7,7 +7,7 @@ mod reload;
 mod visit;
 mod within;
 
-use cards::card_of;
+use cards::{card_of, card_of_hub};
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 pub use visit::Visit;
 
@@ -268,7 +268,9 @@ impl Hub {
             }
             Operation::Discover => Answer::Discovery(openrpc::discover(env!("CARGO_PKG_VERSION"))),
             Operation::PageTasks(query) => self.page(query).await?,
-            Operation::GetCard { agent: None } => Answer::Card(Box::new(self.card())),
+            Operation::GetCard { agent: None } => {
+                Answer::Card(Box::new(card_of_hub(&self.agents.all(), &self.since)))
+            }
             Operation::GetCard { agent: Some(id) } => {
                 Answer::Card(Box::new(card_of(&*self.agent(Some(id))?)))
             }

@@ -111,8 +111,10 @@ fn tree_text(tasks: &Value, now: Timestamp, columns: Option<usize>) -> Text {
             None => text(&status["timestamp"]).to_owned(),
         };
         let depth = task["depth"].as_u64().and_then(|depth| usize::try_from(depth).ok());
-        let branch = depth.unwrap_or_default().checked_sub(1);
-        let branch = branch.map(|above| "   ".repeat(above) + "└─ ").unwrap_or_default();
+        let branch = match depth.unwrap_or_default() {
+            0 => String::new(),
+            depth => format!("└{} ", "──".repeat(depth)),
+        };
         let asked = list(&task["history"]).first().map(|said| first_words(&said["parts"]));
         table.row([
             Cell::named(id, ids::short(id, &ids())),
@@ -159,7 +161,13 @@ mod tests {
         ];
         let tree = Value::Array(below(&listed, "a"));
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(tree_text(&tree, now, Some(120)).words(), @"");
+        insta::assert_snapshot!(tree_text(&tree, now, Some(120)).words(), @r"
+        TASK  STATE           CHANGED    AGENT         USED                  ASKED
+        a     working         2 min ago  claude-code   1200 tokens, $0.0123  make it work
+        b     working         2 min ago  └── codex     1200 tokens, $0.0123  review the diff
+        d     completed       2 min ago  └──── gemini  1200 tokens, $0.0123  look it up
+        c     input-required  2 min ago  └── vibe      1200 tokens, $0.0123  write the tests
+        ");
         assert_eq!(below(&listed, "b").len(), 2);
     }
 }

@@ -7,22 +7,23 @@ use super::{
     http::Http,
     live_grant::LiveGrant,
     memory::BoundedMemory,
+    narrowed::narrowed,
     peer_directory::{ListPeers, PeerDirectory},
     programs::Programs,
     remedy::remedied,
+    report::{as_its_own_words, judge},
     secrets::SecretStore,
     source::Source,
     workspace::Workspace,
 };
 use crate::{clock, events::Events};
-use a2a_hub_config::{self as config, AgentConfig, Permissions};
+use a2a_hub_config::{self as config, AgentConfig};
 use a2a_hub_core::{
     breaker, facts,
     grant::{EffectiveGrant, Grant, intersect},
     health::is_known_not_to_work,
     installation::InstallationId,
     lacks::lacks,
-    plain_text::line,
     quota,
     recovery::Resumability,
     redact::Secrets,
@@ -35,13 +36,12 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     id::{AgentId, TaskId},
     operation::{
-        AgentBreaker, AgentHealth, AgentInfo, HealthStatus, HeldBack, NotGranted, Operated,
-        ProgramTier,
+        AgentBreaker, AgentHealth, AgentInfo, HeldBack, NotGranted, Operated, ProgramTier,
     },
     task::Task,
 };
 use a2a_hub_runtime::{
-    Call, Failure, HubWork, Report, Room, Run, Runtime, Work,
+    Call, Failure, HubWork, Room, Run, Runtime, Work,
     port::{Ports, delegate::DelegatePort, tasks::TaskPort},
 };
 use a2a_hub_store::AgentMemory;
@@ -68,9 +68,6 @@ const STRANGERS_DEADLINE: Duration = Duration::from_secs(1);
 
 /// How much time on the processor that may cost: a hundred times of what it takes.
 const STRANGERS_CPU: Duration = Duration::from_millis(100);
-
-/// Characters of why an agent could not say how it is: it stands in a line of a list.
-const MAX_WHY: usize = 400;
 
 /// How long an agent may take to clean up after a cancelled task.
 const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(2);
@@ -164,9 +161,6 @@ pub struct TaskPorts {
     /// Where the agent gives tasks to others, if it may.
     pub delegation: Option<Arc<dyn DelegatePort>>,
 }
-
-/// The setting that says what an agent's program may do without asking.
-const PERMISSIONS: &str = "permissions";
 
 /// An agent of this hub.
 pub struct Agent {
@@ -557,60 +551,6 @@ fn ago(age: Duration) -> Instant {
     now.checked_sub(age).unwrap_or(now)
 }
 
-/// What a stranger has others do to mend it is a stranger's word, and no advice of the hub's.
-fn as_its_own_words(health: &mut AgentHealth) {
-    health.fix = health
-        .fix
-        .take()
-        .map(|fix| format!("the plugin, which was granted nothing, says: \"{fix}\""));
-}
-
-/// What the operator set for an agent, for a task that another agent gave it: its program asks before it changes anything,
-/// unless it may not even do that. The questions go to the client of the task at the root.
-fn narrowed(settings: &Arc<BTreeMap<String, String>>) -> Arc<BTreeMap<String, String>> {
-    let widest = [Permissions::Edit, Permissions::Full].map(Permissions::word);
-    match settings.get(PERMISSIONS) {
-        Some(set) if widest.contains(&set.as_str()) => {
-            let mut settings = BTreeMap::clone(settings);
-            settings.insert(PERMISSIONS.to_owned(), Permissions::Ask.word().to_owned());
-            Arc::new(settings)
-        }
-        Some(_) | None => Arc::clone(settings),
-    }
-}
-
-fn judge(report: Result<Report, Failure>, took: Duration, deadline: Duration) -> AgentHealth {
-    let report = report.unwrap_or_else(|why| Report {
-        // One that could not be asked is not to blame.
-        status: if why == Failure::HubFull {
-            HealthStatus::Unknown
-        } else {
-            HealthStatus::Unhealthy
-        },
-        version: None,
-        detail: Some(if why == Failure::Timeout {
-            format!("it did not say within {} how it is", Span(deadline))
-        } else {
-            line(&why.to_string(), MAX_WHY)
-        }),
-        fix: (why == Failure::Timeout).then(|| {
-            "ask again with `a2a-hub agents --health`: a first start takes long on a cold machine".to_owned()
-        }),
-    });
-    let is_healthy = report.status == HealthStatus::Healthy;
-    let (detail, error_message) =
-        if is_healthy { (report.detail, None) } else { (None, report.detail) };
-    AgentHealth {
-        status: report.status,
-        last_check: Some(clock::now()),
-        latency_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
-        version: report.version,
-        error_message,
-        detail,
-        fix: report.fix,
-    }
-}
-
 fn log_line(agent: &AgentId, owner: &str, level: tracing::Level, line: &str) {
     match level {
         tracing::Level::ERROR => tracing::error!(%agent, task = owner, "{line}"),
@@ -634,7 +574,7 @@ impl Agent {
     ) -> Self {
         let peer = |id: &AgentId| super::peer_directory::Peer {
             id: id.clone(),
-            health: HealthStatus::Healthy,
+            health: a2a_hub_protocol::operation::HealthStatus::Healthy,
             is_vouched_for: true,
             card: Value::Null,
         };

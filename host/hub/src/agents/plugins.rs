@@ -1,20 +1,13 @@
 //! What the operator is told of plug-ins, and how the hub follows what the operator granted or took away: within a second by
 //! itself, or at once when asked.
 
-use super::{Agent, Agents, PluginFolder, source::Source};
-use a2a_hub_core::{
-    difference::asked_of,
-    grant::{Ask, Grant, intersect},
-    installation::{Installation, InstallationId, Installations},
-    lacks::lacks,
-};
+use super::{Agent, Agents, PluginFolder, asked::asked, source::Source};
+use a2a_hub_core::grant::{Ask, Grant};
+use a2a_hub_core::installation::{Installation, InstallationId, Installations};
 use a2a_hub_protocol::{
     hub::event::Happened,
     id::AgentId,
-    operation::{
-        AskedCapability, InstallationInfo, PluginChange, PluginInfo, PluginsRefreshed,
-        RejectedPlugin,
-    },
+    operation::{InstallationInfo, PluginChange, PluginInfo, PluginsRefreshed, RejectedPlugin},
 };
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
@@ -177,22 +170,6 @@ fn standing(plugin: &PluginInfo) -> String {
             format!("joined; it may not {}", lacks.join(", "))
         }
     }
-}
-
-/// What a component asks for, with its reasons.
-pub fn asked(ask: &Ask) -> Vec<AskedCapability> {
-    let all = lacks(ask, &intersect(ask, &Grant::default())).into_iter();
-    let told = all.map(|asked| {
-        let program = asked.capability.strip_prefix("process.");
-        let details = program.and_then(|name| Some(asked_of(name, ask.process.get(name)?)));
-        AskedCapability {
-            details: details.unwrap_or_default(),
-            capability: asked.capability,
-            what: asked.what,
-            reason: asked.reason.map(Into::into),
-        }
-    });
-    told.collect()
 }
 
 fn told(record: &Installation) -> InstallationInfo {

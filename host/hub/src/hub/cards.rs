@@ -1,6 +1,5 @@
 //! The cards of the hub and of its agents, as they are told.
 
-use super::Hub;
 use crate::agents::Agent;
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
@@ -9,18 +8,16 @@ use a2a_hub_protocol::{
 use serde_json::{Map, json};
 use std::{collections::BTreeSet, sync::Arc};
 
-impl Hub {
-    /// The hub's own card: it can do what its agents can.
-    pub(super) fn card(&self) -> CardOf {
-        let agents = self.agents.all();
-        let skills = agents.iter().flat_map(|agent| {
-            agent.card.skills.iter().map(|skill| Skill {
-                id: format!("{}/{}", agent.id, skill.id),
-                tags: std::iter::once(agent.id.to_string()).chain(skill.tags.clone()).collect(),
-                ..skill.clone()
-            })
-        });
-        let card = AgentCard {
+/// The card of a hub of these agents that began then: it can do what they can.
+pub(super) fn card_of_hub(agents: &[Arc<Agent>], began: &String) -> CardOf {
+    let skills = agents.iter().flat_map(|agent| {
+        agent.card.skills.iter().map(|skill| Skill {
+            id: format!("{}/{}", agent.id, skill.id),
+            tags: std::iter::once(agent.id.to_string()).chain(skill.tags.clone()).collect(),
+            ..skill.clone()
+        })
+    });
+    let card = AgentCard {
             name: "A2A Local Hub".to_owned(),
             description: "Runs agents on this machine; `metadata.targetAgent` of a message names the one it is for"
                 .to_owned(),
@@ -28,14 +25,13 @@ impl Hub {
             skills: skills.collect(),
             other: Map::from_iter(
                 ["defaultInputModes", "defaultOutputModes"]
-                    .map(|member| (member.to_owned(), json!(modes(&agents, member)))),
+                    .map(|member| (member.to_owned(), json!(modes(agents, member)))),
             ),
         };
-        let latest = agents.iter().map(|agent| &agent.registered_at).max();
-        let since = latest.map_or(&self.since, |joined| joined.max(&self.since)).clone();
-        let operated = agents.iter().map(|agent| (agent.id.clone(), agent.operated())).collect();
-        CardOf { agent: None, card, since, operated }
-    }
+    let latest = agents.iter().map(|agent| &agent.registered_at).max();
+    let since = latest.map_or(began, |joined| joined.max(began)).clone();
+    let operated = agents.iter().map(|agent| (agent.id.clone(), agent.operated())).collect();
+    CardOf { agent: None, card, since, operated }
 }
 
 /// All media types that the agents' cards name in `member`.

@@ -1,7 +1,6 @@
 //! One task, from its first event to its last: tells the task's lifecycle what happens, and does what that decides.
 
 use super::{
-    Tasks,
     awaiting::{called, ended, heard, withdrawn, woken},
     command::{Begin, Command, Input, Kept, Start},
     given_up::GivenUp,
@@ -9,6 +8,7 @@ use super::{
     port::{GuestRequest, Question, ToActor, event},
     recorder::{Recorder, Unstorable},
     refused::{not_asked, not_waiting},
+    relations::OtherTasks,
     remains::Remains,
     run_queue::{Admitted, Lane, QueueTicket, RunPermit, RunQueue, Wait},
 };
@@ -63,7 +63,7 @@ pub(super) struct TaskActor {
     parking: Parking,
     own: Option<mpsc::WeakSender<Command>>,
     /// All tasks, for those that the agent gives to others.
-    pub(super) tasks: Option<Tasks>,
+    pub(super) tasks: Option<Arc<dyn OtherTasks>>,
     /// How many, of the agent and its programs, only wait for other agents: its turn is lent to other tasks meanwhile.
     pub(super) rests: usize,
     /// Who is told that it is the task's turn again, to go on.
@@ -190,7 +190,7 @@ impl TaskActor {
     }
 
     /// The same, whose agent may give tasks to others.
-    pub(super) fn among(self, tasks: Tasks) -> Self {
+    pub(super) fn among(self, tasks: Arc<dyn OtherTasks>) -> Self {
         Self { tasks: Some(tasks), ..self }
     }
 

@@ -7,13 +7,14 @@ use super::{
     NewTask, SubmitError, Subscription, Tasks,
     feed::StreamEnd,
     port::{GuestRequest, Question},
+    relations::{Calls, OtherTasks},
 };
 use crate::{agents::Agent, error::HubError};
 use a2a_hub_core::{
     access::Principal,
     facts,
     question::handed_on,
-    trace::{PARENT_TASK, Trace},
+    trace::Trace,
     tree::{NoChild, Usage},
 };
 use a2a_hub_protocol::{
@@ -21,7 +22,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::{StatusUpdate, TaskEvent},
     id::{AgentId, ContextId, TaskId},
-    message::{Message, Metadata, Role},
+    message::{Message, Role},
     parent::Parent,
     question::{QUESTION, Question as Asked, QuestionKind},
     task::Task,
@@ -45,7 +46,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 /// The calls of one task's agent.
-pub(super) struct Delegation {
+struct Delegation {
     tasks: Tasks,
     /// The agent that calls.
     agent: Arc<Agent>,
@@ -67,15 +68,6 @@ struct ChildCall {
 }
 
 impl Delegation {
-    pub(super) fn new(
-        tasks: Tasks,
-        agent: Arc<Agent>,
-        task: Task,
-        queue: mpsc::Sender<GuestRequest>,
-    ) -> Self {
-        Self { tasks, agent, task, queue, asking: Arc::default() }
-    }
-
     fn principal(&self) -> Principal {
         Principal::AgentTask { agent: self.agent.id.clone(), task: self.task.id.clone() }
     }
@@ -230,9 +222,9 @@ impl DelegatePort for Delegation {
     }
 }
 
-impl Delegation {
-    /// Gives another agent a task, or joins the child that there is under this key, and hears of it from its beginning on.
-    pub(super) async fn open(&self, request: ChildRequest) -> Result<Subscription, Failure> {
+#[async_trait::async_trait]
+impl Calls for Delegation {
+    async fn open(&self, request: ChildRequest) -> Result<Subscription, Failure> {
         let what = format!("call `{}`", request.agent);
         let named = AgentId::parse(&request.agent);
         let agent = named.map_err(|why| Failure::Invalid(format!("{what}: {why}")))?;
@@ -249,16 +241,15 @@ impl Delegation {
         }
     }
 
-    /// Other tasks of the agent run until what is returned is dropped: a program of its waits for others.
-    pub(super) async fn lend(&self) -> Lent {
+    async fn lend(&self) -> Box<dyn Send + Sync> {
         // An actor that is gone needs no turn.
         let _ = self.queue.send(GuestRequest::Rest).await;
-        Lent { queue: self.queue.clone(), actors: self.tasks.actors.clone() }
+        Box::new(Lent { queue: self.queue.clone(), actors: self.tasks.actors.clone() })
     }
 }
 
 /// A task's turn, lent to other tasks. Dropping it asks for the turn back.
-pub(super) struct Lent {
+struct Lent {
     queue: mpsc::Sender<GuestRequest>,
     actors: TaskTracker,
 }
@@ -481,17 +472,6 @@ fn failure(why: &A2aError) -> Failure {
     }
 }
 
-/// The facts of a child, as its task's metadata has them from the beginning.
-pub(super) fn facts_of(message: &Message, parent: &Parent) -> Metadata {
-    let told = message.metadata.as_ref();
-    let members = a2a_hub_core::trace::MEMBERS;
-    let known = members.iter().filter_map(|name| {
-        let value = told?.get(*name)?.clone();
-        Some(((*name).to_owned(), value))
-    });
-    known.chain([(PARENT_TASK.to_owned(), parent.task.as_str().into())]).collect()
-}
-
 impl Tasks {
     /// What its parent calls this child.
     async fn key_of(&self, task: &TaskId) -> Result<Option<String>, StorageError> {
@@ -513,9 +493,38 @@ impl Tasks {
         Ok(children)
     }
 
-    /// Ends the children of a task that are at work, and lets no more begin; returns once they have ended, and whether there were
-    /// any.
-    pub(super) async fn end_children(&self, task: &TaskId, by: &Principal) -> bool {
+    /// A task is over: what it used counts for those above, and it has no children any more.
+    pub(super) fn leave_tree(&self, task: &TaskId, used: Usage) {
+        let mut trees = self.trees();
+        trees.spend(task, used);
+        trees.fell(task);
+    }
+
+    /// Whether one of these tasks is this agent's.
+    fn is_at_work(&self, tasks: &[TaskId], agent: &AgentId) -> bool {
+        let running = self.running();
+        tasks.iter().any(|task| running.get(task).is_some_and(|it| it.agent == *agent))
+    }
+}
+
+#[async_trait::async_trait]
+impl OtherTasks for Tasks {
+    fn delegation(
+        &self,
+        agent: &Arc<Agent>,
+        task: &Task,
+        queue: mpsc::Sender<GuestRequest>,
+    ) -> Arc<dyn DelegatePort> {
+        let (tasks, agent, asking) = (self.clone(), Arc::clone(agent), Arc::default());
+        let delegation = Arc::new(Delegation { tasks, agent, task: task.clone(), queue, asking });
+        if let Some(running) = self.running().get_mut(&task.id) {
+            let calls: Arc<dyn Calls> = delegation.clone();
+            running.calls = Some(Arc::downgrade(&calls));
+        }
+        delegation
+    }
+
+    async fn end_children(&self, task: &TaskId, by: &Principal) -> bool {
         let mut children = self.trees().close(task);
         let were_any = !children.is_empty();
         while !children.is_empty() {
@@ -532,18 +541,5 @@ impl Tasks {
             children = self.trees().children(task);
         }
         were_any
-    }
-
-    /// A task is over: what it used counts for those above, and it has no children any more.
-    pub(super) fn leave_tree(&self, task: &TaskId, used: Usage) {
-        let mut trees = self.trees();
-        trees.spend(task, used);
-        trees.fell(task);
-    }
-
-    /// Whether one of these tasks is this agent's.
-    fn is_at_work(&self, tasks: &[TaskId], agent: &AgentId) -> bool {
-        let running = self.running();
-        tasks.iter().any(|task| running.get(task).is_some_and(|it| it.agent == *agent))
     }
 }

@@ -144,8 +144,8 @@ impl Subscription {
 
     /// Keeps something until nobody listens any more.
     #[must_use]
-    pub(super) fn keeping(mut self, kept: impl Send + Sync + 'static) -> Self {
-        self.kept = Some(Box::new(kept));
+    pub(super) fn keeping(mut self, kept: Box<dyn Send + Sync>) -> Self {
+        self.kept = Some(kept);
         self
     }
 

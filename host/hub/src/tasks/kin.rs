@@ -3,7 +3,6 @@
 use super::{
     actor::{Payload, RunningTask, SAID, TaskActor},
     command::Start,
-    delegation::Delegation,
     port::ToActor,
 };
 use crate::agents::TaskPorts;
@@ -32,27 +31,13 @@ impl TaskActor {
         })?;
         let (queue, said) = mpsc::channel(SAID);
         let work = Work { task: self.recorder.task().clone(), message, history, live: streamed };
-        let delegation = self.tasks.clone().filter(|_| self.agent.delegates()).map(|tasks| {
-            let (agent, task) = (Arc::clone(&self.agent), self.recorder.task().clone());
-            Arc::new(Delegation::new(tasks, agent, task, queue.clone()))
-        });
-        if let Some(delegation) = &delegation {
-            // For the programs that the agent starts.
-            self.offer(delegation);
-        }
-        let delegation = delegation.map(|delegation| delegation as _);
+        let tasks = self.tasks.as_ref().filter(|_| self.agent.delegates());
+        let task = self.recorder.task();
+        let delegation = tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone()));
         let ports = TaskPorts { task: Arc::new(ToActor { queue }), delegation };
         let run = self.agent.start(ports, directory, client, work);
         self.guest = Some(RunningTask::new(run, said));
         Ok(())
-    }
-
-    fn offer(&self, delegation: &Arc<Delegation>) {
-        if let Some(tasks) = &self.tasks
-            && let Some(running) = tasks.running().get_mut(&self.recorder.task().id)
-        {
-            running.delegation = Arc::downgrade(delegation);
-        }
     }
 
     /// Ends what the agent gave to others and is still at work: no child outlives its parent. Tells whether there were any.

@@ -14,6 +14,7 @@ mod programs;
 mod recorder;
 mod recovery;
 mod refused;
+mod relations;
 mod remains;
 mod run_queue;
 #[cfg(test)]
@@ -29,7 +30,7 @@ use a2a_hub_core::{
     access::Principal,
     facts::{QUEUED, addressed, queued_behind},
     quota::Busy,
-    trace::Trace,
+    trace::{Trace, facts_of_child},
     tree::{TreeLimits, Trees, Usage},
 };
 use a2a_hub_protocol::{
@@ -49,12 +50,12 @@ use a2a_hub_store::{
 };
 use actor::TaskActor;
 use command::{Begin, Command, Input, Kept, Start};
-use delegation::Delegation;
 use feed::{Feed, Listener};
 use parking::Parking;
 use parking_lot::{Mutex, MutexGuard};
 use recorder::Recorder;
 use refused::{must_have_happened, not_cancelable, not_waiting};
+use relations::{Calls, OtherTasks as _};
 use run_queue::{Admitted, Asking, RunQueue};
 use serde_json::json;
 use std::{
@@ -102,7 +103,7 @@ pub struct Tasks {
 struct Running {
     agent: AgentId,
     /// Where its agent's programs give tasks to other agents.
-    delegation: Weak<Delegation>,
+    calls: Option<Weak<dyn Calls>>,
     context: ContextId,
     commands: mpsc::Sender<Command>,
     listener: Listener,
@@ -212,7 +213,7 @@ impl Tasks {
         message.context_id = Some(context.clone());
         message.task_id = Some(id.clone());
         let mut known = match &parent {
-            Some(parent) => delegation::facts_of(&message, parent),
+            Some(parent) => facts_of_child(&message, &parent.task),
             None => Trace::of_client(&id, message.metadata.as_ref())
                 .map(|trace| trace.members())
                 .unwrap_or_default(),
@@ -288,14 +289,14 @@ impl Tasks {
         let (id, context) = (task.id.clone(), task.context_id.clone());
         let own = commands.downgrade();
         let agent_id = agent.id.clone();
-        let (delegation, listener) = (Weak::new(), feed.listener());
-        let running = Running { agent: agent_id, delegation, context, commands, listener };
+        let (calls, listener) = (None, feed.listener());
+        let running = Running { agent: agent_id, calls, context, commands, listener };
         self.running().insert(id.clone(), running.clone());
         let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
         let recorder = Recorder::new(task, seq, agent.id.clone(), storage, events, feed);
         let of = Arc::clone(&agent);
         let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
-        let actor = actor.with_parking(self.parking.clone(), own).among(self.clone());
+        let actor = actor.with_parking(self.parking.clone(), own).among(Arc::new(self.clone()));
         let tasks = self.clone();
         self.actors.spawn(async move {
             let (left, remains) = oneshot::channel();

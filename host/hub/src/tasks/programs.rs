@@ -26,16 +26,16 @@ impl Tasks {
         task: &TaskId,
         request: ChildRequest,
     ) -> Result<Subscription, HubError> {
-        let delegation = self.find(task).and_then(|running| running.delegation.upgrade());
-        let Some(delegation) = delegation else {
+        let calls = self.find(task).and_then(|running| running.calls?.upgrade());
+        let Some(calls) = calls else {
             let why = format!(
                 "give another agent a task: task `{task}`, which this program was started for, is not at work, or its agent is \
                  granted no other agents (`delegate` in its grant)"
             );
             return Err(A2aError::new(ErrorKind::Authentication, why).into());
         };
-        let heard = delegation.open(request).await.map_err(refused_to)?;
-        let lent = delegation.lend().await;
+        let heard = calls.open(request).await.map_err(refused_to)?;
+        let lent = calls.lend().await;
         Ok(heard.keeping(lent))
     }
 

@@ -91,6 +91,7 @@ impl McpSession {
             since: None,
             context: None,
             directory: None,
+            workflow: None,
             state: None,
             page: Page { limit: PAGE, offset },
             history_length: Some(0),

@@ -1,0 +1,38 @@
+//! The other tasks, as one task's actor and its agent's programs know them.
+
+use super::{feed::Subscription, port::GuestRequest};
+use crate::agents::Agent;
+use a2a_hub_core::access::Principal;
+use a2a_hub_protocol::{id::TaskId, task::Task};
+use a2a_hub_runtime::{
+    Failure,
+    port::delegate::{ChildRequest, DelegatePort},
+};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// All tasks of the hub, as far as the actor of one has to do with them.
+#[async_trait::async_trait]
+pub(super) trait OtherTasks: Send + Sync {
+    /// Where the agent that is at work on `task` gives tasks to others, and its programs do. What these ask is told to `queue`.
+    fn delegation(
+        &self,
+        agent: &Arc<Agent>,
+        task: &Task,
+        queue: mpsc::Sender<GuestRequest>,
+    ) -> Arc<dyn DelegatePort>;
+
+    /// Ends the children of a task that are at work, and lets no more begin; returns once they have ended, and whether there were
+    /// any.
+    async fn end_children(&self, task: &TaskId, by: &Principal) -> bool;
+}
+
+/// The calls of one task's agent, as its programs make them.
+#[async_trait::async_trait]
+pub(super) trait Calls: Send + Sync {
+    /// Gives another agent a task, or joins the child that there is under this key, and hears of it from its beginning on.
+    async fn open(&self, request: ChildRequest) -> Result<Subscription, Failure>;
+
+    /// Other tasks of the agent run until what is returned is dropped: a program of its waits for others.
+    async fn lend(&self) -> Box<dyn Send + Sync>;
+}
