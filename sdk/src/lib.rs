@@ -41,6 +41,7 @@
 mod artifact;
 #[doc(hidden)]
 pub mod bindings;
+mod call_options;
 mod card;
 pub mod cli;
 mod context;
@@ -76,9 +77,10 @@ pub use bindings::a2a::hub::types::{
     TaskState, TaskStatus,
 };
 pub use bindings::exports::a2a::hub::agent::{HealthReport as Health, HealthStatus};
+pub use call_options::CallOptions;
 pub use card::Card;
 pub use context::Context;
-pub use delegate::{Call, CallOptions};
+pub use delegate::Call;
 pub use exchange::{Exchange, ServerEvent};
 pub use outcome::Run;
 pub use process::{Child, Exit, Line};

@@ -11,7 +11,7 @@ use super::{
     peer_directory::{ListPeers, PeerDirectory},
     programs::Programs,
     remedy::remedied,
-    report::{as_its_own_words, judge},
+    report::{Late, NotWorking, as_its_own_words, judge},
     secrets::SecretStore,
     source::Source,
     workspace::Workspace,
@@ -27,7 +27,6 @@ use a2a_hub_core::{
     quota,
     recovery::Resumability,
     redact::Secrets,
-    span::Span,
     trace::PARENT_TASK,
 };
 use a2a_hub_process::Supervisor;
@@ -74,30 +73,6 @@ const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(2);
 
 /// How long the programs of a call that is over may take to be gone, before that is reported and left.
 const PROGRAMS_GONE: Duration = Duration::from_secs(8);
-
-/// An agent that did not say in time how it is.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error(
-    "ask `{agent}` how it is: no answer within {}; its log, or `a2a-hub doctor`, may tell why",
-    Span(*within)
-)]
-pub struct Late {
-    /// The agent that was asked.
-    pub agent: AgentId,
-    /// How long it had.
-    pub within: Duration,
-    /// What it is taken for.
-    pub health: Box<AgentHealth>,
-}
-
-/// An agent that has said that it cannot work, and what mends that.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NotWorking {
-    /// The agent that was asked.
-    pub agent: AgentId,
-    /// Its word on it.
-    pub health: Box<AgentHealth>,
-}
 
 /// Who may be asked at once how they are (bulkhead): however many strangers there are, no other waits for them.
 pub(super) struct Turns {
@@ -372,6 +347,11 @@ impl Agent {
         self.peers.is_some()
     }
 
+    /// Whether its programs may work there.
+    pub fn may_work_in(&self, directory: &str) -> bool {
+        self.programs.directory(Some(directory)).is_ok()
+    }
+
     /// The cards of the agents that it may call.
     pub fn peers(&self) -> Vec<Value> {
         self.peers.as_ref().map(|peers| peers.cards()).unwrap_or_default()
@@ -598,35 +578,5 @@ impl Agent {
             left: CancellationToken::new(),
         };
         Self::new(id, runtime, card, Source::BuiltIn, deps)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// That it was tested with another version is told, and is no fault.
-    #[test]
-    fn what_an_agent_adds_to_its_health_is_told() {
-        let report = |status| Report {
-            status,
-            version: Some("2".to_owned()),
-            detail: Some("tested with 1".to_owned()),
-            fix: None,
-        };
-        let told = |status| judge(Ok(report(status)), Duration::ZERO, HEALTH_DEADLINE);
-        let (well, ill) = (told(HealthStatus::Healthy), told(HealthStatus::Degraded));
-        assert_eq!((well.detail.as_deref(), well.error_message), (Some("tested with 1"), None));
-        assert_eq!((ill.detail, ill.error_message.as_deref()), (None, Some("tested with 1")));
-    }
-
-    /// One that is slow is there: to install it would mend nothing.
-    #[test]
-    fn an_agent_that_does_not_answer_in_time_is_asked_again() {
-        let late = judge(Err(Failure::Timeout), HEALTH_DEADLINE, HEALTH_DEADLINE);
-        assert_eq!(late.status, HealthStatus::Unhealthy);
-        let said = late.error_message.unwrap_or_default();
-        assert_eq!(said, "it did not say within 1 min how it is");
-        assert!(late.fix.is_some_and(|fix| fix.contains("agents --health")));
     }
 }

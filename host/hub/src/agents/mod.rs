@@ -30,7 +30,7 @@ mod secrets;
 mod source;
 mod workspace;
 
-pub use agent::{Agent, Late, NotWorking, TaskPorts, lately};
+pub use agent::{Agent, TaskPorts, lately};
 use agent::{AgentDeps, Terms, Turns};
 pub use asked::asked;
 pub use builtin::BuiltIn;
@@ -46,6 +46,7 @@ use live_grant::Seats;
 use peer_directory::{ListPeers, Peer};
 pub use provenance::beside;
 pub use registry::RegistryError;
+pub use report::{Late, NotWorking};
 use secrets::SecretStore;
 use source::Source;
 

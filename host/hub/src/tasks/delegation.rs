@@ -80,6 +80,8 @@ impl Delegation {
             Path::new(&wanted).components().all(|part| !matches!(part, Component::ParentDir));
         match &own {
             Some(own) if is_plain && Path::new(&wanted).starts_with(own) => Ok(Some(wanted)),
+            // The client said nothing: it may be where the agent itself may work.
+            None if is_plain && self.agent.may_work_in(&wanted) => Ok(Some(wanted)),
             _ => Err(Failure::Denied(format!(
                 "have another agent work in `{wanted}`: it works in the directory of this task{}, or in one below",
                 own.map(|own| format!(", `{own}`")).unwrap_or_default()
