@@ -7,7 +7,7 @@ mod limits;
 mod settings;
 mod vendors;
 
-use crate::command_line::{command, finish};
+use crate::command_line::{command, finish_within};
 use crate::stage::{
     eventually, eventually_async, get, no_program_left, said, send, state, stream, until,
 };
@@ -515,7 +515,8 @@ async fn each_program_can_be_tried_without_an_account() -> Result<()> {
     let socket = home.path().join("socket");
     let mut trial = command(&socket, home.path(), &["--format", "json", "doctor", "--trial"])?;
     trial.env("PATH", env::join_paths(places)?);
-    let said = finish(trial).await?.stdout;
+    // Four programs and their components, none of which has run here before.
+    let said = finish_within(Duration::from_secs(110), trial).await?.stdout;
     let findings: Value = serde_json::from_str(&said).with_context(|| said.clone())?;
     let findings = findings.as_array().context("no findings")?;
     assert_eq!(findings.len(), 4, "{said}");

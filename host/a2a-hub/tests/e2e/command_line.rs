@@ -36,8 +36,12 @@ pub(crate) fn command(socket: &Path, home: &Path, args: &[&str]) -> Result<Comma
     Ok(command)
 }
 
-pub(crate) async fn finish(mut command: Command) -> Result<Ran> {
-    let output = timeout(Duration::from_secs(60), command.output()).await.context("it hangs")??;
+pub(crate) async fn finish(command: Command) -> Result<Ran> {
+    finish_within(Duration::from_secs(60), command).await
+}
+
+pub(crate) async fn finish_within(patience: Duration, mut command: Command) -> Result<Ran> {
+    let output = timeout(patience, command.output()).await.context("it hangs")??;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let (stdout, stderr) = (text(output.stdout), text(output.stderr));
     Ok(Ran { code: output.status.code(), stdout, stderr })

@@ -157,10 +157,23 @@ async fn a_connection_speaks_what_it_is_asked_for_and_survives_what_is_no_messag
 /// A program that an agent started is that agent's: it may do by MCP what it may do otherwise, and so far that is nothing.
 #[tokio::test]
 async fn an_agents_program_may_no_more_by_mcp_than_by_any_other_door() -> Result<()> {
-    let config = GRANT.replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n");
+    let config = GRANT
+        .replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n")
+        .replace("    memory = true", "    memory = true\n    delegate = ['echo']");
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let listed = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list" });
-    let asked: String = [initialize(), listed].iter().map(|line| format!("{line}\n")).collect();
+    let call = |id: u64, tool: &str, arguments: Value| {
+        let params = json!({ "name": tool, "arguments": arguments });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let other = send(&Client::http(&hub), "echo", "not for the guest").await?;
+    let asked = [
+        initialize(),
+        listed,
+        call(4, "echo", json!({ "message": "by its tool" })),
+        call(5, "check_task", json!({ "task_id": other["id"] })),
+    ];
+    let asked: String = asked.iter().map(|line| format!("{line}\n")).collect();
     std::fs::write(hub.workspace().join("asked"), asked)?;
     let (binary, socket) =
         (hub_binary()?.display().to_string(), hub.socket().display().to_string());
@@ -168,8 +181,8 @@ async fn an_agents_program_may_no_more_by_mcp_than_by_any_other_door() -> Result
     let told = send(&Client::http(&hub), "guest", &script).await?;
     let text = artifact(&told);
     assert!(text.contains("\"serverInfo\""), "the door is open: {told}");
-    assert!(text.contains("the agent `guest` at work on task"), "{told}");
-    assert!(!text.contains("inputSchema"), "{told}");
+    assert!(text.contains("\"name\":\"echo\"") && !text.contains("\"name\":\"codex\""), "{text}");
+    assert!(text.contains("by its tool") && !text.contains("not for the guest"), "{text}");
     let task = json!({ "name": "check_task", "arguments": { "task_id": told["id"] } });
     let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": task });
     let told = spoken(&hub, &[speak(&json!({ "protocol": "mcp" })), initialize(), call], 3).await?;

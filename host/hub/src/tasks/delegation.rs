@@ -41,11 +41,20 @@ use std::{
     future::pending,
     path::{Component, Path},
     sync::Arc,
+    time::Duration,
 };
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::{
+    sync::{Mutex, mpsc, oneshot},
+    task::JoinError,
+    time::Instant,
+};
 use tokio_util::task::TaskTracker;
 
-/// The calls of one task's agent.
+/// How long the children of a task that is over may take to end: more than each has by itself.
+const END_DEADLINE: Duration = Duration::from_secs(60);
+
+/// The calls of one task's agent. Cheap to clone but for the task.
+#[derive(Clone)]
 struct Delegation {
     tasks: Tasks,
     /// The agent that calls.
@@ -239,7 +248,13 @@ impl Calls for Delegation {
         };
         match joined {
             Some(known) => self.tasks.follow(&known, 0).await.map_err(refused),
-            None => self.begin(request, child).await,
+            None => {
+                // To its end, although the caller may be ended meanwhile: a child is never half begun.
+                let this = self.clone();
+                let begun = async move { this.begin(request, child).await };
+                let broke = |why: JoinError| Err(Failure::Internal(why.to_string()));
+                self.tasks.actors.spawn(begun).await.unwrap_or_else(broke)
+            }
         }
     }
 
@@ -529,7 +544,8 @@ impl OtherTasks for Tasks {
     async fn end_children(&self, task: &TaskId, by: &Principal) -> bool {
         let mut children = self.trees().close(task);
         let were_any = !children.is_empty();
-        while !children.is_empty() {
+        let until = Instant::now() + END_DEADLINE;
+        while !children.is_empty() && Instant::now() < until {
             let ends = children.iter().map(|child| async move {
                 if self.find(child).is_none() {
                     // It is being written into the log, or being reaped.
@@ -541,6 +557,11 @@ impl OtherTasks for Tasks {
             });
             join_all(ends).await;
             children = self.trees().children(task);
+        }
+        for child in children {
+            // Its parent is not kept from its end; where it stands, its own log tells.
+            tracing::error!(%task, %child, "a child has not ended, and is left behind");
+            self.trees().fell(&child);
         }
         were_any
     }

@@ -350,7 +350,7 @@ async fn many_that_all_call_their_own_kind_come_to_an_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_budget_stops_what_would_pass_it_and_says_which() {
-    let (stand, agents) = usual();
+    let (stand, _agents) = usual();
     let call = |then: Value| json!({"calls": [{"agent": "b", "do": then}]});
     let deep = call(call(call(json!({"end": "too deep"}))));
     let wide = json!({"calls": vec![json!({"agent": "b", "do": {"work": 100}}); 3]});
@@ -373,7 +373,6 @@ async fn a_budget_stops_what_would_pass_it_and_says_which() {
         };
         assert!(said(&failed).contains(told), "{}", said(&failed));
     }
-    let _ = agents;
 }
 
 #[tokio::test(start_paused = true)]
