@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How a call is made, beyond whom it is for and what it says. Whatever is left out is as with [`Context::call`].
+/// How a call is made, beyond whom it is for and what it says. Whatever is left out is as with [`Context::call`](crate::Context::call).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallOptions {
     pub(crate) key: Option<String>,
@@ -71,8 +71,8 @@ impl CallOptions {
         self
     }
 
-    /// This agent answers the child's questions, with [`Call::answer`]. Without this they go to the client of this task, and so do
-    /// requests for permission and for logins in any case.
+    /// This agent answers the child's questions, with [`Call::answer`](crate::Call::answer). Without this they go to the client of
+    /// this task, and so do requests for permission and for logins in any case.
     pub fn answers_questions(mut self) -> Self {
         self.answers_questions = true;
         self
