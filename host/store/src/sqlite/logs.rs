@@ -421,6 +421,8 @@ mod tests {
         let here = HeadFilter { agent, directory, limit: 1, ..all.clone() };
         let index = "SEARCH tasks USING INDEX tasks_in_directory (directory=? AND agent=?)";
         assert_eq!(plan(here), index);
+        let below = HeadFilter { parent: Some(TaskId::new("t")), ..all.clone() };
+        assert!(plan(below.clone()).contains("tasks_of_parent (parent=?)"), "{}", plan(below));
         assert!(plan(prefix.clone()).contains("(id>? AND id<?)"), "{}", plan(prefix));
         assert_eq!(plan(all), "SCAN tasks");
         assert_eq!(plan(live), "SCAN tasks USING INDEX live_tasks");
