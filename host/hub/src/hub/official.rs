@@ -176,7 +176,7 @@ fn named_agent(operation: &Operation) -> Option<&AgentId> {
 }
 
 /// The task that an operation is about.
-fn task_of(operation: &Operation) -> Option<&TaskId> {
+pub(super) fn task_of(operation: &Operation) -> Option<&TaskId> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others are about no one task")]
     match operation {
         Operation::SendMessage(send) | Operation::StreamMessage(send) => {

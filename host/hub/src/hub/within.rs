@@ -1,12 +1,11 @@
 //! What a program that an agent started may ask of the hub: what its agent may, on behalf of the task that it was started for.
 
-use super::Hub;
+use super::{Hub, official::task_of};
 use crate::{agents::Agent, error::HubError, tasks::Subscription};
 use a2a_hub_core::{access::Principal, tree::Budget};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
-    message::Message,
     operation::{Operation, SendMessage},
 };
 use a2a_hub_runtime::port::delegate::ChildRequest;
@@ -19,40 +18,21 @@ impl Hub {
         operation: &Operation,
     ) -> Result<(), HubError> {
         let Principal::AgentTask { agent, task } = caller else { return Ok(()) };
-        #[expect(clippy::wildcard_enum_match_arm, reason = "all others name no task and no agent")]
-        match operation {
-            Operation::SendMessage(SendMessage {
-                message: Message { task_id: Some(id), .. },
-                ..
-            })
-            | Operation::StreamMessage(SendMessage {
-                message: Message { task_id: Some(id), .. },
-                ..
-            })
-            | Operation::CancelTask { id }
-                if id == task =>
-            {
+        if let Some(id) = task_of(operation) {
+            let only_looks =
+                matches!(operation, Operation::GetTask { .. } | Operation::Resubscribe { .. });
+            if id == task && !only_looks {
                 let why = format!(
                     "task `{id}` is the one that this program works on: its agent ends it, or its client"
                 );
-                Err(A2aError::new(ErrorKind::Authentication, why).into())
+                return Err(A2aError::new(ErrorKind::Authentication, why).into());
             }
-            Operation::SendMessage(SendMessage {
-                message: Message { task_id: Some(id), .. },
-                ..
-            })
-            | Operation::StreamMessage(SendMessage {
-                message: Message { task_id: Some(id), .. },
-                ..
-            })
-            | Operation::GetTask { id, .. }
-            | Operation::CancelTask { id }
-            | Operation::Resubscribe { id, .. } => self.tasks.must_be_within(task, id).await,
-            Operation::GetAgent { id } | Operation::GetCard { agent: Some(id) } => {
-                self.may_see(agent, id)
-            }
-            _ => Ok(()),
+            return self.tasks.must_be_within(task, id).await;
         }
+        if let Operation::GetAgent { id } | Operation::GetCard { agent: Some(id) } = operation {
+            return self.may_see(agent, id);
+        }
+        Ok(())
     }
 
     fn may_see(&self, caller: &AgentId, agent: &AgentId) -> Result<(), HubError> {

@@ -100,21 +100,14 @@ impl Delegation {
 
     /// The child that there is under this key.
     async fn known(&self, key: &str, agent: &AgentId) -> Result<Option<TaskId>, Failure> {
-        let unread = |why: StorageError| Failure::Unavailable(format!("look for children: {why}"));
-        let its = HeadFilter { parent: Some(self.task.id.clone()), ..HeadFilter::default() };
-        for head in self.tasks.storage.heads(its).await.map_err(unread)? {
-            if self.tasks.key_of(&head.task).await.map_err(unread)?.as_deref() != Some(key) {
-                continue;
-            }
-            if head.agent != *agent {
-                return Err(Failure::Invalid(format!(
-                    "call `{agent}` with the key `{key}`: this task has called `{}` with that key; take another key",
-                    head.agent
-                )));
-            }
-            return Ok(Some(head.task));
+        let children = self.children().await?;
+        match children.into_iter().find(|child| child.key.as_deref() == Some(key)) {
+            Some(known) if known.agent != *agent => Err(Failure::Invalid(format!(
+                "call `{agent}` with the key `{key}`: this task has called `{}` with that key; take another key",
+                known.agent
+            ))),
+            known => Ok(known.map(|known| known.task)),
         }
-        Ok(None)
     }
 
     /// Begins a child, and has its questions handed on.
