@@ -68,6 +68,7 @@ pub fn needed(operation: &Operation) -> Access {
         Operation::GetTask { .. }
         | Operation::CancelTask { .. }
         | Operation::Resubscribe { .. }
+        | Operation::GetTree(_)
         | Operation::Ping
         | Operation::ListAgents { .. }
         | Operation::GetAgent { .. }

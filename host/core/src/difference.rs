@@ -3,7 +3,7 @@
 
 use crate::{
     forms::Forms,
-    grant::{Ask, ProgramAsk},
+    grant::{Ask, ProgramAsk, Resume},
     loader_variable::leads_astray,
     workspace_grant::WorkspaceAccess,
 };
@@ -78,8 +78,13 @@ pub fn difference(old: &Ask, new: &Ask) -> Vec<Change> {
     ] {
         found.flag(told, access(old, access_to), access(new, access_to));
     }
+    let tools = |ask: &Ask| -> BTreeSet<String> {
+        ask.tools.iter().flat_map(|(server, asked)| asked.told(server)).collect()
+    };
+    found.words(&tools(old), &tools(new), str::to_owned);
     found.flag("know which other agents there are", old.delegate.agents, new.delegate.agents);
-    found.flag("go on with tasks that were cut off", old.resume, new.resume);
+    let goes_on = |ask: &Ask| ask.resume != Resume::Nothing;
+    found.flag("go on with tasks that were cut off", goes_on(old), goes_on(new));
     found.flag("do one task of a conversation at a time", old.one_per_context, new.one_per_context);
     if old.trial != new.trial {
         found.add(Direction::Other, "how it is tried by `a2a-hub doctor --trial`".to_owned());
@@ -169,6 +174,7 @@ mod tests {
     use super::*;
     use crate::grant::{DelegateAsk, FilesAsk, MemoryAsk};
     use crate::one_line::OneLine;
+    use crate::tools_grant::ToolsAsk;
 
     fn git(forms: &[&[&str]], set: &[&str]) -> Ask {
         let forms = forms.iter().map(|form| form.iter().map(|&token| token.to_owned()).collect());
@@ -202,6 +208,8 @@ mod tests {
             ..git(&[&["log"], &["push", "--force", "{}"]], &["LC_ALL", "GIT_SSH_COMMAND"])
         };
         new.process.insert("sh".to_owned(), sh);
+        let read = ToolsAsk { names: ["read".to_owned()].into(), reason: None };
+        new.tools.insert("files".to_owned(), read);
         insta::assert_snapshot!(lines(&old, &new), @"
         ~ version: `1.1`, was `1.0`
         + run `git` with `push` `--force` `{}`
@@ -211,6 +219,7 @@ mod tests {
         + run `sh` with no arguments
         + remember up to 65536 bytes, was 4096
         + write files of up to 10 bytes
+        + call the tool `read` of the server `files`
         + know which other agents there are
         ");
         insta::assert_snapshot!(lines(&new, &Ask::default()), @"
@@ -225,6 +234,7 @@ mod tests {
         - run `sh` with no arguments
         - remember up to 65536 bytes
         - write files of up to 10 bytes
+        - call the tool `read` of the server `files`
         - know which other agents there are
         ");
     }

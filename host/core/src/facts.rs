@@ -23,6 +23,10 @@ pub const RECOVERY: &str = "recovery";
 /// nobody heard them.
 pub const UNHEARD: &str = "unheard";
 
+/// The fact that tells what an agent's program may do without asking in a task that another agent gave it, where the operator grants
+/// that: the word of a [`Permissions`](crate::permissions::Permissions).
+pub const GRANTED_PERMISSIONS: &str = "grantedPermissions";
+
 /// A fact of a task that is a text.
 pub fn text<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
     task.metadata.as_ref()?.get(name)?.as_str()
@@ -43,12 +47,23 @@ pub fn directory_of(message: &Message) -> Option<&str> {
     message.metadata.as_ref()?.get("workingDirectory")?.as_str()
 }
 
+/// What the client said last under this name, in the metadata of its messages.
+pub fn said_last<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
+    let said = |message: &'a Message| message.metadata.as_ref()?.get(name)?.as_str();
+    task.history.iter().rev().filter(|message| message.role == Role::User).find_map(said)
+}
+
 /// Whether the client answered what the task asked, and the agent has not heard the answer: what was asked is history.
 pub fn is_answered(task: &Task) -> bool {
     let last = task.history.last();
     task.status.state.is_interrupted()
         && task.status.message.is_none()
         && last.is_some_and(|said| said.role == Role::User)
+}
+
+/// Whether the task asks something that its client has not answered.
+pub fn asks(task: &Task) -> bool {
+    task.status.state.is_interrupted() && task.status.message.is_some()
 }
 
 /// A message of the agent, or of the hub in its place, with the task and the conversation that it belongs to.
@@ -82,7 +97,7 @@ pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
 
 /// What an agent tells of its task, without what only the hub knows of it.
 pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
-    for known in [UNHEARD].iter().chain(&trace::MEMBERS) {
+    for known in [UNHEARD, GRANTED_PERMISSIONS].iter().chain(&trace::MEMBERS) {
         told.remove(*known);
     }
     Some(told).filter(|told| !told.is_empty())

@@ -5,12 +5,14 @@
 
 use crate::{
     allowance::Allowance,
+    delegate_grant::DelegateGrants,
     forms::{Forms, MAX_COMPARISONS},
     granted_limits::GrantedLimits,
     http_grant::{HeldHttp, HttpAsk, HttpGrants},
     http_host::HostPattern,
     loader_variable::{leads_astray, loads_code},
     one_line::OneLine,
+    tools_grant::{self, ToolNames, ToolsAsk},
     workspace_grant::{self, WorkspaceAccess, WorkspaceAsk},
 };
 use a2a_hub_protocol::id::AgentId;
@@ -41,12 +43,59 @@ pub struct Ask {
     pub workspace: Option<WorkspaceAsk>,
     /// What it would do with other agents.
     pub delegate: DelegateAsk,
+    /// The tools that it would call, by the server that has them.
+    pub tools: BTreeMap<String, ToolsAsk>,
     /// Whether it takes a task up again that was cut off at work, when it hears the next message.
-    pub resume: bool,
+    pub resume: Resume,
     /// Whether it does one task of a conversation at a time, for its program's session takes no two writers.
     pub one_per_context: bool,
     /// How its programs are pointed at a model that is not there, to see whether they get on.
     pub trial: Option<Trial>,
+}
+
+/// What an agent does with a task that its hub's end cut off. A manifest says `false`, `true` or `"replay"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "ResumeWord", into = "ResumeWord")]
+pub enum Resume {
+    /// Nothing: its work ended with the hub.
+    #[default]
+    Nothing,
+    /// It takes the task up again when it hears the client's next message.
+    Session,
+    /// It runs again from the start, and is answered what it was answered before.
+    Replay,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum ResumeWord {
+    Flag(bool),
+    Word(String),
+}
+
+impl TryFrom<ResumeWord> for Resume {
+    type Error = String;
+
+    fn try_from(word: ResumeWord) -> Result<Self, String> {
+        match word {
+            ResumeWord::Flag(false) => Ok(Self::Nothing),
+            ResumeWord::Flag(true) => Ok(Self::Session),
+            ResumeWord::Word(word) if word == "replay" => Ok(Self::Replay),
+            ResumeWord::Word(word) => {
+                Err(format!("`resume` is true, false or \"replay\", and not {word:?}"))
+            }
+        }
+    }
+}
+
+impl From<Resume> for ResumeWord {
+    fn from(resume: Resume) -> Self {
+        match resume {
+            Resume::Nothing => Self::Flag(false),
+            Resume::Session => Self::Flag(true),
+            Resume::Replay => Self::Word("replay".to_owned()),
+        }
+    }
 }
 
 /// How a component's programs are pointed at the loopback model of `a2a-hub doctor --trial`. In the values, `{model}`
@@ -123,8 +172,11 @@ pub struct Grant {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<WorkspaceAccess>,
     /// The agents it may call, by name; `*` is every other one.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub delegate: BTreeSet<String>,
+    #[serde(skip_serializing_if = "DelegateGrants::is_empty")]
+    pub delegate: DelegateGrants,
+    /// The tools that it may call, one by one, by the server that has them.
+    #[serde(skip_serializing_if = "ToolNames::is_empty")]
+    pub tools: ToolNames,
     /// The directories that its programs may work in, as absolute paths; otherwise those of the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directories: Option<BTreeSet<String>>,
@@ -215,9 +267,6 @@ impl Pin {
 /// enough that a runaway agent does not take the machine.
 pub const DEFAULT_MAX_RUNNING: usize = 16;
 
-/// What stands for every other agent in a grant.
-const EVERY_AGENT: &str = "*";
-
 /// Arguments that a program may be started with: more are a list, which belongs on standard input.
 const MAX_ARGS: usize = 4_096;
 
@@ -251,6 +300,7 @@ impl Grant {
         self.files = self.files.settled(ask.files.as_ref().map(|ask| ask.max_bytes));
         self.http = self.http.settled(&ask.http);
         self.workspace = workspace_grant::held(ask.workspace.as_ref(), self.workspace);
+        self.tools = tools_grant::held(&ask.tools, &self.tools);
         self.process.retain(|name, _| ask.process.contains_key(name));
         for (name, program) in &mut self.process {
             if let Some(asked) = ask.process.get(name) {
@@ -288,8 +338,10 @@ pub struct EffectiveGrant {
     pub http: HeldHttp,
     /// What it may do with the files of its working directory.
     pub workspace: Option<WorkspaceAccess>,
-    /// The agents it may call, in the words of the grant.
-    pub agents: BTreeSet<String>,
+    /// The agents it may call, and on which terms.
+    pub agents: DelegateGrants,
+    /// The tools that it may call.
+    pub tools: ToolNames,
     /// The directories that its programs may work in; none if the grant leaves that to the configuration.
     pub directories: Option<BTreeSet<String>>,
     /// Programs it asks for and was not granted, so that the operator can be told.
@@ -325,7 +377,8 @@ pub fn intersect(ask: &Ask, grant: &Grant) -> EffectiveGrant {
         directories: grant.directories.clone(),
         workspace: workspace_grant::held(ask.workspace.as_ref(), grant.workspace),
         http: HeldHttp::new(&ask.http, &grant.http),
-        agents: if ask.delegate.agents { grant.delegate.clone() } else { BTreeSet::new() },
+        tools: tools_grant::held(&ask.tools, &grant.tools),
+        agents: if ask.delegate.agents { grant.delegate.clone() } else { Default::default() },
         ..EffectiveGrant::default()
     };
     for (name, asked) in &ask.process {
@@ -470,7 +523,7 @@ impl EffectiveGrant {
 
     /// Whether it may call the agent of that name.
     pub fn may_call(&self, agent: &str) -> bool {
-        self.agents.contains(EVERY_AGENT) || self.agents.contains(agent)
+        self.agents.terms(agent).is_some()
     }
 
     /// Words for all variables that any of its programs is passed.

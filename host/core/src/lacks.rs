@@ -4,6 +4,7 @@ use crate::{
     difference::quoted,
     grant::{Ask, EffectiveGrant, HeldProgram, ProgramAsk, passes},
     one_line::OneLine,
+    tools_grant::{self, is_every},
     workspace_grant::WorkspaceAccess,
 };
 
@@ -71,6 +72,7 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
             arguments: plain(["--workspace", word]),
         });
     }
+    found.extend(of_tools(ask, held));
     if ask.delegate.agents && held.agents.is_empty() {
         found.push(Lack {
             capability: "delegate".to_owned(),
@@ -81,6 +83,32 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
         });
     }
     found
+}
+
+/// The tools that it may not call. What a word stands for that is no name, the operator has to choose.
+fn of_tools(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
+    let lack = |(server, tool, asked): (&str, &str, &tools_grant::ToolsAsk)| {
+        let is_named = !is_every(server) && !is_every(tool);
+        let arguments = match is_named {
+            true => plain(["--tool", &format!("{server}:{tool}")]),
+            false => Vec::new(),
+        };
+        let capability =
+            if is_every(server) { "tools".to_owned() } else { format!("tools.{server}") };
+        let (of, name) = (named_or(server, "SERVER"), named_or(tool, "TOOL"));
+        Lack {
+            capability,
+            what: tools_grant::told(server, tool),
+            reason: asked.reason.clone(),
+            setting: format!("tools.{of} = [\"{name}\"]"),
+            arguments,
+        }
+    };
+    tools_grant::lacking(&ask.tools, &held.tools).map(lack).collect()
+}
+
+fn named_or<'a>(word: &'a str, otherwise: &'a str) -> &'a str {
+    if is_every(word) { otherwise } else { word }
 }
 
 /// What it may not do with a program that it may run.
@@ -164,6 +192,12 @@ mod tests {
             memory: Some(MemoryAsk { max_bytes: 4096, reason: None }),
             files: Some(FilesAsk { max_bytes: 10, reason: OneLine::parse("prompts").ok() }),
             delegate: DelegateAsk { agents: true, reason: None },
+            tools: [("files", "read"), ("web", "*")]
+                .map(|(server, tool)| {
+                    let names = [tool.to_owned()].into();
+                    (server.to_owned(), tools_grant::ToolsAsk { names, reason: None })
+                })
+                .into(),
             ..Ask::default()
         }
     }
@@ -184,6 +218,8 @@ mod tests {
         process.git: run `git` (to read the history) <- process.git = {} | --program git
         memory: remember 4096 bytes <- memory = 4096 | --memory=4096
         files: write files of 10 bytes (prompts) <- files = 10 | --files=10
+        tools.files: call the tool `read` of the server `files` <- tools.files = ["read"] | --tool files:read
+        tools.web: call tools of the server `web` <- tools.web = ["TOOL"] | 
         delegate: know which other agents there are <- delegate = ["*"] | --delegate *
         "#);
         let only_log = vec![vec!["log".to_owned()]].try_into().unwrap();
@@ -191,6 +227,7 @@ mod tests {
         let grant = Grant {
             process: [("git".to_owned(), git)].into(),
             memory: crate::allowance::Allowance::Bytes(100),
+            tools: [("files".to_owned(), ["read".to_owned()].into())].into(),
             ..Grant::default()
         };
         insta::assert_snapshot!(told(&grant), @r#"
@@ -199,6 +236,7 @@ mod tests {
         process.git.set: set `LD_PRELOAD` for `git` (to read the history) <- process.git.set | --set git:LD_PRELOAD
         memory: remember 4096 bytes, of which 100 are granted <- memory = 4096 | --memory=4096
         files: write files of 10 bytes (prompts) <- files = 10 | --files=10
+        tools.web: call tools of the server `web` <- tools.web = ["TOOL"] | 
         delegate: know which other agents there are <- delegate = ["*"] | --delegate *
         "#);
     }
@@ -212,10 +250,11 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_everything_lacks_nothing_but_other_agents() {
+    fn who_holds_everything_lacks_nothing_but_tools_and_other_agents() {
         let told = told(&Grant::everything(&asking()));
+        let told = told.lines().filter(|line| !line.starts_with("tools.")).collect::<Vec<_>>();
         assert_eq!(
-            told,
+            told.join("\n") + "\n",
             "delegate: know which other agents there are <- delegate = [\"*\"] | --delegate *\n"
         );
     }

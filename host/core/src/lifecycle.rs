@@ -17,21 +17,16 @@
 //! out in their order. What is recorded is one write until an effect of another kind comes, so whatever an effect tells
 //! somebody is stored by then.
 
-use crate::{reason::FailureReason, recovery::Resumability, span::Span, task};
+mod fault;
+
+pub use fault::{Fault, Patience};
+
+use crate::{recovery::Resumability, task};
 use a2a_hub_protocol::task::TaskState;
 use std::time::{Duration, Instant};
 
 /// How long an agent that says nothing is believed to be starting; then its task is told to be at work.
 pub const QUIET: Duration = Duration::from_millis(100);
-
-/// How long a task, and an answer to what it asks, may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// The task, from its beginning; the time that its client takes to answer does not count.
-    pub task: Duration,
-    /// An answer, unless the agent asks for less.
-    pub answer: Duration,
-}
 
 /// A task that its hub looks after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +37,8 @@ pub struct Lifecycle {
     patience: Patience,
     /// Messages of the client's that came while the agent was at work on another, and that it has not heard.
     unheard: usize,
+    /// Whether the question stands that the record has: who asked it is run again, and has not come to it yet.
+    stands: bool,
 }
 
 /// As many messages may wait for an agent that is at work: more than a person types meanwhile.
@@ -87,6 +84,8 @@ pub enum Entry {
     Queued,
     /// Its client answered after the agent that had asked was gone.
     Again,
+    /// Its agent is run again from the start, and comes to where it was.
+    Replay,
     /// Its agent is elsewhere and was at work all the time.
     Follow,
 }
@@ -182,81 +181,33 @@ pub enum Record {
     Parked,
 }
 
-/// Why the hub gives a task up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Its turn did not come in time.
-    Queued,
-    /// It took too long.
-    TooLong,
-    /// Nobody answered what an agent had asked that is gone.
-    Unanswered,
-    /// The hub was stopped while the agent was at work.
-    HubStopped,
-    /// The agent that had the task is another one now.
-    AgentReplaced,
-    /// The conversation so far cannot be read.
-    Unreadable,
-}
-
-impl Fault {
-    /// Every fault, in the order of the type.
-    pub const ALL: [Self; 6] = [
-        Self::Queued,
-        Self::TooLong,
-        Self::Unanswered,
-        Self::HubStopped,
-        Self::AgentReplaced,
-        Self::Unreadable,
-    ];
-
-    /// The reason that machines are told.
-    pub fn reason(self) -> FailureReason {
-        match self {
-            Self::Queued | Self::TooLong | Self::Unanswered => FailureReason::Timeout,
-            Self::HubStopped => FailureReason::HubStopped,
-            Self::AgentReplaced => FailureReason::HubRestarted,
-            Self::Unreadable => FailureReason::Internal,
-        }
-    }
-
-    /// What people are told of a task that was given so long.
-    pub fn text(self, patience: Patience) -> String {
-        let told = match self {
-            Self::Queued => {
-                let patience = Span(patience.task);
-                return format!(
-                    "The agent was busy for longer than the {patience} that the task was given."
-                );
-            }
-            Self::TooLong => {
-                let patience = Span(patience.task);
-                return format!("The task took longer than the {patience} it was given.");
-            }
-            Self::Unanswered => "Nobody answered in time.",
-            Self::HubStopped => "The hub was stopped while the agent was at work.",
-            Self::AgentReplaced => "The agent that had this task is another one now.",
-            Self::Unreadable => "The hub cannot read what was said before; its log says why.",
-        };
-        told.to_owned()
-    }
-}
-
 impl Lifecycle {
     /// A task in `state` that comes to its agent once it is its turn.
     pub fn queued(state: TaskState, entry: Entry, patience: Patience, now: Instant) -> Self {
         let deadline = now + patience.task;
-        Self { phase: Phase::Queued { entry, deadline }, state, patience, unheard: 0 }
+        let phase = Phase::Queued { entry, deadline };
+        Self { phase, state, patience, unheard: 0, stands: false }
     }
 
     /// A task in `state` that waits for its client, without an agent at work.
     pub fn parked(state: TaskState, patience: Patience, now: Instant) -> Self {
-        Self { phase: Phase::Parked { until: now + patience.answer }, state, patience, unheard: 0 }
+        let phase = Phase::Parked { until: now + patience.answer };
+        Self { phase, state, patience, unheard: 0, stands: false }
     }
 
     /// The same, with so many messages of its client's in the log that its agent has not heard.
     pub fn keeping(self, unheard: usize) -> Self {
         Self { unheard, ..self }
+    }
+
+    /// The same, with a question in the record that is not answered, of an agent that is run again.
+    pub fn standing(self, stands: bool) -> Self {
+        Self { stands, ..self }
+    }
+
+    /// Whether the question stands that the record has, although nobody waits for its answer yet.
+    pub fn stands(&self) -> bool {
+        self.stands
     }
 
     /// How long the task and its answers may take.
@@ -299,7 +250,7 @@ impl Lifecycle {
             Signal::Asked { patience, .. } => self.asked(now, patience),
             Signal::Withdrawn => self.withdrawn(now),
             Signal::Ended(state) => self.ended(now, state),
-            Signal::Lost(fault) if self.has_agent() => self.end(vec![fault.record()]),
+            Signal::Lost(fault) if self.has_agent() => self.end(vec![failed(fault)]),
             Signal::Said => self.said(now),
             Signal::Cancel => self.cancel(),
             Signal::Park => self.park(),
@@ -317,6 +268,8 @@ impl Lifecycle {
     fn follow_records(&mut self, signal: Signal, effects: &[Effect]) {
         for effect in effects {
             let Effect::Record(record) = effect else { continue };
+            let told = signal.state().is_some() || *record != Record::Itself;
+            self.stands &= !told;
             self.state = match record {
                 Record::Working | Record::Interim => TaskState::Working,
                 Record::Canceled => TaskState::Canceled,
@@ -337,7 +290,9 @@ impl Lifecycle {
             Phase::Queued { entry, deadline } => {
                 self.phase = Phase::Working { quiet_until: Some(now + QUIET), deadline };
                 // From here on the agent may have done something: one that waited until now must not be started twice.
-                let waited = entry == Entry::Queued || self.state.is_interrupted();
+                // What one has asked that is run again stands until it is there.
+                let waited = entry == Entry::Queued
+                    || (self.state.is_interrupted() && entry != Entry::Replay);
                 let working = waited.then_some(Effect::Record(Record::Working));
                 working.into_iter().chain([Effect::Start]).collect()
             }
@@ -427,6 +382,10 @@ impl Lifecycle {
     }
 
     fn said(&mut self, now: Instant) -> Vec<Effect> {
+        if std::mem::take(&mut self.stands) {
+            // The agent hears it when it asks again.
+            return vec![Effect::Record(Record::Itself), Effect::Acknowledge];
+        }
         match self.phase {
             Phase::Asking { since, deadline, .. } => {
                 self.phase = Phase::Returning { deadline: deadline + (now - since) };
@@ -455,9 +414,8 @@ impl Lifecycle {
         match self.phase {
             Phase::Queued { entry: Entry::New | Entry::Queued, .. } => self.end(vec![canceled]),
             // An agent had it before, and may be at work on it elsewhere.
-            Phase::Queued { entry: Entry::Again | Entry::Follow, .. } | Phase::Parked { .. } => {
-                self.end(vec![Effect::CleanUp, canceled])
-            }
+            Phase::Queued { entry: Entry::Again | Entry::Follow | Entry::Replay, .. }
+            | Phase::Parked { .. } => self.end(vec![Effect::CleanUp, canceled]),
             Phase::Working { .. } | Phase::Asking { .. } | Phase::Returning { .. } => {
                 self.end(vec![Effect::Stop, Effect::CleanUp, canceled])
             }
@@ -488,20 +446,24 @@ impl Lifecycle {
         if goes_on {
             return self.end(Vec::new());
         }
-        if self.state == TaskState::Working {
-            return vec![Effect::Stop, Effect::AskHold];
-        }
         // What waits for its client goes on waiting, for the next hub.
-        let waits = self.state.is_interrupted();
-        let failed = (!waits).then_some(Fault::HubStopped.record());
-        self.end([Effect::Stop].into_iter().chain(failed).collect())
+        if self.state.is_interrupted() {
+            return self.end(vec![Effect::Stop]);
+        }
+        vec![Effect::Stop, Effect::AskHold]
     }
 
     /// The agent is stopped for the hub's end.
     fn stopped(&mut self, hold: Resumability) -> Vec<Effect> {
-        let goes_on = hold == Resumability::Session && self.state == TaskState::Working;
-        let interrupted = Effect::Record(Record::Interrupted);
-        self.end(vec![if goes_on { interrupted } else { Fault::HubStopped.record() }])
+        let is_working = self.state == TaskState::Working;
+        self.end(match hold {
+            // The next hub runs it again.
+            Resumability::Replay => Vec::new(),
+            Resumability::Session if is_working => vec![Effect::Record(Record::Interrupted)],
+            Resumability::Session | Resumability::Nothing | Resumability::Work => {
+                vec![failed(Fault::HubStopped)]
+            }
+        })
     }
 
     fn time(&mut self, now: Instant) -> Vec<Effect> {
@@ -509,14 +471,14 @@ impl Lifecycle {
             return Vec::new();
         }
         match self.phase {
-            Phase::Queued { .. } => self.end(vec![Fault::Queued.record()]),
-            Phase::Parked { .. } => self.end(vec![Fault::Unanswered.record()]),
+            Phase::Queued { .. } => self.end(vec![failed(Fault::Queued)]),
+            Phase::Parked { .. } => self.end(vec![failed(Fault::Unanswered)]),
             Phase::Working { quiet_until: Some(_), deadline } if now < deadline => {
                 self.heard_of();
                 self.begun()
             }
             Phase::Working { .. } | Phase::Returning { .. } => {
-                self.end(vec![Effect::Stop, Fault::TooLong.record()])
+                self.end(vec![Effect::Stop, failed(Fault::TooLong)])
             }
             Phase::Asking { .. } => self.withdrawn(now),
             Phase::Leaving | Phase::Over => Vec::new(),
@@ -566,10 +528,8 @@ impl Signal {
     }
 }
 
-impl Fault {
-    fn record(self) -> Effect {
-        Effect::Record(Record::Failed(self))
-    }
+fn failed(fault: Fault) -> Effect {
+    Effect::Record(Record::Failed(fault))
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! What a manifest may say: its names become keys of a grant, words of a command line and lines that an operator reads before
 //! deciding, so that nothing in it may deceive or be taken for something else.
 
-use crate::{grant::Ask, terminal::is_deceptive};
+use crate::{
+    grant::Ask,
+    terminal::is_deceptive,
+    tools_grant::{is_every, is_tool_name},
+};
 use a2a_hub_protocol::id::AgentId;
 
 /// The longest name of a program or variable, in bytes.
@@ -34,6 +38,12 @@ pub enum InvalidManifest {
         /// The program that the variable is for.
         program: String,
     },
+    /// A server of tools, or a tool, has a name that none has.
+    #[error(
+        "its manifest asks for tools by a name that is none: a server is called by 1 to {MAX_NAME} of a-z, 0-9, `.`, `_` and `-`, a tool \
+         by letters, digits, `_`, `-`, `.` and `/`; `*` is any"
+    )]
+    Tool,
     /// It is another plug-in's file, or was renamed.
     #[error(
         "its manifest says that it is `{id}`, and its file is called `{file}`; rename the file to `{id}.wasm`"
@@ -64,6 +74,12 @@ impl Ask {
                 return Err(InvalidManifest::Variable { program: program() });
             }
         }
+        for (server, ask) in &self.tools {
+            let are_tools = || ask.names.iter().all(|tool| is_every(tool) || is_tool_name(tool));
+            if !(is_every(server) || is_program_name(server)) || !are_tools() {
+                return Err(InvalidManifest::Tool);
+            }
+        }
         Ok(())
     }
 
@@ -78,7 +94,7 @@ impl Ask {
     }
 }
 
-/// Whether a program can be called so in a manifest: `^[a-z0-9][a-z0-9._-]*$`.
+/// Whether a program, or a server of tools, can be called so in a manifest: `^[a-z0-9][a-z0-9._-]*$`.
 pub fn is_program_name(name: &str) -> bool {
     let begins = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let goes_on = |b: u8| begins(b) || b"._-".contains(&b);
@@ -95,7 +111,7 @@ fn is_variable_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grant::ProgramAsk;
+    use crate::{grant::ProgramAsk, tools_grant::ToolsAsk};
 
     fn asking(name: &str, program: ProgramAsk) -> Result<(), InvalidManifest> {
         Ask { process: [(name.to_owned(), program)].into(), ..Ask::default() }.check()
@@ -145,6 +161,22 @@ mod tests {
         ] {
             let refused = Err(InvalidManifest::Variable { program: program() });
             assert_eq!(asking("git", wrong.clone()), refused, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn servers_and_tools_have_plain_names() {
+        let asking = |server: &str, tool: &str| {
+            let ask = ToolsAsk { names: [tool.to_owned()].into(), reason: None };
+            Ask { tools: [(server.to_owned(), ask)].into(), ..Ask::default() }.check()
+        };
+        for (server, tool) in [("files", "read_file"), ("*", "*"), ("my-server", "a/b")] {
+            assert_eq!(asking(server, tool), Ok(()), "{server} {tool}");
+        }
+        for (server, tool) in
+            [("Files", "x"), ("a b", "x"), ("files", "a b"), ("files", "\u{202e}x")]
+        {
+            assert_eq!(asking(server, tool), Err(InvalidManifest::Tool), "{server} {tool}");
         }
     }
 

@@ -26,6 +26,8 @@ pub enum FailureReason {
     HubStopped,
     /// The hub ended without a word while the agent was at work, or the agent is not there any more.
     HubRestarted,
+    /// The agent runs again after a restart of the hub, and does not do what it did before.
+    ReplayDiverged,
     /// The hub's store did not take what the agent did.
     Storage,
     /// A fault of the hub.
@@ -34,7 +36,7 @@ pub enum FailureReason {
 
 impl FailureReason {
     /// Every reason, as `docs/GUESTS.md` lists them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::InvalidRequest,
         Self::Unsupported,
         Self::Denied,
@@ -46,6 +48,7 @@ impl FailureReason {
         Self::HubFull,
         Self::HubStopped,
         Self::HubRestarted,
+        Self::ReplayDiverged,
         Self::Storage,
         Self::Internal,
     ];
@@ -64,6 +67,7 @@ impl FailureReason {
             Self::HubFull => "hub_full",
             Self::HubStopped => "hub_stopped",
             Self::HubRestarted => "hub_restarted",
+            Self::ReplayDiverged => "replay_diverged",
             Self::Storage => "storage",
             Self::Internal => "internal",
         }
@@ -87,6 +91,7 @@ impl FailureReason {
             | Self::HubFull
             | Self::HubStopped
             | Self::HubRestarted
+            | Self::ReplayDiverged
             | Self::Storage
             | Self::Internal => false,
         }

@@ -19,6 +19,8 @@ pub struct UnfinishedTask {
     pub answered: bool,
     /// What its agent still has of it; none if there is no such agent any more.
     pub hold: Option<Resumability>,
+    /// Whether what it asks is what a task asks that its agent gave to another one.
+    pub asks_for_child: bool,
     /// Whether the task is over that it was begun for: no child outlives its parent.
     pub is_orphan: bool,
 }
@@ -30,6 +32,8 @@ pub enum Resumability {
     Nothing,
     /// Enough to go on once its client says so.
     Session,
+    /// All that it was answered: it is run again from the start, and comes to where it was.
+    Replay,
     /// All of it: it is elsewhere, where the hub's end was not noticed, and is known by a name.
     Work,
 }
@@ -46,6 +50,8 @@ pub enum Recovery {
     /// Ask its client in the place of who asked or worked, who is gone: a fresh run of the agent hears the answer, and what
     /// was said so far.
     Ask(TaskState),
+    /// Run its agent again, which is answered what it was answered before.
+    Replay,
     /// Listen to its agent again, which is still at work.
     Follow,
     /// Listen to its agent again, which is elsewhere, and cancel it there.
@@ -62,6 +68,15 @@ impl UnfinishedTask {
             (_, Some(Resumability::Work)) if self.is_orphan => Recovery::Cancel,
             _ if self.is_orphan => Recovery::Fail,
             (_, None) => Recovery::Fail,
+            (TaskState::Submitted, Some(Resumability::Replay)) if self.queued => Recovery::Start,
+            // Its question stands, and it is run again once that is answered. What a child asks it hears from that child.
+            (state, Some(Resumability::Replay))
+                if state.is_interrupted() && !self.answered && !self.asks_for_child =>
+            {
+                Recovery::Wait
+            }
+            (TaskState::Unknown, Some(Resumability::Replay)) => Recovery::Fail,
+            (_, Some(Resumability::Replay)) => Recovery::Replay,
             // It waited and did nothing, so nothing is done twice. The answer was taken, and is not lost.
             (state, Some(_)) if state.is_interrupted() && self.answered => Recovery::Start,
             (state, Some(Resumability::Work)) if state.is_interrupted() => Recovery::Wait,
@@ -90,6 +105,8 @@ pub struct Unheard {
     is_due: bool,
     /// Whether the task asks something.
     asks: bool,
+    /// The message that the latest run began with, by its number.
+    begun_with: Option<usize>,
 }
 
 impl Unheard {
@@ -99,6 +116,7 @@ impl Unheard {
             TaskEvent::Created(created) => {
                 let history = created.task.history.iter();
                 self.said = history.filter(|said| said.role == Role::User).count();
+                self.begun_with = self.said.checked_sub(1);
                 // One that did not have to wait may have begun, untold.
                 if facts::has(&created.task, facts::QUEUED) {
                     self.waiting.extend(self.said.checked_sub(1));
@@ -130,8 +148,14 @@ impl Unheard {
         if state == TaskState::Working
             && facts.is_some_and(|facts| facts.contains_key(facts::UNHEARD))
         {
-            self.waiting.pop_front();
+            self.begun_with = self.waiting.pop_front();
         }
+    }
+
+    /// Where the message that the latest run began with stands in the history of the task as it is now.
+    pub fn begun_with(&self, task: &Task) -> Option<usize> {
+        let said = task.history.iter().enumerate().filter(|(_, said)| said.role == Role::User);
+        said.map(|(at, _)| at).nth(self.begun_with?)
     }
 
     /// Where they stand in the history of the task as it is now: what a run that begins now is given, and what was kept for
@@ -177,6 +201,7 @@ mod tests {
             client: Default::default(),
             request: None,
             parent: None,
+            seed: None,
         }
     }
 
@@ -281,33 +306,54 @@ mod tests {
             {
                 let holds = [
                     Some(Resumability::Work),
+                    Some(Resumability::Replay),
                     Some(Resumability::Session),
                     Some(Resumability::Nothing),
                     None,
                 ];
                 let is_orphan = false;
-                let left = |hold| UnfinishedTask { state, queued, answered, hold, is_orphan };
+                let asks_for_child = false;
+                let left = |hold| UnfinishedTask {
+                    state,
+                    queued,
+                    answered,
+                    hold,
+                    asks_for_child,
+                    is_orphan,
+                };
                 let told = holds.map(|hold| format!("{:?}", left(hold).recovery()));
                 writeln!(table, "{}{place}: {}", state.name(), told.join(" | ")).unwrap();
             }
         }
         insta::assert_snapshot!(table, @r"
-        submitted queued: Follow | Start | Start | Fail
-        submitted answered: Follow | Fail | Fail | Fail
-        submitted: Follow | Fail | Fail | Fail
-        working queued: Follow | Ask(InputRequired) | Fail | Fail
-        working answered: Follow | Ask(InputRequired) | Fail | Fail
-        working: Follow | Ask(InputRequired) | Fail | Fail
-        input-required queued: Wait | Ask(InputRequired) | Ask(InputRequired) | Fail
-        input-required answered: Start | Start | Start | Fail
-        input-required: Wait | Ask(InputRequired) | Ask(InputRequired) | Fail
-        auth-required queued: Wait | Ask(AuthRequired) | Ask(AuthRequired) | Fail
-        auth-required answered: Start | Start | Start | Fail
-        auth-required: Wait | Ask(AuthRequired) | Ask(AuthRequired) | Fail
-        unknown queued: Fail | Fail | Fail | Fail
-        unknown answered: Fail | Fail | Fail | Fail
-        unknown: Fail | Fail | Fail | Fail
+        submitted queued: Follow | Start | Start | Start | Fail
+        submitted answered: Follow | Replay | Fail | Fail | Fail
+        submitted: Follow | Replay | Fail | Fail | Fail
+        working queued: Follow | Replay | Ask(InputRequired) | Fail | Fail
+        working answered: Follow | Replay | Ask(InputRequired) | Fail | Fail
+        working: Follow | Replay | Ask(InputRequired) | Fail | Fail
+        input-required queued: Wait | Wait | Ask(InputRequired) | Ask(InputRequired) | Fail
+        input-required answered: Start | Replay | Start | Start | Fail
+        input-required: Wait | Wait | Ask(InputRequired) | Ask(InputRequired) | Fail
+        auth-required queued: Wait | Wait | Ask(AuthRequired) | Ask(AuthRequired) | Fail
+        auth-required answered: Start | Replay | Start | Start | Fail
+        auth-required: Wait | Wait | Ask(AuthRequired) | Ask(AuthRequired) | Fail
+        unknown queued: Fail | Fail | Fail | Fail | Fail
+        unknown answered: Fail | Fail | Fail | Fail | Fail
+        unknown: Fail | Fail | Fail | Fail | Fail
         ");
+    }
+
+    #[test]
+    fn what_a_child_asks_is_heard_from_the_child_once_its_parent_runs_again() {
+        let (state, queued, answered, is_orphan) = (TaskState::InputRequired, false, false, false);
+        let left = |hold, asks_for_child| {
+            let hold = Some(hold);
+            UnfinishedTask { state, queued, answered, hold, asks_for_child, is_orphan }.recovery()
+        };
+        assert_eq!(left(Resumability::Replay, true), Recovery::Replay);
+        assert_eq!(left(Resumability::Replay, false), Recovery::Wait);
+        assert_eq!(left(Resumability::Session, true), Recovery::Ask(state));
     }
 
     #[test]
@@ -317,11 +363,13 @@ mod tests {
                 state,
                 queued: true,
                 answered: true,
+                asks_for_child: false,
                 hold,
                 is_orphan: true,
             };
             assert_eq!(orphan(Some(Resumability::Work)).recovery(), Recovery::Cancel, "{state:?}");
-            for hold in [None, Some(Resumability::Nothing), Some(Resumability::Session)] {
+            let others = [Resumability::Nothing, Resumability::Session, Resumability::Replay];
+            for hold in others.into_iter().map(Some).chain([None]) {
                 assert_eq!(orphan(hold).recovery(), Recovery::Fail, "{state:?} {hold:?}");
             }
         }
@@ -335,6 +383,7 @@ mod tests {
                 queued: false,
                 answered: false,
                 hold: Some(Resumability::Work),
+                asks_for_child: false,
                 is_orphan: true,
             };
             assert_eq!(left.recovery(), Recovery::Leave);

@@ -102,7 +102,8 @@ impl Usage {
         }
     }
 
-    fn add(&mut self, other: Self) {
+    /// Both together.
+    pub fn add(&mut self, other: Self) {
         self.tokens = self.tokens.saturating_add(other.tokens);
         self.cost_usd += other.cost_usd;
     }
@@ -191,6 +192,14 @@ impl Trees {
             node.children.push(child.clone());
         }
         self.insert(child, Some(parent.clone()), limits);
+    }
+
+    /// What was below a task before the start of the hub, and is over, counts for it as it did then.
+    pub fn count(&mut self, task: &TaskId, tasks: u32, used: Usage) {
+        if let Some(node) = self.0.get_mut(task) {
+            node.tasks = node.tasks.saturating_add(tasks);
+            node.used.add(used);
+        }
     }
 
     /// What a task used up counts for those above it.
@@ -304,6 +313,12 @@ mod tests {
         trees.grow(&id("a"), id("e"), limits(8, 8)).unwrap();
         let full = trees.grow(&id("a"), id("f"), limits(8, 8)).unwrap_err().to_string();
         assert!(full.contains("the budget of 3 tasks of task `a`"), "{full}");
+        // As it is after a restart of the hub.
+        let mut trees = Trees::default();
+        trees.plant(id("a"), limits(2, 3));
+        trees.adopt(&id("a"), id("b"), limits(8, 8));
+        trees.count(&id("a"), 2, Usage { tokens: 7, cost_usd: 0.5 });
+        assert!(trees.grow(&id("b"), id("g"), limits(8, 8)).is_err(), "what was over counts on");
     }
 
     #[test]

@@ -17,4 +17,5 @@ pub mod v1;
 
 pub use model::{
     client, error, event, id, interface, message, method, operation, parent, push, question, task,
+    trace,
 };

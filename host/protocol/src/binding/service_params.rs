@@ -1,7 +1,10 @@
 //! Service parameters: what a client says beside its request (A2A 1.0, section 3.2.6). Most bindings have headers for
 //! them; where there are none, they stand in the request's metadata.
 
-use crate::{codec::members::Members, model::error::A2aError};
+use crate::{
+    codec::members::Members,
+    model::{error::A2aError, trace::TraceContext},
+};
 use serde_json::{Map, Value, json};
 
 /// The service parameter that names the version of A2A which the client speaks.
@@ -20,6 +23,8 @@ pub struct ServiceParams {
     pub version: Option<String>,
     /// URIs of the extensions that the client asks for.
     pub extensions: Vec<String>,
+    /// The trace that the client is in, as it says.
+    pub trace: TraceContext,
 }
 
 impl ServiceParams {
@@ -34,13 +39,15 @@ impl ServiceParams {
         };
         let lower = |(name, value): (&String, &Value)| (name.to_ascii_lowercase(), value.clone());
         let given: Map<_, _> = given.iter().map(lower).collect();
+        // What makes no sense of a trace is as if it were not said.
+        let trace = TraceContext::of_metadata(Some(&given));
         let mut of = Members::of(Value::Object(given), at)?;
         let version = of.text(VERSION)?;
         let mut extensions = Vec::new();
         for name in EXTENSIONS {
             extensions.extend(listed(of.text(name)?.as_deref().unwrap_or_default()));
         }
-        Ok(Some(Self { version, extensions }))
+        Ok(Some(Self { version, extensions, trace }))
     }
 }
 
@@ -63,11 +70,14 @@ mod tests {
         let read =
             |given: Value| ServiceParams::of_metadata(&json!({ "metadata": { MEMBER: given } }));
         let said = read(
-            json!({"A2A-Version": "1.0", "a2a-extensions": "urn:a, urn:b,", "X-A2A-Extensions": "urn:c", "other": 1}),
+            json!({"A2A-Version": "1.0", "a2a-extensions": "urn:a, urn:b,", "X-A2A-Extensions": "urn:c", "other": 1,
+                "Traceparent": "00-a", "tracestate": 3}),
         );
         let said = said.unwrap().unwrap();
         assert_eq!(said.version.as_deref(), Some("1.0"));
         assert_eq!(said.extensions, ["urn:a", "urn:b", "urn:c"]);
+        let traceparent = Some("00-a".to_owned());
+        assert_eq!(said.trace, TraceContext { traceparent, ..TraceContext::default() });
         assert_eq!(read(json!({"A2A-Version": ""})).unwrap().unwrap().version.as_deref(), Some(""));
         assert_eq!(read(Value::Null).unwrap(), None);
         for params in [json!({}), json!({"metadata": 1}), json!({"metadata": null}), json!([])] {

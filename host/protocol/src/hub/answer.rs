@@ -21,6 +21,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Tasks { tasks, artifacts } => {
             tasks.iter().map(|task| write_listed(task, artifacts)).collect()
         }
+        Answer::Tree(tree) => json!(tree),
         Answer::PushConfig(config) => push::write(&config),
         Answer::PushConfigs(configs) => configs.iter().map(push::write).collect(),
         Answer::Deliveries(deliveries) => json!(deliveries),

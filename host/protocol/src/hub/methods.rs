@@ -6,7 +6,7 @@ use crate::{
         error::{A2aError, ErrorKind},
         operation::{
             AgentHealth, AgentInfo, ContextInfo, Deregistered, HubStatus, Operation, PluginInfo,
-            PluginsRefreshed, Pong, Reloaded,
+            PluginsRefreshed, Pong, Reloaded, TaskTree,
         },
         push::Delivery,
     },
@@ -160,6 +160,16 @@ pub static METHODS: &[HubMethod] = &[
         params: params::ListTasks::json_schema,
         result: schemas::tasks,
         read: params::list_tasks,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/tasks/tree",
+        summary: "Show a task with those that its agent gave to other agents, and they to others: who is at work, on what, since \
+                  when, what it used up, and what it asks",
+        example: r#"{"id": "task-456", "depth": 8, "limit": 100}"#,
+        params: params::GetTree::json_schema,
+        result: SchemaGenerator::subschema_for::<TaskTree>,
+        read: params::get_tree,
         ..PLAIN
     },
     HubMethod {
@@ -318,7 +328,7 @@ mod tests {
     use super::*;
     use crate::model::{
         id::{AgentId, TaskId},
-        operation::{Component, ContextQuery, Page},
+        operation::{Component, ContextQuery, Page, TreeQuery},
         task::TaskState,
     };
     use std::collections::HashSet;
@@ -378,6 +388,12 @@ mod tests {
         assert_eq!(asked, (Some("01a1"), AgentId::parse("echo").ok()));
         assert_eq!(query.since.as_deref(), Some("2026-01-31T12:00:00.000Z"));
         assert_eq!(query.directory.as_deref(), Some("/src"));
+        let tree = |params: Value| operation("hub/tasks/tree", params);
+        let most = TreeQuery { id: TaskId::new("t"), depth: 64, limit: 1_000 };
+        assert_eq!(tree(json!({"id": "t"})).unwrap(), Operation::GetTree(most));
+        for wrong in [json!({}), json!({"id": "t", "depth": 65}), json!({"id": "t", "limit": 0})] {
+            assert!(tree(wrong.clone()).is_err(), "{wrong}");
+        }
         let heard = operation("tasks/resubscribe", json!({"id": "t", "lastEventId": "7"})).unwrap();
         assert_eq!(heard, Operation::Resubscribe { id: TaskId::new("t"), after: Some(7) });
     }

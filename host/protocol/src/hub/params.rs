@@ -5,7 +5,7 @@ use crate::{
         error::A2aError,
         id::{AgentId, ContextId, MAX_ID},
         message::base64_bytes,
-        operation::{Component, ContextQuery, Operation, Page, TaskQuery},
+        operation::{Component, ContextQuery, Operation, Page, TaskQuery, TreeQuery},
         task::TaskState,
     },
     v03::params::{read, task_id},
@@ -23,6 +23,9 @@ const DEFAULT_MESSAGES: usize = 100;
 
 /// How many of anything are listed at most: more would hold up the client's next answer.
 const MAX_LISTED: usize = 1_000;
+
+/// How many levels of a tree are told at most: many more than a tree has.
+const MAX_LEVELS: usize = 64;
 
 #[derive(JsonSchema)]
 pub(crate) struct NoParams {}
@@ -89,6 +92,17 @@ pub(crate) struct ListTasks {
     /// Whether to show what the agents made.
     #[serde(default)]
     include_artifacts: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GetTree {
+    /// The id of the task at the root of what is told; it may stand below others.
+    id: String,
+    /// How many levels below that to tell: 64 unless said, which is the most.
+    depth: Option<usize>,
+    /// How many tasks to tell at most: 1,000 unless said, which is the most.
+    limit: Option<usize>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -197,6 +211,14 @@ pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
         history_length,
         include_artifacts,
     }))
+}
+
+/// A tree to be shown.
+pub(crate) fn get_tree(params: Value) -> Result<Operation, A2aError> {
+    let GetTree { id, depth, limit } = read(params)?;
+    let depth = within("depth", depth.unwrap_or(MAX_LEVELS), 0, MAX_LEVELS)?;
+    let limit = within("limit", limit.unwrap_or(MAX_LISTED), 1, MAX_LISTED)?;
+    Ok(Operation::GetTree(TreeQuery { id: task_id("id", id)?, depth, limit }))
 }
 
 /// Conversations to be listed.

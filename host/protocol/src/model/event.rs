@@ -47,6 +47,10 @@ pub struct Created {
     /// takes it for a client's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
+    /// What the random numbers of its agent are made of, if the agent is run again after a restart of its hub and must come to the same;
+    /// none for all other agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
 }
 
 /// A new status of a task: the `TaskStatusUpdateEvent` of A2A 1.0 (section 4.2.1), without whose it is.

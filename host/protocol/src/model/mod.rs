@@ -13,3 +13,4 @@ pub mod parent;
 pub mod push;
 pub mod question;
 pub mod task;
+pub mod trace;

@@ -5,6 +5,7 @@ mod health;
 mod name;
 mod plugins;
 mod tier;
+mod tree;
 mod upkeep;
 
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
@@ -13,6 +14,7 @@ pub use plugins::{
     PluginsRefreshed,
 };
 pub use tier::ProgramTier;
+pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
 pub use upkeep::{
     AgentBrief, HubStatus, LeftOut, OpenStreams, Pong, RejectedPlugin, Reloaded, StorageCondition,
 };
@@ -25,6 +27,7 @@ use crate::model::{
     message::{Message, Metadata},
     push::{Delivery, OfferedPush, PublicKey, PushConfig},
     task::{Task, TaskState},
+    trace::TraceContext,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -101,6 +104,8 @@ pub enum Operation {
     ListTasks(TaskQuery),
     /// Show the tasks that match, the one whose status changed last first, a page at a time (section 3.1.4).
     PageTasks(TaskPageQuery),
+    /// Shows a task with all below it.
+    GetTree(TreeQuery),
     /// Show the conversations, the one with the newest task first.
     ListContexts(ContextQuery),
     /// Show a conversation (context) and its latest messages.
@@ -198,6 +203,13 @@ impl Operation {
         | Self::Resubscribe { after: after @ None, .. } = self
         {
             *after = heard;
+        }
+    }
+
+    /// Has the message be one of the trace that its client is in, as that said beside it.
+    pub fn in_trace(&mut self, said: &TraceContext) {
+        if let Self::SendMessage(send) | Self::StreamMessage(send) = self {
+            send.trace = (*said != TraceContext::default()).then(|| Box::new(said.clone()));
         }
     }
 
@@ -317,12 +329,16 @@ pub struct SendMessage {
     /// The number of the last event that the client heard of the task that the message is for, if it was cut off: a stream
     /// goes on after that.
     pub after: Option<u64>,
+    /// The trace that the client is in, as it says beside the message, in headers; what the message's metadata says of it counts
+    /// more.
+    pub trace: Option<Box<TraceContext>>,
 }
 
 /// What an agent finds in the metadata of its message, whether the client says it there or in that of the request: the model,
-/// how hard it is to think, which of the operator's tools and servers it may use, and the session of a program's own that it
+/// how hard it is to think, which of the operator's tools and servers it may use, what it may do unasked, and the session of a program's own that it
 /// is to go on with.
-const HEARD_WITH_MESSAGE: [&str; 5] = ["model", "effort", "allowedTools", "mcpServers", RESUME];
+const HEARD_WITH_MESSAGE: [&str; 6] =
+    ["model", "effort", "allowedTools", "mcpServers", "permissions", RESUME];
 
 /// The member of a message's metadata that names a session which a vendor's program keeps itself.
 const RESUME: &str = "resume";
@@ -368,6 +384,7 @@ impl SendMessage {
             wait: Wait::ToTheEnd,
             client: ClientCapabilities::default(),
             after: None,
+            trace: None,
         })
     }
 }
@@ -395,6 +412,8 @@ pub enum Answer {
         /// Whether the tasks are shown with what the agents made.
         artifacts: bool,
     },
+    /// A task with those below it.
+    Tree(TaskTree),
     /// Where a task's notifications are sent.
     PushConfig(Box<PushConfig>),
     /// Every place where a task's notifications are sent.
@@ -525,6 +544,10 @@ pub struct AgentInfo {
     /// How the agent's programs are held; nothing if it may run none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<ProgramTier>,
+    /// What the agent's programs may do without asking, as the operator set it: `read-only`, `ask`, `edit` or `full`; nothing if it
+    /// may run none. A message's `metadata.permissions` says less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<String>,
 }
 
 /// An agent that was let go: the answer to `hub/agents/deregister`.

@@ -105,6 +105,7 @@ fn any_event_in(proto: Proto) -> impl Strategy<Value = SequencedEvent> {
                 client: ClientCapabilities::default(),
                 request: None,
                 parent: None,
+                seed: None,
             }))
         }),
         (any_status(proto), any_facts())

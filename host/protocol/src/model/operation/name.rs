@@ -20,6 +20,7 @@ impl Operation {
             Self::ListPushKeys => "list_push_keys",
             Self::ListTasks(_) => "list_tasks",
             Self::PageTasks(_) => "page_tasks",
+            Self::GetTree(_) => "get_tree",
             Self::ListContexts(_) => "list_contexts",
             Self::GetContext { .. } => "get_context",
             Self::DeleteContext { .. } => "delete_context",

@@ -1,0 +1,131 @@
+//! Which other agents an agent may call, and on which terms: a delegation never widens rights beyond what the operator says here.
+
+use crate::permissions::Permissions;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What stands for every other agent.
+const EVERY_AGENT: &str = "*";
+
+/// On which terms an agent calls another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DelegateTerms {
+    /// The most that the other's program may do without asking, in a task that this one gave it; never more than the other's own.
+    pub permissions: Permissions,
+    /// Whether the caller may answer the other's requests for permission itself. Otherwise they go to the client.
+    pub approve: bool,
+}
+
+/// The agents that one may call, by name; `*` is every other one. Written as a list of names, or as a table of names and terms.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
+pub struct DelegateGrants(BTreeMap<String, DelegateTerms>);
+
+#[derive(Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected names of agents, such as [\"codex\"], or a table of them, such as { codex = { permissions = \"edit\", approve = true } }"
+)]
+enum Written {
+    Names(BTreeSet<String>),
+    Terms(BTreeMap<String, DelegateTerms>),
+}
+
+impl From<Written> for DelegateGrants {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Names(names) => names.into_iter().collect(),
+            Written::Terms(terms) => Self(terms),
+        }
+    }
+}
+
+impl From<DelegateGrants> for Written {
+    fn from(DelegateGrants(terms): DelegateGrants) -> Self {
+        if terms.values().all(|terms| *terms == DelegateTerms::default()) {
+            Self::Names(terms.into_keys().collect())
+        } else {
+            Self::Terms(terms)
+        }
+    }
+}
+
+impl FromIterator<String> for DelegateGrants {
+    fn from_iter<T: IntoIterator<Item = String>>(names: T) -> Self {
+        Self(names.into_iter().map(|name| (name, DelegateTerms::default())).collect())
+    }
+}
+
+impl DelegateGrants {
+    /// Whether no other agent may be called.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this agent is named, and not just among all.
+    pub fn names(&self, agent: &str) -> bool {
+        self.0.contains_key(agent)
+    }
+
+    /// The terms on which that agent may be called; what is said of it counts more than what is said of all.
+    pub fn terms(&self, agent: &str) -> Option<DelegateTerms> {
+        self.0.get(agent).or_else(|| self.0.get(EVERY_AGENT)).copied()
+    }
+
+    /// The names that were granted.
+    pub fn granted(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Lets that agent be called too, on the terms that there are, or the least.
+    pub fn allow(&mut self, agent: String) {
+        self.0.entry(agent).or_default();
+    }
+
+    /// Lets that agent be called no more; whether it was named.
+    pub fn withdraw(&mut self, agent: &str) -> bool {
+        self.0.remove(agent).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_are_granted_on_the_least_terms_and_a_table_says_more() {
+        let read = |written| serde_json::from_value::<DelegateGrants>(written);
+        let named = read(json!(["codex", "*"])).unwrap();
+        assert_eq!(named.terms("codex"), Some(DelegateTerms::default()));
+        assert_eq!(named.terms("gemini"), Some(DelegateTerms::default()));
+        assert!(named.names("codex") && !named.names("gemini"));
+        assert_eq!(json!(named), json!(["*", "codex"]));
+
+        let written = json!({ "*": {}, "codex": { "permissions": "edit", "approve": true } });
+        let told = read(written).unwrap();
+        let edit = DelegateTerms { permissions: Permissions::Edit, approve: true };
+        assert_eq!(told.terms("codex"), Some(edit));
+        assert_eq!(told.terms("gemini"), Some(DelegateTerms::default()));
+        assert_eq!(read(json!(told)).unwrap(), told);
+        assert_eq!(read(json!([])).unwrap().terms("codex"), None);
+        for wrong in
+            [json!("codex"), json!({ "codex": true }), json!({ "codex": { "approved": true } })]
+        {
+            assert!(read(wrong).unwrap_err().to_string().contains("permissions = \"edit\""));
+        }
+    }
+
+    #[test]
+    fn what_was_said_of_an_agent_stays_when_it_is_granted_once_more() {
+        let mut grants =
+            serde_json::from_value::<DelegateGrants>(json!({ "codex": { "approve": true } }))
+                .unwrap();
+        grants.allow("codex".to_owned());
+        grants.allow("echo".to_owned());
+        assert!(grants.terms("codex").unwrap().approve && !grants.terms("echo").unwrap().approve);
+        assert!(grants.withdraw("codex") && !grants.withdraw("codex"));
+        assert_eq!(grants.granted().collect::<Vec<_>>(), ["echo"]);
+    }
+}
