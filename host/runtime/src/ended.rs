@@ -5,9 +5,11 @@ use a2a_hub_protocol::{
     message::{Message, Metadata},
     task::TaskState,
 };
+use serde::{Deserialize, Serialize};
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Ended {
     /// With a direct answer and no task result.
     Reply(Message),

@@ -1,9 +1,11 @@
 //! Why a guest's work, or something it asked of the hub, was not done.
 
 use a2a_hub_core::reason::FailureReason;
+use serde::{Deserialize, Serialize};
 
 /// A refusal between hub and guest, as `failure` of the contract; and how a guest can break, which only the hub can tell.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Failure {
     /// The request makes no sense, whoever asks.
     #[error("{0}")]
@@ -38,6 +40,9 @@ pub enum Failure {
     /// The guest's code broke: it panicked or did what WebAssembly forbids.
     #[error("the agent's code broke: {0}")]
     Trapped(String),
+    /// The guest does not do again what its journal says it did.
+    #[error("{0}")]
+    Diverged(String),
 }
 
 impl Failure {
@@ -54,6 +59,7 @@ impl Failure {
             Self::Exhausted(_) => Some(FailureReason::LimitExceeded),
             Self::Internal(_) => Some(FailureReason::AgentError),
             Self::Trapped(_) => Some(FailureReason::AgentCrashed),
+            Self::Diverged(_) => Some(FailureReason::ReplayDiverged),
         }
     }
 }

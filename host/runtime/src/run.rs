@@ -1,6 +1,9 @@
 //! One run of an agent: what it is given, what it says of itself, and how it ends.
 
-use crate::{limits::Limits, port::Ports};
+use crate::{
+    limits::Limits,
+    port::{Ports, journal::Journal},
+};
 use a2a_hub_core::{grant::EffectiveGrant, redact::Secrets};
 use a2a_hub_protocol::{
     client::ClientCapabilities, id::AgentId, message::Message, operation::HealthStatus, task::Task,
@@ -18,6 +21,8 @@ pub struct Work {
     pub history: Vec<Message>,
     /// Whether a client listens to a stream of it meanwhile; if not, only the end counts.
     pub live: bool,
+    /// What it has heard and told in this run so far, if the run is recorded.
+    pub journal: Option<Journal>,
 }
 
 /// What a call of an agent comes with: whose it is, and what it may do.

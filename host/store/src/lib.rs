@@ -168,6 +168,19 @@ pub trait AgentMemory: Send + Sync {
     -> Result<Vec<String>, StorageError>;
 }
 
+/// What agents were answered whose runs are replayed: for each task the journal of its latest run, as long as the task is not over.
+/// An entry is text, which the store does not look into.
+#[async_trait::async_trait]
+pub trait RunJournal: Send + Sync {
+    /// Adds an entry to the journal of a task, durably, behind the `expected` entries that the caller knows of; otherwise nothing is
+    /// added. With 0 it is the first entry of another run, and what the journal held is forgotten.
+    async fn record(&self, task: &TaskId, expected: u64, entry: String)
+    -> Result<(), StorageError>;
+
+    /// The entries of a task's journal, in their order; none if there is no journal, or the task is over.
+    async fn recorded(&self, task: &TaskId) -> Result<Vec<String>, StorageError>;
+}
+
 /// Whether a store can store, judged by its writes.
 #[async_trait::async_trait]
 pub trait StoreHealth: Send + Sync {
@@ -182,10 +195,10 @@ pub trait StoreHealth: Send + Sync {
     fn condition(&self) -> watch::Receiver<StorageCondition>;
 }
 
-/// Logs, what is found in them, and whether there is more to come: what the engine's tasks need.
-pub trait TaskStore: TaskLog + TaskIndex + StoreHealth {}
+/// Logs, what is found in them, the journals of runs, and whether there is more to come: what the engine's tasks need.
+pub trait TaskStore: TaskLog + TaskIndex + RunJournal + StoreHealth {}
 
-impl<S: TaskLog + TaskIndex + StoreHealth> TaskStore for S {}
+impl<S: TaskLog + TaskIndex + RunJournal + StoreHealth> TaskStore for S {}
 
 /// All that a hub keeps. Every store passes the tests in `contract`.
 pub trait Storage: TaskStore + Outbox + AgentMemory {}

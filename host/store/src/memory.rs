@@ -2,11 +2,11 @@
 
 use super::{
     AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
+    RunJournal, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
     condition::Judgement,
     log::{self, Conversation},
 };
-use a2a_hub_core::{access::Principal, installation::InstallationId};
+use a2a_hub_core::{access::Principal, installation::InstallationId, task::IllegalEvent};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{ContextId, PushConfigId, TaskId},
@@ -43,6 +43,7 @@ struct Log {
     head: Head,
     events: Vec<Arc<TaskEvent>>,
     askers: Vec<(u64, Principal)>,
+    journal: Vec<String>,
 }
 
 impl MemoryStorage {
@@ -112,8 +113,12 @@ impl TaskLog for MemoryStorage {
             head: head.clone(),
             events: Vec::new(),
             askers: Vec::new(),
+            journal: Vec::new(),
         });
         log.head = head;
+        if log.head.state.is_final() {
+            log.journal.clear();
+        }
         let numbers = (expected + 1..=seq).filter_map(|seq| Some((seq, by.cloned()?)));
         log.askers.extend(numbers);
         log.events.extend(events);
@@ -384,6 +389,36 @@ impl AgentMemory for MemoryStorage {
         let kept = self.kept();
         let keys = kept.memories.get(owner).into_iter().flat_map(BTreeMap::keys);
         Ok(keys.filter(|key| key.starts_with(prefix)).cloned().collect())
+    }
+}
+
+#[async_trait::async_trait]
+impl RunJournal for MemoryStorage {
+    async fn record(
+        &self,
+        task: &TaskId,
+        expected: u64,
+        entry: String,
+    ) -> Result<(), StorageError> {
+        let mut kept = self.to_write()?;
+        let Some(log) = kept.logs.get_mut(task) else {
+            return Err(StorageError::Uncreated(task.clone()));
+        };
+        if log.head.state.is_final() {
+            return Err(IllegalEvent::Over(log.head.state).into());
+        }
+        let found = log.journal.len() as u64;
+        if expected == 0 {
+            log.journal.clear();
+        } else if found != expected {
+            return Err(StorageError::Conflict { task: task.clone(), expected, found });
+        }
+        log.journal.push(entry);
+        Ok(())
+    }
+
+    async fn recorded(&self, task: &TaskId) -> Result<Vec<String>, StorageError> {
+        Ok(self.kept().logs.get(task).map(|log| log.journal.clone()).unwrap_or_default())
     }
 }
 

@@ -5,6 +5,7 @@ mod contexts;
 mod dirty_bit;
 mod failure;
 mod fault;
+mod journals;
 mod logs;
 mod memories;
 mod pages;
@@ -17,7 +18,7 @@ mod writer;
 
 use super::{
     AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
+    RunJournal, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
 };
 use a2a_hub_core::{access::Principal, installation::InstallationId};
 use a2a_hub_protocol::{
@@ -176,6 +177,24 @@ impl TaskIndex for SqliteStorage {
 
     async fn size(&self) -> Result<u64, StorageError> {
         self.readers.read(logs::size).await
+    }
+}
+
+#[async_trait::async_trait]
+impl RunJournal for SqliteStorage {
+    async fn record(
+        &self,
+        task: &TaskId,
+        expected: u64,
+        entry: String,
+    ) -> Result<(), StorageError> {
+        let task = task.clone();
+        self.writer.write(move |db| journals::record(db, &task, expected, &entry)).await
+    }
+
+    async fn recorded(&self, task: &TaskId) -> Result<Vec<String>, StorageError> {
+        let task = task.clone();
+        self.readers.read(move |db| journals::recorded(db, &task)).await
     }
 }
 

@@ -9,6 +9,7 @@ use a2a_hub_protocol::{
     message::Message,
     task::TaskState,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What an agent asks of another one.
@@ -53,7 +54,8 @@ impl ChildRequest {
 }
 
 /// A child of the caller's task.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ChildTask {
     /// Its id.
     pub task: TaskId,
@@ -65,8 +67,20 @@ pub struct ChildTask {
     pub state: TaskState,
 }
 
+/// A child that its caller goes on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinChild {
+    /// Its id.
+    pub task: TaskId,
+    /// How many updates the caller has heard of it.
+    pub heard: usize,
+    /// Whether the caller answers what the child asks.
+    pub answers_questions: bool,
+}
+
 /// What a caller hears of its child.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Update {
     /// A new status.
     Status(StatusUpdate),
@@ -84,6 +98,12 @@ pub trait DelegatePort: Send + Sync {
 
     /// Gives another agent a task, or joins the child that there is under this key. Once this returns, the child is in the log.
     async fn start(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure>;
+
+    /// Joins a child again that the caller had called before its hub was restarted, and has heard so many updates of.
+    async fn join(&self, child: &JoinChild) -> Result<Box<dyn CallPort>, Failure> {
+        let child = &child.task;
+        Err(Failure::Unsupported(format!("join `{child}` again")))
+    }
 
     /// The children of the task that the caller is at work on, oldest first.
     async fn children(&self) -> Result<Vec<ChildTask>, Failure>;

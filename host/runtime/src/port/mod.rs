@@ -3,9 +3,11 @@
 pub mod delegate;
 pub mod files;
 pub mod http;
+pub mod journal;
 pub mod memory;
 pub mod process;
 pub mod tasks;
+pub mod tools;
 pub mod workspace;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -25,8 +27,12 @@ pub struct Ports {
     pub workspace: Option<Arc<dyn workspace::WorkspacePort>>,
     /// Sends requests by HTTP; none without the capability `http`.
     pub http: Option<Arc<dyn http::HttpPort>>,
+    /// Records what the agent is answered; none if its runs are not replayed.
+    pub journal: Option<Arc<dyn journal::JournalPort>>,
     /// Knows the agents that this one may call.
     pub delegate: Option<Arc<dyn delegate::DelegatePort>>,
+    /// Calls tools of the agent's servers; none without the capability `tools`.
+    pub tools: Option<Arc<dyn tools::ToolsPort>>,
     /// What the operator set for the agent.
     pub settings: Arc<BTreeMap<String, String>>,
     /// Hears the agent's log lines.

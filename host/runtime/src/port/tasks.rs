@@ -6,7 +6,7 @@ use a2a_hub_protocol::{
     message::{Message, Metadata},
     task::{Artifact, TaskState},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What an agent needs from its client.
@@ -29,7 +29,8 @@ impl Need {
 }
 
 /// What a client answers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Answer {
     /// The client's message.
     pub message: Message,

@@ -88,7 +88,7 @@ pub(super) const MIGRATIONS: [&str; 5] = ["
 
 /// What was added since in a way that a hub which knows nothing of it may go on using the file: columns with a default, indices,
 /// tables that triggers keep up. A line here never changes once it was released.
-pub(super) const ADDITIONS: [&str; 5] = ["
+pub(super) const ADDITIONS: [&str; 6] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -159,6 +159,22 @@ pub(super) const ADDITIONS: [&str; 5] = ["
     ALTER TABLE tasks ADD COLUMN workflow TEXT;
     CREATE INDEX tasks_of_parent ON tasks (parent, id) WHERE parent IS NOT NULL;
     CREATE INDEX tasks_of_workflow ON tasks (workflow, id) WHERE workflow IS NOT NULL;
+", "
+    -- What agents were answered whose runs are replayed, while their tasks are not over.
+    CREATE TABLE journals (
+        task   TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        entry  TEXT NOT NULL,
+        PRIMARY KEY (task, number)
+    ) STRICT;
+    CREATE TRIGGER journal_over AFTER UPDATE OF state ON tasks
+        WHEN new.state IN ('completed', 'failed', 'canceled', 'rejected')
+    BEGIN
+        DELETE FROM journals WHERE task = new.id;
+    END;
+    CREATE TRIGGER journal_forgotten AFTER DELETE ON tasks BEGIN
+        DELETE FROM journals WHERE task = old.id;
+    END;
 "];
 
 /// The database, in the data directory.

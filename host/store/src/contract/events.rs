@@ -1,0 +1,72 @@
+//! Events of the tests.
+
+use a2a_hub_protocol::{
+    client::ClientCapabilities,
+    event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
+    id::{AgentId, ArtifactId, ContextId, TaskId},
+    message::{Message, Metadata, Part, Role},
+    task::{Artifact, Task, TaskState, TaskStatus},
+};
+use std::sync::Arc;
+
+/// The clock of the tests: a timestamp that many milliseconds into the year.
+pub fn at(ms: u64) -> String {
+    format!("2026-01-01T00:00:{:02}.{:03}Z", ms / 1000, ms % 1000)
+}
+
+/// The creation of a task in that conversation, by the agent `echo`.
+pub fn created(task: &TaskId, context: &str) -> Arc<TaskEvent> {
+    let task = Task {
+        id: task.clone(),
+        context_id: ContextId::new(context),
+        status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: at(0) },
+        artifacts: Vec::new(),
+        history: vec![Message::text(Role::User, format!("do {task}"))],
+        metadata: None,
+    };
+    Arc::new(TaskEvent::Created(Box::new(Created {
+        agent: agent("echo"),
+        task,
+        timeout_ms: None,
+        client: ClientCapabilities::default(),
+        request: None,
+        parent: None,
+        seed: None,
+    })))
+}
+
+/// That the task is in this state since then, with what its agent says.
+pub fn status(state: TaskState, ms: u64, text: Option<&str>) -> Arc<TaskEvent> {
+    let message = text.map(|text| Message::text(Role::Agent, text));
+    let status = TaskStatus { state, message, timestamp: at(ms) };
+    Arc::new(TaskEvent::Status(StatusUpdate { status, metadata: None }))
+}
+
+/// A piece of the artifact `answer`.
+pub fn chunk(text: &str) -> Arc<TaskEvent> {
+    let artifact = Artifact {
+        artifact_id: ArtifactId::new("answer"),
+        name: None,
+        description: None,
+        parts: vec![Part::text(text)],
+        metadata: None,
+        extensions: Vec::new(),
+    };
+    Arc::new(TaskEvent::Artifact(ArtifactUpdate { artifact, append: true, last_chunk: false }))
+}
+
+/// That the client said more, and where it is to be done.
+pub(super) fn said_in(directory: &str) -> Arc<TaskEvent> {
+    let facts = Metadata::from_iter([("workingDirectory".to_owned(), directory.into())]);
+    let said = Message::text(Role::User, "go on");
+    Arc::new(TaskEvent::Input(Message { metadata: Some(facts), ..said }))
+}
+
+/// An agent of that name.
+pub fn agent(name: &str) -> AgentId {
+    AgentId::parse(name).unwrap()
+}
+
+pub(super) fn working() -> Arc<TaskEvent> {
+    status(TaskState::Working, 1, None)
+}
