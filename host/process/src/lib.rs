@@ -40,6 +40,7 @@ pub mod probe;
 mod proc;
 mod supervisor;
 mod tree;
+pub mod unused_memory;
 mod wire;
 mod worker;
 
