@@ -2,11 +2,11 @@
 
 use crate::{
     error::ClientError,
-    outbound::{Incoming, OutboundError},
+    outbound::{Incoming, Outbound, OutboundError},
 };
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
-use http_body_util::{BodyExt as _, Limited};
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -23,6 +23,17 @@ pub(crate) struct WholeAnswer {
     /// What was said after the body, or without one in the head.
     pub(crate) trailers: HeaderMap,
     pub(crate) body: Bytes,
+}
+
+/// Asks somebody whom the operator named, and reads the answer to its end; both may take so long.
+pub async fn fetch(
+    outbound: &Outbound,
+    request: Request<Full<Bytes>>,
+    patience: Duration,
+) -> Result<Response<Bytes>, ClientError> {
+    let (head, body) = outbound.ask(request, patience).await?.into_parts();
+    let read = whole(Response::from_parts(head.clone(), body), patience).await?;
+    Ok(Response::from_parts(head, read.body))
 }
 
 /// The whole body of an answer.

@@ -7,7 +7,7 @@ use crate::{
     error::ClientError,
     interface::{SelectedInterface, Trust},
     outbound::{Incoming, Outbound},
-    request::signed,
+    request::{signed, traced},
 };
 use a2a_hub_protocol::{
     card::{AgentCard, read_interfaces},
@@ -126,6 +126,7 @@ impl A2aClient {
         patience: Duration,
     ) -> Result<(Response<Incoming>, AnswerReader), ClientError> {
         let (request, body, reader) = self.interface.ask(operation)?;
+        let request = traced(request, operation);
         let asked = signed(request, self.token.as_ref())?.body(Full::new(body))?;
         let answer = self.outbound.ask(asked, patience).await?;
         match answer.status() {

@@ -18,7 +18,9 @@ mod rest;
 mod sse;
 mod task_stream;
 
+pub use answer::fetch;
 pub use client::A2aClient;
 pub use error::ClientError;
 pub use outbound::{Outbound, OutboundError};
+pub use request::in_trace;
 pub use task_stream::TaskStream;

@@ -1,19 +1,86 @@
-//! What every request of this client carries: who asks, and the token that is shown.
+//! What every request of this client carries: who asks, and the token that is shown; with a message, the trace that it is in.
 
-use a2a_hub_protocol::push::Secret;
+use a2a_hub_core::trace;
+use a2a_hub_protocol::{operation::Operation, push::Secret, trace::TraceContext};
 use http::{
     HeaderValue,
     header::{AUTHORIZATION, USER_AGENT},
+    request::Builder,
 };
 
 /// The request with the name of this client, and with `token` as a bearer token (RFC 6750) that no log shows.
-pub(crate) fn signed(
-    request: http::request::Builder,
-    token: Option<&Secret>,
-) -> Result<http::request::Builder, http::Error> {
+pub(crate) fn signed(request: Builder, token: Option<&Secret>) -> Result<Builder, http::Error> {
     let request = request.header(USER_AGENT, concat!("a2a-hub/", env!("CARGO_PKG_VERSION")));
     let Some(token) = token else { return Ok(request) };
     let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose()))?;
     value.set_sensitive(true);
     Ok(request.header(AUTHORIZATION, value))
+}
+
+/// The request with the trace that its message is in as headers too.
+pub(crate) fn traced(request: Builder, operation: &Operation) -> Builder {
+    let (Operation::SendMessage(send) | Operation::StreamMessage(send)) = operation else {
+        return request;
+    };
+    in_trace(request, &trace::beside(send.message.metadata.as_ref()))
+}
+
+/// The request with headers that say which trace it is in, where tracing systems on the way look for it. What fits into no header,
+/// as the name of a workflow may, is left out.
+pub fn in_trace(mut request: Builder, said: &TraceContext) -> Builder {
+    for (name, value) in said.said() {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            request = request.header(name, value);
+        }
+    }
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        id::TaskId,
+        message::{Message, Role},
+        operation::SendMessage,
+    };
+    use http::{HeaderMap, Request};
+    use serde_json::{Value, json};
+
+    fn headers(operation: &Operation) -> HeaderMap {
+        traced(Request::builder(), operation).body(()).unwrap().headers().clone()
+    }
+
+    fn message(facts: &Value) -> Operation {
+        let message =
+            Message { metadata: facts.as_object().cloned(), ..Message::text(Role::User, "hi") };
+        Operation::SendMessage(SendMessage::new(message, None).unwrap())
+    }
+
+    #[test]
+    fn a_message_says_its_trace_in_headers_too() {
+        let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let said = headers(&message(&json!({
+            "traceparent": traceparent, "tracestate": "a=1", "x-workflow-id": "release",
+            "x-span-id": "b7ad6b7169203331", "x-parent-span-id": "none", "model": "m",
+        })));
+        let told: Vec<_> = said
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+            .collect();
+        insta::assert_snapshot!(told.join("\n"), @"
+        traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+        tracestate: a=1
+        x-workflow-id: release
+        x-span-id: b7ad6b7169203331
+        ");
+        for facts in [
+            json!({}),
+            json!({ "traceparent": "x", "tracestate": "a=1" }),
+            json!({ "x-workflow-id": "a\nb: c" }),
+        ] {
+            assert!(headers(&message(&facts)).is_empty(), "{facts}");
+        }
+        assert!(headers(&Operation::CancelTask { id: TaskId::new("t") }).is_empty());
+    }
 }

@@ -1,9 +1,10 @@
 //! What the settings of one agent may say, and what it is told of them: text, under a name.
 
-use crate::{confined::Confined, error::ConfigError};
+use crate::{confined::Confined, error::ConfigError, mcp::McpServer};
 use a2a_hub_core::{
     grant::Grant,
     granted_limits::{GrantedLimits, LimitName},
+    permissions::Permissions,
     quota,
     tree::TreeLimits,
 };
@@ -37,6 +38,9 @@ pub struct AgentConfig {
     pub confine: Option<bool>,
     /// What its programs may do besides, where they are confined.
     pub confined: Confined,
+    /// Servers of the Model Context Protocol whose tools it may be granted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp: BTreeMap<String, McpServer>,
     /// Directories it may work in, instead of the hub's `workspaces`.
     pub workspaces: Option<Vec<PathBuf>>,
     /// What the program behind it may do without asking.
@@ -76,6 +80,7 @@ impl Default for AgentConfig {
             env: BTreeSet::new(),
             confine: None,
             confined: Confined::default(),
+            mcp: BTreeMap::new(),
             workspaces: None,
             permissions: Permissions::default(),
             approval_timeout_ms: 60 * 60 * 1000,
@@ -241,33 +246,6 @@ impl LimitsConfig {
     }
 }
 
-/// What the program behind an agent may do without asking.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Permissions {
-    /// Nothing that changes anything: it asks the client each time.
-    #[default]
-    Ask,
-    /// Reading; the rest is refused without asking.
-    ReadOnly,
-    /// Reading, and changing files in the working directory; it asks for the rest.
-    Edit,
-    /// Everything that the hub's user may.
-    Full,
-}
-
-impl Permissions {
-    /// As it is written in the configuration, and told to the agent.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Ask => "ask",
-            Self::ReadOnly => "read-only",
-            Self::Edit => "edit",
-            Self::Full => "full",
-        }
-    }
-}
-
 /// A setting that only the agent understands. Numbers and booleans are told as text.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(from = "Said")]
@@ -301,6 +279,8 @@ const OWN: &[(&str, &str)] = &[
     ("permissions", "permissions"),
     ("approval_timeout", "approval_timeout_ms"),
     ("workspace", "workspaces"),
+    ("hub_program", "grant.delegate"),
+    ("hub_socket", "grant.delegate"),
 ];
 
 impl AgentConfig {
@@ -329,6 +309,14 @@ impl AgentConfig {
         let relative = self.programs.iter().find(|(_, path)| !Path::new(path).is_absolute());
         relative.map_or(Ok(()), |(name, path)| {
             Err(ConfigError::Relative { agent: agent(), name: name.clone(), path: path.clone() })
+        })
+    }
+
+    /// Whether its servers of tools can be started.
+    pub(super) fn check_servers(&self, agent: &AgentId) -> Result<(), ConfigError> {
+        let wrong = self.mcp.iter().find_map(|(name, server)| Some((name, server.wrong(name)?)));
+        wrong.map_or(Ok(()), |(name, why)| {
+            Err(ConfigError::Server { agent: agent.clone(), name: name.clone(), why })
         })
     }
 
@@ -386,10 +374,11 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        insta::assert_snapshot!(told("permissions = 'yolo'"), @"unknown variant `yolo`, expected one of `ask`, `read-only`, `edit`, `full`");
+        insta::assert_snapshot!(told("permissions = 'yolo'"), @"unknown variant `yolo`, expected one of `read-only`, `ask`, `edit`, `full`");
         insta::assert_snapshot!(told("settings.permissions = 'full'"), @"set `agents.any.settings.permissions`: say `agents.any.permissions`");
         insta::assert_snapshot!(told("settings.approval_timeout = 1"), @"set `agents.any.settings.approval_timeout`: say `agents.any.approval_timeout_ms`");
         insta::assert_snapshot!(told("settings.workspace = '/'"), @"set `agents.any.settings.workspace`: say `agents.any.workspaces`");
+        insta::assert_snapshot!(told("settings.hub_program = '/a'"), @"set `agents.any.settings.hub_program`: say `agents.any.grant.delegate`");
         insta::assert_snapshot!(told("settings.Model = 'x'"), @"set `agents.any.settings.Model`: choose a name of 1 to 64 characters of a-z, 0-9, `_` and `-`");
         insta::assert_snapshot!(told("programs.vibe-acp = 'vibe'"), @"run `vibe` as `agents.any.programs.vibe-acp` says: give it an absolute path");
         insta::assert_snapshot!(told("env = ['*']"), @"pass on `*` as `agents.any.env` says: name a variable, or several by how they begin, such as `VIBE_*`");

@@ -63,6 +63,7 @@ impl Config {
             max_streams: old.max_streams,
             idempotency_window_ms: old.idempotency_window_ms,
             push: old.push,
+            telemetry: old.telemetry,
             logging: Logging { level: new.logging.level, ..old.logging },
             // A setting that is added must be thought about.
             workspaces: new.workspaces.clone(),

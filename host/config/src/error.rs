@@ -64,11 +64,16 @@ pub enum ConfigError {
         /// The most it can be.
         max: u64,
     },
-    /// Nobody could reach the hub by that.
+    /// Nobody could be reached by that.
     #[error(
-        "set `public_url` to `{0}`: it must be an absolute URL that begins with http:// or https://"
+        "set `{name}` to `{url}`: it must be an absolute URL that begins with http:// or https://"
     )]
-    PublicUrl(String),
+    Url {
+        /// The setting.
+        name: &'static str,
+        /// What it was set to.
+        url: String,
+    },
     /// An agent could never run.
     #[error("run no task of `{0}`: set its `max_running` to 1 or more, or its `enabled` to false")]
     Idle(AgentId),
@@ -88,6 +93,16 @@ pub enum ConfigError {
         /// The agent that the setting is for.
         agent: AgentId,
         /// The setting.
+        name: String,
+        /// Why not, and what to do instead.
+        why: String,
+    },
+    /// A server of tools cannot be started so.
+    #[error("set `agents.{agent}.mcp.{name}`: {why}")]
+    Server {
+        /// The agent that the setting is for.
+        agent: AgentId,
+        /// The server, as the operator calls it.
         name: String,
         /// Why not, and what to do instead.
         why: String,

@@ -197,7 +197,7 @@ mod tests {
             dev: true,
             grant: Grant {
                 process: [("git".to_owned(), git)].into(),
-                delegate: ["*".to_owned()].into(),
+                delegate: ["*".to_owned()].into_iter().collect(),
                 directories: Some(["/srv".to_owned()].into()),
                 ..bytes
             },

@@ -7,6 +7,7 @@ mod environment;
 mod error;
 mod grants_file;
 mod layers;
+mod mcp;
 mod names;
 pub mod own_file;
 mod plugins;
@@ -14,14 +15,17 @@ mod program_file;
 mod push;
 mod remote;
 mod settings;
+mod telemetry;
 
-pub use agent::{AgentConfig, LimitsConfig, Permissions, SettingText};
+pub use a2a_hub_core::permissions::Permissions;
+pub use agent::{AgentConfig, LimitsConfig, SettingText};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
 pub use environment::{environment, find_program, is_colourless, is_executable};
 pub use error::{ConfigError, Origin};
 pub use grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp};
 pub use layers::{Flag, Settings};
+pub use mcp::McpServer;
 pub use names::nearest;
 pub use plugins::Plugins;
 pub use program_file::{ProgramFileError, check_pin, guard, resolve};
@@ -31,3 +35,4 @@ pub use settings::{
     Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging, Retention,
     Socket, Stop,
 };
+pub use telemetry::{Otlp, Telemetry};

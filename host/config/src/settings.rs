@@ -1,6 +1,9 @@
 //! The settings themselves, with their defaults, and what must hold of them.
 
-use crate::{agent::AgentConfig, error::ConfigError, plugins::Plugins, push::Push, remote::Remote};
+use crate::{
+    agent::AgentConfig, error::ConfigError, plugins::Plugins, push::Push, remote::Remote,
+    telemetry::Telemetry,
+};
 use a2a_hub_core::breaker;
 use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
@@ -67,6 +70,8 @@ pub struct Config {
     pub remote: BTreeMap<AgentId, Remote>,
     /// `[plugins]`: what a component must show, and may cost, until it is an agent.
     pub plugins: Plugins,
+    /// `[telemetry]`: what the hub tells of itself to whoever gathers traces.
+    pub telemetry: Telemetry,
 }
 
 /// How long conversations are kept.
@@ -280,18 +285,19 @@ impl Config {
             }
         }
         self.plugins.trusted_keys()?;
-        if let Some(url) = &self.public_url {
-            let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-            let is_plain =
-                |rest: &str| !rest.starts_with('/') && !rest.contains(['?', '#', '@', ' ']);
-            if !rest.is_some_and(|rest| !rest.is_empty() && is_plain(rest)) {
-                return Err(ConfigError::PublicUrl(url.clone()));
+        for (name, url) in [
+            ("public_url", &self.public_url),
+            ("telemetry.otlp.endpoint", &self.telemetry.otlp.endpoint),
+        ] {
+            if let Some(url) = url.as_ref().filter(|url| !is_plain_url(url)) {
+                return Err(ConfigError::Url { name, url: url.clone() });
             }
         }
         let max = a2a_hub_runtime::limits::MAX_MEMORY_BYTES >> 20;
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;
             config.check_programs(agent)?;
+            config.check_servers(agent)?;
             config.confined.check(agent, self.http.port)?;
             if config.max_running == Some(0) {
                 return Err(ConfigError::Idle(agent.clone()));
@@ -317,6 +323,13 @@ impl Config {
     pub fn agent(&self, id: &AgentId) -> AgentConfig {
         self.agents.get(id).cloned().unwrap_or_default()
     }
+}
+
+/// Whether a URL begins with http:// or https://, and has nothing after a path.
+fn is_plain_url(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let is_plain = |rest: &str| !rest.starts_with('/') && !rest.contains(['?', '#', '@', ' ']);
+    rest.is_some_and(|rest| !rest.is_empty() && is_plain(rest))
 }
 
 #[cfg(test)]
@@ -380,6 +393,9 @@ mod tests {
             ("https://me@hub.example", false),
         ] {
             let config = Config { public_url: Some(url.to_owned()), ..Config::default() };
+            assert_eq!(config.check().is_ok(), good, "{url}");
+            let mut config = Config::default();
+            config.telemetry.otlp.endpoint = Some(url.to_owned());
             assert_eq!(config.check().is_ok(), good, "{url}");
         }
     }

@@ -1,0 +1,89 @@
+//! Servers of the Model Context Protocol that the operator names for an agent, whose tools it may be granted.
+
+use a2a_hub_core::manifest::is_program_name;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeSet, path::PathBuf};
+
+/// `[agents.<id>.mcp.<name>]`: a program that speaks the protocol on standard input and output, or a URL. It is started, or
+/// called, for its agent when a tool of it is first asked for, held as the agent's other programs and requests are, and reached by
+/// nobody else.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpServer {
+    /// The program, as an absolute path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<PathBuf>,
+    /// Where it is instead, by Streamable HTTP: the agent's grant has to allow the requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Variables of the hub's environment that it is passed, in the words of `agents.<id>.env`.
+    #[serde(default)]
+    pub env: BTreeSet<String>,
+}
+
+impl McpServer {
+    /// What is wrong with it under this name, and the way out.
+    pub(super) fn wrong(&self, name: &str) -> Option<String> {
+        if !is_program_name(name) {
+            return Some(
+                "call it by a-z, 0-9, `.`, `_` and `-`, beginning with a letter or digit"
+                    .to_owned(),
+            );
+        }
+        let why = match (&self.command, &self.url) {
+            (Some(command), None) if command.is_absolute() => None,
+            (Some(_), None) => Some("give its `command` as an absolute path"),
+            (None, Some(_)) if !(self.args.is_empty() && self.env.is_empty()) => {
+                Some("leave out `args` and `env`, which are for a `command`")
+            }
+            (None, Some(url)) if url.starts_with("https://") || url.starts_with("http://") => None,
+            (None, Some(_)) => Some("give its `url` with `https://` or `http://`"),
+            (None, None) | (Some(_), Some(_)) => {
+                Some("say where it is: by a `command` that starts it, or by its `url`")
+            }
+        };
+        if let Some(why) = why {
+            return Some(why.to_owned());
+        }
+        let ours = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        let is_word = |word: &&String| {
+            let name = word.strip_suffix('*').unwrap_or(word);
+            !name.is_empty() && name.bytes().all(ours)
+        };
+        let wrong = self.env.iter().find(|word| !is_word(word))?;
+        Some(format!("`{wrong}` in its `env` names no variable; write `NAME` or `PREFIX_*`"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    fn told(server: &str) -> String {
+        let text = format!("[agents.any.mcp.{server}");
+        let config: Result<Config, _> = toml::from_str(&text);
+        match config.map_err(|why| why.message().to_owned()).map(|config| config.check()) {
+            Err(why) => why,
+            Ok(Err(why)) => why.to_string(),
+            Ok(Ok(_)) => "right".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_server_is_said() {
+        assert_eq!(
+            told("files]\ncommand = '/bin/mcp'\nargs = ['-v']\nenv = ['KEY', 'A_*']"),
+            "right"
+        );
+        insta::assert_snapshot!(told("files]\ncommand = 'mcp'"), @"set `agents.any.mcp.files`: give its `command` as an absolute path");
+        insta::assert_snapshot!(told("'my files']\ncommand = '/bin/mcp'"), @"set `agents.any.mcp.my files`: call it by a-z, 0-9, `.`, `_` and `-`, beginning with a letter or digit");
+        insta::assert_snapshot!(told("files]\ncommand = '/bin/mcp'\nenv = ['*']"), @"set `agents.any.mcp.files`: `*` in its `env` names no variable; write `NAME` or `PREFIX_*`");
+        insta::assert_snapshot!(told("files]\nargs = []"), @"set `agents.any.mcp.files`: say where it is: by a `command` that starts it, or by its `url`");
+        insta::assert_snapshot!(told("files]\nurl = 'ftp://x'"), @"set `agents.any.mcp.files`: give its `url` with `https://` or `http://`");
+        insta::assert_snapshot!(told("files]\nurl = 'https://x/mcp'\nenv = ['A']"), @"set `agents.any.mcp.files`: leave out `args` and `env`, which are for a `command`");
+        assert_eq!(told("files]\nurl = 'https://x/mcp'"), "right");
+    }
+}
