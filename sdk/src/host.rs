@@ -6,7 +6,7 @@ use crate::bindings::a2a::hub::process::Output;
 use crate::bindings::a2a::hub::wait::First;
 use crate::{
     CallOptions, ChildTask, Command, Event, Failure, Level, Message, Need, Request, Response,
-    Update,
+    StepMode, Update,
 };
 
 /// What an agent may ask of the hub, one method a function of the contract.
@@ -15,6 +15,7 @@ pub(crate) trait Host {
     type Call: CallHandle;
     type Question: PosedQuestion;
     type Exchange: ExchangeHandle;
+    type Step: StepHandle;
 
     fn emit(&self, events: Vec<Event>) -> Result<(), Failure>;
     fn ask(
@@ -43,6 +44,14 @@ pub(crate) trait Host {
     fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure>;
     fn read_setting(&self, name: &str) -> Option<String>;
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure>;
+    fn tools(&self) -> Result<String, Failure>;
+    fn call_tool(
+        &self,
+        server: &str,
+        name: &str,
+        arguments: &str,
+        timeout: Option<Duration>,
+    ) -> Result<String, Failure>;
     fn agents(&self) -> Result<String, Failure>;
     fn call(
         &self,
@@ -56,6 +65,7 @@ pub(crate) trait Host {
         sources: &[Pollable<'_, Self>],
         timeout: Option<Duration>,
     ) -> Result<Vec<usize>, Failure>;
+    fn begin_step(&self, key: &str, mode: StepMode) -> Result<Self::Step, Failure>;
     fn log(&self, level: Level, message: &str);
 }
 
@@ -88,6 +98,12 @@ pub(crate) trait ExchangeHandle {
     fn status(&self) -> u16;
     fn headers(&self) -> Vec<(String, String)>;
     fn next(&self, timeout: Option<Duration>) -> Result<Option<Vec<u8>>, Failure>;
+}
+
+/// A step of a run that is replayed.
+pub(crate) trait StepHandle {
+    fn kept(&self) -> Option<String>;
+    fn end(self, kept: &str) -> Result<(), Failure>;
 }
 
 /// Something that can be waited for beside others.

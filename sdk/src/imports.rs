@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use crate::bindings::a2a::hub::process::{self, Output};
 use crate::bindings::a2a::hub::wait::First;
-use crate::bindings::a2a::hub::{delegate, files, http, log, memory, settings, tasks, wait};
-use crate::host::{CallHandle, ExchangeHandle, Host, Pollable, PosedQuestion, Process};
+use crate::bindings::a2a::hub::{
+    delegate, files, http, log, memory, settings, steps, tasks, tools, wait,
+};
+use crate::host::{CallHandle, ExchangeHandle, Host, Pollable, PosedQuestion, Process, StepHandle};
 use crate::{
     CallOptions, ChildTask, Command, Event, Failure, Level, Message, Need, Request, Response,
-    Update,
+    StepMode, Update,
 };
 
 /// The component's imports. What an agent never calls, its component never imports.
@@ -27,6 +29,7 @@ impl Host for Imports {
     type Call = delegate::Call;
     type Question = tasks::Question;
     type Exchange = http::Exchange;
+    type Step = steps::Step;
 
     fn emit(&self, mut events: Vec<Event>) -> Result<(), Failure> {
         match (events.pop(), events.is_empty()) {
@@ -96,6 +99,18 @@ impl Host for Imports {
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure> {
         files::put(name, bytes)
     }
+    fn tools(&self) -> Result<String, Failure> {
+        tools::list()
+    }
+    fn call_tool(
+        &self,
+        server: &str,
+        name: &str,
+        arguments: &str,
+        timeout: Option<Duration>,
+    ) -> Result<String, Failure> {
+        tools::call(server, name, arguments, millis(timeout))
+    }
     fn agents(&self) -> Result<String, Failure> {
         delegate::agents()
     }
@@ -139,6 +154,9 @@ impl Host for Imports {
             .collect();
         let ready = wait::any_of(&origins, millis(timeout))?;
         Ok(ready.into_iter().map(|i| i as usize).collect())
+    }
+    fn begin_step(&self, key: &str, mode: StepMode) -> Result<steps::Step, Failure> {
+        steps::Step::begin(key, mode)
     }
     fn log(&self, level: Level, message: &str) {
         log::log(level, message);
@@ -196,5 +214,14 @@ impl CallHandle for delegate::Call {
     }
     fn cancel(&self) {
         delegate::Call::cancel(self);
+    }
+}
+
+impl StepHandle for steps::Step {
+    fn kept(&self) -> Option<String> {
+        steps::Step::kept(self)
+    }
+    fn end(self, kept: &str) -> Result<(), Failure> {
+        steps::Step::end(self, kept)
     }
 }

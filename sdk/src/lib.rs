@@ -62,8 +62,10 @@ mod outcome;
 mod process;
 mod question;
 mod settings;
+mod step;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
+mod tools;
 mod wait;
 
 pub use artifact::TextStream;
@@ -71,6 +73,7 @@ pub use bindings::a2a::hub::delegate::{Child as ChildTask, Update};
 pub use bindings::a2a::hub::http::{Request, Response};
 pub use bindings::a2a::hub::log::Level;
 pub use bindings::a2a::hub::process::{Command, ExitStatus, Output};
+pub use bindings::a2a::hub::steps::Mode as StepMode;
 pub use bindings::a2a::hub::tasks::Need;
 pub use bindings::a2a::hub::types::{
     Artifact, ArtifactUpdate, Event, Failure, Message, Outcome, Part, PartContent, Role, Task,
@@ -86,6 +89,7 @@ pub use outcome::Run;
 pub use process::{Child, Exit, Line};
 pub use question::{Came, OpenQuestion};
 pub use serde_json;
+pub use tools::{Tool, ToolResult};
 pub use wait::Source;
 
 /// What most agents need, in one `use`.

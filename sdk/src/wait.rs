@@ -28,6 +28,12 @@ impl Source<'_> {
 }
 
 impl Context {
+    /// Does nothing for so long, without using up anything. [`Failure::Cancelled`] once the task is cancelled.
+    pub fn sleep(&self, time: Duration) -> Result<(), Failure> {
+        let until = self.hub.any_of(&[], Some(time));
+        until.and_then(|_| if self.cancelled() { Err(Failure::Cancelled) } else { Ok(()) })
+    }
+
     /// Waits until one of several sources is ready; returns the indices of those that are. Empty when the time is up.
     pub fn wait(
         &self,

@@ -33,9 +33,10 @@ pub fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
         let path = ctx.put_file("instructions.md", text.as_bytes())?;
         command = command.args(["--append-system-prompt-file", &path]);
     }
-    if !job.choices.mcp_servers.is_empty() {
+    let servers = job.choices.servers();
+    if !servers.is_empty() {
         // In a file, for they may hold keys, and every user of the machine sees arguments.
-        let servers = json!({ "mcpServers": job.choices.mcp_servers }).to_string();
+        let servers = json!({ "mcpServers": servers }).to_string();
         command =
             command.args(["--mcp-config", &ctx.put_file("servers.json", servers.as_bytes())?]);
     }

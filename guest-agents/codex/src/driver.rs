@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use a2a_hub_sdk::Exit;
 use a2a_hub_sdk::cli::{
-    self, Action, Decision, End, FailureReason, Job, Permissions, Question, Session, cut,
+    self, Action, Decision, End, FailureReason, Hub, Job, Permissions, Question, Session, cut,
     describe_exit, last_words,
 };
 use serde::Deserialize;
@@ -298,8 +298,14 @@ impl cli::Driver for Driver {
         if let Some(text) = &choices.instructions {
             params["developerInstructions"] = text.as_str().into();
         }
-        if !choices.mcp_servers.is_empty() {
-            params["config"] = json!({ "mcp_servers": servers(&choices.mcp_servers) });
+        let servers = choices.servers();
+        if !servers.is_empty() {
+            params["config"] = json!({ "mcp_servers": renamed(&servers) });
+        }
+        if let Some(hub) = &choices.hub {
+            // What the model runs outside of the sandbox finds the hub as well.
+            let set = json!({ Hub::SOCKET: hub.socket });
+            params["config"]["shell_environment_policy"] = json!({ "inherit": "core", "set": set });
         }
         let method = if self.session.id.is_empty() { "thread/start" } else { "thread/resume" };
         if !self.session.id.is_empty() {
@@ -364,8 +370,8 @@ fn request(id: u64, method: &str, params: &Value) -> Action {
     Action::Send(json!({ "id": id, "method": method, "params": params }).to_string())
 }
 
-/// The operator's servers, as Codex' configuration has them.
-fn servers(servers: &Map<String, Value>) -> Map<String, Value> {
+/// The program's servers, as Codex' configuration has them.
+fn renamed(servers: &Map<String, Value>) -> Map<String, Value> {
     let renamed = servers.iter().map(|(name, server)| {
         let mut server = server.clone();
         if let Some(server) = server.as_object_mut() {

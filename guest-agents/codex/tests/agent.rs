@@ -257,6 +257,22 @@ fn the_operators_instructions_and_servers_reach_the_thread() {
 }
 
 #[test]
+fn the_hub_is_a_server_of_the_thread_and_is_found_by_its_commands() {
+    let host = ScriptedHost::new();
+    host.setting("hub_program", "/usr/bin/a2a-hub");
+    host.setting("hub_socket", "/run/hub.sock");
+    let program = codex(&host).stdout(HELLO);
+    host.run::<Codex>("hello").unwrap();
+    let config = json!({
+        "mcp_servers": { "a2a-hub": {
+            "command": "/usr/bin/a2a-hub", "args": ["--socket", "/run/hub.sock", "mcp"],
+        } },
+        "shell_environment_policy": { "inherit": "core", "set": { "A2A_HUB_SOCKET": "/run/hub.sock" } },
+    });
+    assert_eq!(program.told()[3]["params"]["config"], config);
+}
+
+#[test]
 fn a_session_that_the_operator_names_goes_on_or_is_refused() {
     let host = ScriptedHost::new();
     let mut task = task("again");

@@ -251,7 +251,7 @@ fn servers_that_it_may_leave_out_are_told() {
     host.setting("mcp_servers", r#"{"docs":{"command":"/usr/bin/docs"}}"#);
     gemini(&host, recording!("hello"));
     host.run::<Gemini>("hello there").unwrap();
-    let told = "Gemini CLI starts the operator's servers only in a directory that its user trusts";
+    let told = "Gemini CLI starts servers of MCP only in a directory that its user trusts";
     assert_eq!(host.said().first().map(String::as_str), Some(told));
 }
 

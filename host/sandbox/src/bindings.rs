@@ -17,5 +17,6 @@ wasmtime::component::bindgen!({
         "a2a:hub/tasks.question": crate::resources::Question,
         "a2a:hub/delegate.call": crate::resources::Delegated,
         "a2a:hub/delegate.options": crate::resources::CallOptions,
+        "a2a:hub/steps.step": crate::resources::Step,
     },
 });

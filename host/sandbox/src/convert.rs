@@ -33,7 +33,9 @@ pub(crate) fn failure_to_guest(failure: Failure) -> guest::Failure {
         Failure::Unavailable(why) => guest::Failure::Unavailable(why),
         Failure::HubFull => guest::Failure::Unavailable(failure.to_string()),
         Failure::Exhausted(why) => guest::Failure::Exhausted(why),
-        Failure::Internal(why) | Failure::Trapped(why) => guest::Failure::Internal(why),
+        Failure::Internal(why) | Failure::Trapped(why) | Failure::Diverged(why) => {
+            guest::Failure::Internal(why)
+        }
     }
 }
 

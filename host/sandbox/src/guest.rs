@@ -7,17 +7,19 @@ use crate::{
     limits::{self, CpuExhausted},
     plugin::Plugin,
     redaction::{Hide as _, Redaction},
+    replay::ReplayDiverged,
     scheduler::{CpuAccount, Job, Seat},
     state::{Processes, State},
 };
 use a2a_hub_protocol::id::TaskId;
-use a2a_hub_runtime::{Call, Ended, Failure, Limits, Report, Run, Work};
+use a2a_hub_runtime::{Call, Ended, Failure, Limits, Report, Run, Work, port::journal::Journal};
 use std::{
     sync::Arc,
     task::{Context, Poll},
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 /// A guest at work on a task. Dropping it ends the guest at once, and the programs it started with it.
@@ -37,11 +39,12 @@ impl Guest {
         let (mut run, hub) = (JoinSet::new(), seat.hub.clone());
         let on_its_account = async move {
             let account = Arc::clone(&seat.account);
-            let run = Box::pin(execute(plugin.clone(), call, work, seat));
+            // It may go on elsewhere, and what is logged there is this task's, too.
+            let run = Box::pin(execute(plugin.clone(), call, work, seat).in_current_span());
             let ended = plugin.engine.scheduler.run(&account, &until, run).await;
             ended.unwrap_or(Ended::Failed(Failure::Cancelled))
         };
-        run.spawn_on(on_its_account, &hub);
+        run.spawn_on(on_its_account.in_current_span(), &hub);
         Self { run, cancel, end }
     }
 }
@@ -73,7 +76,8 @@ async fn execute(plugin: Plugin, call: Call, work: Work, seat: Seat) -> Ended {
     let directory = call.working_directory.clone();
     let secrets = Arc::clone(&call.secrets);
     let task = task_to_guest(&work.task, &work.message, &work.history, directory.as_deref());
-    let ended = self::call(&plugin, call, seat, Place::Task, async |guest, store| {
+    let journal = work.journal;
+    let ended = self::call(&plugin, call, seat, Place::Task, journal, async |guest, store| {
         let agent = guest.a2a_hub_agent();
         let ended = if work.live {
             agent.call_stream(&mut *store, &task).await
@@ -97,7 +101,7 @@ pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
     let work = async move {
         let health =
             async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_health(store).await;
-        self::call(&of, call, seat, Place::Visit, health).await
+        self::call(&of, call, seat, Place::Visit, None, health).await
     };
     let report = scheduled(plugin, &account, Box::pin(work));
     let mut report = report.await.map(report_from_guest);
@@ -114,7 +118,7 @@ pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), 
         let cancel = async |guest: &Instance, store: &mut _| {
             guest.a2a_hub_agent().call_cancel(store, &task).await
         };
-        self::call(&of, call, seat, Place::Visit, cancel).await
+        self::call(&of, call, seat, Place::Visit, None, cancel).await
     };
     let cleaned = scheduled(plugin, &account, Box::pin(work));
     let mut cleaned = cleaned.await.and_then(|cleaned| cleaned.map_err(failure_from_guest));
@@ -127,7 +131,7 @@ pub(crate) async fn card(plugin: &Plugin, call: Call) -> Result<String, Failure>
     let (seat, of) = (Seat::of(&plugin.share), plugin.clone());
     let account = Arc::clone(&seat.account);
     let card = async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_card(store).await;
-    let work = async move { self::call(&of, call, seat, Place::Visit, card).await };
+    let work = async move { self::call(&of, call, seat, Place::Visit, None, card).await };
     scheduled(plugin, &account, Box::pin(work)).await
 }
 
@@ -141,25 +145,32 @@ async fn scheduled<T: Send + 'static>(
     done.unwrap_or(Err(Failure::Cancelled))
 }
 
-/// Calls one of a fresh instance's functions. Dropping the future ends the guest.
+/// Calls one of a fresh instance's functions, in a run that is recorded if there is a journal. Dropping the future ends the guest.
 async fn call<T>(
     plugin: &Plugin,
     call: Call,
     seat: Seat,
     place: Place,
+    journal: Option<Journal>,
     function: impl AsyncFnOnce(&Instance, &mut Store<State>) -> wasmtime::Result<T>,
 ) -> Result<T, Failure> {
     let Some(_slot) = plugin.engine.slot(place) else {
         return Err(Failure::HubFull);
     };
     let limits = call.limits;
+    let journal = journal.zip(call.ports.journal.clone());
     let workspace = match &call.ports.workspace {
+        // What files hold is not recorded.
+        Some(_) if journal.is_some() => None,
         Some(port) => Some(port.open(call.working_directory.as_deref()).await?),
         None => None,
     };
     let mut store = store_for(&plugin.engine, call, seat);
     if let Some(open) = workspace {
         store.data_mut().enter(&open)?;
+    }
+    if let Some((journal, port)) = journal {
+        store.data_mut().replays(journal, port);
     }
     let called = async {
         let instance = plugin.pre.instantiate_async(&mut store).await?;
@@ -183,6 +194,13 @@ fn store_for(engine: &Engine, call: Call, seat: Seat) -> Store<State> {
 fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) -> Failure {
     if why.is::<PoolConcurrencyLimitError>() {
         return Failure::HubFull;
+    }
+    if let Some(ReplayDiverged(why)) = why.downcast_ref() {
+        return Failure::Diverged(why.clone());
+    }
+    // What the hub could not do is no fault of the guest's, nor is that it has used up what it may.
+    if let Some(failure) = why.downcast_ref::<Failure>() {
+        return failure.clone();
     }
     if let Some(exhausted) = why.downcast_ref::<CpuExhausted>() {
         return Failure::Exhausted(format!(

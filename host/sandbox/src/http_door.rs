@@ -1,5 +1,6 @@
 //! The one door by which an instance's requests leave, whatever it asks by: what may be sent, and how much.
 
+use crate::run_clock::{RunClock, outside_of_step};
 use a2a_hub_core::{grant::EffectiveGrant, http_grant::Admitted, http_header};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
@@ -81,6 +82,8 @@ pub(crate) struct HttpDoor {
     port: Option<Arc<dyn HttpPort>>,
     usage: Arc<HttpUsage>,
     cancel: CancellationToken,
+    /// Of a guest whose run is recorded: it sends requests in a step only.
+    step: Option<Arc<RunClock>>,
 }
 
 /// A request that may be sent, and the place that it takes among those that the task may have.
@@ -109,12 +112,20 @@ impl HttpDoor {
             bytes_left: limits.http_bytes.into(),
             under_way: Arc::new(Semaphore::new(AT_ONCE)),
         };
-        Self { agent, held, port, usage: Arc::new(usage), cancel }
+        Self { agent, held, port, usage: Arc::new(usage), cancel, step: None }
+    }
+
+    /// The same for a guest whose run is recorded.
+    pub(crate) fn of_run(self, clock: Arc<RunClock>) -> Self {
+        Self { step: Some(clock), ..self }
     }
 
     fn admit(&self, method: &str, url: &str) -> Result<Admitted, Failure> {
         if self.cancel.is_cancelled() {
             return Err(Failure::Cancelled);
+        }
+        if self.step.as_ref().is_some_and(|clock| !clock.is_in_step()) {
+            return Err(outside_of_step("send a request"));
         }
         let admitted = self.held.http.admit(self.agent.as_str(), method, url);
         admitted.map_err(|refusal| {

@@ -230,6 +230,7 @@ impl Hide for Failure {
             | Self::Unavailable(why)
             | Self::Exhausted(why)
             | Self::Internal(why)
+            | Self::Diverged(why)
             | Self::Trapped(why) => why.hide(secrets),
             Self::Cancelled | Self::Timeout | Self::HubFull => {}
         }

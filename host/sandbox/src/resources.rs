@@ -7,13 +7,17 @@ use a2a_hub_protocol::{id::TaskId, message::Message};
 use a2a_hub_runtime::{
     Failure,
     port::{
-        delegate::{CallPort, Update},
+        delegate::{CallPort, DelegatePort, JoinChild, Update},
         http::{self, BodyPort},
         process::{ChildPort, Said},
         tasks::Answer,
     },
 };
-use std::{sync::LazyLock, time::Duration};
+use futures::future::BoxFuture;
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 use tokio::{sync::OwnedSemaphorePermit, task::JoinSet};
 
 /// A running program, as the guest holds it. The store owns it, so that it never outlives the task.
@@ -126,9 +130,18 @@ impl Default for Exchange {
     }
 }
 
+/// A step of a run that is recorded.
+#[derive(Debug)]
+pub struct Step {
+    /// What it came to in an earlier run, in which it is over.
+    pub(crate) kept: Option<String>,
+}
+
 /// A question to the client that the guest does not stand still for.
 #[derive(Default)]
 pub struct Question {
+    /// What is to be asked once somebody waits for the answer: in a run that is replayed it may have come already.
+    pub(crate) later: Option<BoxFuture<'static, Result<Answer, Failure>>>,
     /// Waits for the answer, as the only one; withdraws the question when it is dropped.
     pub(crate) asking: JoinSet<Result<Answer, Failure>>,
     pub(crate) answer: Option<Result<Answer, Failure>>,
@@ -137,6 +150,9 @@ pub struct Question {
 impl Question {
     /// Waits until it is answered, and leaves the answer where it is.
     pub(crate) async fn answered(&mut self) -> &Result<Answer, Failure> {
+        if let Some(asking) = self.later.take() {
+            self.asking.spawn(asking);
+        }
         let asking = &mut self.asking;
         if self.answer.is_none() {
             // Nobody ends it but who drops it, and a panic in there is the hub's.
@@ -149,7 +165,9 @@ impl Question {
 
 /// A call of another agent.
 pub struct Delegated {
-    pub(crate) port: Box<dyn CallPort>,
+    port: Box<dyn CallPort>,
+    /// The child to be joined, if the call was made in an earlier run and nothing new was heard of it.
+    joins: Option<(Arc<dyn DelegatePort>, JoinChild)>,
     /// What was heard of it while the guest waited for something else, and is to be told next.
     heard: Option<Result<Update, Failure>>,
     is_over: bool,
@@ -157,14 +175,45 @@ pub struct Delegated {
 
 impl Delegated {
     pub(crate) fn new(port: Box<dyn CallPort>) -> Self {
-        Self { port, heard: None, is_over: false }
+        Self { port, joins: None, heard: None, is_over: false }
+    }
+
+    /// A call of an earlier run of the guest.
+    pub(crate) fn recalled(port: Arc<dyn DelegatePort>, child: JoinChild) -> Self {
+        Self { joins: Some((port, child)), ..Self::default() }
+    }
+
+    /// The id of the child.
+    pub(crate) fn task(&self) -> &TaskId {
+        self.joins.as_ref().map_or_else(|| self.port.task(), |(_, child)| &child.task)
+    }
+
+    /// The guest heard this of the child in an earlier run.
+    pub(crate) fn recall(&mut self, update: &Update) {
+        self.is_over |= matches!(update, Update::Finished(_));
+        if let Some((_, child)) = &mut self.joins {
+            child.heard += 1;
+        }
+    }
+
+    /// The hub's side, which knows what the guest has heard by now.
+    pub(crate) async fn port(&mut self) -> Result<&mut dyn CallPort, Failure> {
+        if let Some((port, child)) = &self.joins {
+            self.port = port.join(child).await?;
+            self.joins = None;
+        }
+        Ok(&mut *self.port)
+    }
+
+    async fn hear(&mut self) -> Result<Update, Failure> {
+        self.port().await?.next().await
     }
 
     /// What happens to the child next. May be dropped and called again.
     pub(crate) async fn next(&mut self) -> Result<Update, Failure> {
         let heard = match self.heard.take() {
             Some(heard) => heard,
-            None => self.port.next().await,
+            None => self.hear().await,
         };
         self.is_over |= matches!(heard, Ok(Update::Finished(_)));
         heard
@@ -173,15 +222,18 @@ impl Delegated {
     /// Waits until there is something to tell of it, and leaves that where it is.
     pub(crate) async fn ready(&mut self) {
         if self.heard.is_none() {
-            self.heard = Some(self.port.next().await);
+            self.heard = Some(self.hear().await);
         }
     }
 
     /// Lets go of it: a child that has not ended is cancelled, for nobody hears it any more.
-    pub(crate) async fn let_go(self) {
-        if !self.is_over {
-            // It may have ended meanwhile; its parent's end ends it in any case.
-            let _ = self.port.cancel().await;
+    pub(crate) async fn let_go(mut self) {
+        if self.is_over {
+            return;
+        }
+        // It may have ended meanwhile; its parent's end ends it in any case.
+        if let Ok(port) = self.port().await {
+            let _ = port.cancel().await;
         }
     }
 }

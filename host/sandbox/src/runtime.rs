@@ -5,7 +5,10 @@ use crate::{
     plugin::Plugin,
     scheduler::CpuAccount,
 };
-use a2a_hub_core::{grant::Ask, recovery::Resumability};
+use a2a_hub_core::{
+    grant::{Ask, Resume},
+    recovery::Resumability,
+};
 use a2a_hub_protocol::id::TaskId;
 use a2a_hub_runtime::{Call, Failure, HubWork, Report, Room, Run, Runtime, Work};
 use std::sync::Arc;
@@ -30,7 +33,11 @@ impl Runtime for Plugin {
     }
 
     async fn resumability(&self, _task: &TaskId) -> Resumability {
-        if Plugin::ask(self).resume { Resumability::Session } else { Resumability::Nothing }
+        match Plugin::ask(self).resume {
+            Resume::Nothing => Resumability::Nothing,
+            Resume::Session => Resumability::Session,
+            Resume::Replay => Resumability::Replay,
+        }
     }
 
     async fn health(&self, call: Call) -> Result<Report, Failure> {

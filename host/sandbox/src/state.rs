@@ -4,6 +4,8 @@ use crate::{
     http_door::HttpDoor,
     limits::MemoryLimiter,
     redaction::Redaction,
+    replay::Replaying,
+    run_clock::govern,
     scheduler::{CpuAccount, Seat},
     usage::{Output, Paces, Written},
     wasi_http::WasiHttp,
@@ -13,7 +15,11 @@ use a2a_hub_core::grant::EffectiveGrant;
 use a2a_hub_protocol::{client::ClientCapabilities, id::AgentId};
 use a2a_hub_runtime::{
     Failure, Limits,
-    port::{Ports, workspace::OpenWorkspace},
+    port::{
+        Ports,
+        journal::{Journal, JournalPort},
+        workspace::OpenWorkspace,
+    },
 };
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -66,6 +72,8 @@ pub(crate) struct State {
     /// None once it was told that there is no more.
     pub(crate) log_bytes_left: Option<u64>,
     pub(crate) stderr: MemoryOutputPipe,
+    /// Of a guest whose run is recorded.
+    pub(crate) replay: Option<Replaying>,
 }
 
 impl State {
@@ -104,6 +112,7 @@ impl State {
             redaction,
             log_bytes_left: Some(limits.log_bytes),
             stderr,
+            replay: None,
         }
     }
 }
@@ -118,6 +127,17 @@ fn wasi(stderr: &MemoryOutputPipe) -> WasiCtxBuilder {
 }
 
 impl State {
+    /// Has the guest's run be recorded, and answered from its journal, before it is called.
+    pub(crate) fn replays(&mut self, journal: Journal, port: Arc<dyn JournalPort>) {
+        let (seed, mut wasi) = (journal.seed, wasi(&self.stderr));
+        let replay = Replaying::new(journal, port);
+        govern(&mut wasi, &replay.clock, seed);
+        self.wasi = wasi.build();
+        self.http = self.http.clone().of_run(Arc::clone(&replay.clock));
+        self.wasi_http = WasiHttp::new(self.http.clone());
+        self.replay = Some(replay);
+    }
+
     /// Gives the guest the files of its working directory, before it is called.
     pub(crate) fn enter(&mut self, open: &OpenWorkspace) -> Result<(), Failure> {
         let mut wasi = wasi(&self.stderr);

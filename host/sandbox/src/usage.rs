@@ -6,7 +6,8 @@ use a2a_hub_core::{
     grant::EffectiveGrant,
 };
 use a2a_hub_runtime::{Failure, Limits, limits::Rates};
-use std::{collections::BTreeSet, time::Duration};
+use serde::Serialize;
+use std::{collections::BTreeSet, io, time::Duration};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -70,6 +71,28 @@ impl Written {
         self.names.insert(name.clone());
         self.bytes_left = left;
         Ok(name)
+    }
+}
+
+/// The length of something as JSON, in bytes.
+pub(crate) fn json_bytes(it: &impl Serialize) -> u64 {
+    let mut bytes = Counted(0);
+    // It could fail by its writer, or by a key that is no text: there is neither.
+    let _ = serde_json::to_writer(&mut bytes, it);
+    bytes.0
+}
+
+/// Counts what is written.
+struct Counted(u64);
+
+impl io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -177,6 +177,7 @@ impl From<Failure> for Refused {
             | Failure::HubFull
             | Failure::Exhausted(_)
             | Failure::Internal(_)
+            | Failure::Diverged(_)
             | Failure::Trapped(_)) => Error::InternalError(Some(told.to_string())),
         })
     }

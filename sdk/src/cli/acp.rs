@@ -170,14 +170,15 @@ impl<S: Speaker> Acp<S> {
         self.request(Step::New, "session/new", &params)
     }
 
-    /// The operator's servers, as the protocol has them.
+    /// The program's servers, as the protocol has them.
     fn servers(&self) -> Vec<Value> {
         let pairs = |of: &Value| -> Vec<Value> {
             let each = of.as_object().into_iter().flatten();
             each.map(|(name, value)| json!({ "name": name, "value": value })).collect()
         };
-        let servers = self.job.choices.mcp_servers.iter();
+        let servers = self.job.choices.servers();
         servers
+            .iter()
             .map(|(name, of)| match of["url"].as_str() {
                 Some(url) => {
                     json!({ "type": "http", "name": name, "url": url, "headers": pairs(&of["headers"]) })
@@ -266,9 +267,9 @@ impl<S: Speaker> Acp<S> {
     }
 
     fn prompt(&mut self) -> Vec<Action> {
-        let servers = S::STARTS_SERVERS.filter(|_| !self.job.choices.mcp_servers.is_empty());
+        let servers = S::STARTS_SERVERS.filter(|_| !self.job.choices.servers().is_empty());
         let told = servers.map(|only| {
-            let text = format!("{} starts the operator's servers {only}", S::NAME);
+            let text = format!("{} starts servers of MCP {only}", S::NAME);
             Action::Say(text)
         });
         let mut blocks = vec![json!({ "type": "text", "text": S::words(&self.job.prompt) })];

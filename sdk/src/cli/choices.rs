@@ -8,11 +8,12 @@
 //! | `allowed_tools` | `allowedTools` | tools that are used without asking |
 //! | `mcp_servers` | `mcpServers` | servers of the Model Context Protocol |
 //! | `system_prompt` | | what the model is told beside its program's own instructions |
+//! | `other_agents` | | `no`: nothing of the other agents, where the operator lets this one call any |
 //! | | `resume` | a session of the program's own; the hub lets nobody but its operator name one |
 
 use serde_json::{Map, Value, json};
 
-use super::Kind;
+use super::{Hub, Kind, Permissions};
 use crate::{Context, Failure, Message, Role, Task};
 
 /// The longest name of a model, an effort or a session: what vendors call theirs is far shorter.
@@ -29,6 +30,8 @@ pub struct Choices {
     pub allowed_tools: Vec<String>,
     /// Servers of the Model Context Protocol: each by its name, as `{"command", "args", "env"}` or `{"url", "headers"}`.
     pub mcp_servers: Map<String, Value>,
+    /// The hub itself, where the program may give tasks to other agents.
+    pub hub: Option<Hub>,
     /// What the model is told beside its program's own instructions.
     pub instructions: Option<String>,
     /// The session of the program's own that it is to go on with.
@@ -52,15 +55,28 @@ impl Choices {
                 .flatten()
                 .filter(|tool| fits(&tools, tool))
                 .collect(),
+            hub: Hub::of(ctx).filter(|_| {
+                // One that only reads has nobody act in its place; and a server of the operator's keeps its name.
+                Permissions::of(ctx) != Permissions::ReadOnly
+                    && !offered.contains_key(Hub::NAME)
+                    && fits(&servers, &Hub::NAME.to_owned())
+            }),
             mcp_servers: offered.into_iter().filter(|(name, _)| fits(&servers, name)).collect(),
             instructions: ctx.setting("system_prompt").filter(|text| !text.trim().is_empty()),
             resume: wanted.name("resume")?,
         })
     }
 
+    /// All servers that the program is given: the operator's, and the hub.
+    pub fn servers(&self) -> Map<String, Value> {
+        let hub = self.hub.iter().map(|hub| (Hub::NAME.to_owned(), hub.server()));
+        self.mcp_servers.clone().into_iter().chain(hub).collect()
+    }
+
     /// Whether that tool may be used without asking. A model's question is never answered so.
     pub(super) fn allow(&self, kind: Kind, tool: &str) -> bool {
-        kind != Kind::Open && self.allowed_tools.iter().any(|allowed| allowed == tool)
+        let is_hubs = self.hub.is_some() && Hub::is_tool(tool);
+        kind != Kind::Open && (is_hubs || self.allowed_tools.iter().any(|allowed| allowed == tool))
     }
 }
 
@@ -200,6 +216,45 @@ mod tests {
         assert!(less.allow(Kind::Run, "Bash") && !less.allow(Kind::Edit, "Write"));
         assert!(!Choices { allowed_tools: vec!["q".into()], ..less }.allow(Kind::Open, "q"));
         assert!(of(&json!({ "allowedTools": [], "mcpServers": [] })).mcp_servers.is_empty());
+    }
+
+    #[test]
+    fn the_hub_is_a_server_where_others_may_be_called() {
+        let host = ScriptedHost::new();
+        let of = |metadata: &Value| Choices::of(&host.context(), &asking(metadata)).unwrap();
+        assert!(of(&json!({})).servers().is_empty(), "nobody granted it other agents");
+        host.setting("hub_program", "/usr/bin/a2a-hub");
+        host.setting("hub_socket", "/run/hub.sock");
+        let choices = of(&json!({}));
+        let server =
+            json!({ "command": "/usr/bin/a2a-hub", "args": ["--socket", "/run/hub.sock", "mcp"] });
+        assert_eq!(json!(choices.servers()), json!({ "a2a-hub": server }));
+        for (tool, is_hubs) in [
+            ("mcp__a2a-hub__codex", true),
+            ("mcp:a2a-hub", true),
+            ("a2a-hub_codex", false),
+            ("mcp__a2a-hub-2__codex", false),
+            ("mcp:a2a-hub-2", false),
+            ("Bash", false),
+        ] {
+            assert_eq!(choices.allow(Kind::Run, tool), is_hubs, "{tool}");
+            assert!(!choices.allow(Kind::Open, tool) && !Choices::default().allow(Kind::Run, tool));
+        }
+        assert!(of(&json!({ "mcpServers": [] })).servers().is_empty(), "its client wants none");
+        assert!(of(&json!({ "mcpServers": ["a2a-hub"] })).hub.is_some());
+        for (setting, value) in [
+            ("permissions", "read-only"),
+            ("other_agents", "no"),
+            ("mcp_servers", r#"{"a2a-hub":{"command":"/mine"}}"#),
+        ] {
+            let host = ScriptedHost::new();
+            host.setting("hub_program", "/usr/bin/a2a-hub");
+            host.setting("hub_socket", "/run/hub.sock");
+            assert!(Choices::of(&host.context(), &task("hi")).unwrap().hub.is_some());
+            host.setting(setting, value);
+            let choices = Choices::of(&host.context(), &task("hi")).unwrap();
+            assert_eq!(choices.hub, None, "{setting}");
+        }
     }
 
     /// What a client says becomes arguments of a program.

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::program::{Program, Script};
+use super::step::{self, ScriptedStep};
 use crate::bindings::a2a::hub::wait::First;
 use crate::host::{CallHandle, ExchangeHandle, Host, Pollable, PosedQuestion, Process};
 use crate::message::joined_text;
 use crate::{
     CallOptions, ChildTask, Command, Event, ExitStatus, Failure, Level, Message, Need, Output,
-    Request, Response, TaskState, Update,
+    Request, Response, StepMode, TaskState, Update,
 };
 
 /// A hub that follows a script. Clones are the same hub.
@@ -35,6 +36,8 @@ struct State {
     responses: VecDeque<Scripted>,
     requests: Vec<Request>,
     calls: VecDeque<(String, Vec<Update>)>,
+    tools: VecDeque<(String, String, Value)>,
+    tool_calls: Vec<(String, String, Value)>,
     cancel_after: Option<usize>,
     extensions: Vec<String>,
     output_modes: Vec<String>,
@@ -42,6 +45,7 @@ struct State {
     withdrawn: usize,
     children: usize,
     answered: Vec<(String, String)>,
+    steps: step::Kept,
 }
 
 /// What comes back over HTTP: the head, and the pieces of the body.
@@ -130,10 +134,25 @@ impl ScriptedHost {
         self.0.borrow_mut().calls.push_back((name.into(), updates));
     }
 
+    /// Scripts the next call of a tool: its result, as the protocol has it.
+    pub fn tool(&self, server: &str, name: &str, result: &Value) {
+        self.0.borrow_mut().tools.push_back((server.into(), name.into(), result.clone()));
+    }
+
+    /// The tools that the agent has called: server, name and arguments.
+    pub fn tool_calls(&self) -> Vec<(String, String, Value)> {
+        self.0.borrow().tool_calls.clone()
+    }
+
     /// What the agent has answered to the questions of those that it called: the id of each task, which is `child-1` for the first
     /// call, and the text.
     pub fn answered(&self) -> Vec<(String, String)> {
         self.0.borrow().answered.clone()
+    }
+
+    /// What a step came to in an earlier run, as JSON; none if it is to be done. Another run on this hub finds it done.
+    pub fn step_came_to(&self, key: &str) -> Option<String> {
+        self.0.borrow().steps.borrow().get(key).cloned()
     }
 
     /// Cancels the task once so many events were emitted.
@@ -225,6 +244,7 @@ impl Host for ScriptedHost {
     type Call = ScriptedCall;
     type Question = ScriptedQuestion;
     type Exchange = ScriptedExchange;
+    type Step = ScriptedStep;
 
     fn emit(&self, events: Vec<Event>) -> Result<(), Failure> {
         self.unless_cancelled()?;
@@ -357,11 +377,35 @@ impl Host for ScriptedHost {
         Ok(path)
     }
 
+    fn tools(&self) -> Result<String, Failure> {
+        let state = self.0.borrow();
+        let tool = |(server, name, _): &(String, String, Value)| json!({ "server": server, "name": name, "inputSchema": { "type": "object" } });
+        Ok(Value::from(state.tools.iter().map(tool).collect::<Vec<_>>()).to_string())
+    }
+
+    fn call_tool(
+        &self,
+        server: &str,
+        name: &str,
+        arguments: &str,
+        _: Option<Duration>,
+    ) -> Result<String, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        let at = state.tools.iter().position(|(of, tool, _)| of == server && tool == name);
+        let script = at.and_then(|at| state.tools.remove(at));
+        let what = || unscripted(&format!("a call of the tool `{name}` of `{server}`"));
+        let (_, _, result) = script.ok_or_else(what)?;
+        let arguments = serde_json::from_str(arguments).unwrap_or_default();
+        state.tool_calls.push((server.into(), name.into(), arguments));
+        Ok(result.to_string())
+    }
+
     fn agents(&self) -> Result<String, Failure> {
         let state = self.0.borrow();
         let cards: Vec<_> =
             state.calls.iter().map(|(id, _)| json!({ "agentId": id, "name": id })).collect();
-        Ok(serde_json::Value::from(cards).to_string())
+        Ok(Value::from(cards).to_string())
     }
 
     fn call(&self, agent: &str, _: &Message, _: &CallOptions) -> Result<ScriptedCall, Failure> {
@@ -392,6 +436,11 @@ impl Host for ScriptedHost {
             Pollable::Question(question) => question.is_answered(),
         };
         Ok((0..sources.len()).filter(|&i| ready(&sources[i])).collect())
+    }
+
+    fn begin_step(&self, key: &str, mode: StepMode) -> Result<ScriptedStep, Failure> {
+        self.unless_cancelled()?;
+        Ok(ScriptedStep::begin(&self.0.borrow().steps, key, mode))
     }
 
     fn log(&self, level: Level, message: &str) {

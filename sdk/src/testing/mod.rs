@@ -3,6 +3,7 @@
 mod host;
 mod program;
 mod recording;
+mod step;
 
 use crate::{Agent, Context, Health, Message, Part, Run, Task};
 

@@ -2,7 +2,8 @@
 
 use a2a_hub_sdk::{
     Artifact, CallOptions, Came, Child, Command, Context, Event, Exchange, Failure, Message, Need,
-    Part, Request, Source, TaskState, TextStream, Update, prelude::*, testing::ScriptedHost,
+    Part, Request, Source, StepMode, TaskState, TextStream, Update, prelude::*,
+    testing::ScriptedHost,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -126,8 +127,33 @@ mod compiled {
         ctx.done(if is_active { poem } else { card.to_json() })
     }
 
+    fn calls_tools(ctx: &Context, mut known: Vec<String>) -> Run {
+        for tool in ctx.tools()? {
+            known.push(tool.name);
+        }
+        let found = ctx.call_tool("files", "read_file", &json!({ "path": "notes.md" }))?.text();
+        ctx.done(found)
+    }
+
     fn has_others_do_it(ctx: &Context) -> Run {
         let review = ctx.call("codex", "Review this diff.")?.text()?;
+        ctx.done(review)
+    }
+
+    fn outlives_a_restart(ctx: &Context) -> Run {
+        let diff = ctx.step("diff", || {
+            let mut diff = String::new();
+            ctx.run_lines(Command::new("git").arg("diff"), |line| {
+                diff.push_str(line);
+                Ok(())
+            })?;
+            Ok(diff)
+        })?;
+        let review = ctx.call("codex", diff)?.text()?;
+        if ctx.ask("Shall I push?")?.text() == "yes" {
+            let push = Command::new("git").arg("push");
+            ctx.step_with("push", StepMode::Ask, || ctx.run_lines(push, |_| Ok(())).map(drop))?;
+        }
         ctx.done(review)
     }
 

@@ -96,6 +96,8 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("exchanges", web::exchanges),
     ("requests", web::requests),
     ("any-of", web::any_of),
+    ("tools", reach::tools),
+    ("tool", reach::tool),
     ("agents", reach::agents),
     ("delegate", reach::delegate),
     ("call", reach::call),

@@ -2,7 +2,9 @@
 
 use crate::{argument, number, tell};
 use a2a_hub_sdk::{
-    CallOptions, ChildTask, Part, Source, TaskState, Update, prelude::*, serde_json::Value,
+    CallOptions, ChildTask, Part, Source, TaskState, Tool, Update,
+    prelude::*,
+    serde_json::{self, Value},
 };
 use std::{fs, thread, time::Duration};
 
@@ -52,6 +54,27 @@ pub(crate) fn put_and_ask(ctx: &Context, task: &Task) -> Run {
     let path = ctx.put_file(&argument(task), b"kept while I wait")?;
     let answer = ctx.ask(path)?;
     ctx.done(answer.text())
+}
+
+/// The tools that this one may call, a line each.
+pub(crate) fn tools(ctx: &Context, _: &Task) -> Run {
+    let line = |tool: &Tool| {
+        let said = tool.description.as_deref().unwrap_or_default();
+        format!("{}:{} {said} {}\n", tool.server, tool.name, tool.input_schema)
+    };
+    tell(ctx, ctx.tools().map(|tools| tools.iter().map(line).collect::<String>()))
+}
+
+/// `tool SERVER:NAME [MS] [JSON]`: calls it, and tells what it said.
+pub(crate) fn tool(ctx: &Context, task: &Task) -> Run {
+    let argument = argument(task);
+    let (tool, rest) = argument.split_once(' ').unwrap_or((&argument, ""));
+    let (server, name) = tool.split_once(':').unwrap_or((tool, ""));
+    let (ms, json) = rest.split_once(' ').unwrap_or((rest, "{}"));
+    let within = ms.parse().ok().map(Duration::from_millis);
+    let arguments = serde_json::from_str(json).unwrap_or_default();
+    let called = ctx.call_tool_within(server, name, &arguments, within);
+    tell(ctx, called.map(|result| format!("{:?} {}", result.is_error, result.text())))
 }
 
 /// The names of the agents that this one may call.

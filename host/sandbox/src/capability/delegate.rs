@@ -9,16 +9,23 @@ use crate::{
         bytes_of_message, failure_to_guest, message_from_guest, state_to_guest, update_to_guest,
     },
     redaction::Hide as _,
+    replay::mixed_up,
     resources::{CallOptions, Delegated},
     state::State,
 };
+use a2a_hub_core::replay::Asked;
+use a2a_hub_protocol::{id::MessageId, message as protocol};
 use a2a_hub_runtime::{
     Failure,
-    port::delegate::{self, ChildRequest, DelegatePort},
+    port::{
+        delegate::{self, ChildRequest, DelegatePort, JoinChild},
+        journal::Heard,
+    },
 };
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use wasmtime::component::Resource;
 
 /// How long a guest waits for others before its task's turn goes to another task.
@@ -41,13 +48,50 @@ impl State {
         agent: String,
         message: Message,
         options: CallOptions,
-    ) -> Result<Resource<Delegated>, Failure> {
-        let port = self.delegation("call another agent")?;
-        if self.cancel.is_cancelled() {
-            return Err(Failure::Cancelled);
-        }
+    ) -> wasmtime::Result<Result<Resource<Delegated>, Failure>> {
+        let what = "call another agent";
+        let port = match self.must_be_outside_of_step(what).and_then(|()| self.delegation(what)) {
+            Ok(port) => port,
+            Err(why) => return Ok(Err(why)),
+        };
         self.account.before(bytes_of_message(&message)).await;
-        let mut message = message_from_guest(message)?;
+        let mut request = match message_from_guest(message) {
+            Ok(message) => self.request(agent, message, options),
+            Err(why) => return Ok(Err(why)),
+        };
+        if let Some(replay) = &mut self.replay {
+            // It joins the child that it has, although nothing of that was recorded.
+            request.key.get_or_insert(replay.next_call());
+        }
+        let key = request.key.as_deref().unwrap_or_default();
+        let asked = Asked::new("delegate.call", &format!("{} {key}", request.agent));
+        let answers_questions = request.answers_questions;
+        let call = match self.recall(&asked)? {
+            Some(Heard::Called(called)) => called.map(|task| {
+                Delegated::recalled(port, JoinChild { task, heard: 0, answers_questions })
+            }),
+            Some(_) => return Err(mixed_up()),
+            None => {
+                let call = start_call(self.cancel.clone(), port, request).await;
+                let called = call.as_ref().map(|call| call.task().clone()).map_err(Clone::clone);
+                self.keep(asked, Heard::Called(called)).await?;
+                call
+            }
+        };
+        let full = |_| {
+            Failure::Exhausted(
+                "call another agent: too many handles are open; drop some".to_owned(),
+            )
+        };
+        Ok(call.and_then(|call| self.table.push(call).map_err(full)))
+    }
+
+    fn request(
+        &self,
+        agent: String,
+        mut message: protocol::Message,
+        options: CallOptions,
+    ) -> ChildRequest {
         // A secret of this agent's is none of the other's.
         message.hide(&self.redaction.secrets);
         let CallOptions {
@@ -58,7 +102,7 @@ impl State {
             context_id,
             answers_questions,
         } = options;
-        let request = ChildRequest {
+        ChildRequest {
             agent,
             message,
             key,
@@ -67,19 +111,31 @@ impl State {
             working_directory,
             context_id,
             answers_questions,
-        };
-        let call = tokio::select! {
-            call = port.start(request) => call?,
-            () = self.cancel.cancelled() => return Err(Failure::Cancelled),
-        };
-        self.table.push(Delegated::new(call)).map_err(|_| {
-            Failure::Exhausted(
-                "call another agent: too many handles are open; drop some".to_owned(),
-            )
-        })
+        }
     }
 
     async fn next_update(
+        &mut self,
+        call: &Resource<Delegated>,
+        timeout_ms: Option<u32>,
+    ) -> wasmtime::Result<Result<delegate::Update, Failure>> {
+        if let Err(why) = self.must_be_outside_of_step("hear another agent") {
+            return Ok(Err(why));
+        }
+        let asked = Asked::new("call.next", self.table.get(call)?.task().as_str());
+        if let Some(heard) = self.recall(&asked)? {
+            let Heard::Update(update) = heard else { return Err(mixed_up()) };
+            if let Ok(update) = &update {
+                self.table.get_mut(call)?.recall(update);
+            }
+            return Ok(update);
+        }
+        let update = self.live_update(call, timeout_ms).await?;
+        self.keep(asked, Heard::Update(update.clone())).await?;
+        Ok(update)
+    }
+
+    async fn live_update(
         &mut self,
         call: &Resource<Delegated>,
         timeout_ms: Option<u32>,
@@ -113,6 +169,20 @@ impl State {
     }
 }
 
+async fn start_call(
+    cancel: CancellationToken,
+    port: Arc<dyn DelegatePort>,
+    request: ChildRequest,
+) -> Result<Delegated, Failure> {
+    if cancel.is_cancelled() {
+        return Err(Failure::Cancelled);
+    }
+    tokio::select! {
+        call = port.start(request) => call.map(Delegated::new),
+        () = cancel.cancelled() => Err(Failure::Cancelled),
+    }
+}
+
 /// Waits for other agents. If that takes long, other tasks of the waiting agent run meanwhile, and it goes on once it is its
 /// task's turn again.
 pub(super) async fn lending<T>(
@@ -135,15 +205,27 @@ pub(super) async fn lending<T>(
 
 impl Host for State {
     async fn agents(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
-        let agents = self.delegation("ask for other agents");
+        let what = "ask for other agents";
+        let agents = self.must_be_in_step(what).and_then(|()| self.delegation(what));
         let agents = agents.map(|port| Value::from(port.agents()).to_string());
         Ok(agents.map_err(failure_to_guest))
     }
 
     async fn children(&mut self) -> wasmtime::Result<Result<Vec<Child>, types::Failure>> {
-        let children = match self.delegation("list children") {
-            Ok(port) => port.children().await,
+        let what = "list children";
+        let asked = Asked::new("delegate.children", "");
+        let children = match self.must_be_outside_of_step(what).and_then(|()| self.delegation(what))
+        {
             Err(why) => Err(why),
+            Ok(port) => match self.recall(&asked)? {
+                Some(Heard::Children(children)) => children,
+                Some(_) => return Err(mixed_up()),
+                None => {
+                    let children = port.children().await;
+                    self.keep(asked, Heard::Children(children.clone())).await?;
+                    children
+                }
+            },
         };
         let to_guest = |child: delegate::ChildTask| Child {
             task_id: child.task.to_string(),
@@ -241,7 +323,7 @@ impl HostCall for State {
         agent: String,
         message: Message,
     ) -> wasmtime::Result<Result<Resource<Delegated>, types::Failure>> {
-        let called = self.call_agent(agent, message, CallOptions::default()).await;
+        let called = self.call_agent(agent, message, CallOptions::default()).await?;
         Ok(called.map_err(failure_to_guest))
     }
 
@@ -252,7 +334,7 @@ impl HostCall for State {
         options: Resource<CallOptions>,
     ) -> wasmtime::Result<Result<Resource<Delegated>, types::Failure>> {
         let options = self.table.get(&options)?.clone();
-        Ok(self.call_agent(agent, message, options).await.map_err(failure_to_guest))
+        Ok(self.call_agent(agent, message, options).await?.map_err(failure_to_guest))
     }
 
     async fn next(
@@ -265,7 +347,7 @@ impl HostCall for State {
     }
 
     async fn task_id(&mut self, call: Resource<Delegated>) -> wasmtime::Result<String> {
-        Ok(self.table.get(&call)?.port.task().to_string())
+        Ok(self.table.get(&call)?.task().to_string())
     }
 
     async fn answer(
@@ -273,21 +355,41 @@ impl HostCall for State {
         call: Resource<Delegated>,
         message: Message,
     ) -> wasmtime::Result<Result<(), types::Failure>> {
+        if let Err(why) = self.must_be_outside_of_step("answer another agent") {
+            return Ok(Err(failure_to_guest(why)));
+        }
         self.account.before(bytes_of_message(&message)).await;
-        let answered = match message_from_guest(message) {
-            Ok(mut message) => {
+        let asked = Asked::new("call.answer", self.table.get(&call)?.task().as_str());
+        let answered = match (self.recall(&asked)?, message_from_guest(message)) {
+            (Some(Heard::Answered(answered)), _) => answered,
+            (Some(_), _) => return Err(mixed_up()),
+            (None, Ok(mut message)) => {
                 message.hide(&self.redaction.secrets);
-                self.table.get(&call)?.port.answer(message).await
+                if let Some(replay) = &self.replay {
+                    // Said once more after a restart, it is the same.
+                    message.message_id = MessageId::new(replay.next_message(&asked.about));
+                }
+                let answered = match self.table.get_mut(&call)?.port().await {
+                    Ok(port) => port.answer(message).await,
+                    Err(why) => Err(why),
+                };
+                self.keep(asked, Heard::Answered(answered.clone())).await?;
+                answered
             }
-            Err(why) => Err(why),
+            (None, Err(why)) => Err(why),
         };
         Ok(answered.map_err(failure_to_guest))
     }
 
     async fn cancel(&mut self, call: Resource<Delegated>) -> wasmtime::Result<()> {
-        let (agent, call) = (self.agent.clone(), self.table.get(&call)?);
-        if let Err(why) = call.port.cancel().await {
-            tracing::warn!(%agent, child = %call.port.task(), %why, "a child was not cancelled");
+        let agent = self.agent.clone();
+        let call = self.table.get_mut(&call)?;
+        let cancelled = match call.port().await {
+            Ok(port) => port.cancel().await,
+            Err(why) => Err(why),
+        };
+        if let Err(why) = cancelled {
+            tracing::warn!(%agent, child = %call.task(), %why, "a child was not cancelled");
         }
         Ok(())
     }

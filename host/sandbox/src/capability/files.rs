@@ -10,6 +10,7 @@ use a2a_hub_runtime::Failure;
 
 impl State {
     async fn put_file(&mut self, name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
+        self.must_be_in_step("write files")?;
         let Some(port) = self.ports.files.clone() else {
             return Err(Failure::Denied(format!(
                 "write files: not granted; the manifest must ask with `[files]`, and the operator allows it with \

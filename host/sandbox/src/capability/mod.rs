@@ -3,9 +3,12 @@
 mod delegate;
 mod files;
 mod http;
+mod journal;
 mod log;
 mod memory;
 mod process;
 mod settings;
+mod steps;
 mod tasks;
+mod tools;
 mod wait;

@@ -31,6 +31,7 @@ impl State {
     }
 
     async fn fingerprint_of(&mut self, program: &str) -> Result<String, Failure> {
+        self.must_be_in_step("look at programs")?;
         let Some(port) = self.ports.process.clone() else {
             return Err(Failure::Denied("look at programs: not in this call".to_owned()));
         };
@@ -41,6 +42,7 @@ impl State {
     }
 
     async fn spawn_child(&mut self, command: Command) -> Result<Resource<Child>, Failure> {
+        self.must_be_in_step("run programs")?;
         let Some(port) = self.ports.process.clone() else {
             return Err(Failure::Denied("run programs: not in this call".to_owned()));
         };
@@ -96,6 +98,9 @@ impl HostChild for State {
         child: Resource<Child>,
         timeout_ms: Option<u32>,
     ) -> wasmtime::Result<Result<Output, types::Failure>> {
+        if let Err(why) = self.must_be_in_step("hear a program") {
+            return Ok(Err(failure_to_guest(why)));
+        }
         let cancel = self.cancel.clone();
         let child = self.table.get_mut(&child)?;
         let waited = async {

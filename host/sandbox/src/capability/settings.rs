@@ -4,6 +4,9 @@ use crate::{bindings::a2a::hub::settings::Host, state::State};
 
 impl Host for State {
     fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
-        Ok(self.ports.settings.get(&name).cloned())
+        Ok(match &self.replay {
+            Some(replay) => replay.setting(&name),
+            None => self.ports.settings.get(&name).cloned(),
+        })
     }
 }

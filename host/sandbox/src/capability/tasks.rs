@@ -11,18 +11,24 @@ use crate::{
         message_to_guest,
     },
     redaction::Hide as _,
+    replay::mixed_up,
     resources::Question,
     state::State,
-    usage::{pace, wait},
+    usage::{json_bytes, pace, wait},
 };
+use a2a_hub_core::replay::Asked;
 use a2a_hub_protocol::message::{Content, Message, Metadata, Part};
 use a2a_hub_runtime::{
     Failure,
-    port::tasks::{Answer, Emitted, Need},
+    port::{
+        journal::Heard,
+        tasks::{Answer, Emitted, Need},
+    },
 };
+use futures::FutureExt as _;
 use serde::Serialize;
 use serde_json::Value;
-use std::{io, time::Duration};
+use std::time::Duration;
 use wasmtime::component::Resource;
 
 /// What an event costs besides its contents, in bytes: its place in the log, and the time.
@@ -35,23 +41,41 @@ const PART: u64 = 128;
 const VALUE: u64 = 32;
 
 impl State {
-    async fn emit_events(&mut self, events: Vec<types::Event>) -> Result<(), Failure> {
-        let Some(port) = self.ports.tasks.clone() else {
-            return Err(Failure::Unsupported("emit: there is no task in this call".to_owned()));
+    async fn emit_events(
+        &mut self,
+        events: Vec<types::Event>,
+    ) -> wasmtime::Result<Result<(), Failure>> {
+        let events = match self.admit(events).await {
+            Ok(events) => self.untold(events)?,
+            Err(why) => return Ok(Err(why)),
         };
+        if events.is_empty() {
+            return Ok(Ok(()));
+        }
+        Ok(self.send_events(events).await)
+    }
+
+    /// What the task's log is to have of what the guest tells.
+    async fn admit(&mut self, events: Vec<types::Event>) -> Result<Vec<Emitted>, Failure> {
+        if self.ports.tasks.is_none() {
+            return Err(Failure::Unsupported("emit: there is no task in this call".to_owned()));
+        }
         if self.cancel.is_cancelled() {
             return Err(Failure::Cancelled);
         }
         self.account.before(bytes_of_events(&events)).await;
         let mut events = events.into_iter().map(event_from_guest).collect::<Result<Vec<_>, _>>()?;
-        let (mut count, mut bytes) = (0, 0);
         for event in &events {
-            let weight = weight(event, values_of(event));
-            self.output.take(1, weight)?;
-            (count, bytes) = (count + 1, bytes + weight);
+            self.output.take(1, weight(event, values_of(event)))?;
         }
         events.iter_mut().for_each(|event| self.redaction.emitted(event));
-        self.until_its_pace(count, bytes).await?;
+        Ok(events)
+    }
+
+    async fn send_events(&mut self, events: Vec<Emitted>) -> Result<(), Failure> {
+        let Some(port) = self.ports.tasks.clone() else { return Ok(()) };
+        let bytes = events.iter().map(|event| weight(event, values_of(event))).sum();
+        self.until_its_pace(events.len() as u64, bytes).await?;
         tokio::select! {
             emitted = port.emit(events) => emitted,
             () = self.cancel.cancelled() => Err(Failure::Cancelled),
@@ -61,7 +85,7 @@ impl State {
 
 impl State {
     /// Waits until so many events of so many bytes are not too much at once.
-    async fn until_its_pace(&mut self, events: u64, bytes: u64) -> Result<(), Failure> {
+    pub(super) async fn until_its_pace(&mut self, events: u64, bytes: u64) -> Result<(), Failure> {
         let paces = &mut self.paces;
         let time = pace(&mut paces.events, events).max(pace(&mut paces.output_bytes, bytes));
         wait(time, &self.cancel).await
@@ -96,15 +120,35 @@ impl State {
         Ok(async move { port.ask(need, prompt, timeout).await })
     }
 
+    async fn ask_client(
+        &mut self,
+        need: tasks::Need,
+        prompt: types::Message,
+        timeout_ms: Option<u64>,
+    ) -> Result<Answer, Failure> {
+        let cancel = self.cancel.clone();
+        let asking = self.asking(need, prompt, timeout_ms).await?;
+        tokio::select! {
+            answer = asking => answer,
+            () = cancel.cancelled() => Err(Failure::Cancelled),
+        }
+    }
+
     async fn pose_question(
         &mut self,
         need: tasks::Need,
         prompt: types::Message,
         timeout_ms: Option<u64>,
     ) -> Result<Resource<Question>, Failure> {
+        self.must_be_outside_of_step("ask the client")?;
         let asking = self.asking(need, prompt, timeout_ms).await?;
         let mut question = Question::default();
-        question.asking.spawn(asking);
+        if self.is_replayed() {
+            // It may have been answered in an earlier run.
+            question.later = Some(asking.boxed());
+        } else {
+            question.asking.spawn(asking);
+        }
         self.table
             .push(question)
             .map_err(|_| Failure::Exhausted("ask: too many handles are open; drop some".to_owned()))
@@ -126,12 +170,20 @@ impl State {
     }
 }
 
+/// What is said in the text of a message.
+fn text_of(message: &types::Message) -> String {
+    let text = message.parts.iter().filter_map(|part| match &part.content {
+        types::PartContent::Text(text) => Some(text.as_str()),
+        types::PartContent::Raw(_) | types::PartContent::Url(_) | types::PartContent::Data(_) => {
+            None
+        }
+    });
+    text.collect::<Vec<_>>().join(" ")
+}
+
 /// What something told weighs, in bytes: all that the log will hold of it, its frame, and what its values take up in memory.
 fn weight(told: &impl Serialize, values: u64) -> u64 {
-    let mut bytes = Counted(FRAME + values);
-    // It could fail by its writer, or by a key that is no text: there is neither.
-    let _ = serde_json::to_writer(&mut bytes, told);
-    bytes.0
+    FRAME + values + json_bytes(told)
 }
 
 /// What the parts and the JSON of an event take up in memory, in bytes, however short they are.
@@ -170,20 +222,6 @@ fn values_of_json(value: &Value) -> u64 {
         }
 }
 
-/// Counts what is written.
-struct Counted(u64);
-
-impl io::Write for Counted {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 impl HostQuestion for State {
     async fn pose(
         &mut self,
@@ -198,12 +236,18 @@ impl HostQuestion for State {
         &mut self,
         question: Resource<Question>,
     ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
-        let cancel = self.cancel.clone();
+        let asked = Asked::new("question.answer", "");
         let mut question = self.table.delete(question)?;
+        if let Some(heard) = self.recall(&asked)? {
+            let Heard::Reply(answer) = heard else { return Err(mixed_up()) };
+            return Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest));
+        }
+        let cancel = self.cancel.clone();
         let answer = tokio::select! {
             answer = question.answered() => answer.clone(),
             () = cancel.cancelled() => Err(Failure::Cancelled),
         };
+        self.keep(asked, Heard::Reply(answer.clone())).await?;
         Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest))
     }
 
@@ -219,14 +263,14 @@ impl types::Host for State {}
 
 impl Host for State {
     async fn emit(&mut self, event: types::Event) -> wasmtime::Result<Result<(), types::Failure>> {
-        Ok(self.emit_events(vec![event]).await.map_err(failure_to_guest))
+        Ok(self.emit_events(vec![event]).await?.map_err(failure_to_guest))
     }
 
     async fn emit_all(
         &mut self,
         events: Vec<types::Event>,
     ) -> wasmtime::Result<Result<(), types::Failure>> {
-        Ok(self.emit_events(events).await.map_err(failure_to_guest))
+        Ok(self.emit_events(events).await?.map_err(failure_to_guest))
     }
 
     async fn ask(
@@ -235,16 +279,20 @@ impl Host for State {
         prompt: types::Message,
         timeout_ms: Option<u64>,
     ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
-        let cancel = self.cancel.clone();
-        let answer = async {
-            let asking = self.asking(need, prompt, timeout_ms).await?;
-            let answer = tokio::select! {
-                answer = asking => answer?,
-                () = cancel.cancelled() => return Err(Failure::Cancelled),
-            };
-            Ok(self.heard(answer))
+        let asked = Asked::new("ask", &text_of(&prompt));
+        if let Err(why) = self.must_be_outside_of_step("ask the client") {
+            return Ok(Err(failure_to_guest(why)));
+        }
+        let answer = match self.recall(&asked)? {
+            Some(Heard::Reply(answer)) => answer,
+            Some(_) => return Err(mixed_up()),
+            None => {
+                let answer = self.ask_client(need, prompt, timeout_ms).await;
+                self.keep(asked, Heard::Reply(answer.clone())).await?;
+                answer
+            }
         };
-        Ok(answer.await.map_err(failure_to_guest))
+        Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest))
     }
 
     fn cancelled(&mut self) -> wasmtime::Result<bool> {

@@ -7,10 +7,12 @@ use crate::{
         wait::{First, Host, Origin, Source},
     },
     convert::failure_to_guest,
+    replay::mixed_up,
     resources::{Child, Delegated, Exchange, Question},
     state::State,
 };
-use a2a_hub_runtime::Failure;
+use a2a_hub_core::replay::Asked;
+use a2a_hub_runtime::{Failure, port::journal::Heard};
 use std::{
     future::{pending, poll_fn},
     mem,
@@ -34,7 +36,7 @@ impl Host for State {
             Source::Child(child) => Handle::Child(child),
             Source::Call(call) => Handle::Call(call),
         });
-        Ok(self.first_ready(handles.collect(), timeout_ms).await?.unwrap_or_default())
+        Ok(self.ready_of(handles.collect(), timeout_ms).await?.unwrap_or_default())
     }
 
     async fn any_of(
@@ -48,7 +50,7 @@ impl Host for State {
             Origin::Question(question) => Handle::Question(question),
             Origin::Exchange(exchange) => Handle::Exchange(exchange),
         });
-        let ready = self.first_ready(handles.collect(), timeout_ms).await?;
+        let ready = self.ready_of(handles.collect(), timeout_ms).await?;
         Ok(ready.map_err(failure_to_guest))
     }
 
@@ -57,6 +59,10 @@ impl Host for State {
         question: Resource<Question>,
         child: Resource<Child>,
     ) -> wasmtime::Result<First> {
+        // A question is asked outside of steps, and a program runs in one.
+        if let Err(why) = self.must_be_in_step("wait for a program") {
+            return Err(wasmtime::Error::new(why));
+        }
         let cancel = self.cancel.clone();
         // The table lends one thing at a time. Whoever drops this future drops the guest, and its question with it.
         let mut asked = mem::take(self.table.get_mut(&question)?);
@@ -142,6 +148,33 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Which of these have something to tell, as it is recorded where the guest's run is.
+    async fn ready_of(
+        &mut self,
+        handles: Vec<Handle>,
+        timeout_ms: Option<u32>,
+    ) -> wasmtime::Result<Result<Vec<u32>, Failure>> {
+        let is_recorded = |handle: &Handle| matches!(handle, Handle::Call(_) | Handle::Question(_));
+        if self.replay.is_none() {
+            return self.first_ready(handles, timeout_ms).await;
+        }
+        if !handles.iter().all(is_recorded) || self.must_be_outside_of_step("").is_err() {
+            // A step is recorded as a whole.
+            return match self.must_be_in_step("wait for programs and answers over HTTP") {
+                Ok(()) => self.first_ready(handles, timeout_ms).await,
+                Err(why) => Err(wasmtime::Error::new(why)),
+            };
+        }
+        let asked = Asked::new("wait", &handles.len().to_string());
+        if let Some(heard) = self.recall(&asked)? {
+            let Heard::Ready(ready) = heard else { return Err(mixed_up()) };
+            return Ok(ready);
+        }
+        let ready = self.first_ready(handles, timeout_ms).await?;
+        self.keep(asked, Heard::Ready(ready.clone())).await?;
+        Ok(ready)
     }
 
     /// Waits until any of these has something to tell; which of them have, and none when there was none in time.

@@ -99,7 +99,7 @@ impl Stage {
     pub(crate) fn granting() -> Self {
         let mut grant = Grant::everything(TEST_GUEST.ask());
         grant.process.remove("never-granted");
-        grant.delegate.insert("*".to_owned());
+        grant.delegate.allow("*".to_owned());
         grant.http = serde_json::from_value(json!({ "web.test": { "paths": ["/v1"] } })).unwrap();
         Self { grant, ..Self::default() }
     }
@@ -128,6 +128,8 @@ impl Stage {
                 .map(|(access, path)| Arc::new(Place(path, access)) as _),
             http: Some(Arc::new(Web(Arc::clone(&self.seen)))),
             delegate: held.may_call("parrot").then(|| Arc::new(Parrot) as _),
+            journal: None,
+            tools: None,
             settings: Arc::new(self.settings.clone()),
             log: Some(Arc::new(log)),
         };
@@ -185,7 +187,7 @@ fn work(text: &str) -> Work {
         history: vec![message.clone()],
         metadata: None,
     };
-    Work { task, message, history: Vec::new(), live: true }
+    Work { task, message, history: Vec::new(), live: true, journal: None }
 }
 
 /// Takes everything, and answers every question with what was asked.

@@ -1,0 +1,213 @@
+//! What a guest is answered whose run is recorded: from the journal, or live and then recorded; and the steps in which it reaches
+//! the world.
+
+use crate::{
+    replay::{ReplayDiverged, mixed_up},
+    resources::Step,
+    run_clock::{now_ms, outside_of_step},
+    state::State,
+    usage::json_bytes,
+};
+use a2a_hub_core::replay::{Asked, Begun, MAX_KEPT, MAX_KEY, Recorded, StepMode};
+use a2a_hub_protocol::message::{Message, Role};
+use a2a_hub_runtime::{
+    Failure,
+    port::{
+        journal::Heard,
+        tasks::{Answer, Emitted, Need},
+    },
+};
+use std::sync::Arc;
+
+/// What an entry of a journal weighs besides its contents, in bytes.
+const FRAME: u64 = 128;
+
+/// What the client says for a step to be done again that was cut off.
+const YES: [&str; 4] = ["again", "yes", "y", "ok"];
+
+impl State {
+    /// Whether the guest is answered from its journal.
+    pub(crate) fn is_replayed(&self) -> bool {
+        self.replay.as_ref().is_some_and(|replay| !replay.run.is_live())
+    }
+
+    /// Refuses what depends on the world or changes it, to a guest that would do it again when it is run again.
+    pub(crate) fn must_be_in_step(&self, what: &str) -> Result<(), Failure> {
+        match &self.replay {
+            Some(replay) if replay.run.step().is_none() => Err(outside_of_step(what)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Refuses what is recorded by itself in a step, which is recorded as a whole.
+    pub(crate) fn must_be_outside_of_step(&self, what: &str) -> Result<(), Failure> {
+        let step = self.replay.as_ref().and_then(|replay| replay.run.step());
+        step.map_or(Ok(()), |key| {
+            Err(Failure::Denied(format!(
+                "{what}: not in a step, and this is in the step `{key}`; end the step first"
+            )))
+        })
+    }
+
+    /// What the guest was answered when it asked this in an earlier run, if it did; if it asks something else: a trap.
+    pub(crate) fn recall(&mut self, asked: &Asked) -> wasmtime::Result<Option<Heard>> {
+        let Some(replay) = &mut self.replay else { return Ok(None) };
+        let heard = replay.recall(asked)?;
+        if let Some(heard) = &heard {
+            // It counts as it did then.
+            let _ = self.output.take(1, weight(heard));
+        }
+        Ok(heard)
+    }
+
+    /// Records what the guest is about to hear. What a guest hears that is to stop is no answer.
+    pub(crate) async fn keep(&mut self, asked: Asked, heard: Heard) -> wasmtime::Result<()> {
+        if self.cancel.is_cancelled() {
+            return Ok(());
+        }
+        let Some(replay) = &mut self.replay else { return Ok(()) };
+        let weight = weight(&heard);
+        let entry = replay.run.answered(asked, heard, now_ms());
+        self.record(entry, weight).await
+    }
+
+    /// Records an entry, which counts as an event does and is no faster.
+    async fn record(&mut self, entry: Recorded<Heard>, weight: u64) -> wasmtime::Result<()> {
+        self.output.take(1, weight).map_err(wasmtime::Error::new)?;
+        if self.until_its_pace(1, weight).await.is_err() {
+            // Nobody hears what comes now.
+            return Ok(());
+        }
+        let Some(replay) = &mut self.replay else { return Ok(()) };
+        let port = Arc::clone(&replay.port);
+        replay.clock.follow(&replay.run);
+        tokio::select! {
+            recorded = port.record(entry) => Ok(recorded?),
+            // Nobody hears what comes now.
+            () = self.cancel.cancelled() => Ok(()),
+        }
+    }
+
+    /// What of these events is new: the others the task's log has, from an earlier run.
+    pub(crate) fn untold(&mut self, events: Vec<Emitted>) -> wasmtime::Result<Vec<Emitted>> {
+        match &mut self.replay {
+            Some(replay) => Ok(replay.untold(events)?),
+            None => Ok(events),
+        }
+    }
+
+    /// Begins a step of the guest's.
+    pub(crate) async fn begin_step(
+        &mut self,
+        key: &str,
+        mode: StepMode,
+    ) -> wasmtime::Result<Result<Step, Failure>> {
+        if key.is_empty() || key.len() > MAX_KEY {
+            let why = format!("begin a step: its key is 1 to {MAX_KEY} bytes long");
+            return Ok(Err(Failure::Invalid(why)));
+        }
+        if let Err(why) = self.must_be_outside_of_step("begin another step") {
+            return Ok(Err(why));
+        }
+        loop {
+            if self.cancel.is_cancelled() {
+                return Ok(Err(Failure::Cancelled));
+            }
+            let Some(replay) = &mut self.replay else { return Ok(Ok(Step { kept: None })) };
+            let begun = replay.run.begin(key, mode, now_ms());
+            let begun = begun.map_err(|why| ReplayDiverged(why.to_string()))?;
+            replay.clock.follow(&replay.run);
+            match begun {
+                Begun::Kept(kept) => return Ok(Ok(Step { kept: Some(kept) })),
+                Begun::Work(None) => return Ok(Ok(Step { kept: None })),
+                Begun::Work(Some(entry)) => {
+                    self.record(entry, FRAME).await?;
+                    return Ok(Ok(Step { kept: None }));
+                }
+                Begun::CutOff(entry) => {
+                    if let Some(entry) = entry {
+                        self.record(entry, FRAME).await?;
+                    }
+                    match self.ask_whether_again(key).await? {
+                        Ok(true) => {}
+                        Ok(false) => {
+                            return Ok(Err(Failure::Unavailable(format!(
+                                "the step `{key}` was cut off by a restart of the hub, and the client does not want it done again"
+                            ))));
+                        }
+                        Err(why) => return Ok(Err(why)),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the step that the guest is in.
+    pub(crate) async fn end_step(&mut self, kept: String) -> wasmtime::Result<Result<(), Failure>> {
+        if kept.len() > MAX_KEPT {
+            return Ok(Err(Failure::Exhausted(format!(
+                "keep what a step came to: it is {} bytes long, and {MAX_KEPT} are kept; keep less of it, or read it again with the mode \
+                 `again`",
+                kept.len()
+            ))));
+        }
+        let Some(replay) = &mut self.replay else { return Ok(Ok(())) };
+        let bytes = u64::try_from(kept.len()).unwrap_or(u64::MAX);
+        let entry = replay.run.end(kept, now_ms());
+        replay.clock.follow(&replay.run);
+        if let Some(entry) = entry {
+            self.record(entry, FRAME + bytes).await?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// The guest let go of a step that it has not ended.
+    pub(crate) fn abandon_step(&self) -> wasmtime::Result<()> {
+        match self.replay.as_ref().and_then(|replay| replay.run.step()) {
+            None => Ok(()),
+            Some(key) => Err(wasmtime::Error::msg(format!(
+                "the step `{key}` was dropped before it was ended"
+            ))),
+        }
+    }
+
+    /// Asks the client whether a step is to be done once more, of which nobody knows how far it had come.
+    async fn ask_whether_again(&mut self, key: &str) -> wasmtime::Result<Result<bool, Failure>> {
+        let asked = Asked::new("steps.again", key);
+        let answer = match self.recall(&asked)? {
+            Some(Heard::Reply(answer)) => answer,
+            Some(_) => return Err(mixed_up()),
+            None => {
+                let Some(port) = self.ports.tasks.clone() else {
+                    return Ok(Err(Failure::Unsupported(
+                        "ask: there is no task in this call".to_owned(),
+                    )));
+                };
+                let prompt = format!(
+                    "The hub was restarted while this agent did `{key}`, and nobody knows how far that had come. Answer `again` to have it \
+                     done once more, or anything else to leave it."
+                );
+                let prompt = Message::text(Role::Agent, prompt);
+                let cancel = self.cancel.clone();
+                let answer = tokio::select! {
+                    answer = port.ask(Need::Input, prompt, None) => answer,
+                    () = cancel.cancelled() => Err(Failure::Cancelled),
+                };
+                if answer != Err(Failure::Cancelled) {
+                    self.keep(asked, Heard::Reply(answer.clone())).await?;
+                }
+                answer
+            }
+        };
+        Ok(answer.map(|Answer { message, client }| {
+            self.client = client;
+            let said = message.joined_text().trim().to_lowercase();
+            YES.contains(&said.as_str())
+        }))
+    }
+}
+
+/// What an answer weighs in the journal, in bytes.
+fn weight(heard: &Heard) -> u64 {
+    FRAME + json_bytes(heard)
+}

@@ -1,0 +1,122 @@
+//! Tools of servers of the Model Context Protocol: which may be called is checked here, and called by the hub.
+
+use crate::{
+    bindings::a2a::hub::{tools::Host, types},
+    convert::failure_to_guest,
+    state::State,
+};
+use a2a_hub_core::tools_grant::{ToolRefusal, holds};
+use a2a_hub_runtime::{
+    Failure,
+    port::tools::{ToolCall, ToolInfo, ToolsPort},
+};
+use serde_json::{Map, Value, json};
+use std::{future::Future, sync::Arc, time::Duration};
+use tokio::task::JoinSet;
+
+/// The longest text of a call's arguments, and of a result, in bytes.
+const MAX_JSON: usize = 1 << 20;
+
+/// How long a call may take unless the guest says.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest that a guest may wait for one.
+const MAX_PATIENCE: Duration = Duration::from_secs(3_600);
+
+impl State {
+    fn tools(&self) -> Result<Arc<dyn ToolsPort>, Failure> {
+        self.must_be_in_step("call tools")?;
+        self.ports.tools.clone().ok_or_else(|| {
+            Failure::Denied(format!(
+                "call tools: none is granted; the manifest must ask with `[tools.SERVER]`, and the operator allows it with \
+                 `tools.SERVER = [\"TOOL\"]` in `[agents.{0}.grant]` of the hub's configuration, or to a plug-in with `a2a-hub plugin \
+                 grant {0} --tool SERVER:TOOL`",
+                self.agent
+            ))
+        })
+    }
+
+    /// Has it done by the hub's own threads, where servers are started; ended with the task.
+    async fn on_the_hub<T: Send + 'static>(
+        &mut self,
+        work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let mut working = JoinSet::new();
+        working.spawn_on(work, &self.hub);
+        let done = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return Err(Failure::Cancelled),
+            done = working.join_next() => done,
+        };
+        let gone = || Failure::Unavailable("ask for tools: the hub is going down".to_owned());
+        done.and_then(Result::ok).ok_or_else(gone)?
+    }
+
+    async fn list_tools(&mut self) -> Result<String, Failure> {
+        let tools = self.tools()?;
+        let listed = self.on_the_hub(async move { tools.list().await }).await?;
+        let one = |tool: ToolInfo| {
+            let ToolInfo { server, name, description, input_schema } = tool;
+            json!({ "server": server, "name": name, "description": description, "inputSchema": input_schema })
+        };
+        bounded(Value::Array(listed.into_iter().map(one).collect()).to_string(), "list the tools")
+    }
+
+    async fn call_tool(
+        &mut self,
+        server: String,
+        tool: String,
+        arguments: &str,
+        timeout_ms: Option<u32>,
+    ) -> Result<String, Failure> {
+        let tools = self.tools()?;
+        if !holds(&self.processes.held.tools, &server, &tool) {
+            let agent = self.agent.to_string();
+            return Err(Failure::Denied(
+                ToolRefusal::NotGranted { server, tool, agent }.to_string(),
+            ));
+        }
+        let what = format!("call the tool `{tool}` of `{server}`");
+        if arguments.len() > MAX_JSON {
+            return Err(Failure::Invalid(format!(
+                "{what}: its arguments are longer than {} MiB",
+                MAX_JSON >> 20
+            )));
+        }
+        let arguments: Map<String, Value> = serde_json::from_str(arguments).map_err(|why| {
+            Failure::Invalid(format!("{what}: its arguments are no JSON object: {why}"))
+        })?;
+        let within = timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+        let within = within.unwrap_or(PATIENCE).min(MAX_PATIENCE);
+        let call = ToolCall { server, tool, arguments, within };
+        let result = self.on_the_hub(async move { tools.call(call).await }).await?;
+        bounded(result.to_string(), &what)
+    }
+}
+
+fn bounded(json: String, what: &str) -> Result<String, Failure> {
+    if json.len() > MAX_JSON {
+        return Err(Failure::Exhausted(format!(
+            "{what}: what comes of it is longer than {} MiB",
+            MAX_JSON >> 20
+        )));
+    }
+    Ok(json)
+}
+
+impl Host for State {
+    async fn list(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
+        Ok(self.list_tools().await.map_err(failure_to_guest))
+    }
+
+    async fn call(
+        &mut self,
+        server: String,
+        name: String,
+        arguments: String,
+        timeout_ms: Option<u32>,
+    ) -> wasmtime::Result<Result<String, types::Failure>> {
+        let called = self.call_tool(server, name, &arguments, timeout_ms).await;
+        Ok(called.map_err(failure_to_guest))
+    }
+}

@@ -1,0 +1,159 @@
+//! Steps: what an agent does to the world, or reads of it, where its runs are replayed.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::host::{Host, StepHandle};
+use crate::{Context, Failure, StepMode};
+
+/// How much of what a step came to is kept, in bytes.
+const MAX_KEPT: usize = 1 << 20;
+
+/// What a step came to, as the hub keeps it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kept<T> {
+    Done(T),
+    Invalid(String),
+    Unsupported(String),
+    Denied(String),
+    Timeout,
+    Unavailable(String),
+    Exhausted(String),
+    Internal(String),
+}
+
+impl<T> Kept<T> {
+    /// Nothing of a step that ended because the task was cancelled.
+    fn of(came_to: Result<T, Failure>) -> Option<Self> {
+        Some(match came_to {
+            Ok(done) => Self::Done(done),
+            Err(Failure::Invalid(why)) => Self::Invalid(why),
+            Err(Failure::Unsupported(why)) => Self::Unsupported(why),
+            Err(Failure::Denied(why)) => Self::Denied(why),
+            Err(Failure::Timeout) => Self::Timeout,
+            Err(Failure::Unavailable(why)) => Self::Unavailable(why),
+            Err(Failure::Exhausted(why)) => Self::Exhausted(why),
+            Err(Failure::Internal(why)) => Self::Internal(why),
+            Err(Failure::Cancelled) => return None,
+        })
+    }
+
+    fn came_to(self) -> Result<T, Failure> {
+        match self {
+            Self::Done(done) => Ok(done),
+            Self::Invalid(why) => Err(Failure::Invalid(why)),
+            Self::Unsupported(why) => Err(Failure::Unsupported(why)),
+            Self::Denied(why) => Err(Failure::Denied(why)),
+            Self::Timeout => Err(Failure::Timeout),
+            Self::Unavailable(why) => Err(Failure::Unavailable(why)),
+            Self::Exhausted(why) => Err(Failure::Exhausted(why)),
+            Self::Internal(why) => Err(Failure::Internal(why)),
+        }
+    }
+}
+
+impl Context {
+    /// Does something to the world, or reads of it, in an agent whose manifest says `resume = "replay"`: programs, requests, memory,
+    /// files and the list of agents are reached in here only. After a restart of the hub the agent runs again from the start,
+    /// and a step that was done is not done again: this returns what it came to, failures included.
+    ///
+    /// `key` names the step among those of the task. In other agents this does no more than the work.
+    pub fn step<T: Serialize + DeserializeOwned>(
+        &self,
+        key: &str,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.step_with(key, StepMode::Recorded, work)
+    }
+
+    /// The same, with another word on what becomes of a step that was cut off: [`StepMode::Ask`] asks the client before
+    /// it is done once more, and [`StepMode::Again`] keeps nothing and is done in every run.
+    pub fn step_with<T: Serialize + DeserializeOwned>(
+        &self,
+        key: &str,
+        mode: StepMode,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let no_json = |why| Failure::Internal(format!("the step `{key}`: {why}"));
+        let step = self.hub.begin_step(key, mode)?;
+        if let Some(kept) = step.kept() {
+            let kept: Kept<T> = serde_json::from_str(&kept).map_err(no_json)?;
+            return kept.came_to();
+        }
+        let Some(kept) = Kept::of(work()) else {
+            // It is not to be known as done.
+            std::mem::forget(step);
+            return Err(Failure::Cancelled);
+        };
+        let json = match mode {
+            StepMode::Again => String::new(),
+            StepMode::Recorded | StepMode::Ask => serde_json::to_string(&kept).map_err(no_json)?,
+        };
+        if json.len() > MAX_KEPT {
+            // The step ends all the same, so that the agent can go on.
+            let why = format!(
+                "keep what the step `{key}` came to: it is {} bytes long, and {MAX_KEPT} are kept; keep less of it, or read it again with \
+                 `StepMode::Again`",
+                json.len()
+            );
+            let failed = Kept::<()>::Exhausted(why.clone());
+            step.end(&serde_json::to_string(&failed).map_err(no_json)?)?;
+            return Err(Failure::Exhausted(why));
+        }
+        step.end(&json)?;
+        kept.came_to()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::testing::ScriptedHost;
+
+    #[test]
+    fn a_step_that_was_done_is_not_done_again_and_fails_as_it_did() {
+        let host = ScriptedHost::new();
+        let (ctx, done) = (host.context(), Cell::new(0));
+        let work = || {
+            done.set(done.get() + 1);
+            Ok(done.get())
+        };
+        assert_eq!(ctx.step("count", work), Ok(1));
+        let fails = || Err::<u32, _>(Failure::Denied("no".to_owned()));
+        assert_eq!(ctx.step("fail", fails), Err(Failure::Denied("no".to_owned())));
+        assert_eq!(ctx.step_with("read", StepMode::Again, work), Ok(2));
+
+        // As it is after a restart of the hub.
+        let ctx = host.context();
+        assert_eq!(ctx.step("count", work), Ok(1));
+        assert_eq!(ctx.step("fail", || Ok(7)), Err(Failure::Denied("no".to_owned())));
+        assert_eq!(ctx.step_with("read", StepMode::Again, work), Ok(3));
+        let steps = [("count", true), ("fail", true), ("read", false)];
+        for (key, is_kept) in steps {
+            assert_eq!(host.step_came_to(key).is_some(), is_kept, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_comes_to_too_much_has_ended_and_failed() {
+        let host = ScriptedHost::new();
+        let ctx = host.context();
+        let long = || Ok("x".repeat(MAX_KEPT));
+        let Err(Failure::Exhausted(why)) = ctx.step("long", long) else { panic!("it is kept") };
+        assert!(why.contains("1048576 are kept"), "{why}");
+        // As it is after a restart of the hub.
+        let again = ctx.step("long", || Ok(String::new()));
+        assert_eq!(again, Err(Failure::Exhausted(why)));
+    }
+
+    #[test]
+    fn a_step_of_a_task_that_was_cancelled_came_to_nothing() {
+        let host = ScriptedHost::new();
+        let ctx = host.context();
+        assert_eq!(ctx.step("stop", || Err::<(), _>(Failure::Cancelled)), Err(Failure::Cancelled));
+        assert_eq!(host.step_came_to("stop"), None);
+    }
+}

@@ -1,0 +1,39 @@
+//! Steps, as a scripted hub keeps what they came to.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::host::StepHandle;
+use crate::{Failure, StepMode};
+
+/// What steps came to, by their keys.
+pub(super) type Kept = Rc<RefCell<BTreeMap<String, String>>>;
+
+/// A step of a run on a scripted hub.
+pub(crate) struct ScriptedStep {
+    steps: Kept,
+    key: String,
+    mode: StepMode,
+    kept: Option<String>,
+}
+
+impl ScriptedStep {
+    pub(super) fn begin(steps: &Kept, key: &str, mode: StepMode) -> Self {
+        let kept = steps.borrow().get(key).cloned().filter(|_| mode != StepMode::Again);
+        Self { steps: Rc::clone(steps), key: key.to_owned(), mode, kept }
+    }
+}
+
+impl StepHandle for ScriptedStep {
+    fn kept(&self) -> Option<String> {
+        self.kept.clone()
+    }
+
+    fn end(self, kept: &str) -> Result<(), Failure> {
+        if self.mode != StepMode::Again {
+            self.steps.borrow_mut().insert(self.key, kept.to_owned());
+        }
+        Ok(())
+    }
+}

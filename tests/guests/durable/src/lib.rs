@@ -1,0 +1,179 @@
+//! A guest whose runs are replayed: it does what its message says, line by line, and tells in the end what came of each.
+//!
+//! What it gives to another agent is such a message, too: there ` / ` stands for a new line, ` // ` for one of the message that
+//! this one gives on, and so on.
+
+use std::time::Duration;
+
+use a2a_hub_sdk::{Call, CallOptions, Source, StepMode, TaskState, Update, prelude::*};
+
+/// How many levels of messages a message may hold.
+const DEEPEST: usize = 8;
+
+/// Does what it is told, line by line.
+pub struct DurableGuest;
+
+impl Agent for DurableGuest {
+    fn card() -> Card {
+        Card::new("durable-guest", "Does what it is told, line by line", env!("CARGO_PKG_VERSION"))
+            .skill("do", "Do", "Does what each line says", &["test"])
+    }
+
+    fn run(ctx: &Context, task: &Task) -> Run {
+        let mut came = Vec::new();
+        for line in task.text().lines() {
+            let (act, rest) = line.split_once(' ').unwrap_or((line, ""));
+            came.push(act_out(ctx, act, rest, came.last())?);
+        }
+        came.retain(|came| !came.is_empty());
+        ctx.done(came.join(" | "))
+    }
+}
+export!(DurableGuest, manifest = "../manifest.toml");
+
+fn act_out(ctx: &Context, act: &str, rest: &str, last: Option<&String>) -> Result<String, Failure> {
+    let (first, then) = rest.split_once(' ').unwrap_or((rest, ""));
+    Ok(match act {
+        "say" => {
+            ctx.say(rest)?;
+            String::new()
+        }
+        "say-last" => {
+            ctx.say(last.cloned().unwrap_or_default())?;
+            String::new()
+        }
+        "piece" => {
+            ctx.append(Artifact::text("out", rest), false)?;
+            String::new()
+        }
+        "ask" => ctx.ask(rest)?.text(),
+        "call" => told(ctx.call(first, given_on(then)).and_then(Call::text)),
+        "answer" => told(answering(ctx, first, then)),
+        "race" => race(ctx, first, then)?,
+        "children" => {
+            let children = ctx.children()?.into_iter().map(|child| child.agent);
+            children.collect::<Vec<_>>().join(",")
+        }
+        "step" => told(ctx.step(first, || shell(ctx, then))),
+        "careful" => told(ctx.step_with(first, StepMode::Ask, || shell(ctx, then))),
+        "again" => told(ctx.step_with(first, StepMode::Again, || shell(ctx, then))),
+        "outside" => told(ctx.remember("key", "value").map(|()| "remembered".to_owned())),
+        "inside" => told(ctx.step("inside", || ctx.ask("in a step?").map(|it| it.text()))),
+        "fail" => return Err(Failure::Internal(rest.to_owned())),
+        "sleep" => {
+            ctx.sleep(Duration::from_millis(rest.parse().unwrap_or_default()))?;
+            String::new()
+        }
+        "setting" => ctx.setting(rest).unwrap_or_default(),
+        "modes" => ctx.accepted_output_modes().join(","),
+        "random" => random().to_string(),
+        "time" => now().to_string(),
+        other => format!("what is {other}?"),
+    })
+}
+
+fn told(came_to: Result<String, Failure>) -> String {
+    came_to.unwrap_or_else(|why| format!("failed: {why}"))
+}
+
+/// The message that another agent is given.
+fn given_on(program: &str) -> String {
+    let mut lines = program.replace(" / ", "\n");
+    for level in 2..=DEEPEST {
+        let [from, to] = [level, level - 1].map(|level| format!(" {} ", "/".repeat(level)));
+        lines = lines.replace(&from, &to);
+    }
+    lines
+}
+
+/// Runs a command, and tells its lines as they come.
+fn shell(ctx: &Context, command: &str) -> Result<String, Failure> {
+    let mut said = String::new();
+    ctx.run_lines(Command::new("sh").args(["-c", command]), |line| {
+        said.push_str(line);
+        ctx.append(Artifact::text("out", format!("{line}\n")), false)
+    })?;
+    Ok(said)
+}
+
+/// Gives an agent a message, and answers all that it asks with this: `AGENT ANSWER PROGRAM`.
+fn answering(ctx: &Context, agent: &str, rest: &str) -> Result<String, Failure> {
+    let (answer, program) = rest.split_once(' ').unwrap_or((rest, ""));
+    let options = CallOptions::new().answers_questions();
+    let call = ctx.call_with(agent, given_on(program), &options)?;
+    loop {
+        match call.next(None)? {
+            Update::Finished(outcome) => return Ok(outcome.text()),
+            Update::Event(a2a_hub_sdk::Event::Status(status))
+                if status.state == TaskState::InputRequired =>
+            {
+                call.answer(answer)?;
+            }
+            Update::Event(_) => {}
+        }
+    }
+}
+
+/// Gives several agents the same message at once, and tells who ended when.
+fn race(ctx: &Context, agents: &str, program: &str) -> Result<String, Failure> {
+    let start = |agent| ctx.call(agent, given_on(program)).map(|call| (agent, call));
+    let mut calls = agents.split(',').map(start).collect::<Result<Vec<_>, _>>()?;
+    let mut ended = Vec::new();
+    while !calls.is_empty() {
+        let sources: Vec<_> = calls.iter().map(|(_, call)| Source::Call(call)).collect();
+        let ready = ctx.wait(&sources, Some(Duration::from_secs(60)))?;
+        if ctx.cancelled() {
+            return Err(Failure::Cancelled);
+        }
+        for at in ready.into_iter().rev() {
+            if let Update::Finished(outcome) = calls[at].1.next(None)? {
+                let (agent, _) = calls.remove(at);
+                ended.push(format!("{agent}: {}", outcome.text()));
+            }
+        }
+    }
+    Ok(ended.join(", "))
+}
+
+/// What time it is for this run, in milliseconds since the Unix epoch.
+#[expect(clippy::disallowed_methods, reason = "to see what a run is told that is replayed")]
+fn now() -> u128 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.unwrap_or_default().as_millis()
+}
+
+#[cfg(target_arch = "wasm32")]
+fn random() -> u64 {
+    wasip2::random::random::get_random_u64()
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn random() -> u64 {
+    4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_sdk::testing::ScriptedHost;
+
+    #[test]
+    fn it_does_line_by_line_what_it_is_told() {
+        let host = ScriptedHost::new();
+        host.answer("blue");
+        host.program("sh").stdout("one\n");
+        let outcome =
+            host.run::<DurableGuest>("say hi\nask which?\nstep s echo one\nrandom").unwrap();
+        assert_eq!(outcome.text(), "blue | one | 4");
+        // A step that was done is not done again.
+        host.answer("red");
+        let outcome = host.run::<DurableGuest>("ask which?\nstep s echo one").unwrap();
+        assert_eq!(outcome.text(), "red | one");
+    }
+
+    #[test]
+    fn what_it_gives_on_has_lines_too() {
+        let given = given_on("ask a / call b ask c // say d /// say e / say f");
+        assert_eq!(given, "ask a\ncall b ask c / say d // say e\nsay f");
+    }
+}
