@@ -38,6 +38,11 @@ pub fn now() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }
 
+/// The time now in milliseconds since the Unix epoch.
+pub fn now_ms() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
+}
+
 /// The time so much later, written the same way.
 pub fn after(pause: Duration) -> String {
     let then = jiff::Timestamp::now().saturating_add(pause);

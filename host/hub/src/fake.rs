@@ -129,7 +129,7 @@ impl Runtime for Fake {
     fn follow(&self, call: Call, task: Task) -> Option<Box<dyn Run>> {
         self.saw("follow".to_owned());
         let message = task.history.last().cloned().unwrap();
-        let work = Work { task, message, history: Vec::new(), live: true };
+        let work = Work { task, message, history: Vec::new(), live: true, journal: None };
         (self.hold == Resumability::Work).then(|| self.run(call, work))
     }
 

@@ -138,7 +138,7 @@ impl Hub {
     }
 
     /// The agent that a message is for which names none.
-    fn default_agent(&self) -> Option<AgentId> {
+    pub fn default_agent(&self) -> Option<AgentId> {
         self.default_agent.lock().clone()
     }
 
@@ -231,6 +231,7 @@ impl Hub {
                 let tasks = self.tasks.list(query).await?;
                 Answer::Tasks { tasks, artifacts }
             }
+            Operation::GetTree(query) => Answer::Tree(Box::pin(self.tasks.tree(&query)).await?),
             Operation::ListContexts(query) => Answer::Contexts(self.contexts.list(query).await?),
             Operation::GetContext { id, history_length } => {
                 let found = self.contexts.get(&id, history_length).await?;
@@ -392,7 +393,8 @@ impl Hub {
     ) -> Result<Subscription, HubError> {
         let agent = self.agent(send.agent.clone())?;
         let request = idempotency::request(caller, &agent.id, &send);
-        let SendMessage { message, working_directory, timeout_ms, push, client, after, .. } = send;
+        let SendMessage { message, working_directory, timeout_ms, push, client, .. } = send;
+        let (after, trace) = (send.after, send.trace);
         let push = self.receiver(push).await?;
         let budget = Budget::of(message.metadata.as_ref())?;
         let limits = agent.config.tree_limits().narrowed(budget);
@@ -411,6 +413,7 @@ impl Hub {
             agent.admit()?;
             let request = claim.as_ref().map(|claim| claim.fingerprint.clone());
             let new = NewTask {
+                permissions: None,
                 agent,
                 message,
                 working_directory,
@@ -420,6 +423,7 @@ impl Hub {
                 request,
                 by,
                 limits,
+                trace,
             };
             let heard = hub.tasks.submit(new).await?;
             if let Some(claim) = claim {
@@ -523,7 +527,13 @@ impl Hub {
             waiting_tasks: waiting.map(|tally| tally.tasks).sum(),
             total_tasks: counts.total,
             storage: self.tasks.can_be_stored().await,
-            warnings: self.warnings.iter().cloned().chain(self.agents.grants_trouble()).collect(),
+            warnings: self
+                .warnings
+                .iter()
+                .cloned()
+                .chain(self.agents.grants_trouble())
+                .chain(self.tasks.span_trouble())
+                .collect(),
             stopping: self.closed.load(Ordering::Relaxed),
             total: agents.len(),
             healthy: count(HealthStatus::Healthy),

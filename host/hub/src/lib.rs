@@ -11,6 +11,7 @@ mod fake;
 mod metrics;
 pub mod native;
 pub mod repeats;
+pub mod spans;
 pub mod token;
 pub mod upkeep;
 

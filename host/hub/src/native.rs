@@ -23,6 +23,7 @@ use std::{
 };
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 /// What such an agent does with a task.
 type Function = dyn Fn(Stage) -> BoxFuture<'static, Ended> + Send + Sync;
@@ -139,7 +140,8 @@ impl Runtime for Native {
         match call.ports.tasks.clone() {
             Some(port) => {
                 let (delegate, cancelled) = (call.ports.delegate.clone(), cancelled.clone());
-                run.spawn((self.function)(Stage { work, port, delegate, cancelled }));
+                let stage = Stage { work, port, delegate, cancelled };
+                run.spawn((self.function)(stage).in_current_span());
             }
             None => {
                 let why = Failure::Internal("the call has no task to tell of".to_owned());

@@ -1,26 +1,31 @@
 //! One agent: its component, what it holds, and how it is.
 
+#[cfg(test)]
+mod by_itself;
+
 use super::{
     confining::{self, Confining},
+    door::Door,
     files::Files,
     health_monitor::{HealthMonitor, Unavailable},
     http::Http,
     live_grant::LiveGrant,
     memory::BoundedMemory,
-    narrowed::narrowed,
+    narrowed::{most, narrowed},
     peer_directory::{ListPeers, PeerDirectory},
     programs::Programs,
     remedy::remedied,
     report::{Late, NotWorking, as_its_own_words, judge},
     secrets::SecretStore,
     source::Source,
+    tools::Tools,
     workspace::Workspace,
 };
 use crate::{clock, events::Events};
-use a2a_hub_config::{self as config, AgentConfig};
+use a2a_hub_config::{self as config, AgentConfig, Permissions};
 use a2a_hub_core::{
     breaker, facts,
-    grant::{EffectiveGrant, Grant, intersect},
+    grant::{EffectiveGrant, Grant, Resume, intersect},
     health::is_known_not_to_work,
     installation::InstallationId,
     lacks::lacks,
@@ -41,7 +46,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_runtime::{
     Call, Failure, HubWork, Room, Run, Runtime, Work,
-    port::{Ports, delegate::DelegatePort, tasks::TaskPort},
+    port::{Ports, delegate::DelegatePort, journal::JournalPort, tasks::TaskPort},
 };
 use a2a_hub_store::AgentMemory;
 use serde_json::Value;
@@ -109,6 +114,8 @@ pub(super) struct AgentDeps {
     pub home: PathBuf,
     /// The hub's data directory, which no confined program sees.
     pub data_dir: PathBuf,
+    /// Where programs find the hub, of agents that may call others.
+    pub door: Option<Door>,
     /// Runs its programs, each in a tree of its own.
     pub supervisor: Supervisor,
     /// Keeps the values that it remembers between tasks.
@@ -135,6 +142,8 @@ pub struct TaskPorts {
     pub task: Arc<dyn TaskPort>,
     /// Where the agent gives tasks to others, if it may.
     pub delegation: Option<Arc<dyn DelegatePort>>,
+    /// Where what the agent is answered is recorded, if its run is.
+    pub journal: Option<Arc<dyn JournalPort>>,
 }
 
 /// An agent of this hub.
@@ -159,6 +168,7 @@ pub struct Agent {
     files: Files,
     http: Option<Arc<Http>>,
     peers: Option<Arc<PeerDirectory>>,
+    tools: Option<Arc<Tools>>,
     settings: Arc<BTreeMap<String, String>>,
     secrets: Arc<Secrets>,
     /// When it joined: RFC 3339 in UTC.
@@ -192,10 +202,17 @@ impl Agent {
         let workspaces = granted.or_else(|| config.workspaces.clone()).unwrap_or(workspaces);
         let is_stranger = matches!(source, Source::File(_));
         let confining = Confining::of(&id, source.origin(), &config, &data_dir);
+        let delegates = !held.agents.is_empty();
+        let door = deps.door.filter(|_| delegates);
+        let at_the_door = door.iter().flat_map(Door::told).collect::<Vec<_>>();
         let programs =
-            Programs::new(&id, &held, workspaces, home, confining, supervisor, is_stranger);
-        let passed = config::environment(&held.passed());
-        let settings = config.told(programs.first_directory());
+            Programs::new(&id, &held, workspaces, home, confining, supervisor, is_stranger)
+                .at(door);
+        let mut passed = held.passed();
+        passed.extend(config.mcp.values().flat_map(|server| server.env.iter().cloned()));
+        let passed = config::environment(&passed);
+        let mut settings = config.told(programs.first_directory());
+        settings.extend(at_the_door);
         let known = passed.into_iter().chain(settings.clone());
         let secrets = Arc::new(deps.http_secrets.among(known, &held));
         let held = Arc::new(held);
@@ -205,9 +222,10 @@ impl Agent {
             Arc::new(BoundedMemory::new(owner, max, live.clone(), storage))
         });
         let http = Http::of(&id, live.clone(), &deps.http_secrets);
-        let delegates = !held.agents.is_empty();
         let peers =
             delegates.then(|| Arc::new(PeerDirectory::new(id.clone(), live.clone(), peers)));
+        let programs = Arc::new(programs);
+        let tools = Tools::of(&id, &live, &config, &programs, &files, http.as_ref());
         let monitor = HealthMonitor::new(id.clone(), breaker, events);
         Self {
             id,
@@ -221,7 +239,8 @@ impl Agent {
             terms,
             held,
             live,
-            programs: Arc::new(programs),
+            tools,
+            programs,
             values,
             files,
             http,
@@ -242,14 +261,19 @@ impl Agent {
         client: ClientCapabilities,
         work: Work,
     ) -> Box<dyn Run> {
-        let is_child = facts::has(&work.task, PARENT_TASK);
-        let call = self.call(work.task.id.as_str(), Some(ports), is_child, working_directory);
+        let most = most(&work.task, facts::has(&work.task, PARENT_TASK));
+        let call = self.call(work.task.id.as_str(), Some(ports), most, working_directory);
         self.runtime.start(Call { client, ..call }, work)
     }
 
-    /// Whether it can be started again on a task that it had asked something about.
-    pub fn resumes(&self) -> bool {
+    /// What it does with a task that its hub's end cut off.
+    pub fn resume(&self) -> Resume {
         self.runtime.ask().resume
+    }
+
+    /// What the operator set for it, as it is told in this task.
+    pub fn settings(&self, task: &Task) -> Arc<BTreeMap<String, String>> {
+        narrowed(&self.settings, most(task, facts::has(task, PARENT_TASK)))
     }
 
     /// Whether there is room for it to work on one more task.
@@ -280,8 +304,8 @@ impl Agent {
     /// Listens again to what it does for a task that it was given before this hub started; none if its work ended with that
     /// hub.
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {
-        let ports = TaskPorts { task: port, delegation: None };
-        let call = self.call(task.id.as_str(), Some(ports), false, None);
+        let ports = TaskPorts { task: port, delegation: None, journal: None };
+        let call = self.call(task.id.as_str(), Some(ports), None, None);
         self.runtime.follow(call, task)
     }
 
@@ -311,15 +335,18 @@ impl Agent {
         &self,
         owner: &str,
         ports: Option<TaskPorts>,
-        is_child: bool,
+        most: Option<Permissions>,
         working_directory: Option<String>,
     ) -> Call {
         let (id, told_of) = (self.id.clone(), owner.to_owned());
         let log = move |level, line: &str| log_line(&id, &told_of, level, line);
         let files = Arc::new(self.files.of(owner, self.live.clone()));
         let programs = Programs::of(&self.programs, owner, Arc::clone(&files), self.live.clone());
-        let (tasks, delegation) = ports.map_or((None, None), |it| (Some(it.task), it.delegation));
-        let settings = if is_child { narrowed(&self.settings) } else { Arc::clone(&self.settings) };
+        let (tasks, delegation, journal) = match ports {
+            Some(it) => (Some(it.task), it.delegation, it.journal),
+            None => (None, None, None),
+        };
+        let settings = narrowed(&self.settings, most);
         let ports = Ports {
             tasks,
             process: Some(Arc::new(programs)),
@@ -327,7 +354,9 @@ impl Agent {
             files: self.held.files_bytes.map(|_| files as _),
             http: self.http.clone().map(|http| http as _),
             workspace: Workspace::of(&self.programs, &self.live).map(|held| held as _),
+            tools: self.tools.clone().map(|tools| tools as _),
             delegate: delegation.or_else(|| self.peers.clone().map(|peers| peers as _)),
+            journal,
             settings,
             log: Some(Arc::new(log)),
         };
@@ -384,7 +413,7 @@ impl Agent {
     /// Lets it clean up after a cancelled task; what it fails at is logged and left.
     pub async fn clean_up(&self, task: &TaskId) {
         let owner = format!("{task}/cancel");
-        let call = self.call(&owner, None, false, None);
+        let call = self.call(&owner, None, None, None);
         let cleaned = timeout(CLEAN_UP_DEADLINE, self.runtime.clean_up(call, task)).await;
         if let Err(why) = cleaned.unwrap_or(Err(Failure::Timeout)) {
             tracing::warn!(agent = %self.id, %task, %why, "clean-up after cancel failed");
@@ -437,7 +466,7 @@ impl Agent {
         // The semaphore is never closed.
         let _permit = turns.acquire().await;
         let asked = Instant::now();
-        let mut call = self.call(&format!("{}/health", self.id), None, false, None);
+        let mut call = self.call(&format!("{}/health", self.id), None, None, None);
         let deadline = if is_stranger { STRANGERS_DEADLINE } else { HEALTH_DEADLINE };
         if is_stranger {
             call.limits.cpu = call.limits.cpu.min(STRANGERS_CPU);
@@ -471,7 +500,8 @@ impl Agent {
 
     /// How its programs are held, if it may run any.
     pub(super) fn tier(&self) -> Option<ProgramTier> {
-        (!self.programs.is_empty()).then(|| confining::told(self.programs.confining()))
+        (!self.programs.is_empty() || self.tools.is_some())
+            .then(|| confining::told(self.programs.confining()))
     }
 
     /// How the operator runs it.
@@ -516,6 +546,7 @@ impl Agent {
             not_granted: self.not_granted(),
             held_back,
             tier: self.tier(),
+            permissions: self.tier().map(|_| self.config.permissions.word().to_owned()),
         }
     }
 }
@@ -539,44 +570,5 @@ fn log_line(agent: &AgentId, owner: &str, level: tracing::Level, line: &str) {
         tracing::Level::DEBUG | tracing::Level::TRACE => {
             tracing::debug!(%agent, task = owner, "{line}");
         }
-    }
-}
-
-#[cfg(test)]
-impl Agent {
-    /// An agent of no hub, for unit tests: whatever it needs beside its runtime is not there.
-    pub(crate) fn by_itself(
-        id: AgentId,
-        runtime: Arc<dyn Runtime>,
-        card: AgentCard,
-        config: AgentConfig,
-        peers: Vec<AgentId>,
-    ) -> Self {
-        let peer = |id: &AgentId| super::peer_directory::Peer {
-            id: id.clone(),
-            health: a2a_hub_protocol::operation::HealthStatus::Healthy,
-            is_vouched_for: true,
-            card: Value::Null,
-        };
-        let nowhere = PathBuf::from("/nonexistent");
-        let supervisor = Supervisor::new(nowhere.clone(), nowhere.clone(), Duration::ZERO);
-        let grant = config.grant.clone().unwrap_or_else(|| Grant::everything(runtime.ask()));
-        let deps = AgentDeps {
-            config,
-            terms: Terms { installation: InstallationId::from(&id), grant },
-            workspaces: Vec::new(),
-            home: nowhere.clone(),
-            data_dir: nowhere.clone(),
-            files: Files::new(&nowhere, supervisor.clone()),
-            http_secrets: SecretStore::new(&nowhere),
-            supervisor,
-            storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
-            peers: Arc::new(move || peers.iter().map(peer).collect()),
-            breaker: config::Breaker::default().settings(),
-            events: Events::default(),
-            asking: Arc::default(),
-            left: CancellationToken::new(),
-        };
-        Self::new(id, runtime, card, Source::BuiltIn, deps)
     }
 }

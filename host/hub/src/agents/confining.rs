@@ -1,5 +1,6 @@
 //! How one agent's programs are confined: what they see, write and reach, by what the operator granted and where they work.
 
+use super::{door::Door, environment::last};
 use a2a_hub_config::{self as config, AgentConfig, is_the_systems};
 use a2a_hub_core::tier::{Origin, Tier, ports, tier};
 use a2a_hub_process::{
@@ -73,6 +74,8 @@ pub(super) struct Place<'p> {
     pub(super) home: &'p Path,
     /// The instance's directory for temporary files; beside it is what the agent wrote for the program.
     pub(super) temporary: &'p Path,
+    /// The hub's own door, for programs that may use it.
+    pub(super) door: Option<&'p Door>,
 }
 
 /// A program that is to be confined.
@@ -156,8 +159,9 @@ impl Confining {
         }
         let kept = place.keeps.filter(|_| self.is_built_in).into_iter().flatten();
         let kept = kept.filter_map(|word| kept_at(word, &env)).collect();
+        let door = place.door.map(Door::paths).into_iter().flatten();
         let confinement = Confinement {
-            read: files.into_iter().chain(named(&self.config.read)).collect(),
+            read: files.into_iter().chain(named(&self.config.read)).chain(door).collect(),
             write: [vec![workspace, instance, home], kept, named(&self.config.write)].concat(),
             hidden: self.hidden(),
             scratch,
@@ -213,11 +217,6 @@ fn kept_at(word: &str, env: &[(String, String)]) -> Option<PathBuf> {
     path.canonicalize().ok().filter(|path| !is_the_systems(path))
 }
 
-/// The value of a variable that counts.
-fn last<'e>(env: &'e [(String, String)], name: &str) -> Option<&'e str> {
-    env.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,6 +253,7 @@ mod tests {
             workspace: &root.join("work"),
             home: &home,
             temporary: &temporary,
+            door: None,
         };
         let any = confining(Origin::Plugin, &AgentConfig::default(), &root.join("data")).unwrap();
         let env = vec![("HOME".to_owned(), home.display().to_string())];

@@ -6,7 +6,9 @@ mod agent;
 mod asked;
 mod builtin;
 mod confining;
+mod door;
 mod elsewhere;
+mod environment;
 mod file_error;
 mod files;
 mod folder;
@@ -15,6 +17,7 @@ mod held_back;
 mod http;
 mod kept_components;
 mod ledger;
+mod lending;
 mod live_grant;
 mod memory;
 mod narrowed;
@@ -28,12 +31,14 @@ mod remedy;
 mod report;
 mod secrets;
 mod source;
+mod tools;
 mod workspace;
 
 pub use agent::{Agent, TaskPorts, lately};
 use agent::{AgentDeps, Terms, Turns};
 pub use asked::asked;
 pub use builtin::BuiltIn;
+pub use door::Door;
 pub use file_error::FileError;
 use files::Files;
 pub use files::sweep_files;
@@ -97,6 +102,8 @@ struct Shared {
     built_in: BuiltIn,
     data_dir: PathBuf,
     engine: Engine,
+    /// Where programs find the hub, once it is known.
+    door: OnceLock<Door>,
     supervisor: Supervisor,
     storage: Arc<dyn AgentMemory>,
     files: Files,
@@ -174,6 +181,7 @@ impl Agents {
             built_in,
             data_dir,
             engine,
+            door: OnceLock::new(),
             supervisor,
             storage,
             files,
@@ -192,6 +200,12 @@ impl Agents {
             outbound: OnceLock::new(),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Has the programs of agents that may call others find the hub here. For agents that join from now on.
+    pub fn open_door(&self, door: Door) {
+        // A hub has one door.
+        let _ = self.shared.door.set(door);
     }
 
     /// Loads the agents that travel inside the hub.
@@ -277,6 +291,7 @@ impl Agents {
             home: shared.data_dir.join("homes").join(terms.installation.as_str()),
             terms,
             data_dir: shared.data_dir.clone(),
+            door: shared.door.get().cloned(),
             supervisor: shared.supervisor.clone(),
             storage: Arc::clone(&shared.storage),
             files: shared.files.clone(),

@@ -1,21 +1,88 @@
-//! What an agent may do less of, for a task that another agent gave it.
+//! What an agent may do less of, in a task that another agent gave it, or whose client wants it so.
 
 use a2a_hub_config::Permissions;
+use a2a_hub_core::facts;
+use a2a_hub_protocol::task::Task;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// The setting that says what an agent's program may do without asking.
+/// The setting that says what an agent's program may do without asking, and the member of a message's metadata that says less.
 const PERMISSIONS: &str = "permissions";
 
-/// What the operator set for an agent, for a task that another agent gave it: its program asks before it changes anything,
-/// unless it may not even do that. The questions go to the client of the task at the root.
-pub(super) fn narrowed(settings: &Arc<BTreeMap<String, String>>) -> Arc<BTreeMap<String, String>> {
-    let widest = [Permissions::Edit, Permissions::Full].map(Permissions::word);
-    match settings.get(PERMISSIONS) {
-        Some(set) if widest.contains(&set.as_str()) => {
+/// What the operator set for an agent, in a task that wants it narrower.
+pub(super) fn narrowed(
+    settings: &Arc<BTreeMap<String, String>>,
+    most: Option<Permissions>,
+) -> Arc<BTreeMap<String, String>> {
+    let set = settings.get(PERMISSIONS).and_then(|set| Permissions::named(set));
+    match (set, most) {
+        (Some(set), Some(most)) if most < set => {
             let mut settings = BTreeMap::clone(settings);
-            settings.insert(PERMISSIONS.to_owned(), Permissions::Ask.word().to_owned());
+            settings.insert(PERMISSIONS.to_owned(), most.word().to_owned());
             Arc::new(settings)
         }
-        Some(_) | None => Arc::clone(settings),
+        _ => Arc::clone(settings),
+    }
+}
+
+/// The most that an agent's program may do without asking in this task. In one that another agent gave it asks before it changes
+/// anything, unless the operator grants the other more: the questions go to the client of the task at the root. A client says less in its message; the last word counts.
+pub(super) fn most(task: &Task, is_child: bool) -> Option<Permissions> {
+    let granted = facts::text(task, facts::GRANTED_PERMISSIONS).and_then(Permissions::named);
+    let of_agents = is_child.then_some(granted.unwrap_or_default());
+    let of_client = facts::said_last(task, PERMISSIONS).map(|word| {
+        // What nobody knows allows the least.
+        Permissions::named(word).unwrap_or(Permissions::ReadOnly)
+    });
+    [of_agents, of_client].into_iter().flatten().min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        id::{ContextId, TaskId},
+        message::{Message, Role},
+        task::{TaskState, TaskStatus},
+    };
+    use serde_json::json;
+
+    fn task(said: &[Option<&str>]) -> Task {
+        let message = |word: &Option<&str>| {
+            let metadata = word.map(|word| [(PERMISSIONS.to_owned(), json!(word))]);
+            let metadata = metadata.map(|facts| facts.into_iter().collect());
+            Message { metadata, ..Message::text(Role::User, "hi") }
+        };
+        Task {
+            id: TaskId::fresh(),
+            context_id: ContextId::fresh(),
+            status: TaskStatus {
+                state: TaskState::Working,
+                message: None,
+                timestamp: String::new(),
+            },
+            artifacts: Vec::new(),
+            history: said.iter().map(message).collect(),
+            metadata: None,
+        }
+    }
+
+    #[test]
+    fn the_least_of_what_operator_client_and_caller_say_counts() {
+        for (set, said, is_child, counts) in [
+            ("full", &[None][..], false, "full"),
+            ("full", &[None], true, "ask"),
+            ("full", &[Some("edit")], false, "edit"),
+            ("full", &[Some("edit")], true, "ask"),
+            ("edit", &[Some("full")], false, "edit"),
+            ("ask", &[Some("read-only")], true, "read-only"),
+            ("read-only", &[Some("ask")], false, "read-only"),
+            ("full", &[Some("edit"), None, Some("read-only")], false, "read-only"),
+            ("full", &[Some("read-only"), Some("edit"), None], false, "edit"),
+            ("full", &[Some("everything")], false, "read-only"),
+        ] {
+            let settings = [(PERMISSIONS.to_owned(), set.to_owned())].into_iter().collect();
+            let told = narrowed(&Arc::new(settings), most(&task(said), is_child));
+            assert_eq!(told[PERMISSIONS], counts, "{set} {said:?} {is_child}");
+        }
     }
 }

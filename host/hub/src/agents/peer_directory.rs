@@ -50,7 +50,7 @@ impl PeerDirectory {
 
     fn allows(&self, peer: &Peer) -> bool {
         let held = self.live.now();
-        let is_named = held.agents.contains(peer.id.as_str());
+        let is_named = held.agents.names(peer.id.as_str());
         let is_every_other = peer.is_vouched_for && peer.id != self.agent;
         is_named || (is_every_other && held.may_call(peer.id.as_str()))
     }

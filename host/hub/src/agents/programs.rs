@@ -1,7 +1,10 @@
 //! The programs one agent holds: where they are, what they inherit, where they may work, how many run at once.
 
+mod server;
+
 use super::{
     confining::{Confined, Confining, Place},
+    door::Door,
     files::InstanceFiles,
     live_grant::{LiveGrant, Revocation, revoked},
 };
@@ -38,6 +41,8 @@ pub(super) struct Programs {
     home: PathBuf,
     /// The walls around them; none if they are the operator's to trust.
     confining: Option<Confining>,
+    /// The hub's own door, if its agent may call others.
+    door: Option<Door>,
     supervisor: Supervisor,
     /// Whether a program must stand where nobody else can put another one: what agents that are no part of the hub run.
     is_guarded: bool,
@@ -74,7 +79,13 @@ impl Programs {
         });
         let programs = programs.collect();
         let agent = agent.clone();
-        Self { agent, programs, workspaces, home, confining, supervisor, is_guarded }
+        let door = None;
+        Self { agent, programs, workspaces, home, confining, door, supervisor, is_guarded }
+    }
+
+    /// The same, which find the hub by this door.
+    pub(super) fn at(self, door: Option<Door>) -> Self {
+        Self { door, ..self }
     }
 
     /// The walls around them, if there are any programs, and any walls.
@@ -197,26 +208,22 @@ impl Programs {
         self.workspaces.iter().find(holds).unwrap_or(&self.home)
     }
 
-    /// A clean environment: what every program needs, what the grant passes on, what the guest sets.
+    /// A clean environment: what every program needs, what is passed on, what is set.
     fn environment(
         &self,
-        launch: &Launch,
+        pass: &BTreeSet<String>,
+        set: &[(String, String)],
         program: &Path,
         temporary: &Path,
     ) -> Vec<(String, String)> {
-        let beside = program.parent().unwrap_or(Path::new("/")).display();
         let fixed = [
-            ("PATH", format!("{beside}:{PATH}")),
+            ("PATH", search_path(program)),
             ("HOME", self.home.display().to_string()),
             ("TMPDIR", temporary.display().to_string()),
             ("LANG", "C.UTF-8".to_owned()),
         ];
         let fixed = fixed.map(|(name, value)| (name.to_owned(), value));
-        fixed
-            .into_iter()
-            .chain(config::environment(&launch.pass))
-            .chain(launch.set.iter().cloned())
-            .collect()
+        fixed.into_iter().chain(config::environment(pass)).chain(set.iter().cloned()).collect()
     }
 
     /// The agent's own home exists only once a program needs it.
@@ -235,25 +242,57 @@ impl Programs {
         let keeps = self.programs.get(&launch.program).map(|program| &program.keeps);
         self.guard(&launch.program, &program)?;
         let cwd = self.directory(launch.cwd.as_deref())?;
+        let temporary = self.make_places(files)?;
+        let mut env = self.environment(&launch.pass, &launch.set, &program, &temporary);
+        if let Some(door) = &self.door {
+            door.furnish(&mut env);
+        }
+        let (door, args) = (self.door.as_ref(), launch.args);
+        self.placed(Placing { owner, program, keeps, door, args, env, cwd, temporary })
+    }
+
+    /// The agent's home, and the directory for the temporary files of an instance, which is returned.
+    fn make_places(&self, files: &InstanceFiles) -> Result<PathBuf, Failure> {
         let unmade =
             |what: &str, why: io::Error| Failure::Unavailable(format!("make {what}: {why}"));
         self.make_home().map_err(|why| unmade("the agent's home", why))?;
-        let temporary = files.temporary();
-        let temporary = temporary.map_err(|why| unmade("a directory for temporary files", why))?;
-        let env = self.environment(&launch, &program, &temporary);
+        files.temporary().map_err(|why| unmade("a directory for temporary files", why))
+    }
+
+    /// The program with the walls around it, if there are any.
+    fn placed(&self, placing: Placing<'_>) -> Result<a2a_hub_process::Launch, Failure> {
+        let Placing { owner, program, keeps, door, args, env, cwd, temporary } = placing;
         let (program, env, confinement) = match &self.confining {
             Some(confining) => {
                 let workspace = self.workspace_of(&cwd);
                 let (program, home, temporary) = (&program, &self.home, &temporary);
-                let place = Place { program, keeps, workspace, home, temporary };
+                let place = Place { program, keeps, workspace, home, temporary, door };
                 let Confined { program, env, confinement } = confining.confine(&place, env)?;
                 (program, env, Some(confinement))
             }
             None => (program, env, None),
         };
-        let (agent, args) = (self.agent.to_string(), launch.args);
+        let agent = self.agent.to_string();
         Ok(a2a_hub_process::Launch { agent, owner, program, args, env, cwd, confinement })
     }
+}
+
+/// A program that is to be started, before it is known what it sees.
+struct Placing<'p> {
+    owner: String,
+    program: PathBuf,
+    keeps: Option<&'p BTreeSet<String>>,
+    door: Option<&'p Door>,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+    cwd: PathBuf,
+    temporary: PathBuf,
+}
+
+/// Where a program looks for others: beside itself, then among the system's.
+fn search_path(program: &Path) -> String {
+    let beside = program.parent().unwrap_or(Path::new("/")).display();
+    format!("{beside}:{PATH}")
 }
 
 /// One agent's programs, run for one task.

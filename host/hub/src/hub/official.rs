@@ -185,6 +185,7 @@ pub(super) fn task_of(operation: &Operation) -> Option<&TaskId> {
         Operation::GetTask { id, .. }
         | Operation::CancelTask { id }
         | Operation::Resubscribe { id, .. } => Some(id),
+        Operation::GetTree(query) => Some(&query.id),
         Operation::SetPushConfig { task, .. }
         | Operation::GetPushConfig { task, .. }
         | Operation::ListPushConfigs { task }

@@ -19,8 +19,10 @@ impl Hub {
     ) -> Result<(), HubError> {
         let Principal::AgentTask { agent, task } = caller else { return Ok(()) };
         if let Some(id) = task_of(operation) {
-            let only_looks =
-                matches!(operation, Operation::GetTask { .. } | Operation::Resubscribe { .. });
+            let only_looks = matches!(
+                operation,
+                Operation::GetTask { .. } | Operation::Resubscribe { .. } | Operation::GetTree(_)
+            );
             if id == task && !only_looks {
                 let why = format!(
                     "task `{id}` is the one that this program works on: its agent ends it, or its client"

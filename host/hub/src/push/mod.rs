@@ -36,6 +36,7 @@ use parking_lot::{Mutex, MutexGuard};
 use receivers::Receivers;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Instrument as _;
 use worker::DeliveryWorker;
 
 /// How many places the notifications of one task are sent to. Each is sent every event, so that more would let one task flood
@@ -220,7 +221,8 @@ impl Pushes {
         let worker = DeliveryWorker::new(Arc::clone(&self.0.outgoing), push);
         let pushes = self.clone();
         self.0.running.spawn(async move {
-            stop.run_until_cancelled(worker.run()).await;
+            let span = pushes.0.outgoing.tasks.log_span(&key.0).await;
+            stop.run_until_cancelled(worker.run()).instrument(span).await;
             let mut workers = pushes.workers();
             // One that was replaced leaves the place to the other.
             if !stop.is_cancelled() {

@@ -6,14 +6,17 @@ use super::{
     signer::WebhookSigner,
 };
 use crate::clock;
-use a2a_hub_client::{Outbound, OutboundError};
+use a2a_hub_client::{Outbound, OutboundError, in_trace};
 use a2a_hub_core::span::Span;
 use a2a_hub_core::{
     breaker::{Outcome, Source},
     delivery::{DeliveryVerdict, blame, may_ask_for_rest, verdict},
     receiver::{ReceiverRefusal, Rules},
 };
-use a2a_hub_protocol::push::{PublicKey, PushAuthentication, PushConfig, Secret};
+use a2a_hub_protocol::{
+    push::{PublicKey, PushAuthentication, PushConfig, Secret},
+    trace::TraceContext,
+};
 use bytes::Bytes;
 use http::{
     HeaderValue, Request, Response,
@@ -212,11 +215,12 @@ impl Sender {
         &self,
         config: &PushConfig,
         payload: &Payload,
+        trace: &TraceContext,
     ) -> Result<(), SendError> {
         let (url, _) = self.admit(&config.url)?;
         let _turn = self.all.acquire().await?;
         // Signed anew for each try, whose time it tells.
-        let request = self.request(&url, config, payload)?;
+        let request = self.request(&url, config, payload, trace)?;
         // The body of the answer says nothing to the hub, and is not read.
         let answer = self.client.ask(request, PATIENCE).await?;
         let status = answer.status().as_u16();
@@ -232,9 +236,11 @@ impl Sender {
         url: &Url,
         config: &PushConfig,
         payload: &Payload,
+        trace: &TraceContext,
     ) -> Result<Request<Full<Bytes>>, http::Error> {
         let mut request = Request::post(url.as_str()).header(CONTENT_TYPE, payload.media_type);
         request = request.header(USER_AGENT, concat!("a2a-hub/", env!("CARGO_PKG_VERSION")));
+        request = in_trace(request, trace);
         if let Some(token) = &config.token {
             request = request.header("x-a2a-notification-token", secret(token.expose())?);
         }
@@ -313,7 +319,11 @@ mod tests {
                 media_type: "application/json",
                 body: Bytes::from_static(b"{}"),
             };
-            let refused = sender.send(&config, &payload).await.unwrap_err().to_string();
+            let refused = sender
+                .send(&config, &payload, &TraceContext::default())
+                .await
+                .unwrap_err()
+                .to_string();
             assert!(refused.ends_with("`push.trusted_hosts`"), "{url}: {refused}");
         }
     }

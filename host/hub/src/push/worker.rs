@@ -14,6 +14,7 @@ use a2a_hub_core::{
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     push::{PushConfig, PushForm},
+    trace::TraceContext,
 };
 use a2a_hub_store::{DeliveryFailure, Progress, PushFilter, StorageError, StoredPush};
 use std::{sync::Arc, time::Duration};
@@ -30,6 +31,8 @@ pub(super) struct DeliveryWorker {
     config: PushConfig,
     progress: Progress,
     receiver: Arc<Receiver>,
+    /// The place of the task in a trace.
+    trace: TraceContext,
 }
 
 /// There is nothing more for it to do.
@@ -51,7 +54,8 @@ impl From<StorageError> for Done {
 impl DeliveryWorker {
     pub(super) fn new(outgoing: Arc<Outgoing>, push: StoredPush) -> Self {
         let receiver = outgoing.receivers.at(origin(&push.config.url));
-        Self { outgoing, config: push.config, progress: push.progress, receiver }
+        let trace = TraceContext::default();
+        Self { outgoing, config: push.config, progress: push.progress, receiver, trace }
     }
 
     /// Delivers what there is and what will be, until the task is over. While the store fails it sends nothing, for it could
@@ -91,6 +95,10 @@ impl DeliveryWorker {
                     return StorageError::Unavailable(why.to_string()).into();
                 }
             };
+        match self.outgoing.tasks.trace(&self.config.task).await {
+            Ok(trace) => self.trace = trace.map(|trace| trace.context()).unwrap_or_default(),
+            Err(why) => return why.into(),
+        }
         // What an earlier hub said about the next try counts for this one.
         let again = self.progress.trouble.as_ref().and_then(|trouble| trouble.again.as_ref());
         let pause = again.map(|again| clock::until(again)).unwrap_or_default();
@@ -152,7 +160,7 @@ impl DeliveryWorker {
 
     /// Takes it there once it is its turn.
     async fn try_once(&self, payload: &Payload) -> Result<Result<(), SendError>, Done> {
-        let Self { outgoing, config, receiver, .. } = self;
+        let Self { outgoing, config, receiver, trace, .. } = self;
         let wait = delivery::wait(self.failing(), outgoing.patience);
         let turn = timeout(wait, receiver.turn()).await;
         // Meanwhile the task may have been forgotten, and what it said with it.
@@ -160,7 +168,7 @@ impl DeliveryWorker {
             return Err(Done::Sent);
         }
         let Ok(Ok(_turn)) = turn else { return Ok(Err(SendError::NoTurn(receiver.held_up()))) };
-        let went = outgoing.sender.send(config, payload).await;
+        let went = outgoing.sender.send(config, payload, trace).await;
         let told = went.as_ref().map_or_else(SendError::blame, |()| Some(TAKEN));
         if let Some(outcome) = told {
             receiver.went(outcome, went.as_ref().err().map(ToString::to_string));

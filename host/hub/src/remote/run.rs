@@ -5,7 +5,10 @@ mod tests;
 
 use super::peer::{Peer, Responses};
 use a2a_hub_client::ClientError;
-use a2a_hub_core::task;
+use a2a_hub_core::{
+    task,
+    trace::{Trace, without_trace},
+};
 use a2a_hub_protocol::{
     error::ErrorKind,
     event::{ArtifactUpdate, StreamResponse, TaskEvent},
@@ -31,6 +34,7 @@ use std::{
 };
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 /// How long an agent may take to hear that it is to stop.
 const STOP: Duration = Duration::from_secs(2);
@@ -66,7 +70,7 @@ impl RemoteRun {
         if let Some(port) = ports.tasks.clone() {
             let (peer, theirs, question) = (peer.clone(), None, None);
             let remote = RemoteTask { peer, port, ours, theirs, asking: false, question };
-            run.spawn(remote.run(said, cancel.clone()));
+            run.spawn(remote.run(said, cancel.clone()).in_current_span());
         } else {
             let why = "talk to the agent: the call has nobody to tell of the task".to_owned();
             run.spawn(async { Ended::Failed(Failure::Internal(why)) });
@@ -169,19 +173,21 @@ impl RemoteTask {
         }
     }
 
-    /// What the client says, as the agent is to hear it: with its own names for things, and none of ours.
+    /// What the client says, as the agent is to hear it: with its own names for things, and of ours those of the trace.
     fn said(&self, message: Message, context: Option<ContextId>) -> Message {
-        let mut metadata = message.metadata.unwrap_or_default();
+        let mut metadata = without_trace(message.metadata.unwrap_or_default());
         metadata
             .retain(|name, _| !["targetAgent", "workingDirectory", QUESTION].contains(&&**name));
         if let Some(question) = &self.question {
             metadata.insert(QUESTION.to_owned(), question.as_str().into());
         }
+        // Its task is a span below that of ours.
+        metadata.extend(Trace::of(&self.ours.id, self.ours.metadata.as_ref()).members());
         Message {
             task_id: self.theirs.clone(),
             // It knows which conversation its task belongs to.
             context_id: context.filter(|_| self.theirs.is_none()),
-            metadata: Some(metadata).filter(|facts| !facts.is_empty()),
+            metadata: Some(metadata),
             reference_task_ids: Vec::new(),
             ..message
         }

@@ -2,12 +2,13 @@
 
 use super::{
     awaiting::{called, ended, heard, withdrawn, woken},
-    command::{Begin, Command, Input, Kept, Start},
+    command::{Begin, Command, Kept, Start},
     given_up::GivenUp,
     parking::{Offer, Parking},
-    port::{GuestRequest, Question, ToActor, event},
+    port::{GuestRequest, Question, ToActor, event, last},
+    recorded_run::RecordedRun,
     recorder::{Recorder, Unstorable},
-    refused::{not_asked, not_waiting},
+    refused::not_waiting,
     relations::OtherTasks,
     remains::Remains,
     run_queue::{Admitted, Lane, QueueTicket, RunPermit, RunQueue, Wait},
@@ -16,12 +17,13 @@ use crate::{agents::Agent, clock, error::HubError};
 use a2a_hub_core::{
     access::Principal,
     facts,
+    grant::Resume,
     lifecycle::{Effect, Entry, Fault, Lifecycle, Patience, Record, Signal},
-    question,
     tree::Usage,
 };
 use a2a_hub_protocol::{
-    error::A2aError, event::TaskEvent, id::MessageId, question::Question as Asked, task::TaskState,
+    error::A2aError, event::TaskEvent, message::Message, question::Question as Asked,
+    task::TaskState,
 };
 use a2a_hub_runtime::{
     Ended, Failure, Run,
@@ -66,6 +68,8 @@ pub(super) struct TaskActor {
     pub(super) tasks: Option<Arc<dyn OtherTasks>>,
     /// How many, of the agent and its programs, only wait for other agents: its turn is lent to other tasks meanwhile.
     pub(super) rests: usize,
+    /// What is recorded of the run that is at work, if it is to be run again after a restart.
+    pub(super) recording: Option<RecordedRun>,
     /// Who is told that it is the task's turn again, to go on.
     pub(super) resuming: Vec<oneshot::Sender<()>>,
     /// While the agent waits for its client: what becomes of the room that it takes up.
@@ -119,10 +123,12 @@ pub(super) struct Payload {
     pub(super) start: Option<Box<Start>>,
     /// What the agent hears if this answers it.
     pub(super) answer: Option<Answer>,
+    /// What the client has answered to a question that stands: the agent hears it when it asks again.
+    pub(super) standing: Option<(Asked, Message)>,
     /// Who asked for it.
-    by: Option<Principal>,
+    pub(super) by: Option<Principal>,
     /// Who wants to know whether their message was taken.
-    told: Option<oneshot::Sender<Result<(), A2aError>>>,
+    pub(super) told: Option<oneshot::Sender<Result<(), A2aError>>>,
     /// Who waits for the room of its agent.
     parked: Option<oneshot::Sender<()>>,
 }
@@ -139,7 +145,11 @@ impl TaskActor {
         let patience = Patience { task: patience, answer: agent.config.answer_timeout() };
         let (task, now) = (recorder.task(), Instant::now().into_std());
         let queued = |entry| Lifecycle::queued(task.status.state, entry, patience, now);
+        let replays = matches!(begin, Begin::Replay(..));
         let (lifecycle, start, admitted, unheard) = match begin {
+            Begin::Replay(start, admitted, kept) => {
+                (queued(Entry::Replay), Some(start), Some(admitted), kept)
+            }
             Begin::Work(start, admitted, kept) => {
                 let entry = if facts::has(task, facts::QUEUED) {
                     Entry::Queued
@@ -155,7 +165,8 @@ impl TaskActor {
             }
             Begin::Follow(admitted, kept) => (queued(Entry::Follow), None, Some(admitted), kept),
         };
-        let lifecycle = lifecycle.keeping(unheard.len());
+        let stands = replays && facts::asks(task);
+        let lifecycle = lifecycle.keeping(unheard.len()).standing(stands);
         let (turn, ticket) = match admitted {
             Some(Admitted::Now(turn)) => (Some(turn), None),
             Some(Admitted::Later(ticket)) => (None, Some(ticket)),
@@ -177,6 +188,7 @@ impl TaskActor {
             own: None,
             tasks: None,
             rests: 0,
+            recording: None,
             resuming: Vec::new(),
             room: None,
             was_cut: false,
@@ -209,10 +221,13 @@ impl TaskActor {
         if is_over {
             self.agent.task_ended(self.recorder.task()).await;
         }
+        let is_over_for_good = self.recorder.task().status.state.is_final();
         let (task, used) =
             (self.recorder.task().id.clone(), Usage::of(self.recorder.task().metadata.as_ref()));
         let (turn, lane, was_cut) = (self.turn, self.lane, self.was_cut);
-        Remains { agent: self.agent, task, turn, lane, used, was_cut }
+        // The next hub runs its agent again, which goes on with its children.
+        let keeps_children = self.going_down && self.recording.is_some() && !is_over_for_good;
+        Remains { agent: self.agent, task, turn, lane, used, was_cut, keeps_children }
     }
 
     async fn until_its_end(&mut self) -> Result<(), Unstorable> {
@@ -246,7 +261,7 @@ impl TaskActor {
             self.room = None;
         } else if self.room.is_none() {
             self.room = Some(match &self.own {
-                Some(own) if self.agent.resumes() => {
+                Some(own) if self.agent.resume() == Resume::Session => {
                     Room::Offered { _offer: self.parking.offer(own.clone()) }
                 }
                 Some(_) | None => Room::Counted { _wait: self.queue.wait(&self.agent) },
@@ -286,6 +301,15 @@ impl TaskActor {
 
     /// Tells the lifecycle, and does what it decides. What is recorded is stored before anybody hears of it.
     async fn happen(&mut self, happening: Happening) -> Result<(), Unstorable> {
+        if let Happening::Said(GuestRequest::Record(heard, kept)) = happening {
+            if self.lifecycle.stands() {
+                // It went on, and did not ask again.
+                let events = vec![facts::working(self.recorder.task(), clock::now())];
+                let mut payload = Payload { events, ..Payload::default() };
+                self.carry_out(Signal::Told { working: true }, &mut payload).await?;
+            }
+            return self.record_heard(&heard, kept).await;
+        }
         let before = self.lifecycle;
         let Some((signal, mut payload)) = self.signal(happening) else { return Ok(()) };
         if signal == Signal::Cancel {
@@ -351,7 +375,16 @@ impl TaskActor {
                     emitted.into_iter().map(|it| event(self.recorder.task(), it)).collect();
                 Signal::Told { working }
             }
+            // It was kept before.
+            Happening::Said(GuestRequest::Record(..)) => return None,
             Happening::Said(GuestRequest::Ask(question)) => {
+                let Some(question) = self.answered_before(question) else {
+                    // The task goes on, although its log says that it waits.
+                    let task = self.recorder.task();
+                    task.status.state.is_interrupted().then_some(())?;
+                    payload.events = vec![facts::working(task, clock::now())];
+                    return Some((Signal::Told { working: true }, payload));
+                };
                 let Question { need, prompt, patience, answer, of_child } = *question;
                 let (state, task, now) = (need.state(), self.recorder.task(), clock::now());
                 payload.events = vec![match of_child {
@@ -365,38 +398,12 @@ impl TaskActor {
             }
             Happening::Withdrawn => Signal::Withdrawn,
             Happening::Ended(ended) => {
-                let (state, event) = self.last(ended);
+                let (state, event) = last(self.recorder.task(), ended);
                 payload.events = vec![event];
                 Signal::Ended(state)
             }
         };
         Some((signal, payload))
-    }
-
-    /// What the client says, if it may be for what the task asks now; otherwise the client is told what that is.
-    fn hear(&self, input: Input, payload: &mut Payload) -> Option<()> {
-        let Input { message, answers, client, by, told } = input;
-        let task = self.recorder.task();
-        // What is said while nothing is asked answers nothing.
-        let asked = Asked::of(task.metadata.as_ref()).filter(|_| self.lifecycle.asks());
-        if let Err(gone) = question::admit(asked.as_ref(), answers) {
-            // Who asked may have gone; there is nobody to tell then.
-            let _ = told.send(Err(not_asked(task, asked.as_ref(), &gone)));
-            return None;
-        }
-        payload.events = vec![TaskEvent::Input(message.clone())];
-        (payload.told, payload.by) = (Some(told), Some(by));
-        // If no agent waits for it, one is started with it.
-        let heard = match asked.and_then(|asked| asked.replaces) {
-            Some(lost) => question::heard_after_restart(message.clone(), lost),
-            None => message.clone(),
-        };
-        let directory = facts::working_directory(task);
-        let (streamed, goes_on, at, client_now) = (true, true, 0, client.clone());
-        let start = Start { message: heard, client: client_now, directory, streamed, goes_on, at };
-        payload.start = Some(Box::new(start));
-        payload.answer = Some(Answer { message, client });
-        Some(())
     }
 
     async fn carry_out(&mut self, signal: Signal, payload: &mut Payload) -> Result<(), Unstorable> {
@@ -457,17 +464,6 @@ impl TaskActor {
         self.recorder.record(event);
     }
 
-    /// The messages that the agent has not heard.
-    pub(super) fn unheard(&self) -> Vec<MessageId> {
-        self.unheard.iter().map(|start| start.message.message_id.clone()).collect()
-    }
-
-    /// What the client said, once it is the last in the task's history.
-    pub(super) fn recorded(&self, mut start: Box<Start>) -> Box<Start> {
-        start.at = self.recorder.task().history.len().saturating_sub(1);
-        start
-    }
-
     /// Does it, and returns what comes of it.
     async fn act(&mut self, effect: Effect, payload: &mut Payload) -> Option<Signal> {
         match effect {
@@ -497,7 +493,14 @@ impl TaskActor {
             }
             Effect::Follow => return self.follow().err().map(Signal::Lost),
             Effect::Answer => self.answer(),
-            Effect::Acknowledge => self.reply(payload, Ok(())),
+            Effect::Acknowledge => {
+                if let (Some(recording), Some(answer)) =
+                    (&mut self.recording, payload.standing.take())
+                {
+                    recording.answers.push_back(answer);
+                }
+                self.reply(payload, Ok(()));
+            }
             Effect::Refuse => {
                 let task = self.recorder.task();
                 let refused = not_waiting(&task.id, task.status.state);
@@ -513,9 +516,8 @@ impl TaskActor {
             Effect::Stop => self.stop().await,
             Effect::CleanUp => self.agent.clean_up(&self.recorder.task().id).await,
             Effect::AskHold => {
-                return Some(Signal::Resumability(
-                    self.agent.resumability(&self.recorder.task().id).await,
-                ));
+                let hold = self.agent.resumability(&self.recorder.task().id).await;
+                return Some(Signal::Resumability(self.recordable(hold)));
             }
         }
         None
@@ -570,24 +572,5 @@ impl TaskActor {
         }
         run.end().await;
         self.agent.programs_gone(task.as_str()).await;
-    }
-
-    /// The guest's end: the state of the task, and the event that tells of it.
-    fn last(&self, ended: Ended) -> (TaskState, TaskEvent) {
-        let (task, now) = (self.recorder.task(), clock::now());
-        match ended {
-            Ended::Reply(message) => {
-                (TaskState::Completed, TaskEvent::Reply(facts::addressed(task, message)))
-            }
-            Ended::Status { state, message, metadata } => {
-                (state, facts::status(task, state, message, metadata, now))
-            }
-            Ended::Failed(failure) => match failure.reason() {
-                Some(reason) => {
-                    (TaskState::Failed, facts::failed(task, reason, &failure.to_string(), now))
-                }
-                None => (TaskState::Canceled, facts::canceled(task, now)),
-            },
-        }
     }
 }

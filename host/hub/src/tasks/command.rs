@@ -36,6 +36,8 @@ pub(super) struct Input {
 pub(super) enum Begin {
     /// Giving the task to its agent.
     Work(Box<Start>, Admitted, Kept),
+    /// Running its agent again, which was at work when the hub before this one ended.
+    Replay(Box<Start>, Admitted, Kept),
     /// Waiting for the client, without an agent at work: the hub that had one is gone.
     Parked(Kept),
     /// Listening to the agent, which is elsewhere and has been at work all the time.

@@ -5,16 +5,17 @@
 
 use super::{
     NewTask, SubmitError, Subscription, Tasks,
+    care::{Care, answer_to},
     feed::StreamEnd,
-    port::{GuestRequest, Question},
+    port::GuestRequest,
     relations::{Calls, OtherTasks},
 };
 use crate::{agents::Agent, error::HubError};
+use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access::Principal,
     facts,
-    question::handed_on,
-    trace::Trace,
+    trace::{Trace, without_trace},
     tree::{NoChild, Usage},
 };
 use a2a_hub_protocol::{
@@ -24,21 +25,19 @@ use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
     message::{Message, Role},
     parent::Parent,
-    question::{QUESTION, Question as Asked, QuestionKind},
+    question::Question as Asked,
     task::Task,
 };
 use a2a_hub_runtime::{
     Ended, Failure,
-    port::{
-        delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, Update},
-        tasks::{Answer, Need},
-    },
+    port::delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, JoinChild, Update},
 };
-use a2a_hub_store::{HeadFilter, StorageError};
-use futures::future::{BoxFuture, join_all};
+use a2a_hub_store::{HeadFilter, StorageError, StoredTask};
+use futures::future::join_all;
+use parking_lot::Mutex as SyncMutex;
 use serde_json::Value;
 use std::{
-    future::pending,
+    collections::BTreeSet,
     path::{Component, Path},
     sync::Arc,
     time::Duration,
@@ -49,6 +48,7 @@ use tokio::{
     time::Instant,
 };
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 /// How long the children of a task that is over may take to end: more than each has by itself.
 const END_DEADLINE: Duration = Duration::from_secs(60);
@@ -65,11 +65,15 @@ struct Delegation {
     queue: mpsc::Sender<GuestRequest>,
     /// Held while a child's question stands before the client: one at a time.
     asking: Arc<Mutex<()>>,
+    /// The children whose questions are handed on.
+    looked_after: Arc<SyncMutex<BTreeSet<TaskId>>>,
 }
 
 /// A call of a guest's.
 struct ChildCall {
     tasks: Tasks,
+    /// Who calls.
+    parent: Arc<Agent>,
     by: Principal,
     task: TaskId,
     heard: Subscription,
@@ -79,6 +83,12 @@ struct ChildCall {
 impl Delegation {
     fn principal(&self) -> Principal {
         Principal::AgentTask { agent: self.agent.id.clone(), task: self.task.id.clone() }
+    }
+
+    fn call(&self, heard: Subscription) -> ChildCall {
+        let (tasks, by, task) = (self.tasks.clone(), self.principal(), heard.task().clone());
+        let parent = Arc::clone(&self.agent);
+        ChildCall { tasks, parent, by, task, heard, is_over: false }
     }
 
     /// Where the child works: in the parent's directory, or further down.
@@ -137,6 +147,8 @@ impl Delegation {
         let of_kin = self.tasks.is_at_work(&above, &child.id);
         let message = self.message(message, &id, context_id, directory.as_deref());
         let new = NewTask {
+            permissions: Some(self.agent.lends(&child.id, &self.task))
+                .filter(|most| *most != Permissions::default()),
             agent: Arc::clone(&child),
             message,
             working_directory: directory,
@@ -146,6 +158,8 @@ impl Delegation {
             request: None,
             by: self.principal(),
             limits,
+            // The message has it.
+            trace: None,
         };
         match self.tasks.submit_as(id.clone(), new, Some(parent), of_kin).await {
             Ok(heard) => {
@@ -171,7 +185,7 @@ impl Delegation {
         directory: Option<&str>,
     ) -> Message {
         let trace = Trace::of(&self.task.id, self.task.metadata.as_ref()).child(child);
-        let mut facts = message.metadata.clone().unwrap_or_default();
+        let mut facts = without_trace(message.metadata.clone().unwrap_or_default());
         // Rights are not handed on: what an operator said to the parent is no word to its children.
         for right in ["resume", "workingDirectory", "targetAgent"] {
             facts.remove(right);
@@ -184,27 +198,52 @@ impl Delegation {
 
     /// Hands the child's questions on, and ends it when its parent may call its agent no more.
     fn look_after(&self, child: &AgentId, heard: &Subscription, answers: bool) {
-        let follow = self.tasks.listen(heard.task(), heard.after());
-        let Some(follow) = follow else { return };
+        if let Some(follow) = self.tasks.listen(heard.task(), heard.after()) {
+            self.take_care(child, None, follow, answers);
+        }
+    }
+
+    /// The same for a child of an earlier run: what it asked and was answered is history.
+    async fn look_after_again(&self, child: &TaskId, answers: bool) -> Result<(), Failure> {
+        let StoredTask { agent, seq, task } = self.tasks.get(child).await.map_err(refused)?;
+        if let Some(follow) = self.tasks.listen(child, seq) {
+            let now = StatusUpdate { status: task.status, metadata: task.metadata };
+            self.take_care(&agent, Some(now), follow, answers);
+        }
+        Ok(())
+    }
+
+    fn take_care(
+        &self,
+        child: &AgentId,
+        now: Option<StatusUpdate>,
+        follow: Subscription,
+        answers: bool,
+    ) {
+        if !self.looked_after.lock().insert(follow.task().clone()) {
+            return;
+        }
         let care = Care {
             tasks: self.tasks.clone(),
             by: self.principal(),
             queue: self.queue.clone(),
             asking: Arc::clone(&self.asking),
+            parent: Arc::clone(&self.agent),
             child: child.clone(),
             answers,
         };
         let (parent, child) = (Arc::clone(&self.agent), child.clone());
-        self.tasks.actors.spawn(async move {
+        let looking = async move {
             let (tasks, by, task) = (care.tasks.clone(), care.by.clone(), follow.task().clone());
             tokio::select! {
-                () = care.hand_on(follow) => {}
+                () = care.hand_on(now, follow) => {}
                 () = parent.may_no_longer_call(&child) => {
                     // It may have ended meanwhile.
                     let _ = tasks.cancel(&task, by).await;
                 }
             }
-        });
+        };
+        self.tasks.actors.spawn(looking.in_current_span());
     }
 }
 
@@ -216,8 +255,22 @@ impl DelegatePort for Delegation {
 
     async fn start(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure> {
         let heard = self.open(request).await?;
-        let (tasks, by, task) = (self.tasks.clone(), self.principal(), heard.task().clone());
-        Ok(Box::new(ChildCall { tasks, by, task, heard, is_over: false }))
+        Ok(Box::new(self.call(heard)))
+    }
+
+    async fn join(&self, child: &JoinChild) -> Result<Box<dyn CallPort>, Failure> {
+        let head = self.tasks.head(&child.task).await.map_err(refused)?;
+        if head.parent.as_ref() != Some(&self.task.id) {
+            let why = format!("join `{}`: it is no child of this task", child.task);
+            return Err(Failure::Denied(why));
+        }
+        let heard = self.tasks.follow(&child.task, 0).await.map_err(refused)?;
+        self.look_after_again(&child.task, child.answers_questions).await?;
+        let mut call = self.call(heard);
+        for _ in 0..child.heard {
+            call.next().await?;
+        }
+        Ok(Box::new(call))
     }
 
     async fn children(&self) -> Result<Vec<ChildTask>, Failure> {
@@ -240,13 +293,17 @@ impl Calls for Delegation {
             None => None,
         };
         match joined {
-            Some(known) => self.tasks.follow(&known, 0).await.map_err(refused),
+            Some(known) => {
+                let heard = self.tasks.follow(&known, 0).await.map_err(refused)?;
+                self.look_after_again(&known, request.answers_questions).await?;
+                Ok(heard)
+            }
             None => {
                 // To its end, although the caller may be ended meanwhile: a child is never half begun.
                 let this = self.clone();
                 let begun = async move { this.begin(request, child).await };
                 let broke = |why: JoinError| Err(Failure::Internal(why.to_string()));
-                self.tasks.actors.spawn(begun).await.unwrap_or_else(broke)
+                self.tasks.actors.spawn(begun.in_current_span()).await.unwrap_or_else(broke)
             }
         }
     }
@@ -297,18 +354,26 @@ impl CallPort for ChildCall {
     }
 
     async fn answer(&self, message: Message) -> Result<(), Failure> {
-        let task = self.tasks.get(&self.task).await.map_err(refused)?.task;
+        let stored = self.tasks.get(&self.task).await.map_err(refused)?;
+        let task = &stored.task;
+        // A caller that is run again says it once more.
+        if task.history.iter().any(|said| said.message_id == message.message_id) {
+            return Ok(());
+        }
         let asked =
             Asked::of(task.metadata.as_ref()).filter(|_| task.status.state.is_interrupted());
         let Some(asked) = asked else {
             return Err(Failure::Invalid("answer a call: it asks nothing now".to_owned()));
         };
-        if asked.kind != QuestionKind::Input {
-            return Err(Failure::Denied(
-                "answer a call: it asks for permission or for a login, which is for the client to answer".to_owned(),
-            ));
+        let StoredTask { agent, .. } = &stored;
+        if !self.parent.answers(agent, &asked) {
+            return Err(Failure::Denied(format!(
+                "answer a call: it asks for permission or for a login, which is for the client to answer; the operator leaves permissions to this \
+                 agent with `approve = true` in `[agents.{}.grant.delegate.{agent}]`",
+                self.parent.id
+            )));
         }
-        let message = answer_to(&asked, &task, message);
+        let message = answer_to(&asked, task, message);
         let by = self.by.clone();
         let told =
             self.tasks.answer(&self.task, message, ClientCapabilities::default(), None, by).await;
@@ -324,108 +389,6 @@ impl CallPort for ChildCall {
             },
         }
     }
-}
-
-/// What looks after one child on behalf of its parent's client.
-struct Care {
-    tasks: Tasks,
-    by: Principal,
-    queue: mpsc::Sender<GuestRequest>,
-    asking: Arc<Mutex<()>>,
-    child: AgentId,
-    /// Whether the parent's agent answers what it can.
-    answers: bool,
-}
-
-impl Care {
-    /// Has the parent ask what the child asks, and the child hear the answer, until the child is over.
-    async fn hand_on(&self, mut heard: Subscription) {
-        let child = heard.task().clone();
-        let mut open: Option<OpenQuestion<'_>> = None;
-        loop {
-            tokio::select! {
-                biased;
-                event = heard.next() => {
-                    let Some(Ok(event)) = event else { return };
-                    let TaskEvent::Status(update) = &event.event else { continue };
-                    let asked = self.asked(&child, update);
-                    let is_same = |open: &OpenQuestion<'_>| {
-                        asked.as_ref().is_some_and(|(asked, ..)| asked.id == open.asked.id)
-                    };
-                    // It asks no more, or something else: the parent asks that no more either.
-                    if !open.as_ref().is_some_and(is_same) {
-                        open = asked.map(|(asked, prompt, need)| OpenQuestion {
-                            answer: Box::pin(self.ask(need, asked.clone(), prompt)),
-                            asked,
-                        });
-                    }
-                }
-                answer = answered(&mut open) => {
-                    if let (Some(open), Ok(answer)) = (open.take(), answer) {
-                        self.take_back(&child, &open.asked, answer).await;
-                    }
-                }
-            }
-        }
-    }
-
-    /// What the child asks with this status, as its parent asks it; nothing if the parent's agent answers it.
-    fn asked(&self, child: &TaskId, update: &StatusUpdate) -> Option<(Asked, Message, Need)> {
-        if !update.status.state.is_interrupted() {
-            return None;
-        }
-        let asked = Asked::of(update.metadata.as_ref())?;
-        if self.answers && asked.kind == QuestionKind::Input {
-            return None;
-        }
-        let prompt = update.status.message.clone()?;
-        let need = if asked.kind == QuestionKind::Auth { Need::Auth } else { Need::Input };
-        let (question, prompt) = handed_on(child, &self.child, &asked, prompt);
-        Some((question, prompt, need))
-    }
-
-    async fn ask(&self, need: Need, asked: Asked, prompt: Message) -> Result<Answer, Failure> {
-        let _one_at_a_time = self.asking.lock().await;
-        let (answer, answered) = oneshot::channel();
-        let question = Question { need, prompt, patience: None, answer, of_child: Some(asked) };
-        self.queue
-            .send(GuestRequest::Ask(Box::new(question)))
-            .await
-            .map_err(|_| Failure::Cancelled)?;
-        answered.await.unwrap_or(Err(Failure::Cancelled))
-    }
-
-    /// Hands the client's answer to the child. One that comes too late finds another question there, or none, and is refused.
-    async fn take_back(&self, task: &TaskId, asked: &Asked, answer: Answer) {
-        let Ok(stored) = self.tasks.get(task).await else { return };
-        let Answer { message, client } = answer;
-        let message = answer_to(asked, &stored.task, message);
-        if let Err(why) = self.tasks.answer(task, message, client, None, self.by.clone()).await {
-            tracing::info!(%task, why = %refused(why), "an answer came too late");
-        }
-    }
-}
-
-/// A child's question that stands before the client. Dropping it withdraws it.
-struct OpenQuestion<'a> {
-    asked: Asked,
-    answer: BoxFuture<'a, Result<Answer, Failure>>,
-}
-
-/// The answer, if something is asked.
-async fn answered(open: &mut Option<OpenQuestion<'_>>) -> Result<Answer, Failure> {
-    match open {
-        Some(open) => open.answer.as_mut().await,
-        None => pending().await,
-    }
-}
-
-/// The message as an answer to what a task asks.
-pub(super) fn answer_to(asked: &Asked, task: &Task, message: Message) -> Message {
-    let mut facts = message.metadata.unwrap_or_default();
-    facts.insert(QUESTION.to_owned(), asked.id.as_str().into());
-    let (task_id, context_id) = (Some(task.id.clone()), Some(task.context_id.clone()));
-    Message { role: Role::User, task_id, context_id, metadata: Some(facts), ..message }
 }
 
 /// What a caller hears of an event.
@@ -466,6 +429,7 @@ pub(super) fn refused_to(why: Failure) -> HubError {
         | Failure::HubFull
         | Failure::Exhausted(_)
         | Failure::Internal(_)
+        | Failure::Diverged(_)
         | Failure::Trapped(_) => (ErrorKind::AgentUnavailable, why.to_string()),
     };
     A2aError::new(kind, said).into()
@@ -484,12 +448,9 @@ fn failure(why: &A2aError) -> Failure {
 
 impl Tasks {
     /// What its parent calls this child.
-    async fn key_of(&self, task: &TaskId) -> Result<Option<String>, StorageError> {
-        let first = self.storage.events(task, 0, 1).await?.pop();
-        Ok(match first.map(|first| first.event) {
-            Some(TaskEvent::Created(created)) => created.parent.and_then(|parent| parent.key),
-            _ => None,
-        })
+    pub(super) async fn key_of(&self, task: &TaskId) -> Result<Option<String>, StorageError> {
+        let begun = self.beginning(task).await?;
+        Ok(begun.and_then(|begun| begun.parent?.key))
     }
 
     /// The children of a task, oldest first.
@@ -525,8 +486,11 @@ impl OtherTasks for Tasks {
         task: &Task,
         queue: mpsc::Sender<GuestRequest>,
     ) -> Arc<dyn DelegatePort> {
-        let (tasks, agent, asking) = (self.clone(), Arc::clone(agent), Arc::default());
-        let delegation = Arc::new(Delegation { tasks, agent, task: task.clone(), queue, asking });
+        let (tasks, agent) = (self.clone(), Arc::clone(agent));
+        let (asking, looked_after) = Default::default();
+        let task_of = task.clone();
+        let delegation =
+            Arc::new(Delegation { tasks, agent, task: task_of, queue, asking, looked_after });
         if let Some(running) = self.running().get_mut(&task.id) {
             let calls: Arc<dyn Calls> = delegation.clone();
             running.calls = Some(Arc::downgrade(&calls));

@@ -289,6 +289,7 @@ mod tests {
             client: ClientCapabilities::default(),
             request: None,
             parent: None,
+            seed: None,
         };
         let created = TaskEvent::Created(Box::new(created));
         let feed = Feed::new(0);

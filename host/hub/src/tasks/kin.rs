@@ -4,6 +4,7 @@ use super::{
     actor::{Payload, RunningTask, SAID, TaskActor},
     command::Start,
     port::ToActor,
+    replay::Given,
 };
 use crate::agents::TaskPorts;
 use a2a_hub_core::{
@@ -30,11 +31,20 @@ impl TaskActor {
             Fault::Unreadable
         })?;
         let (queue, said) = mpsc::channel(SAID);
-        let work = Work { task: self.recorder.task().clone(), message, history, live: streamed };
+        let task = self.recorder.task().clone();
+        let work = Work { task, message, history, live: streamed, journal: None };
+        let begun = self.recorded_run(Given { work, directory, client }).await;
+        let Given { work, directory, client } = begun.map_err(|why| {
+            let task = &self.recorder.task().id;
+            tracing::error!(%task, %why, "the journal of the task's run cannot be used");
+            Fault::Unreadable
+        })?;
         let tasks = self.tasks.as_ref().filter(|_| self.agent.delegates());
         let task = self.recorder.task();
         let delegation = tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone()));
-        let ports = TaskPorts { task: Arc::new(ToActor { queue }), delegation };
+        let port = Arc::new(ToActor { queue });
+        let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
+        let ports = TaskPorts { task: port, delegation, journal };
         let run = self.agent.start(ports, directory, client, work);
         self.guest = Some(RunningTask::new(run, said));
         Ok(())

@@ -1,13 +1,15 @@
 //! The tasks that match, as lists and pages.
 
-use super::Tasks;
+use super::{Tasks, log_span};
+use a2a_hub_core::trace::Trace;
 use a2a_hub_protocol::{
-    event::TaskEvent,
+    event::{Created, TaskEvent},
     id::TaskId,
     operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
     task::Task,
 };
 use a2a_hub_store::{Head, HeadFilter, HeadPage, StorageError, StoredTask};
+use tracing::Span;
 
 /// How many of the latest tasks are looked at for requests that may be made again: more would make a start slow.
 const REQUESTS: usize = 5_000;
@@ -40,6 +42,33 @@ impl Tasks {
             }
         }
         Ok(requests)
+    }
+
+    /// What a task began with; none if it was forgotten.
+    pub(super) async fn beginning(
+        &self,
+        task: &TaskId,
+    ) -> Result<Option<Box<Created>>, StorageError> {
+        let first = self.storage.events(task, 0, 1).await?.pop();
+        Ok(first.and_then(|first| match first.event {
+            TaskEvent::Created(created) => Some(created),
+            TaskEvent::Status(_)
+            | TaskEvent::Artifact(_)
+            | TaskEvent::Input(_)
+            | TaskEvent::Reply(_) => None,
+        }))
+    }
+
+    /// The span of the log for what is done about a task beside its actor; none if the task is not known, or cannot be read now.
+    pub async fn log_span(&self, task: &TaskId) -> Span {
+        let head = self.storage.head(task).await.ok().flatten();
+        head.as_ref().map_or_else(Span::none, log_span::of_head)
+    }
+
+    /// The place of a task in a trace; none if the task was forgotten.
+    pub async fn trace(&self, task: &TaskId) -> Result<Option<Trace>, StorageError> {
+        let begun = self.beginning(task).await?;
+        Ok(begun.map(|begun| Trace::of(task, begun.task.metadata.as_ref())))
     }
 
     /// The tasks that match, newest first.

@@ -2,20 +2,26 @@
 
 mod actor;
 mod awaiting;
+mod care;
 mod command;
 mod delegation;
+mod drawing;
 mod feed;
 mod given_up;
+mod hearing;
 mod kin;
 mod listing;
+mod log_span;
 mod parking;
 mod port;
 mod programs;
+mod recorded_run;
 mod recorder;
 mod recovery;
 mod refused;
 mod relations;
 mod remains;
+mod replay;
 mod run_queue;
 #[cfg(test)]
 mod tests;
@@ -25,10 +31,11 @@ mod unstored;
 pub use feed::{StreamEnd, Subscription};
 pub use recovery::Recovered;
 
-use crate::{agents::Agent, clock, error::HubError, events::Events};
+use crate::{agents::Agent, clock, error::HubError, events::Events, spans::Spans};
+use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access::Principal,
-    facts::{QUEUED, addressed, queued_behind},
+    facts::{GRANTED_PERMISSIONS, QUEUED, addressed, queued_behind},
     quota::Busy,
     trace::{Trace, facts_of_child},
     tree::{TreeLimits, Trees, Usage},
@@ -44,6 +51,7 @@ use a2a_hub_protocol::{
     parent::Parent,
     question,
     task::{Task, TaskState, TaskStatus},
+    trace::TraceContext,
 };
 use a2a_hub_store::{
     Head, HeadFilter, Readiness, StorageError, StoredTask, Tally, TaskStore, until_usable,
@@ -69,6 +77,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 /// Orders a task takes before those who give them must wait.
 const COMMANDS: usize = 8;
@@ -86,6 +95,8 @@ pub struct Tasks {
     storage: Arc<dyn TaskStore>,
     readiness: Readiness,
     events: Events,
+    /// Where the spans of those go that are over.
+    spans: Spans,
     actors: TaskTracker,
     running: Arc<Mutex<HashMap<TaskId, Running>>>,
     queue: RunQueue,
@@ -148,6 +159,10 @@ pub struct NewTask {
     pub by: Principal,
     /// What may follow from it.
     pub limits: TreeLimits,
+    /// The most that its agent's program may do without asking, in a task that another agent gives; otherwise it asks.
+    pub permissions: Option<Permissions>,
+    /// What the client says beside its message of the trace that it is in.
+    pub trace: Option<Box<TraceContext>>,
 }
 
 impl Tasks {
@@ -156,8 +171,31 @@ impl Tasks {
         let (actors, running) = (TaskTracker::new(), Arc::default());
         let readiness = Readiness::of(storage.clone());
         let (queue, parking, cut) = (RunQueue::default(), Parking::default(), Arc::default());
-        let (trees, find) = Default::default();
-        Self { storage, readiness, events, actors, running, queue, parking, trees, find, cut }
+        let (trees, find, spans) = Default::default();
+        Self {
+            storage,
+            readiness,
+            events,
+            spans,
+            actors,
+            running,
+            queue,
+            parking,
+            trees,
+            find,
+            cut,
+        }
+    }
+
+    /// The same, whose spans go somewhere.
+    #[must_use]
+    pub fn with_spans(self, spans: Spans) -> Self {
+        Self { spans, ..self }
+    }
+
+    /// Why the spans of tasks cannot be sent now, if that is so.
+    pub fn span_trouble(&self) -> Option<String> {
+        self.spans.trouble()
     }
 
     /// Has agents give tasks to others, which are known by name here. Clones know them, too; only the first word counts.
@@ -199,7 +237,9 @@ impl Tasks {
             client,
             request,
             by,
-            ..
+            permissions,
+            trace,
+            limits: _,
         } = new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
         let goes_on = message.context_id.is_some();
@@ -214,10 +254,11 @@ impl Tasks {
         message.task_id = Some(id.clone());
         let mut known = match &parent {
             Some(parent) => facts_of_child(&message, &parent.task),
-            None => Trace::of_client(&id, message.metadata.as_ref())
+            None => Trace::of_client(&id, message.metadata.as_ref(), trace.as_deref())
                 .map(|trace| trace.members())
                 .unwrap_or_default(),
         };
+        known.extend(permissions.map(|most| (GRANTED_PERMISSIONS.to_owned(), most.word().into())));
         if matches!(admitted, Admitted::Later(_)) {
             known.insert(QUEUED.to_owned(), json!(true));
         }
@@ -244,8 +285,16 @@ impl Tasks {
         }
         let (told, asked) = (task.clone(), client.clone());
         let agent_id = agent.id.clone();
-        let created =
-            Created { agent: agent_id, task: told, timeout_ms, client: asked, request, parent };
+        let seed = agent.replays().then(replay::fresh_seed).flatten();
+        let created = Created {
+            agent: agent_id,
+            task: told,
+            timeout_ms,
+            client: asked,
+            request,
+            parent,
+            seed,
+        };
         let created = TaskEvent::Created(Box::new(created));
         let first = vec![Arc::new(created.clone())];
         let seq = self.storage.append_by(&id, 0, first, Some(&by)).await?;
@@ -287,29 +336,36 @@ impl Tasks {
     ) -> Running {
         let (commands, orders) = mpsc::channel(COMMANDS);
         let (id, context) = (task.id.clone(), task.context_id.clone());
+        let span = log_span::of_task(&task, &agent.id);
         let own = commands.downgrade();
         let agent_id = agent.id.clone();
         let (calls, listener) = (None, feed.listener());
         let running = Running { agent: agent_id, calls, context, commands, listener };
         self.running().insert(id.clone(), running.clone());
-        let (storage, events) = (Arc::clone(&self.storage), self.events.clone());
-        let recorder = Recorder::new(task, seq, agent.id.clone(), storage, events, feed);
+        let (storage, spans) = (Arc::clone(&self.storage), self.spans.clone());
+        let events = self.events.clone();
+        let recorder = Recorder::new(task, seq, agent.id.clone(), storage, (events, spans), feed);
         let of = Arc::clone(&agent);
         let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
         let actor = actor.with_parking(self.parking.clone(), own).among(Arc::new(self.clone()));
         let tasks = self.clone();
-        self.actors.spawn(async move {
+        let in_span = span.clone();
+        let life = async move {
             let (left, remains) = oneshot::channel();
             let run = async move {
                 // Whoever waits for it is below, and waits to the end.
                 let _ = left.send(actor.run().await);
             };
-            of.on_behalf(Box::pin(run)).await;
-            // Whatever its end was, no child is left behind.
-            let by = Principal::AgentTask { agent: of.id.clone(), task: id.clone() };
-            tasks.end_children(&id, &by).await;
+            // That may be on a thread elsewhere, where the span is entered anew.
+            of.on_behalf(Box::pin(run.instrument(in_span))).await;
+            let remains = remains.await;
+            if !remains.as_ref().is_ok_and(|remains| remains.keeps_children) {
+                // Whatever its end was, no child is left behind.
+                let by = Principal::AgentTask { agent: of.id.clone(), task: id.clone() };
+                tasks.end_children(&id, &by).await;
+            }
             tasks.running().remove(&id);
-            let Ok(remains) = remains.await else {
+            let Ok(remains) = remains else {
                 tasks.leave_tree(&id, Usage::default());
                 return;
             };
@@ -318,7 +374,8 @@ impl Tasks {
                 tasks.cut().push(id);
             }
             remains.reap().await;
-        });
+        };
+        self.actors.spawn(life.instrument(span));
         running
     }
 
@@ -349,6 +406,7 @@ impl Tasks {
                     client: ClientCapabilities::default(),
                     request: None,
                     parent: None,
+                    seed: None,
                 };
                 let event = TaskEvent::Created(Box::new(event));
                 let now = SequencedEvent { task: id.clone(), context: context.clone(), seq, event };

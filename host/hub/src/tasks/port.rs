@@ -1,7 +1,7 @@
 //! A running guest's way to its task's actor: everything it says goes through one bounded queue, in order.
 
 use crate::clock;
-use a2a_hub_core::facts;
+use a2a_hub_core::{facts, replay::Recorded};
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, TaskEvent},
     message::Message,
@@ -9,8 +9,11 @@ use a2a_hub_protocol::{
     task::{Task, TaskState},
 };
 use a2a_hub_runtime::{
-    Failure,
-    port::tasks::{Answer, Emitted, Need, TaskPort},
+    Ended, Failure,
+    port::{
+        journal::{Heard, JournalPort},
+        tasks::{Answer, Emitted, Need, TaskPort},
+    },
 };
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -25,6 +28,8 @@ pub(super) enum GuestRequest {
     Rest,
     /// It goes on once it is its task's turn again, and hears of that here.
     Resume(oneshot::Sender<()>),
+    /// What it is about to hear, which is recorded before; it hears it once that is said here.
+    Record(Box<Recorded<Heard>>, oneshot::Sender<()>),
 }
 
 /// A question that waits for the client.
@@ -53,6 +58,26 @@ pub(super) fn event(task: &Task, emitted: Emitted) -> TaskEvent {
         Emitted::Artifact { artifact, append, last_chunk } => {
             TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk })
         }
+    }
+}
+
+/// A guest's end: the state of the task, and the event that tells of it.
+pub(super) fn last(task: &Task, ended: Ended) -> (TaskState, TaskEvent) {
+    let now = clock::now();
+    match ended {
+        Ended::Reply(message) => {
+            (TaskState::Completed, TaskEvent::Reply(facts::addressed(task, message)))
+        }
+        Ended::Status { state, message, metadata } => {
+            let metadata = metadata.and_then(facts::of_agent);
+            (state, facts::status(task, state, message, metadata, now))
+        }
+        Ended::Failed(failure) => match failure.reason() {
+            Some(reason) => {
+                (TaskState::Failed, facts::failed(task, reason, &failure.to_string(), now))
+            }
+            None => (TaskState::Canceled, facts::canceled(task, now)),
+        },
     }
 }
 
@@ -87,5 +112,45 @@ impl TaskPort for ToActor {
         let asked = self.queue.send(GuestRequest::Resume(call)).await;
         asked.map_err(|_| Failure::Cancelled)?;
         called.await.map_err(|_| Failure::Cancelled)
+    }
+}
+
+#[async_trait::async_trait]
+impl JournalPort for ToActor {
+    async fn record(&self, heard: Recorded<Heard>) -> Result<(), Failure> {
+        let (keep, kept) = oneshot::channel();
+        let asked = self.queue.send(GuestRequest::Record(Box::new(heard), keep)).await;
+        asked.map_err(|_| Failure::Cancelled)?;
+        kept.await.map_err(|_| Failure::Cancelled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        id::{ContextId, TaskId},
+        message::Metadata,
+        task::TaskStatus,
+    };
+    use serde_json::json;
+
+    /// Also at its end, which another run of the agent may follow.
+    #[test]
+    fn an_agent_says_nothing_that_only_the_hub_knows() {
+        let status =
+            TaskStatus { state: TaskState::Working, message: None, timestamp: String::new() };
+        let (id, context_id) = (TaskId::new("t"), ContextId::new("c"));
+        let (artifacts, history) = (Vec::new(), Vec::new());
+        let task = Task { id, context_id, status, artifacts, history, metadata: None };
+        let said = json!({ "grantedPermissions": "full", "parentTaskId": null, "tokens": 1 });
+        let metadata: Option<Metadata> = said.as_object().cloned();
+        let (state, message) = (TaskState::Completed, None);
+        let working = Emitted::Working { message: None, metadata: metadata.clone() };
+        let (_, ended) = last(&task, Ended::Status { state, message, metadata });
+        for told in [event(&task, working), ended] {
+            let TaskEvent::Status(update) = told else { panic!("{told:?}") };
+            assert_eq!(json!(update.metadata), json!({ "tokens": 1 }));
+        }
     }
 }

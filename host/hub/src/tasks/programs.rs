@@ -1,9 +1,6 @@
 //! What a program that an agent started may do with tasks: give some to other agents, as its agent may, and look after these.
 
-use super::{
-    Subscription, Tasks,
-    delegation::{answer_to, refused_to},
-};
+use super::{Subscription, Tasks, care::answer_to, delegation::refused_to};
 use crate::error::HubError;
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{

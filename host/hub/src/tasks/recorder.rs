@@ -1,7 +1,7 @@
 //! A task and its log: events are applied to the task, stored, and only then published.
 
 use super::feed::Feed;
-use crate::events::Events;
+use crate::{events::Events, spans::Spans};
 use a2a_hub_core::{access::Principal, task};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
@@ -25,6 +25,7 @@ pub(super) struct Recorder {
     agent: AgentId,
     storage: Arc<dyn TaskStore>,
     events: Events,
+    spans: Spans,
     feed: Feed,
     /// What is recorded and not stored.
     pending: Vec<Arc<TaskEvent>>,
@@ -39,15 +40,20 @@ impl Recorder {
         seq: u64,
         agent: AgentId,
         storage: Arc<dyn TaskStore>,
-        events: Events,
+        (events, spans): (Events, Spans),
         feed: Feed,
     ) -> Self {
         let (pending, moves) = (Vec::new(), Vec::new());
-        Self { task, seq, agent, storage, events, feed, pending, moves }
+        Self { task, seq, agent, storage, events, spans, feed, pending, moves }
     }
 
     pub(super) fn task(&self) -> &Task {
         &self.task
+    }
+
+    /// The number of the last event that is stored.
+    pub(super) fn seq(&self) -> u64 {
+        self.seq
     }
 
     pub(super) fn storage(&self) -> &Arc<dyn TaskStore> {
@@ -113,6 +119,9 @@ impl Recorder {
 
     fn tell(&self, moves: Vec<TaskState>) {
         for state in moves {
+            if state.is_final() {
+                self.spans.of(&self.agent, &self.task);
+            }
             self.events.publish(Happened::TaskState {
                 task_id: self.task.id.clone(),
                 context_id: self.task.context_id.clone(),

@@ -4,7 +4,8 @@ use super::{
     Tasks,
     command::{Begin, Kept, Start},
     feed::Feed,
-    run_queue::Asking,
+    log_span, replay,
+    run_queue::{Admitted, Asking},
 };
 use crate::{agents::Agent, clock};
 use a2a_hub_core::{
@@ -13,7 +14,7 @@ use a2a_hub_core::{
     question::heard_after_restart,
     reason::FailureReason,
     recovery::{Recovery, Resumability, UnfinishedTask, Unheard},
-    tree::Budget,
+    tree::{Budget, Usage},
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -26,6 +27,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::{Head, HeadFilter, StorageError, StoredTask};
 use std::{collections::BTreeSet, sync::Arc};
+use tracing::Instrument as _;
 
 /// How many events of a log are read at once.
 const PAGE: usize = 1_000;
@@ -37,6 +39,8 @@ pub struct Recovered {
     pub started: usize,
     /// They wait for their client.
     pub waiting: usize,
+    /// Their agents are run again, and answered what they were answered before.
+    pub replayed: usize,
     /// Their agents, which are elsewhere, went on, and are listened to again.
     pub followed: usize,
     /// They were cut off.
@@ -44,6 +48,9 @@ pub struct Recovered {
     /// What is stored of them makes no sense.
     pub unreadable: usize,
 }
+
+/// The tasks whose agents are to be run again, oldest first.
+type Replays = Vec<(StoredTask, Arc<Agent>)>;
 
 /// What the client of an unfinished task has said.
 #[derive(Default)]
@@ -54,6 +61,8 @@ struct Said {
     client: ClientCapabilities,
     /// Where the message stands in the task's history that a run which begins now is given.
     due: Option<usize>,
+    /// Where the message stands that the latest run began with.
+    begun_with: Option<usize>,
     /// What the agent hears after that.
     kept: Kept,
 }
@@ -72,10 +81,12 @@ impl Tasks {
         find: impl Fn(&AgentId) -> Option<Arc<Agent>> + Sync,
     ) -> Result<Recovered, StorageError> {
         let left = HeadFilter { live_only: true, ..HeadFilter::default() };
-        let mut recovered = Recovered::default();
+        let (mut recovered, mut replays) = (Recovered::default(), Replays::new());
         // Oldest first: those who waited keep their order.
         for head in self.storage.heads(left).await?.into_iter().rev() {
-            match self.take_up(&head, find(&head.agent), &mut recovered).await {
+            let span = log_span::of_head(&head);
+            let taken_up = self.take_up(&head, find(&head.agent), &mut recovered, &mut replays);
+            match taken_up.instrument(span).await {
                 Err(why @ StorageError::Unavailable(_)) => return Err(why),
                 // One that is damaged must not keep the others waiting.
                 Err(why) => {
@@ -85,6 +96,11 @@ impl Tasks {
                 Ok(()) => {}
             }
         }
+        // Newest first: whoever is run again finds its children there.
+        for (stored, agent) in replays.into_iter().rev() {
+            self.replay(stored, agent).await?;
+            recovered.replayed += 1;
+        }
         Ok(recovered)
     }
 
@@ -93,6 +109,7 @@ impl Tasks {
         head: &Head,
         agent: Option<Arc<Agent>>,
         recovered: &mut Recovered,
+        replays: &mut Replays,
     ) -> Result<(), StorageError> {
         let Some(stored) = self.storage.task(&head.task).await? else { return Ok(()) };
         let parent = head.parent.as_ref();
@@ -101,14 +118,21 @@ impl Tasks {
             queued: facts::has(&stored.task, QUEUED),
             answered: facts::is_answered(&stored.task),
             hold: match &agent {
-                Some(agent) => Some(agent.resumability(&head.task).await),
+                Some(agent) => Some(self.hold(agent, &head.task).await?),
                 None => None,
             },
+            asks_for_child: Question::of(stored.task.metadata.as_ref())
+                .is_some_and(|asked| asked.task.is_some()),
             // Those that were begun earlier were taken up before it.
-            is_orphan: parent.is_some_and(|parent| self.find(parent).is_none()),
+            is_orphan: parent.is_some_and(|parent| {
+                let is_it = |(replayed, _): &(StoredTask, _)| replayed.task.id == *parent;
+                self.find(parent).is_none() && !replays.iter().any(is_it)
+            }),
         };
         if let Some(agent) = &agent {
             self.put_in_tree(&stored.task, parent, agent);
+            let (tasks, used) = self.ended_below(&head.task).await?;
+            self.trees().count(&head.task, tasks, used);
         }
         match (left.recovery(), agent) {
             (Recovery::Leave, _) => {}
@@ -124,6 +148,9 @@ impl Tasks {
             (Recovery::Ask(state), Some(agent)) => {
                 self.ask_again(stored, agent, state).await?;
                 recovered.waiting += 1;
+            }
+            (Recovery::Replay, Some(agent)) => {
+                replays.push((stored, agent));
             }
             (Recovery::Follow, Some(agent)) => {
                 self.follow_again(stored, agent).await?;
@@ -145,6 +172,7 @@ impl Tasks {
                 Recovery::Start
                 | Recovery::Wait
                 | Recovery::Ask(_)
+                | Recovery::Replay
                 | Recovery::Follow
                 | Recovery::Cancel,
                 None,
@@ -159,7 +187,7 @@ impl Tasks {
 
     async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        let Said { timeout_ms, client, due, kept } = self.said(&task).await?;
+        let Said { timeout_ms, client, due, kept, .. } = self.said(&task).await?;
         // The message that began the task, or an answer that its agent has not heard.
         let due = due.and_then(|at| Some((at, task.history.get(at)?.clone())));
         let Some((at, message)) = due else { return Ok(()) };
@@ -170,13 +198,30 @@ impl Tasks {
             }
             Some(_) | None => message,
         };
-        let directory = facts::working_directory(&task);
-        let (streamed, goes_on) = (true, true);
-        let start = Start { message, client, directory, streamed, goes_on, at };
-        let admitted = self.queue.take_up(asking(&task, &agent));
-        let begin = Begin::Work(Box::new(start), admitted, kept);
-        let patience = super::patience(&agent, timeout_ms);
-        self.spawn(task, seq, agent, Feed::new(seq), patience, begin);
+        let start = start(&task, client, (at, message));
+        let begin = |admitted| Begin::Work(start, admitted, kept);
+        self.set_to_work(seq, task, agent, timeout_ms, begin);
+        Ok(())
+    }
+
+    /// What the agent has of the task: it can be run again if its runs were recorded from the beginning.
+    async fn hold(&self, agent: &Agent, task: &TaskId) -> Result<Resumability, StorageError> {
+        let hold = agent.resumability(task).await;
+        if hold == Resumability::Replay && replay::seed(&*self.storage, task).await?.is_none() {
+            return Ok(Resumability::Nothing);
+        }
+        Ok(hold)
+    }
+
+    /// Runs the agent again that was at work on the task: its journal has what the run began with, unless that had not begun.
+    async fn replay(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
+        let StoredTask { seq, task, .. } = stored;
+        let Said { timeout_ms, client, begun_with, kept, .. } = self.said(&task).await?;
+        let begun_with = begun_with.and_then(|at| Some((at, task.history.get(at)?.clone())));
+        let Some((at, message)) = begun_with else { return Ok(()) };
+        let start = start(&task, client, (at, message));
+        let begin = |admitted| Begin::Replay(start, admitted, kept);
+        self.set_to_work(seq, task, agent, timeout_ms, begin);
         Ok(())
     }
 
@@ -187,10 +232,23 @@ impl Tasks {
     ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
         let Said { timeout_ms, kept, .. } = self.said(&task).await?;
-        let patience = super::patience(&agent, timeout_ms);
-        let begin = Begin::Follow(self.queue.take_up(asking(&task, &agent)), kept);
-        self.spawn(task, seq, agent, Feed::new(seq), patience, begin);
+        let begin = |admitted| Begin::Follow(admitted, kept);
+        self.set_to_work(seq, task, agent, timeout_ms, begin);
         Ok(())
+    }
+
+    /// Has an actor begin so, once it is the task's turn.
+    fn set_to_work(
+        &self,
+        seq: u64,
+        task: Task,
+        agent: Arc<Agent>,
+        timeout_ms: Option<u64>,
+        begin: impl FnOnce(Admitted) -> Begin,
+    ) {
+        let admitted = self.queue.take_up(asking(&task, &agent));
+        let patience = super::patience(&agent, timeout_ms);
+        self.spawn(task, seq, agent, Feed::new(seq), patience, begin(admitted));
     }
 
     /// What the task's client has said, by its log.
@@ -217,12 +275,9 @@ impl Tasks {
         }
         let (due, kept) = unheard.places(task);
         let kept = kept.into_iter().filter_map(|at| Some((at, task.history.get(at)?.clone())));
-        let start = |(at, message): (usize, Message)| {
-            let (client, directory) = (said.client.clone(), facts::working_directory(task));
-            Box::new(Start { message, client, directory, streamed: true, goes_on: true, at })
-        };
-        let kept = kept.map(start).collect();
-        Ok(Said { due, kept, ..said })
+        let kept = kept.map(|message| start(task, said.client.clone(), message)).collect();
+        let begun_with = unheard.begun_with(task);
+        Ok(Said { due, begun_with, kept, ..said })
     }
 
     async fn ask_again(
@@ -248,6 +303,23 @@ impl Tasks {
     fn park(&self, seq: u64, task: Task, agent: Arc<Agent>, said: Said) {
         let patience = super::patience(&agent, said.timeout_ms);
         self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Parked(said.kept));
+    }
+
+    /// How many tasks there were below this one that are over, and what they used up.
+    async fn ended_below(&self, task: &TaskId) -> Result<(u32, Usage), StorageError> {
+        let (mut tasks, mut used, mut left) = (0_u32, Usage::default(), vec![task.clone()]);
+        while let Some(parent) = left.pop() {
+            let below = HeadFilter { parent: Some(parent), ..HeadFilter::default() };
+            for head in self.storage.heads(below).await? {
+                if head.state.is_final() {
+                    tasks = tasks.saturating_add(1);
+                    let ended = self.storage.task(&head.task).await?;
+                    used.add(Usage::of(ended.and_then(|it| it.task.metadata).as_ref()));
+                }
+                left.push(head.task);
+            }
+        }
+        Ok((tasks, used))
     }
 
     /// A task of an earlier run has its place in the trees again, and what may follow from it.
@@ -276,9 +348,18 @@ impl Tasks {
         let unheard: Vec<_> = unheard.map(|message| message.message_id.clone()).collect();
         let event = facts::failed(task, FailureReason::HubRestarted, text, clock::now());
         let event = facts::with_unheard(event, &unheard);
-        self.storage.append(&head.task, head.seq, vec![Arc::new(event)]).await?;
+        self.storage.append(&head.task, head.seq, vec![Arc::new(event.clone())]).await?;
+        let mut ended = task.clone();
+        a2a_hub_core::task::apply(&mut ended, &event)?;
+        self.spans.of(&head.agent, &ended);
         Ok(())
     }
+}
+
+/// What an agent is given of a task of the hub before this one: a message, and where in the task's history it stands.
+fn start(task: &Task, client: ClientCapabilities, (at, message): (usize, Message)) -> Box<Start> {
+    let directory = facts::working_directory(task);
+    Box::new(Start { message, client, directory, streamed: true, goes_on: true, at })
 }
 
 /// A task of the hub before this one that asks for its turn.

@@ -16,6 +16,8 @@ pub(super) struct Remains {
     pub(super) used: Usage,
     /// Whether the hub's end cut its agent off at its work.
     pub(super) was_cut: bool,
+    /// Whether its children go on without it: its agent is run again by the next hub.
+    pub(super) keeps_children: bool,
 }
 
 impl Remains {

@@ -1,7 +1,10 @@
 //! Whose turn it is: calls those whom `core::quota` names.
 
 use crate::agents::Agent;
-use a2a_hub_core::quota::{self, Busy, Quota, QuotaLimits, SharedRoom};
+use a2a_hub_core::{
+    grant::Resume,
+    quota::{self, Busy, Quota, QuotaLimits, SharedRoom},
+};
 use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
 use parking_lot::{Mutex, MutexGuard};
 use std::{collections::HashMap, sync::Arc};
@@ -94,7 +97,9 @@ impl RunQueue {
 
     /// Whether those that wait for their clients leave room, where the agent could not be let go while it waits.
     fn look_for_room(&self, agent: &Agent) -> Result<(), Busy> {
-        let Some(room) = agent.room().filter(|_| !agent.resumes()) else { return Ok(()) };
+        let Some(room) = agent.room().filter(|_| agent.resume() != Resume::Session) else {
+            return Ok(());
+        };
         let lines = self.lines();
         let sharing = lines.values().filter(|line| line.shares_room);
         let waiting = sharing.map(|line| line.quota.waiting()).sum();

@@ -2,6 +2,7 @@
 
 mod distant;
 mod lanes;
+mod lending;
 mod trees;
 
 use super::*;
@@ -57,6 +58,7 @@ impl Stand {
         message: Message,
     ) -> Result<TaskId, SubmitError> {
         let new = NewTask {
+            permissions: None,
             agent: Arc::clone(agent),
             message,
             working_directory: None,
@@ -66,6 +68,7 @@ impl Stand {
             request: None,
             by: Principal::Operator,
             limits: agent.config.tree_limits(),
+            trace: None,
         };
         Ok(self.tasks.submit(new).await?.task().clone())
     }

@@ -49,9 +49,8 @@ impl TaskActor {
 
     /// The agent, or a program of its, only waits for other agents: other tasks may have its turn.
     pub(super) fn rest(&mut self) {
-        if !self.lifecycle.asks() {
-            self.turn = None;
-        }
+        // Also one that it came to beside a question of a child's.
+        self.turn = None;
         self.rests += 1;
     }
 

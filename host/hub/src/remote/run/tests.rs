@@ -7,6 +7,7 @@ use a2a_hub_protocol::{
     id::AgentId,
     message::{Part, joined_text},
     task::{Artifact, TaskState as State},
+    trace::{TRACEPARENT, TraceContext},
 };
 use a2a_hub_runtime::Limits;
 use a2a_hub_store::memory::MemoryStorage;
@@ -23,6 +24,8 @@ use std::{
 struct Elsewhere {
     tells: Mutex<VecDeque<Vec<StreamResponse>>>,
     heard: Mutex<Vec<String>>,
+    /// The traces that were said with messages.
+    traces: Mutex<Vec<TraceContext>>,
     /// Whether it hangs up when it has told what it has to tell.
     hangs_up: AtomicBool,
 }
@@ -50,7 +53,9 @@ impl RemoteClient for Elsewhere {
     async fn stream(&self, send: SendMessage) -> Result<Responses, ClientError> {
         let Message { task_id, context_id, metadata, .. } = &send.message;
         let said = send.message.joined_text();
-        let facts = metadata.clone().map(Value::Object);
+        self.traces.lock().push(TraceContext::of_metadata(metadata.as_ref()));
+        let facts = metadata.clone().map(without_trace).filter(|facts| !facts.is_empty());
+        let facts = facts.map(Value::Object);
         Ok(self.asked(format!(
             "“{said}” task={} context={} {}",
             task_id.as_ref().map_or("-", TaskId::as_str),
@@ -139,9 +144,12 @@ impl Stage {
 
     fn start(&self) -> RemoteRun {
         let mut message = Message::text(Role::User, "go");
-        let facts = json!({ "targetAgent": "there", "workingDirectory": "/", "model": "m" });
+        let other = Trace::begun(&TaskId::new("other")).traceparent();
+        let facts = json!({
+            "targetAgent": "there", "workingDirectory": "/", "model": "m", TRACEPARENT: other,
+        });
         message.metadata = serde_json::from_value(facts).ok();
-        let work = Work { task: ours(), message, history: Vec::new(), live: true };
+        let work = Work { task: ours(), message, history: Vec::new(), live: true, journal: None };
         RemoteRun::start(self.peer.clone(), &self.call(), work)
     }
 
@@ -239,6 +247,9 @@ async fn its_question_is_our_clients_and_the_answer_is_for_that_question() {
     let prompt = r#"input-required “may I?” {"question":{"kind":"permission"}} theirs=false"#;
     assert_eq!(stage.told(), prompt);
     let heard = stage.elsewhere.heard();
+    // Whatever the client's messages say: what is done elsewhere is part of our task.
+    let of_ours = Trace::begun(&ours().id).context();
+    assert_eq!(*stage.elsewhere.traces.lock(), [of_ours.clone(), of_ours]);
     assert_eq!(
         heard[1],
         r#"“yes” task=theirs context=- {"kept":true,"question":"their-question"}"#

@@ -8,8 +8,8 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
 };
 use a2a_hub_store::{
-    ContextFilter, Counts, Head, HeadFilter, HeadPage, StorageError, StoreHealth, StoredTask,
-    Tally, TaskIndex, TaskLog, memory::MemoryStorage,
+    ContextFilter, Counts, Head, HeadFilter, HeadPage, RunJournal, StorageError, StoreHealth,
+    StoredTask, Tally, TaskIndex, TaskLog, memory::MemoryStorage,
 };
 use std::{
     sync::{
@@ -135,6 +135,24 @@ impl TaskIndex for Distant {
     async fn size(&self) -> Result<u64, StorageError> {
         sleep(LATENCY).await;
         self.there.size().await
+    }
+}
+
+#[async_trait::async_trait]
+impl RunJournal for Distant {
+    async fn record(
+        &self,
+        task: &TaskId,
+        expected: u64,
+        entry: String,
+    ) -> Result<(), StorageError> {
+        sleep(LATENCY).await;
+        self.there.record(task, expected, entry).await
+    }
+
+    async fn recorded(&self, task: &TaskId) -> Result<Vec<String>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.recorded(task).await
     }
 }
 

@@ -1,0 +1,54 @@
+//! An agent of no hub, for unit tests.
+
+use super::{Agent, AgentDeps, Terms};
+use crate::{
+    agents::{files::Files, peer_directory::Peer, secrets::SecretStore, source::Source},
+    events::Events,
+};
+use a2a_hub_config::{self as config, AgentConfig};
+use a2a_hub_core::{grant::Grant, installation::InstallationId};
+use a2a_hub_process::Supervisor;
+use a2a_hub_protocol::{card::AgentCard, id::AgentId};
+use a2a_hub_runtime::Runtime;
+use serde_json::Value;
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
+
+impl Agent {
+    /// An agent of no hub, for unit tests: whatever it needs beside its runtime is not there.
+    pub(crate) fn by_itself(
+        id: AgentId,
+        runtime: Arc<dyn Runtime>,
+        card: AgentCard,
+        config: AgentConfig,
+        peers: Vec<AgentId>,
+    ) -> Self {
+        let peer = |id: &AgentId| Peer {
+            id: id.clone(),
+            health: a2a_hub_protocol::operation::HealthStatus::Healthy,
+            is_vouched_for: true,
+            card: Value::Null,
+        };
+        let nowhere = PathBuf::from("/nonexistent");
+        let supervisor = Supervisor::new(nowhere.clone(), nowhere.clone(), Duration::ZERO);
+        let grant = config.grant.clone().unwrap_or_else(|| Grant::everything(runtime.ask()));
+        let deps = AgentDeps {
+            config,
+            terms: Terms { installation: InstallationId::from(&id), grant },
+            workspaces: Vec::new(),
+            home: nowhere.clone(),
+            data_dir: nowhere.clone(),
+            files: Files::new(&nowhere, supervisor.clone()),
+            http_secrets: SecretStore::new(&nowhere),
+            door: None,
+            supervisor,
+            storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
+            peers: Arc::new(move || peers.iter().map(peer).collect()),
+            breaker: config::Breaker::default().settings(),
+            events: Events::default(),
+            asking: Arc::default(),
+            left: CancellationToken::new(),
+        };
+        Self::new(id, runtime, card, Source::BuiltIn, deps)
+    }
+}

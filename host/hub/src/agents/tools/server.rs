@@ -1,0 +1,202 @@
+//! One server: started when it is first asked for, and again where it ended, but not without end.
+
+use super::{
+    connection::{Connection, Use},
+    origin::Origin,
+};
+use a2a_hub_core::{plain_text, span::Span};
+use a2a_hub_runtime::{
+    Failure,
+    port::tools::{ToolCall, ToolInfo},
+};
+use rmcp::{
+    ServiceError,
+    model::{
+        CallToolRequestParams, CallToolResponse, ClientRequest, ErrorCode, ListToolsRequest,
+        PaginatedRequestParams, ServerResult, Tool,
+    },
+};
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    sync::{Mutex, Semaphore},
+    time::{Instant, timeout},
+};
+
+/// How long a server may take until it has said which protocol it speaks: some are fetched and compiled when they start.
+const STARTED_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long it may take to tell all its tools.
+const LISTED_WITHIN: Duration = Duration::from_secs(30);
+
+/// How often it is started within [`WHILE`]: one that ends at each call costs those calls, and no more.
+const STARTS: usize = 5;
+const WHILE: Duration = Duration::from_secs(60);
+
+/// Calls of one server at once; more wait for their turn.
+const AT_ONCE: usize = 8;
+
+/// Pages of tools that are read, and what is kept of one tool's description, in characters, and of its schema, in bytes.
+const MAX_PAGES: usize = 32;
+const MAX_DESCRIPTION: usize = 1_000;
+const MAX_SCHEMA: usize = 64 << 10;
+
+/// How much of a server's own words stands in a failure, in characters.
+const MAX_WORDS: usize = 300;
+
+/// A server, whether it runs or not.
+pub(super) struct Server {
+    origin: Origin,
+    at_once: Semaphore,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<Arc<Connection>>,
+    /// When it was started lately.
+    starts: VecDeque<Instant>,
+}
+
+impl Server {
+    pub(super) fn new(origin: Origin) -> Self {
+        Self { origin, at_once: Semaphore::new(AT_ONCE), state: Mutex::default() }
+    }
+
+    /// All tools that it tells of, each name once.
+    pub(super) async fn list(&self) -> Result<Vec<ToolInfo>, Failure> {
+        let what = format!("list the tools of `{}`", self.origin.name);
+        let _turn = self.at_once.acquire().await;
+        let used = self.connection(&what).await?;
+        match timeout(LISTED_WITHIN, self.pages(&used, &what)).await {
+            Ok(listed) => listed,
+            Err(_) => Err(self.hung(&used, &what, LISTED_WITHIN).await),
+        }
+    }
+
+    async fn pages(&self, used: &Use, what: &str) -> Result<Vec<ToolInfo>, Failure> {
+        let (mut tools, mut cursor) = (BTreeMap::new(), None);
+        for _ in 0..MAX_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            // Past the client's own cache, for which the server says how long it lasts.
+            let request = ListToolsRequest {
+                method: Default::default(),
+                params: Some(params),
+                extensions: Default::default(),
+            };
+            let listed = used.peer().send_request(ClientRequest::ListToolsRequest(request)).await;
+            let listed = listed.map_err(|why| Self::failed(used, what, &why))?;
+            let ServerResult::ListToolsResult(page) = listed else {
+                return Err(misunderstood(what));
+            };
+            for tool in page.tools {
+                let tool = self.told(tool);
+                tools.entry(tool.name.clone()).or_insert(tool);
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(tools.into_values().collect())
+    }
+
+    /// What it says of a tool, as data: a line, and a schema that is not too long.
+    fn told(&self, tool: Tool) -> ToolInfo {
+        let description = tool.description.map(|text| plain_text::line(&text, MAX_DESCRIPTION));
+        let schema = Value::Object(Arc::unwrap_or_clone(tool.input_schema));
+        let is_short = schema.to_string().len() <= MAX_SCHEMA;
+        let input_schema = if is_short { schema } else { json!({ "type": "object" }) };
+        let (server, name) = (self.origin.name.clone(), tool.name.into_owned());
+        ToolInfo { server, name, description, input_schema }
+    }
+
+    /// Calls a tool, and waits for its result.
+    pub(super) async fn call(&self, what: &str, call: ToolCall) -> Result<Value, Failure> {
+        let _turn = self.at_once.acquire().await;
+        let used = self.connection(what).await?;
+        let params = CallToolRequestParams::new(call.tool).with_arguments(call.arguments);
+        let Ok(called) = timeout(call.within, used.peer().call_tool_once(params)).await else {
+            return Err(self.hung(&used, what, call.within).await);
+        };
+        let called = called.map_err(|why| Self::failed(&used, what, &why))?;
+        let CallToolResponse::Complete(result) = called else {
+            return Err(Failure::Unsupported(format!(
+                "{what}: it asks for more, or goes on by itself, where only a result is of use"
+            )));
+        };
+        serde_json::to_value(result).map_err(|why| Failure::Internal(why.to_string()))
+    }
+
+    /// A run of it that works: the one there is, or a new one.
+    async fn connection(&self, what: &str) -> Result<Use, Failure> {
+        let mut state = self.state.lock().await;
+        if let Some(used) = state.running.as_ref().and_then(Connection::used) {
+            return Ok(used);
+        }
+        let before = state.running.take().and_then(|it| it.fault());
+        let now = Instant::now();
+        state.starts.retain(|start| now.duration_since(*start) < WHILE);
+        if state.starts.len() >= STARTS {
+            let before = before.map(|why| format!(", at last because {why}")).unwrap_or_default();
+            return Err(Failure::Unavailable(format!(
+                "{what}: it was started {STARTS} times within {}, and ended each time{before}; it is tried again later",
+                Span(WHILE)
+            )));
+        }
+        state.starts.push_back(now);
+        let begun = timeout(STARTED_WITHIN, Connection::start(&self.origin)).await;
+        let begun = begun.unwrap_or_else(|_| {
+            Err(Failure::Unavailable(format!(
+                "it has not answered within {}",
+                Span(STARTED_WITHIN)
+            )))
+        });
+        let begun = Arc::new(begun.map_err(|why| said(what, &why))?);
+        let used = begun.used();
+        state.running = Some(begun);
+        used.ok_or_else(|| Failure::Unavailable(format!("{what}: it ended at once")))
+    }
+
+    /// What a call that took too long comes to. A server that does not even answer a ping is ended.
+    async fn hung(&self, used: &Use, what: &str, within: Duration) -> Failure {
+        if !used.is_alive().await {
+            used.end(format!("it did not answer for {}", Span(within)));
+            tracing::warn!(agent = %self.origin.agent, server = self.origin.name, "{what}: it hangs, and is ended");
+        }
+        Failure::Timeout
+    }
+
+    fn failed(used: &Use, what: &str, why: &ServiceError) -> Failure {
+        if let ServiceError::McpError(why) = why {
+            let words = plain_text::line(&why.message, MAX_WORDS);
+            let text = format!("{what}: the server refuses: \"{words}\"");
+            let is_callers = [ErrorCode::INVALID_PARAMS, ErrorCode::METHOD_NOT_FOUND];
+            let is_callers = is_callers.contains(&why.code);
+            return if is_callers { Failure::Invalid(text) } else { Failure::Unavailable(text) };
+        }
+        if matches!(why, ServiceError::UnexpectedResponse) {
+            return misunderstood(what);
+        }
+        let why = used.fault().unwrap_or_else(|| plain_text::line(&why.to_string(), MAX_WORDS));
+        Failure::Unavailable(format!("{what}: {why}"))
+    }
+}
+
+fn misunderstood(what: &str) -> Failure {
+    Failure::Unavailable(format!("{what}: its answer is none of the protocol's"))
+}
+
+/// The same failure with what was to be done.
+fn said(what: &str, why: &Failure) -> Failure {
+    let text = format!("{what}: {why}");
+    if matches!(why, Failure::Denied(_)) {
+        Failure::Denied(text)
+    } else {
+        Failure::Unavailable(text)
+    }
+}

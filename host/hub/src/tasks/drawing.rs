@@ -1,0 +1,138 @@
+//! A tree of tasks, drawn for whoever asks: found level by level from the logs, so that of one that is too large the tasks near
+//! its root are told, and told in the order in which it is read.
+
+use super::Tasks;
+use crate::error::HubError;
+use a2a_hub_core::{
+    facts::{self, REASON},
+    plain_text::line,
+    tree::Usage,
+};
+use a2a_hub_protocol::{
+    message::joined_text,
+    operation::{TaskTree, TreeQuery, TreeQuestion, TreeTask},
+    question::Question,
+    task::Task,
+};
+use a2a_hub_store::{Head, HeadFilter, StorageError};
+
+/// How many characters are told of what a task was asked for, or asks.
+const LINE: usize = 200;
+
+/// A task whose place in the tree is found.
+struct Found {
+    head: Head,
+    depth: usize,
+    /// The place of its parent among those that are found.
+    parent: Option<usize>,
+    /// How many right below it are not told.
+    hidden: usize,
+}
+
+impl Tasks {
+    /// The task that is asked for with those below it, as far as that is asked for.
+    pub async fn tree(&self, query: &TreeQuery) -> Result<TaskTree, HubError> {
+        let found = self.found(self.head(&query.id).await?, query).await?;
+        let cut = found.iter().any(|found| found.hidden > 0);
+        let mut tasks = Vec::with_capacity(found.len());
+        for place in in_order(found.iter().map(|found| found.parent)) {
+            if let Some(found) = found.get(place) {
+                tasks.extend(self.drawn(found).await?);
+            }
+        }
+        Ok(TaskTree { tasks, cut })
+    }
+
+    /// The tasks of a tree, level by level.
+    async fn found(&self, root: Head, query: &TreeQuery) -> Result<Vec<Found>, StorageError> {
+        let mut found = vec![Found { head: root, depth: 0, parent: None, hidden: 0 }];
+        let mut at = 0;
+        while let Some(Found { head, depth, .. }) = found.get(at) {
+            let depth = depth + 1;
+            let below = HeadFilter { parent: Some(head.task.clone()), ..HeadFilter::default() };
+            let children = self.storage.heads(below).await?;
+            let room = if depth <= query.depth { query.limit - found.len() } else { 0 };
+            if let Some(parent) = found.get_mut(at) {
+                parent.hidden = children.len().saturating_sub(room);
+            }
+            // The newest come first.
+            let oldest = children.into_iter().rev().take(room);
+            found.extend(oldest.map(|head| Found { head, depth, parent: Some(at), hidden: 0 }));
+            at += 1;
+        }
+        Ok(found)
+    }
+
+    /// What is told of a task; nothing if it was forgotten meanwhile.
+    async fn drawn(&self, found: &Found) -> Result<Option<TreeTask>, StorageError> {
+        let Found { head, depth, hidden, .. } = found;
+        let Some(stored) = self.storage.task(&head.task).await? else { return Ok(None) };
+        let task = stored.task;
+        let Usage { tokens, cost_usd } = Usage::of(task.metadata.as_ref());
+        let asked = task.history.first().map(|said| joined_text(&said.parts)).unwrap_or_default();
+        let key = match &head.parent {
+            Some(_) => self.key_of(&head.task).await?,
+            None => None,
+        };
+        Ok(Some(TreeTask {
+            id: head.task.clone(),
+            parent_id: head.parent.clone(),
+            depth: *depth,
+            agent_id: head.agent.clone(),
+            context_id: head.context.clone(),
+            key,
+            state: task.status.state,
+            created_at: head.created.clone(),
+            updated_at: task.status.timestamp.clone(),
+            tokens,
+            cost_usd,
+            reason: facts::text(&task, REASON).map(str::to_owned),
+            asked: line(&asked, LINE),
+            question: question(&task),
+            hidden: *hidden,
+        }))
+    }
+}
+
+/// What a task asks now.
+fn question(task: &Task) -> Option<TreeQuestion> {
+    let Question { id, kind, .. } =
+        Question::of(task.metadata.as_ref()).filter(|_| task.status.state.is_interrupted())?;
+    let said = task.status.message.as_ref().map(|message| joined_text(&message.parts));
+    Some(TreeQuestion { id, kind, text: line(&said.unwrap_or_default(), LINE) })
+}
+
+/// The places of those that have these parents, each after its parent and before the next one of the same parent.
+fn in_order(parents: impl ExactSizeIterator<Item = Option<usize>>) -> Vec<usize> {
+    let mut children = vec![Vec::new(); parents.len()];
+    let mut left = Vec::new();
+    for (place, parent) in parents.enumerate() {
+        match parent.and_then(|parent| children.get_mut(parent)) {
+            Some(children) => children.push(place),
+            None => left.push(place),
+        }
+    }
+    let mut order = Vec::with_capacity(children.len());
+    while let Some(place) = left.pop() {
+        order.push(place);
+        if let Some(below) = children.get(place) {
+            left.extend(below.iter().rev());
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_order;
+
+    #[test]
+    fn each_comes_after_its_parent_with_all_below_it() {
+        //            0
+        //     1      2      3
+        //   4   5           6
+        let parents = [None, Some(0), Some(0), Some(0), Some(1), Some(1), Some(3)];
+        assert_eq!(in_order(parents.into_iter()), [0, 1, 4, 5, 2, 3, 6]);
+        assert_eq!(in_order([None].into_iter()), [0]);
+    }
+}

@@ -1,0 +1,53 @@
+//! What a client says to a task at work: whether it answers what the task asks, and what its agent is still to hear.
+
+use super::{
+    actor::{Payload, TaskActor},
+    command::{Input, Start},
+    refused::not_asked,
+};
+use a2a_hub_core::{facts, question};
+use a2a_hub_protocol::{event::TaskEvent, id::MessageId, question::Question as Asked};
+use a2a_hub_runtime::port::tasks::Answer;
+
+impl TaskActor {
+    /// What the client says, if it may be for what the task asks now; otherwise the client is told what that is.
+    pub(super) fn hear(&self, input: Input, payload: &mut Payload) -> Option<()> {
+        let Input { message, answers, client, by, told } = input;
+        let task = self.recorder.task();
+        // What is said while nothing is asked answers nothing.
+        let is_asked = self.lifecycle.asks() || self.lifecycle.stands();
+        let asked = Asked::of(task.metadata.as_ref()).filter(|_| is_asked);
+        if let Err(gone) = question::admit(asked.as_ref(), answers) {
+            // Who asked may have gone; there is nobody to tell then.
+            let _ = told.send(Err(not_asked(task, asked.as_ref(), &gone)));
+            return None;
+        }
+        payload.events = vec![TaskEvent::Input(message.clone())];
+        (payload.told, payload.by) = (Some(told), Some(by));
+        if self.lifecycle.stands() {
+            payload.standing = asked.clone().map(|asked| (asked, message.clone()));
+        }
+        // If no agent waits for it, one is started with it.
+        let heard = match asked.and_then(|asked| asked.replaces) {
+            Some(lost) => question::heard_after_restart(message.clone(), lost),
+            None => message.clone(),
+        };
+        let directory = facts::working_directory(task);
+        let (streamed, goes_on, at, client_now) = (true, true, 0, client.clone());
+        let start = Start { message: heard, client: client_now, directory, streamed, goes_on, at };
+        payload.start = Some(Box::new(start));
+        payload.answer = Some(Answer { message, client });
+        Some(())
+    }
+
+    /// The messages that the agent has not heard.
+    pub(super) fn unheard(&self) -> Vec<MessageId> {
+        self.unheard.iter().map(|start| start.message.message_id.clone()).collect()
+    }
+
+    /// What the client said, once it is the last in the task's history.
+    pub(super) fn recorded(&self, mut start: Box<Start>) -> Box<Start> {
+        start.at = self.recorder.task().history.len().saturating_sub(1);
+        start
+    }
+}

@@ -1,0 +1,26 @@
+//! Whose a line of the hub's log is: whatever is logged while a task is worked on names the task, its agent, and its workflow
+//! unless that is the task's own.
+
+use a2a_hub_core::trace::Trace;
+use a2a_hub_protocol::{
+    id::{AgentId, TaskId},
+    task::Task,
+};
+use a2a_hub_store::Head;
+use tracing::Span;
+
+/// The span in which a task's actor works, and all that is done for it. It is there however little is logged.
+pub(super) fn of_task(task: &Task, agent: &AgentId) -> Span {
+    let trace = Trace::of(&task.id, task.metadata.as_ref());
+    of(&task.id, agent, Some(&trace.workflow))
+}
+
+/// The same for a task in one line.
+pub(super) fn of_head(head: &Head) -> Span {
+    of(&head.task, &head.agent, head.workflow.as_deref())
+}
+
+fn of(task: &TaskId, agent: &AgentId, workflow: Option<&str>) -> Span {
+    let workflow = workflow.filter(|workflow| *workflow != task.as_str());
+    tracing::error_span!("task", %task, %agent, workflow)
+}

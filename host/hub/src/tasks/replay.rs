@@ -1,0 +1,172 @@
+//! Runs that are recorded, so that the next hub can run their agents again: where what they are answered is kept, and what of it is
+//! found when they begin.
+
+use super::{
+    actor::TaskActor,
+    port::Question,
+    recorded_run::{Began, RecordedRun, Told, json, read, told},
+    recorder::Unstorable,
+};
+use crate::{agents::Agent, clock};
+use a2a_hub_core::{
+    grant::Resume,
+    recovery::Resumability,
+    replay::{Entry, Recorded},
+};
+use a2a_hub_protocol::{client::ClientCapabilities, event::TaskEvent, id::TaskId};
+use a2a_hub_runtime::{
+    Work,
+    port::journal::{Heard, Journal},
+};
+use a2a_hub_store::{StorageError, TaskStore};
+use std::{collections::VecDeque, sync::Arc};
+use tokio::sync::oneshot;
+
+/// What a run of an agent begins with.
+pub(super) struct Given {
+    pub(super) work: Work,
+    /// Where it is to be done.
+    pub(super) directory: Option<String>,
+    /// What the client can do with an answer.
+    pub(super) client: ClientCapabilities,
+}
+
+impl TaskActor {
+    /// The work as it is to be done, with the journal of the run that was at work on it when an earlier hub ended; if there was none,
+    /// with one that begins. As it is, for an agent whose runs are not recorded.
+    pub(super) async fn recorded_run(&mut self, given: Given) -> Result<Given, StorageError> {
+        self.recording = None;
+        if !self.agent.replays() {
+            return Ok(given);
+        }
+        let Given { work, directory, client } = given;
+        let storage = Arc::clone(self.recorder.storage());
+        let task = work.task.id.clone();
+        let Some(seed) = seed(&*storage, &task).await? else {
+            return Ok(Given { work, directory, client });
+        };
+        let mut entries = storage.recorded(&task).await?.into_iter();
+        if let Some(first) = entries.next() {
+            let began: Began = read(&work, &first)?;
+            let told = told(&*storage, &work, began.seq).await?;
+            if !told.is_over {
+                let heard = entries.map(|entry| read::<Recorded<Heard>>(&work, &entry));
+                let heard = heard.collect::<Result<Vec<_>, _>>()?;
+                return Ok(self.go_on(work, &client, began, told, seed, heard));
+            }
+        }
+        let began = Began {
+            seq: self.recorder.seq(),
+            at_ms: clock::now_ms(),
+            message: work.message.clone(),
+            history: work.history.clone(),
+            metadata: work.task.metadata.clone(),
+            directory: directory.clone(),
+            client: client.clone(),
+            live: work.live,
+            settings: self.agent.settings(&work.task).as_ref().clone(),
+        };
+        storage.record(&task, 0, json(&began)?).await?;
+        let journal = Journal {
+            began_ms: began.at_ms,
+            seed,
+            settings: began.settings,
+            heard: Vec::new(),
+            told: Vec::new(),
+        };
+        let answers = VecDeque::new();
+        self.recording = Some(RecordedRun { entries: 1, answers, client: client.clone() });
+        let work = Work { journal: Some(journal), ..work };
+        Ok(Given { work, directory, client })
+    }
+
+    fn go_on(
+        &mut self,
+        work: Work,
+        client: &ClientCapabilities,
+        began: Began,
+        told: Told,
+        seed: u64,
+        heard: Vec<Recorded<Heard>>,
+    ) -> Given {
+        let Began { at_ms, message, history, metadata, directory, live, settings, .. } = began;
+        // Of its own questions, these answers it has heard.
+        let is_reply =
+            |it: &&Recorded<Heard>| matches!(&it.entry, Entry::Answer(_, Heard::Reply(Ok(_))));
+        let mut heard_replies = heard.iter().filter(is_reply).count();
+        let answers = told.answers.into_iter().filter(|(asked, _)| {
+            let was_heard = asked.task.is_none() && heard_replies > 0;
+            heard_replies -= usize::from(was_heard);
+            !was_heard
+        });
+        let entries = heard.len() as u64 + 1;
+        tracing::info!(entries, "the agent is run again, and answered what it was answered before");
+        self.recording =
+            Some(RecordedRun { entries, answers: answers.collect(), client: client.clone() });
+        let journal = Journal { began_ms: at_ms, seed, settings, heard, told: told.emitted };
+        let mut task = work.task;
+        task.metadata = metadata;
+        let work = Work { task, message, history, live, journal: Some(journal) };
+        Given { work, directory, client: began.client }
+    }
+
+    /// Keeps what the agent is about to hear, behind what it has told.
+    pub(super) async fn record_heard(
+        &mut self,
+        heard: &Recorded<Heard>,
+        kept: oneshot::Sender<()>,
+    ) -> Result<(), Unstorable> {
+        self.recorder.flush(None).await?;
+        let Some(recording) = &mut self.recording else { return Ok(()) };
+        let task = &self.recorder.task().id;
+        let entry = json(heard).map_err(Unstorable)?;
+        if let Err(why) = self.recorder.storage().record(task, recording.entries, entry).await {
+            tracing::error!(%task, %why, "what an agent is to hear could not be recorded");
+            return Err(Unstorable(why));
+        }
+        recording.entries += 1;
+        // Who waited for it may have ended.
+        let _ = kept.send(());
+        Ok(())
+    }
+
+    /// What the agent has of the task when its hub ends: a run that was not recorded cannot be run again.
+    pub(super) fn recordable(&self, hold: Resumability) -> Resumability {
+        let is_lost = hold == Resumability::Replay && self.recording.is_none();
+        if is_lost { Resumability::Nothing } else { hold }
+    }
+
+    /// Answers a question that the client has answered before the hub was restarted, or since. Any other is to be asked.
+    pub(super) fn answered_before(&mut self, question: Box<Question>) -> Option<Box<Question>> {
+        let recording = self.recording.as_mut();
+        let answer = recording.and_then(|recording| recording.answer(question.of_child.as_ref()));
+        let Some(answer) = answer else { return Some(question) };
+        // A guest that was ended meanwhile needs no answer.
+        let _ = question.answer.send(Ok(answer));
+        None
+    }
+}
+
+impl Agent {
+    /// Whether its runs are recorded.
+    pub(super) fn replays(&self) -> bool {
+        self.resume() == Resume::Replay
+    }
+}
+
+/// What the random numbers of a new task's agent are to be made of.
+pub(super) fn fresh_seed() -> Option<u64> {
+    getrandom::u64().ok()
+}
+
+/// What the random numbers of the task's agent are made of; none if its runs are not recorded.
+pub(super) async fn seed(
+    storage: &dyn TaskStore,
+    task: &TaskId,
+) -> Result<Option<u64>, StorageError> {
+    let first = storage.events(task, 0, 1).await?.pop();
+    let Some(TaskEvent::Created(created)) = first.map(|first| first.event) else {
+        return Ok(None);
+    };
+    Ok(created.seed)
+}
