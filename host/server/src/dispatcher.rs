@@ -14,6 +14,7 @@ use a2a_hub_protocol::{
     hub::{self, answer::AGENTS},
     id::AgentId,
     operation::{OpenStreams, Operation},
+    trace::TraceContext,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -73,6 +74,8 @@ pub(super) struct RequestContext<'a> {
     pub(super) version: Result<(), A2aError>,
     /// Where the client says what goes with its requests, of the three above.
     pub(super) beside: Beside,
+    /// The trace that the client is in, as it says beside its request.
+    pub(super) trace: TraceContext,
 }
 
 /// The extensions that are active in what a client asked, as far as that was carried out.
@@ -105,6 +108,7 @@ impl<'a> RequestContext<'a> {
             active: Active::default(),
             version: Ok(()),
             beside: Beside::Headers,
+            trace: TraceContext::default(),
         }
     }
 
@@ -237,6 +241,7 @@ impl Dispatcher {
         if operation.resumes() {
             operation.go_on_after(of.heard);
         }
+        operation.in_trace(&of.trace);
         let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
         let reply = match dialect {
             Dialect::Hub => self.hub.handle(&of.caller, None, operation).await,

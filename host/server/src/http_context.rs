@@ -9,6 +9,7 @@ use a2a_hub_protocol::{
     dialect::Dialect,
     id::AgentId,
     interface::check_version,
+    trace::{TRACESTATE, TraceContext},
 };
 use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, header},
@@ -36,7 +37,7 @@ pub(super) fn said_in_headers<'a>(
     query: Option<&str>,
 ) -> RequestContext<'a> {
     let version = check_version(version(headers, query));
-    RequestContext { extensions: extensions(headers), version, ..of }
+    RequestContext { extensions: extensions(headers), version, trace: trace(headers), ..of }
 }
 
 /// The version that a client names.
@@ -70,7 +71,22 @@ pub(super) fn context<'a>(
         active: Active::default(),
         version: check_version(version(headers, query)),
         beside: Beside::Headers,
+        trace: trace(headers),
     }
+}
+
+/// The trace that a client is in, as its headers say. Of what comes twice nobody knows which counts, but for a `tracestate`, whose
+/// headers are one list (W3C Trace Context, section 3.3).
+pub(super) fn trace(headers: &HeaderMap) -> TraceContext {
+    TraceContext::read(|name| {
+        let mut values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        if name == TRACESTATE {
+            let all: Vec<_> = values.collect();
+            return (!all.is_empty()).then(|| all.join(","));
+        }
+        let value = values.next()?;
+        values.next().is_none().then(|| value.to_owned())
+    })
 }
 
 /// The extensions that a client asks for.
@@ -140,6 +156,29 @@ mod tests {
         .into_iter()
         .collect();
         assert_eq!(extensions(&headers), ["urn:a", "urn:b", "urn:c"]);
+    }
+
+    #[test]
+    fn a_trace_comes_in_headers() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("traceparent", "00-a"),
+            ("tracestate", "a=1"),
+            ("tracestate", "b=2"),
+            ("x-workflow-id", "release"),
+            ("x-span-id", "one"),
+            ("x-span-id", "two"),
+        ] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let said = trace(&headers);
+        assert_eq!(said.traceparent.as_deref(), Some("00-a"));
+        assert_eq!(said.tracestate.as_deref(), Some("a=1,b=2"));
+        assert_eq!(said.workflow.as_deref(), Some("release"));
+        assert_eq!((said.span, said.parent_span), (None, None));
+        headers.append("traceparent", HeaderValue::from_static("00-b"));
+        assert_eq!(trace(&headers).traceparent, None, "nobody knows which of the two counts");
+        assert_eq!(trace(&HeaderMap::new()), TraceContext::default());
     }
 
     #[test]

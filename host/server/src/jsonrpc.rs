@@ -96,6 +96,7 @@ impl Dispatcher {
             extensions: said.extensions,
             version: check_version(said.version.as_deref()),
             beside: of.beside,
+            trace: said.trace,
             ..RequestContext::of_hub(of.caller.clone(), of.url, of.heard)
         })
     }

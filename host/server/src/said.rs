@@ -18,6 +18,8 @@ pub(super) struct Beginning<'a> {
     pub(super) context: Option<&'a str>,
     pub(super) directory: Option<&'a str>,
     pub(super) model: Option<&'a str>,
+    /// What the agent's programs may do without asking, where that is less than their operator says.
+    pub(super) permissions: Option<&'a str>,
 }
 
 impl Beginning<'_> {
@@ -26,6 +28,7 @@ impl Beginning<'_> {
         let mut message = message(self.parts);
         message["metadata"] = json!({
             "targetAgent": self.agent, "workingDirectory": self.directory, "model": self.model,
+            "permissions": self.permissions,
         });
         if let Some(facts) = message["metadata"].as_object_mut() {
             facts.retain(|_, value| !value.is_null());
@@ -81,16 +84,19 @@ mod tests {
             context: Some("c"),
             directory: Some("/w"),
             model: Some("m"),
+            permissions: Some("ask"),
         };
         let Ok(Operation::StreamMessage(send)) = all.operation() else { panic!() };
         assert_eq!(send.agent, Some(agent.clone()));
         assert_eq!(send.working_directory.as_deref(), Some("/w"));
         assert_eq!(send.message.joined_text(), "hi");
         assert_eq!(send.message.context_id.unwrap().as_str(), "c");
-        assert_eq!(send.message.metadata.unwrap()["model"], "m");
+        let facts = send.message.metadata.unwrap();
+        assert_eq!((&facts["model"], &facts["permissions"]), (&json!("m"), &json!("ask")));
         let long = "x".repeat(a2a_hub_protocol::id::MAX_ID + 1);
-        let (agent, directory, model) = (None, None, None);
-        let wrong = Beginning { agent, parts: text("hi"), context: Some(&long), directory, model };
+        let (agent, directory, model, permissions) = (None, None, None, None);
+        let (parts, context) = (text("hi"), Some(long.as_str()));
+        let wrong = Beginning { agent, parts, context, directory, model, permissions };
         assert!(wrong.operation().is_err());
     }
 

@@ -6,6 +6,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::{SequencedEvent, StatusUpdate, TaskEvent},
     hub::event::HubEvent,
+    id::TaskId,
     task::{TaskState, TaskStatus},
 };
 use serde_json::{Value, json};
@@ -117,14 +118,14 @@ impl TaskStream {
                 Ok(Some(Err(why))) => {
                     self.undecided = None;
                     self.held.clear();
-                    return Some(Err(broken(&why)));
+                    return Some(Err(broken(heard.task(), &why)));
                 }
                 Ok(None) | Err(_) => self.undecided = None,
             }
         }
         match self.held.pop_front() {
             Some(event) => Some(Ok(event)),
-            None => Some(heard.next().await?.map_err(|why| broken(&why))),
+            None => Some(heard.next().await?.map_err(|why| broken(heard.task(), &why))),
         }
     }
 
@@ -162,8 +163,8 @@ fn hub_event(event: &HubEvent) -> Value {
     told
 }
 
-fn broken(why: &impl Display) -> A2aError {
-    tracing::error!(%why, "a stream broke");
+fn broken(task: &TaskId, why: &impl Display) -> A2aError {
+    tracing::error!(%task, %why, "a stream broke");
     let text = "the stream broke; ask for the task to learn what became of it";
     A2aError::new(ErrorKind::Internal, text)
 }

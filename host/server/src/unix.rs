@@ -174,7 +174,7 @@ async fn talk(
     let take_in = async |line: String| {
         let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await else { return };
         let (caller, url) = (caller.clone(), Arc::clone(&url));
-        let answering = answer(dispatcher.clone(), caller, url, line, outbox.clone());
+        let answering = Box::pin(answer(dispatcher.clone(), caller, url, line, outbox.clone()));
         requests.spawn(async move {
             answering.await;
             drop(permit);

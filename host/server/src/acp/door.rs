@@ -1,6 +1,7 @@
 //! One ACP client: its sessions, and what it asks of them.
 
 use super::{
+    modes::Modes,
     prompt, told,
     turn::{Open, Turn, refusal},
     wire::{self, Heard, Refusal, Wire},
@@ -15,10 +16,11 @@ use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{
     id::{AgentId, ContextId},
     operation::{Answer, Operation},
+    trace::TraceContext,
 };
 use parking_lot::Mutex;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{collections::HashMap, path::Path, sync::Arc};
 use tokio::{io::AsyncRead, sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -53,6 +55,8 @@ struct Session {
     /// By which the turn is called off that is under way.
     turn: Option<CancellationToken>,
     open: Option<Open>,
+    /// The mode that the client chose, if it chose one.
+    mode: Option<&'static str>,
 }
 
 #[derive(Deserialize)]
@@ -70,9 +74,19 @@ struct LoadSession {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
+struct SetMode {
+    session_id: String,
+    mode_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Prompt {
     session_id: String,
     prompt: Value,
+    /// Where ACP says which trace a request is part of.
+    #[serde(rename = "_meta")]
+    meta: Option<Map<String, Value>>,
 }
 
 /// Serves one client until it hangs up, which calls off the turns that are under way, or the hub stops, which does not.
@@ -152,6 +166,7 @@ impl Door {
             "authenticate" => Ok(json!({})),
             "session/new" => self.open(params).await,
             "session/load" => self.load(params).await,
+            "session/set_mode" => self.set_mode(params).await,
             other => Err(Refusal::method(other)),
         }
     }
@@ -159,12 +174,63 @@ impl Door {
     /// Begins a conversation.
     async fn open(&self, params: Value) -> Result<Value, Refusal> {
         let NewSession { cwd } = read(params)?;
-        if let Some(id) = self.asked.agent.clone() {
-            self.one(Operation::GetAgent { id }).await?;
-        }
+        let modes = self.modes().await?;
         let id = ContextId::fresh().to_string();
         self.keep(id.clone(), cwd)?;
-        Ok(json!({ "sessionId": id }))
+        let mut begun = json!({ "sessionId": id });
+        if let Some(modes) = modes {
+            begun["modes"] = modes.told(None);
+        }
+        Ok(begun)
+    }
+
+    /// The modes of the agent, if it has programs that may do something without asking.
+    async fn modes(&self) -> Result<Option<Modes>, Refusal> {
+        let default = || self.dispatcher.hub().default_agent();
+        let Some(id) = self.asked.agent.clone().or_else(default) else { return Ok(None) };
+        let Answer::Agent(agent) = self.one(Operation::GetAgent { id }).await? else {
+            return Err(Refusal::params("the hub tells of no agent"));
+        };
+        Ok(agent.permissions.as_deref().and_then(Modes::up_to))
+    }
+
+    /// Chooses the mode of a session, from its next prompt on.
+    async fn set_mode(&self, params: Value) -> Result<Value, Refusal> {
+        let SetMode { session_id, mode_id } = read(params)?;
+        let Some(modes) = self.modes().await? else {
+            return Err(Refusal::params("this agent has no modes"));
+        };
+        let mode = modes.named(&mode_id).ok_or_else(|| {
+            let why = format!(
+                "no mode is called `{mode_id}`; there are {}, for the operator's `permissions` of this agent are the most",
+                modes.names()
+            );
+            Refusal::params(why)
+        })?;
+        let mut sessions = self.sessions.lock();
+        let session = sessions.get_mut(&session_id).ok_or_else(|| no_session(&session_id))?;
+        session.mode = Some(mode);
+        Ok(json!({}))
+    }
+
+    /// The mode of a session that the client chose, as far as it is less than what the operator allows. One that there is not any
+    /// more is told to the client as what it is now.
+    async fn chosen(&self, id: &str) -> Result<Option<&'static str>, Refusal> {
+        let Some(chosen) = self.sessions.lock().get(id).and_then(|session| session.mode) else {
+            return Ok(None);
+        };
+        let Some(modes) = self.modes().await? else { return Ok(None) };
+        let current = modes.current(Some(chosen));
+        if current != chosen {
+            if let Some(session) = self.sessions.lock().get_mut(id) {
+                session.mode = None;
+            }
+            let update =
+                json!({ "sessionUpdate": "current_mode_update", "currentModeId": current });
+            let params = json!({ "sessionId": id, "update": update });
+            self.wire.notify("session/update", params).await;
+        }
+        Ok(Some(current))
     }
 
     /// Goes on with a conversation, whose messages are told first.
@@ -175,12 +241,14 @@ impl Door {
         let Answer::Context(_, said) = self.one(get).await? else {
             return Err(Refusal::params("the hub tells of no conversation"));
         };
+        let modes = self.modes().await?;
         self.keep(session_id.clone(), cwd)?;
         for update in said.iter().filter_map(told::again) {
             let params = json!({ "sessionId": session_id, "update": update });
             self.wire.notify("session/update", params).await;
         }
-        Ok(json!({}))
+        let chosen = self.sessions.lock().get(&session_id).and_then(|session| session.mode);
+        Ok(modes.map_or_else(|| json!({}), |modes| json!({ "modes": modes.told(chosen) })))
     }
 
     fn keep(&self, id: String, directory: String) -> Result<(), Refusal> {
@@ -201,11 +269,7 @@ impl Door {
     fn begin(&self, params: &Value) -> Result<CancellationToken, Refusal> {
         let id = params["sessionId"].as_str().unwrap_or_default();
         let mut sessions = self.sessions.lock();
-        let session = sessions.get_mut(id).ok_or_else(|| Refusal {
-            code: -32002,
-            why: format!("no session is called `{id}`; begin one with `session/new`"),
-            data: None,
-        })?;
+        let session = sessions.get_mut(id).ok_or_else(|| no_session(id))?;
         if session.turn.is_some() {
             let why = "a turn of this session is under way; wait for its end, or call it off with `session/cancel`";
             return Err(Refusal::params(why));
@@ -218,7 +282,11 @@ impl Door {
     /// One turn, which was begun.
     async fn prompt(&self, params: Value, off: CancellationToken) -> Result<Value, Refusal> {
         let id = params["sessionId"].as_str().unwrap_or_default().to_owned();
-        let ended = match self.operation(&id, params) {
+        let operation = match self.chosen(&id).await {
+            Ok(mode) => self.operation(&id, params, mode),
+            Err(why) => Err(why),
+        };
+        let ended = match operation {
             Ok(operation) => {
                 let (dispatcher, wire) = (&self.dispatcher, &self.wire);
                 let caller = &self.asked.caller;
@@ -236,8 +304,13 @@ impl Door {
     }
 
     /// What a prompt says: the answer to what the turn before ended with, or a new task.
-    fn operation(&self, id: &str, params: Value) -> Result<Operation, Refusal> {
-        let Prompt { session_id, prompt } = read(params)?;
+    fn operation(
+        &self,
+        id: &str,
+        params: Value,
+        permissions: Option<&str>,
+    ) -> Result<Operation, Refusal> {
+        let Prompt { session_id, prompt, meta } = read(params)?;
         let parts = prompt::parts(prompt).map_err(Refusal::params)?;
         let (directory, open) = {
             let mut sessions = self.sessions.lock();
@@ -249,10 +322,13 @@ impl Door {
             None => {
                 let agent = self.asked.agent.as_ref();
                 let (context, directory) = (Some(id), Some(directory.as_str()));
-                Beginning { agent, parts, context, directory, model: None }.operation()
+                let model = None;
+                Beginning { agent, parts, context, directory, model, permissions }.operation()
             }
         };
-        operation.map_err(refusal)
+        let mut operation = operation.map_err(refusal)?;
+        operation.in_trace(&TraceContext::of_metadata(meta.as_ref()));
+        Ok(operation)
     }
 
     fn call_all_off(&self) {
@@ -269,6 +345,11 @@ impl Door {
             Reply::Stream(_) => Err(Refusal::params("the hub answered with a stream")),
         }
     }
+}
+
+fn no_session(id: &str) -> Refusal {
+    let why = format!("no session is called `{id}`; begin one with `session/new`");
+    Refusal { code: -32002, why, data: None }
 }
 
 /// What this agent can do.

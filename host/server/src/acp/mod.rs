@@ -8,10 +8,11 @@
 //!                                              wire ── prompt, told: ACP's words
 //! ```
 //!
-//! `wire` is JSON-RPC with requests both ways; `door` knows the sessions; a `turn` is one prompt until its stop reason. `prompt`
-//! and `told` are pure: content blocks as parts of a message, and events as updates.
+//! `wire` is JSON-RPC with requests both ways; `door` knows the sessions, and `modes` what they may be set to; a `turn` is one
+//! prompt until its stop reason. `prompt` and `told` are pure: content blocks as parts of a message, and events as updates.
 
 mod door;
+mod modes;
 mod prompt;
 mod told;
 mod turn;

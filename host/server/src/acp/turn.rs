@@ -86,7 +86,7 @@ impl Turn<'_> {
             };
             let Some(event) = event else { return Ok(Heard::Task) };
             let event = event.map_err(|why| {
-                tracing::error!(%why, "a turn broke");
+                tracing::error!(task = %heard.task(), %why, "a turn broke");
                 refusal(A2aError::new(
                     ErrorKind::Internal,
                     "the store failed; the task may go on without this turn",

@@ -183,6 +183,7 @@ async fn each_method_is_carried_out_for_those_whom_it_is_for() {
     hub/plugins/list                          ok  -32006  -32006
     hub/plugins/refresh                       ok  -32006  -32006
     hub/tasks/list                            ok      ok  -32006
+    hub/tasks/tree                        -32001  -32001  -32006
     hub/contexts/list                         ok      ok  -32006
     hub/contexts/get                      -32008  -32008  -32006
     hub/contexts/delete                   -32008  -32006  -32006

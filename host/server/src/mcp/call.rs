@@ -8,6 +8,7 @@ use super::{
 use crate::{
     asked,
     dispatcher::Dispatcher,
+    http_context,
     said::{self, Beginning},
 };
 use a2a_hub_core::access::Principal;
@@ -19,10 +20,15 @@ use a2a_hub_protocol::{
     message::Message,
     operation::{self, Operation},
     task::{Task, TaskState},
+    trace::TraceContext,
 };
+use http::request::Parts;
 use rmcp::{
     RoleServer,
-    model::{CallToolResponse, ClientCapabilities, ProgressNotificationParam, ProtocolVersion},
+    model::{
+        CallToolResponse, ClientCapabilities, JsonObject, ProgressNotificationParam,
+        ProtocolVersion,
+    },
     service::RequestContext,
 };
 use std::time::Duration;
@@ -90,11 +96,25 @@ impl Call<'_> {
                     context: ask.context_id.as_deref(),
                     directory: ask.working_directory.as_deref().or(directory),
                     model: ask.model.as_deref(),
+                    permissions: None,
                 };
-                beginning.operation()?
+                let mut operation = beginning.operation()?;
+                operation.in_trace(&self.trace());
+                operation
             }
         };
         self.converse(operation, agent.as_str(), ask.wait()).await
+    }
+
+    /// The trace that the call is part of: as the call itself says, where MCP has it (`_meta`), or else the headers of its request.
+    fn trace(&self) -> TraceContext {
+        let meta: &JsonObject = &self.context.meta;
+        let said = TraceContext::of_metadata(Some(meta));
+        let parts = self.context.extensions.get::<Parts>();
+        match parts.filter(|_| said == TraceContext::default()) {
+            Some(parts) => http_context::trace(&parts.headers),
+            None => said,
+        }
     }
 
     /// Answers what a task asks.
@@ -187,7 +207,7 @@ impl Call<'_> {
             };
             let Some(event) = event else { break };
             let event = event.map_err(|why| {
-                tracing::error!(%why, "a call broke");
+                tracing::error!(task = %heard.task(), %why, "a call broke");
                 A2aError::new(
                     ErrorKind::Internal,
                     "the store failed; `check_task` tells what became of the task",
@@ -226,7 +246,9 @@ impl Call<'_> {
 
     /// Puts the question of a task to the user, where the client can.
     async fn put(&self, task: &Task, agent: &str) -> Result<Put, A2aError> {
-        if !self.context.client_capabilities().is_some_and(|can| asks_users(&can)) {
+        // What a task below an agent's own asks, the hub puts to the client of the task at the root.
+        let is_program = matches!(self.caller, Principal::AgentTask { .. });
+        if is_program || !self.context.client_capabilities().is_some_and(|can| asks_users(&can)) {
             return Ok(Put::Left);
         }
         let Some(form) = question::form(task, agent) else { return Ok(Put::Left) };

@@ -278,6 +278,7 @@ mod tests {
             not_granted: Vec::new(),
             held_back: None,
             tier: None,
+            permissions: None,
         }
     }
 
