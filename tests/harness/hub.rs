@@ -335,6 +335,11 @@ pub fn picky_guest() -> Result<PathBuf> {
     built(component("picky-guest"))
 }
 
+/// The component of the guest whose runs are replayed, as `cargo xtask guests` built it.
+pub fn durable_guest() -> Result<PathBuf> {
+    built(component("durable-guest"))
+}
+
 fn component(name: &str) -> PathBuf {
     let components = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components");
     components.join(name).with_extension("wasm")

@@ -106,6 +106,27 @@ async function cancel() {
   same((await hub('tasks/get', { id: stop._meta['a2a-hub/taskId'] })).status.state, 'canceled');
 }
 
+async function modes() {
+  const begun = await editor.request('session/new', { cwd, mcpServers: [] });
+  same(begun.modes.currentModeId, 'ask');
+  same(begun.modes.availableModes.map((mode) => mode.id), ['read-only', 'ask']);
+  const own = begun.sessionId;
+  const counts = async () => {
+    await prompt('setting permissions', own);
+    return texts('agent_message_chunk', own);
+  };
+  same(await counts(), 'ask');
+  await editor.request('session/set_mode', { sessionId: own, modeId: 'read-only' });
+  same(await counts(), 'read-only');
+  const loaded = await editor.request('session/load', { sessionId: own, cwd, mcpServers: [] });
+  same(loaded.modes.currentModeId, 'read-only');
+  const wider = await refused(editor.request('session/set_mode', { sessionId: own, modeId: 'full' }));
+  so(wider.code === -32602 && wider.message.includes('read-only, ask'), wider);
+  same((await refused(editor.request('session/set_mode', { sessionId: 'none', modeId: 'ask' }))).code, -32002);
+  await editor.request('session/set_mode', { sessionId: own, modeId: 'ask' });
+  same(await counts(), 'ask');
+}
+
 async function load() {
   await prompt('tick 1 1');
   updates.length = 0;
@@ -125,7 +146,7 @@ async function errors() {
   same((await prompt('reject')).stopReason, 'refusal');
   same((await refused(prompt([]))).code, -32602);
   same((await refused(prompt('hi', 'none'))).code, -32002);
-  same((await refused(editor.request('session/set_mode', { sessionId: session, modeId: 'x' }))).code, -32601);
+  same((await refused(editor.request('session/fork', { sessionId: session }))).code, -32601);
 }
 
-await tell({ initialize, new_session, prompted, blocks, permission, question, cancel, load, errors });
+await tell({ initialize, new_session, prompted, blocks, permission, question, cancel, modes, load, errors });

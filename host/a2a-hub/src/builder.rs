@@ -5,12 +5,13 @@ use crate::{
     hub::{Hub, Parts},
     lineage::ProgramTrees,
     minder::{is_helper, is_ready_to_help},
+    telemetry::otlp::Exporter,
 };
 use a2a_hub_client::Outbound;
 use a2a_hub_config::Config;
 use a2a_hub_hub::{
     LiveConfig, ReadConfig, SetLevel,
-    agents::{Agents, BuiltIn, PluginFolder, sweep_files},
+    agents::{Agents, BuiltIn, Door, PluginFolder, sweep_files},
     clock,
     contexts::Contexts,
     custody,
@@ -18,11 +19,12 @@ use a2a_hub_hub::{
     native::Native,
     push::{Pushes, Sender, WebhookSigner},
     repeats::Repeats,
+    spans::Spans,
     tasks::{Recovered, Tasks},
     token::{Token, open_secret},
     upkeep::look_after,
 };
-use a2a_hub_process::{Supervisor, limits};
+use a2a_hub_process::{Supervisor, limits, unused_memory};
 use a2a_hub_protocol::{card::AgentCard, id::AgentId};
 use a2a_hub_sandbox::{CacheKey, CacheSettings, CompileLimits, Engine, EngineSettings};
 use a2a_hub_server::{Dispatcher, Http, PublicEndpoints, Unix};
@@ -53,6 +55,7 @@ pub struct Builder {
     built_in: BuiltIn,
     native: Vec<(AgentId, AgentCard, Native)>,
     minder: Option<PathBuf>,
+    command: Option<PathBuf>,
     owns_process: bool,
     reload: Option<(ReadConfig, SetLevel)>,
 }
@@ -75,6 +78,7 @@ impl Builder {
             built_in: COMPONENTS,
             native: Vec::new(),
             minder: None,
+            command: None,
             owns_process: false,
             reload: None,
         }
@@ -109,6 +113,13 @@ impl Builder {
         Self { minder: Some(program.into()), ..self }
     }
 
+    /// Gives the programs of agents that may call others the command `a2a-hub`, which is this program: they find it on their `PATH`,
+    /// and may start it as a server of MCP. It needs the configuration to serve the unix socket.
+    #[must_use]
+    pub fn command(self, program: impl Into<PathBuf>) -> Self {
+        Self { command: Some(program.into()), ..self }
+    }
+
     /// Has the hub own this process, which starts no programs but through it: what is below the process and in no tree of an agent's
     /// program is an orphan of one then, and never the operator. It becomes a subreaper (`prctl(2)`). In a process that has children of
     /// its own those are taken for the operator's, and so are orphans of a program that killed its minder.
@@ -137,8 +148,16 @@ impl Builder {
                 "start a hub in the process that minds a program, or compiles a component: call `a2a_hub::minded()` first of all in `main`"
             );
         }
-        let Self { data_dir: dir, mut config, built_in, native, minder, owns_process, reload } =
-            self;
+        let Self {
+            data_dir: dir,
+            mut config,
+            built_in,
+            native,
+            minder,
+            command,
+            owns_process,
+            reload,
+        } = self;
         config.data_dir = Some(dir.clone());
         limits::survive_large_files().context("handle signals")?;
         let program_files =
@@ -161,14 +180,30 @@ impl Builder {
             false => supervisor,
         };
         let lineage = Arc::new(ProgramTrees(supervisor.clone()));
-        let mut parts =
-            Parts::build(&config, &dir, storage, built_in, supervisor, compiler, lacks_log)?;
+        let (spans, exporter) = Exporter::open(&config.telemetry.otlp)?;
+        let mut parts = Parts::build(
+            &config,
+            &dir,
+            storage,
+            built_in,
+            (supervisor, compiler),
+            spans,
+            lacks_log,
+        )?;
+        let at = unix.as_ref().map(|_| &config.socket.path);
+        let door = command.zip(at).and_then(|(command, at)| Door::new(&command, at));
+        door.into_iter().for_each(|door| parts.agents.open_door(door));
         parts.join(native).await?;
         parts.warn_of_walls().await;
         parts.go_on().await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
+        // It ends when no more spans are made.
+        if let Some(exporter) = exporter {
+            running.spawn(exporter.run());
+        }
         parts.plugins.clone().watch(&running, stop.clone());
         parts.contexts.watch(&running, stop.clone());
+        running.spawn(stop.clone().run_until_cancelled_owned(unused_memory::give_back()));
         let looking = look_after(parts.storage.clone(), parts.events.clone());
         running.spawn(stop.clone().run_until_cancelled_owned(looking));
         let repeats = parts.requests(&config).await?;
@@ -226,8 +261,8 @@ impl Parts {
         dir: &Path,
         storage: Arc<dyn Storage>,
         built_in: BuiltIn,
-        supervisor: Supervisor,
-        compiler: Option<PathBuf>,
+        (supervisor, compiler): (Supervisor, Option<PathBuf>),
+        spans: Spans,
         lacks_log: bool,
     ) -> anyhow::Result<Self> {
         let secret =
@@ -245,7 +280,7 @@ impl Parts {
         })?;
         let warnings = warnings(lacks_log, &engine);
         let events = Events::default();
-        let tasks = Tasks::new(storage.clone(), events.clone());
+        let tasks = Tasks::new(storage.clone(), events.clone()).with_spans(spans.clone());
         let contexts = Contexts::new(storage.clone(), config);
         let signer = config.push.sign.then(|| WebhookSigner::open(dir)).transpose()?;
         let sender = Sender::new(config.push.rules(), signer).challenging(config.push.challenge);
@@ -262,7 +297,18 @@ impl Parts {
         );
         let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
             .context("make the plugins folder")?;
-        Ok(Self { supervisor, events, agents, plugins, contexts, tasks, pushes, storage, warnings })
+        Ok(Self {
+            supervisor,
+            events,
+            agents,
+            plugins,
+            contexts,
+            tasks,
+            spans,
+            pushes,
+            storage,
+            warnings,
+        })
     }
 
     /// Has all agents join. They are there once this returns.
@@ -293,10 +339,11 @@ impl Parts {
         let recovered = self.tasks.recover(|agent| self.agents.find(agent)).await;
         let recovered = recovered.context("take up the tasks of an earlier run")?;
         if recovered != Recovered::default() {
-            let Recovered { started, waiting, followed, failed, unreadable } = recovered;
+            let Recovered { started, waiting, replayed, followed, failed, unreadable } = recovered;
             tracing::warn!(
                 started,
                 waiting,
+                replayed,
                 followed,
                 failed,
                 unreadable,

@@ -7,6 +7,7 @@ use a2a_hub_hub::{
     contexts::Contexts,
     events::Events,
     push::Pushes,
+    spans::Spans,
     tasks::Tasks,
 };
 use a2a_hub_process::Supervisor;
@@ -36,6 +37,7 @@ pub(crate) struct Parts {
     pub(crate) plugins: PluginFolder,
     pub(crate) contexts: Contexts,
     pub(crate) tasks: Tasks,
+    pub(crate) spans: Spans,
     pub(crate) pushes: Pushes,
     pub(crate) storage: Arc<dyn Storage>,
     /// What whoever looks after the hub should know of how it was started.
@@ -98,6 +100,7 @@ impl Parts {
     /// Takes the rest apart, in order: programs last.
     pub(crate) async fn take_down(&self) {
         self.pushes.shutdown().await;
+        self.spans.close();
         self.events.close();
         self.agents.shutdown().await;
         self.supervisor.shutdown().await;

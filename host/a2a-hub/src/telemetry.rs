@@ -6,6 +6,7 @@
 //!                                            └─► who shows a terminal its lines, cleaned
 //! ```
 
+pub(crate) mod otlp;
 mod queue;
 
 use a2a_hub_config::{Level, Logging};
@@ -124,7 +125,9 @@ pub(crate) fn start(logging: Logging, sink: Sink) -> io::Result<Log> {
         let _ = lines.try_init();
         Arc::new(move |level| drop(filters.reload(filter(level))))
     } else {
-        let lines = lines.json().flatten_event(true).with_filter_reloading();
+        // Whose a line is says one span, never several.
+        let lines = lines.json().flatten_event(true).with_span_list(false);
+        let lines = lines.with_filter_reloading();
         let filters = lines.reload_handle();
         let _ = lines.try_init();
         Arc::new(move |level| drop(filters.reload(filter(level))))

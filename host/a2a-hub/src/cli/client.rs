@@ -22,13 +22,14 @@ use tokio::{
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is only looked up. All else takes the time that agents, programs and clients take.
-const LOOKED_UP: [&str; 7] = [
+const LOOKED_UP: [&str; 8] = [
     "hub/agents/get",
     "hub/contexts/get",
     "hub/contexts/list",
     "hub/speak",
     "hub/status",
     "hub/tasks/list",
+    "hub/tasks/tree",
     "tasks/get",
 ];
 

@@ -50,6 +50,12 @@ pub(super) fn line_text(line: &str) -> Text {
         other => other.map(|value| value.to_string()).unwrap_or_default(),
     };
     let (time, level, message) = (take("timestamp"), take("level"), take("message"));
+    // Whose the line is, unless the line itself says it.
+    if let Some(Value::Object(span)) = event.remove("span") {
+        for (name, value) in span.into_iter().filter(|(name, _)| name != "name") {
+            event.entry(name).or_insert(value);
+        }
+    }
     let time = time.get(..19).unwrap_or(&time).replace('T', " ");
     let facts = event.iter().map(|(name, value)| match value.as_str() {
         Some(text) => format!(" {name}={text}"),
@@ -71,12 +77,14 @@ mod tests {
         let lines = [
             r#"{"timestamp":"2026-01-31T12:00:00.123456Z","level":"INFO","message":"agent joined","agent":"echo","source":"built-in"}"#,
             r#"{"timestamp":"2026-01-31T12:00:01.5Z","level":"WARN","message":"tasks were cut off","tasks":2}"#,
+            r#"{"timestamp":"2026-01-31T12:00:02Z","level":"WARN","message":"of a task","why":"x","span":{"agent":"echo","task":"0199","name":"task"}}"#,
             "thread 'main' panicked",
         ];
         let shown = lines.map(|line| line_text(line).words()).join("\n");
         insta::assert_snapshot!(shown, @r"
         2026-01-31 12:00:00 INFO  agent joined agent=echo source=built-in
         2026-01-31 12:00:01 WARN  tasks were cut off tasks=2
+        2026-01-31 12:00:02 WARN  of a task agent=echo task=0199 why=x
         thread 'main' panicked
         ");
     }

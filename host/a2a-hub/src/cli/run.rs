@@ -54,6 +54,11 @@ pub(super) async fn run(
     let dir = config.data_dir()?.to_owned();
     let builder = Hub::builder(&dir).config(config.clone()).reloadable(read, set_level);
     let builder = builder.owning_the_process();
+    // Where this program was started from: an update in its place serves as well.
+    let builder = match std::env::current_exe() {
+        Ok(command) => builder.command(command),
+        Err(_) => builder,
+    };
     let Hub { parts, engine, live, http, stop, running } = builder.start().await?;
     let mut signals = Signals::new(hangup)?;
     let announced = Announced::new(&dir, &config, http, &invocation, &parts.warnings);

@@ -5,7 +5,7 @@ use super::{
     client::Client,
     completing,
     ids::{self, Kind},
-    render::{ago, first_words, list, text},
+    render::{ago, list, text},
     table::{Cell, Table},
     tasks::changed,
     text::{Text, style_of},
@@ -15,9 +15,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::pin::pin;
 use tokio::signal::unix::{SignalKind, signal};
-
-/// As many tasks are shown: more than a tree may have unless its operator says so.
-const MOST: usize = 1_000;
 
 #[derive(Debug, Args)]
 pub(super) struct Tree {
@@ -36,8 +33,8 @@ pub(super) fn tree(global: &Global, tree: &Tree) -> anyhow::Result<Exit> {
         if tree.watch {
             return watch(global, &mut client, &root).await;
         }
-        let tasks = of(&mut client, &root).await?;
-        print(global, &tasks)?;
+        let tree = of(&mut client, &root).await?;
+        print(global, &tree)?;
         Ok(Exit::Done)
     })
 }
@@ -50,15 +47,15 @@ async fn watch(global: &Global, client: &mut Client, root: &str) -> anyhow::Resu
     let mut unread = pin!(console.unread());
     let mut shown = Value::Null;
     loop {
-        let tasks = of(client, root).await?;
-        if tasks != shown {
+        let tree = of(client, root).await?;
+        if tree != shown {
             if global.format == Format::Pretty && console.columns().is_some() {
                 console.clear_screen()?;
             }
-            print(global, &tasks)?;
-            shown = tasks;
+            print(global, &tree)?;
+            shown = tree;
         }
-        let state = &shown[0]["status"]["state"];
+        let state = &shown["tasks"][0]["state"];
         if ["completed", "failed", "canceled", "rejected"].contains(&text(state)) {
             return Ok(Exit::Done);
         }
@@ -70,72 +67,57 @@ async fn watch(global: &Global, client: &mut Client, root: &str) -> anyhow::Resu
     }
 }
 
-/// The task and all those below it, each after its parent, with its `depth`.
+/// The task and all those below it.
 async fn of(client: &mut Client, root: &str) -> anyhow::Result<Value> {
-    let task = client.call("tasks/get", json!({ "id": root })).await?;
-    let workflow = task["metadata"]["x-workflow-id"].as_str().unwrap_or(root);
-    let query = json!({ "workflow": workflow, "limit": MOST });
-    let listed = client.call("hub/tasks/list", query).await?;
-    Ok(Value::Array(below(list(&listed), root)))
+    client.call("hub/tasks/tree", json!({ "id": root })).await
 }
 
-/// The tasks from `root` down, oldest first among those of one parent.
-fn below(listed: &[Value], root: &str) -> Vec<Value> {
-    let mut left: Vec<_> =
-        listed.iter().filter(|task| task["id"] == root).map(|task| (task, 0)).collect();
-    let mut tree = Vec::new();
-    while let Some((task, depth)) = left.pop() {
-        let mut drawn = task.clone();
-        drawn["depth"] = json!(depth);
-        tree.push(drawn);
-        // The newest comes first in the list, and the last is taken first.
-        let children = listed.iter().filter(|it| it["metadata"]["parentTaskId"] == task["id"]);
-        left.extend(children.map(|child| (child, depth + 1)));
-    }
-    tree
-}
-
-fn print(global: &Global, tasks: &Value) -> anyhow::Result<()> {
+fn print(global: &Global, tree: &Value) -> anyhow::Result<()> {
     let columns = global.console().columns();
-    global.show(tasks, || Ok(tree_text(tasks, Timestamp::now(), columns)))
+    global.show(tree, || Ok(tree_text(tree, Timestamp::now(), columns)))
 }
 
-fn tree_text(tasks: &Value, now: Timestamp, columns: Option<usize>) -> Text {
-    let ids = || list(tasks).iter().map(|task| text(&task["id"]));
+fn tree_text(tree: &Value, now: Timestamp, columns: Option<usize>) -> Text {
+    let tasks = list(&tree["tasks"]);
+    let ids = || tasks.iter().map(|task| text(&task["id"]));
     let mut table = Table::new(["TASK", "STATE", "CHANGED", "AGENT", "USED", "ASKED"]);
-    for task in list(tasks) {
-        let status = &task["status"];
-        let (id, state) = (text(&task["id"]), text(&status["state"]));
+    for task in tasks {
+        let (id, state) = (text(&task["id"]), text(&task["state"]));
         let changed = match columns {
-            Some(_) => ago(&status["timestamp"], now),
-            None => text(&status["timestamp"]).to_owned(),
+            Some(_) => ago(&task["updatedAt"], now),
+            None => text(&task["updatedAt"]).to_owned(),
         };
         let depth = task["depth"].as_u64().and_then(|depth| usize::try_from(depth).ok());
         let branch = match depth.unwrap_or_default() {
             0 => String::new(),
             depth => format!("└{} ", "──".repeat(depth)),
         };
-        let asked = list(&task["history"]).first().map(|said| first_words(&said["parts"]));
         table.row([
             Cell::named(id, ids::short(id, &ids())),
             Cell::styled(style_of(state), state),
             changed.into(),
             format!("{branch}{}", text(&task["agentId"])).into(),
-            used(&task["metadata"]).into(),
-            asked.unwrap_or_default().into(),
+            used(task).into(),
+            text(&task["asked"]).to_owned().into(),
         ]);
     }
-    table.text(columns)
+    let mut drawn = table.text(columns);
+    if tree["cut"] == true {
+        let hidden: u64 = tasks.iter().filter_map(|task| task["hidden"].as_u64()).sum();
+        let more = format!(
+            "at least {hidden} more are not shown; `a2a-hub task tree ID` shows those below one\n"
+        );
+        drawn.append(more.into());
+    }
+    drawn
 }
 
 /// What a task used up, as its agent reports it.
-fn used(facts: &Value) -> String {
-    let of = |name: &str| facts["usage"][name].as_u64().unwrap_or(0);
-    let tokens = of("input_tokens").saturating_add(of("output_tokens"));
-    let tokens = (tokens > 0).then(|| format!("{tokens} tokens"));
-    let cost = facts["cost_usd"].as_f64().filter(|cost| *cost > 0.0);
-    let cost = cost.map(|cost| format!("${cost:.4}"));
-    [tokens, cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
+fn used(task: &Value) -> String {
+    let tokens = task["tokens"].as_u64().filter(|tokens| *tokens > 0);
+    let cost = task["costUsd"].as_f64().filter(|cost| *cost > 0.0);
+    let told = [tokens.map(|it| format!("{it} tokens")), cost.map(|it| format!("${it:.4}"))];
+    told.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -144,30 +126,34 @@ mod tests {
 
     #[test]
     fn a_tree_as_people_see_it() {
-        let task = |id: &str, parent: Option<&str>, agent: &str, state: &str, asked: &str| {
-            json!({ "id": id, "contextId": "c", "agentId": agent,
-                "status": { "state": state, "timestamp": "2026-01-31T11:58:00.000Z" },
-                "metadata": { "parentTaskId": parent, "cost_usd": 0.0123,
-                    "usage": { "input_tokens": 1000, "output_tokens": 200 } },
-                "history": [{ "parts": [{ "kind": "text", "text": asked }] }] })
+        let task = |id: &str, depth: usize, agent: &str, state: &str, asked: &str| {
+            json!({ "id": id, "depth": depth, "agentId": agent, "state": state,
+                "updatedAt": "2026-01-31T11:58:00.000Z", "tokens": 1200, "costUsd": 0.0123,
+                "asked": asked })
         };
-        // As the hub lists them: the newest first.
-        let listed = [
-            task("e", Some("x"), "echo", "working", "of another tree"),
-            task("d", Some("b"), "gemini", "completed", "look it up"),
-            task("c", Some("a"), "vibe", "input-required", "write the tests"),
-            task("b", Some("a"), "codex", "working", "review the diff"),
-            task("a", None, "claude-code", "working", "make it work"),
-        ];
-        let tree = Value::Array(below(&listed, "a"));
+        let mut vibe = task("c", 1, "vibe", "input-required", "write the tests");
+        vibe["hidden"] = json!(3);
+        let mut echo = task("e", 1, "echo", "completed", "say it");
+        (echo["tokens"], echo["costUsd"]) = (json!(0), json!(0.0));
+        let tasks = json!([
+            task("a", 0, "claude-code", "working", "make it work"),
+            task("b", 1, "codex", "working", "review the diff"),
+            task("d", 2, "gemini", "completed", "look it up"),
+            vibe,
+            echo,
+        ]);
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(tree_text(&tree, now, Some(120)).words(), @r"
+        let drawn =
+            |cut: bool| tree_text(&json!({ "tasks": tasks, "cut": cut }), now, Some(120)).words();
+        insta::assert_snapshot!(drawn(true), @r"
         TASK  STATE           CHANGED    AGENT         USED                  ASKED
         a     working         2 min ago  claude-code   1200 tokens, $0.0123  make it work
         b     working         2 min ago  └── codex     1200 tokens, $0.0123  review the diff
         d     completed       2 min ago  └──── gemini  1200 tokens, $0.0123  look it up
         c     input-required  2 min ago  └── vibe      1200 tokens, $0.0123  write the tests
+        e     completed       2 min ago  └── echo                            say it
+        at least 3 more are not shown; `a2a-hub task tree ID` shows those below one
         ");
-        assert_eq!(below(&listed, "b").len(), 2);
+        assert!(!drawn(false).contains("not shown"));
     }
 }

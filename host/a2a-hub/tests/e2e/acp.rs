@@ -9,8 +9,9 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{process::Stdio, time::Duration};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    process::Command,
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    time::timeout,
 };
 
 /// What the driver does.
@@ -22,6 +23,7 @@ const STEPS: &[&str] = &[
     "permission",
     "question",
     "cancel",
+    "modes",
     "load",
     "errors",
 ];
@@ -51,26 +53,95 @@ async fn javascript_with_the_default_agent() -> Result<()> {
     javascript(&[]).await
 }
 
+/// An editor, and what it says and hears line by line.
+struct Editor {
+    acp: Child,
+    say: ChildStdin,
+    told: Lines<BufReader<ChildStdout>>,
+    asked: u64,
+}
+
+impl Editor {
+    #[expect(clippy::disallowed_methods, reason = "an editor starts it")]
+    fn start(hub: &TestHub) -> Result<Self> {
+        let mut acp = Command::new(hub_binary()?);
+        acp.arg("--socket").arg(hub.socket()).args(["acp", "guest"]);
+        let mut acp =
+            acp.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let say = acp.stdin.take().context("no input")?;
+        let told = BufReader::new(acp.stdout.take().context("no output")?).lines();
+        Ok(Self { acp, say, told, asked: 0 })
+    }
+
+    async fn say(&mut self, method: &str, params: Value) -> Result<()> {
+        self.asked += 1;
+        let line =
+            json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params });
+        Ok(self.say.write_all(format!("{line}\n").as_bytes()).await?)
+    }
+
+    async fn hear(&mut self) -> Result<Value> {
+        let line = timeout(Duration::from_secs(60), self.told.next_line()).await??;
+        Ok(serde_json::from_str(&line.context("it ended")?)?)
+    }
+
+    /// The answer to what is said, and what is told before it.
+    async fn ask(&mut self, method: &str, params: Value) -> Result<(Value, Vec<Value>)> {
+        self.say(method, params).await?;
+        let mut told = Vec::new();
+        loop {
+            let line = self.hear().await?;
+            if line["id"] == self.asked {
+                return Ok((line, told));
+            }
+            told.push(line);
+        }
+    }
+}
+
+fn prompt(session: &Value, text: &str) -> Value {
+    json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] })
+}
+
+#[tokio::test]
+async fn a_mode_that_the_operator_takes_away_is_told_and_counts_no_more() -> Result<()> {
+    let config = |permissions: &str| {
+        let own = format!("[agents.guest]\n    permissions = '{permissions}'\n");
+        GRANT.replace("[agents.guest]\n", &own)
+    };
+    let hub = TestHub::builder().config(config("full")).plugin("guest", test_guests()?);
+    let hub = hub.start().await?;
+    let mut editor = Editor::start(&hub)?;
+    let begin = json!({ "cwd": hub.workspace(), "mcpServers": [] });
+    let begun = editor.ask("session/new", begin).await?.0["result"].take();
+    assert_eq!(begun["modes"]["currentModeId"], "full");
+    let session = &begun["sessionId"];
+    let edit = json!({ "sessionId": session, "modeId": "edit" });
+    assert_eq!(editor.ask("session/set_mode", edit.clone()).await?.0["result"], json!({}));
+    let (_, told) = editor.ask("session/prompt", prompt(session, "setting permissions")).await?;
+    assert!(json!(told).to_string().contains("\"text\":\"edit\""), "{told:?}");
+
+    hub.configure(&config("read-only"))?;
+    Client::http(&hub).call("hub/reload", json!({})).await?;
+    let (_, told) = editor.ask("session/prompt", prompt(session, "setting permissions")).await?;
+    let update = json!({ "sessionUpdate": "current_mode_update", "currentModeId": "read-only" });
+    assert_eq!(told[0]["params"]["update"], update, "{told:?}");
+    assert!(json!(told).to_string().contains("\"text\":\"read-only\""), "{told:?}");
+    let refused = editor.ask("session/set_mode", edit).await?.0;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    Ok(())
+}
+
 /// An editor that is killed in the middle of a turn leaves no task at work.
 #[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "an editor starts it")]
 async fn an_editor_that_goes_away_takes_its_turn_along() -> Result<()> {
     let hub = hub().await?;
-    let mut acp = Command::new(hub_binary()?);
-    acp.arg("--socket").arg(hub.socket()).args(["acp", "guest"]);
-    let mut acp = acp.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
-    let mut say = acp.stdin.take().context("no input")?;
-    let mut told = BufReader::new(acp.stdout.take().context("no output")?).lines();
-    let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new",
-        "params": { "cwd": hub.workspace(), "mcpServers": [] } });
-    say.write_all(format!("{begin}\n").as_bytes()).await?;
-    let begun: Value = serde_json::from_str(&told.next_line().await?.context("it ended")?)?;
-    let prompt = json!({ "jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": {
-        "sessionId": begun["result"]["sessionId"],
-        "prompt": [{ "type": "text", "text": "tick 300 100" }] } });
-    say.write_all(format!("{prompt}\n").as_bytes()).await?;
-    told.next_line().await?.context("it ended")?;
-    acp.kill().await?;
+    let mut editor = Editor::start(&hub)?;
+    let begin = json!({ "cwd": hub.workspace(), "mcpServers": [] });
+    let begun = editor.ask("session/new", begin).await?.0;
+    editor.say("session/prompt", prompt(&begun["result"]["sessionId"], "tick 300 100")).await?;
+    editor.hear().await?;
+    editor.acp.kill().await?;
     let client = Client::http(&hub);
     eventually_async(Duration::from_secs(20), async || {
         let tasks = client.call("hub/tasks/list", json!({ "limit": 1 })).await;

@@ -5,6 +5,7 @@ mod confined;
 mod conversations;
 mod limits;
 mod settings;
+mod together;
 mod vendors;
 
 use crate::command_line::{command, finish_within};

@@ -150,6 +150,59 @@ async fn a_granted_program_reaches_no_door_of_the_hub() -> Result<()> {
     Ok(())
 }
 
+/// Where its agent may call others, and nowhere else: the hub's socket and its command are among what it sees, each by itself.
+#[tokio::test]
+async fn a_granted_program_whose_agent_may_call_others_reaches_the_hub_as_its_task() -> Result<()> {
+    let calls = GRANT.replace("    memory = true", "    memory = true\n    delegate = ['echo']");
+    let guests = test_guests()?;
+    let hub = TestHub::builder()
+        .config(format!("{calls}\n[agents.other.grant.process.sh]"))
+        .plugin("guest", &guests)
+        .plugin("other", &guests);
+    let hub = hub.start().await?;
+    let sent = sh(&hub, "a2a-hub send echo 'hello from within' 2>&1").await?;
+    assert_eq!(sent, "hello from within\n");
+    let client = Client::unix(&hub);
+    let (waits, _updates) = stream(&client, "guest", "ask").await?;
+    for (command, why) in [
+        ("status".to_owned(), "may not do this"),
+        ("reload".to_owned(), "may not do this"),
+        ("send codex hello".to_owned(), "delegate = [\"codex\"]"),
+        (format!("task cancel {waits}"), "no task"),
+    ] {
+        let told = sh(&hub, &format!("a2a-hub {command} 2>&1; true")).await?;
+        assert!(told.contains(why), "{command}: {told}");
+    }
+    let asked = [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25",
+            "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }),
+    ];
+    fs::write(hub.workspace().join("asked"), asked.map(|line| format!("{line}\n")).concat())?;
+    let tools = sh(&hub, "(cat asked; sleep 2) | a2a-hub mcp").await?;
+    assert!(
+        tools.contains("\"name\":\"echo\"") && !tools.contains("\"name\":\"codex\""),
+        "{tools}"
+    );
+
+    // What lies beside the socket is not there, but for its own workspace and home, nor is the rest of the hub's data.
+    let beside = "cd $(dirname $A2A_HUB_SOCKET); ls -A . data; cat data/http-token hub.log 2>/dev/null; true";
+    let own = ".:\ndata\nhub.sock\nwork\n\ndata:\nfiles\nhomes\n";
+    assert_eq!(sh(&hub, beside).await?, own);
+    let written = "rm -f $A2A_HUB_SOCKET 2>/dev/null; mv $A2A_HUB_SOCKET other 2>/dev/null; \
+                   echo x 2>/dev/null > $(command -v a2a-hub) && echo written; true";
+    assert_eq!(sh(&hub, written).await?, "");
+    assert!(hub.socket().exists());
+
+    let script = format!(
+        "sh echo [$A2A_HUB_SOCKET]; command -v a2a-hub; ls {} 2>/dev/null",
+        hub.socket().display()
+    );
+    let other = send(&client, "other", &script).await?;
+    assert_eq!(artifact(&other), "[]\n", "it may call nobody: {other}");
+    Ok(())
+}
+
 #[expect(clippy::print_stdout, reason = "who reads the rows wants to know which were tried")]
 fn untried(program: &str) {
     println!("untried, for it is not installed: {program}");

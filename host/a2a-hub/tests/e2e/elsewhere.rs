@@ -42,6 +42,8 @@ struct Shared {
     cuts: AtomicUsize,
     /// What it was shown, and asked.
     seen: Mutex<Vec<(Option<String>, String)>>,
+    /// The headers that came with each question.
+    headers: Mutex<Vec<HeaderMap>>,
 }
 
 impl Front {
@@ -57,6 +59,7 @@ impl Front {
             })),
             cuts: AtomicUsize::new(cuts),
             seen: Mutex::default(),
+            headers: Mutex::default(),
         });
         // Where cards were before 0.3.
         let router = Router::new()
@@ -78,6 +81,10 @@ impl Front {
     pub(crate) fn seen(&self) -> Vec<(Option<String>, String)> {
         self.shared.seen.lock().map(|seen| seen.clone()).unwrap_or_default()
     }
+
+    pub(crate) fn headers(&self) -> Vec<HeaderMap> {
+        self.shared.headers.lock().map(|headers| headers.clone()).unwrap_or_default()
+    }
 }
 
 async fn card(State(shared): State<Arc<Shared>>) -> Json<Value> {
@@ -89,6 +96,9 @@ async fn pass_on(State(shared): State<Arc<Shared>>, headers: HeaderMap, asked: B
     let method = serde_json::from_slice::<Value>(&asked).unwrap_or_default()["method"].take();
     if let Ok(mut seen) = shared.seen.lock() {
         seen.push((shown.map(str::to_owned), method.as_str().unwrap_or_default().to_owned()));
+    }
+    if let Ok(mut all) = shared.headers.lock() {
+        all.push(headers);
     }
     let request = reqwest::Client::new().post(&shared.behind).body(asked);
     let request = request.header("content-type", "application/json");

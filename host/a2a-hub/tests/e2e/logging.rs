@@ -2,10 +2,11 @@
 
 use crate::{
     command_line::{Ran, command, finish},
-    stage::{GRANT, home},
+    stage::{GRANT, eventually, home, send},
 };
-use a2a_hub_tests::test_guests;
+use a2a_hub_tests::{Client, TestHub, test_guests};
 use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
@@ -117,5 +118,27 @@ async fn a_late_start_failure_tells_its_cause_and_not_the_log_before_it() -> Res
     assert!(told.starts_with("a2a-hub: start the hub: say where the hub is"), "{told}");
     assert!(told.contains("hub.log") && !told.contains("agent joined"), "{told}");
     assert!(std::fs::read_to_string(data.join("hub.log"))?.contains("agent joined"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_line_about_a_task_names_the_task_its_workflow_and_its_agent() -> Result<()> {
+    let config = GRANT.replace("    memory = true", "    memory = true\n    delegate = ['guest']");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    let line = async |text: &str| {
+        let logged = || hub.log().lines().find(|line| line.contains(text)).map(str::to_owned);
+        eventually(Duration::from_secs(10), || logged().is_some()).await?;
+        let line: Value = serde_json::from_str(&logged().context("no line")?)?;
+        Ok::<_, anyhow::Error>(line["span"].clone())
+    };
+    let root = send(&client, "guest", "call guest log said from below").await?;
+    let listed = client.call("hub/tasks/list", json!({ "workflow": root["id"] })).await?;
+    let span = line("said from below").await?;
+    assert_eq!(span["task"], listed[0]["id"], "{listed}");
+    assert_eq!((&span["workflow"], &span["agent"]), (&root["id"], &json!("guest")));
+    let alone = send(&client, "guest", "log said alone").await?;
+    let span = line("said alone").await?;
+    assert_eq!((&span["task"], span.get("workflow")), (&alone["id"], None), "that is its own");
     Ok(())
 }

@@ -184,7 +184,7 @@ async fn status_counts() -> Result<()> {
     let lacks = guest["notGranted"].as_array().context("no list")?;
     let lacks: Vec<_> = lacks.iter().map(|lack| &lack["capability"]).collect();
     let asked_and_not_granted =
-        ["process.formed", "process.never-granted", "http.*", "workspace", "delegate"];
+        ["process.formed", "process.never-granted", "http.*", "workspace", "tools", "delegate"];
     assert_eq!(lacks, asked_and_not_granted.map(|it| json!(it)).each_ref());
     Ok(())
 }

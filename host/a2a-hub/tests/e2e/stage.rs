@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 /// What the operator grants the test guests: everything but what no test grants. Little time on the processor, so that a
-/// spinner does not hold up the suite. Many are told to fail, and are to be asked again all the same.
+/// spinner does not hold up the suite, and yet enough for all others on a slow machine. Many are told to fail, and are to be asked again all the same.
 pub(crate) const GRANT: &str = "
     [breaker]
     failures = 1000
@@ -29,7 +29,7 @@ pub(crate) const GRANT: &str = "
     [agents.guest]
     max_running = 100
     [agents.guest.limits]
-    cpu_ms = 1000
+    cpu_ms = 3000
     events = 5000
 ";
 

@@ -8,6 +8,7 @@ use a2a_hub_core::{
     http_grant::HttpGrant,
     http_header::{HeaderName, HeaderTemplate},
     http_host::HostPattern,
+    tools_grant::{is_asked, is_every, is_tool_name},
     workspace_grant::WorkspaceAccess,
 };
 use clap::Args;
@@ -55,6 +56,9 @@ pub(crate) struct Wanted {
     /// Call this agent; `*` is every other one
     #[arg(long, value_name = "AGENT")]
     pub(super) delegate: Vec<String>,
+    /// Call this tool of a server that `agents.<id>.mcp` in the configuration names; may be given several times
+    #[arg(long, value_name = "SERVER:TOOL", value_parser = tool)]
+    pub(super) tool: Vec<(String, String)>,
     /// Have its programs work in this directory only; may be given several times
     #[arg(long, value_name = "PATH")]
     pub(super) directory: Vec<String>,
@@ -79,6 +83,15 @@ fn program(text: &str) -> Result<(String, Option<String>), String> {
 fn variable(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once(':').ok_or("write it as PROGRAM:VARIABLE, such as git:LC_ALL")?;
     Ok((pair.0.to_owned(), pair.1.to_owned()))
+}
+
+fn tool(text: &str) -> Result<(String, String), String> {
+    let form = "write it as SERVER:TOOL, such as files:read_file; each tool is granted by its name";
+    let (server, tool) = text.split_once(':').ok_or(form)?;
+    if !is_tool_name(tool) {
+        return Err(form.to_owned());
+    }
+    Ok((server.to_owned(), tool.to_owned()))
 }
 
 fn limit(text: &str) -> Result<(LimitName, u64), String> {
@@ -168,8 +181,9 @@ impl Wanted {
         if !self.delegate.is_empty() && !ask.delegate.agents {
             return Err(not_asked("calls no other agents", "`delegate`"));
         }
+        grant = self.with_tools(grant, ask)?;
         grant.limits.extend(self.limit.iter().copied());
-        grant.delegate.extend(self.delegate.iter().cloned());
+        self.delegate.iter().for_each(|agent| grant.delegate.allow(agent.clone()));
         if !self.directory.is_empty() {
             grant.directories = Some(self.directory.iter().cloned().collect());
         }
@@ -178,6 +192,27 @@ impl Wanted {
 }
 
 impl Wanted {
+    /// The same with the tools that are wanted: of all that it asks for, those that it names.
+    fn with_tools(&self, mut grant: Grant, ask: &Ask) -> Result<Grant, CommandError> {
+        for (server, tool) in &self.tool {
+            if !is_asked(&ask.tools, server, tool) {
+                let what = format!("does not ask to call the tool `{tool}` of `{server}`");
+                let asked = ask.tools.iter().flat_map(|(server, asked)| {
+                    asked.names.iter().map(move |tool| format!("{server}:{tool}"))
+                });
+                return Err(not_asked(&what, &among(&asked.collect())));
+            }
+            grant.tools.entry(server.clone()).or_default().insert(tool.clone());
+        }
+        let all = ask.tools.iter().filter(|(server, _)| self.all && !is_every(server));
+        for (server, asked) in all {
+            let named = asked.names.iter().filter(|tool| !is_every(tool)).cloned();
+            grant.tools.entry(server.clone()).or_default().extend(named);
+        }
+        grant.tools.retain(|_, tools| !tools.is_empty());
+        Ok(grant)
+    }
+
     /// The same with the hosts that are wanted, and the headers for them.
     fn with_hosts(&self, mut grant: Grant, ask: &Ask) -> Result<Grant, CommandError> {
         let mut hosts: BTreeMap<HostPattern, HttpGrant> = grant.http.into();
@@ -373,6 +408,29 @@ mod tests {
         directories = ["/srv"]
         "#);
         insta::assert_snapshot!(granted(before, &["--memory"]), @"memory = true");
+    }
+
+    #[test]
+    fn tools_are_granted_by_name() {
+        let ask: Ask =
+            toml::from_str("[tools.files]\nnames = ['read', 'write']\n[tools.web]\nnames = ['*']")
+                .unwrap();
+        let granted = |args: &[&str]| match wanted(args).on_top_of(Grant::default(), &ask) {
+            Ok(grant) => toml::to_string(&grant).unwrap(),
+            Err(why) => why.to_string(),
+        };
+        insta::assert_snapshot!(granted(&["--tool", "files:read", "--tool", "web:get"]), @r#"
+        [tools]
+        files = ["read"]
+        web = ["get"]
+        "#);
+        insta::assert_snapshot!(granted(&["--all"]), @r#"
+        [tools]
+        files = ["read", "write"]
+        "#);
+        insta::assert_snapshot!(granted(&["--tool", "files:remove"]), @"the plug-in does not ask to call the tool `remove` of `files`, so that granting it has no effect; it asks for `files:read`, `files:write`, `web:*`: see `a2a-hub plugin inspect`");
+        let every = Line::try_parse_from(["grant", "--tool", "files:*"]).map(drop).unwrap_err();
+        assert!(every.to_string().contains("by its name"), "{every}");
     }
 
     #[test]

@@ -101,14 +101,17 @@ fn without(grant: &mut Grant, capability: &str) -> Result<(), CommandError> {
         }
         None if capability == "process" => !std::mem::take(&mut grant.process).is_empty(),
         Some(("process", name)) => grant.process.remove(name).is_some(),
-        Some(("delegate", agent)) => grant.delegate.remove(agent),
+        Some(("delegate", agent)) => grant.delegate.withdraw(agent),
+        None if capability == "tools" => !std::mem::take(&mut grant.tools).is_empty(),
+        Some(("tools", server)) => grant.tools.remove(server).is_some(),
         None | Some(_) => false,
     };
     if was {
         return Ok(());
     }
     let mut held: Vec<_> = grant.process.keys().map(|name| format!("`process.{name}`")).collect();
-    held.extend(grant.delegate.iter().map(|agent| format!("`delegate.{agent}`")));
+    held.extend(grant.tools.keys().map(|server| format!("`tools.{server}`")));
+    held.extend(grant.delegate.granted().map(|agent| format!("`delegate.{agent}`")));
     let hosts: BTreeMap<HostPattern, HttpGrant> = grant.http.clone().into();
     held.extend(hosts.into_keys().map(|host| format!("`http.{}`", String::from(host))));
     held.extend(grant.workspace.map(|_| "`workspace`".to_owned()));
@@ -129,7 +132,7 @@ mod tests {
         let whole = || Grant {
             memory: Allowance::Bytes(1),
             files: Allowance::AsAsked,
-            delegate: ["codex".to_owned(), "*".to_owned()].into(),
+            delegate: ["codex".to_owned(), "*".to_owned()].into_iter().collect(),
             process: [
                 ("git".to_owned(), Default::default()),
                 ("sh".to_owned(), Default::default()),

@@ -1,0 +1,251 @@
+//! Agents that work together, with the vendors' own programs: a real Claude Code has a real Codex do something, by a tool of the hub's
+//! and by the hub's command in its shell. One model server plays the models of both.
+
+use super::{
+    KEY,
+    vendors::{CLAUDE, CODEX, Vendor},
+};
+use crate::{
+    command_line::run,
+    stage::{eventually, eventually_async, get, no_program_left, send, state, stream, until},
+};
+use a2a_hub_tests::{Client, ModelServer, TestHub, descendants, message_to};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::{env, fs, time::Duration};
+use tempfile::TempDir;
+
+/// Longer than any of the stories.
+const LONG: &str = "sleep 612";
+
+/// A hub with Claude and Codex, which may call whom the test says.
+struct Pair {
+    hub: TestHub,
+    model: ModelServer,
+    _files: [TempDir; 2],
+}
+
+/// The grant of an agent that came with the hub: what it is granted unasked, and these agents.
+fn granted(vendor: &Vendor, agents: &str, settings: &str) -> String {
+    let (agent, program) = (vendor.agent, vendor.program);
+    format!(
+        "[agents.{agent}]\n{}\n{settings}\n[agents.{agent}.grant]\nmemory = true\nfiles = true\ndelegate = [{agents}]\n\
+         [agents.{agent}.grant.process.{program}]\nmax_running = 40\n",
+        vendor.settings
+    )
+}
+
+async fn pair(config: &str) -> Result<Pair> {
+    let model = ModelServer::start()?.with_key(KEY);
+    let files = [tempfile::tempdir()?, tempfile::tempdir()?];
+    let others = ["gemini", "git-historian", "vibe"];
+    let others = others.map(|other| format!("[agents.{other}]\nenabled = false\n")).concat();
+    let port = model.url().rsplit(':').next().unwrap_or_default();
+    let config = config.replace("{port}", port);
+    let mut hub = TestHub::builder().config(format!("{config}\n{others}"));
+    let mut places = Vec::new();
+    for (vendor, files) in [CLAUDE, CODEX].iter().zip(&files) {
+        places.extend(env::split_paths(&vendor.path()?).collect::<Vec<_>>());
+        hub = hub.env(vendor.key, KEY);
+        for (name, value) in (vendor.env)(&model, files.path()) {
+            hub = hub.env(name, value);
+        }
+    }
+    let hub = hub.env("PATH", env::join_paths(places)?).start().await?;
+    let pair = Pair { hub, model, _files: files };
+    pair.checked().await?;
+    Ok(pair)
+}
+
+impl Pair {
+    fn client(&self) -> Client {
+        Client::http(&self.hub)
+    }
+
+    /// Waits until both programs have said how they are: their checks are no part of the stories.
+    async fn checked(&self) -> Result<()> {
+        let are_well = async || {
+            let list = json!({ "includeHealth": true });
+            let agents: Value =
+                self.client().call("hub/agents/list", list).await.unwrap_or_default();
+            let all = agents.as_array().map(Vec::as_slice).unwrap_or_default();
+            let mut ours = all.iter().filter(|agent| agent["id"] != "echo");
+            ours.all(|agent| {
+                ["healthy", "degraded"]
+                    .contains(&agent["health"]["status"].as_str().unwrap_or_default())
+            })
+        };
+        eventually_async(Duration::from_secs(60), are_well)
+            .await
+            .context("the programs are not well")
+    }
+
+    /// The tasks of a workflow, the root among them, oldest first.
+    async fn tree(&self, root: &str) -> Result<Vec<Value>> {
+        let listed =
+            self.client().call("hub/tasks/list", json!({ "workflow": root, "limit": 100 })).await?;
+        let mut tasks = listed.as_array().cloned().unwrap_or_default();
+        tasks.reverse();
+        Ok(tasks)
+    }
+
+    /// What the programs below the hub were started as.
+    fn commands(&self) -> String {
+        let command = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let commands = descendants(self.hub.pid());
+        let commands =
+            commands.iter().map(|pid| String::from_utf8_lossy(&command(pid)).replace('\0', " "));
+        commands.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A message with markers that only who reads it as JSON takes for such: the model it is for, and not the one that repeats it.
+fn within(message: &str) -> String {
+    json!(message).to_string().replace("[[", "\\u005b\\u005b").replace("]]", "\\u005d\\u005d")
+}
+
+/// A prompt at which Claude calls that agent by its tool.
+fn by_tool(agent: &str, message: &str) -> String {
+    format!(
+        "[[tool:raw:mcp__a2a-hub__{agent}:{{\"message\":{},\"wait_seconds\":300}}]]",
+        within(message)
+    )
+}
+
+/// A prompt at which Claude calls that agent by the hub's command in its shell.
+fn by_shell(agent: &str, message: &str) -> String {
+    let quoted = message.replace('\'', "'\\''");
+    format!(
+        "[[tool:raw:Bash:{{\"command\":{}}}]]",
+        within(&format!("a2a-hub send {agent} '{quoted}'"))
+    )
+}
+
+/// Codex asks leave for something; whoever gave Claude its task says yes; and Claude hears what Codex made of it.
+async fn a_permission_of_codex_is_given_by_claudes_client(pair: &Pair, prompt: &str) -> Result<()> {
+    let client = pair.client();
+    let (root, mut updates) = stream(&client, "claude-code", prompt).await?;
+    let asked = until(&mut updates, |event| state(event) == "input-required").await?;
+    let question = &asked["metadata"]["question"];
+    assert_eq!(
+        (&question["kind"], &question["path"]),
+        (&json!("permission"), &json!(["codex"])),
+        "{asked}"
+    );
+    assert!(asked["status"]["message"].to_string().contains("touch made-by-codex"), "{asked}");
+    let made = pair.hub.workspace().join("made-by-codex");
+    assert!(!made.exists(), "before it is allowed");
+
+    let drawn = run(&pair.hub, &["task", "tree", &root]).await?;
+    assert!(
+        drawn.stdout.contains("claude-code") && drawn.stdout.contains("codex"),
+        "{}",
+        drawn.stdout
+    );
+    let mut answer = message_to("claude-code", "yes");
+    answer["message"]["taskId"] = json!(root);
+    let done: Value = client.call("message/send", answer).await?;
+    assert_eq!(state(&done), "completed", "{done}");
+    assert!(made.exists(), "{done}");
+    let tasks = pair.tree(&root).await?;
+    let [claude, codex] = &tasks[..] else { anyhow::bail!("a tree of two: {tasks:#?}") };
+    assert_eq!((&claude["id"], &codex["metadata"]["parentTaskId"]), (&json!(root), &json!(root)));
+    assert_eq!((state(claude), state(codex)), ("completed", "completed"), "{tasks:#?}");
+    // The model of Claude was told what Codex said, which repeats what it was asked.
+    let heard: Vec<_> =
+        pair.model.requests().into_iter().filter(|seen| seen.path.contains("/messages")).collect();
+    let last = heard.last().context("Claude's model was not asked")?.body.to_string();
+    assert!(last.contains("ECHO: "), "{last}");
+    no_program_left(&pair.hub.data_dir(), Duration::from_secs(10)).await
+}
+
+#[tokio::test]
+async fn claude_has_codex_work_by_its_tool() -> Result<()> {
+    let pair = pair(&[granted(&CLAUDE, "'codex'", ""), granted(&CODEX, "", "")].concat()).await?;
+    let prompt = by_tool("codex", &(CODEX.run)("touch made-by-codex"));
+    a_permission_of_codex_is_given_by_claudes_client(&pair, &prompt).await?;
+    // Of those whom it may not call, Claude is told nothing: neither by a tool nor in its prompt.
+    let asked: String = pair.model.requests().iter().map(|seen| seen.body.to_string()).collect();
+    assert!(asked.contains("mcp__a2a-hub__codex") && asked.contains("- codex: "), "{asked}");
+    assert!(!asked.contains("mcp__a2a-hub__echo") && !asked.contains("- echo: "), "{asked}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn claude_has_codex_work_by_the_command_in_its_shell() -> Result<()> {
+    let config = [
+        granted(&CLAUDE, "'codex'", "permissions = 'full'"),
+        granted(&CODEX, "", "permissions = 'full'"),
+    ];
+    let pair = pair(&config.concat()).await?;
+    let prompt = by_shell("codex", &(CODEX.run)("touch made-by-codex"));
+    a_permission_of_codex_is_given_by_claudes_client(&pair, &prompt).await
+}
+
+#[tokio::test]
+async fn a_cancel_of_claude_ends_codex_and_all_that_both_started() -> Result<()> {
+    let config = [granted(&CLAUDE, "'codex'", "permissions = 'full'"), granted(&CODEX, "", "")];
+    let pair = pair(&config.concat()).await?;
+    let wanted = json!({ "cmd": LONG, "yield_time_ms": 30_000 });
+    let prompt = by_shell("codex", &format!("[[tool:raw:exec_command:{wanted}]]"));
+    let (root, _updates) = stream(&pair.client(), "claude-code", &prompt).await?;
+    let trees = ["claude", "a2a-hub send codex", "codex app-server", LONG];
+    let all_run = || {
+        let commands = pair.commands();
+        trees.iter().all(|tree| commands.contains(tree))
+    };
+    let ran = eventually(Duration::from_secs(40), all_run).await;
+    ran.with_context(|| format!("they do not all run: {}", pair.commands()))?;
+    pair.client().call("tasks/cancel", json!({ "id": root })).await?;
+    let left = pair.commands();
+    assert!(trees.iter().all(|tree| !left.contains(tree)), "{left}");
+    let tasks = pair.tree(&root).await?;
+    assert_eq!(tasks.len(), 2, "{tasks:#?}");
+    assert!(tasks.iter().all(|task| state(task) == "canceled"), "{tasks:#?}");
+    Ok(())
+}
+
+/// Behind its walls the program starts the hub's command, which reaches the one socket that is there.
+#[tokio::test]
+async fn a_confined_claude_has_echo_work_by_its_tool() -> Result<()> {
+    let walls = "confine = true\nconfined = { network = [{port}] }";
+    let config = [granted(&CLAUDE, "'echo'", walls), granted(&CODEX, "", "enabled = false")];
+    let pair = pair(&config.concat()).await?;
+    let task =
+        send(&pair.client(), "claude-code", &by_tool("echo", "from behind the walls")).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    let tasks = pair.tree(task["id"].as_str().unwrap_or_default()).await?;
+    assert_eq!(tasks.len(), 2, "{task} {tasks:#?}");
+    assert!(tasks[1].to_string().contains("from behind the walls"), "{tasks:#?}");
+    Ok(())
+}
+
+/// One turn for all: each lends its own while it waits, and its child goes on with that.
+#[tokio::test]
+async fn eight_claudes_that_each_call_claude_all_end_by_one_turn() -> Result<()> {
+    let config = [
+        granted(&CLAUDE, "'claude-code'", "max_running = 1"),
+        granted(&CODEX, "", "enabled = false"),
+    ];
+    let pair = pair(&config.concat()).await?;
+    let client = pair.client();
+    let mut roots = Vec::new();
+    for n in 0..8 {
+        let prompt = by_tool("claude-code", &format!("number {n}"));
+        roots.push(stream(&client, "claude-code", &prompt).await?);
+    }
+    let ended = async || {
+        let mut all = true;
+        for (root, _) in &roots {
+            all &= get(&client, root).await.is_ok_and(|task| state(&task) == "completed");
+        }
+        all
+    };
+    eventually_async(Duration::from_secs(100), ended).await.context("they do not all end")?;
+    for (root, _) in &roots {
+        let tasks = pair.tree(root).await?;
+        let states: Vec<_> = tasks.iter().map(state).collect();
+        assert_eq!(states, ["completed"; 2], "{tasks:#?}");
+    }
+    Ok(())
+}

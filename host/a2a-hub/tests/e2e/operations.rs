@@ -1,0 +1,143 @@
+//! Every method of the hub, on each door, for whoever may ask: what the table of access says is what happens.
+
+use crate::stage::{GRANT, artifact, send, state, stream};
+use a2a_hub_core::access::{Access, needed};
+use a2a_hub_protocol::hub::methods::{METHODS, operation};
+use a2a_hub_tests::{Client, RpcError, TestHub, test_guests};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::{fs, time::Duration};
+
+/// Asks on each door what stands in a file, a request a line, and prints what was answered, an answer a line. It waits for a file
+/// that tells which task it works on.
+const ASK: &str = r#"
+import json, os, socket, sys, time, urllib.error, urllib.request
+
+path, url, token = sys.argv[1], sys.argv[2], open(sys.argv[3]).read().strip()
+while not os.path.exists("own"):
+    time.sleep(0.05)
+own = open("own").read()
+
+
+def over_unix(body):
+    it = socket.socket(socket.AF_UNIX)
+    it.settimeout(30)
+    it.connect(path)
+    it.sendall(body.encode() + b"\n")
+    return it.makefile().readline()
+
+
+def over_http(body, **more):
+    head = {"content-type": "application/json", **more}
+    asked = urllib.request.Request(url, body.encode(), head)
+    try:
+        return urllib.request.urlopen(asked, timeout=30).read().decode()
+    except urllib.error.HTTPError as why:
+        return why.read().decode()
+
+
+def with_token(body):
+    return over_http(body, authorization="Bearer " + token)
+
+
+for line in open("asked"):
+    line = line.replace("OWN", own)
+    method = json.loads(line)["method"]
+    for door, ask in [("unix", over_unix), ("http", over_http), ("token", with_token)]:
+        answer = json.loads(ask(line))
+        print(json.dumps({"door": door, "method": method, "answer": answer}), flush=True)
+"#;
+
+/// Each method with its example. Whoever answers with a stream is asked for no task that there is: it would go on for ever.
+fn requests() -> Result<Vec<Value>> {
+    let all = METHODS.iter().map(|method| {
+        let params: Value = serde_json::from_str(method.example)?;
+        Ok(json!({ "jsonrpc": "2.0", "id": 1, "method": method.name, "params": params }))
+    });
+    all.collect()
+}
+
+fn access(request: &Value) -> Result<Access> {
+    let method = request["method"].as_str().context("no method")?;
+    Ok(needed(&operation(method, request["params"].clone())?))
+}
+
+fn is_denied(answer: &Value) -> bool {
+    let why = answer["error"]["message"].as_str().unwrap_or_default();
+    why.contains("may not do this")
+}
+
+#[tokio::test]
+async fn an_agents_program_may_do_on_each_door_what_the_table_says_and_nothing_else() -> Result<()>
+{
+    let config = GRANT
+        .replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n")
+        .replace("    memory = true", "    memory = true\n    delegate = ['echo']");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    let other = send(&client, "echo", "not for the guest").await?;
+    let mut asked = requests()?;
+    let tree = |id: Value| json!({ "jsonrpc": "2.0", "id": 1, "method": "hub/tasks/tree", "params": { "id": id } });
+    asked.extend([tree(json!("OWN")), tree(other["id"].clone())]);
+    let lines: String = asked.iter().map(|request| format!("{request}\n")).collect();
+    fs::write(hub.workspace().join("asked"), lines)?;
+    fs::write(hub.workspace().join("ask.py"), ASK)?;
+    let (socket, data) = (hub.socket().display(), hub.data_dir());
+    let script = format!(
+        "sh python3 ask.py '{socket}' 'http://{}/' '{}'",
+        hub.http(),
+        data.join("http-token").display()
+    );
+    let (id, mut updates) = stream(&client, "guest", &script).await?;
+    fs::write(hub.workspace().join("own.new"), &id)?;
+    fs::rename(hub.workspace().join("own.new"), hub.workspace().join("own"))?;
+    while updates.next().await.is_some() {}
+    let task = client.call("tasks/get", json!({ "id": id })).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+
+    let told = artifact(&task);
+    let mut told = told.lines().map(serde_json::from_str::<Value>);
+    for request in &asked {
+        for door in ["unix", "http", "token"] {
+            let said = told.next().context("an answer is missing")??;
+            let case = format!("{request} over {door}: {}", said["answer"]);
+            assert_eq!(
+                (&said["method"], &said["door"]),
+                (&request["method"], &json!(door)),
+                "{case}"
+            );
+            assert_eq!(is_denied(&said["answer"]), access(request)? > Access::Delegate, "{case}");
+            if request["method"] == "hub/tasks/tree" {
+                match request["params"]["id"].as_str() {
+                    // Those below its own task, and no other.
+                    Some("OWN") => {
+                        assert_eq!(said["answer"]["result"]["tasks"][0]["id"], id, "{case}");
+                    }
+                    _ => assert_eq!(said["answer"]["error"]["code"], -32001, "{case}"),
+                }
+            }
+        }
+    }
+    assert!(told.next().is_none(), "each is asked once on each door");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_operator_is_denied_nothing_on_any_door() -> Result<()> {
+    let hub = TestHub::start().await?;
+    for (door, client) in [("http", Client::http(&hub)), ("unix", Client::unix(&hub))] {
+        for request in requests()? {
+            let method = request["method"].as_str().context("no method")?;
+            // A message would set an agent to work, and listening to the hub has no end.
+            if method.starts_with("message/") || method == "hub/events" {
+                continue;
+            }
+            let answer = client.call(method, request["params"].clone());
+            let answer = tokio::time::timeout(Duration::from_secs(60), answer).await?;
+            if let Err(RpcError::Refused { message, .. }) = answer {
+                assert!(!message.contains("may not do this"), "{method} over {door}: {message}");
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! Agents that run again from the start after a restart of the hub, and go on where they were.
+
+use crate::stage::{artifact, eventually_async, get, said, send, state};
+use a2a_hub_tests::{Client, TestHub, durable_guest, message_to};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::{fs, path::Path, time::Duration};
+
+/// Each may call the next, and run commands.
+const CONFIG: &str = "
+    [agents.top.grant]
+    delegate = ['middle', 'bottom', 'echo']
+    memory = true
+    [agents.top.grant.process.sh]
+    [agents.middle.grant]
+    delegate = ['bottom']
+    [agents.middle.grant.process.sh]
+    [agents.bottom.grant.process.sh]
+";
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn start() -> Result<TestHub> {
+    let durable = durable_guest()?;
+    let builder = TestHub::builder().config(CONFIG).plugin("top", &durable);
+    builder.plugin("middle", &durable).plugin("bottom", &durable).start().await
+}
+
+/// The task that is sent and not waited for.
+async fn begin(hub: &TestHub, program: &str) -> Result<String> {
+    let mut message = message_to("top", program);
+    message["configuration"] = json!({ "blocking": false });
+    let task = Client::http(hub).call("message/send", message).await?;
+    Ok(task["id"].as_str().context("no id")?.to_owned())
+}
+
+async fn answer(hub: &TestHub, task: &str, text: &str) -> Result<Value> {
+    let mut answer = message_to("top", text);
+    answer["message"]["taskId"] = json!(task);
+    answer["message"]["metadata"] = json!({});
+    answer["configuration"] = json!({ "blocking": false });
+    Ok(Client::http(hub).call("message/send", answer).await?)
+}
+
+async fn until_it_is(hub: &TestHub, task: &str, wanted: &str) -> Result<Value> {
+    let client = Client::http(hub);
+    let is = async || get(&client, task).await.is_ok_and(|task| state(&task) == wanted);
+    let reached = eventually_async(PATIENCE, is).await;
+    let task = get(&client, task).await?;
+    reached.with_context(|| format!("it is not {wanted}: {task}; {}", hub.log()))?;
+    Ok(task)
+}
+
+async fn workflow(hub: &TestHub, root: &str) -> Result<Vec<Value>> {
+    let wanted = json!({ "workflow": root, "limit": 100 });
+    let listed = Client::http(hub).call("hub/tasks/list", wanted).await?;
+    Ok(listed.as_array().cloned().unwrap_or_default())
+}
+
+/// How often what was done to the world: each step writes a letter.
+fn effects(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_default().split_whitespace().collect()
+}
+
+/// A command that leaves a letter behind, and takes a moment.
+fn leaves(letter: &str, file: &Path) -> String {
+    format!("echo {letter} >> {}; sleep 0.1; echo {letter}", file.display())
+}
+
+/// Three levels, with an approval at the bottom.
+fn story(file: &Path) -> String {
+    let [a, b, c, z] = ["a", "b", "c", "z"].map(|letter| leaves(letter, file));
+    format!(
+        "say begun\nstep a {a}\ncall middle step b {b} / call bottom ask may I? // step c {c} / say middle is done\npiece told\nstep z {z}"
+    )
+}
+
+/// Where in the story the hub is killed.
+#[derive(Clone, Copy, Debug)]
+enum Point {
+    Begun,
+    Effect(&'static str),
+    Children(usize),
+    BottomAsks,
+    TopAsks,
+    /// A moment after the answer was sent, before anybody heard that it was taken.
+    Answering,
+    Answered,
+    /// A moment after the next hub began to run it again.
+    Replaying,
+}
+
+impl Point {
+    async fn reached(self, hub: &TestHub, task: &str, file: &Path) -> Result<()> {
+        let is = async || match self {
+            Self::Begun => true,
+            Self::Effect(letter) => effects(file).contains(letter),
+            Self::Children(tasks) => {
+                workflow(hub, task).await.is_ok_and(|tree| tree.len() >= tasks)
+            }
+            Self::BottomAsks => {
+                let asks = |it: &Value| it["agentId"] == "bottom" && state(it) == "input-required";
+                workflow(hub, task).await.is_ok_and(|tree| tree.iter().any(asks))
+            }
+            Self::TopAsks | Self::Answering | Self::Answered | Self::Replaying => {
+                get(&Client::http(hub), task)
+                    .await
+                    .is_ok_and(|task| state(&task) == "input-required")
+            }
+        };
+        eventually_async(PATIENCE, is).await.with_context(|| format!("{self:?} is not reached"))
+    }
+}
+
+#[tokio::test]
+async fn wherever_the_hub_is_killed_the_answer_arrives_once_and_the_tree_completes() -> Result<()> {
+    let mut hub = start().await?;
+    let points = [
+        Point::Begun,
+        Point::Effect("a"),
+        Point::Children(2),
+        Point::Effect("b"),
+        Point::Children(3),
+        Point::BottomAsks,
+        Point::TopAsks,
+        Point::Answering,
+        Point::Answered,
+        Point::Effect("c"),
+        Point::Effect("z"),
+        Point::Replaying,
+    ];
+    for (number, point) in points.into_iter().enumerate() {
+        let file = hub.workspace().join(format!("effects-{number}"));
+        let task = begin(&hub, &story(&file)).await?;
+        let is_after = matches!(point, Point::Effect("c" | "z"));
+        if is_after {
+            Point::TopAsks.reached(&hub, &task, &file).await?;
+            answer(&hub, &task, "yes").await?;
+        }
+        point.reached(&hub, &task, &file).await?;
+        let mut is_answered = is_after;
+        match point {
+            Point::Answering => {
+                let asked = answer(&hub, &task, "yes");
+                let _ = tokio::time::timeout(Duration::from_millis(3), asked).await;
+            }
+            Point::Answered => {
+                answer(&hub, &task, "yes").await?;
+                is_answered = true;
+            }
+            Point::Replaying => {
+                hub.kill9().await?;
+                hub.restart().await?;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Point::Begun
+            | Point::Effect(_)
+            | Point::Children(_)
+            | Point::BottomAsks
+            | Point::TopAsks => {}
+        }
+        hub.kill9().await?;
+        hub.restart().await?;
+        if !is_answered {
+            // It may have been taken in the moment before the kill.
+            let asks_or_goes_on = async || {
+                let now = get(&Client::http(&hub), &task).await;
+                now.is_ok_and(|now| state(&now) == "input-required" || effects(&file).contains('c'))
+            };
+            eventually_async(PATIENCE, asks_or_goes_on)
+                .await
+                .with_context(|| format!("{point:?}"))?;
+            if state(&get(&Client::http(&hub), &task).await?) == "input-required" {
+                // Once more in the middle of it.
+                let asked = answer(&hub, &task, "yes").await;
+                asked.with_context(|| format!("{point:?}"))?;
+            }
+        }
+        let done =
+            until_it_is(&hub, &task, "completed").await.with_context(|| format!("{point:?}"))?;
+        assert_eq!(said(&done), "a | b | yes | c | z", "{point:?}: {done}");
+        assert_eq!(artifact(&done).matches("told").count(), 1, "{point:?}: {done}");
+        let tree = workflow(&hub, &task).await?;
+        assert_eq!(tree.len(), 3, "{point:?}: no child is begun twice: {tree:?}");
+        let bottom = tree.iter().find(|it| it["agentId"] == "bottom").context("no bottom")?;
+        let bottom = get(&Client::http(&hub), bottom["id"].as_str().context("no id")?).await?;
+        let heard = bottom["history"].as_array().context("no history")?.iter();
+        let answers = heard.filter(|it| it["parts"][0]["text"] == "yes").count();
+        assert_eq!(answers, 1, "{point:?}: {bottom}");
+        for letter in ["a", "b", "c", "z"] {
+            let times = effects(&file).matches(letter).count();
+            assert!((1..=2).contains(&times), "{point:?}: {letter} was done {times} times");
+        }
+    }
+    Ok(())
+}
+
+/// Stopped in order or killed, and again while it runs again.
+#[tokio::test]
+async fn a_run_goes_on_however_often_its_hub_ends() -> Result<()> {
+    let mut hub = start().await?;
+    let file = hub.workspace().join("effects");
+    let steps = ["a", "b", "c", "d"].map(|it| format!("step {it} {}", leaves(it, &file)));
+    let program = format!(
+        "random\nsay-last\n{}\nrace echo,bottom ask in? / say end\nrandom",
+        steps.join("\n")
+    );
+    let task = begin(&hub, &program).await?;
+    for (letter, in_order) in [("a", false), ("b", true), ("c", false), ("d", true)] {
+        Point::Effect(letter).reached(&hub, &task, &file).await?;
+        if !in_order {
+            hub.kill9().await?;
+        }
+        hub.restart().await?;
+    }
+    until_it_is(&hub, &task, "input-required").await?;
+    hub.restart().await?;
+    until_it_is(&hub, &task, "input-required").await?;
+    answer(&hub, &task, "yes").await?;
+    let done = until_it_is(&hub, &task, "completed").await?;
+    let came: Vec<_> = said(&done).split(" | ").collect();
+    assert_eq!(came[1..5], ["a", "b", "c", "d"], "{done}");
+    assert!(came[5].contains("echo: ask in?") && came[5].contains("bottom: yes"), "{done}");
+    assert_ne!(came[0], came[6], "two random numbers");
+    assert_eq!(workflow(&hub, &task).await?.len(), 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn of_a_step_that_was_cut_off_the_client_says_whether_it_is_done_again() -> Result<()> {
+    let mut hub = start().await?;
+    for (said_to_it, effects_left, came_to) in [("again", "xx", "x"), ("no", "x", "failed: ")] {
+        let file = hub.workspace().join(said_to_it);
+        let command = format!("echo x >> {}; sleep 2; echo x", file.display());
+        let task = begin(&hub, &format!("careful pay {command}\nask and now?")).await?;
+        Point::Effect("x").reached(&hub, &task, &file).await?;
+        hub.kill9().await?;
+        hub.restart().await?;
+        let asks = until_it_is(&hub, &task, "input-required").await?;
+        assert!(said(&asks).contains("did `pay`, and nobody knows how far"), "{asks}");
+        answer(&hub, &task, said_to_it).await?;
+        let is_next = async || {
+            get(&Client::http(&hub), &task).await.is_ok_and(|task| said(&task) == "and now?")
+        };
+        eventually_async(PATIENCE, is_next).await?;
+        assert_eq!(effects(&file), effects_left);
+        // What the client said of it is not asked again.
+        hub.kill9().await?;
+        hub.restart().await?;
+        answer(&hub, &task, "done").await?;
+        let done = until_it_is(&hub, &task, "completed").await?;
+        assert!(said(&done).starts_with(came_to) && said(&done).ends_with(" | done"), "{done}");
+        assert_eq!(effects(&file), effects_left);
+    }
+    Ok(())
+}
+
+/// Whatever the client that answers can do with an answer.
+#[tokio::test]
+async fn what_a_run_was_begun_with_is_what_it_is_begun_with_again() -> Result<()> {
+    let mut hub = start().await?;
+    let mut message = message_to("top", "modes\nsay-last\nask and now?\nmodes");
+    message["configuration"] = json!({ "blocking": false, "acceptedOutputModes": ["text/plain"] });
+    let task = Client::http(&hub).call("message/send", message).await?;
+    let task = task["id"].as_str().context("no id")?.to_owned();
+    until_it_is(&hub, &task, "input-required").await?;
+    hub.kill9().await?;
+    hub.restart().await?;
+    answer(&hub, &task, "go on").await?;
+    let done = until_it_is(&hub, &task, "completed").await?;
+    assert!(said(&done).starts_with("text/plain | go on"), "{done}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_does_otherwise_when_it_is_run_again_fails_and_says_where() -> Result<()> {
+    let mut hub = start().await?;
+    let file = hub.workspace().join("changing");
+    fs::write(&file, "one")?;
+    let program = format!("again look cat {}\nsay-last\nask and now?", file.display());
+    let task = begin(&hub, &program).await?;
+    until_it_is(&hub, &task, "input-required").await?;
+    hub.kill9().await?;
+    fs::write(&file, "two")?;
+    hub.restart().await?;
+    answer(&hub, &task, "go on").await?;
+    let failed = until_it_is(&hub, &task, "failed").await?;
+    assert_eq!(failed["metadata"]["reason"], "replay_diverged");
+    for words in ["two", "one", "stands in a step"] {
+        assert!(said(&failed).contains(words), "{failed}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_not_recorded_is_reached_in_a_step_only() -> Result<()> {
+    let hub = start().await?;
+    let client = Client::http(&hub);
+    let task = send(&client, "top", "outside\ninside\nsetting permissions\nchildren").await?;
+    let came: Vec<_> = said(&task).split(" | ").collect();
+    assert!(came[0].starts_with("failed: ") && came[0].contains("`ctx.step(...)`"), "{task}");
+    assert!(came[1].contains("ask the client: not in a step"), "{task}");
+    assert_eq!(came[2], "ask");
+    let task = send(&client, "top", "time\nsleep 300\ntime").await?;
+    let times = said(&task).split(" | ").map(str::parse).collect::<Result<Vec<u64>, _>>()?;
+    assert!(times[1] - times[0] >= 300, "what it slept has passed: {task}");
+    let long = format!("step long head -c {} /dev/zero | tr '\\0' x", (1 << 20) + 1);
+    let task = send(&client, "top", &format!("{long}\nchildren\nstep short echo on")).await?;
+    assert!(said(&task).contains("1048576 are kept"), "{}", said(&task));
+    assert!(said(&task).ends_with(" | on"), "it goes on: {}", said(&task));
+    Ok(())
+}
