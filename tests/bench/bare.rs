@@ -3,7 +3,7 @@
 
 mod store;
 
-use crate::load::{self, CHUNKS};
+use crate::load::{self, CHUNKS, Connection};
 use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
@@ -17,6 +17,7 @@ use axum::{
 use clap::Args;
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{env, net::SocketAddr, process::Stdio, sync::Arc};
@@ -40,6 +41,9 @@ pub(crate) struct Kind {
     /// Bytes of a chunk's event, or as few as it can have
     #[arg(long, default_value_t = 0)]
     pub(crate) event: usize,
+    /// A server that is asked the same before each answer.
+    #[arg(long)]
+    pub(crate) calls: Option<SocketAddr>,
 }
 
 /// A running bare server. It is killed when it is dropped.
@@ -55,6 +59,9 @@ impl Bare {
         let mut command = Command::new(env::current_exe()?);
         command.arg("bare").args(kind.durable.then_some("--durable"));
         command.args(["--answer", &kind.answer.to_string(), "--event", &kind.event.to_string()]);
+        if let Some(other) = kind.calls {
+            command.args(["--calls", &other.to_string()]);
+        }
         let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let told = child.stdout.take().context("the bare server has no output")?;
         let address = BufReader::new(told).lines().next_line().await?;
@@ -76,7 +83,8 @@ pub(crate) async fn serve(kind: Kind) -> Result<()> {
     let store = kind.durable.then(Store::start).transpose()?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    let echo = Arc::new(Echo { padding: padding(kind)?, store });
+    let callee = kind.calls.map(Callee::new);
+    let echo = Arc::new(Echo { padding: padding(kind)?, store, callee });
     let routes = Router::new().route("/", post(send)).route("/stream", post(stream_chunks));
     let router = routes.route("/get", post(get)).with_state(echo);
     println!("{address}");
@@ -90,6 +98,31 @@ pub(crate) async fn serve(kind: Kind) -> Result<()> {
 struct Echo {
     padding: Padding,
     store: Option<Store>,
+    callee: Option<Callee>,
+}
+
+/// Another server, and the connections to it that are free.
+struct Callee {
+    address: SocketAddr,
+    free: Mutex<Vec<Connection>>,
+}
+
+impl Callee {
+    fn new(address: SocketAddr) -> Self {
+        Self { address, free: Mutex::default() }
+    }
+
+    /// Has it work on a message, to the end.
+    async fn call(&self) -> Result<()> {
+        let free = self.free.lock().pop();
+        let mut connection = match free {
+            Some(connection) => connection,
+            None => Connection::open(self.address).await?,
+        };
+        connection.post("/", &load::send()).await?;
+        self.free.lock().push(connection);
+        Ok(())
+    }
 }
 
 /// What makes answers and events as long as the hub's.
@@ -235,6 +268,9 @@ async fn send(
     Json(Request { id, params }): Json<Request<Send>>,
 ) -> Result<Response, Broken> {
     let task = Task::of(params.message, &echo.padding.answer);
+    if let Some(callee) = &echo.callee {
+        callee.call().await?;
+    }
     if let Some(store) = &echo.store {
         store.keep(task.id, 0, serde_json::to_vec(&task)?).await?;
     }

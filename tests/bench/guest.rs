@@ -58,5 +58,5 @@ fn work() -> Work {
         history: Vec::new(),
         metadata: None,
     };
-    Work { task, message, history: Vec::new(), live: false }
+    Work { task, message, history: Vec::new(), live: false, journal: None }
 }

@@ -19,6 +19,8 @@ pub(crate) const CHUNKS: u32 = 100;
 pub(crate) enum Work {
     /// A task that is answered once.
     Send,
+    /// A task of an agent, by what is said to it, that must complete.
+    Say(&'static str, &'static str),
     /// A task of [`CHUNKS`] chunks, told one by one.
     Stream,
     /// A look at one of these tasks, at a path of its own on a bare server.
@@ -99,6 +101,14 @@ async fn client(address: SocketAddr, work: Work, deadline: Instant) -> Result<Ve
             Work::Send => {
                 let answer = connection.post("/", &send()).await?;
                 check(answer)?;
+                start.elapsed()
+            }
+            Work::Say(agent, text) => {
+                let answer = connection.post("/", &message(agent, text)()).await?;
+                check(answer)?;
+                let completed = br#""state":"completed""#;
+                let is_done = answer.windows(completed.len()).any(|bytes| bytes == completed);
+                ensure!(is_done, "{}", String::from_utf8_lossy(answer));
                 start.elapsed()
             }
             Work::Stream => {

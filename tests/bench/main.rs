@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark is run for what it prints")]
 
 mod bare;
+mod calls;
 mod cold;
 mod guest;
 mod hostile;
@@ -57,6 +58,9 @@ struct Args {
     /// Print what the hub spends its time on instead, with `perf` if it is there
     #[arg(long)]
     profile: bool,
+    /// Measure only what it costs that one agent calls another
+    #[arg(long)]
+    calls: bool,
     /// Measure honest tasks beside hostile ones instead: beside all behaviours, or those whose names hold this
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "BEHAVIOUR")]
     hostile: Option<String>,
@@ -75,6 +79,10 @@ fn main() -> Result<()> {
         if let Some(Role::Bare(kind)) = args.role {
             return bare::serve(kind).await;
         }
+        if args.calls {
+            let kind = Servers::start().await?.kind;
+            return calls::measure(args.rounds, Duration::from_millis(args.millis), kind).await;
+        }
         if let Some(behaviour) = &args.hostile {
             return hostile::measure(behaviour).await;
         }
@@ -83,7 +91,9 @@ fn main() -> Result<()> {
             return servers.profile(&args).await;
         }
         servers.race(&args).await?;
+        let kind = servers.kind;
         drop(servers);
+        calls::measure(args.rounds, Duration::from_millis(args.millis), kind).await?;
         guest::measure().await?;
         cold::measure().await?;
         waiting::measure(args.tasks).await
@@ -96,6 +106,8 @@ struct Servers {
     address: SocketAddr,
     durable: Bare,
     bare: Bare,
+    /// What a bare server is like.
+    kind: Kind,
 }
 
 impl Servers {
@@ -109,7 +121,7 @@ impl Servers {
         let durable = Bare::start(Kind { durable: true, ..kind }).await?;
         let bare = Bare::start(kind).await?;
         pin(LOAD)?;
-        Ok(Self { hub, address, durable, bare })
+        Ok(Self { hub, address, durable, bare, kind })
     }
 
     /// Each kind of work on each server, round after round.
@@ -186,7 +198,7 @@ async fn like_the_hub(hub: SocketAddr) -> Result<Kind> {
     ensure!(task["result"]["status"]["state"] == "completed", "no echo, but {task}");
     let answer = answer.len();
     let event = connection.post_stream(&load::stream()).await?.longest;
-    Ok(Kind { durable: false, answer, event })
+    Ok(Kind { answer, event, ..Kind::default() })
 }
 
 /// Some tasks to look at.

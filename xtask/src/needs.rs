@@ -29,13 +29,13 @@ const NEEDS: [Need; 11] = [
     Need {
         name: "claude",
         place: "clis/node_modules/.bin/claude",
-        tests: "test(/^adapters::(claude|each_program)/)",
+        tests: "test(/^adapters::(claude|each_program|together)/)",
         brought_by: CLIS,
     },
     Need {
         name: "codex",
         place: "clis/node_modules/.bin/codex",
-        tests: "test(/^adapters::(codex|each_program)/)",
+        tests: "test(/^adapters::(codex|each_program|together)/)",
         brought_by: CLIS,
     },
     Need {
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(runnable(&[]), "all()");
         assert_eq!(
             runnable(&[&NEEDS[1], &NEEDS[5]]),
-            "all() - (test(/^adapters::(codex|each_program)/)) - (test(/^sdks::.*python_0_3/))"
+            "all() - (test(/^adapters::(codex|each_program|together)/)) - (test(/^sdks::.*python_0_3/))"
         );
     }
 }

@@ -1,0 +1,78 @@
+//! What it costs that one agent has another do something: a guest that calls the echo agent through the hub, beside a plain server
+//! that calls another over HTTP. Each is set against the same work without a call.
+
+use crate::{
+    LOAD, SERVERS, WARM_UP,
+    bare::{Bare, Kind},
+    load::{self, Sample, Work},
+    pin,
+};
+use a2a_hub_tests::{TestHub, test_guests};
+use anyhow::{Context as _, Result};
+use std::{net::SocketAddr, time::Duration};
+
+/// The test guests may call the echo, as often as anybody asks.
+const CONFIG: &str = "
+    [agents.guest]
+    max_running = 64
+    [agents.guest.grant]
+    delegate = ['echo']
+";
+
+/// Requests at once.
+const CONCURRENCIES: [usize; 2] = [1, 16];
+
+/// How long a call may take on top of a task without one.
+const GOAL: Duration = Duration::from_millis(1);
+
+/// Prints how long tasks take with and without a call, here and there.
+pub(crate) async fn measure(rounds: u32, duration: Duration, kind: Kind) -> Result<()> {
+    // Servers share a core, as for all else that is measured.
+    pin(SERVERS)?;
+    let hub = TestHub::builder().config(CONFIG).plugin("guest", test_guests()?).start().await?;
+    let called = Bare::start(Kind { durable: true, ..kind }).await?;
+    let calling = Kind { durable: true, calls: Some(called.address()), ..kind };
+    let caller = Bare::start(calling).await?;
+    pin(LOAD)?;
+    let at: SocketAddr = hub.http().parse().context("the hub serves HTTP at no address")?;
+    let rows = [
+        ("echo", at, Work::Say("echo", "hi")),
+        ("guest", at, Work::Say("guest", "setting permissions")),
+        ("guest calls echo", at, Work::Say("guest", "call echo hi")),
+        ("bare + disk", called.address(), Work::Send),
+        ("bare calls bare", caller.address(), Work::Send),
+    ];
+    for concurrency in CONCURRENCIES {
+        let mut samples = [const { Vec::new() }; 5];
+        for _ in 0..rounds {
+            for ((_, address, work), samples) in rows.iter().zip(&mut samples) {
+                load::run(*address, work, concurrency, WARM_UP).await?;
+                samples.push(load::run(*address, work, concurrency, duration).await?);
+            }
+        }
+        println!("\nan agent calls another, {concurrency} at once");
+        print_table(rows.each_ref().map(|(name, ..)| *name), samples.map(Sample::median));
+    }
+    Ok(())
+}
+
+/// What a call adds is the difference to the echo, or to the server that is called.
+fn print_table(names: [&str; 5], medians: [Sample; 5]) {
+    println!("                      /s    p50 us    p99 us   call p50 us");
+    let [echo, _, through_the_hub, bare, over_http] = medians;
+    let added = [None, None, Some((through_the_hub, echo)), None, Some((over_http, bare))];
+    for ((name, sample), added) in names.iter().zip(medians).zip(added) {
+        let us = |time: Duration| time.as_secs_f64() * 1e6;
+        let call = added.map(|(with, without)| us(with.p50) - us(without.p50));
+        println!(
+            "{name:<16}{:>8.0}{:>10.0}{:>10.0}{:>14}",
+            sample.per_second,
+            us(sample.p50),
+            us(sample.p99),
+            call.map(|call| format!("{call:.0}")).unwrap_or_default(),
+        );
+    }
+    let overhead = through_the_hub.p50.saturating_sub(echo.p50);
+    let word = if overhead <= GOAL { "within" } else { "above" };
+    println!("a call through the hub adds {overhead:.0?}, which is {word} the goal of {GOAL:?}");
+}
