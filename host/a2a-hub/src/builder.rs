@@ -336,8 +336,11 @@ impl Parts {
 
     /// Takes up what an earlier run left unfinished.
     async fn go_on(&self) -> anyhow::Result<()> {
-        let recovered = self.tasks.recover(|agent| self.agents.find(agent)).await;
+        let recovered = self.tasks.recover(&self.agents).await;
         let recovered = recovered.context("take up the tasks of an earlier run")?;
+        let agents = self.agents.clone();
+        let swept = tokio::task::spawn_blocking(move || agents.sweep_replays()).await;
+        swept.context("look through copies of components")?;
         if recovered != Recovered::default() {
             let Recovered { started, waiting, replayed, followed, failed, unreadable } = recovered;
             tracing::warn!(

@@ -83,6 +83,11 @@ impl DelegateGrants {
         self.0.entry(agent).or_default();
     }
 
+    /// Lets that agent be called on these terms.
+    pub fn allow_on(&mut self, agent: String, terms: DelegateTerms) {
+        self.0.insert(agent, terms);
+    }
+
     /// Lets that agent be called no more; whether it was named.
     pub fn withdraw(&mut self, agent: &str) -> bool {
         self.0.remove(agent).is_some()

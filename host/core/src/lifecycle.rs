@@ -117,6 +117,8 @@ pub enum Signal {
     Said,
     /// Somebody cancels the task.
     Cancel,
+    /// A budget is used up that the task is under: it fails, and the thing itself says which.
+    Exhausted,
     /// Others need the room that the agent takes up while it waits for the client; it can be started again.
     Park,
     /// The hub ends in order (graceful shutdown).
@@ -252,7 +254,8 @@ impl Lifecycle {
             Signal::Ended(state) => self.ended(now, state),
             Signal::Lost(fault) if self.has_agent() => self.end(vec![failed(fault)]),
             Signal::Said => self.said(now),
-            Signal::Cancel => self.cancel(),
+            Signal::Cancel => self.cut_short(Record::Canceled),
+            Signal::Exhausted => self.cut_short(Record::Itself),
             Signal::Park => self.park(),
             Signal::Shutdown => self.shutdown(),
             Signal::Left(goes_on) if self.phase == Phase::Leaving => self.left(goes_on),
@@ -409,15 +412,16 @@ impl Lifecycle {
         vec![Effect::Record(Record::Itself), Effect::ComeBack, Effect::Acknowledge]
     }
 
-    fn cancel(&mut self) -> Vec<Effect> {
-        let canceled = Effect::Record(Record::Canceled);
+    /// It ends, wherever it is, and the record tells how.
+    fn cut_short(&mut self, record: Record) -> Vec<Effect> {
+        let record = Effect::Record(record);
         match self.phase {
-            Phase::Queued { entry: Entry::New | Entry::Queued, .. } => self.end(vec![canceled]),
+            Phase::Queued { entry: Entry::New | Entry::Queued, .. } => self.end(vec![record]),
             // An agent had it before, and may be at work on it elsewhere.
             Phase::Queued { entry: Entry::Again | Entry::Follow | Entry::Replay, .. }
-            | Phase::Parked { .. } => self.end(vec![Effect::CleanUp, canceled]),
+            | Phase::Parked { .. } => self.end(vec![Effect::CleanUp, record]),
             Phase::Working { .. } | Phase::Asking { .. } | Phase::Returning { .. } => {
-                self.end(vec![Effect::Stop, Effect::CleanUp, canceled])
+                self.end(vec![Effect::Stop, Effect::CleanUp, record])
             }
             Phase::Leaving | Phase::Over => Vec::new(),
         }
@@ -513,6 +517,7 @@ impl Signal {
         match self {
             Self::Told { working: true } => Some(TaskState::Working),
             Self::Asked { state, .. } | Self::Ended(state) => Some(state),
+            Self::Exhausted => Some(TaskState::Failed),
             Self::Told { working: false }
             | Self::Turn
             | Self::Withdrawn

@@ -102,6 +102,12 @@ impl Usage {
         }
     }
 
+    /// What it is more than before; nothing where it is less.
+    fn beyond(self, before: Self) -> Self {
+        let tokens = self.tokens.saturating_sub(before.tokens);
+        Self { tokens, cost_usd: (self.cost_usd - before.cost_usd).max(0.0) }
+    }
+
     /// Both together.
     pub fn add(&mut self, other: Self) {
         self.tokens = self.tokens.saturating_add(other.tokens);
@@ -127,6 +133,17 @@ pub enum NoChild {
 
 const REMEDY: &str = "the operator raises it with `[agents.<id>.limits.tree]`, or the client with a larger `metadata.budget`";
 
+/// A budget that tasks below a task have used up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exhausted {
+    /// The task whose budget it is.
+    pub of: TaskId,
+    /// All tasks at work below it, the deepest first: they are to be ended.
+    pub below: Vec<TaskId>,
+    /// What people are told of each of these.
+    pub why: String,
+}
+
 /// A task that may have children.
 #[derive(Clone, Debug)]
 struct Node {
@@ -135,7 +152,10 @@ struct Node {
     children: Vec<TaskId>,
     /// Tasks below it that there were.
     tasks: u32,
+    /// What the tasks below it have used.
     used: Usage,
+    /// What it has used itself, as it reported last.
+    own: Usage,
     is_closed: bool,
 }
 
@@ -150,8 +170,8 @@ impl Trees {
     }
 
     fn insert(&mut self, task: TaskId, parent: Option<TaskId>, limits: TreeLimits) {
-        let (children, used) = (Vec::new(), Usage::default());
-        let node = Node { parent, limits, children, tasks: 0, used, is_closed: false };
+        let (children, used, own) = (Vec::new(), Usage::default(), Usage::default());
+        let node = Node { parent, limits, children, tasks: 0, used, own, is_closed: false };
         self.0.insert(task, node);
     }
 
@@ -202,13 +222,41 @@ impl Trees {
         }
     }
 
-    /// What a task used up counts for those above it.
-    pub fn spend(&mut self, task: &TaskId, used: Usage) {
-        for id in self.above(task).into_iter().skip(1) {
-            if let Some(node) = self.0.get_mut(&id) {
-                node.used.add(used);
+    /// What a task has used up by now, all in all, counts for those above it. Returns the uppermost budget that is used up by it.
+    ///
+    /// What is used is known only afterwards: a tree passes its limit by what was under way.
+    pub fn report(&mut self, task: &TaskId, used: Usage) -> Option<Exhausted> {
+        let node = self.0.get_mut(task)?;
+        let more = used.beyond(node.own);
+        node.own.add(more);
+        if more == Usage::default() {
+            return None;
+        }
+        let above = self.above(task).into_iter().skip(1);
+        let mut uppermost = None;
+        for id in above {
+            let Some(node) = self.0.get_mut(&id) else { continue };
+            node.used.add(more);
+            if let Some(limit) = node.overdrawn() {
+                uppermost = Some((id, limit));
             }
         }
+        let (of, limit) = uppermost?;
+        let below = self.below(&of);
+        let why = format!("{limit} of task `{of}` is used up; {REMEDY}");
+        Some(Exhausted { of, below, why })
+    }
+
+    /// The tasks at work below a task, the deepest first.
+    fn below(&self, task: &TaskId) -> Vec<TaskId> {
+        let mut below = self.children(task);
+        let mut next = 0;
+        while let Some(children) = below.get(next).map(|id| self.children(id)) {
+            below.extend(children);
+            next += 1;
+        }
+        below.reverse();
+        below
     }
 
     /// Lets no more children of the task begin, nor of those below it. Returns its children at work.
@@ -264,19 +312,25 @@ impl Node {
         if self.is_closed {
             return Err(NoChild::Closed(id.clone()));
         }
-        let TreeLimits { depth: deepest, tasks, tokens, cost_usd } = self.limits;
+        let TreeLimits { depth: deepest, tasks, .. } = self.limits;
         let spent = if depth > deepest {
             Some(format!("the depth of {deepest}"))
         } else if self.tasks >= tasks {
             Some(format!("the budget of {tasks} tasks"))
-        } else if tokens.is_some_and(|most| self.used.tokens >= most) {
-            tokens.map(|most| format!("the budget of {most} tokens"))
-        } else if cost_usd.is_some_and(|most| self.used.cost_usd >= most) {
-            cost_usd.map(|most| format!("the budget of {most} dollars"))
         } else {
-            None
+            self.overdrawn()
         };
         spent.map_or(Ok(()), |limit| Err(NoChild::Exhausted { limit, of: id.clone() }))
+    }
+
+    /// The budget that the tasks below it have used up, of those that are known only afterwards.
+    fn overdrawn(&self) -> Option<String> {
+        let TreeLimits { tokens, cost_usd, .. } = self.limits;
+        if let Some(most) = tokens.filter(|most| self.used.tokens >= *most) {
+            return Some(format!("the budget of {most} tokens"));
+        }
+        let most = cost_usd.filter(|most| self.used.cost_usd >= *most)?;
+        Some(format!("the budget of {most} dollars"))
     }
 }
 
@@ -364,10 +418,34 @@ mod tests {
             let mut trees = Trees::default();
             trees.plant(id("a"), limits);
             trees.grow(&id("a"), id("b"), TreeLimits::default()).unwrap();
-            trees.spend(&id("b"), used);
+            let stopped = trees.report(&id("b"), used);
+            assert_eq!(stopped.is_some(), refused, "{limits:?}");
             let next = trees.grow(&id("a"), id("c"), TreeLimits::default());
             assert_eq!(next.is_err(), refused, "{limits:?} {next:?}");
         }
+    }
+
+    #[test]
+    fn what_is_reported_counts_once_and_ends_what_is_below() {
+        let tokens = |tokens| Usage { tokens, cost_usd: 0.0 };
+        let mut trees = Trees::default();
+        trees.plant(id("a"), TreeLimits { tokens: Some(100), ..TreeLimits::default() });
+        let most = TreeLimits { tokens: Some(30), ..TreeLimits::default() };
+        trees.grow(&id("a"), id("b"), most).unwrap();
+        for (parent, child) in [("a", "c"), ("b", "d"), ("d", "e")] {
+            trees.grow(&id(parent), id(child), TreeLimits::default()).unwrap();
+        }
+        assert_eq!(trees.report(&id("e"), tokens(20)), None);
+        assert_eq!(trees.report(&id("e"), tokens(20)), None, "the same once more");
+        assert_eq!(trees.report(&id("e"), tokens(10)), None, "what is used is not given back");
+        let stopped = trees.report(&id("e"), tokens(30)).unwrap();
+        assert_eq!((stopped.of, stopped.below), (id("b"), vec![id("e"), id("d")]));
+        assert!(stopped.why.starts_with("the budget of 30 tokens of task `b` is used up; the op"));
+        assert_eq!(trees.report(&id("b"), tokens(69)), None);
+        let stopped = trees.report(&id("c"), tokens(1)).unwrap();
+        let below = vec![id("e"), id("d"), id("c"), id("b")];
+        assert_eq!((stopped.of, stopped.below), (id("a"), below), "the uppermost counts");
+        assert_eq!(trees.report(&id("gone"), tokens(1)), None);
     }
 
     #[test]

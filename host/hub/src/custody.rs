@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Directories that a data directory holds.
-const DIRECTORIES: [&str; 5] = ["plugins", "components", "cache", "homes", "files"];
+const DIRECTORIES: [&str; 6] = ["plugins", "components", "replays", "cache", "homes", "files"];
 
 /// Files there that nobody else may read: what was said, and secrets.
 const PRIVATE_FILES: [&str; 7] =

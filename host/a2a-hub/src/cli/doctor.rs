@@ -4,7 +4,7 @@ use super::{
     Exit, Global, block_on,
     client::Client,
     finding::{Finding, Verdict, fail, ok, warn},
-    grants_finding::grants,
+    grants_finding::{grants, servers},
     render::{list, text},
     text::{Text, style_of},
     trial,
@@ -97,6 +97,7 @@ async fn examine(global: &Global) -> Vec<Finding> {
     match settings.config.data_dir() {
         Ok(dir) => {
             findings.extend([data_directory(dir), space(dir), store(dir), grants(dir)]);
+            findings.extend(servers(&settings.config, dir));
             findings.push(confinement(dir).await);
         }
         Err(why) => findings.push(fail("data", why.to_string(), "set HOME")),

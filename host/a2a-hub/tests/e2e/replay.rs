@@ -1,7 +1,10 @@
 //! Agents that run again from the start after a restart of the hub, and go on where they were.
 
-use crate::stage::{artifact, eventually_async, get, said, send, state};
-use a2a_hub_tests::{Client, TestHub, durable_guest, message_to};
+use crate::{
+    plugin_command::plugin,
+    stage::{artifact, eventually_async, get, said, send, state},
+};
+use a2a_hub_tests::{Client, TestHub, durable_guest, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{fs, path::Path, time::Duration};
@@ -308,5 +311,79 @@ async fn what_is_not_recorded_is_reached_in_a_step_only() -> Result<()> {
     let task = send(&client, "top", &format!("{long}\nchildren\nstep short echo on")).await?;
     assert!(said(&task).contains("1048576 are kept"), "{}", said(&task));
     assert!(said(&task).ends_with(" | on"), "it goes on: {}", said(&task));
+    Ok(())
+}
+
+/// What comes of a run whose component has lost its place to another one while the client was asked.
+struct Updated {
+    hub: TestHub,
+    task: String,
+}
+
+impl Updated {
+    /// The agent asks between two steps that it was granted; then another component has its name and a grant, and the hub is down.
+    async fn begin() -> Result<Self> {
+        let mut hub = start().await?;
+        let file = hub.workspace().join("effects");
+        let [a, z] = ["a", "z"].map(|letter| leaves(letter, &file));
+        let task = begin(&hub, &format!("step a {a}\nask may I?\nstep z {z}")).await?;
+        until_it_is(&hub, &task, "input-required").await?;
+        hub.plug("top", &test_guests()?)?;
+        let client = Client::http(&hub);
+        let is_held_back = async || {
+            let listed = client.call("hub/plugins/list", json!({})).await.unwrap_or_default();
+            listed.to_string().contains("heldBack")
+        };
+        eventually_async(PATIENCE, is_held_back).await?;
+        let granted = plugin(&hub, &["grant", "top", "--all"]).await?;
+        assert_eq!(granted.code, Some(0), "{}", granted.stderr);
+        assert_eq!(said(&send(&client, "top", "log-nothing").await?), "said nothing");
+        hub.kill9().await?;
+        Ok(Self { hub, task })
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_gone_on_with_by_the_component_that_began_it() -> Result<()> {
+    let Updated { mut hub, task } = Updated::begin().await?;
+    hub.restart().await?;
+    answer(&hub, &task, "yes").await?;
+    let done = until_it_is(&hub, &task, "completed").await?;
+    assert_eq!(said(&done), "a | yes | z");
+    // Of no use to anybody from now on.
+    let copies = || fs::read_dir(hub.data_dir().join("replays")).map_or(0, Iterator::count);
+    assert_eq!(copies(), 1);
+    let echo = send(&Client::http(&hub), "top", "log-nothing").await?;
+    assert_eq!(said(&echo), "said nothing");
+    hub.restart().await?;
+    // The one of its callers, which is in its place.
+    let left = fs::read_dir(hub.data_dir().join("replays")).map_or(0, Iterator::count);
+    assert_eq!(left, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_earlier_component_holds_no_more_than_the_operator_leaves_it() -> Result<()> {
+    let Updated { mut hub, task } = Updated::begin().await?;
+    hub.restart().await?;
+    let revoked = plugin(&hub, &["revoke", "top"]).await?;
+    assert_eq!(revoked.code, Some(0), "{}", revoked.stderr);
+    answer(&hub, &task, "yes").await?;
+    let done = until_it_is(&hub, &task, "completed").await?;
+    assert!(said(&done).contains("revoked by the operator"), "{done}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_run_whose_component_is_gone_fails_and_says_so() -> Result<()> {
+    let Updated { mut hub, task } = Updated::begin().await?;
+    fs::remove_dir_all(hub.data_dir().join("replays"))?;
+    // They are the same component, so that there would be a copy again.
+    hub.unplug("middle")?;
+    hub.unplug("bottom")?;
+    hub.restart().await?;
+    let failed = until_it_is(&hub, &task, "failed").await?;
+    assert_eq!(failed["metadata"]["reason"], "hub_restarted");
+    assert!(said(&failed).contains("is not there any more"), "{failed}");
     Ok(())
 }

@@ -42,7 +42,7 @@ fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
     ]
 }
 
-fn signals() -> [(&'static str, Signal); 14] {
+fn signals() -> [(&'static str, Signal); 15] {
     [
         ("turn", Signal::Turn),
         ("told", Signal::Told { working: false }),
@@ -53,6 +53,7 @@ fn signals() -> [(&'static str, Signal); 14] {
         ("lost", Signal::Lost(Fault::Unreadable)),
         ("said", Signal::Said),
         ("cancel", Signal::Cancel),
+        ("exhausted", Signal::Exhausted),
         ("park", Signal::Park),
         ("shutdown", Signal::Shutdown),
         ("left", Signal::Left(false)),
@@ -91,34 +92,39 @@ fn what_is_done_about_each_signal_in_each_phase() {
             }
         }
     }
-    insta::assert_snapshot!(table, @r"
+    insta::assert_snapshot!(table, @"
     new
       turn: Start
       said: itself Keep Acknowledge
       cancel: canceled .
+      exhausted: itself .
       shutdown: .
       time: failed:Queued .
     queued
       turn: working Start
       said: itself Keep Acknowledge
       cancel: canceled .
+      exhausted: itself .
       shutdown: .
       time: failed:Queued .
     answered
       turn: working Start
       said: itself Keep Acknowledge
       cancel: CleanUp canceled .
+      exhausted: CleanUp itself .
       shutdown: .
       time: failed:Queued .
     elsewhere
       turn: Follow
       said: itself Keep Acknowledge
       cancel: CleanUp canceled .
+      exhausted: CleanUp itself .
       shutdown: .
       time: failed:Queued .
     parked
       said: itself ComeBack Acknowledge
       cancel: CleanUp canceled .
+      exhausted: CleanUp itself .
       shutdown: .
       time: failed:Unanswered .
     started
@@ -129,6 +135,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       lost: failed:Unreadable .
       said: itself Keep Acknowledge
       cancel: Stop CleanUp canceled .
+      exhausted: Stop CleanUp itself .
       shutdown: Leave
       time: working
     working
@@ -139,6 +146,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       lost: failed:Unreadable .
       said: itself Keep Acknowledge
       cancel: Stop CleanUp canceled .
+      exhausted: Stop CleanUp itself .
       shutdown: Leave
       time: Stop failed:TooLong .
     asking
@@ -150,6 +158,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       lost: failed:Unreadable .
       said: itself ComeBack Acknowledge
       cancel: Stop CleanUp canceled .
+      exhausted: Stop CleanUp itself .
       park: parked Stop
       shutdown: Leave
       time: ComeBack
@@ -162,6 +171,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       lost: failed:Unreadable .
       said: itself Keep Acknowledge
       cancel: Stop CleanUp canceled .
+      exhausted: Stop CleanUp itself .
       shutdown: Leave
       time: Stop failed:TooLong .
     leaving
@@ -275,6 +285,7 @@ fn any_signal() -> impl Strategy<Value = Signal> {
         1 => states.prop_map(Signal::Ended),
         1 => Just(Signal::Lost(Fault::Unreadable)),
         1 => Just(Signal::Cancel),
+        1 => Just(Signal::Exhausted),
         1 => Just(Signal::Park),
         1 => Just(Signal::Shutdown),
         1 => any::<bool>().prop_map(Signal::Left),

@@ -1,5 +1,6 @@
-//! Copies of the components that were granted something: `components/<sha256>.wasm` in the data directory. The one that was granted
-//! serves from here while another one in its file is held back, also after a restart.
+//! Copies of components by their digest, in folders of the data directory. `components/<sha256>.wasm` are those that were granted
+//! something: the one that was granted serves from there while another one in its file is held back, also after a restart.
+//! `replays/<sha256>.wasm` are those whose runs are run again after a restart, by the very component that began them.
 
 use a2a_hub_config::own_file;
 use a2a_hub_sandbox::digest_of;
@@ -13,8 +14,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The folder's name in the data directory.
-const FOLDER: &str = "components";
+/// The folders' names in the data directory.
+const GRANTED: &str = "components";
+const REPLAYED: &str = "replays";
 
 /// Larger components are not loaded either.
 const MAX_BYTES: u64 = 128 << 20;
@@ -26,9 +28,14 @@ pub struct KeptComponents {
 }
 
 impl KeptComponents {
-    /// The copies in this data directory.
+    /// The copies of what was granted something, in this data directory.
     pub fn of(data_dir: &Path) -> Self {
-        Self { folder: data_dir.join(FOLDER) }
+        Self { folder: data_dir.join(GRANTED) }
+    }
+
+    /// The copies of what is run again after a restart, in this data directory.
+    pub(super) fn of_replays(data_dir: &Path) -> Self {
+        Self { folder: data_dir.join(REPLAYED) }
     }
 
     /// Keeps a copy of a component, unless one is there.

@@ -10,7 +10,7 @@ use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{Failure, Runtime};
 use parking_lot::Mutex;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Weak},
 };
 use tokio::{sync::watch, task::JoinSet};
@@ -107,6 +107,13 @@ impl Seats {
         of_agent.retain(|seat| seat.live.strong_count() > 0);
         let live = Arc::downgrade(&live.0);
         of_agent.push(Seat { ask, digest, installation, config, live });
+    }
+
+    /// The digests of the components that have a place, or are at work.
+    pub(super) fn digests(&self) -> BTreeSet<String> {
+        let seats = self.0.lock();
+        let there = seats.values().flatten().filter(|seat| seat.live.strong_count() > 0);
+        there.filter_map(|seat| seat.digest.clone()).collect()
     }
 
     /// Has all agents of that name that are of the same installation, or have the same component, hold no more than `grant` allows

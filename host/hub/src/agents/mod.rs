@@ -32,6 +32,7 @@ mod report;
 mod secrets;
 mod source;
 mod tools;
+mod versions;
 mod workspace;
 
 pub use agent::{Agent, TaskPorts, lately};
@@ -54,6 +55,7 @@ pub use registry::RegistryError;
 pub use report::{Late, NotWorking};
 use secrets::SecretStore;
 use source::Source;
+pub use versions::{AgentVersion, FindAgent};
 
 use crate::events::Events;
 use a2a_hub_client::Outbound;
@@ -122,6 +124,8 @@ struct Shared {
     ledger: Ledger,
     /// Copies of the components that were granted something.
     kept: KeptComponents,
+    /// Copies of the components whose runs are run again after a restart.
+    replays: KeptComponents,
     /// Components that wait for the operator, while the one that was granted serves on.
     held_back: Mutex<BTreeMap<AgentId, HeldBack>>,
     /// Whoever may be at work, so that what is taken away is taken from them too.
@@ -176,6 +180,7 @@ impl Agents {
     ) -> Self {
         let files = Files::new(&data_dir, supervisor.clone());
         let (ledger, kept) = (Ledger::open(&data_dir), KeptComponents::of(&data_dir));
+        let replays = KeptComponents::of_replays(&data_dir);
         let shared = Shared {
             config: RwLock::new(Arc::new(config)),
             built_in,
@@ -195,6 +200,7 @@ impl Agents {
             rejected: Mutex::default(),
             ledger,
             kept,
+            replays,
             held_back: Mutex::default(),
             seats: Seats::default(),
             outbound: OnceLock::new(),
@@ -268,12 +274,13 @@ impl Agents {
         if let Some(there) = there.filter(|there| there != source) {
             return Err(JoinError::Taken(id.clone(), there.to_string()));
         }
-        let plugin = Plugin::load(&self.shared.engine, bytes).await?;
+        let plugin = Plugin::load(&self.shared.engine, bytes.clone()).await?;
         let config = self.shared.config().agent(id);
         pinned(id, plugin.digest(), config.sha256.as_deref())?;
         // The semaphore is never closed.
         let _turn = self.shared.introducing.acquire().await;
         let card = plugin.card(id).await?;
+        self.keep_for_replays(id, &plugin, bytes).await;
         Ok((plugin, card))
     }
 

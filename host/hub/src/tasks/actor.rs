@@ -19,6 +19,7 @@ use a2a_hub_core::{
     facts,
     grant::Resume,
     lifecycle::{Effect, Entry, Fault, Lifecycle, Patience, Record, Signal},
+    reason::FailureReason,
     tree::Usage,
 };
 use a2a_hub_protocol::{
@@ -74,6 +75,8 @@ pub(super) struct TaskActor {
     pub(super) resuming: Vec<oneshot::Sender<()>>,
     /// While the agent waits for its client: what becomes of the room that it takes up.
     room: Option<Room>,
+    /// What it was told to have used, last.
+    pub(super) reported: Usage,
     /// Whether the hub's end cut the agent off at its work.
     was_cut: bool,
     /// Whether it was told that the hub is: what cannot be stored then is left to the next hub.
@@ -191,6 +194,7 @@ impl TaskActor {
             recording: None,
             resuming: Vec::new(),
             room: None,
+            reported: Usage::default(),
             was_cut: false,
             going_down: false,
         }
@@ -231,6 +235,7 @@ impl TaskActor {
     }
 
     async fn until_its_end(&mut self) -> Result<(), Unstorable> {
+        self.report();
         if let Some(turn) = self.turn.take() {
             self.happen(Happening::Turn(turn)).await?;
         }
@@ -250,6 +255,7 @@ impl TaskActor {
                 self.happen(Happening::Said(said)).await?;
             }
             self.recorder.flush(None).await?;
+            self.report();
             self.see_to_room();
         }
         Ok(())
@@ -312,7 +318,7 @@ impl TaskActor {
         }
         let before = self.lifecycle;
         let Some((signal, mut payload)) = self.signal(happening) else { return Ok(()) };
-        if signal == Signal::Cancel {
+        if matches!(signal, Signal::Cancel | Signal::Exhausted) {
             // The whole tree is closed to new tasks, and ends from the leaves.
             self.end_children(payload.by.as_ref()).await;
         }
@@ -350,6 +356,12 @@ impl TaskActor {
             Happening::Command(Some(Command::Cancel(by))) => {
                 payload.by = Some(by);
                 Signal::Cancel
+            }
+            Happening::Command(Some(Command::Exhausted(why))) => {
+                let (task, now) = (self.recorder.task(), clock::now());
+                let failed = facts::failed(task, FailureReason::LimitExceeded, &why, now);
+                payload.events = vec![failed];
+                Signal::Exhausted
             }
             Happening::Command(Some(Command::Park(done))) => {
                 payload.parked = Some(done);

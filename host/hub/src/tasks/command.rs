@@ -12,6 +12,8 @@ use tokio::sync::oneshot;
 pub(super) enum Command {
     /// Stop, and answer once it has.
     Cancel(Principal),
+    /// Fail, for a budget of a task above is used up, as this says.
+    Exhausted(String),
     /// The client says more.
     Input(Box<Input>),
     /// Let the agent go that waits, for others need its room; dropped once that is done.

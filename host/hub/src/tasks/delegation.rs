@@ -6,7 +6,8 @@
 use super::{
     NewTask, SubmitError, Subscription, Tasks,
     care::{Care, answer_to},
-    feed::StreamEnd,
+    command::Command,
+    feed::{Lent, StreamEnd},
     port::GuestRequest,
     relations::{Calls, OtherTasks},
 };
@@ -16,7 +17,7 @@ use a2a_hub_core::{
     access::Principal,
     facts,
     trace::{Trace, without_trace},
-    tree::{NoChild, Usage},
+    tree::{Exhausted, NoChild, Usage},
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -308,21 +309,54 @@ impl Calls for Delegation {
         }
     }
 
-    async fn lend(&self) -> Box<dyn Send + Sync> {
+    async fn lend(&self) -> Box<dyn Lent> {
         // An actor that is gone needs no turn.
         let _ = self.queue.send(GuestRequest::Rest).await;
-        Box::new(Lent { queue: self.queue.clone(), actors: self.tasks.actors.clone() })
+        let (queue, actors) = (self.queue.clone(), self.tasks.actors.clone());
+        Box::new(LentTurn { queue, actors, state: Turn::Lent })
     }
 }
 
-/// A task's turn, lent to other tasks. Dropping it asks for the turn back.
-struct Lent {
+/// A task's turn, lent to other tasks.
+struct LentTurn {
     queue: mpsc::Sender<GuestRequest>,
     actors: TaskTracker,
+    state: Turn,
 }
 
-impl Drop for Lent {
+enum Turn {
+    Lent,
+    /// It was asked for, and comes.
+    Called(oneshot::Receiver<()>),
+    Back,
+}
+
+#[async_trait::async_trait]
+impl Lent for LentTurn {
+    async fn back(&mut self) {
+        if matches!(self.state, Turn::Lent) {
+            let Ok(room) = self.queue.reserve().await else {
+                // An actor that is gone gives no turns.
+                self.state = Turn::Back;
+                return;
+            };
+            let (call, called) = oneshot::channel();
+            room.send(GuestRequest::Resume(call));
+            self.state = Turn::Called(called);
+        }
+        if let Turn::Called(called) = &mut self.state {
+            // The same.
+            let _ = called.await;
+            self.state = Turn::Back;
+        }
+    }
+}
+
+impl Drop for LentTurn {
     fn drop(&mut self) {
+        if !matches!(self.state, Turn::Lent) {
+            return;
+        }
         let queue = self.queue.clone();
         self.actors.spawn(async move {
             let (call, _) = oneshot::channel();
@@ -466,9 +500,8 @@ impl Tasks {
 
     /// A task is over: what it used counts for those above, and it has no children any more.
     pub(super) fn leave_tree(&self, task: &TaskId, used: Usage) {
-        let mut trees = self.trees();
-        trees.spend(task, used);
-        trees.fell(task);
+        self.report(task, used);
+        self.trees().fell(task);
     }
 
     /// Whether one of these tasks is this agent's.
@@ -496,6 +529,20 @@ impl OtherTasks for Tasks {
             running.calls = Some(Arc::downgrade(&calls));
         }
         delegation
+    }
+
+    fn report(&self, task: &TaskId, used: Usage) {
+        let exhausted = self.trees().report(task, used);
+        let Some(Exhausted { of, below, why }) = exhausted else { return };
+        tracing::info!(task = %of, %why, "the tasks below it are ended");
+        let tasks = self.clone();
+        self.actors.spawn(async move {
+            for below in below {
+                let Some(running) = tasks.find(&below) else { continue };
+                // Whether it hears that or has just ended is told by how it ends.
+                let _ = running.commands.send(Command::Exhausted(why.clone())).await;
+            }
+        });
     }
 
     async fn end_children(&self, task: &TaskId, by: &Principal) -> bool {

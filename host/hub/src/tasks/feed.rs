@@ -69,8 +69,8 @@ impl Listener {
         let pages = VecDeque::new();
         let heard = self.0.clone();
         let end = StreamEnd::Interrupted;
-        let (repeated, over, kept) = (false, false, None);
-        Subscription { task, context, storage, heard, after, pages, end, repeated, over, kept }
+        let (repeated, over, lent) = (false, false, None);
+        Subscription { task, context, storage, heard, after, pages, end, repeated, over, lent }
     }
 
     /// The number of the latest event.
@@ -116,8 +116,15 @@ pub struct Subscription {
     /// Whether it answers a request that was answered before.
     repeated: bool,
     over: bool,
-    /// What is kept for as long as somebody listens.
-    kept: Option<Box<dyn Send + Sync>>,
+    /// What the listener has lent until it hears the end.
+    lent: Option<Box<dyn Lent>>,
+}
+
+/// What somebody does without while it listens, and has back before it hears the end. Dropping it asks for it back as well.
+#[async_trait::async_trait]
+pub(super) trait Lent: Send + Sync {
+    /// Asks for it back, and returns once it is there; safe to be dropped, and called again.
+    async fn back(&mut self);
 }
 
 /// What a subscriber finds when it looks.
@@ -142,10 +149,10 @@ impl Subscription {
         self
     }
 
-    /// Keeps something until nobody listens any more.
+    /// Tells the end only once the listener has back what it lent.
     #[must_use]
-    pub(super) fn keeping(mut self, kept: Box<dyn Send + Sync>) -> Self {
-        self.kept = Some(kept);
+    pub(super) fn lending(mut self, lent: Box<dyn Lent>) -> Self {
+        self.lent = Some(lent);
         self
     }
 
@@ -186,11 +193,18 @@ impl Subscription {
     /// the hub stopped before: the log then has the rest.
     pub async fn next(&mut self) -> Option<Result<Arc<SequencedEvent>, StorageError>> {
         while !self.over {
-            if let Some(event) = self.pages.pop_front() {
+            if let Some(event) = self.pages.front() {
+                if self.ends_with(event)
+                    && let Some(lent) = &mut self.lent
+                {
+                    lent.back().await;
+                    self.lent = None;
+                }
+                let event = self.pages.pop_front()?;
                 return Some(Ok(self.take(event)));
             }
             match self.look() {
-                Found::Event(event) => return Some(Ok(self.take(event))),
+                Found::Event(event) => self.pages.push_back(event),
                 Found::Behind => match self.storage.events(&self.task, self.after, PAGE).await {
                     // The task was forgotten.
                     Ok(events) if events.is_empty() => self.over = true,
@@ -219,13 +233,17 @@ impl Subscription {
         }
     }
 
-    fn take(&mut self, event: Arc<SequencedEvent>) -> Arc<SequencedEvent> {
-        self.after = event.seq;
+    /// Whether the listener has heard enough with this one.
+    fn ends_with(&self, event: &SequencedEvent) -> bool {
         let state = state_after(&event.event);
         // One who comes back late hears past questions that were answered.
         let is_latest = self.heard.borrow().seq <= event.seq;
-        self.over =
-            state.is_some_and(|state| state.is_final() || (is_latest && self.end.is_at(state)));
+        state.is_some_and(|state| state.is_final() || (is_latest && self.end.is_at(state)))
+    }
+
+    fn take(&mut self, event: Arc<SequencedEvent>) -> Arc<SequencedEvent> {
+        self.after = event.seq;
+        self.over = self.ends_with(&event);
         if self.repeated { marked(event) } else { event }
     }
 }

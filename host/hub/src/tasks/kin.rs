@@ -10,6 +10,7 @@ use crate::agents::TaskPorts;
 use a2a_hub_core::{
     access::Principal,
     lifecycle::{Fault, Record},
+    tree::Usage,
 };
 use a2a_hub_protocol::event::TaskEvent;
 use a2a_hub_runtime::Work;
@@ -56,6 +57,19 @@ impl TaskActor {
         let task = self.recorder.task().id.clone();
         let own = || Principal::AgentTask { agent: self.agent.id.clone(), task: task.clone() };
         tasks.end_children(&task, &by.cloned().unwrap_or_else(own)).await
+    }
+}
+
+impl TaskActor {
+    /// Tells those above what the task has used up by now, where that is something new.
+    pub(super) fn report(&mut self) {
+        let used = Usage::of(self.recorder.task().metadata.as_ref());
+        if used != self.reported
+            && let Some(tasks) = &self.tasks
+        {
+            self.reported = used;
+            tasks.report(&self.recorder.task().id, used);
+        }
     }
 }
 

@@ -33,7 +33,7 @@ impl Tasks {
         };
         let heard = calls.open(request).await.map_err(refused_to)?;
         let lent = calls.lend().await;
-        Ok(heard.keeping(lent))
+        Ok(heard.lending(lent))
     }
 
     /// Answers what a task below `task` asks, on behalf of a program of the agent that is at work on that. Requests for permission

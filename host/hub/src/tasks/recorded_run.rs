@@ -1,5 +1,6 @@
 //! What is kept of a run that is recorded, and what a task's log tells of it.
 
+use crate::agents::AgentVersion;
 use a2a_hub_core::facts;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -31,6 +32,9 @@ pub(super) struct Began {
     pub(super) directory: Option<String>,
     pub(super) client: ClientCapabilities,
     pub(super) live: bool,
+    /// The component that is at work, which no other can go on for; none in journals of earlier hubs.
+    #[serde(default)]
+    pub(super) agent: Option<AgentVersion>,
     pub(super) settings: BTreeMap<String, String>,
 }
 

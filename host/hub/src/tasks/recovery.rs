@@ -7,7 +7,10 @@ use super::{
     log_span, replay,
     run_queue::{Admitted, Asking},
 };
-use crate::{agents::Agent, clock};
+use crate::{
+    agents::{Agent, FindAgent},
+    clock,
+};
 use a2a_hub_core::{
     access::Principal,
     facts::{self, QUEUED, REASON, RECOVERY},
@@ -75,17 +78,14 @@ impl Tasks {
         Ok(heads.into_iter().map(|head| head.agent).collect())
     }
 
-    /// Takes up what an earlier run of the hub left unfinished. The agents, which `find` knows by name, must be there by now.
-    pub async fn recover(
-        &self,
-        find: impl Fn(&AgentId) -> Option<Arc<Agent>> + Sync,
-    ) -> Result<Recovered, StorageError> {
+    /// Takes up what an earlier run of the hub left unfinished. The agents must be there by now.
+    pub async fn recover(&self, agents: &dyn FindAgent) -> Result<Recovered, StorageError> {
         let left = HeadFilter { live_only: true, ..HeadFilter::default() };
         let (mut recovered, mut replays) = (Recovered::default(), Replays::new());
         // Oldest first: those who waited keep their order.
         for head in self.storage.heads(left).await?.into_iter().rev() {
             let span = log_span::of_head(&head);
-            let taken_up = self.take_up(&head, find(&head.agent), &mut recovered, &mut replays);
+            let taken_up = self.take_up(&head, agents, &mut recovered, &mut replays);
             match taken_up.instrument(span).await {
                 Err(why @ StorageError::Unavailable(_)) => return Err(why),
                 // One that is damaged must not keep the others waiting.
@@ -107,11 +107,18 @@ impl Tasks {
     async fn take_up(
         &self,
         head: &Head,
-        agent: Option<Arc<Agent>>,
+        agents: &dyn FindAgent,
         recovered: &mut Recovered,
         replays: &mut Replays,
     ) -> Result<(), StorageError> {
         let Some(stored) = self.storage.task(&head.task).await? else { return Ok(()) };
+        let agent = match self.who_had(head, agents).await? {
+            Ok(agent) => agent,
+            Err(gone) => {
+                recovered.failed += 1;
+                return self.end(head, &stored.task, &gone).await;
+            }
+        };
         let parent = head.parent.as_ref();
         let left = UnfinishedTask {
             state: head.state,
@@ -178,11 +185,27 @@ impl Tasks {
                 None,
             ) => {
                 self.trees().fell(&head.task);
-                self.end(head, &stored.task, left.is_orphan).await?;
+                let why = why_it_ends(&stored.task, left.is_orphan);
+                self.end(head, &stored.task, why).await?;
                 recovered.failed += 1;
             }
         }
         Ok(())
+    }
+
+    /// The agent that goes on with the task: the one that has its name now, or the earlier version whose run is not over. None if
+    /// there is none of that name; why, if there was that version and it cannot go on.
+    async fn who_had(
+        &self,
+        head: &Head,
+        agents: &dyn FindAgent,
+    ) -> Result<Result<Option<Arc<Agent>>, String>, StorageError> {
+        let Some(agent) = agents.find(&head.agent) else { return Ok(Ok(None)) };
+        let version = replay::version(&*self.storage, &head.task).await?;
+        let Some(version) = version.filter(|version| !agent.is(version)) else {
+            return Ok(Ok(Some(agent)));
+        };
+        Ok(agents.version(&head.agent, &version).await.map(Some))
     }
 
     async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
@@ -334,14 +357,7 @@ impl Tasks {
         }
     }
 
-    async fn end(&self, head: &Head, task: &Task, is_orphan: bool) -> Result<(), StorageError> {
-        let text = if is_orphan {
-            "The hub was restarted, and the task that this one was begun for is over."
-        } else if task.status.state == TaskState::Working {
-            "The hub was restarted while the agent was at work; what it had done by then is kept."
-        } else {
-            "The hub was restarted, and the agent that had this task cannot go on with it."
-        };
+    async fn end(&self, head: &Head, task: &Task, text: &str) -> Result<(), StorageError> {
         let Said { due, kept, .. } = self.said(task).await?;
         let due = due.and_then(|at| task.history.get(at)).into_iter();
         let unheard = due.chain(kept.iter().map(|start| &start.message));
@@ -353,6 +369,17 @@ impl Tasks {
         a2a_hub_core::task::apply(&mut ended, &event)?;
         self.spans.of(&head.agent, &ended);
         Ok(())
+    }
+}
+
+/// What people are told of a task that cannot go on.
+fn why_it_ends(task: &Task, is_orphan: bool) -> &'static str {
+    if is_orphan {
+        "The hub was restarted, and the task that this one was begun for is over."
+    } else if task.status.state == TaskState::Working {
+        "The hub was restarted while the agent was at work; what it had done by then is kept."
+    } else {
+        "The hub was restarted, and the agent that had this task cannot go on with it."
     }
 }
 

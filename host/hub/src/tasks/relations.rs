@@ -1,8 +1,11 @@
 //! The other tasks, as one task's actor and its agent's programs know them.
 
-use super::{feed::Subscription, port::GuestRequest};
+use super::{
+    feed::{Lent, Subscription},
+    port::GuestRequest,
+};
 use crate::agents::Agent;
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::{access::Principal, tree::Usage};
 use a2a_hub_protocol::{id::TaskId, task::Task};
 use a2a_hub_runtime::{
     Failure,
@@ -25,6 +28,10 @@ pub(super) trait OtherTasks: Send + Sync {
     /// Ends the children of a task that are at work, and lets no more begin; returns once they have ended, and whether there were
     /// any.
     async fn end_children(&self, task: &TaskId, by: &Principal) -> bool;
+
+    /// Counts what a task has used up by now, all in all, for those above it. Where that uses up a budget, all that is at work
+    /// under it is ended.
+    fn report(&self, task: &TaskId, used: Usage);
 }
 
 /// The calls of one task's agent, as its programs make them.
@@ -33,6 +40,6 @@ pub(super) trait Calls: Send + Sync {
     /// Gives another agent a task, or joins the child that there is under this key, and hears of it from its beginning on.
     async fn open(&self, request: ChildRequest) -> Result<Subscription, Failure>;
 
-    /// Other tasks of the agent run until what is returned is dropped: a program of its waits for others.
-    async fn lend(&self) -> Box<dyn Send + Sync>;
+    /// Other tasks of the agent run until what is returned is taken back, or dropped: a program of its waits for others.
+    async fn lend(&self) -> Box<dyn Lent>;
 }

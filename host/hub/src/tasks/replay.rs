@@ -7,7 +7,10 @@ use super::{
     recorded_run::{Began, RecordedRun, Told, json, read, told},
     recorder::Unstorable,
 };
-use crate::{agents::Agent, clock};
+use crate::{
+    agents::{Agent, AgentVersion},
+    clock,
+};
 use a2a_hub_core::{
     grant::Resume,
     recovery::Resumability,
@@ -19,6 +22,7 @@ use a2a_hub_runtime::{
     port::journal::{Heard, Journal},
 };
 use a2a_hub_store::{StorageError, TaskStore};
+use serde::Deserialize;
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::oneshot;
 
@@ -64,6 +68,7 @@ impl TaskActor {
             directory: directory.clone(),
             client: client.clone(),
             live: work.live,
+            agent: self.agent.version(),
             settings: self.agent.settings(&work.task).as_ref().clone(),
         };
         storage.record(&task, 0, json(&began)?).await?;
@@ -169,4 +174,23 @@ pub(super) async fn seed(
         return Ok(None);
     };
     Ok(created.seed)
+}
+
+/// The component that began the run which is at work on the task; none if there is no such run, or its journal does not say.
+pub(super) async fn version(
+    storage: &dyn TaskStore,
+    task: &TaskId,
+) -> Result<Option<AgentVersion>, StorageError> {
+    #[derive(Deserialize)]
+    struct Begun {
+        #[serde(default)]
+        agent: Option<AgentVersion>,
+    }
+    if seed(storage, task).await?.is_none() {
+        return Ok(None);
+    }
+    let first = storage.recorded(task).await?.into_iter().next();
+    // One that cannot be read is told when the run is to begin.
+    let begun = first.and_then(|first| serde_json::from_str::<Begun>(&first).ok());
+    Ok(begun.and_then(|begun| begun.agent))
 }

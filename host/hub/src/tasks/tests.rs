@@ -312,7 +312,7 @@ async fn the_next_hub_takes_tasks_up_as_their_agents_can_go_on_with_them() {
         let task = killed.submit(&fake.agent(config()), "go").await;
         killed.until(&task, TaskState::Working).await;
         let (next, agent) = (killed.next_hub(), fake.agent(config()));
-        let recovered = next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+        let recovered = next.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
         let told = [
             ("started", recovered.started),
             ("waiting", recovered.waiting),
@@ -342,7 +342,7 @@ async fn an_answer_that_was_taken_reaches_the_agent_after_a_kill() {
     let echo =
         Fake::new(|stage: Stage| async move { completed(&stage.work.message.joined_text()) });
     let agent = echo.agent(config());
-    next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+    next.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
     next.until(&task, TaskState::Completed).await;
     assert!(next.story(&task).await.ends_with("completed “the left one”"));
 }
@@ -469,7 +469,7 @@ async fn a_message_that_a_killed_hub_kept_is_heard_or_named_after_the_restart() 
         });
         let fake = fake.holding(hold);
         let (next, agent) = (killed.next_hub(), fake.agent(config()));
-        next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+        next.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
         let stored = next.tasks.get(&task).await.unwrap().task;
         let kept = stored.history[1..3].iter().map(|said| said.message_id.clone());
         let kept: Vec<_> = kept.collect();
@@ -505,7 +505,7 @@ async fn no_agent_can_have_a_message_count_as_heard() {
     killed.answer(&task, "second").await.unwrap();
     tokio::time::sleep(Duration::from_secs(10)).await;
     let (next, agent) = (killed.next_hub(), fake.agent(config()));
-    next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+    next.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
     let failed = next.until(&task, TaskState::Failed).await;
     let second = failed.history[1].message_id.clone();
     assert_eq!(failed.metadata.unwrap()["unheard"], json!([second]));
@@ -515,7 +515,7 @@ async fn no_agent_can_have_a_message_count_as_heard() {
 async fn heard_after(killed: &Stand, task: &TaskId) -> String {
     let fake = Fake::new(|stage: Stage| async move { completed(&stage.text()) });
     let (next, agent) = (killed.next_hub(), fake.agent(config()));
-    next.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+    next.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
     next.until(task, TaskState::Completed).await;
     fake.seen.lock().unwrap().join(", ")
 }

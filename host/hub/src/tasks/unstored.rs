@@ -39,7 +39,7 @@ impl TaskActor {
                         let _ = input.told.send(Err(refused));
                     }
                     // No agent is at work on it any more.
-                    Some(Command::Cancel(_) | Command::Park(_)) => {}
+                    Some(Command::Cancel(_) | Command::Exhausted(_) | Command::Park(_)) => {}
                 },
                 () = until_usable(&*storage, pause) => {
                     if self.fail_after_all(why).await.is_ok() {

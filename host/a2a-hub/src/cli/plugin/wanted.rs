@@ -3,11 +3,13 @@
 use crate::cli::failure::CommandError;
 use a2a_hub_core::{
     allowance::Allowance,
+    delegate_grant::DelegateTerms,
     grant::{Ask, Grant, Pin, ProgramAsk, ProgramGrant},
     granted_limits::{LimitName, UnknownLimit},
     http_grant::HttpGrant,
     http_header::{HeaderName, HeaderTemplate},
     http_host::HostPattern,
+    permissions::Permissions,
     tools_grant::{is_asked, is_every, is_tool_name},
     workspace_grant::WorkspaceAccess,
 };
@@ -53,9 +55,10 @@ pub(crate) struct Wanted {
     /// given several times
     #[arg(long, value_name = "LIMIT=NUMBER", value_parser = limit)]
     pub(super) limit: Vec<(LimitName, u64)>,
-    /// Call this agent; `*` is every other one
-    #[arg(long, value_name = "AGENT")]
-    pub(super) delegate: Vec<String>,
+    /// Call this agent, `*` being every other one; with `:edit` or `:full` its program does as much there without asking, and with
+    /// `,approve` this agent answers its requests for permission: `codex:edit,approve`
+    #[arg(long, value_name = "AGENT[:TERMS]", value_parser = delegate)]
+    pub(super) delegate: Vec<(String, Option<DelegateTerms>)>,
     /// Call this tool of a server that `agents.<id>.mcp` in the configuration names; may be given several times
     #[arg(long, value_name = "SERVER:TOOL", value_parser = tool)]
     pub(super) tool: Vec<(String, String)>,
@@ -92,6 +95,24 @@ fn tool(text: &str) -> Result<(String, String), String> {
         return Err(form.to_owned());
     }
     Ok((server.to_owned(), tool.to_owned()))
+}
+
+fn delegate(text: &str) -> Result<(String, Option<DelegateTerms>), String> {
+    let Some((agent, words)) = text.split_once(':') else { return Ok((text.to_owned(), None)) };
+    let mut terms = DelegateTerms::default();
+    for word in words.split(',') {
+        match Permissions::named(word) {
+            Some(permissions) => terms.permissions = permissions,
+            None if word == "approve" => terms.approve = true,
+            None => {
+                let known = Permissions::ALL.map(Permissions::word).join("`, `");
+                return Err(format!(
+                    "`{word}` is no term of a call: one of `{known}`, and `approve`"
+                ));
+            }
+        }
+    }
+    Ok((agent.to_owned(), Some(terms)))
 }
 
 fn limit(text: &str) -> Result<(LimitName, u64), String> {
@@ -183,7 +204,12 @@ impl Wanted {
         }
         grant = self.with_tools(grant, ask)?;
         grant.limits.extend(self.limit.iter().copied());
-        self.delegate.iter().for_each(|agent| grant.delegate.allow(agent.clone()));
+        for (agent, terms) in &self.delegate {
+            match terms {
+                Some(terms) => grant.delegate.allow_on(agent.clone(), *terms),
+                None => grant.delegate.allow(agent.clone()),
+            }
+        }
         if !self.directory.is_empty() {
             grant.directories = Some(self.directory.iter().cloned().collect());
         }
@@ -403,6 +429,21 @@ mod tests {
         pin = true
         set = ["LC_ALL", "LD_PRELOAD"]
         "#);
+        let terms = ["--delegate", "codex:edit,approve", "--delegate", "gemini"];
+        insta::assert_snapshot!(granted(before.clone(), &terms), @r#"
+        memory = 10
+
+        [delegate.codex]
+        permissions = "edit"
+        approve = true
+
+        [delegate.gemini]
+        permissions = "ask"
+        approve = false
+        "#);
+        let refused = Line::try_parse_from(["grant", "--delegate", "codex:rw"]).err().unwrap();
+        let refused = refused.to_string();
+        assert!(refused.contains("`rw` is no term of a call: one of `read-only`, "), "{refused}");
         insta::assert_snapshot!(granted(before.clone(), &["--memory=20", "--directory", "/srv"]), @r#"
         memory = 20
         directories = ["/srv"]

@@ -66,7 +66,7 @@ async fn who_is_answered_after_a_restart_waits_for_the_conversation() {
     stand.until(&first, TaskState::InputRequired).await;
     let second = stand.submit_in(&agent, "c", "two").await;
     let stand = stand.next_hub();
-    stand.tasks.recover(|_| Some(agent.clone())).await.unwrap();
+    stand.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
     stand.until(&second, TaskState::InputRequired).await;
     stand.answer(&first, "go on").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -22,7 +22,7 @@ use a2a_hub_runtime::{
     Ended, Failure,
     port::{
         delegate::{ChildRequest, Update},
-        tasks::Need,
+        tasks::{Emitted, Need},
     },
 };
 use a2a_hub_store::HeadFilter;
@@ -69,6 +69,11 @@ async fn perform(stage: &Stage) -> Result<String, Failure> {
         }
         let answer = stage.port.ask(Need::Input, prompt, None).await?;
         return Ok(answer.message.joined_text());
+    }
+    if let Some(tokens) = script["tokens"].as_u64() {
+        let usage = json!({ "input_tokens": tokens, "output_tokens": 0 });
+        let metadata = Some(Metadata::from_iter([("usage".to_owned(), usage)]));
+        stage.port.emit(vec![Emitted::Working { message: None, metadata }]).await?;
     }
     if let Some(ms) = script["work"].as_u64() {
         tokio::select! {
@@ -375,6 +380,68 @@ async fn a_budget_stops_what_would_pass_it_and_says_which() {
     }
 }
 
+/// A program of an agent with one turn: while it waits, another task has that turn.
+#[tokio::test(start_paused = true)]
+async fn a_program_hears_the_end_once_its_task_has_its_turn_back() {
+    let one = AgentConfig { max_running: Some(1), ..config() };
+    let (stand, agents) = stand_of(&one, &Fake::new(follow_script));
+    let caller = stand.begin(&agents, "a", json!({"work": 30_000, "end": "done"})).await;
+    stand.until(&caller, TaskState::Working).await;
+    let work = json!({"work": 1_000, "end": "soon"}).to_string();
+    let begun = tokio::time::Instant::now();
+    let call = ChildRequest::new("b", Message::text(Role::User, work));
+    let mut heard = stand.tasks.give(&caller, call).await.unwrap();
+    let other = stand.begin(&agents, "a", json!({"work": 10_000, "end": "late"})).await;
+    stand.until(&other, TaskState::Working).await;
+    let mut last = None;
+    // Whoever listens may look elsewhere in between, and misses nothing.
+    loop {
+        match tokio::time::timeout(Duration::from_millis(300), heard.next()).await {
+            Ok(Some(event)) => last = Some(event.unwrap()),
+            Ok(None) => break,
+            Err(_) => {}
+        }
+    }
+    assert!(matches!(&last.unwrap().event, TaskEvent::Status(end) if end.status.state.is_final()));
+    assert!(begun.elapsed() >= Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(stand.tasks.get(&other).await.unwrap().task.status.state.is_final());
+    assert_eq!(said(&stand.until(&caller, TaskState::Completed).await), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_runs_out_ends_what_is_under_way_and_not_whose_it_is() {
+    let (stand, _agents) = usual();
+    let mut config = config();
+    config.limits.tree.tokens = Some(100);
+    let narrow = Fake::new(follow_script).calling_others().agent_among("a", config, &NAMES);
+    let long = json!({"agent": "c", "do": {"work": 60_000, "end": "too late"}});
+    let script = json!({"calls": [
+        {"agent": "b", "do": {"tokens": 60, "work": 60_000}},
+        {"agent": "c", "do": {"calls": [long], "end": "never"}},
+        {"agent": "b", "do": {"calls": [{"agent": "c", "do": {"tokens": 40, "work": 60_000}}]}},
+    ]});
+    let begun = tokio::time::Instant::now();
+    let root = stand.submit(&narrow, &script.to_string()).await;
+    let done = stand.until(&root, TaskState::Completed).await;
+    assert_eq!(said(&done), "failed! failed! failed!", "its own agent goes on, and hears of it");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let mut left = vec![root.clone()];
+    let mut below = Vec::new();
+    while let Some(task) = left.pop() {
+        let children = stand.tasks.children(&task).await.unwrap();
+        left.extend(children.iter().map(|child| child.task.clone()));
+        below.extend(children);
+    }
+    assert_eq!(below.len(), 5);
+    for child in below {
+        let task = stand.tasks.get(&child.task).await.unwrap().task;
+        assert_eq!(task.status.state, TaskState::Failed);
+        assert_eq!(task.metadata.as_ref().unwrap()["reason"], "limit_exceeded");
+        let why = format!("the budget of 100 tokens of task `{root}` is used up");
+        assert!(said(&task).starts_with(&why), "{}", said(&task));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_calls_again_with_a_key_joins_the_child_that_there_is() {
     let (stand, agents) = usual();
@@ -418,7 +485,7 @@ async fn a_child_whose_parent_the_hub_took_along_ends_with_the_next_hub() {
     // The parent goes on when its client says so; its child waits with it, and ends with it.
     let next = stand.next_hub();
     let agents = agents_of(&next, &config(), &fake);
-    next.tasks.recover(|id| agents.0.get(id).cloned()).await.unwrap();
+    next.tasks.recover(&|id: &AgentId| agents.0.get(id).cloned()).await.unwrap();
     let (root_now, child_now) =
         (next.tasks.get(&root).await.unwrap(), next.tasks.get(&child.id).await.unwrap());
     assert_eq!(root_now.task.status.state, TaskState::InputRequired);
@@ -434,7 +501,7 @@ async fn a_child_whose_parent_the_hub_took_along_ends_with_the_next_hub() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let next = stand.next_hub();
     let agents = agents_of(&next, &config(), &Fake::new(follow_script));
-    next.tasks.recover(|id| agents.0.get(id).cloned()).await.unwrap();
+    next.tasks.recover(&|id: &AgentId| agents.0.get(id).cloned()).await.unwrap();
     for task in [&root, &child.id] {
         assert_eq!(next.tasks.get(task).await.unwrap().task.status.state, TaskState::Failed);
     }
