@@ -3,7 +3,7 @@
 use crate::clock;
 use a2a_hub_protocol::id::TaskId;
 use parking_lot::Mutex;
-use ring::digest::{SHA256, digest};
+use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use std::{
     collections::{HashMap, VecDeque},
     fmt::Write as _,
@@ -15,7 +15,7 @@ use tokio::{
     time::Instant,
 };
 
-/// How many requests are remembered: some ten megabytes. A hub that takes more within the window forgets the oldest.
+/// How many requests are remembered: some 25 megabytes. A hub that takes more within the window forgets the oldest.
 const MOST: usize = 100_000;
 
 /// The requests of the last minutes. Cheap to clone.
@@ -30,10 +30,13 @@ struct Inner {
 
 #[derive(Default)]
 struct Known {
-    made: HashMap<Fingerprint, Arc<Turn<Option<TaskId>>>>,
+    made: HashMap<Key, Arc<Turn<Option<TaskId>>>>,
     /// The same, the oldest first.
-    order: VecDeque<(Instant, Fingerprint)>,
+    order: VecDeque<(Instant, Key)>,
 }
+
+/// A fingerprint as it is kept: there are many.
+type Key = [u8; SHA256_OUTPUT_LEN];
 
 /// What a request is known by: no two have the same.
 pub type Fingerprint = String;
@@ -85,6 +88,8 @@ impl Repeats {
     }
 
     fn turn(&self, fingerprint: &Fingerprint, age: Duration) -> Arc<Turn<Option<TaskId>>> {
+        let mut key = Key::default();
+        key.copy_from_slice(digest(&SHA256, fingerprint.as_bytes()).as_ref());
         let mut known = self.0.known.lock();
         let Known { made, order } = &mut *known;
         let now = Instant::now();
@@ -93,9 +98,9 @@ impl Repeats {
             let Some((_, oldest)) = order.pop_front() else { break };
             made.remove(&oldest);
         }
-        let turn = made.entry(fingerprint.clone()).or_insert_with(|| {
+        let turn = made.entry(key).or_insert_with(|| {
             // A machine that has just started has no time before.
-            order.push_back((now.checked_sub(age).unwrap_or(now), fingerprint.clone()));
+            order.push_back((now.checked_sub(age).unwrap_or(now), key));
             Arc::default()
         });
         Arc::clone(turn)

@@ -9,6 +9,7 @@ use a2a_hub_core::{
     allowance::Allowance,
     grant::{Grant, ProgramGrant},
     installation::NewGrant,
+    one_line::OneLine,
 };
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::digest_of;
@@ -68,7 +69,7 @@ pub(crate) async fn plugin(client: &Client) -> Result<Value> {
 }
 
 pub(crate) async fn plugin_when(client: &Client, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_secs(50);
     loop {
         let now = plugin(client).await?;
         if wanted(&now) {
@@ -387,5 +388,55 @@ async fn an_update_that_the_key_of_the_grant_signed_goes_on_with_it() -> Result<
     assert_eq!(now["installation"]["sha256"], new, "the record follows");
     assert_eq!(said(&send(&client, "guest", "recall colour").await?), "blue");
     assert_eq!(artifact(&send(&client, "guest", "sh echo hi").await?), "hi\n");
+    Ok(())
+}
+
+/// The test guests of this version, or of none: its manifest begins with a comment, which gives way to it.
+fn guests_of_version(dir: &tempfile::TempDir, version: &str) -> Result<PathBuf> {
+    let comment = b"# What the test guests ask for. `never-granted` is what no test grants.";
+    let line = format!("{:<1$}", format!("version = '{version}'"), comment.len());
+    let mut bytes = fs::read(test_guests()?)?;
+    // The module in the component has it, too.
+    while let Some(at) = bytes.windows(comment.len()).position(|it| it == comment) {
+        bytes[at..at + comment.len()].copy_from_slice(line.as_bytes());
+    }
+    let path = dir.path().join(format!("guest-{version}.wasm"));
+    fs::write(&path, bytes)?;
+    Ok(path)
+}
+
+/// Old versions are signed, too, and may be known for their holes (downgrade attack).
+#[tokio::test]
+async fn a_signed_update_that_is_older_or_says_no_version_waits_for_the_operator() -> Result<()> {
+    let (hub, dir) = (TestHub::start().await?, tempfile::tempdir()?);
+    let client = Client::http(&hub);
+    let maker = KeyPair::generate_unencrypted_keypair()?;
+    let signature = hub.data_dir().join("plugins/guest.wasm.minisig");
+    let plug = |component: &Path| -> Result<Value> {
+        let bytes = fs::read(component)?;
+        let made = minisign::sign(Some(&maker.pk), &maker.sk, &bytes[..], None, None)?;
+        fs::write(&signature, made.to_string())?;
+        hub.plug("guest", component)?;
+        Ok(json!(digest(component)?))
+    };
+    let [older, granted, newer] =
+        ["1.1.9", "1.2.0", "1.10.0"].map(|version| guests_of_version(&dir, version));
+    let (older, granted, newer) = (older?, granted?, newer?);
+    let key = Some(maker.pk.to_base64());
+    let version = Some(OneLine::parse("1.2.0")?);
+    grant(&hub, NewGrant { key, version, ..by_command(digest(&granted)?) })?;
+    plug(&granted)?;
+    plugin_when(&client, |now| now["joined"] == true).await?;
+    for old in [&older, &test_guests()?] {
+        plug(old)?;
+        let held = plugin_when(&client, is_held_back).await?;
+        assert_eq!(held["sha256"], json!(digest(&granted)?), "the granted one serves on");
+        assert!(held["heldBack"].to_string().contains("it is signed, and its version is older"));
+        plug(&granted)?;
+        plugin_when(&client, |now| !is_held_back(now)).await?;
+    }
+    let new = plug(&newer)?;
+    let now = plugin_when(&client, |now| now["sha256"] == new && !is_held_back(now)).await?;
+    assert_eq!((&now["installation"]["sha256"], &now["version"]), (&new, &json!("1.10.0")));
     Ok(())
 }

@@ -319,6 +319,23 @@ mod tests {
         assert_eq!(begun.elapsed(), Duration::from_secs(4));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_nobody_uses_for_long_is_over_and_one_that_is_used_is_not() {
+        let shared = Shared {
+            over: CancellationToken::new(),
+            fault: Mutex::default(),
+            refused: Refusals::default(),
+            users: AtomicUsize::new(1),
+            used_last: Mutex::new(Instant::now()),
+        };
+        assert!(timeout(3 * IDLE, shared.idle()).await.is_err(), "somebody uses it");
+        shared.users.store(0, Relaxed);
+        *shared.used_last.lock() = Instant::now();
+        let begun = Instant::now();
+        shared.idle().await;
+        assert!((IDLE..=IDLE + LOOK).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    }
+
     #[test]
     fn an_end_is_told_with_the_last_words() {
         assert_eq!(ended(Exit::Code(1), ""), "it ended with code 1");
