@@ -22,5 +22,5 @@ pub use answer::fetch;
 pub use client::A2aClient;
 pub use error::ClientError;
 pub use outbound::{Outbound, OutboundError};
-pub use request::in_trace;
+pub use request::{in_trace, with_trace};
 pub use task_stream::TaskStream;

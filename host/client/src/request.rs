@@ -1,4 +1,5 @@
-//! What every request of this client carries: who asks, and the token that is shown; with a message, the trace that it is in.
+//! What every request of this client carries: who asks, the token that is shown, and the trace that it is in: that of the message which it
+//! carries, or of whoever makes it.
 
 use a2a_hub_core::trace;
 use a2a_hub_protocol::{operation::Operation, push::Secret, trace::TraceContext};
@@ -17,12 +18,22 @@ pub(crate) fn signed(request: Builder, token: Option<&Secret>) -> Result<Builder
     Ok(request.header(AUTHORIZATION, value))
 }
 
-/// The request with the trace that its message is in as headers too.
+tokio::task_local! {
+    static TRACE: TraceContext;
+}
+
+/// Does work whose requests are in this trace, also those that carry no message.
+pub async fn with_trace<T>(trace: TraceContext, work: impl Future<Output = T>) -> T {
+    TRACE.scope(trace, work).await
+}
+
+/// The request with the trace that its message is in as headers too, or the one of whoever makes it.
 pub(crate) fn traced(request: Builder, operation: &Operation) -> Builder {
-    let (Operation::SendMessage(send) | Operation::StreamMessage(send)) = operation else {
-        return request;
-    };
-    in_trace(request, &trace::beside(send.message.metadata.as_ref()))
+    if let Operation::SendMessage(send) | Operation::StreamMessage(send) = operation {
+        return in_trace(request, &trace::beside(send.message.metadata.as_ref()));
+    }
+    let trace = TRACE.try_with(TraceContext::clone).unwrap_or_default();
+    in_trace(request, &trace)
 }
 
 /// The request with headers that say which trace it is in, where tracing systems on the way look for it. What fits into no header,
@@ -82,5 +93,16 @@ mod tests {
             assert!(headers(&message(&facts)).is_empty(), "{facts}");
         }
         assert!(headers(&Operation::CancelTask { id: TaskId::new("t") }).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_request_without_a_message_is_in_the_trace_of_whoever_makes_it() {
+        let trace = TraceContext { workflow: Some("release".to_owned()), ..Default::default() };
+        let cancel = Operation::CancelTask { id: TaskId::new("t") };
+        let said = with_trace(trace.clone(), async { headers(&cancel) }).await;
+        assert_eq!(said["x-workflow-id"], "release");
+        let own = json!({ "x-workflow-id": "own" });
+        let said = with_trace(trace, async { headers(&message(&own)) }).await;
+        assert_eq!(said["x-workflow-id"], "own", "a message's counts more");
     }
 }

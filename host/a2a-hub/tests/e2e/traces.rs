@@ -2,7 +2,7 @@
 
 use crate::{
     elsewhere::Front,
-    stage::{GRANT, eventually, get, hub_with_guest, send, state},
+    stage::{GRANT, eventually, get, hub_with_guest, send, state, stream, until},
 };
 use a2a_hub_tests::{Client, GrpcClient, Receiver, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result};
@@ -165,6 +165,16 @@ async fn what_is_sent_elsewhere_says_its_trace_in_headers() -> Result<()> {
     assert_eq!(header("traceparent"), task["metadata"]["traceparent"].as_str());
     assert_eq!((header("tracestate"), header("x-workflow-id")), (Some("rojo=1"), Some("release")));
     assert_eq!(header("x-span-id"), task["metadata"]["x-span-id"].as_str());
+
+    // So does what carries no message.
+    let (id, mut updates) = stream(&client, "far", "nap 30000").await?;
+    until(&mut updates, |event| state(event) == "working").await?;
+    let before = front.headers().len();
+    client.call("tasks/cancel", json!({ "id": id })).await?;
+    eventually(Duration::from_secs(15), || front.headers().len() > before).await?;
+    let cancel = front.headers().into_iter().nth(before).context("nothing came")?;
+    let workflow = cancel.get("x-workflow-id").and_then(|value| value.to_str().ok());
+    assert_eq!(workflow, Some("release"), "{cancel:?}");
     Ok(())
 }
 

@@ -4,10 +4,10 @@
 mod tests;
 
 use super::peer::{Peer, Responses};
-use a2a_hub_client::ClientError;
+use a2a_hub_client::{ClientError, with_trace};
 use a2a_hub_core::{
     task,
-    trace::{Trace, without_trace},
+    trace::{self, Trace, without_trace},
 };
 use a2a_hub_protocol::{
     error::ErrorKind,
@@ -70,7 +70,9 @@ impl RemoteRun {
         if let Some(port) = ports.tasks.clone() {
             let (peer, theirs, question) = (peer.clone(), None, None);
             let remote = RemoteTask { peer, port, ours, theirs, asking: false, question };
-            run.spawn(remote.run(said, cancel.clone()).in_current_span());
+            let trace = trace::beside(Some(&remote.trace()));
+            let work = with_trace(trace, remote.run(said, cancel.clone()));
+            run.spawn(work.in_current_span());
         } else {
             let why = "talk to the agent: the call has nobody to tell of the task".to_owned();
             run.spawn(async { Ended::Failed(Failure::Internal(why)) });
@@ -173,6 +175,11 @@ impl RemoteTask {
         }
     }
 
+    /// Where its task is in the trace: a span below that of ours.
+    fn trace(&self) -> Metadata {
+        Trace::of(&self.ours.id, self.ours.metadata.as_ref()).members()
+    }
+
     /// What the client says, as the agent is to hear it: with its own names for things, and of ours those of the trace.
     fn said(&self, message: Message, context: Option<ContextId>) -> Message {
         let mut metadata = without_trace(message.metadata.unwrap_or_default());
@@ -181,8 +188,7 @@ impl RemoteTask {
         if let Some(question) = &self.question {
             metadata.insert(QUESTION.to_owned(), question.as_str().into());
         }
-        // Its task is a span below that of ours.
-        metadata.extend(Trace::of(&self.ours.id, self.ours.metadata.as_ref()).members());
+        metadata.extend(self.trace());
         Message {
             task_id: self.theirs.clone(),
             // It knows which conversation its task belongs to.
