@@ -319,6 +319,9 @@ async fn what_is_wrong_is_told_with_the_way_out() -> Result<()> {
         desk.done(&dir, &["plugin", "add", &component, "--name", "taken"]).await?;
         let told = desk.refused(&dir.join("taken"), &["plugin", "dev"]).await?;
         assert!(told.contains("`a2a-hub plugin remove taken` takes it out"), "{told}");
+        fs::write(dir.join("taken/manifest.toml"), "id = 'echo'")?;
+        let told = desk.refused(&dir.join("taken"), &["plugin", "dev"]).await?;
+        assert!(told.contains("one of that name comes with the hub"), "{told}");
     }
     hub.stop().await?;
     let desk = Desk::of(&hub)?;

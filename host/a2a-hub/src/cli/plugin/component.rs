@@ -1,6 +1,9 @@
 //! A component as it lies there: what it says of itself and asks for is read without running it.
 
-use crate::cli::{Global, failure::CommandError};
+use crate::{
+    builtin,
+    cli::{Global, failure::CommandError},
+};
 use a2a_hub_core::grant::Ask;
 use a2a_hub_hub::agents::asked;
 use a2a_hub_protocol::id::AgentId;
@@ -101,6 +104,16 @@ const NO_COMPONENT: &str = "NOT_A_COMPONENT";
 pub(super) fn name(text: &str) -> anyhow::Result<AgentId> {
     AgentId::parse(text)
         .map_err(|why| CommandError::usage(format!("name a plug-in `{text}`: {why}")).into())
+}
+
+/// Refuses the names of the agents that come with the hub: no file takes the place of one.
+pub(super) fn must_be_free(id: &AgentId) -> Result<(), CommandError> {
+    if builtin::COMPONENTS.0.iter().any(|(name, _)| *name == id.as_str()) {
+        return Err(CommandError::usage(format!(
+            "make an agent called `{id}`: one of that name comes with the hub, and a file could not take its place; choose another name"
+        )));
+    }
+    Ok(())
 }
 
 /// Where the hub looks for the plug-in.

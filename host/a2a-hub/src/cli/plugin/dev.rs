@@ -4,7 +4,7 @@
 use super::{
     add,
     build::{Built, NOT_BUILT, Say, make, stopped},
-    component::file_of,
+    component::{Component, file_of, must_be_free},
     feed::Feed,
     grant,
     project::Project,
@@ -61,6 +61,7 @@ pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
 
 /// Refuses to put a build in the place of a plug-in that is not in development.
 fn may_be_replaced(global: &Global, id: &AgentId) -> anyhow::Result<()> {
+    must_be_free(id)?;
     let grants = GrantsFile::of(&global.data_dir()?).read()?;
     let refused = |why: String, fix: String| CommandError::new(TAKEN, why).mended_by(fix);
     match grants.plugins.get(id) {
@@ -161,11 +162,7 @@ impl Bench<'_> {
     }
 
     /// Has the plug-in's record say that it is being developed, which `plugin grant` without `--dev` takes back.
-    fn keep_grant(
-        &self,
-        id: &AgentId,
-        component: &super::component::Component,
-    ) -> anyhow::Result<()> {
+    fn keep_grant(&self, id: &AgentId, component: &Component) -> anyhow::Result<()> {
         let file = GrantsFile::of(&self.global.data_dir()?);
         let is_known = file.read()?.continued_by(id, &component.sha256).is_some();
         if is_known && self.wanted.is_empty() {

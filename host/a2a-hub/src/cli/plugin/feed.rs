@@ -239,12 +239,12 @@ fn about(what: &str) -> Text {
     Text::styled(FAINT, format!("{what:<7}  "))
 }
 
-/// Whether a line of the hub's log is the agent's own, or of trouble with it; what else the hub logs of it is told as an event.
+/// Whether a line of the hub's log is the agent's own, or of a fault; what else the hub logs of it is told as an event.
 fn is_of(line: &str, agent: &AgentId) -> bool {
     let Ok(event) = serde_json::from_str::<Value>(line) else { return false };
     let is_about = event["agent"] == agent.as_str() || event["span"]["agent"] == agent.as_str();
     let is_of_a_task = event["task"].is_string() || event["span"]["task"].is_string();
-    is_about && (is_of_a_task || ["WARN", "ERROR"].contains(&text(&event["level"])))
+    is_about && (is_of_a_task || event["level"] == "ERROR")
 }
 
 #[cfg(test)]
@@ -256,8 +256,8 @@ mod tests {
         let notes = AgentId::parse("notes").unwrap();
         for (line, wanted) in [
             (r#"{"message":"x","agent":"notes","task":"t"}"#, true),
-            (r#"{"message":"x","agent":"notes","level":"WARN"}"#, true),
-            (r#"{"message":"agent joined","agent":"notes","level":"INFO"}"#, false),
+            (r#"{"message":"x","agent":"notes","level":"ERROR"}"#, true),
+            (r#"{"message":"another component goes on","agent":"notes","level":"WARN"}"#, false),
             (r#"{"message":"x","span":{"agent":"notes","task":"t"}}"#, true),
             (r#"{"message":"notes","agent":"other","task":"t"}"#, false),
             ("notes", false),

@@ -6,7 +6,6 @@ use super::{
     scaffold::{self, Language},
 };
 use crate::{
-    builtin,
     cli::{Exit, Global, failure::CommandError},
     packed::unpack,
 };
@@ -41,12 +40,7 @@ pub(in crate::cli) struct New {
 
 pub(super) fn new(global: &Global, new: &New) -> anyhow::Result<Exit> {
     let id = component::name(&new.name)?;
-    if builtin::COMPONENTS.0.iter().any(|(name, _)| *name == id.as_str()) {
-        let why = format!(
-            "make an agent called `{id}`: one of that name comes with the hub, and a file could not take its place; choose another name"
-        );
-        return Err(CommandError::usage(why).into());
-    }
+    component::must_be_free(&id)?;
     let place = new.within.join(id.as_str());
     let files = scaffold::project(&unpack()?, new.lang, &id)?;
     make(&new.within, &place, &files)?;
