@@ -92,9 +92,9 @@ fn inherited(from: &Table, name: &str) -> anyhow::Result<Value> {
 
 /// A dependency as the workspace has it, with what a member says on top.
 fn merged(whole: Value, member: &Value) -> Value {
-    let mut whole = match whole {
-        Value::Table(table) => table,
-        version => Table::from_iter([("version".to_owned(), version)]),
+    let mut whole = match whole.as_table() {
+        Some(table) => table.clone(),
+        None => Table::from_iter([("version".to_owned(), whole)]),
     };
     for (name, value) in member.as_table().into_iter().flatten() {
         match (name.as_str(), value) {
