@@ -10,8 +10,18 @@ use std::{
 
 /// The crates of the host, lowest first: each may depend only on those before it.
 const CRATES: &[&str] = &[
-    "protocol", "core", "runtime", "process", "sandbox", "store", "client", "config", "hub",
-    "server", "a2a-hub",
+    "protocol",
+    "core",
+    "runtime",
+    "process",
+    "toolchain",
+    "sandbox",
+    "store",
+    "client",
+    "config",
+    "hub",
+    "server",
+    "a2a-hub",
 ];
 
 /// The hub's modules, lowest first: each may use only itself and those before it.

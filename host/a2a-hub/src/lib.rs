@@ -19,6 +19,7 @@ pub mod cli;
 mod hub;
 mod lineage;
 mod minder;
+mod packed;
 mod telemetry;
 
 pub use a2a_hub_config as config;

@@ -37,11 +37,17 @@ pub fn is_colourless() -> bool {
 
 /// The hub's own environment, read when a program is started: only what a grant passes on leaves it, as its `words` say.
 pub fn environment(words: &BTreeSet<String>) -> Vec<(String, String)> {
+    let passed = |name: &str| words.iter().any(|word| grant::passes(word, name));
+    whole_environment().into_iter().filter(|(name, _)| passed(name)).collect()
+}
+
+/// The whole environment that this program was started in, for a tool that its user runs by it: as a shell would pass it on. What is
+/// no text is left out.
+pub fn whole_environment() -> Vec<(String, String)> {
     let text = |(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    let passed = |name: &str| words.iter().any(|word| grant::passes(word, name));
-    env::vars_os().filter_map(text).filter(|(name, _)| passed(name)).collect()
+    env::vars_os().filter_map(text).collect()
 }
 
 /// Where `name` is on the hub's `PATH`, as an absolute path.

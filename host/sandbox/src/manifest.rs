@@ -1,7 +1,8 @@
 //! What a component asks for: a TOML text that travels inside it, in the custom section `a2a-hub:manifest`.
 
 use a2a_hub_core::{grant::Ask, manifest::InvalidManifest};
-use wasmparser::{Parser, Payload};
+use std::borrow::Cow;
+use wasmparser::{BinaryReader, BinaryReaderError, Parser, Payload};
 
 /// The custom section of a component that holds its manifest.
 pub const SECTION: &str = "a2a-hub:manifest";
@@ -29,7 +30,7 @@ pub enum ManifestError {
     Invalid(#[from] InvalidManifest),
     /// The component itself cannot be read.
     #[error("it is not valid WebAssembly: {0}")]
-    Wasm(#[from] wasmparser::BinaryReaderError),
+    Wasm(#[from] BinaryReaderError),
 }
 
 /// What the component in `bytes` asks for; nothing if it carries no manifest.
@@ -43,7 +44,15 @@ pub fn read(bytes: &[u8]) -> Result<Ask, ManifestError> {
             return Err(ManifestError::Several);
         }
     }
-    let Some(text) = found else { return Ok(Ask::default()) };
+    found.map_or_else(|| Ok(Ask::default()), parse)
+}
+
+/// What a manifest asks for, by its text.
+///
+/// # Errors
+///
+/// If no component that carries it would join.
+pub fn parse(text: &[u8]) -> Result<Ask, ManifestError> {
     if text.len() > MAX_BYTES {
         return Err(ManifestError::Large);
     }
@@ -53,37 +62,100 @@ pub fn read(bytes: &[u8]) -> Result<Ask, ManifestError> {
     Ok(ask)
 }
 
+/// The same component with this manifest, in place of those that it, or a module of it, carries; and what it asks for then.
+///
+/// # Errors
+///
+/// If it is no component, or would not join with this manifest.
+pub fn embed(component: &[u8], manifest: &[u8]) -> Result<(Vec<u8>, Ask), ManifestError> {
+    parse(manifest)?;
+    let mut packed = without_manifests(component, 0)?;
+    let name = SECTION.as_bytes();
+    packed.push(CUSTOM);
+    leb128(&mut packed, (1 + name.len() + manifest.len()) as u64);
+    leb128(&mut packed, name.len() as u64);
+    packed.extend_from_slice(name);
+    packed.extend_from_slice(manifest);
+    let ask = read(&packed)?;
+    Ok((packed, ask))
+}
+
+/// The number of custom sections, in modules and components.
+const CUSTOM: u8 = 0;
+
+/// The numbers of sections of a component that hold a module, and another component.
+const NESTED: [u8; 2] = [1, 4];
+
+/// How a component begins, after the four bytes of all WebAssembly; a module has a version of one number.
+const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];
+
+/// How deep components may lie in one another. Tools nest two or three.
+const MAX_DEPTH: usize = 32;
+
+/// All sections but those that hold a manifest, also within modules and components that it holds: compilers leave it in a module.
+fn without_manifests(bytes: &[u8], depth: usize) -> Result<Vec<u8>, BinaryReaderError> {
+    let mut reader = BinaryReader::new(bytes, 0);
+    let mut kept = reader.read_bytes(8)?.to_vec();
+    let is_component = kept[4..] == COMPONENT;
+    while !reader.eof() {
+        let id = reader.read_u8()?;
+        let size = reader.read_var_u32()?;
+        let body = reader.read_bytes(usize::try_from(size).unwrap_or(usize::MAX))?;
+        if id == CUSTOM && BinaryReader::new(body, 0).read_string()? == SECTION {
+            continue;
+        }
+        let body = if is_component && NESTED.contains(&id) && depth < MAX_DEPTH {
+            Cow::Owned(without_manifests(body, depth + 1)?)
+        } else {
+            Cow::Borrowed(body)
+        };
+        kept.push(id);
+        leb128(&mut kept, body.len() as u64);
+        kept.extend_from_slice(&body);
+    }
+    Ok(kept)
+}
+
+/// A number as WebAssembly writes it: seven bits a byte, the lowest first.
+fn leb128(to: &mut Vec<u8>, mut number: u64) {
+    loop {
+        let low = u8::try_from(number & 0x7f).unwrap_or_default();
+        number >>= 7;
+        if number == 0 {
+            return to.push(low);
+        }
+        to.push(low | 0x80);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// An empty component with one custom section for each text.
     fn component(manifests: &[&[u8]]) -> Vec<u8> {
-        let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
-        for manifest in manifests {
-            let mut section = vec![u8::try_from(SECTION.len()).unwrap()];
-            section.extend(SECTION.as_bytes());
-            section.extend(*manifest);
-            bytes.push(0);
-            bytes.extend(leb128(section.len()));
-            bytes.extend(section);
-        }
+        manifests
+            .iter()
+            .fold(EMPTY.to_vec(), |bytes, text| with_section(bytes, CUSTOM, &section(text)))
+    }
+
+    /// What a section with this manifest holds.
+    fn section(manifest: &[u8]) -> Vec<u8> {
+        let mut section = vec![u8::try_from(SECTION.len()).unwrap()];
+        section.extend(SECTION.as_bytes());
+        section.extend(manifest);
+        section
+    }
+
+    /// The same with one more section.
+    fn with_section(mut bytes: Vec<u8>, id: u8, body: &[u8]) -> Vec<u8> {
+        bytes.push(id);
+        leb128(&mut bytes, body.len() as u64);
+        bytes.extend(body);
         bytes
     }
 
-    /// A number as WebAssembly writes it: seven bits a byte, the lowest first.
-    fn leb128(mut number: usize) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        loop {
-            let low = u8::try_from(number & 0x7f).unwrap();
-            number >>= 7;
-            if number == 0 {
-                bytes.push(low);
-                return bytes;
-            }
-            bytes.push(low | 0x80);
-        }
-    }
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
     #[test]
     fn a_component_says_what_it_asks_for() {
@@ -110,5 +182,43 @@ mod tests {
             ),
             "{typo}"
         );
+    }
+    #[test]
+    fn a_manifest_takes_the_place_of_those_that_are_there() {
+        let old = section(b"[memory]\nmax_bytes = 1");
+        let name = with_section(EMPTY.to_vec(), CUSTOM, b"\x04notekept");
+        let module = with_section(b"\0asm\x01\0\0\0".to_vec(), CUSTOM, &old);
+        let inner = with_section(EMPTY.to_vec(), 1, &module);
+        let nested = with_section(with_section(name, 4, &inner), CUSTOM, &old);
+        assert!(matches!(read(&nested), Err(ManifestError::Several)));
+
+        let manifest = b"description = \"Keeps notes.\"\n[memory]\nmax_bytes = 77\n";
+        let (packed, ask) = embed(&nested, manifest).unwrap();
+        assert_eq!(ask.memory.as_ref().unwrap().max_bytes, 77);
+        assert_eq!(read(&packed).unwrap(), ask);
+        assert!(packed.windows(8).any(|window| window == b"notekept"), "other sections stay");
+        assert!(
+            !packed.windows(13).any(|window| window == b"max_bytes = 1"),
+            "the old ones do not"
+        );
+        assert_eq!(embed(&packed, manifest).unwrap().0, packed, "twice is once");
+    }
+
+    #[test]
+    fn nothing_is_packed_that_would_not_join() {
+        let refused =
+            |bytes: &[u8], manifest: &[u8]| embed(bytes, manifest).unwrap_err().to_string();
+        assert!(refused(EMPTY, b"[proces.git]").contains("unknown field `proces`"));
+        assert!(
+            refused(EMPTY, "description = 'a\u{1b}[2Jb'".as_bytes()).contains("cannot be read")
+        );
+        assert!(refused(EMPTY, &[b'#'; MAX_BYTES + 1]).contains("larger than"));
+        assert!(refused(b"\0asm", b"").contains("not valid WebAssembly"));
+        let cut = with_section(EMPTY.to_vec(), 1, b"\0asm\x01\0\0\0");
+        assert!(refused(&cut[..cut.len() - 3], b"").contains("not valid WebAssembly"));
+        // A component in a component, and so on, costs no stack: the rest is left as it is, and read as the hub reads it.
+        let bomb =
+            (0..200).fold(EMPTY.to_vec(), |inner, _| with_section(EMPTY.to_vec(), 4, &inner));
+        assert!(embed(&bomb, b"").is_ok());
     }
 }

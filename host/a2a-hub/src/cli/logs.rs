@@ -50,7 +50,7 @@ pub(super) fn logs(global: &Global, logs: &Logs) -> anyhow::Result<Exit> {
 }
 
 /// A log that is read while it grows.
-struct Log {
+pub(super) struct Log {
     path: PathBuf,
     file: File,
     /// How far it was read, in bytes.
@@ -59,7 +59,7 @@ struct Log {
 
 impl Log {
     /// Opens a log, to be read from where its last lines begin.
-    fn open(path: PathBuf) -> anyhow::Result<Self> {
+    pub(super) fn open(path: PathBuf) -> anyhow::Result<Self> {
         let file = File::open(&path).with_context(|| {
             format!(
                 "read {}; a hub in the foreground logs to its standard error (under systemd: `journalctl --user -u a2a-hub`)",
@@ -72,7 +72,7 @@ impl Log {
 
     /// What was logged since it was last asked. A log that is shorter than it was has been begun anew: what is unread of
     /// the one before stands at the same place of its copy.
-    fn more(&mut self) -> anyhow::Result<String> {
+    pub(super) fn more(&mut self) -> anyhow::Result<String> {
         let mut bytes = Vec::new();
         if self.file.metadata()?.len() < self.at {
             if let Ok(mut old) = File::open(self.path.with_file_name(OLD_LOG_FILE)) {

@@ -2,13 +2,24 @@
 //! data directory that this command writes itself: nothing that the hub can be asked grants anything.
 
 mod add;
+mod build;
 mod component;
+mod dev;
 mod diff;
+mod feed;
 mod fetch;
 mod grant;
 mod inspect;
 mod list;
+mod new;
+mod pack;
+mod project;
+mod scaffold;
+mod sign;
+mod sources;
 mod standing;
+mod tool;
+mod vendored;
 mod wanted;
 mod withdraw;
 
@@ -19,6 +30,18 @@ use wanted::Wanted;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Plugin {
+    /// Make the project of a new agent, in Rust, JavaScript or Python
+    New(new::New),
+    /// Build the component of a project
+    Build(build::Build),
+    /// Build a project into a running hub, and again whenever it changes; show what the agent says and what it is denied
+    Dev(Box<dev::Dev>),
+    /// Put a manifest into a component
+    Pack(pack::Pack),
+    /// Make a key to sign components with
+    Keygen(sign::Keygen),
+    /// Sign a component, so that updates of it keep what was granted
+    Sign(sign::Sign),
     /// List the plug-ins: what each is granted, what it asks for besides, and what is held back
     List,
     /// Show what a component says of itself and asks for, without running it
@@ -86,6 +109,12 @@ pub(super) struct GrantTo {
 
 pub(super) fn plugin(global: &Global, plugin: &Plugin) -> anyhow::Result<Exit> {
     match plugin {
+        Plugin::New(it) => new::new(global, it),
+        Plugin::Build(it) => build::build(global, it),
+        Plugin::Dev(it) => dev::dev(global, it),
+        Plugin::Pack(it) => pack::pack(global, it),
+        Plugin::Keygen(it) => sign::keygen(global, it),
+        Plugin::Sign(it) => sign::sign(global, it),
         Plugin::List => list::list(global),
         Plugin::Inspect { what } => inspect::inspect(global, what),
         Plugin::Add(it) => add::add(global, &it.from, it.name.as_deref(), &it.wanted),

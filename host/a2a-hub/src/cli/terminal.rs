@@ -73,6 +73,11 @@ impl Progress {
         self.said = said;
     }
 
+    /// Whether what was said is on the screen, or in the log that standard error is.
+    pub(super) fn keeps_what_is_said(&self) -> bool {
+        self.keeps
+    }
+
     /// Waits until the line is to be drawn anew: for ever, if nobody sees it.
     pub(super) async fn tick(&mut self) {
         if self.shown {

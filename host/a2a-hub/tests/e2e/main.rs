@@ -4,6 +4,7 @@ mod acp;
 mod adapters;
 mod agents_http;
 mod answers;
+mod authoring;
 mod backups;
 mod bindings;
 mod broken_streams;

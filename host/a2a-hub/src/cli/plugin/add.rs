@@ -117,7 +117,7 @@ fn signed(provenance: &Provenance) -> String {
 
 /// Puts a component and its signature into the plugins folder, whole or not at all: the signature first, for nobody looks at
 /// it before there is a component.
-fn put(place: &Path, component: &[u8], signature: Option<&str>) -> anyhow::Result<()> {
+pub(super) fn put(place: &Path, component: &[u8], signature: Option<&str>) -> anyhow::Result<()> {
     let folder = place.parent().unwrap_or(place);
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.with_context(|| format!("make {}", folder.display()))?;

@@ -1,6 +1,9 @@
 //! A component as it lies there: what it says of itself and asks for is read without running it.
 
-use crate::cli::{Global, failure::CommandError};
+use crate::{
+    builtin,
+    cli::{Global, failure::CommandError},
+};
 use a2a_hub_core::grant::Ask;
 use a2a_hub_hub::agents::asked;
 use a2a_hub_protocol::id::AgentId;
@@ -29,30 +32,22 @@ pub(super) struct Component {
 impl Component {
     /// Reads a file.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
-        let bytes = read_at_most(path, MAX_BYTES);
-        let bytes = bytes.with_context(|| format!("read the component {}", path.display()))?;
-        Self::of(path.to_owned(), bytes)
+        Self::of(path.to_owned(), Self::bytes_of(path)?)
+    }
+
+    /// The bytes of a file that is a component, whatever it asks for.
+    pub(super) fn bytes_of(path: &Path) -> anyhow::Result<Vec<u8>> {
+        let what = || format!("read the component {}", path.display());
+        let bytes = read_at_most(path, MAX_BYTES).with_context(what)?;
+        must_be_component(path, &bytes)?;
+        Ok(bytes)
     }
 
     /// What was read from `path`.
     pub(super) fn of(path: PathBuf, bytes: Vec<u8>) -> anyhow::Result<Self> {
-        let what = || format!("read the component {}", path.display());
-        if bytes.len() as u64 > MAX_BYTES {
-            let why = format!(
-                "{}: it is larger than {} MiB, and none that joins is",
-                what(),
-                MAX_BYTES >> 20
-            );
-            return Err(CommandError::new(NO_COMPONENT, why).into());
-        }
-        if !bytes.starts_with(b"\0asm\x0d\0\x01\0") {
-            let why = format!(
-                "{}: it is no WebAssembly component; build it for the target wasm32-wasip2",
-                what()
-            );
-            return Err(CommandError::new(NO_COMPONENT, why).into());
-        }
-        let ask = manifest::read(&bytes).with_context(what)?;
+        must_be_component(&path, &bytes)?;
+        let ask = manifest::read(&bytes)
+            .with_context(|| format!("read the component {}", path.display()))?;
         let sha256 = digest_of(&bytes);
         Ok(Self { path, bytes, sha256, ask })
     }
@@ -79,6 +74,19 @@ impl Component {
     }
 }
 
+/// Refuses what begins as no component does, and what is larger than any that joins.
+fn must_be_component(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
+    let what = format!("read the component {}", path.display());
+    let why = if bytes.len() as u64 > MAX_BYTES {
+        format!("{what}: it is larger than {} MiB, and none that joins is", MAX_BYTES >> 20)
+    } else if !bytes.starts_with(b"\0asm\x0d\0\x01\0") {
+        format!("{what}: it is no WebAssembly component; build it for the target wasm32-wasip2")
+    } else {
+        return Ok(());
+    };
+    Err(CommandError::new(NO_COMPONENT, why))
+}
+
 /// A file, and no more of it than one byte beyond `most`.
 pub(super) fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -96,6 +104,16 @@ const NO_COMPONENT: &str = "NOT_A_COMPONENT";
 pub(super) fn name(text: &str) -> anyhow::Result<AgentId> {
     AgentId::parse(text)
         .map_err(|why| CommandError::usage(format!("name a plug-in `{text}`: {why}")).into())
+}
+
+/// Refuses the names of the agents that come with the hub: no file takes the place of one.
+pub(super) fn must_be_free(id: &AgentId) -> Result<(), CommandError> {
+    if builtin::COMPONENTS.0.iter().any(|(name, _)| *name == id.as_str()) {
+        return Err(CommandError::usage(format!(
+            "make an agent called `{id}`: one of that name comes with the hub, and a file could not take its place; choose another name"
+        )));
+    }
+    Ok(())
 }
 
 /// Where the hub looks for the plug-in.

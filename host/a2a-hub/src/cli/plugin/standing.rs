@@ -16,22 +16,23 @@ use serde_json::{Value, json};
 ///
 /// If the hub cannot follow them: then what was changed does not count yet.
 pub(super) fn follow(global: &Global, id: &AgentId) -> anyhow::Result<Option<Value>> {
-    let refreshed = block_on(async {
-        let mut client = match Client::connect(global).await {
-            Ok(client) => client,
-            Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) => return Ok(None),
-            Err(why) => return Err(why),
-        };
-        let refreshed = client.call("hub/plugins/refresh", json!({})).await?;
-        let all = client.call("hub/plugins/list", json!({})).await?;
-        let one = list(&all).iter().find(|plugin| text(&plugin["agentId"]) == id.as_str());
-        Ok(Some((refreshed, one.cloned().unwrap_or(Value::Null))))
-    })?;
-    let Some((refreshed, plugin)) = refreshed else { return Ok(None) };
+    block_on(followed(global, id))
+}
+
+/// The same for somebody who waits for other things, too.
+pub(super) async fn followed(global: &Global, id: &AgentId) -> anyhow::Result<Option<Value>> {
+    let mut client = match Client::connect(global).await {
+        Ok(client) => client,
+        Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) => return Ok(None),
+        Err(why) => return Err(why),
+    };
+    let refreshed = client.call("hub/plugins/refresh", json!({})).await?;
     if let Some(trouble) = refreshed["trouble"].as_str() {
         bail!("the hub does not follow the grants: {trouble}");
     }
-    Ok(Some(plugin))
+    let all = client.call("hub/plugins/list", json!({})).await?;
+    let one = list(&all).iter().find(|plugin| text(&plugin["agentId"]) == id.as_str());
+    Ok(Some(one.cloned().unwrap_or(Value::Null)))
 }
 
 /// The same in a line for people.

@@ -1,0 +1,368 @@
+//! What the author of an agent lives through: from nothing to an agent in a hub, by the commands of the guide; and what is told of
+//! whatever goes wrong on the way.
+
+use crate::{
+    command_line::{Ran, command, finish_within},
+    stage::{artifact, eventually, eventually_async, get, said, send, state, stream, until},
+};
+use a2a_hub_tests::{Client, TestHub, processes_with_marker, test_guests};
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdout},
+    time::timeout,
+};
+
+const GUIDE: &str = include_str!("../../../../docs/GUESTS.md");
+
+/// A compiler that has compiled nothing yet, standard library included, on a machine that runs other tests.
+const COMPILED_WITHIN: Duration = Duration::from_secs(240);
+
+/// Somebody's folder of projects, outside of any repository.
+struct Desk<'a> {
+    hub: &'a TestHub,
+    // A blank in its name: paths are words of commands.
+    dir: TempDir,
+}
+
+impl<'a> Desk<'a> {
+    fn of(hub: &'a TestHub) -> Result<Self> {
+        Ok(Self { hub, dir: tempfile::Builder::new().prefix("my agents ").tempdir()? })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().to_owned()
+    }
+
+    /// `a2a-hub` as it is typed in a directory, with what a compiler needs of the user's environment.
+    fn command(&self, dir: &Path, args: &[&str]) -> Result<tokio::process::Command> {
+        let mut command = command(self.hub.socket(), &self.hub.home(), args)?;
+        command.arg("--data-dir").arg(self.hub.data_dir()).current_dir(dir);
+        for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+            let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(folder));
+            if let Some(place) = std::env::var_os(name).map(PathBuf::from).or(home) {
+                command.env(name, place);
+            }
+        }
+        // What has compiled the SDK once need not do so again; the registry is not asked.
+        command.env("CARGO_NET_OFFLINE", "true").env("CARGO_TARGET_DIR", compiled()?);
+        Ok(command)
+    }
+
+    async fn run(&self, dir: &Path, args: &[&str]) -> Result<Ran> {
+        finish_within(COMPILED_WITHIN, self.command(dir, args)?).await
+    }
+
+    /// The same, and it must go well.
+    async fn done(&self, dir: &Path, args: &[&str]) -> Result<String> {
+        let ran = self.run(dir, args).await?;
+        ensure!(ran.code == Some(0), "{args:?}: {}{}", ran.stdout, ran.stderr);
+        Ok(ran.stdout)
+    }
+
+    /// The same, and it must be refused.
+    async fn refused(&self, dir: &Path, args: &[&str]) -> Result<String> {
+        let ran = self.run(dir, args).await?;
+        ensure!(ran.code == Some(2), "{args:?} went well: {}{}", ran.stdout, ran.stderr);
+        Ok(ran.stderr)
+    }
+}
+
+/// What compilers share: in the target directory of the workspace, where the components are as well.
+fn compiled() -> Result<PathBuf> {
+    let guests = test_guests()?;
+    let target = guests.parent().and_then(Path::parent).context("no target directory")?;
+    Ok(target.join("authoring"))
+}
+
+/// `plugin dev`, and what it tells.
+struct Developing {
+    child: Child,
+    told: Lines<BufReader<ChildStdout>>,
+}
+
+impl Developing {
+    fn start(desk: &Desk<'_>, project: &Path) -> Result<Self> {
+        let mut dev = desk.command(project, &["--format", "json", "plugin", "dev"])?;
+        let mut child = dev.spawn()?;
+        let told = BufReader::new(child.stdout.take().context("no output")?).lines();
+        Ok(Self { child, told })
+    }
+
+    /// Waits until something is told.
+    async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+        let mut heard = Vec::new();
+        let found = timeout(COMPILED_WITHIN, async {
+            while let Some(line) = self.told.next_line().await? {
+                let value: Value = serde_json::from_str(&line).context(line)?;
+                if wanted(&value) {
+                    return Ok(value);
+                }
+                heard.push(value.to_string());
+            }
+            anyhow::bail!("it ended")
+        });
+        found.await.context("it is silent").flatten().with_context(|| heard.join("\n"))
+    }
+
+    async fn built(&mut self) -> Result<Value> {
+        self.until(|told| told["about"] == "built").await
+    }
+
+    /// Ctrl-C, and how it ends.
+    async fn interrupt(mut self) -> Result<Option<i32>> {
+        let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        kill_process(pid.context("it is gone")?, Signal::INT)?;
+        Ok(timeout(Duration::from_secs(20), self.child.wait()).await.context("it hangs")??.code())
+    }
+}
+
+/// The lines of the shell blocks of a chapter of the guide, without what they say of themselves.
+fn typed(chapter: &str) -> Vec<&'static str> {
+    let after = GUIDE.split(chapter).nth(1).unwrap_or_default();
+    let text = after.split("\n## ").next().unwrap_or_default();
+    let blocks = text.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
+    let lines = blocks.flat_map(str::lines);
+    lines.map(|line| line.split("  #").next().unwrap_or(line).trim()).collect()
+}
+
+/// The commands of the guide's first chapter, one after the other, in a folder outside of the repository; then what its agent does is
+/// looked at closely, and it is changed while it serves.
+#[tokio::test]
+async fn the_guide_leads_from_nothing_to_a_granted_agent_in_rust() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let (client, desk) = (Client::http(&hub), Desk::of(&hub)?);
+    let mut dir = desk.path();
+    let mut dev = None;
+    let mut counted = 0;
+    let lines = typed("### In Rust");
+    ensure!(lines.len() >= 8, "where are the commands? {lines:?}");
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words.as_slice() {
+            // The hub of this test stands for it.
+            ["a2a-hub", "start"] => {}
+            ["cd", folder] => dir.push(folder),
+            ["cargo", args @ ..] => cargo(&desk, &dir, args).await?,
+            ["a2a-hub", "plugin", "dev"] => {
+                let mut developing = Developing::start(&desk, &dir)?;
+                let built = developing.built().await?;
+                let lacks = &built["plugin"]["notGranted"][0];
+                assert_eq!(lacks["capability"], "memory", "{built}");
+                developing.until(|told| told["said"] == "it joined").await?;
+                dev = Some(developing);
+            }
+            ["a2a-hub", args @ ..] => {
+                let code = desk.run(&dir, args).await?.code;
+                let wanted = match args {
+                    ["send", _, "hello", ..] => 3,
+                    ["send", _, "count"] => {
+                        counted += 1;
+                        i32::from(counted == 1)
+                    }
+                    _ => 0,
+                };
+                assert_eq!(code, Some(wanted), "{line}");
+            }
+            _ => anyhow::bail!("nobody can type `{line}`"),
+        }
+    }
+    assert_eq!(counted, 2, "denied at first, and granted then");
+    let mut dev = dev.context("the guide does not develop")?;
+    let denied = dev.until(|told| told["state"] == "failed").await?;
+    let why = denied["said"].as_str().unwrap_or_default();
+    assert!(why.contains("a2a-hub plugin grant my-agent --memory"), "{denied}");
+
+    // It says what it does, asks, and streams its answer.
+    let (task, mut updates) = stream(&client, "my-agent", "hello").await?;
+    until(&mut updates, |event| event["status"]["state"] == "input-required").await?;
+    answer(&client, &task, "Ada").await?;
+    let greeted = get(&client, &task).await?;
+    assert_eq!(said(&greeted), "Hello, Ada. How good to see you.");
+    assert_eq!(artifact(&greeted), said(&greeted));
+    // It is cancelled where it waits.
+    let (task, mut updates) = stream(&client, "my-agent", "hello").await?;
+    until(&mut updates, |event| event["status"]["state"] == "input-required").await?;
+    client.call("tasks/cancel", json!({ "id": task })).await?;
+    assert_eq!(state(&get(&client, &task).await?), "canceled");
+
+    // A build that fails is told, and what served before serves on.
+    let source = dir.join("src/lib.rs");
+    let text = fs::read_to_string(&source)?;
+    fs::write(&source, text.replace("fn run(", "fn walk("))?;
+    let broken =
+        |told: &Value| told["said"].as_str().is_some_and(|said| said.contains("ended with code"));
+    dev.until(broken).await?;
+    assert_eq!(said(&send(&client, "my-agent", "count").await?), "You have asked me 2 times.");
+    // What is saved next serves, with the grant and what was remembered.
+    fs::write(&source, text.replace("You have asked me", "By now you asked me"))?;
+    dev.built().await?;
+    let counts = async || {
+        let answer = send(&client, "my-agent", "count").await;
+        answer.is_ok_and(|answer| said(&answer).starts_with("By now you asked me"))
+    };
+    eventually_async(Duration::from_secs(60), counts).await?;
+    assert_eq!(dev.interrupt().await?, Some(0));
+    assert!(processes_with_marker(&dir.canonicalize()?).is_empty(), "nothing of a build is left");
+    Ok(())
+}
+
+async fn answer(client: &Client, task: &str, text: &str) -> Result<()> {
+    let mut answer = a2a_hub_tests::message_to("my-agent", text);
+    answer["message"]["taskId"] = task.into();
+    client.call("message/send", answer).await?;
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
+async fn cargo(desk: &Desk<'_>, dir: &Path, args: &[&str]) -> Result<()> {
+    let like = desk.command(dir, &[])?;
+    let mut cargo = tokio::process::Command::new("cargo");
+    cargo.args(args).env_clear().current_dir(dir).kill_on_drop(true);
+    cargo.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    for (name, value) in like.as_std().get_envs() {
+        cargo.env(name, value.unwrap_or_default());
+    }
+    let ran = finish_within(COMPILED_WITHIN, cargo).await?;
+    ensure!(ran.code == Some(0), "cargo {args:?}: {}{}", ran.stdout, ran.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_build_that_is_called_off_leaves_nothing_running() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let desk = Desk::of(&hub)?;
+    let project = desk.path();
+    // One that daemonises is of the build as well.
+    let build = "setsid sleep 300 & sleep 300 & touch began; wait";
+    let described = format!(
+        "[project]\nname = 'slow'\n[tool.a2a-hub]\nbuild = ['sh', '-c', '{build}']\ncomponent = 'dist/slow.wasm'\n"
+    );
+    fs::write(project.join("pyproject.toml"), described)?;
+    let marker = project.canonicalize()?;
+    for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
+        let mut building = desk.command(&project, &["plugin", "build"])?.spawn()?;
+        eventually(Duration::from_secs(20), || project.join("began").exists()).await?;
+        assert!(processes_with_marker(&marker).len() >= 3);
+        let pid = building.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        kill_process(pid.context("it is gone")?, signal)?;
+        let ended =
+            timeout(Duration::from_secs(20), building.wait()).await.context("it hangs")??;
+        assert_eq!(ended.code(), code);
+        eventually(Duration::from_secs(10), || processes_with_marker(&marker).is_empty()).await?;
+        fs::remove_file(project.join("began"))?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_with_the_way_out() -> Result<()> {
+    let mut hub = TestHub::start().await?;
+    {
+        let desk = Desk::of(&hub)?;
+        let dir = desk.path();
+        for (name, why) in [
+            ("../out", "name a plug-in `../out`"),
+            ("/etc", "name a plug-in `/etc`"),
+            ("My_Agent", "name a plug-in `My_Agent`"),
+            ("echo", "one of that name comes with the hub"),
+        ] {
+            let told = desk.refused(&dir, &["plugin", "new", name]).await?;
+            assert!(told.contains(why), "{name}: {told}");
+        }
+        symlink("/nowhere", dir.join("link"))?;
+        let told = desk.refused(&dir, &["plugin", "new", "link"]).await?;
+        assert!(told.contains("something is there already"), "{told}");
+        assert_eq!(fs::read_dir(&dir)?.count(), 1, "nothing was made");
+        for command in ["build", "dev"] {
+            let told = desk.refused(&dir, &["plugin", command]).await?;
+            assert!(told.contains("`a2a-hub plugin new NAME`"), "{told}");
+        }
+
+        // A component that asks by escape sequences, and one that nobody can sign for.
+        fs::copy(test_guests()?.with_file_name("echo.wasm"), dir.join("x.wasm"))?;
+        fs::write(dir.join("manifest.toml"), "description = \"a\\u001b[2Jb\"")?;
+        let told = desk.refused(&dir, &["plugin", "pack", "x.wasm"]).await?;
+        assert!(told.contains("a control character"), "{told}");
+        let told = desk.refused(&dir, &["plugin", "pack", "x.wasm", "--manifest", "none"]).await?;
+        assert!(told.contains("`--manifest FILE` names another one"), "{told}");
+        fs::write(dir.join("half.wasm"), &fs::read(dir.join("x.wasm"))?[..1000])?;
+        fs::write(dir.join("manifest.toml"), "[memory]\nmax_bytes = 1")?;
+        let told = desk.refused(&dir, &["plugin", "pack", "half.wasm"]).await?;
+        assert!(told.contains("not valid WebAssembly"), "{told}");
+        let told = desk.refused(&dir, &["plugin", "sign", "x.wasm"]).await?;
+        assert!(told.contains("`a2a-hub plugin keygen --key"), "{told}");
+        let told = desk.refused(&dir, &["plugin", "keygen", "--key", "k"]).await?;
+        assert!(told.contains("nobody sits at a terminal"), "{told}");
+        desk.done(&dir, &["plugin", "keygen", "--key", "k", "--no-password"]).await?;
+        let key = fs::read(dir.join("k"))?;
+        let told = desk.refused(&dir, &["plugin", "keygen", "--key", "k", "--no-password"]).await?;
+        assert!(told.contains("no key is ever overwritten"), "{told}");
+        assert_eq!(fs::read(dir.join("k"))?, key);
+        fs::set_permissions(dir.join("k"), fs::Permissions::from_mode(0o644))?;
+        let told = desk.refused(&dir, &["plugin", "sign", "x.wasm", "--key", "k"]).await?;
+        assert!(told.contains("`chmod 600"), "{told}");
+        assert!(!dir.join("x.wasm.minisig").exists());
+
+        // A plug-in that is there is not replaced by whatever has its name.
+        desk.done(&dir, &["plugin", "new", "taken"]).await?;
+        let component = dir.join("x.wasm").display().to_string();
+        desk.done(&dir, &["plugin", "add", &component, "--name", "taken"]).await?;
+        let told = desk.refused(&dir.join("taken"), &["plugin", "dev"]).await?;
+        assert!(told.contains("`a2a-hub plugin remove taken` takes it out"), "{told}");
+        fs::write(dir.join("taken/manifest.toml"), "id = 'echo'")?;
+        let told = desk.refused(&dir.join("taken"), &["plugin", "dev"]).await?;
+        assert!(told.contains("one of that name comes with the hub"), "{told}");
+    }
+    hub.stop().await?;
+    let desk = Desk::of(&hub)?;
+    desk.done(&desk.path(), &["plugin", "new", "lonely"]).await?;
+    let told = desk.refused(&desk.path().join("lonely"), &["plugin", "dev"]).await?;
+    assert!(told.contains("start it with `a2a-hub start`"), "{told}");
+    Ok(())
+}
+
+/// The component of another tool: its manifest is put in, and it is signed, and a hub that wants both takes it.
+#[tokio::test]
+async fn what_is_packed_and_signed_joins_a_hub_that_wants_it_so() -> Result<()> {
+    let plain = TestHub::start().await?;
+    let desk = Desk::of(&plain)?;
+    let dir = desk.path();
+    fs::copy(test_guests()?.with_file_name("echo.wasm"), dir.join("x.wasm"))?;
+    let manifest =
+        "id = 'packed'\nversion = '1.0.0'\n[memory]\nmax_bytes = 77\nreason = 'to keep notes'\n";
+    fs::write(dir.join("manifest.toml"), manifest)?;
+    let told = desk.done(&dir, &["plugin", "pack", "x.wasm", "-o", "packed.wasm"]).await?;
+    assert!(told.contains("remember 77 bytes") && told.contains("to keep notes"), "{told}");
+    let again = desk.done(&dir, &["plugin", "pack", "packed.wasm"]).await?;
+    assert!(again.contains("remember 77 bytes"), "{again}");
+    let key = ["plugin", "keygen", "--key", "publisher key", "--no-password", "--format", "json"];
+    let made: Value = serde_json::from_str(&desk.done(&dir, &key).await?)?;
+    for file in ["publisher key", "publisher key.pub"] {
+        assert_eq!(fs::metadata(dir.join(file))?.permissions().mode() & 0o777, 0o600, "{file}");
+    }
+    desk.done(&dir, &["plugin", "sign", "packed.wasm", "--key", "publisher key"]).await?;
+
+    let public = made["publicKey"].as_str().context("no key")?;
+    let config = format!("plugins.policy = 'require'\nplugins.keys.me = '{public}'");
+    let hub = TestHub::builder().config(config).start().await?;
+    let strict = Desk { hub: &hub, dir: tempfile::tempdir()? };
+    let config = hub.data_dir().with_file_name("config.toml").display().to_string();
+    let add = ["plugin", "add", "packed.wasm", "--config", &config];
+    let told = strict.done(&dir, &add).await?;
+    assert!(told.contains("It is signed by `me`."), "{told}");
+    let joined = async || send(&Client::http(&hub), "packed", "hello").await.is_ok();
+    eventually_async(Duration::from_secs(60), joined).await?;
+    let unsigned = strict.refused(&dir, &["plugin", "add", "x.wasm", "--config", &config]).await?;
+    assert!(unsigned.contains("nobody signed it"), "{unsigned}");
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! Who can compile a Rust library to a WebAssembly component on this machine: the one place that knows the toolchains.
+//!
+//! rustup's `wasm32-wasip2` comes with a compiled standard library. Debian's compiler has none, but Debian packages
+//! everything to compile one: the library's source, a linker, and the C library for WASI.
+//!
+//! Nothing is started here: whoever builds starts a [`Cargo`] as it starts programs.
+
+use std::{
+    env::consts::ARCH,
+    path::{Path, PathBuf},
+};
+
+/// Plain `cargo build` for this target yields a component.
+pub const TARGET: &str = "wasm32-wasip2";
+
+/// What Debian calls the pieces. The `web` line of packages is the one that follows the current Rust.
+pub const DEBIAN_PACKAGES: &[&str] =
+    &["rustc-web", "cargo-web", "rust-web-src", "rust-web-llvm", "lld-22", "wasi-libc"];
+
+/// WASI's C library as Debian installs it.
+const WASI_LIBC: &str = "/usr/lib/wasm32-wasi";
+
+/// What the cargo above us, its rustup, or the user's shell says about building for this machine.
+const FOREIGN_ENVIRONMENT: &[&str] = &[
+    "CARGO_BUILD_RUSTFLAGS",
+    "CARGO_BUILD_TARGET",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_TARGET_DIR",
+    "RUSTFLAGS",
+];
+
+/// The same, where it also names another compiler than Debian's.
+const FOREIGN_TOOLCHAIN: &[&str] = &[
+    "CARGO",
+    "CARGO_BUILD_RUSTC",
+    "CARGO_BUILD_RUSTC_WRAPPER",
+    "CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER",
+    "LD_LIBRARY_PATH",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTC_WRAPPER",
+    "RUSTUP_TOOLCHAIN",
+    "RUST_RECURSION_COUNT",
+];
+
+/// Who can compile for WebAssembly here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Toolchain {
+    /// The compiler that the user's shell finds has the target.
+    Active,
+    /// Debian's, with a standard library that it compiles itself.
+    Debian,
+}
+
+/// A cargo that is ready for `build`: what is started, and what its environment has that the starter's has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cargo {
+    /// The program: a name to be found on the `PATH`, or an absolute path.
+    pub program: &'static str,
+    /// Its first arguments; the command (`build`) follows.
+    pub args: Vec<String>,
+    /// Variables that it has.
+    pub set: Vec<(&'static str, String)>,
+    /// Variables that it must not have: what was said to the cargo above us.
+    pub unset: Vec<&'static str>,
+}
+
+impl Toolchain {
+    /// The one to build with; none if this machine has none. `sysroot` is what `rustc --print sysroot` prints, if there is an
+    /// active `rustc`: the compiler's own folder is looked into, for asking rustup could make it download something.
+    pub fn find(sysroot: Option<&Path>) -> Option<Self> {
+        let library = Path::new("lib/rustlib").join(TARGET).join("lib");
+        if sysroot.is_some_and(|sysroot| sysroot.join(library).is_dir()) {
+            return Some(Self::Active);
+        }
+        debian_lacks().is_empty().then_some(Self::Debian)
+    }
+
+    /// A cargo of this toolchain, free of what was said to the one above us.
+    pub fn cargo(self) -> Cargo {
+        let mut cargo = Cargo {
+            program: "cargo",
+            args: Vec::new(),
+            set: Vec::new(),
+            unset: FOREIGN_ENVIRONMENT.to_vec(),
+        };
+        if self == Self::Debian {
+            cargo.program = "/usr/bin/cargo";
+            cargo.unset.extend(FOREIGN_TOOLCHAIN);
+            cargo.args.push("-Zbuild-std=std,panic_abort".to_owned());
+            // In place of what is there by default: a guest has no symbols for a backtrace to show.
+            cargo.args.push("-Zbuild-std-features=optimize_for_size".to_owned());
+            cargo.set.push(("RUSTC", "/usr/bin/rustc".to_owned()));
+            cargo.set.push(("RUSTC_BOOTSTRAP", "1".to_owned())); // `-Z` on a stable compiler
+            cargo.set.push(("RUSTFLAGS", format!("-L native={WASI_LIBC}")));
+            cargo.unset.retain(|name| *name != "RUSTFLAGS");
+        }
+        cargo
+    }
+}
+
+/// What to do on a machine that can compile for no WebAssembly: a sentence that ends another one.
+pub fn advice() -> String {
+    format!("run `rustup target add {TARGET}`, or install Debian's {}", DEBIAN_PACKAGES.join(" "))
+}
+
+/// The pieces of Debian's toolchain that are not on this machine.
+pub fn debian_lacks() -> Vec<PathBuf> {
+    let linker = format!("/usr/lib/rustlib/{ARCH}-unknown-linux-gnu/bin/wasm-component-ld");
+    let libc = format!("{WASI_LIBC}/libc.a");
+    let source = "/usr/lib/rustlib/src/rust/library/std/Cargo.toml";
+    ["/usr/bin/rustc", "/usr/bin/cargo", "/usr/bin/rust-lld", source, &linker, &libc]
+        .into_iter()
+        .map(PathBuf::from)
+        .filter(|piece| !piece.exists())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `docs/GUESTS.md` tells strangers how to build an agent with Debian's packages: as it is done here.
+    #[test]
+    fn the_guide_builds_with_debians_packages_as_we_do() {
+        let guide = include_str!("../../../docs/GUESTS.md");
+        let packages = DEBIAN_PACKAGES.join(" ");
+        let install = format!("apt-get install --no-install-recommends {packages}\n");
+        assert!(guide.contains(&install), "{install}");
+
+        let cargo = Toolchain::Debian.cargo();
+        let quoted = |value: &str| {
+            if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() }
+        };
+        let set = cargo.set.iter().map(|(name, value)| format!("{name}={}", quoted(value)));
+        let env: Vec<_> = set.collect();
+        let args = cargo.args.join(" ");
+        let command = format!(
+            "env {} \\\n  {} {args} build --release --target {TARGET}\n",
+            env.join(" "),
+            cargo.program
+        );
+        assert!(guide.contains(&command), "{command}");
+    }
+
+    #[test]
+    fn debians_cargo_hears_nothing_that_was_meant_for_ours() {
+        let cargo = Toolchain::Debian.cargo();
+        for name in ["CARGO", "RUSTUP_TOOLCHAIN", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER"] {
+            assert!(cargo.unset.contains(&name), "{name}");
+        }
+        assert!(cargo.set.iter().all(|(name, _)| !cargo.unset.contains(name)));
+        assert!(cargo.set.contains(&("RUSTFLAGS", "-L native=/usr/lib/wasm32-wasi".to_owned())));
+        assert_eq!(Toolchain::Active.cargo().program, "cargo");
+    }
+
+    #[test]
+    fn the_active_compiler_counts_where_it_has_the_target() {
+        let sysroot = std::env::temp_dir().join(format!("a2a-hub-sysroot-{}", std::process::id()));
+        let library = sysroot.join("lib/rustlib").join(TARGET).join("lib");
+        std::fs::create_dir_all(&library).unwrap();
+        assert_eq!(Toolchain::find(Some(&sysroot)), Some(Toolchain::Active));
+        std::fs::remove_dir_all(&sysroot).unwrap();
+        assert_ne!(Toolchain::find(Some(&sysroot)), Some(Toolchain::Active));
+    }
+}
