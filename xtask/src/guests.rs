@@ -22,7 +22,7 @@ const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "guest";
 
 /// The guests of the end-to-end tests, good and bad, which are no agent of anybody's.
-const TEST_GUESTS: [&str; 3] = ["test-guests", "picky-guest", "durable-guest"];
+const TEST_GUESTS: [&str; 4] = ["test-guests", "picky-guest", "durable-guest", "faulty-guest"];
 
 /// What Debian calls the pieces. The `web` line of packages is the one that follows the current Rust.
 const DEBIAN_PACKAGES: &[&str] =

@@ -9,6 +9,7 @@ mod grant;
 mod inspect;
 mod list;
 mod standing;
+mod test;
 mod wanted;
 mod withdraw;
 
@@ -51,6 +52,8 @@ pub(super) enum Plugin {
         #[arg(add = completing::agents())]
         id: String,
     },
+    /// Try a component in a sandbox of its own: whether it keeps what the contract asks of it
+    Test(test::Test),
     /// Show what an update asks for that the granted component does not
     Diff {
         /// The plug-in
@@ -93,6 +96,7 @@ pub(super) fn plugin(global: &Global, plugin: &Plugin) -> anyhow::Result<Exit> {
         Plugin::Deny { id, capabilities } => withdraw::deny(global, id, capabilities),
         Plugin::Revoke { id } => withdraw::revoke(global, id),
         Plugin::Remove { id } => withdraw::remove(global, id),
+        Plugin::Test(it) => test::test(global, it),
         Plugin::Diff { id, file } => diff::diff(global, id, file.as_deref()),
     }
 }

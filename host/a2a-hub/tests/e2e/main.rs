@@ -33,6 +33,7 @@ mod official;
 mod operations;
 mod patience;
 mod plugin_command;
+mod plugin_test;
 mod plugins;
 mod pushes;
 mod questions;
