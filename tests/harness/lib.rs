@@ -13,7 +13,7 @@ pub use client::{Client, RpcError, Updates, message_to};
 pub use compiled::Compiled;
 pub use grpc::GrpcClient;
 pub use hub::{
-    HubBuilder, TestHub, durable_guest, faulty_guest, hub_binary, picky_guest,
+    HubBuilder, TestHub, durable_guest, example_agent, faulty_guest, hub_binary, picky_guest,
     test_guests,
 };
 pub use processes::{descendants, processes_of_task, processes_with_marker, resident_bytes};

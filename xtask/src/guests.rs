@@ -58,14 +58,15 @@ const FOREIGN_TOOLCHAIN: &[&str] = &[
 pub(crate) enum Which {
     /// The agents that travel inside the hub.
     Agents,
-    /// The guests of the tests as well.
+    /// The agents of `examples/`, and the guests of the tests, as well.
     All,
 }
 
 /// Builds these components, and returns where each is: `target/components/<package>.wasm`.
 pub(crate) fn build(root: &Path, which: Which) -> Result<Vec<PathBuf>> {
-    let mut packages = agents(root)?;
+    let mut packages = packages_in(&root.join("guest-agents"))?;
     if which == Which::All {
+        packages.extend(packages_in(&root.join("examples/agents"))?);
         packages.extend(TEST_GUESTS.map(str::to_owned));
     }
 
@@ -85,11 +86,10 @@ pub(crate) fn build(root: &Path, which: Which) -> Result<Vec<PathBuf>> {
     packages.iter().map(|package| publish(package, &built, &components)).collect()
 }
 
-/// The packages under `guest-agents/`, which are named after their folders.
-fn agents(root: &Path) -> Result<Vec<String>> {
-    let dir = root.join("guest-agents");
+/// The packages in a folder, which are named after their own.
+fn packages_in(dir: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(&dir).with_context(|| format!("failed to read {}", dir.display()))? {
+    for entry in fs::read_dir(dir).with_context(|| format!("failed to read {}", dir.display()))? {
         let entry = entry?;
         if entry.path().join("Cargo.toml").is_file() {
             names.push(entry.file_name().to_string_lossy().into_owned());
@@ -228,7 +228,8 @@ mod tests {
             let manifest = root.path().join("guest-agents").join(name).join("Cargo.toml");
             fs::write(manifest, "").unwrap();
         }
-        assert_eq!(agents(root.path()).unwrap(), ["echo", "git-historian"]);
+        let agents = packages_in(&root.path().join("guest-agents")).unwrap();
+        assert_eq!(agents, ["echo", "git-historian"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod crash;
 mod delegation;
 mod drivers;
 mod elsewhere;
+mod example_agents;
 mod examples;
 mod fake_clis;
 mod faults;
