@@ -169,6 +169,20 @@ impl Card {
         self
     }
 
+    /// Says which media types the agent takes, in place of plain text: `Card::inputs(&["application/json"])` takes no text.
+    #[must_use]
+    pub fn inputs(mut self, media_types: &[&str]) -> Self {
+        self.default_input_modes = media_types.iter().map(|&mode| mode.into()).collect();
+        self
+    }
+
+    /// Says which media types the agent gives, in place of plain text.
+    #[must_use]
+    pub fn outputs(mut self, media_types: &[&str]) -> Self {
+        self.default_output_modes = media_types.iter().map(|&mode| mode.into()).collect();
+        self
+    }
+
     /// Adds a media type the agent takes.
     #[must_use]
     pub fn input(mut self, media_type: impl Into<String>) -> Self {
@@ -212,6 +226,18 @@ mod tests {
         assert_eq!(extensions[1].get("params"), None);
         assert_eq!(json["skills"][0]["outputModes"], serde_json::json!(["image/png"]));
         assert_eq!(json["iconUrl"], "https://acme.example/i.png");
+    }
+
+    #[test]
+    fn an_agent_need_not_take_or_give_plain_text() {
+        let card = Card::new("charts", "Draws charts", "0.1.0")
+            .inputs(&["application/json"])
+            .input("text/csv")
+            .outputs(&["image/svg+xml"]);
+        let json: Value = serde_json::from_str(&card.to_json()).unwrap();
+        let modes = [&json["defaultInputModes"], &json["defaultOutputModes"]];
+        assert_eq!(modes[0], &serde_json::json!(["application/json", "text/csv"]));
+        assert_eq!(modes[1], &serde_json::json!(["image/svg+xml"]));
     }
 
     #[test]

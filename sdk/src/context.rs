@@ -37,6 +37,12 @@ impl Context {
         self.emit([TaskStatus::new(TaskState::Working, text)])
     }
 
+    /// Tells the listeners how far the work is, in per cent: [`TaskStatus::progress`]. Clients find the number in the metadata of the
+    /// status, and `a2a-hub send` shows it beside the text, which may be empty.
+    pub fn progress(&self, percent: u8, text: impl Into<String>) -> Result<(), Failure> {
+        self.emit([TaskStatus::progress(percent, text)])
+    }
+
     /// Emits events, stored together.
     pub fn emit<E: Into<Event>>(&self, events: impl IntoIterator<Item = E>) -> Result<(), Failure> {
         self.hub.emit(events.into_iter().map(Into::into).collect())
@@ -47,12 +53,17 @@ impl Context {
         self.emit([ArtifactUpdate { artifact, append: false, last_chunk: true }])
     }
 
+    /// Emits the first piece of an artifact that goes on with [`append`](Self::append): it replaces any of the same id.
+    pub fn begin(&self, artifact: Artifact) -> Result<(), Failure> {
+        self.emit([ArtifactUpdate { artifact, append: false, last_chunk: false }])
+    }
+
     /// Emits a piece of an artifact: its parts go to the end of the artifact of that id.
     pub fn append(&self, artifact: Artifact, last_chunk: bool) -> Result<(), Failure> {
         self.emit([ArtifactUpdate { artifact, append: true, last_chunk }])
     }
 
-    /// Leaves the task in input-required until the client answers.
+    /// Leaves the task in input-required until the client answers. [`Message::nothing`] waits without a word.
     pub fn ask(&self, prompt: impl Into<Message>) -> Result<Message, Failure> {
         self.ask_within(Need::Input, prompt, None)
     }
@@ -109,14 +120,30 @@ impl Context {
         Ok(Outcome::completed(text))
     }
 
+    /// The task is completed, and there is nothing to tell: what it made says it all.
+    pub fn finish(&self) -> Run {
+        Ok(TaskStatus::bare(TaskState::Completed).into())
+    }
+
     /// A direct answer: the client gets the message and no task. The hub keeps one for its own records.
     pub fn reply(&self, message: impl Into<Message>) -> Run {
         Ok(Outcome::Message(message.into()))
     }
 
-    /// The task failed: a stable `reason` for machines, a text for people.
+    /// The task failed: a stable `reason` for machines, a text for people. [`fail_with_fix`](Self::fail_with_fix) also says what
+    /// mends it.
     pub fn fail(&self, reason: &str, text: impl Into<String>) -> Run {
         Ok(Outcome::failed(reason, text))
+    }
+
+    /// The same with what mends it, such as a command: `metadata.fix` of the task.
+    pub fn fail_with_fix(
+        &self,
+        reason: &str,
+        text: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Run {
+        Ok(Outcome::failed(reason, text).with_fix(fix))
     }
 
     /// The agent will not do this task, whoever asks.
@@ -128,6 +155,7 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use crate::testing::ScriptedHost;
+    use crate::{Artifact, Event, Part};
 
     #[test]
     fn a_client_takes_what_it_says_or_else_all() {
@@ -139,6 +167,21 @@ mod tests {
         assert_eq!(ctx.accepted_output_modes(), ["text/plain", "image/*"]);
         let taken = ["text/plain", "image/png", "text/html"].map(|media| ctx.accepts(media));
         assert_eq!(taken, [true, true, false]);
+    }
+
+    #[test]
+    fn an_artifact_begins_and_goes_on() {
+        let host = ScriptedHost::new();
+        let ctx = host.context();
+        ctx.begin(Artifact::text("log", "old")).unwrap();
+        ctx.begin(Artifact::text("log", "one ")).unwrap();
+        ctx.append(Artifact::new("log", vec![Part::text("two")]), true).unwrap();
+        assert_eq!(host.artifact("log").unwrap(), "one two");
+        let told = host.events().into_iter().filter_map(|event| match event {
+            Event::Artifact(update) => Some((update.append, update.last_chunk)),
+            Event::Status(_) | Event::Other(_) => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [(false, false), (false, false), (true, true)]);
     }
 
     #[test]

@@ -65,6 +65,7 @@ mod settings;
 mod step;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
+mod timer;
 mod tools;
 mod wait;
 
@@ -89,6 +90,7 @@ pub use outcome::Run;
 pub use process::{Child, Exit, Line};
 pub use question::{Came, OpenQuestion};
 pub use serde_json;
+pub use timer::Timer;
 pub use tools::{Tool, ToolResult};
 pub use wait::Source;
 
@@ -101,6 +103,11 @@ pub mod prelude {
 }
 
 /// What an agent is to the hub. Only [`card`](Agent::card) and [`run`](Agent::run) must be written.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no agent: it does not implement `Agent`",
+    label = "`export!` takes a type that implements `Agent`",
+    note = "write `impl Agent for {Self}` with the functions `card` and `run`, and export that type"
+)]
 pub trait Agent {
     /// Who this is. Asked once per load, with no capability granted.
     fn card() -> Card;
@@ -125,7 +132,7 @@ pub trait Agent {
 /// file as with `include_bytes!`, as the custom section `a2a-hub:manifest`.
 #[macro_export]
 macro_rules! export {
-    ($agent:ty, manifest = $path:literal) => {
+    ($agent:ty, manifest = $path:literal $(,)?) => {
         $crate::export!($agent);
         #[cfg(target_arch = "wasm32")]
         #[used]
@@ -136,7 +143,7 @@ macro_rules! export {
         #[cfg(not(target_arch = "wasm32"))]
         const _: &[u8] = include_bytes!($path);
     };
-    ($agent:ty) => {
+    ($agent:ty $(,)?) => {
         #[cfg(target_arch = "wasm32")]
         #[allow(unsafe_code, reason = "the generated entry points lift and lower by hand")]
         const _: () = {
@@ -162,5 +169,25 @@ macro_rules! export {
         };
         #[cfg(not(target_arch = "wasm32"))]
         const _: fn() -> $crate::Card = <$agent as $crate::Agent>::card;
+        // A second one beside it is told by its name.
+        #[allow(dead_code, non_camel_case_types, reason = "it is a message to whoever exports twice")]
+        #[doc(hidden)]
+        enum a_component_exports_one_agent_only {}
+    };
+    () => {
+        ::core::compile_error!(
+            "say which agent the component exports: `export!(MyAgent)`, where `MyAgent` is the type that implements `Agent`"
+        );
+    };
+    ($agent:ty, manifest = $($path:tt)+) => {
+        ::core::compile_error!(
+            "name the manifest by a literal, relative to this source file: `export!(MyAgent, manifest = \"../manifest.toml\")`"
+        );
+    };
+    ($($other:tt)*) => {
+        ::core::compile_error!(
+            "`export!` takes the type that implements `Agent`, and may take a manifest: `export!(MyAgent)`, or `export!(MyAgent, \
+             manifest = \"../manifest.toml\")`"
+        );
     };
 }

@@ -71,6 +71,12 @@ impl Message {
         Self::new(Role::User, parts)
     }
 
+    /// A message without a word: a question that waits for its client and does not say to what, as in
+    /// `ctx.ask(Message::nothing())`. The hub keeps a message with each question, so this one has a text, which is empty.
+    pub fn nothing() -> Self {
+        Self::from("")
+    }
+
     fn new(role: Role, parts: Vec<Part>) -> Self {
         Self {
             id: String::new(),
@@ -147,6 +153,12 @@ impl From<String> for Message {
 }
 
 impl Task {
+    /// The client's name for the message that this task is about. The hub sees to it that a message which comes again within its
+    /// `idempotency_window_ms` is no second task, so an agent need not; it may name what it made for it by this.
+    pub fn message_id(&self) -> &str {
+        &self.message.id
+    }
+
     /// The text parts of the message that this task is about, one a line.
     pub fn text(&self) -> String {
         self.message.text()

@@ -1,7 +1,7 @@
 //! Statuses and outcomes: where a task stands, and how it ended.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::json::json as json_text;
 use crate::{ArtifactUpdate, Event, Failure, Message, Outcome, TaskState, TaskStatus};
@@ -20,10 +20,35 @@ impl TaskStatus {
         Self { state, message: Some(message.into()), metadata: None }
     }
 
-    /// Metadata to merge into the task's.
+    /// A status that says nothing to people: where the task stands, and its metadata, if that is added.
+    pub fn bare(state: TaskState) -> Self {
+        Self { state, message: None, metadata: None }
+    }
+
+    /// How far the work is: a status of a task at work whose metadata is `{"progress": {"percent": percent}}`, at most 100. A text
+    /// that is empty is left out.
+    pub fn progress(percent: u8, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let status = Self::bare(TaskState::Working);
+        let message = (!text.is_empty()).then(|| Message::from(text));
+        let percent = json!({ "progress": { "percent": percent.min(100) } });
+        Self { message, ..status }.with_metadata(&percent)
+    }
+
+    /// Metadata to merge into the task's, an object. It replaces what was set before.
     #[must_use]
     pub fn with_metadata(mut self, metadata: &impl Serialize) -> Self {
         self.metadata = Some(json_text(metadata));
+        self
+    }
+
+    /// Says what mends a failure, such as a command, beside what its metadata says already: `{"fix": fix}`.
+    #[must_use]
+    pub fn with_fix(mut self, fix: impl Into<String>) -> Self {
+        let known = self.metadata.as_deref().and_then(|json| serde_json::from_str(json).ok());
+        let mut facts: Map<String, Value> = known.unwrap_or_default();
+        facts.insert("fix".to_owned(), Value::String(fix.into()));
+        self.metadata = Some(json_text(&facts));
         self
     }
 }
@@ -38,6 +63,16 @@ impl Outcome {
     pub fn failed(reason: &str, text: impl Into<String>) -> Self {
         let status = TaskStatus::new(TaskState::Failed, text);
         Self::Status(status.with_metadata(&json!({ "reason": reason })))
+    }
+
+    /// Says what mends a failure, such as a command: metadata `{"fix": fix}`, which `a2a-hub send` shows below the text. A direct
+    /// answer stays as it is.
+    #[must_use]
+    pub fn with_fix(self, fix: impl Into<String>) -> Self {
+        match self {
+            Self::Status(status) => Self::Status(status.with_fix(fix)),
+            Self::Message(_) => self,
+        }
     }
 
     /// The task will not be done.
@@ -102,5 +137,31 @@ impl From<TaskStatus> for Event {
 impl From<ArtifactUpdate> for Event {
     fn from(update: ArtifactUpdate) -> Self {
         Self::Artifact(update)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_says_as_little_as_it_likes() {
+        let bare = TaskStatus::bare(TaskState::Completed);
+        assert_eq!((bare.message, bare.metadata), (None, None));
+        let silent = TaskStatus::progress(7, "");
+        assert_eq!((silent.state, silent.message), (TaskState::Working, None));
+        let over = Outcome::from(TaskStatus::progress(255, "nearly"));
+        assert_eq!(over.metadata(), json!({ "progress": { "percent": 100 } }));
+        assert_eq!(over.text(), "nearly");
+    }
+
+    #[test]
+    fn a_fix_stands_beside_the_reason() {
+        let failed = Outcome::failed("not_logged_in", "nobody is logged in").with_fix("x login");
+        assert_eq!(failed.metadata(), json!({ "reason": "not_logged_in", "fix": "x login" }));
+        assert_eq!(failed.text(), "nobody is logged in");
+        assert_eq!(Outcome::rejected("no").with_fix("ask").metadata(), json!({ "fix": "ask" }));
+        let answer = Outcome::Message(Message::from("hi"));
+        assert_eq!(answer.with_fix("none").metadata(), Value::Null);
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::host::{Host, Pollable};
-use crate::{Call, Child, Context, Exchange, Failure, OpenQuestion};
+use crate::hub::Hub;
+use crate::{Call, Child, Context, Exchange, Failure, OpenQuestion, Timer};
 
 /// Something [`Context::wait`] can wait for.
 pub enum Source<'a> {
@@ -15,6 +16,8 @@ pub enum Source<'a> {
     Exchange(&'a Exchange),
     /// A question to the client, ready when it is answered.
     Question(&'a OpenQuestion),
+    /// A moment, ready when it has come.
+    Timer(&'a Timer),
 }
 
 impl Source<'_> {
@@ -22,13 +25,33 @@ impl Source<'_> {
         match self {
             Self::Child(child) => child.has_line(),
             Self::Exchange(exchange) => exchange.has_line(),
-            Self::Call(_) | Self::Question(_) => false,
+            Self::Call(_) | Self::Question(_) | Self::Timer(_) => false,
+        }
+    }
+
+    /// How long it is until it is ready all by itself, if it is a timer that rings.
+    fn rings_in(&self) -> Option<Duration> {
+        match self {
+            Self::Timer(timer) => timer.remaining(),
+            Self::Child(_) | Self::Call(_) | Self::Exchange(_) | Self::Question(_) => None,
+        }
+    }
+
+    /// What the hub waits for; a timer is the guest's own.
+    fn pollable(&self) -> Option<Pollable<'_, Hub>> {
+        match self {
+            Self::Child(child) => Some(Pollable::Process(&child.process)),
+            Self::Call(call) => Some(Pollable::Call(&call.0)),
+            Self::Exchange(exchange) => Some(Pollable::Exchange(&exchange.handle)),
+            Self::Question(question) => Some(Pollable::Question(&question.0)),
+            Self::Timer(_) => None,
         }
     }
 }
 
 impl Context {
-    /// Does nothing for so long, without using up anything. [`Failure::Cancelled`] once the task is cancelled.
+    /// Does nothing for so long, without using up CPU time. [`Failure::Cancelled`] once the task is cancelled. [`Timer`] waits
+    /// beside other things.
     pub fn sleep(&self, time: Duration) -> Result<(), Failure> {
         let until = self.hub.any_of(&[], Some(time));
         until.and_then(|_| if self.cancelled() { Err(Failure::Cancelled) } else { Ok(()) })
@@ -44,15 +67,21 @@ impl Context {
         if !ready.is_empty() {
             return Ok(ready);
         }
-        let sources: Vec<_> = sources
+        let rings_in: Vec<_> = sources.iter().map(Source::rings_in).collect();
+        let next = rings_in.iter().flatten().min().copied();
+        let patience = [timeout, next].into_iter().flatten().min();
+        let (places, polled): (Vec<_>, Vec<_>) = sources
             .iter()
-            .map(|source| match source {
-                Source::Child(child) => Pollable::Process(&child.process),
-                Source::Call(call) => Pollable::Call(&call.0),
-                Source::Exchange(exchange) => Pollable::Exchange(&exchange.handle),
-                Source::Question(question) => Pollable::Question(&question.0),
-            })
-            .collect();
-        self.hub.any_of(&sources, timeout)
+            .enumerate()
+            .filter_map(|(place, source)| Some((place, source.pollable()?)))
+            .unzip();
+        let told = self.hub.any_of(&polled, patience)?;
+        let mut ready: Vec<_> = told.into_iter().map(|at| places[at]).collect();
+        // What ended the wait is due, whatever the clock says of the last microsecond.
+        let waited = if ready.is_empty() { patience } else { Some(Duration::ZERO) };
+        let due = |rings_in: &Option<Duration>| rings_in.is_some_and(|it| Some(it) <= waited);
+        ready.extend((0..sources.len()).filter(|&place| due(&rings_in[place])));
+        ready.sort_unstable();
+        Ok(ready)
     }
 }

@@ -340,6 +340,16 @@ pub fn durable_guest() -> Result<PathBuf> {
     built(component("durable-guest"))
 }
 
+/// The component of an agent of `examples/agents/`, as `cargo xtask guests` built it.
+pub fn example_agent(name: &str) -> Result<PathBuf> {
+    built(component(name))
+}
+
+/// The component of the guest with planted faults, as `cargo xtask guests` built it.
+pub fn faulty_guest() -> Result<PathBuf> {
+    built(component("faulty-guest"))
+}
+
 fn component(name: &str) -> PathBuf {
     let components = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components");
     components.join(name).with_extension("wasm")

@@ -12,7 +12,10 @@ pub use a2a_hub_model_server::{ModelServer, Seen};
 pub use client::{Client, RpcError, Updates, message_to};
 pub use compiled::Compiled;
 pub use grpc::GrpcClient;
-pub use hub::{HubBuilder, TestHub, durable_guest, hub_binary, picky_guest, test_guests};
+pub use hub::{
+    HubBuilder, TestHub, durable_guest, example_agent, faulty_guest, hub_binary, picky_guest,
+    test_guests,
+};
 pub use processes::{descendants, processes_of_task, processes_with_marker, resident_bytes};
 pub use receiver::{Notification, Receiver, Told};
 pub use web_server::{Asked, WebServer};

@@ -16,21 +16,22 @@ use crate::shell::{announce, output, run};
 const PROFILE: &str = "guest";
 
 /// The guests of the end-to-end tests, good and bad, which are no agent of anybody's.
-const TEST_GUESTS: [&str; 3] = ["test-guests", "picky-guest", "durable-guest"];
+const TEST_GUESTS: [&str; 4] = ["test-guests", "picky-guest", "durable-guest", "faulty-guest"];
 
 /// Which components are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     /// The agents that travel inside the hub.
     Agents,
-    /// The guests of the tests as well.
+    /// The agents of `examples/`, and the guests of the tests, as well.
     All,
 }
 
 /// Builds these components, and returns where each is: `target/components/<package>.wasm`.
 pub(crate) fn build(root: &Path, which: Which) -> Result<Vec<PathBuf>> {
-    let mut packages = agents(root)?;
+    let mut packages = packages_in(&root.join("guest-agents"))?;
     if which == Which::All {
+        packages.extend(packages_in(&root.join("examples/agents"))?);
         packages.extend(TEST_GUESTS.map(str::to_owned));
     }
 
@@ -50,11 +51,10 @@ pub(crate) fn build(root: &Path, which: Which) -> Result<Vec<PathBuf>> {
     packages.iter().map(|package| publish(package, &built, &components)).collect()
 }
 
-/// The packages under `guest-agents/`, which are named after their folders.
-fn agents(root: &Path) -> Result<Vec<String>> {
-    let dir = root.join("guest-agents");
+/// The packages in a folder, which are named after their own.
+fn packages_in(dir: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(&dir).with_context(|| format!("failed to read {}", dir.display()))? {
+    for entry in fs::read_dir(dir).with_context(|| format!("failed to read {}", dir.display()))? {
         let entry = entry?;
         if entry.path().join("Cargo.toml").is_file() {
             names.push(entry.file_name().to_string_lossy().into_owned());
@@ -142,7 +142,8 @@ mod tests {
             let manifest = root.path().join("guest-agents").join(name).join("Cargo.toml");
             fs::write(manifest, "").unwrap();
         }
-        assert_eq!(agents(root.path()).unwrap(), ["echo", "git-historian"]);
+        let agents = packages_in(&root.path().join("guest-agents")).unwrap();
+        assert_eq!(agents, ["echo", "git-historian"]);
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub mod manifest;
 pub mod one_line;
 pub mod permissions;
 pub mod plain_text;
+pub mod progress;
 pub mod question;
 pub mod quota;
 pub mod reason;

@@ -5,7 +5,10 @@ use a2a_hub_core::{grant::EffectiveGrant, http_grant::Admitted, http_header};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure, Limits,
-    port::http::{Answer, HttpPort, Outgoing},
+    port::{
+        Ports,
+        http::{Answer, HttpPort, Outgoing},
+    },
 };
 use std::{
     sync::{
@@ -79,7 +82,7 @@ impl HttpUsage {
 pub(crate) struct HttpDoor {
     agent: AgentId,
     held: Arc<EffectiveGrant>,
-    port: Option<Arc<dyn HttpPort>>,
+    ports: Arc<Ports>,
     usage: Arc<HttpUsage>,
     cancel: CancellationToken,
     /// Of a guest whose run is recorded: it sends requests in a step only.
@@ -104,7 +107,7 @@ impl HttpDoor {
         agent: AgentId,
         limits: &Limits,
         held: Arc<EffectiveGrant>,
-        port: Option<Arc<dyn HttpPort>>,
+        ports: Arc<Ports>,
         cancel: CancellationToken,
     ) -> Self {
         let usage = HttpUsage {
@@ -112,7 +115,7 @@ impl HttpDoor {
             bytes_left: limits.http_bytes.into(),
             under_way: Arc::new(Semaphore::new(AT_ONCE)),
         };
-        Self { agent, held, port, usage: Arc::new(usage), cancel, step: None }
+        Self { agent, held, ports, usage: Arc::new(usage), cancel, step: None }
     }
 
     /// The same for a guest whose run is recorded.
@@ -129,8 +132,13 @@ impl HttpDoor {
         }
         let admitted = self.held.http.admit(self.agent.as_str(), method, url);
         admitted.map_err(|refusal| {
-            let kind = if refusal.is_invalid() { Failure::Invalid } else { Failure::Denied };
-            kind(refusal.to_string())
+            if refusal.is_invalid() {
+                return Failure::Invalid(refusal.to_string());
+            }
+            let host = http::Uri::try_from(url).ok();
+            let host = host.as_ref().and_then(http::Uri::host).unwrap_or_default();
+            self.ports.tell_refused(&format!("http.{host}"));
+            Failure::Denied(refusal.to_string())
         })
     }
 
@@ -138,7 +146,7 @@ impl HttpDoor {
     pub(crate) fn begin(&self, method: &str, url: &str) -> Result<Begun, Failure> {
         let admitted = self.admit(method, url)?;
         let not_here = || Failure::Denied("send a request: not in this call".to_owned());
-        let port = self.port.clone().ok_or_else(not_here)?;
+        let port = self.ports.http.clone().ok_or_else(not_here)?;
         let permit = self.usage.begin()?;
         self.usage.take(admitted.url.len())?;
         Ok(Begun { port, admitted, permit })

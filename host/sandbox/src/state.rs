@@ -91,7 +91,7 @@ impl State {
         let stderr = MemoryOutputPipe::new(STDERR_BYTES);
         let held = Arc::clone(&processes.held);
         let workspace = ports.workspace.clone();
-        let http = HttpDoor::new(agent.clone(), limits, held, ports.http.clone(), cancel.clone());
+        let http = HttpDoor::new(agent.clone(), limits, held, Arc::clone(&ports), cancel.clone());
         Self {
             wasi: wasi(&stderr).build(),
             table,

@@ -2,8 +2,8 @@
 
 use a2a_hub_sdk::{
     Artifact, CallOptions, Came, Child, Command, Context, Event, Exchange, Failure, Message, Need,
-    Part, Request, Source, StepMode, TaskState, TextStream, Update, prelude::*,
-    testing::ScriptedHost,
+    OpenQuestion, Part, Request, Source, StepMode, TaskState, TextStream, Timer, Update,
+    prelude::*, testing::ScriptedHost,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -95,6 +95,37 @@ mod compiled {
     fn says(ctx: &Context) -> Result<(), Failure> {
         ctx.say("reading the log")?;
         Ok(())
+    }
+
+    fn says_how_far_it_is(ctx: &Context) -> Result<(), Failure> {
+        ctx.progress(40, "compiles")?;
+        Ok(())
+    }
+
+    fn makes_one_grow(ctx: &Context) -> Result<(), Failure> {
+        ctx.begin(Artifact::new("log", vec![Part::text("first lines\n")]))?;
+        ctx.append(Artifact::new("log", vec![Part::text("last lines\n")]), true)?;
+        Ok(())
+    }
+
+    fn takes_no_plain_text() -> String {
+        let card = Card::new("charts", "Draws charts", "0.1.0")
+            .inputs(&["application/json", "text/csv"])
+            .outputs(&["image/svg+xml"]);
+        card.to_json()
+    }
+
+    fn waits_for_a_time(ctx: &Context, question: OpenQuestion) -> Run {
+        let mut timer = Timer::every(Duration::from_secs(60));
+        let answered = loop {
+            let ready = ctx.wait(&[Source::Question(&question), Source::Timer(&timer)], None)?;
+            if ready.contains(&0) {
+                break question.answer()?;
+            }
+            timer.rewind();
+            ctx.log(Level::Info, "nobody has answered yet");
+        };
+        ctx.done(answered.text())
     }
 
     fn makes_artifacts(ctx: &Context, markdown: String) -> Result<(), Failure> {
@@ -268,7 +299,7 @@ mod compiled {
             return ctx.reject("I only speak about repositories.");
         }
         if !is_logged_in {
-            return ctx.fail("not_logged_in", "Log in with `claude /login`.");
+            return ctx.fail_with_fix("not_logged_in", "Nobody is logged in.", "claude /login");
         }
         ctx.done("3 commits")
     }

@@ -51,7 +51,10 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("hoard-values", hoards::values),
     // What an agent may say, and how it may end.
     ("ask", talk::ask),
+    ("ask-silently", talk::ask_silently),
     ("auth", talk::auth),
+    ("progress", talk::progress),
+    ("ring", talk::ring),
     ("permit", talk::permit),
     ("[Your", talk::heard),
     ("reply", talk::reply),

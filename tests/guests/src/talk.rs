@@ -1,13 +1,41 @@
 //! Behaviours that say something, or end in some way.
 
-use crate::{argument, tell};
-use a2a_hub_sdk::{Part, TaskState, TaskStatus, prelude::*, serde_json, serde_json::json};
+use crate::{argument, number, tell};
+use a2a_hub_sdk::{
+    Need, Part, Source, TaskState, TaskStatus, Timer, prelude::*, serde_json, serde_json::json,
+};
 use std::{thread, time::Duration};
 
 /// Asks the client, and answers with what it said.
 pub(crate) fn ask(ctx: &Context, _: &Task) -> Run {
     let answer = ctx.ask("what do you say?")?;
     ctx.done(answer.text())
+}
+
+/// Asks the client without a word.
+pub(crate) fn ask_silently(ctx: &Context, _: &Task) -> Run {
+    let answer = ctx.ask(Message::nothing())?;
+    ctx.done(answer.text())
+}
+
+/// Says how far it is, twice, and fails with what mends it.
+pub(crate) fn progress(ctx: &Context, _: &Task) -> Run {
+    ctx.progress(40, "compiles")?;
+    ctx.progress(80, "")?;
+    ctx.fail_with_fix("not_logged_in", "nobody is logged in", "guest login")
+}
+
+/// `ring MS`: asks, and says how often a timer rang before the answer.
+pub(crate) fn ring(ctx: &Context, task: &Task) -> Run {
+    let period = Duration::from_millis(number(task)?.try_into().unwrap_or(u64::MAX));
+    let question = ctx.pose(Need::Input, "shall it stop?", None)?;
+    let (mut timer, mut rang) = (Timer::every(period), 0);
+    while !ctx.wait(&[Source::Timer(&timer), Source::Question(&question)], None)?.contains(&1) {
+        timer.rewind();
+        rang += 1;
+        ctx.append(Artifact::text("rings", format!("rang {rang}\n")), false)?;
+    }
+    ctx.done(format!("{} after {rang}", question.answer()?.text()))
 }
 
 /// Asks the client to prove who it is.

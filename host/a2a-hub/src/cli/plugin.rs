@@ -18,6 +18,7 @@ mod scaffold;
 mod sign;
 mod sources;
 mod standing;
+mod test;
 mod tool;
 mod vendored;
 mod wanted;
@@ -74,6 +75,8 @@ pub(super) enum Plugin {
         #[arg(add = completing::agents())]
         id: String,
     },
+    /// Try a component in a sandbox of its own: whether it keeps what the contract asks of it
+    Test(test::Test),
     /// Show what an update asks for that the granted component does not
     Diff {
         /// The plug-in
@@ -122,6 +125,7 @@ pub(super) fn plugin(global: &Global, plugin: &Plugin) -> anyhow::Result<Exit> {
         Plugin::Deny { id, capabilities } => withdraw::deny(global, id, capabilities),
         Plugin::Revoke { id } => withdraw::revoke(global, id),
         Plugin::Remove { id } => withdraw::remove(global, id),
+        Plugin::Test(it) => test::test(global, it),
         Plugin::Diff { id, file } => diff::diff(global, id, file.as_deref()),
     }
 }

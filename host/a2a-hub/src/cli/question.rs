@@ -51,7 +51,9 @@ pub(super) async fn question(
 
 /// Tells what the task of `agent` waits for, to who does not answer.
 pub(super) fn tell(console: Console, shown: &Shown, agent: &str) {
-    let said = shown.told.said().unwrap_or_default();
+    let said = shown.told.said().filter(|said| !said.trim().is_empty());
+    let said =
+        said.unwrap_or_else(|| "(it waits for an answer, and does not say to what)".to_owned());
     match console.columns_beside() {
         Some(columns) => console.prompt(&terminal::question(agent, &said, columns)),
         None => console.note(said),

@@ -10,6 +10,7 @@ use super::{
     text::{FAINT, Text},
     told::Told,
 };
+use a2a_hub_core::progress;
 use serde_json::{Map, Value, json};
 use std::{collections::HashMap, io};
 
@@ -141,9 +142,7 @@ impl Shown {
                 _ => {}
             }
         }
-        let status = &event["status"];
-        let said = status["state"] == "working" && status["message"].is_object();
-        Ok(said.then(|| parts_text(&status["message"]["parts"])))
+        Ok(said_at_work(event))
     }
 
     /// Prints a piece of an artifact: what goes on from what was printed of it, or all of it anew.
@@ -270,7 +269,7 @@ impl Shown {
     }
 
     fn finish_failure(&self) {
-        let said = self.told.said();
+        let said = self.told.said().map(|said| with_fix(said, self.told.fix()));
         match (&self.given_up, said, self.console.columns_beside()) {
             (Some(why), ..) => self.console.note(why.as_str()),
             (None, Some(said), Some(columns)) => {
@@ -284,5 +283,45 @@ impl Shown {
 
     fn is_canceled(&self) -> bool {
         self.told.state == "canceled"
+    }
+}
+
+/// What an agent says of its work in an event of a stream, and how far it says that it is.
+fn said_at_work(event: &Value) -> Option<String> {
+    let status = &event["status"];
+    if status["state"] != "working" {
+        return None;
+    }
+    let said = status["message"].is_object().then(|| parts_text(&status["message"]["parts"]));
+    progress::told(event["metadata"].as_object(), said)
+}
+
+/// What an agent says of a failure, and what it says mends it: both are its own words.
+fn with_fix(said: String, fix: Option<&str>) -> String {
+    match fix.filter(|fix| !fix.trim().is_empty()) {
+        Some(fix) => format!("{said}\nfix: {fix}"),
+        None => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_it_is_is_said_of_a_task_at_work() {
+        let event = |state: &str, said: &str| {
+            let status = json!({ "state": state, "message": { "parts": [{ "kind": "text", "text": said }] } });
+            json!({ "kind": "status-update", "status": status, "metadata": { "progress": { "percent": 40 } } })
+        };
+        assert_eq!(said_at_work(&event("working", "compiles")).unwrap(), "40 % · compiles");
+        assert_eq!(said_at_work(&event("completed", "done")), None);
+    }
+
+    #[test]
+    fn a_fix_is_said_below_the_failure() {
+        let said = |fix| with_fix("nobody is logged in".to_owned(), fix);
+        assert_eq!(said(Some("x login")), "nobody is logged in\nfix: x login");
+        assert_eq!((said(Some(" ")), said(None)), (said(None), "nobody is logged in".to_owned()));
     }
 }

@@ -55,6 +55,11 @@ impl Told {
         self.metadata.get("question")?["id"].as_str()
     }
 
+    /// What mends the failure that the task ended with, as its agent says.
+    pub(super) fn fix(&self) -> Option<&str> {
+        self.metadata.get("fix")?.as_str()
+    }
+
     fn status(&mut self, status: &Value) {
         let state = status["state"].as_str().unwrap_or_default();
         state.clone_into(&mut self.state);

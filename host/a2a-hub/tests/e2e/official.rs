@@ -4,6 +4,7 @@ mod cards;
 mod client;
 mod follow_ups;
 mod listening;
+mod progress;
 mod repeats;
 mod rest;
 mod socket;

@@ -359,6 +359,7 @@ impl Agent {
             journal,
             settings,
             log: Some(Arc::new(log)),
+            refused: None,
         };
         Call {
             agent: self.id.clone(),

@@ -37,7 +37,21 @@ pub struct Ports {
     pub settings: Arc<BTreeMap<String, String>>,
     /// Hears the agent's log lines.
     pub log: Option<Arc<LogPort>>,
+    /// Hears what the agent asked for and does not hold; none if nobody looks.
+    pub refused: Option<Arc<RefusalPort>>,
+}
+
+impl Ports {
+    /// Tells whoever looks that the agent asked for a capability that it does not hold, such as `memory` or `process.git`.
+    pub fn tell_refused(&self, capability: &str) {
+        if let Some(hear) = &self.refused {
+            hear(capability);
+        }
+    }
 }
 
 /// The hub's side of `log`: takes one line.
 pub type LogPort = dyn Fn(tracing::Level, &str) + Send + Sync;
+
+/// Hears of a refusal: the capability that was asked for, in the words of a grant. Names in it may be anybody's word.
+pub type RefusalPort = dyn Fn(&str) + Send + Sync;

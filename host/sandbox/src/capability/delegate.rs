@@ -34,6 +34,7 @@ const LEND: Duration = Duration::from_millis(100);
 impl State {
     fn delegation(&self, what: &str) -> Result<Arc<dyn DelegatePort>, Failure> {
         self.ports.delegate.clone().ok_or_else(|| {
+            self.ports.tell_refused("delegate");
             Failure::Denied(format!(
                 "{what}: not granted; the manifest must ask with `agents = true` in `[delegate]`, and the operator allows it \
                  with `delegate = [\"*\"]`, or the names of some, in `[agents.{0}.grant]` of the hub's configuration, or to a \

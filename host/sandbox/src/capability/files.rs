@@ -12,6 +12,7 @@ impl State {
     async fn put_file(&mut self, name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
         self.must_be_in_step("write files")?;
         let Some(port) = self.ports.files.clone() else {
+            self.ports.tell_refused("files");
             return Err(Failure::Denied(format!(
                 "write files: not granted; the manifest must ask with `[files]`, and the operator allows it with \
                  `files = true` in `[agents.{0}.grant]` of the hub's configuration, or to a plug-in with `a2a-hub plugin grant {0} --files`",

@@ -20,6 +20,7 @@ impl State {
             return Err(Failure::Invalid(format!("a key is 1 to {MAX_KEY} bytes long")));
         }
         let Some(memory) = self.ports.memory.clone() else {
+            self.ports.tell_refused("memory");
             return Err(Failure::Denied(format!(
                 "remember values: not granted; the manifest must ask with `[memory]`, and the operator allows it with \
                  `memory = true` in `[agents.{0}.grant]` of the hub's configuration, or to a plug-in with `a2a-hub plugin grant {0} --memory`",

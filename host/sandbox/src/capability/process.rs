@@ -10,7 +10,7 @@ use crate::{
     state::State,
     usage::{pace, wait},
 };
-use a2a_hub_core::grant::HeldProgram;
+use a2a_hub_core::grant::{GrantRefusal, HeldProgram};
 use a2a_hub_runtime::{
     Failure,
     port::process::{Launch, Said},
@@ -30,13 +30,18 @@ impl State {
         wait(time, &self.cancel).await
     }
 
+    fn refused_program(&self, program: &str, refusal: &GrantRefusal) -> Failure {
+        self.ports.tell_refused(&format!("process.{program}"));
+        Failure::Denied(refusal.to_string())
+    }
+
     async fn fingerprint_of(&mut self, program: &str) -> Result<String, Failure> {
         self.must_be_in_step("look at programs")?;
         let Some(port) = self.ports.process.clone() else {
             return Err(Failure::Denied("look at programs: not in this call".to_owned()));
         };
         let held = self.processes.held.named(self.agent.as_str(), program);
-        held.map_err(|refusal| Failure::Denied(refusal.to_string()))?;
+        held.map_err(|refusal| self.refused_program(program, &refusal))?;
         self.until_one_more_may_start().await?;
         port.fingerprint(program).await
     }
@@ -53,7 +58,7 @@ impl State {
         let held = Arc::clone(&self.processes.held);
         let HeldProgram { pass, max_running, .. } = held
             .program(self.agent.as_str(), &program, &args, &env)
-            .map_err(|refusal| Failure::Denied(refusal.to_string()))?;
+            .map_err(|refusal| self.refused_program(&program, &refusal))?;
         let (pass, max_running) = (pass.clone(), *max_running);
         self.until_one_more_may_start().await?;
         let launch = Launch {

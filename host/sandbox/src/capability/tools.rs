@@ -27,6 +27,7 @@ impl State {
     fn tools(&self) -> Result<Arc<dyn ToolsPort>, Failure> {
         self.must_be_in_step("call tools")?;
         self.ports.tools.clone().ok_or_else(|| {
+            self.ports.tell_refused("tools");
             Failure::Denied(format!(
                 "call tools: none is granted; the manifest must ask with `[tools.SERVER]`, and the operator allows it with \
                  `tools.SERVER = [\"TOOL\"]` in `[agents.{0}.grant]` of the hub's configuration, or to a plug-in with `a2a-hub plugin \

@@ -132,6 +132,7 @@ impl Stage {
             tools: None,
             settings: Arc::new(self.settings.clone()),
             log: Some(Arc::new(log)),
+            refused: None,
         };
         Call {
             agent: agent(),

@@ -1,7 +1,7 @@
 //! What an agent does, as updates of a session.
 
 use crate::asked;
-use a2a_hub_core::plain_text;
+use a2a_hub_core::{plain_text, progress};
 use a2a_hub_protocol::{
     event::TaskEvent,
     id::ArtifactId,
@@ -45,8 +45,7 @@ impl Told {
             // A question is put to the user, and the last word is told with the end.
             TaskEvent::Status(update) if update.status.state == TaskState::Working => {
                 let doing = update.status.message.as_ref().map(|message| message.joined_text());
-                doing
-                    .filter(|doing| !doing.is_empty())
+                progress::told(update.metadata.as_ref(), doing)
                     .map(|doing| chunk("agent_thought_chunk", &format!("{doing}\n")))
                     .into_iter()
                     .collect()

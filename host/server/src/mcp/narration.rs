@@ -1,7 +1,7 @@
 //! What a client is told while a task is at work: each status in a line, and text as it grows, gathered for a moment so that an
 //! agent that speaks letter by letter does not send a notification for each.
 
-use a2a_hub_core::{plain_text, terminal};
+use a2a_hub_core::{plain_text, progress, terminal};
 use a2a_hub_protocol::{event::TaskEvent, message::joined_text};
 
 /// The longest line that is told, in characters.
@@ -24,7 +24,7 @@ impl Narration {
             TaskEvent::Status(update) => {
                 self.gather();
                 let said = update.status.message.as_ref().map(|message| message.joined_text());
-                let said = said.filter(|said| !said.trim().is_empty());
+                let said = progress::told(update.metadata.as_ref(), said);
                 let line = said.unwrap_or_else(|| update.status.state.name().to_owned());
                 self.lines.push(plain_text::line(&line, MAX_LINE));
                 true

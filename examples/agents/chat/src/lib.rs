@@ -1,0 +1,173 @@
+//! Talks with a model behind an OpenAI-compatible endpoint, and streams what it says. Settings: `url` of the endpoint and the `model`.
+//! The key is put in by the hub (`headers` of the grant): the agent never sees it.
+
+use a2a_hub_sdk::{
+    Exchange, Outcome, Request, Role,
+    prelude::*,
+    serde_json::{self, Value, json},
+};
+use std::time::Duration;
+
+/// The endpoint, unless the operator names another.
+const URL: &str = "https://api.openai.com/v1/chat/completions";
+
+/// The model, unless the operator names another.
+const MODEL: &str = "gpt-5-mini";
+
+/// How long the model may be silent.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What of an error is told, in characters.
+const TOLD: usize = 300;
+
+/// The agent.
+pub struct Chat;
+
+impl Agent for Chat {
+    fn card() -> Card {
+        Card::new("chat", "Talks with a language model", env!("CARGO_PKG_VERSION"))
+            .outputs(&["text/markdown", "text/plain"])
+            .skill("chat", "Chat", "Answers in a conversation", &["chat", "llm"])
+            .example("Why is the sky blue?")
+    }
+
+    fn run(ctx: &Context, task: &Task) -> Run {
+        let text = task.text();
+        if text.trim().is_empty() {
+            return ctx.reject("Say something: the model hears text.");
+        }
+        let url = ctx.setting("url").unwrap_or_else(|| URL.to_owned());
+        let model = ctx.setting("model").unwrap_or_else(|| MODEL.to_owned());
+        let history = task.history.iter().map(|said| message(said.role, &said.text()));
+        let messages: Vec<_> = history.chain([message(Role::User, &text)]).collect();
+        let body = json!({ "model": model, "messages": messages, "stream": true,
+            "stream_options": { "include_usage": true } });
+        let request = Request::new("POST", url)
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        let answer = ctx.exchange(&request)?;
+        if answer.status() == 200 {
+            return listen(ctx, answer);
+        }
+        refused(ctx, answer)
+    }
+}
+export!(Chat, manifest = "../manifest.toml");
+
+fn message(role: Role, text: &str) -> Value {
+    let role = match role {
+        Role::User => "user",
+        Role::Agent => "assistant",
+    };
+    json!({ "role": role, "content": text })
+}
+
+/// Passes on what the model says, as it says it.
+fn listen(ctx: &Context, mut answer: Exchange) -> Run {
+    let (mut stream, mut whole) = (ctx.text_stream("answer"), String::new());
+    let (mut usage, mut end) = (Value::Null, None);
+    while let Some(event) = answer.next_event(Some(PATIENCE))? {
+        if event.data == "[DONE]" {
+            break;
+        }
+        // What is no JSON is nothing that was said.
+        let chunk: Value = serde_json::from_str(&event.data).unwrap_or_default();
+        if let Some(why) = chunk["error"]["message"].as_str() {
+            return ctx.fail("model_error", short(why));
+        }
+        let choice = &chunk["choices"][0];
+        if let Some(delta) = choice["delta"]["content"].as_str() {
+            stream.push(delta)?;
+            whole.push_str(delta);
+        }
+        end = choice["finish_reason"].as_str().map(str::to_owned).or(end);
+        if chunk["usage"].is_object() {
+            usage = chunk["usage"].clone();
+        }
+    }
+    stream.finish(&whole)?;
+    let Some(end) = end else {
+        return ctx.fail_with_fix("cut_off", "The model's answer broke off.", "send it again");
+    };
+    let used = json!({ "inputTokens": usage["prompt_tokens"], "outputTokens": usage["completion_tokens"] });
+    let facts = json!({ "usage": used, "finishReason": end });
+    match Outcome::completed(whole) {
+        Outcome::Status(status) => Ok(status.with_metadata(&facts).into()),
+        message @ Outcome::Message(_) => Ok(message),
+    }
+}
+
+/// Tells why there is no answer, and what mends it.
+fn refused(ctx: &Context, answer: Exchange) -> Run {
+    let status = answer.status();
+    let said: Value = serde_json::from_str(&answer.rest()?).unwrap_or_default();
+    let why = said["error"]["message"].as_str().map(short).unwrap_or_default();
+    let text = format!("The model's server answered {status}: {why}");
+    match status {
+        401 | 403 => {
+            let fix = "put the key into `secrets/` of the data directory, and name it in `headers` of the grant";
+            ctx.fail_with_fix("not_logged_in", text, fix)
+        }
+        404 => ctx.fail_with_fix("no_model", text, "see `url` and `model` in the agent's settings"),
+        429 => ctx.fail_with_fix("rate_limited", text, "send it again later"),
+        _ => ctx.fail("model_error", text),
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(TOLD).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_sdk::{
+        Response,
+        testing::{ScriptedHost, task},
+    };
+
+    #[test]
+    fn an_answer_is_streamed_and_the_conversation_goes_along() {
+        let host = ScriptedHost::new();
+        host.setting("url", "http://127.0.0.1:1/v1/chat/completions");
+        host.respond_in_pieces(
+            200,
+            &[
+                "data: {\"choices\":[{\"delta\":{\"content\":\"Ray\"}}]}\n\ndata: {\"choi",
+                "ces\":[{\"delta\":{\"content\":\"leigh\"},\"finish_reason\":\"stop\"}]}\n\n",
+                "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n",
+            ],
+        );
+        let mut task = task("Why?");
+        task.history = vec![Message::user(vec![a2a_hub_sdk::Part::text("The sky is blue.")])];
+        let outcome = Chat::run(&host.context(), &task).unwrap();
+        assert_eq!(
+            (outcome.text(), host.artifact("answer").unwrap()),
+            ("Rayleigh".into(), "Rayleigh".into())
+        );
+        assert_eq!(outcome.metadata()["usage"]["inputTokens"], 7);
+        let sent: Value = serde_json::from_slice(&host.requests()[0].body).unwrap();
+        assert_eq!(sent["messages"][0]["content"], "The sky is blue.");
+        assert_eq!(sent["messages"][1], json!({ "role": "user", "content": "Why?" }));
+    }
+
+    #[test]
+    fn what_is_no_answer_is_told_with_what_mends_it() {
+        let fails = |status: u16, body: &str| {
+            let host = ScriptedHost::new();
+            host.respond(Response { status, headers: Vec::new(), body: body.into() });
+            let outcome = host.run::<Chat>("hi").unwrap();
+            (outcome.metadata()["reason"].as_str().unwrap().to_owned(), outcome.text())
+        };
+        let said = r#"{"error":{"message":"bad key"}}"#;
+        assert_eq!(fails(401, said).1, "The model's server answered 401: bad key");
+        let reasons = [(401, said), (404, ""), (429, ""), (500, "<html>"), (200, "")];
+        let reasons = reasons.map(|(status, body)| fails(status, body).0);
+        assert_eq!(
+            reasons,
+            ["not_logged_in", "no_model", "rate_limited", "model_error", "cut_off"]
+        );
+        let broken = "data: {\"error\":{\"message\":\"overloaded\"}}\n\n";
+        assert_eq!(fails(200, broken), ("model_error".into(), "overloaded".into()));
+    }
+}

@@ -1,0 +1,172 @@
+//! Waits for changes of the files in its working directory: `next` ends with the first, so that whoever called it can go on;
+//! `for 10m` tells all of so much time. Setting: `every`, the seconds between two looks (2 unless said).
+
+use a2a_hub_sdk::{Part, prelude::*};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+/// Where the task's working directory stands.
+const WORKSPACE: &str = "/workspace";
+
+/// Files that are looked at, at most: each look takes all of them.
+const MAX_FILES: usize = 5_000;
+
+/// Directories that change all the time and are nobody's work.
+const LEFT_OUT: &[&str] = &[".git", "node_modules", "target"];
+
+/// What is known of each file, by its path.
+type Files = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
+
+/// The agent.
+pub struct FolderWatcher;
+
+impl Agent for FolderWatcher {
+    fn card() -> Card {
+        Card::new("folder-watcher", "Waits for changes of files", env!("CARGO_PKG_VERSION"))
+            .skill("watch", "Watch", "Tells which files were added, changed or removed", &["files"])
+            .example("next")
+            .example("for 10m")
+    }
+
+    fn health(_: &Context) -> Health {
+        match fs::read_dir(WORKSPACE) {
+            Ok(_) => Health::healthy(),
+            Err(_) => Health::unhealthy("there is no directory to watch")
+                .with_fix("a2a-hub plugin grant folder-watcher --workspace read"),
+        }
+    }
+
+    fn run(ctx: &Context, task: &Task) -> Run {
+        let text = task.text();
+        let time = match text.trim() {
+            "" | "next" => None,
+            said => match said.strip_prefix("for ").and_then(span) {
+                Some(time) => Some(time),
+                None => return ctx.reject("Say `next`, or `for 10m` (`s`, `m` or `h`)."),
+            },
+        };
+        watch(ctx, Path::new(WORKSPACE), time)
+    }
+}
+export!(FolderWatcher, manifest = "../manifest.toml");
+
+/// So much time, such as `90s`, `10m` or `2h`.
+fn span(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        _ => return None,
+    };
+    Some(Duration::from_secs(number.parse::<u32>().ok()?.checked_mul(seconds)?.into()))
+}
+
+fn watch(ctx: &Context, root: &Path, time: Option<Duration>) -> Run {
+    let pause = ctx.setting("every").and_then(|seconds| seconds.parse().ok()).unwrap_or(2);
+    let pause = Duration::from_secs(u64::from(pause.max(1_u32)));
+    let Ok(mut known) = look(root) else {
+        let fix = "a2a-hub plugin grant folder-watcher --workspace read";
+        return ctx.fail_with_fix("no_workspace", "I have no directory to watch.", fix);
+    };
+    ctx.say(format!("watches {} files", known.len()))?;
+    let (mut left, mut told) = (time, 0);
+    while left != Some(Duration::ZERO) {
+        let nap = left.map_or(pause, |left| left.min(pause));
+        ctx.sleep(nap)?;
+        left = left.map(|left| left.saturating_sub(nap));
+        // What cannot be read just now is looked at again.
+        let Ok(now) = look(root) else { continue };
+        let changes = changes(&known, &now);
+        known = now;
+        if changes.is_empty() {
+            continue;
+        }
+        told += changes.len();
+        let piece = Artifact::new("changes", vec![Part::text(changes.join("\n") + "\n")]);
+        match time {
+            None => {
+                ctx.artifact(piece)?;
+                return ctx.done(changes.join("\n"));
+            }
+            Some(_) => ctx.append(piece, false)?,
+        }
+    }
+    ctx.done(format!("{told} changes"))
+}
+
+/// All files below a directory.
+fn look(root: &Path) -> io::Result<Files> {
+    let (mut files, mut open) = (Files::new(), vec![root.to_owned()]);
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let Ok(meta) = entry.metadata() else { continue };
+            let is_left_out = || LEFT_OUT.iter().any(|name| entry.file_name() == **name);
+            if meta.is_dir() && !is_left_out() {
+                open.push(entry.path());
+            } else if meta.is_file() && files.len() < MAX_FILES {
+                files.insert(entry.path(), (meta.len(), meta.modified().ok()));
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn changes(before: &Files, now: &Files) -> Vec<String> {
+    let told = |mark: char, path: &Path| {
+        let path = path.strip_prefix(WORKSPACE).unwrap_or(path);
+        format!("{mark} {}", path.display())
+    };
+    let new = now.iter().filter_map(|(path, meta)| match before.get(path) {
+        None => Some(told('+', path)),
+        Some(known) if known != meta => Some(told('~', path)),
+        Some(_) => None,
+    });
+    let gone = before.keys().filter(|path| !now.contains_key(*path)).map(|path| told('-', path));
+    new.chain(gone).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_sdk::testing::ScriptedHost;
+
+    fn files(all: &[(&str, u64)]) -> Files {
+        all.iter().map(|(path, len)| (Path::new(WORKSPACE).join(path), (*len, None))).collect()
+    }
+
+    #[test]
+    fn what_was_added_changed_or_removed_is_told() {
+        let before = files(&[("a", 1), ("src/b", 1), ("c", 1)]);
+        let now = files(&[("a", 1), ("src/b", 2), ("d", 1)]);
+        assert_eq!(changes(&before, &now), ["+ d", "~ src/b", "- c"]);
+        assert!(changes(&now, &now).is_empty());
+    }
+
+    #[test]
+    fn time_is_read_as_people_write_it() {
+        let seconds = |text| span(text).map(|span| span.as_secs());
+        assert_eq!(["90s", "10m", "2h"].map(seconds), [Some(90), Some(600), Some(7_200)]);
+        for wrong in ["", "m", "10", "10d", "-1s", "9999999h", "1é"] {
+            assert_eq!(seconds(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn it_watches_for_as_long_as_it_is_told_to() {
+        // The scripted hub lets no time pass, and nothing changes meanwhile.
+        let host = ScriptedHost::new();
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let outcome = watch(&host.context(), here, Some(Duration::from_secs(7))).unwrap();
+        assert_eq!(outcome.text(), "0 changes");
+        assert!(host.said()[0].starts_with("watches "), "{:?}", host.said());
+        let none = watch(&host.context(), Path::new("/nowhere/at/all"), None).unwrap();
+        assert_eq!(none.metadata()["reason"], "no_workspace");
+        assert!(host.run::<FolderWatcher>("whenever").unwrap().text().starts_with("Say `next`"));
+    }
+}

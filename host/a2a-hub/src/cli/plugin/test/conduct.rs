@@ -1,0 +1,491 @@
+//! How a component behaves at work: what it makes of each kind of message, of a cancelled task, of limits and denials.
+
+use super::{
+    report::{Check, failed, not_applicable, passed, said},
+    stage::{Came, GRACE, Hears, Seen, Stage, Trial},
+};
+use a2a_hub_core::grant::Ask;
+use a2a_hub_protocol::{
+    card::AgentCard,
+    id::ContextId,
+    message::{Content, Message, Part, Role},
+    task::TaskState,
+};
+use a2a_hub_runtime::{Ended, Failure, Limits};
+use futures::future::join_all;
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+/// How soon a task is cancelled that tells nothing of its work.
+const SOON: Duration = Duration::from_millis(50);
+
+/// How long a task is at work while its component is loaded again.
+const LONG: Duration = Duration::from_secs(2);
+
+/// Events and bytes that a task may tell where it is to use them up.
+const FEW: (u64, u64) = (1, 1_024);
+
+/// How much of the processor such a task may use: whoever goes on telling uses it up soon.
+const LITTLE_CPU: Duration = Duration::from_secs(1);
+
+/// What a hub says of an outcome that it cannot take; an agent that says the same says it of itself.
+const NO_OUTCOMES: [&str; 5] = [
+    "the agent returned while ",
+    "a message has at least one part",
+    "metadata is ",
+    "a data part is ",
+    "emit a status that is ",
+];
+
+/// One thing that is tried.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Try {
+    Plain,
+    Empty,
+    Huge,
+    Unicode,
+    Data,
+    File,
+    Context,
+    Cancel,
+    CleanUp,
+    Output,
+    Reload,
+    Granted,
+    /// What all the others showed of denials: the last.
+    Denials,
+}
+
+pub(super) const ALL: &[Try] = &[
+    Try::Plain,
+    Try::Empty,
+    Try::Huge,
+    Try::Unicode,
+    Try::Data,
+    Try::File,
+    Try::Context,
+    Try::Cancel,
+    Try::CleanUp,
+    Try::Output,
+    Try::Reload,
+    Try::Granted,
+    Try::Denials,
+];
+
+/// What was seen of a component so far.
+pub(super) struct Conduct<'a> {
+    stage: &'a Stage,
+    card: &'a AgentCard,
+    prompts: Vec<String>,
+    /// What it asked for and does not hold.
+    refused: BTreeSet<String>,
+    /// What was denied in a run that broke, and how that broke.
+    broke: BTreeMap<String, String>,
+    /// What was denied in a run that did not.
+    survived: BTreeSet<String>,
+}
+
+impl<'a> Conduct<'a> {
+    pub(super) fn new(stage: &'a Stage, card: &'a AgentCard, prompts: Vec<String>) -> Self {
+        let (refused, broke, survived) = Default::default();
+        Self { stage, card, prompts, refused, broke, survived }
+    }
+
+    pub(super) async fn check(&mut self, what: Try) -> Vec<Check> {
+        let user = |parts| Message::new(Role::User, parts);
+        let one = match what {
+            Try::Plain => {
+                let all = self.prompts.iter().map(|prompt| Trial::saying(prompt)).collect();
+                self.hears("message.plain", all).await
+            }
+            Try::Empty => {
+                let all = ["", " \n\t "].map(Trial::saying).into();
+                self.hears("message.empty", all).await
+            }
+            Try::Huge => {
+                let words = "all work and no play ".repeat(50_000);
+                let line = "x".repeat(1_000_000);
+                let all = [words, line].iter().map(|text| Trial::saying(text)).collect();
+                self.hears("message.huge", all).await
+            }
+            Try::Unicode => {
+                let all = ODD.iter().map(|text| Trial::saying(text)).collect();
+                self.hears("message.unicode", all).await
+            }
+            Try::Data => {
+                let deep = (0..60).fold(json!({ "": null }), |inner, _| json!([inner]));
+                let all = [deep, json!({ "text": 1, "é": [1e308, -0.0, "\u{0}"] }), Value::Null];
+                let trial = |data| Trial::of(user(vec![Part::data(data)]));
+                self.hears("message.data", all.into_iter().map(trial).collect()).await
+            }
+            Try::File => {
+                let file = Part {
+                    filename: Some("../../etc/passwd\n".to_owned()),
+                    media_type: Some("application/octet-stream".to_owned()),
+                    ..Part::new(Content::Raw(vec![0xff; 4_096]))
+                };
+                let url = Part::new(Content::Url("file:///etc/passwd".to_owned()));
+                let all = [file, url].map(|part| Trial::of(user(vec![part]))).into();
+                self.hears("message.file", all).await
+            }
+            Try::Context => {
+                let all = self.prompts.iter().take(2).map(|prompt| in_context(prompt)).collect();
+                self.hears("message.context", all).await
+            }
+            Try::Cancel => self.cancel().await,
+            Try::CleanUp => clean_up(self.stage).await,
+            Try::Output => self.output().await,
+            Try::Reload => self.reload().await,
+            Try::Granted => self.granted().await,
+            Try::Denials => return vec![self.denied(), self.declares()],
+        };
+        vec![one]
+    }
+
+    async fn run(&mut self, trial: &Trial) -> Seen {
+        let seen = self.stage.run(trial).await;
+        self.note(&seen);
+        seen
+    }
+
+    /// All of these side by side.
+    async fn run_all(&mut self, trials: &[Trial]) -> Vec<Seen> {
+        let all = join_all(trials.iter().map(|trial| self.stage.run(trial))).await;
+        all.iter().for_each(|seen| self.note(seen));
+        all
+    }
+
+    fn note(&mut self, seen: &Seen) {
+        match &seen.came {
+            Came::Ended(Ended::Failed(why @ Failure::Trapped(_))) => {
+                let broke = seen.refused.iter().map(|used| (used.clone(), why.to_string()));
+                self.broke.extend(broke);
+            }
+            Came::Ended(_) | Came::Stopped(_) | Came::Cut => {
+                self.survived.extend(seen.refused.iter().cloned());
+            }
+        }
+        self.refused.extend(seen.refused.iter().cloned());
+    }
+
+    /// Whether each of these ends as a task may.
+    async fn hears(&mut self, id: &'static str, mut all: Vec<Trial>) -> Check {
+        let mut came = BTreeSet::new();
+        // What the card does not take, the hub turns away.
+        all.retain(|trial| self.card.part_not_taken(&trial.message).is_none());
+        for (trial, seen) in all.iter().zip(self.run_all(&all).await) {
+            let heard = told(&trial.message);
+            if let Some(why) = broke(&seen.came) {
+                let fix = "end each task with a status, `Failure::Invalid` or `ctx.reject`, whatever the message is; never `unwrap` what came from outside";
+                return failed(id, said(&format!("told {heard}: {why}")), fix);
+            }
+            if seen.came == Came::Cut {
+                let found = format!("told {heard}: still at work, and deaf to the end of its task");
+                return failed(id, said(&found), DEAF);
+            }
+            came.insert(outcome(&seen.came));
+        }
+        if came.is_empty() {
+            return not_applicable(id, "its card takes no such part");
+        }
+        passed(id, came.into_iter().collect::<Vec<_>>().join(", "))
+    }
+
+    async fn cancel(&mut self) -> Check {
+        let id = "cancel.in-time";
+        let mut was_at_work = false;
+        for prompt in self.prompts.clone() {
+            for hears in [Hears::Cancelling, Hears::All] {
+                let trial = Trial { hears, patience: SOON, ..Trial::saying(&prompt) };
+                let seen = self.run(&trial).await;
+                was_at_work |= !matches!(seen.came, Came::Ended(_));
+                if seen.came == Came::Cut {
+                    let heard = told(&trial.message);
+                    let grace = GRACE.as_millis();
+                    let found = format!(
+                        "told {heard}, it was still at work {grace} ms after it was cancelled"
+                    );
+                    return failed(id, said(&found), DEAF);
+                }
+            }
+        }
+        if was_at_work {
+            passed(id, "it ended by itself")
+        } else {
+            let found = "it was never at work: each answer was there at once; name a longer task with `--say`";
+            not_applicable(id, found)
+        }
+    }
+
+    /// Tasks that may tell almost nothing.
+    async fn output(&mut self) -> Check {
+        let id = "limits.output";
+        let (events, output_bytes) = FEW;
+        let mut is_used_up = false;
+        let all = self.prompts.iter().map(|prompt| {
+            let trial = Trial::saying(prompt);
+            let limits = Limits { events, output_bytes, cpu: LITTLE_CPU, ..trial.limits };
+            Trial { limits, ..trial }
+        });
+        let all: Vec<_> = all.collect();
+        for (trial, seen) in all.iter().zip(self.run_all(&all).await) {
+            let heard = told(&trial.message);
+            let fix = "end the task when `emit` says `exhausted`: `?` does";
+            let why = match &seen.came {
+                Came::Ended(Ended::Failed(Failure::Exhausted(why))) => {
+                    is_used_up = true;
+                    why.contains("cpu_ms").then_some("until its time on the processor was used up")
+                }
+                Came::Cut => Some("and was deaf to the end of its task"),
+                Came::Ended(_) | Came::Stopped(_) => None,
+            };
+            if let Some(why) = why {
+                let found =
+                    format!("told {heard}, it went on although it could tell no more, {why}");
+                return failed(id, said(&found), fix);
+            }
+            is_used_up |= u64::try_from(seen.told).is_ok_and(|told| told >= events);
+            if let Some(why) = broke(&seen.came) {
+                return failed(id, said(&why), fix);
+            }
+        }
+        if is_used_up {
+            passed(id, format!("with {events} events and {output_bytes} bytes"))
+        } else {
+            not_applicable(
+                id,
+                "it told too little to use anything up; name a longer task with `--say`",
+            )
+        }
+    }
+
+    /// Loads the component again while a task of it is at work.
+    async fn reload(&mut self) -> Check {
+        let id = "reload";
+        let fix = "keep nothing between tasks but what `ctx.remember` keeps: each runs in an instance of its own";
+        let Some(prompt) = self.prompts.first().cloned() else { return not_applicable(id, "") };
+        let old = Trial { patience: LONG, hears: Hears::Nothing, ..Trial::saying(&prompt) };
+        let new = Trial::saying(&prompt);
+        let (before, after) = tokio::join!(self.stage.run(&old), async {
+            let again = self.stage.reloaded().await?;
+            let card = again.card().await;
+            Ok::<_, String>((card, again.run(&new).await))
+        });
+        self.note(&before);
+        let (card, after) = match after {
+            Ok(after) => after,
+            Err(why) => return failed(id, said(&why), fix),
+        };
+        self.note(&after);
+        if card.as_ref() != Ok(self.card) {
+            return failed(id, "loaded again, it says another card", fix);
+        }
+        for seen in [&before, &after] {
+            let why = broke(&seen.came);
+            let why = why.or_else(|| (seen.came == Came::Cut).then(|| "it did not end".to_owned()));
+            if let Some(why) = why {
+                return failed(id, said(&why), fix);
+            }
+        }
+        passed(id, outcome(&after.came))
+    }
+
+    async fn granted(&mut self) -> Check {
+        let id = "capabilities.granted";
+        let Some(stage) = self.stage.harmless() else {
+            return not_applicable(id, "it asks for neither memory nor files");
+        };
+        let fix = "see what it makes of values and files, also of those that are not there";
+        let all: Vec<_> = self.prompts.iter().map(|prompt| Trial::saying(prompt)).collect();
+        let seen = join_all(all.iter().map(|trial| stage.run(trial))).await;
+        for (trial, seen) in all.iter().zip(seen) {
+            let why = broke(&seen.came);
+            let why = why.or_else(|| (seen.came == Came::Cut).then(|| "it did not end".to_owned()));
+            if let Some(why) = why {
+                let heard = told(&trial.message);
+                return failed(id, said(&format!("told {heard}: {why}")), fix);
+            }
+        }
+        passed(id, "with memory and files, as far as it asks for them")
+    }
+
+    fn denied(&self) -> Check {
+        let id = "capabilities.denied";
+        // What it went on without in one task is not what broke it in another.
+        let mut broke = self.broke.iter().filter(|(used, _)| !self.survived.contains(*used));
+        if let Some((used, why)) = broke.next() {
+            let fix = "take `Failure::Denied` for an answer: say what is missing, or pass it on with `?`; never `unwrap` it";
+            return failed(id, said(&format!("{used} was denied, and {why}")), fix);
+        }
+        if self.refused.is_empty() {
+            return not_applicable(id, "it used no capability");
+        }
+        passed(id, said(&list(&self.refused)))
+    }
+
+    fn declares(&self) -> Check {
+        let id = "manifest.declares";
+        let ask = self.stage.ask();
+        let undeclared: BTreeSet<_> =
+            self.refused.iter().filter(|used| !is_asked(ask, used)).cloned().collect();
+        if !undeclared.is_empty() {
+            let found =
+                format!("it uses {}, which its manifest does not ask for", list(&undeclared));
+            let fix = "ask for it in the manifest, with a `reason` for the operator: what is not asked for is never granted";
+            return failed(id, said(&found), fix);
+        }
+        if self.refused.is_empty() {
+            return passed(id, "it was not seen to use any capability");
+        }
+        passed(id, said(&list(&self.refused)))
+    }
+}
+
+const DEAF: &str =
+    "pass `Failure::Cancelled` on with `?`, and look at `ctx.cancelled()` in long computations";
+
+async fn clean_up(stage: &Stage) -> Check {
+    let id = "cancel.cleans-up";
+    let fix = "clean up what is there, and take it for done where nothing is";
+    match stage.clean_up().await {
+        None => failed(id, "it had not cleaned up after two seconds", fix),
+        Some(Err(why @ (Failure::Trapped(_) | Failure::Exhausted(_)))) => {
+            failed(id, said(&why.to_string()), fix)
+        }
+        Some(Ok(())) => passed(id, "done"),
+        Some(Err(why)) => passed(id, said(&why.to_string())),
+    }
+}
+
+/// How a run broke, if it did: no end that a task may have.
+fn broke(came: &Came) -> Option<String> {
+    let (Came::Ended(ended) | Came::Stopped(ended)) = came else { return None };
+    let Ended::Failed(failure) = ended else { return None };
+    match failure {
+        Failure::Trapped(_) | Failure::Diverged(_) => Some(failure.to_string()),
+        Failure::Exhausted(why) if why.contains("cpu_ms") || why.contains("memory_mb") => {
+            Some(why.clone())
+        }
+        Failure::Invalid(why) if NO_OUTCOMES.iter().any(|begin| why.starts_with(begin)) => {
+            Some(why.clone())
+        }
+        Failure::Invalid(_)
+        | Failure::Unsupported(_)
+        | Failure::Denied(_)
+        | Failure::Cancelled
+        | Failure::Timeout
+        | Failure::Unavailable(_)
+        | Failure::HubFull
+        | Failure::Exhausted(_)
+        | Failure::Internal(_) => None,
+    }
+}
+
+/// Where a run ended, in a word.
+fn outcome(came: &Came) -> &'static str {
+    match came {
+        Came::Ended(Ended::Reply(_)) => "a message",
+        Came::Ended(Ended::Status { state, .. }) => TaskState::name(*state),
+        Came::Ended(Ended::Failed(failure)) => {
+            failure.reason().map_or("canceled", |reason| reason.name())
+        }
+        Came::Stopped(_) => "at work until it was cancelled",
+        Came::Cut => "cut",
+    }
+}
+
+/// Whether a manifest asks for what was used.
+fn is_asked(ask: &Ask, used: &str) -> bool {
+    match used.split_once('.') {
+        Some(("process", program)) => ask.process.contains_key(program),
+        Some(("http", host)) => ask.http.keys().any(|pattern| pattern.matches(host)),
+        Some(_) | None => match used {
+            "memory" => ask.memory.is_some(),
+            "files" => ask.files.is_some(),
+            "tools" => !ask.tools.is_empty(),
+            "delegate" => ask.delegate.agents,
+            _ => false,
+        },
+    }
+}
+
+fn list(words: &BTreeSet<String>) -> String {
+    words.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// What was said, for people who would say it again.
+fn told(message: &Message) -> String {
+    let text = message.joined_text();
+    match message.parts.first().map(|part| &part.content) {
+        Some(Content::Text(_)) if text.trim().is_empty() => "nothing".to_owned(),
+        Some(Content::Text(_)) if text.len() > 100 => format!("a text of {} bytes", text.len()),
+        Some(Content::Text(_)) => format!("`{text}`"),
+        Some(Content::Data(_)) => "a data part".to_owned(),
+        Some(Content::Raw(_)) => "a file".to_owned(),
+        Some(Content::Url(_)) => "a URL".to_owned(),
+        None => "nothing".to_owned(),
+    }
+}
+
+/// Text that is hard on whoever counts in bytes, trusts what it prints, or takes words for commands.
+const ODD: &[&str] = &[
+    "größer ❤️ 👩‍👩‍👧 مرحبا 漢字 e\u{301}",
+    "\u{1b}[2J\u{1b}]0;owned\u{7}\u{0}\u{202e}txt.exe\u{feff}",
+    "é",
+    "--help; $(touch /tmp/x) `x` | y && z \\ \" ' {} {0} %s %n ../../..",
+    "{\"jsonrpc\":\"2.0\"",
+];
+
+/// The same in a conversation that the component has not heard of, with much said before.
+fn in_context(text: &str) -> Trial {
+    let mut trial = Trial::saying(text);
+    let odd = json!({ "": null, "urn:unknown": { "level": [1, 2, 3] } });
+    trial.message.metadata = odd.as_object().cloned();
+    trial.message.context_id = Some(ContextId::fresh());
+    let role = |at: usize| if at.is_multiple_of(2) { Role::User } else { Role::Agent };
+    trial.history = (0..50).map(|at| Message::text(role(at), format!("message {at}"))).collect();
+    trial
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_is_asked_for_by_its_name() {
+        let ask: Ask = toml::from_str(
+            "[process.git]\nargs = [[\"log\"]]\n[memory]\nmax_bytes = 1\n[http.\"*.example.com\"]\n",
+        )
+        .unwrap();
+        for used in ["process.git", "memory", "http.api.example.com"] {
+            assert!(is_asked(&ask, used), "{used}");
+        }
+        for used in ["process.sh", "process", "files", "tools", "delegate", "http.example.org", "x"]
+        {
+            assert!(!is_asked(&ask, used), "{used}");
+        }
+    }
+
+    #[test]
+    fn a_task_may_fail_in_words_and_not_break() {
+        let of = |failure| broke(&Came::Ended(Ended::Failed(failure)));
+        for fine in [
+            Failure::Denied("no".to_owned()),
+            Failure::Invalid("say more".to_owned()),
+            Failure::Exhausted("emit: `events`".to_owned()),
+            Failure::Cancelled,
+        ] {
+            assert_eq!(of(fine.clone()), None, "{fine}");
+        }
+        for wrong in [
+            Failure::Trapped("panicked".to_owned()),
+            Failure::Exhausted("raise `cpu_ms`".to_owned()),
+            Failure::Invalid("the agent returned while working: no".to_owned()),
+        ] {
+            assert!(of(wrong.clone()).is_some(), "{wrong}");
+        }
+    }
+}

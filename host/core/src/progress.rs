@@ -1,0 +1,40 @@
+//! How far an agent says that its work is: a fact beside a status, `{"progress": {"percent": 40}}`, as people are shown it.
+
+use a2a_hub_protocol::message::Metadata;
+
+/// The fact that holds it.
+const PROGRESS: &str = "progress";
+
+/// What an agent said of its work in a status, with how far it says that it is, such as `40 % · compiles`; none if it said neither. What is
+/// no percentage counts for nothing.
+pub fn told(facts: Option<&Metadata>, said: Option<String>) -> Option<String> {
+    let percent = facts.and_then(|facts| facts.get(PROGRESS)?.get("percent")?.as_f64());
+    let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+    let said = said.filter(|said| !said.trim().is_empty());
+    match (percent, said) {
+        (Some(percent), Some(said)) => Some(format!("{percent:.0} % · {said}")),
+        (Some(percent), None) => Some(format!("{percent:.0} %")),
+        (None, said) => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn how_far_the_work_is_stands_beside_what_is_said_of_it() {
+        let told = |percent: Value, said: Option<&str>| {
+            let facts = json!({ "progress": { "percent": percent } });
+            told(facts.as_object(), said.map(str::to_owned))
+        };
+        assert_eq!(told(json!(40), Some("compiles")).unwrap(), "40 % · compiles");
+        assert_eq!(told(json!(99.6), None).unwrap(), "100 %");
+        for none in [json!("40"), json!(-1), json!(1e9), Value::Null] {
+            assert_eq!(told(none.clone(), Some("compiles")).unwrap(), "compiles");
+            assert_eq!(told(none, Some(" ")), None);
+        }
+        assert_eq!(super::told(None, None), None);
+    }
+}

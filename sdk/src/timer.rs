@@ -1,0 +1,81 @@
+//! Timers: when something is due that an agent does beside what it waits for.
+
+use std::time::{Duration, Instant};
+
+use crate::artifact::now;
+
+/// Tells when so much time has passed, once or again and again: something that [`Context::wait`](crate::Context::wait) can wait for
+/// beside programs, answers and questions. In an agent that is replayed it rings as it did in the earlier run.
+#[derive(Debug, Clone)]
+pub struct Timer {
+    due: Option<Instant>,
+    period: Option<Duration>,
+}
+
+impl Timer {
+    /// Rings once, after so long.
+    pub fn after(time: Duration) -> Self {
+        Self { due: now().checked_add(time), period: None }
+    }
+
+    /// Rings again and again, so long apart: whoever is late misses none but what was due meanwhile. At most a thousand times a
+    /// second.
+    pub fn every(period: Duration) -> Self {
+        let period = period.max(Duration::from_millis(1));
+        Self { period: Some(period), ..Self::after(period) }
+    }
+
+    /// How long it is until it rings; nothing if it is due, and none if it does not ring any more.
+    pub fn remaining(&self) -> Option<Duration> {
+        self.due.map(|due| due.saturating_duration_since(now()))
+    }
+
+    /// Takes note that it rang: from now on it waits for the next time, if there is one.
+    pub fn rewind(&mut self) {
+        self.due = self.period.and_then(|period| now().checked_add(period));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Source;
+    use crate::testing::ScriptedHost;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    /// A scripted hub lets no time pass: what is waited for comes at once.
+    #[test]
+    fn the_first_that_is_due_rings() {
+        let host = ScriptedHost::new();
+        let ctx = host.context();
+        let (mut soon, late) = (Timer::every(HOUR), Timer::after(2 * HOUR));
+        let sources = [Source::Timer(&late), Source::Timer(&soon)];
+        assert_eq!(ctx.wait(&sources, None).unwrap(), [1]);
+        assert_eq!(ctx.wait(&sources, Some(HOUR / 2)).unwrap(), [] as [usize; 0], "that is sooner");
+        soon.rewind();
+        assert!(soon.remaining() > Some(HOUR / 2));
+    }
+
+    #[test]
+    fn what_has_something_to_tell_is_heard_beside_a_timer_that_is_due() {
+        let host = ScriptedHost::new();
+        host.respond_in_pieces(200, &["a\n"]);
+        let ctx = host.context();
+        let answer = ctx.exchange(&crate::Request::get("https://example.com")).unwrap();
+        let (due, idle) = (Timer::after(Duration::ZERO), Timer::after(HOUR));
+        let sources = [Source::Timer(&due), Source::Exchange(&answer), Source::Timer(&idle)];
+        assert_eq!(ctx.wait(&sources, None).unwrap(), [0, 1]);
+    }
+
+    #[test]
+    fn a_timer_that_rang_and_has_no_next_time_keeps_nobody_waiting() {
+        let host = ScriptedHost::new();
+        let mut once = Timer::after(Duration::ZERO);
+        assert_eq!(once.remaining(), Some(Duration::ZERO));
+        once.rewind();
+        assert_eq!(once.remaining(), None);
+        let answered = host.context().wait(&[Source::Timer(&once)], Some(HOUR));
+        assert_eq!(answered.unwrap(), [] as [usize; 0]);
+    }
+}

@@ -1,0 +1,19 @@
+//! Without a type.
+
+use a2a_hub_sdk::prelude::*;
+
+struct MyAgent;
+
+impl Agent for MyAgent {
+    fn card() -> Card {
+        Card::new("my-agent", "Does nothing", "0.1.0")
+    }
+
+    fn run(ctx: &Context, _task: &Task) -> Run {
+        ctx.done("done")
+    }
+}
+
+export!();
+
+fn main() {}
