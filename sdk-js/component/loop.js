@@ -1,0 +1,99 @@
+/**
+ * The event loop of a component. The contract's calls are synchronous and suspend the whole instance, so all that wait at the
+ * same time do so in one call, `wait.any-of`.
+ */
+
+import { shown } from "../src/context.js";
+import { Cancelled, Failure, asking } from "../src/failure.js";
+
+class Loop {
+  #jobs = [];
+  #timers = new Map();
+  #lastTimer = 0;
+  #waiting = [];
+  #host;
+
+  /** Is told what the hub offers. */
+  connect(host) {
+    this.#host = host;
+  }
+
+  enqueue(job) {
+    this.#jobs.push(job);
+  }
+
+  log(level, words) {
+    this.#host?.log.log(level, words.map(shown).join(" "));
+  }
+
+  startTimer(job, after, id = ++this.#lastTimer) {
+    this.#timers.set(id, { job, at: Date.now() + Math.max(0, after) });
+    return id;
+  }
+
+  stopTimer(id) {
+    this.#timers.delete(id);
+  }
+
+  /** Whether something else would be held up by a call that waits. */
+  isBusy() {
+    return this.#jobs.length > 0 || this.#waiting.length > 0 || this.#timers.size > 0;
+  }
+
+  /** Is done once a call for this would not wait. */
+  ready(origin) {
+    return new Promise((resolve, reject) => this.#waiting.push({ origin, resolve, reject }));
+  }
+
+  sleep(milliseconds) {
+    return new Promise((resolve) => this.startTimer(resolve, milliseconds));
+  }
+
+  /** Runs until the promise is settled, and returns or throws what it came to. */
+  run(promise) {
+    let end;
+    promise.then(
+      (value) => (end = { value }),
+      (thrown) => (end = { thrown }),
+    );
+    for (;;) {
+      for (let job; (job = this.#jobs.shift()); ) job();
+      if (end) break;
+      this.#wait();
+    }
+    if ("thrown" in end) throw end.thrown;
+    return end.value;
+  }
+
+  #wait() {
+    const timers = [...this.#timers].sort(([, a], [, b]) => a.at - b.at);
+    const [next] = timers;
+    if (!next && this.#waiting.length === 0) {
+      throw Failure.internal("the agent waits for a promise that nothing will settle; is an `await` missing, or a `resolve`?");
+    }
+    if (!next && this.#waiting.length === 1) {
+      // Its own call waits as well.
+      this.#waiting.pop().resolve();
+      return;
+    }
+    const left = next ? Math.max(0, Math.ceil(next[1].at - Date.now())) : null;
+    const waiting = this.#waiting;
+    const ready = asking(() => this.#host.wait.anyOf(waiting.map(({ origin }) => origin), left));
+    if (ready.length > 0) {
+      this.#waiting = waiting.filter((_, index) => !ready.includes(index));
+      for (const index of ready) waiting[index].resolve();
+      return;
+    }
+    if (this.#host.tasks.cancelled()) {
+      this.#timers.clear();
+      this.#waiting = [];
+      throw new Cancelled();
+    }
+    if (!next) return;
+    // By its turn, not by the clock: that of an agent that is replayed stands still.
+    this.#timers.delete(next[0]);
+    next[1].job();
+  }
+}
+
+export const loop = new Loop();
