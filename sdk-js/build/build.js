@@ -77,7 +77,7 @@ export const agent = serve(its.default, { ${hosts} });`;
   let result;
   try {
     result = await bundled([]);
-    const written = Object.keys(result.metafile.inputs).filter((file) => !/(^|\/)(fast-text-encoding|promise-polyfill)\//.test(file) && !file.startsWith(SDK) && file !== "agent_entry.js");
+    const written = Object.keys(result.metafile.inputs).filter((file) => !/(^|\/)(fast-text-encoding|promise-polyfill)\//.test(file) && !resolve(root, file).startsWith(`${SDK}/`) && file !== "agent_entry.js");
     const texts = await Promise.all(written.map((file) => readFile(resolve(root, file), "utf8").catch(() => "")));
     const named = WEB.filter(({ names }) => texts.some((text) => names.test(text)));
     if (named.length) result = await bundled(named.map(({ file }) => join(SDK, file)));

@@ -17,6 +17,7 @@ PromisePolyfill.withResolvers = () => {
 };
 PromisePolyfill.try = (work, ...args) => new PromisePolyfill((resolve) => resolve(work(...args)));
 globalThis.Promise = PromisePolyfill;
+delete globalThis.global;
 // It makes promises that no queue of ours has.
 delete Array.fromAsync;
 

@@ -2,8 +2,8 @@
 
 import { loop } from "./loop.js";
 
-// Where libraries look for what they would replace.
-globalThis.self = globalThis;
+// Where libraries look for what they would add to; `globals.js` takes it away again.
+globalThis.global = globalThis;
 
 globalThis.queueMicrotask = (job) => loop.enqueue(job);
 globalThis.setTimeout = (job, after = 0, ...args) => loop.startTimer(() => job(...args), Number(after) || 0);

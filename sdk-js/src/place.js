@@ -22,14 +22,17 @@ function frames(error) {
 
 /** A line of the bundle as the line that it was made of; of libraries there is none. */
 function original(file, line) {
-  if (!lines) return { file: file.replace(/^file:\/\//, "").replace(/^.*\//, ""), line };
+  if (!lines) {
+    const isOwn = !file.startsWith("node:") && !file.startsWith(new URL(".", import.meta.url).href);
+    return isOwn ? { file: file.replace(/^.*\//, ""), line } : undefined;
+  }
   const [source, at] = [lines.of[(line - 1) * 2], lines.of[(line - 1) * 2 + 1]];
   return source === undefined || source < 0 ? undefined : { file: lines.files[source], line: at };
 }
 
 /** The topmost place in the agent's own files, such as `agent.js:12`. */
 export function place(error) {
-  const [top] = frames(error).filter(({ file }) => !/^(context|streams|failure|message|agent_entry)\.js$/.test(file));
+  const [top] = frames(error);
   return top && `${top.file}:${top.line}`;
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,6 +35,27 @@ def _contract(failure: Failure) -> Err[Any]:
     return Err(variant() if failure.kind in ("cancelled", "timeout") else variant(failure.text))
 
 
+class _Lines(io.TextIOBase):
+    """What is printed, as lines of the hub's log."""
+
+    def __init__(self, level: Any) -> None:
+        self._level, self._rest = level, ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            log.log(self._level, line)
+        return len(text)
+
+
+def _print_to_log() -> None:
+    # Not before the first call: while the component is built there is no hub.
+    sys.stdout, sys.stderr = _Lines(log.Level.INFO), _Lines(log.Level.WARN)
+
+
 def export(agent: Agent) -> type:
     """The class that answers the contract's calls."""
     card = agent.card.to_json()
@@ -42,6 +65,7 @@ def export(agent: Agent) -> type:
             return card
 
         def health(self) -> HealthReport:
+            _print_to_log()
             found = check_health(agent, _HOST)
             return HealthReport(HealthStatus[found.status.upper()], found.version, found.detail, found.fix)
 
@@ -52,12 +76,14 @@ def export(agent: Agent) -> type:
             return self._run(task, True)
 
         def _run(self, task: Any, live: bool) -> Any:
+            _print_to_log()
             try:
                 return run_task(agent, _HOST, task, live)
             except Failure as failed:
                 raise _contract(failed) from None
 
         def cancel(self, task_id: str) -> None:
+            _print_to_log()
             try:
                 clean_up(agent, _HOST, task_id)
             except Failure as failed:

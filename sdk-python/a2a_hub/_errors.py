@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Callable, TypeVar
 
 T = TypeVar("T")
@@ -108,6 +109,10 @@ def place(raised: BaseException) -> str | None:
     return own
 
 
+_NOT_OWN = (os.path.dirname(os.__file__), os.path.dirname(__file__), "<")
+
+
 def is_own(file: str) -> bool:
     """Whether a file is the agent's own, and not the SDK's or Python's."""
-    return not any(part in file for part in ("/a2a_hub/", "a2a_hub_entry", "/python3", "/lib/python", "wit_world", "<frozen", "componentize_py"))
+    names = ("a2a_hub_entry", "wit_world", "componentize_py", "site-packages")
+    return not file.startswith(_NOT_OWN) and not any(name in file for name in names)
