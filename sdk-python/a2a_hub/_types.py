@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Iterable, Literal, Union
+from collections.abc import Iterable
+from typing import Any, Literal, Union
 
 State = Literal["submitted", "working", "input-required", "auth-required", "completed", "failed", "canceled", "rejected"]
 
@@ -139,6 +140,8 @@ def parts_of(content: Content) -> list[Part]:
         return content.parts
     if isinstance(content, (str, Part)):
         content = [content]
+    if not isinstance(content, Iterable):
+        raise TypeError(f"what is said is a text, a Part, a Message or a list of texts and Parts, not {type(content).__name__}")
     parts = [Part(text=part) if isinstance(part, str) else part for part in content]
     for part in parts:
         if not isinstance(part, Part):
