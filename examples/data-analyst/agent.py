@@ -7,7 +7,7 @@ import re
 import statistics
 from typing import Any
 
-from a2a_hub import Card, Context, Invalid, Part, Task, agent
+from a2a_hub import Card, Context, Denied, Invalid, Part, Task, agent
 
 Row = dict[str, Any]
 
@@ -30,7 +30,7 @@ def run(ctx: Context, task: Task):
         # So that the next question of this conversation needs no table.
         keep(ctx, key, rows)
     else:
-        rows = ctx.recall(key)
+        rows = kept(ctx, key)
     if not rows:
         return ctx.reject("Send a table with the question: a file of CSV or JSON, or its text below the question.")
     ctx.say(f"{len(rows)} rows, {len(rows[0])} columns")
@@ -48,12 +48,22 @@ def run(ctx: Context, task: Task):
 
 
 def keep(ctx: Context, key: str, rows: list[Row]) -> None:
-    """Remembers the table if it is small, in place of the one before it."""
+    """Remembers the table if it is small, in place of the one before it, where the operator lets it."""
     if len(json.dumps(rows)) > 100_000:
         return
-    for old in ctx.remembered("table/"):
-        ctx.forget(old)
-    ctx.remember(key, rows)
+    try:
+        for old in ctx.remembered("table/"):
+            ctx.forget(old)
+        ctx.remember(key, rows)
+    except Denied:
+        ctx.log("no memory is granted: each question needs its table", "debug")
+
+
+def kept(ctx: Context, key: str) -> list[Row]:
+    try:
+        return ctx.recall(key, [])
+    except Denied:
+        return []
 
 
 def read(task: Task) -> tuple[str, list[Row]]:

@@ -1,6 +1,6 @@
 /** What an agent is to the hub: its definition, and the calls of the contract that it answers. */
 
-import { Context } from "./context.js";
+import { Context, shown } from "./context.js";
 import { Failure, failureOf } from "./failure.js";
 import { End, Task } from "./message.js";
 import { place, stackOf } from "./place.js";
@@ -66,6 +66,6 @@ function told(thrown, host) {
   if (failure instanceof Failure) return failure;
   const name = failure instanceof Error ? `${failure.name}: ${failure.message}` : `it threw ${JSON.stringify(failure) ?? failure}`;
   const at = place(failure);
-  host.log.log("error", `uncaught ${name}\n${stackOf(failure)}`);
+  host.log.log("error", shown(`uncaught ${name}\n${stackOf(failure)}`));
   return Failure.internal(at ? `${name} (at ${at})` : name);
 }

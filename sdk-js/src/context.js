@@ -9,6 +9,7 @@ import {
   artifactToContract,
   messageToContract,
   statusToContract,
+  wellFormed,
 } from "./message.js";
 import { Call, Child, Response, TextStream } from "./streams.js";
 
@@ -318,8 +319,8 @@ function cameTo(kept, key) {
 
 /** A value as a line of a log. */
 export function shown(value) {
-  if (typeof value === "string") return value;
-  if (value instanceof Error) return `${value.name}: ${value.message}`;
+  if (typeof value === "string") return wellFormed(value);
+  if (value instanceof Error) return wellFormed(`${value.name}: ${value.message}`);
   try {
     return JSON.stringify(value) ?? String(value);
   } catch {

@@ -16,7 +16,7 @@ export class Failure extends Error {
 
   /** As the contract's variant. */
   toContract() {
-    return ["cancelled", "timeout"].includes(this.kind) ? { tag: this.kind } : { tag: this.kind, val: this.message };
+    return ["cancelled", "timeout"].includes(this.kind) ? { tag: this.kind } : { tag: this.kind, val: this.message.toWellFormed?.() ?? this.message };
   }
 }
 

@@ -1,5 +1,8 @@
 /** Parts, messages and artifacts: between the contract's shape and the one that JavaScript writes. */
 
+/** Text that is no text, half of a pair of surrogates, is replaced: the contract has no such thing. */
+export const wellFormed = (text) => text.toWellFormed?.() ?? text;
+
 const json = (value) => (value === undefined || value === null ? null : JSON.stringify(value));
 
 function parsed(text) {
@@ -15,7 +18,7 @@ function parsed(text) {
 export function partToContract(part) {
   if (typeof part === "string") part = { text: part };
   let content;
-  if (typeof part?.text === "string") content = { tag: "text", val: part.text };
+  if (typeof part?.text === "string") content = { tag: "text", val: wellFormed(part.text) };
   else if (part?.bytes instanceof Uint8Array) content = { tag: "raw", val: part.bytes };
   else if (typeof part?.url === "string") content = { tag: "url", val: part.url };
   else if (part && part.data !== undefined) content = { tag: "data", val: JSON.stringify(part.data) };

@@ -19,7 +19,7 @@ test("TypeScript is built, with its manifest", { skip }, async () => {
 export default defineAgent({ card: { name: "t", description: "t", version: "0.1.0" }, async run(ctx: Context) { return ctx.done("x"); } });`,
     "manifest.toml": 'description = "t"\n',
   });
-  const size = await tools.build({ root, entry: "agent.ts", out: "dist/t.wasm" });
+  const size = await tools.build({ root, entry: "agent.ts", out: "dist/t.wasm", wit: process.env.A2A_HUB_WIT });
   const bytes = await readFile(join(root, "dist/t.wasm"));
   assert.equal(bytes.length, size);
   assert.deepEqual([...bytes.subarray(0, 8)], [0, 97, 115, 109, 13, 0, 1, 0]);
@@ -29,7 +29,7 @@ export default defineAgent({ card: { name: "t", description: "t", version: "0.1.
 test("what is wrong with an agent is said", { skip }, async () => {
   const wrong = async (text, entry = "agent.js") => {
     const root = await project({ "agent.js": text });
-    return tools.build({ root, entry, out: "x.wasm" }).then(() => "built", (failed) => String(failed.message ?? failed));
+    return tools.build({ root, entry, out: "x.wasm", wit: process.env.A2A_HUB_WIT }).then(() => "built", (failed) => String(failed.message ?? failed));
   };
   assert.match(await wrong("export default {"), /agent\.js:1:16/);
   assert.match(await wrong("export const x = 1;"), /exports nothing by default/);

@@ -136,6 +136,6 @@ def told(raised: BaseException, host: Any) -> Failure:
     name = type(raised).__name__ + (f": {text}" if text else "")
     frames = [frame for frame in traceback.extract_tb(raised.__traceback__) if is_own(frame.filename)]
     stack = "".join(traceback.format_list(frames))
-    host.log.log(host.log.Level.ERROR, f"uncaught {name}\n{stack}")
+    host.log.log(host.log.Level.ERROR, convert.well_formed(f"uncaught {name}\n{stack}"))
     at = place(raised)
     return AgentError(f"{name} (at {at})" if at else name)

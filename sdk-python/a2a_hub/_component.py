@@ -12,6 +12,7 @@ from wit_world.exports.agent import HealthReport, HealthStatus
 from wit_world.imports import delegate, files, http, log, memory, process, settings, steps, tasks, tools, types, wait
 
 from ._agent import Agent, check_health, clean_up, run_task
+from ._convert import well_formed
 from ._errors import Failure
 
 _HOST = SimpleNamespace(
@@ -32,7 +33,7 @@ _HOST = SimpleNamespace(
 
 def _contract(failure: Failure) -> Err[Any]:
     variant = getattr(types, f"Failure_{failure.kind.capitalize()}")
-    return Err(variant() if failure.kind in ("cancelled", "timeout") else variant(failure.text))
+    return Err(variant() if failure.kind in ("cancelled", "timeout") else variant(well_formed(failure.text)))
 
 
 class _Lines(io.TextIOBase):
@@ -47,7 +48,7 @@ class _Lines(io.TextIOBase):
     def write(self, text: str) -> int:
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
-            log.log(self._level, line)
+            log.log(self._level, well_formed(line))
         return len(text)
 
 

@@ -270,7 +270,7 @@ class Context:
 
     def log(self, text: object, level: Literal["debug", "info", "warn", "error"] = "info") -> None:
         """Tells the operator something, in the hub's log."""
-        self._host.log.log(self._host.log.Level[level.upper()], str(text))
+        self._host.log.log(self._host.log.Level[level.upper()], convert.well_formed(str(text)))
 
     # The end.
 

@@ -11,9 +11,14 @@ def state_name(state: Any) -> State:
     return state.name.lower().replace("_", "-")
 
 
+def well_formed(text: str) -> str:
+    """Text that is no text, half of a pair of surrogates, is replaced: the contract has no such thing."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def part_out(t: Any, part: Part) -> Any:
     if part.text is not None:
-        content = t.PartContent_Text(part.text)
+        content = t.PartContent_Text(well_formed(part.text))
     elif part.raw is not None:
         content = t.PartContent_Raw(bytes(part.raw))
     elif part.url is not None:
