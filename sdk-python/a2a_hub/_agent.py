@@ -58,12 +58,12 @@ class _Function(Agent):
 
     def on_health(self, health: Callable[[Context], Health]) -> Callable[[Context], Health]:
         """Decorates the function that says whether work would succeed."""
-        self.health = health  # type: ignore[method-assign]
+        self.health = health  # type: ignore[method-assign, assignment]
         return health
 
     def on_cancel(self, cancel: Callable[[Context, str], None]) -> Callable[[Context, str], None]:
         """Decorates the function that cleans up after a cancelled task."""
-        self.cancel = cancel  # type: ignore[method-assign]
+        self.cancel = cancel  # type: ignore[method-assign, assignment]
         return cancel
 
 

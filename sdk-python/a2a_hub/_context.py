@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterator, Literal, Mapping, TypeVar
 from . import _convert as convert
 from ._errors import KINDS, Cancelled, Exhausted, Failure, asking
 from ._streams import Call, Child, Exit, Response, TextStream, _ms
-from ._types import Artifact, Content, End, Message, message_of, parts_of
+from ._types import Artifact, Content, End, Message, Outcome, message_of, parts_of
 
 T = TypeVar("T")
 
@@ -228,7 +228,7 @@ class Context:
         said = convert.message_out(self._t, message_of(message, "user"))
         return Call(self, agent, asking(self._host.delegate.Call.start_with, agent, said, options))
 
-    def call(self, agent: str, message: Content, **options: Any) -> Any:
+    def call(self, agent: str, message: Content, **options: Any) -> Outcome:
         """Has another agent do something, and waits for its end. Takes the options of `start`."""
         return self.start(agent, message, **options).completed()
 

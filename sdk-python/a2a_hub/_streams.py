@@ -54,7 +54,8 @@ class TextStream:
 
     def __init__(self, ctx: Context, id: str, options: dict[str, Any]) -> None:
         self._ctx, self._id, self._options = ctx, id, options
-        self._unsent, self._whole = "", []
+        self._unsent = ""
+        self._whole: list[str] = []
         self._since: float | None = None
         self._begun = self._finished = False
 
@@ -232,7 +233,8 @@ class Response:
 
     def events(self) -> Iterator[ServerEvent]:
         """Server-sent events, as models speak."""
-        event, data, id = "message", [], None
+        event, id = "message", None
+        data: list[str] = []
         for line in self.lines():
             if not line:
                 if data:

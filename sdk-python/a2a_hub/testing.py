@@ -13,7 +13,7 @@ import json
 from dataclasses import dataclass, field
 from enum import Enum
 from types import ModuleType, SimpleNamespace
-from typing import Any, Callable, Iterable, Literal
+from typing import Any, Callable, Iterable
 
 from . import _convert as convert
 from ._agent import Agent, Health, check_health, find, run_task
@@ -342,7 +342,7 @@ class ScriptedHost:
         )
         tools = [{"server": server, "name": name, "inputSchema": {}} for server, name in self._tools]
         cards = [{"agentId": name, "name": name} for name in self._agents]
-        level = Enum("Level", ["DEBUG", "INFO", "WARN", "ERROR"])
+        levels = Enum("Level", ["DEBUG", "INFO", "WARN", "ERROR"])
         return SimpleNamespace(
             types=_TYPES,
             tasks=SimpleNamespace(
@@ -353,7 +353,7 @@ class ScriptedHost:
                 accepted_output_modes=list,
                 Need=Enum("Need", ["INPUT", "AUTH"]),
             ),
-            log=SimpleNamespace(Level=level, log=lambda level, text: self.logs.append((level.name.lower(), text))),
+            log=SimpleNamespace(Level=levels, log=lambda level, text: self.logs.append((level.name.lower(), text))),
             settings=SimpleNamespace(get=self._settings.get),
             memory=SimpleNamespace(
                 get=self.memory.get,
@@ -375,9 +375,6 @@ class ScriptedHost:
             tools=SimpleNamespace(list=lambda: json.dumps(tools), call=self._call_tool),
             wait=SimpleNamespace(Origin_Child=origin, Origin_Call=origin, Origin_Exchange=origin, any_of=self._any_of),
         )
-
-
-Level = Literal["debug", "info", "warn", "error"]
 
 
 def _agent(agent: Agent | type[Agent] | ModuleType) -> Agent:

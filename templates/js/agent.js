@@ -19,7 +19,7 @@ export default defineAgent({
   },
 
   async run(ctx, task) {
-    const [, word, text] = /^\s*(\S*)\s*(.*?)\s*$/s.exec(task.text);
+    const [, word, text] = /^\s*(\S*)\s*(.*?)\s*$/s.exec(task.text) ?? [];
     /** @type {string[]} */
     const notes = (await ctx.recall("notes")) ?? [];
     if (word === "note" && text) {
