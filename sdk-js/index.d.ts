@@ -136,6 +136,8 @@ export interface Response extends AsyncIterable<Uint8Array> {
   bytes(): Promise<Uint8Array>;
   text(): Promise<string>;
   json(): Promise<any>;
+  /** Hangs up; what is left of the body is not read. */
+  close(): void;
 }
 
 export type Event =

@@ -100,9 +100,14 @@ export class Context {
     if (input !== undefined) await child.write(input);
     child.closeStdin();
     const lines = [];
-    for await (const line of child) {
-      if (onLine) await onLine(line);
-      else lines.push(line);
+    try {
+      for await (const line of child) {
+        if (onLine) await onLine(line);
+        else lines.push(line);
+      }
+    } catch (thrown) {
+      child.kill();
+      throw thrown;
     }
     return { ...(await child.wait()), stdout: lines.join("\n") };
   }

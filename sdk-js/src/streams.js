@@ -234,6 +234,11 @@ export class Response {
   async json() {
     return JSON.parse(await this.text());
   }
+
+  /** Hangs up; what is left of the body is not read. */
+  close() {
+    this.#exchange?.[Symbol.dispose]?.();
+  }
 }
 
 /** Headers by name, whatever its case; several of one name are joined by a comma. */

@@ -52,8 +52,11 @@ class _Lines(io.TextIOBase):
         return len(text)
 
 
-def _print_to_log() -> None:
-    # Not before the first call: while the component is built there is no hub.
+def _begin() -> None:
+    """What is done before each run, and not while the component is built: there is no hub then."""
+    if random := sys.modules.get("random"):
+        # Its seed is of the machine that built the component, and would be the same in each task.
+        random.seed()
     sys.stdout, sys.stderr = _Lines(log.Level.INFO), _Lines(log.Level.WARN)
 
 
@@ -66,7 +69,7 @@ def export(agent: Agent) -> type:
             return card
 
         def health(self) -> HealthReport:
-            _print_to_log()
+            _begin()
             found = check_health(agent, _HOST)
             return HealthReport(HealthStatus[found.status.upper()], found.version, found.detail, found.fix)
 
@@ -77,14 +80,14 @@ def export(agent: Agent) -> type:
             return self._run(task, True)
 
         def _run(self, task: Any, live: bool) -> Any:
-            _print_to_log()
+            _begin()
             try:
                 return run_task(agent, _HOST, task, live)
             except Failure as failed:
                 raise _contract(failed) from None
 
         def cancel(self, task_id: str) -> None:
-            _print_to_log()
+            _begin()
             try:
                 clean_up(agent, _HOST, task_id)
             except Failure as failed:

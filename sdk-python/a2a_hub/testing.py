@@ -342,7 +342,7 @@ class ScriptedHost:
         )
         tools = [{"server": server, "name": name, "inputSchema": {}} for server, name in self._tools]
         cards = [{"agentId": name, "name": name} for name in self._agents]
-        levels = Enum("Level", ["DEBUG", "INFO", "WARN", "ERROR"])
+        levels = Enum("levels", ["DEBUG", "INFO", "WARN", "ERROR"])
         return SimpleNamespace(
             types=_TYPES,
             tasks=SimpleNamespace(

@@ -84,6 +84,8 @@ export default defineAgent({
         await Promise.resolve();
         boom({ foo: 2 });
         break;
+      case "random":
+        return String(Math.random());
       case "size":
         return String(task.text.length);
       case "data":

@@ -1,5 +1,6 @@
 """An agent with many behaviours, good and bad: what it is told decides. Its sibling in JavaScript has the same."""
 
+import random
 import sys
 
 from a2a_hub import Card, Context, Failure, Health, Task, agent
@@ -62,6 +63,8 @@ def run(ctx: Context, task: Task):
                 pass
         case "boom":
             boom({"foo": 2})
+        case "random":
+            return str(random.random())
         case "size":
             return str(len(task.text))
         case "data":

@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn what_is_being_compiled_is_no_silence() {
-        let compiling = json!([{"file": "x.wasm", "bytes": 19_400_001, "since": "2026-01-31T10:00:00.000Z"}]);
+        let compiling =
+            json!([{"file": "x.wasm", "bytes": 19_400_001, "since": "2026-01-31T10:00:00.000Z"}]);
         let mut out = Text::new();
         compiling_text(&mut out, &compiling, None);
         compiling_text(&mut out, &Value::Null, None);

@@ -134,7 +134,14 @@ impl Language {
         let task = send(client, "guest", &format!("fetch {}", server.url("/v1/echo"))).await?;
         ensure!(said(&task).starts_with("200 ") && said(&task).contains("x-own: 1"), "{task}");
         let task = send(client, "guest", "denied").await?;
-        ensure!(said(&task).starts_with("denied: run `rm`: not granted"), "{task}");
+        ensure!(
+            said(&task).starts_with("denied: run `rm`: this agent's manifest does not ask for it"),
+            "{task}"
+        );
+
+        let [one, other] =
+            [send(client, "guest", "random").await?, send(client, "guest", "random").await?];
+        ensure!(said(&one).starts_with("0.") && said(&one) != said(&other), "{one} and {other}");
 
         let (_, updates) = stream(client, "guest", "stream 4").await?;
         let events = updates.rest().await?;
@@ -250,7 +257,10 @@ impl Language {
         let done = answer(client, &asked, "yes").await?;
         ensure!(said(&done) == "you said yes", "{done}");
         let (text, words) = if self.guest == PYTHON.guest {
-            ("max of b by a\na,b\nx,1\nx,3\ny,2", "| a | max |\n| --- | --- |\n| x | 3 |\n| y | 2 |")
+            (
+                "max of b by a\na,b\nx,1\nx,3\ny,2",
+                "| a | max |\n| --- | --- |\n| x | 3 |\n| y | 2 |",
+            )
         } else {
             ("check ftp://example.com", "Which page? Give its URL.")
         };
@@ -284,7 +294,8 @@ impl Language {
         for _ in 0..TIMED {
             waiting.push(send(client, "guest", "ask and wait").await?);
         }
-        let each = resident_bytes(hub.pid()).context("no memory is told")?.saturating_sub(before) / TIMED as u64;
+        let each = resident_bytes(hub.pid()).context("no memory is told")?.saturating_sub(before)
+            / TIMED as u64;
         for task in &waiting {
             client.call("tasks/cancel", json!({ "id": task["id"] })).await?;
         }

@@ -30,7 +30,11 @@ impl Agents {
             loaded = &mut loading => return loaded,
             () = sleep(WORTH_TELLING) => {}
         }
-        tracing::info!(file, bytes, "compiling a plugin takes a while, once; it joins when that is done");
+        tracing::info!(
+            file,
+            bytes,
+            "compiling a plugin takes a while, once; it joins when that is done"
+        );
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let one = CompilingPlugin { file: file.to_owned(), bytes, since: clock::now() };
         let _told = Told::of(&self.shared.compiling, one);
