@@ -4,7 +4,7 @@
  */
 
 import "./timers.js";
-import "fast-text-encoding";
+import "./text.js";
 import PromisePolyfill from "promise-polyfill";
 import { loop } from "./loop.js";
 

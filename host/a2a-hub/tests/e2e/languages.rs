@@ -132,7 +132,7 @@ impl Language {
             ensure!((state(&task), said(&task)) == ("completed", words), "{text}: {task}");
         }
         let task = send(client, "guest", &format!("fetch {}", server.url("/v1/echo"))).await?;
-        ensure!(said(&task).starts_with("200 ") && said(&task).contains("x-own: 1"), "{task}");
+        ensure!(said(&task).starts_with("200 ") && said(&task).contains("\"x-own\": \"1\""), "{task}");
         let task = send(client, "guest", "denied").await?;
         ensure!(
             said(&task).starts_with("denied: run `rm`: this agent's manifest does not ask for it"),
