@@ -11,6 +11,7 @@ class Loop {
   #timers = new Map();
   #lastTimer = 0;
   #waiting = [];
+  #idle = [];
   #host;
 
   /** Is told what the hub offers. */
@@ -37,7 +38,12 @@ class Loop {
 
   /** Whether something else would be held up by a call that waits. */
   isBusy() {
-    return this.#jobs.length > 0 || this.#waiting.length > 0 || this.#timers.size > 0;
+    return this.#jobs.length + this.#waiting.length + this.#timers.size + this.#idle.length > 0;
+  }
+
+  /** Is done once all else has gone as far as it can: before a call that holds up everybody. */
+  idle() {
+    return new Promise((resolve) => this.#idle.push(resolve));
   }
 
   /** Is done once a call for this would not wait. */
@@ -66,6 +72,11 @@ class Loop {
   }
 
   #wait() {
+    const first = this.#idle.shift();
+    if (first) {
+      first();
+      return;
+    }
     const timers = [...this.#timers].sort(([, a], [, b]) => a.at - b.at);
     const [next] = timers;
     if (!next && this.#waiting.length === 0) {
@@ -87,6 +98,7 @@ class Loop {
     if (this.#host.tasks.cancelled()) {
       this.#timers.clear();
       this.#waiting = [];
+      this.#idle = [];
       throw new Cancelled();
     }
     if (!next) return;

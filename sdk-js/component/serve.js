@@ -10,6 +10,7 @@ export function serve(definition, imports) {
   const host = {
     ...imports,
     ready: (origin) => loop.ready(origin),
+    idle: () => loop.idle(),
     sleep: (milliseconds) => loop.sleep(milliseconds),
     isConcurrent: () => loop.isBusy(),
   };

@@ -67,6 +67,7 @@ export class Context {
   /** Asks the client, and waits for the answer. `auth`: the answer is a login. `timeout`: milliseconds. */
   async ask(prompt, { auth = false, timeout } = {}) {
     const [need, message] = [auth ? "auth" : "input", messageToContract(prompt)];
+    await this.#host.idle();
     if (!this.#host.isConcurrent()) {
       return Message.fromContract(asking(() => this.#host.tasks.ask(need, message, timeout ?? null)));
     }
@@ -124,6 +125,7 @@ export class Context {
     const pairs = Array.isArray(headers) ? headers : Object.entries(headers);
     const bytes = typeof body === "string" ? new TextEncoder().encode(body) : (body ?? new Uint8Array());
     const request = { method, url: String(url), headers: pairs, body: bytes, timeoutMs: timeout ?? null };
+    await this.#host.idle();
     const exchange = asking(() => this.#host.http.Exchange.send(request));
     return new Response(this.#host, { status: exchange.status(), headers: exchange.headers(), exchange }, String(url));
   }

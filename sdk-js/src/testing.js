@@ -154,6 +154,7 @@ export class ScriptedHost {
     const used = () => [...this.memory].reduce((sum, [key, value]) => sum + key.length + value.length, 0);
     return {
       ready: async () => {},
+      idle: async () => {},
       sleep: async () => this.#isCancelled && fail("cancelled"),
       isConcurrent: () => false,
       tasks: { emit, ask, cancelled: () => this.#isCancelled, extensions: () => [], acceptedOutputModes: () => [] },
