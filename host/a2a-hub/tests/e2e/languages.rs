@@ -132,7 +132,10 @@ impl Language {
             ensure!((state(&task), said(&task)) == ("completed", words), "{text}: {task}");
         }
         let task = send(client, "guest", &format!("fetch {}", server.url("/v1/echo"))).await?;
-        ensure!(said(&task).starts_with("200 ") && said(&task).contains("\"x-own\": \"1\""), "{task}");
+        ensure!(
+            said(&task).starts_with("200 ") && said(&task).contains("\"x-own\": \"1\""),
+            "{task}"
+        );
         let task = send(client, "guest", "denied").await?;
         ensure!(
             said(&task).starts_with("denied: run `rm`: this agent's manifest does not ask for it"),
@@ -248,10 +251,10 @@ impl Language {
         let asked = send(client, self.example, "ask still?").await?;
         ensure!(said(&asked) == "still?", "{asked}");
         hub.plug(self.example, &example)?;
-        let is_new = async || -> bool {
-            let agents = client.call("hub/status", json!({})).await.unwrap_or_default();
-            find(&agents, "agents", "id", self.example)
-                .is_some_and(|agent| agent.to_string().contains("the table") || is_example(&agent))
+        let is_new = async || {
+            let status = client.call("hub/status", json!({})).await.unwrap_or_default();
+            find(&status, "agents", "id", self.example)
+                .is_some_and(|agent| agent["name"] == self.example)
         };
         eventually_async(JOINS_WITHIN, is_new).await?;
         let done = answer(client, &asked, "yes").await?;
@@ -318,11 +321,6 @@ impl Language {
 #[expect(clippy::print_stdout, reason = "figures are for whoever runs it with --no-capture")]
 fn tell(line: &str) {
     println!("{line}");
-}
-
-fn is_example(agent: &Value) -> bool {
-    let skills = agent["card"]["skills"].as_array().or(agent["skills"].as_array());
-    skills.is_some_and(|all| all.iter().any(|it| it["id"] == "check" || it["id"] == "summary"))
 }
 
 /// A hub that grants `guest` all that it asks for.
