@@ -27,8 +27,8 @@ class Loop {
     this.#host?.log.log(level, words.map(shown).join(" "));
   }
 
-  startTimer(job, after, id = ++this.#lastTimer) {
-    this.#timers.set(id, { job, at: Date.now() + Math.max(0, after) });
+  startTimer(job, after, id = ++this.#lastTimer, reject = undefined) {
+    this.#timers.set(id, { job, at: Date.now() + Math.max(0, after), reject });
     return id;
   }
 
@@ -52,7 +52,7 @@ class Loop {
   }
 
   sleep(milliseconds) {
-    return new Promise((resolve) => this.startTimer(resolve, milliseconds));
+    return new Promise((resolve, reject) => this.startTimer(resolve, milliseconds, undefined, reject));
   }
 
   /** Runs until the promise is settled, and returns or throws what it came to. */
@@ -89,22 +89,34 @@ class Loop {
     }
     const left = next ? Math.max(0, Math.ceil(next[1].at - Date.now())) : null;
     const waiting = this.#waiting;
-    const ready = asking(() => this.#host.wait.anyOf(waiting.map(({ origin }) => origin), left));
+    let ready = [];
+    try {
+      ready = asking(() => this.#host.wait.anyOf(waiting.map(({ origin }) => origin), left));
+    } catch (failed) {
+      if (!(failed instanceof Cancelled)) throw failed;
+    }
     if (ready.length > 0) {
       this.#waiting = waiting.filter((_, index) => !ready.includes(index));
       for (const index of ready) waiting[index].resolve();
       return;
     }
     if (this.#host.tasks.cancelled()) {
-      this.#timers.clear();
-      this.#waiting = [];
-      this.#idle = [];
-      throw new Cancelled();
+      this.#cancel();
+      return;
     }
     if (!next) return;
     // By its turn, not by the clock: that of an agent that is replayed stands still.
     this.#timers.delete(next[0]);
     next[1].job();
+  }
+
+  /** Whatever is waited for ends with `Cancelled`, so that the agent's own `finally` is heard. */
+  #cancel() {
+    const rejects = [...this.#waiting, ...this.#timers.values()].flatMap(({ reject }) => reject ?? []);
+    this.#timers.clear();
+    this.#waiting = [];
+    if (rejects.length === 0) throw new Cancelled();
+    for (const reject of rejects) reject(new Cancelled());
   }
 }
 
