@@ -6,6 +6,7 @@
 mod clis;
 mod guests;
 mod install;
+mod languages;
 mod needs;
 mod sdks;
 mod shell;
@@ -71,6 +72,11 @@ enum Cli {
         /// Where they are put [default: target/sdks in the workspace]
         dir: Option<PathBuf>,
     },
+    /// Install what makes components of Python and JavaScript, and build the agents in these languages that the tests run
+    Languages {
+        /// Where they are put [default: target/languages in the workspace]
+        dir: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -97,6 +103,9 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Bench { arguments } => bench(root, &arguments),
         Cli::Clis { dir } => clis::install(root, &dir.unwrap_or_else(|| root.join("target/clis"))),
         Cli::Sdks { dir } => sdks::install(root, &dir.unwrap_or_else(|| root.join("target/sdks"))),
+        Cli::Languages { dir } => {
+            languages::install(root, &dir.unwrap_or_else(|| root.join("target/languages")))
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What some tests need that a machine may lack: the vendors' programs, and the official SDKs.
+//! What some tests need that a machine may lack: the vendors' programs, the official SDKs, and agents in other languages.
 //!
 //! A test that lacks what it needs fails. So they are left out by name where that is missing, and counted and named at the
 //! end; CI leaves out nothing.
@@ -23,9 +23,10 @@ pub(crate) struct Need {
 
 const CLIS: &str = "cargo xtask clis";
 const SDKS: &str = "cargo xtask sdks";
+const LANGUAGES: &str = "cargo xtask languages";
 
 /// All that may be missing.
-const NEEDS: [Need; 11] = [
+const NEEDS: [Need; 12] = [
     Need {
         name: "claude",
         place: "clis/node_modules/.bin/claude",
@@ -91,6 +92,12 @@ const NEEDS: [Need; 11] = [
         place: "sdks/acp-js",
         tests: "test(/^acp::javascript/)",
         brought_by: SDKS,
+    },
+    Need {
+        name: "agents in Python and JavaScript",
+        place: "languages/data-analyst/dist/data-analyst.wasm",
+        tests: "test(/^languages::/)",
+        brought_by: LANGUAGES,
     },
 ];
 

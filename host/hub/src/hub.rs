@@ -540,6 +540,7 @@ impl Hub {
             degraded: count(HealthStatus::Degraded),
             unhealthy: count(HealthStatus::Unhealthy),
             unknown: count(HealthStatus::Unknown),
+            compiling_plugins: self.agents.compiling(),
             rejected_plugins: self.agents.rejected(),
             agents,
         })

@@ -31,7 +31,10 @@ pub(super) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
     global.show(&agents, || {
         let status = ask(global, "hub/status", json!({}))?;
         let agents = with_known_health(&agents, &status["agents"]);
-        Ok(agents_text(&agents, &status["rejectedPlugins"], global.console().columns()))
+        let columns = global.console().columns();
+        let mut out = agents_text(&agents, &status["rejectedPlugins"], columns);
+        compiling_text(&mut out, &status["compilingPlugins"], columns);
+        Ok(out)
     })?;
     Ok(Exit::Done)
 }
@@ -72,6 +75,7 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
         out.append(table.text(columns));
     }
     rejected_text(&mut out, &status["rejectedPlugins"], columns);
+    compiling_text(&mut out, &status["compilingPlugins"], columns);
     out
 }
 
@@ -176,6 +180,19 @@ fn breaker_text(table: &mut Table, breaker: &Value) {
     }
 }
 
+/// What is not an agent yet, for the compiler is at work.
+fn compiling_text(out: &mut Text, compiling: &Value, columns: Option<usize>) {
+    for plugin in list(compiling) {
+        let (file, since) = (text(&plugin["file"]), text(&plugin["since"]));
+        let megabytes = plugin["bytes"].as_u64().unwrap_or_default().div_ceil(1_000_000);
+        let said = format!(
+            "compiling: {file} ({megabytes} MB), since {since}; it joins when that is done, and starts at once from then on"
+        );
+        let lines = columns.map_or_else(|| vec![said.clone()], |columns| wrapped(&said, columns));
+        lines.iter().for_each(|line| out.push(PLAIN, &format!("{line}\n")));
+    }
+}
+
 fn rejected_text(out: &mut Text, rejected: &Value, columns: Option<usize>) {
     for plugin in list(rejected) {
         let (file, why) = (text(&plugin["file"]), text(&plugin["error"]));
@@ -191,6 +208,19 @@ mod tests {
 
     fn columns(shown: &Text) -> String {
         shown.words().replace('\t', " → ")
+    }
+
+    #[test]
+    fn what_is_being_compiled_is_no_silence() {
+        let compiling =
+            json!([{"file": "x.wasm", "bytes": 19_400_001, "since": "2026-01-31T10:00:00.000Z"}]);
+        let mut out = Text::new();
+        compiling_text(&mut out, &compiling, None);
+        compiling_text(&mut out, &Value::Null, None);
+        assert_eq!(
+            out.words(),
+            "compiling: x.wasm (20 MB), since 2026-01-31T10:00:00.000Z; it joins when that is done, and starts at once from then on\n"
+        );
     }
 
     #[test]

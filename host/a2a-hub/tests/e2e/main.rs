@@ -25,6 +25,7 @@ mod grants;
 mod grpc;
 mod guests;
 mod hostile;
+mod languages;
 mod lists;
 mod loading;
 mod logging;

@@ -52,7 +52,9 @@ impl Agents {
         let agent = match self.serving(id, &source, &candidate.digest) {
             Some(there) => self.anew(&there),
             None => {
-                let (plugin, card) = self.prepare(id, candidate.bytes.clone(), &source).await?;
+                let (bytes, size) = (candidate.bytes.clone(), candidate.bytes.len());
+                let preparing = Box::pin(self.prepare(id, bytes, &source));
+                let (plugin, card) = self.telling_of(file, size, preparing).await?;
                 plugin.ask().is_for(id).map_err(JoinError::Manifest)?;
                 let terms = self.terms_of(id, &source, plugin.ask(), Some(&candidate.digest));
                 let deps = self.deps_of(id, terms);

@@ -5,6 +5,7 @@ mod admitted;
 mod agent;
 mod asked;
 mod builtin;
+mod compiling;
 mod confining;
 mod door;
 mod elsewhere;
@@ -66,7 +67,7 @@ use a2a_hub_protocol::{
     card::AgentCard,
     hub::event::Happened,
     id::AgentId,
-    operation::{AgentHealth, AgentInfo, HeldBack, RejectedPlugin},
+    operation::{AgentHealth, AgentInfo, CompilingPlugin, HeldBack, RejectedPlugin},
 };
 use a2a_hub_runtime::{Room, Runtime};
 use a2a_hub_sandbox::{Engine, LoadError, Plugin};
@@ -120,6 +121,8 @@ struct Shared {
     stop: CancellationToken,
     known: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
     rejected: Mutex<BTreeMap<String, String>>,
+    /// What is being compiled for longer than a moment.
+    compiling: Mutex<Vec<CompilingPlugin>>,
     /// What the operator granted to which plug-in.
     ledger: Ledger,
     /// Copies of the components that were granted something.
@@ -198,6 +201,7 @@ impl Agents {
             stop: CancellationToken::new(),
             known: Mutex::default(),
             rejected: Mutex::default(),
+            compiling: Mutex::default(),
             ledger,
             kept,
             replays,

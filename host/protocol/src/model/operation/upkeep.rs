@@ -103,6 +103,9 @@ pub struct HubStatus {
     pub unhealthy: usize,
     /// How many agents were not asked yet.
     pub unknown: usize,
+    /// Components that are being compiled for longer than a moment; each joins when that is done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub compiling_plugins: Vec<CompilingPlugin>,
     /// Components in the plugins folder that are not agents, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejected_plugins: Vec<RejectedPlugin>,
@@ -119,6 +122,17 @@ pub struct AgentBrief {
     pub status: HealthStatus,
     /// The agent's circuit breaker: whether tasks reach it.
     pub breaker: AgentBreaker,
+}
+
+/// A component that is being compiled, which takes long once.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CompilingPlugin {
+    /// The file's name.
+    pub file: String,
+    /// The file's size in bytes.
+    pub bytes: u64,
+    /// When the hub began: RFC 3339 in UTC.
+    pub since: String,
 }
 
 /// A file in the plugins folder that did not become an agent.

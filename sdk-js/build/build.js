@@ -1,0 +1,129 @@
+/** Makes a component of an agent: one bundle, whose promises the SDK's loop runs, in QuickJS. */
+
+import { componentize } from "componentize-qjs";
+import * as esbuild from "esbuild";
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { SourceMap } from "node:module";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const SDK = dirname(dirname(fileURLToPath(import.meta.url)));
+const SECTION = "a2a-hub:manifest";
+const INTERFACES = ["delegate", "files", "http", "log", "memory", "process", "settings", "steps", "tasks", "tools", "wait"];
+
+/** What the web has and QuickJS has not; carried by agents that name it, for it is larger than most of them. */
+const WEB = [
+  { file: "web/url.js", names: /\bURL(SearchParams)?\b/ },
+  { file: "web/structured_clone.js", names: /\bstructuredClone\b/ },
+];
+
+/** Something that the reader of the message can mend. */
+export class BuildError extends Error {}
+
+/** Builds the component of the project in `root` to `out`, and returns its size in bytes. */
+export async function build({ root, entry, out, manifest = "manifest.toml", wit }) {
+  const agent = resolve(root, entry);
+  if (!existsSync(agent)) throw new BuildError(`there is no ${entry} in ${root}; \`a2a-hub.main\` of package.json says where the agent is`);
+  const contract = resolve(root, wit ?? (existsSync(join(root, "vendor/wit")) ? "vendor/wit" : join(SDK, "../wit")));
+  if (!existsSync(join(contract, "world.wit"))) throw new BuildError(`there is no contract in ${contract}; \`a2a-hub plugin new\` puts it into vendor/wit`);
+  const js = await bundle(root, agent);
+  const made = await componentize({ witPath: contract, world: "plugin", jsSource: js, sync: true, optSize: false });
+  let component = Buffer.from(made.component);
+  const manifestFile = resolve(root, manifest);
+  if (existsSync(manifestFile)) component = Buffer.concat([component, customSection(SECTION, await readFile(manifestFile))]);
+  const file = resolve(root, out);
+  await mkdir(dirname(file), { recursive: true });
+  // A hub may watch the file: it is there whole or not at all.
+  await writeFile(`${file}.new`, component);
+  await rename(`${file}.new`, file);
+  return (await stat(file)).size;
+}
+
+async function bundle(root, agent) {
+  const path = (file) => JSON.stringify(join(SDK, file));
+  const imports = INTERFACES.map((name) => `import * as ${name}_ from "a2a:hub/${name}@0.1.0";`).join("\n");
+  const hosts = INTERFACES.map((name) => `${name}: ${name}_`).join(", ");
+  const contents = `import ${path("component/globals.js")};
+${imports}
+import { serve } from ${path("component/serve.js")};
+import { setLines } from ${path("src/place.js")};
+import * as its from ${JSON.stringify(agent)};
+setLines(globalThis.__a2aHubLines);
+export const agent = serve(its.default, { ${hosts} });`;
+  const bundled = (inject) => esbuild.build({
+    stdin: { contents, resolveDir: root, sourcefile: "agent_entry.js" },
+    absWorkingDir: root,
+    inject,
+    alias: { "a2a-hub": join(SDK, "src/index.js") },
+    nodePaths: [join(root, "node_modules")],
+    bundle: true,
+    write: false,
+    format: "esm",
+    platform: "neutral",
+    mainFields: ["module", "main"],
+    conditions: ["import", "worker"],
+    external: ["a2a:*"],
+    target: "es2023",
+    // What is lowered makes its promises by the global name, which is the SDK's.
+    supported: { "async-await": false, "async-generator": false, "for-await": false, "top-level-await": false },
+    charset: "utf8",
+    keepNames: false,
+    metafile: true,
+    sourcemap: "external",
+    outfile: join(root, "dist/bundle.js"),
+    logLevel: "silent",
+  });
+  let result;
+  try {
+    result = await bundled([]);
+    const written = Object.keys(result.metafile.inputs).filter((file) => !/(^|\/)(fast-text-encoding|promise-polyfill)\//.test(file) && !resolve(root, file).startsWith(`${SDK}/`) && file !== "agent_entry.js");
+    const texts = await Promise.all(written.map((file) => readFile(resolve(root, file), "utf8").catch(() => "")));
+    const named = WEB.filter(({ names }) => texts.some((text) => names.test(text)));
+    if (named.length) result = await bundled(named.map(({ file }) => join(SDK, file)));
+  } catch (failed) {
+    const told = await esbuild.formatMessages(failed.errors ?? [], { kind: "error" });
+    if (!told.length) throw failed;
+    throw new BuildError(`the agent cannot be bundled:\n${told.join("\n")}`);
+  }
+  const [map, code] = ["bundle.js.map", "bundle.js"].map((name) => result.outputFiles.find(({ path }) => path.endsWith(name)).text);
+  return withLines(code, JSON.parse(map), root);
+}
+
+/** The bundle with the table of its lines: on its first line, so that the others stay where they are. */
+function withLines(code, map, root) {
+  const found = new SourceMap(map);
+  const [files, of] = [[], []];
+  const count = code.split("\n").length;
+  for (let line = 0; line < count; line++) {
+    // A line begins with what the bundler made of it; the end of the line is of what was written there.
+    const entry = found.findEntry(line, 1 << 20);
+    const own = entry.generatedLine === line && isOwn(entry.originalSource, root);
+    let file = -1;
+    if (own) {
+      const name = relative(root, resolve(root, "dist", entry.originalSource));
+      file = files.indexOf(name);
+      if (file < 0) file = files.push(name) - 1;
+    }
+    of.push(file, own ? entry.originalLine + 1 : 0);
+  }
+  return `globalThis.__a2aHubLines = ${JSON.stringify({ files, of })};${code}`;
+}
+
+function isOwn(source, root) {
+  if (!source) return false;
+  const file = resolve(root, "dist", source);
+  return !file.includes("/node_modules/") && !file.startsWith(`${SDK}/`) && !file.endsWith("agent_entry.js");
+}
+
+/** A custom section of WebAssembly. */
+export function customSection(name, bytes) {
+  const named = Buffer.concat([Buffer.from([name.length]), Buffer.from(name), bytes]);
+  const length = [];
+  let rest = named.length;
+  do {
+    length.push((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
+    rest >>>= 7;
+  } while (rest > 0);
+  return Buffer.concat([Buffer.from([0]), Buffer.from(length), named]);
+}

@@ -1,0 +1,5 @@
+/** `node --import a2a-hub/typescript --test`: lets Node.js load TypeScript, by esbuild, which keeps the lines. */
+
+import { register } from "node:module";
+
+register("./typescript-hooks.js", import.meta.url);

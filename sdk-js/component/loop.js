@@ -1,0 +1,123 @@
+/**
+ * The event loop of a component. The contract's calls are synchronous and suspend the whole instance, so all that wait at the
+ * same time do so in one call, `wait.any-of`.
+ */
+
+import { shown } from "../src/context.js";
+import { Cancelled, Failure, asking } from "../src/failure.js";
+
+class Loop {
+  #jobs = [];
+  #timers = new Map();
+  #lastTimer = 0;
+  #waiting = [];
+  #idle = [];
+  #host;
+
+  /** Is told what the hub offers. */
+  connect(host) {
+    this.#host = host;
+  }
+
+  enqueue(job) {
+    this.#jobs.push(job);
+  }
+
+  log(level, words) {
+    this.#host?.log.log(level, words.map(shown).join(" "));
+  }
+
+  startTimer(job, after, id = ++this.#lastTimer, reject = undefined) {
+    this.#timers.set(id, { job, at: Date.now() + Math.max(0, after), reject });
+    return id;
+  }
+
+  stopTimer(id) {
+    this.#timers.delete(id);
+  }
+
+  /** Whether something else would be held up by a call that waits. */
+  isBusy() {
+    return this.#jobs.length + this.#waiting.length + this.#timers.size + this.#idle.length > 0;
+  }
+
+  /** Is done once all else has gone as far as it can: before a call that holds up everybody. */
+  idle() {
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Is done once a call for this would not wait. */
+  ready(origin) {
+    return new Promise((resolve, reject) => this.#waiting.push({ origin, resolve, reject }));
+  }
+
+  sleep(milliseconds) {
+    return new Promise((resolve, reject) => this.startTimer(resolve, milliseconds, undefined, reject));
+  }
+
+  /** Runs until the promise is settled, and returns or throws what it came to. */
+  run(promise) {
+    let end;
+    promise.then(
+      (value) => (end = { value }),
+      (thrown) => (end = { thrown }),
+    );
+    for (;;) {
+      for (let job; (job = this.#jobs.shift()); ) job();
+      if (end) break;
+      this.#wait();
+    }
+    if ("thrown" in end) throw end.thrown;
+    return end.value;
+  }
+
+  #wait() {
+    const first = this.#idle.shift();
+    if (first) {
+      first();
+      return;
+    }
+    const timers = [...this.#timers].sort(([, a], [, b]) => a.at - b.at);
+    const [next] = timers;
+    if (!next && this.#waiting.length === 0) {
+      throw Failure.internal("the agent waits for a promise that nothing will settle; is an `await` missing, or a `resolve`?");
+    }
+    if (!next && this.#waiting.length === 1) {
+      // Its own call waits as well.
+      this.#waiting.pop().resolve();
+      return;
+    }
+    const left = next ? Math.max(0, Math.ceil(next[1].at - Date.now())) : null;
+    const waiting = this.#waiting;
+    let ready = [];
+    try {
+      ready = asking(() => this.#host.wait.anyOf(waiting.map(({ origin }) => origin), left));
+    } catch (failed) {
+      if (!(failed instanceof Cancelled)) throw failed;
+    }
+    if (ready.length > 0) {
+      this.#waiting = waiting.filter((_, index) => !ready.includes(index));
+      for (const index of ready) waiting[index].resolve();
+      return;
+    }
+    if (this.#host.tasks.cancelled()) {
+      this.#cancel();
+      return;
+    }
+    if (!next) return;
+    // By its turn, not by the clock: that of an agent that is replayed stands still.
+    this.#timers.delete(next[0]);
+    next[1].job();
+  }
+
+  /** Whatever is waited for ends with `Cancelled`, so that the agent's own `finally` is heard. */
+  #cancel() {
+    const rejects = [...this.#waiting, ...this.#timers.values()].flatMap(({ reject }) => reject ?? []);
+    this.#timers.clear();
+    this.#waiting = [];
+    if (rejects.length === 0) throw new Cancelled();
+    for (const reject of rejects) reject(new Cancelled());
+  }
+}
+
+export const loop = new Loop();

@@ -1,0 +1,71 @@
+/** What an agent is to the hub: its definition, and the calls of the contract that it answers. */
+
+import { Context, shown } from "./context.js";
+import { Failure, failureOf } from "./failure.js";
+import { End, Task } from "./message.js";
+import { place, stackOf } from "./place.js";
+
+/** Checks a definition, and gives it back. */
+export function defineAgent(definition) {
+  const { card, run } = definition ?? {};
+  if (typeof run !== "function") throw new TypeError("defineAgent: `run` is missing; it is a function `async run(ctx, task)`");
+  for (const name of ["name", "description", "version"]) {
+    if (typeof card?.[name] !== "string") throw new TypeError(`defineAgent: \`card.${name}\` is missing; it is a text`);
+  }
+  for (const skill of card.skills ?? []) {
+    for (const name of ["id", "name", "description"]) {
+      if (typeof skill[name] !== "string") throw new TypeError(`defineAgent: a skill of the card has no \`${name}\``);
+    }
+  }
+  return definition;
+}
+
+/** The card as the contract has it. */
+export function cardJson({ card }) {
+  const { streaming = true, extensions, skills = [], ...rest } = card;
+  return JSON.stringify({
+    ...rest,
+    capabilities: { streaming, ...(extensions ? { extensions } : {}), ...rest.capabilities },
+    defaultInputModes: card.defaultInputModes ?? ["text/plain"],
+    defaultOutputModes: card.defaultOutputModes ?? ["text/plain"],
+    skills: skills.map((skill) => ({ tags: [], ...skill })),
+  });
+}
+
+/** Runs a task to its end, with what the contract takes. Throws a `Failure` and nothing else. */
+export async function runTask(definition, host, task, live) {
+  try {
+    const ctx = new Context(host, live);
+    return End.of(await definition.run(ctx, new Task(task))).contract;
+  } catch (thrown) {
+    throw told(thrown, host);
+  }
+}
+
+export async function checkHealth(definition, host) {
+  try {
+    const found = (await definition.health?.(new Context(host, false))) ?? { status: "healthy" };
+    const { status, version = null, detail = null, fix = null } = found;
+    return { status, version, detail, fix };
+  } catch (thrown) {
+    return { status: "unhealthy", version: null, detail: told(thrown, host).message, fix: null };
+  }
+}
+
+export async function cleanUp(definition, host, taskId) {
+  try {
+    await definition.cancel?.(new Context(host, false), taskId);
+  } catch (thrown) {
+    throw told(thrown, host);
+  }
+}
+
+/** What was thrown, as a failure that says where. */
+function told(thrown, host) {
+  const failure = failureOf(thrown);
+  if (failure instanceof Failure) return failure;
+  const name = failure instanceof Error ? `${failure.name}: ${failure.message}` : `it threw ${JSON.stringify(failure) ?? failure}`;
+  const at = place(failure);
+  host.log.log("error", shown(`uncaught ${name}\n${stackOf(failure)}`));
+  return Failure.internal(at ? `${name} (at ${at})` : name);
+}

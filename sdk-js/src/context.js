@@ -1,0 +1,336 @@
+/** What a running agent can do outside itself. */
+
+import { Cancelled, Failure, asking, failureOf } from "./failure.js";
+import {
+  End,
+  Message,
+  Outcome,
+  artifactFromContract,
+  artifactToContract,
+  messageToContract,
+  statusToContract,
+  wellFormed,
+} from "./message.js";
+import { Call, Child, Response, TextStream } from "./streams.js";
+
+/** What a step comes to is kept up to this length of JSON. */
+const MAX_KEPT = 1 << 20;
+
+export class Context {
+  #host;
+
+  /** `live`: whether somebody listens while the run goes on. */
+  constructor(host, live) {
+    this.#host = host;
+    this.live = live;
+  }
+
+  /** Whether the task was cancelled; an agent that computes for long looks now and then. */
+  get cancelled() {
+    return this.#host.tasks.cancelled();
+  }
+
+  /** Throws `Cancelled` if the task was cancelled. */
+  checkCancelled() {
+    if (this.cancelled) throw new Cancelled();
+  }
+
+  // What is told.
+
+  /** Tells the listeners what is being done. */
+  async say(content, { metadata } = {}) {
+    this.#emit({ tag: "status", val: statusToContract("working", content, metadata) });
+  }
+
+  /** Tells how far the work is, in percent, and what is being done. */
+  async progress(percent, text) {
+    const bounded = Math.max(0, Math.min(100, Math.round(percent)));
+    await this.say(text, { metadata: { progress: { percent: bounded } } });
+  }
+
+  /** Makes an artifact of a text, a part or a list of parts; another of the same id is replaced, unless `append` adds to it. */
+  async artifact(id, content, { append = false, lastChunk = true, ...options } = {}) {
+    this.#emit({ tag: "artifact", val: { artifact: artifactToContract(id, content, options), append, lastChunk } });
+  }
+
+  /** A growing artifact of text: `write` it piece by piece, then `finish`. */
+  stream(id, options) {
+    return new TextStream(this, id, options);
+  }
+
+  #emit(event) {
+    asking(() => this.#host.tasks.emit(event));
+  }
+
+  // What is asked.
+
+  /** Asks the client, and waits for the answer. `auth`: the answer is a login. `timeout`: milliseconds. */
+  async ask(prompt, { auth = false, timeout } = {}) {
+    const [need, message] = [auth ? "auth" : "input", messageToContract(prompt)];
+    await this.#host.idle();
+    if (!this.#host.isConcurrent()) {
+      return Message.fromContract(asking(() => this.#host.tasks.ask(need, message, timeout ?? null)));
+    }
+    const question = asking(() => this.#host.tasks.Question.pose(need, message, timeout ?? null));
+    await this.#host.ready({ tag: "question", val: question });
+    return Message.fromContract(asking(() => this.#host.tasks.Question.answer(question)));
+  }
+
+  /** URIs of the A2A extensions that are active for the client's latest message. */
+  get extensions() {
+    return this.#host.tasks.extensions();
+  }
+
+  /** Whether the client takes this media type, be it by a range such as `image/*`. */
+  accepts(mediaType) {
+    const modes = this.#host.tasks.acceptedOutputModes();
+    const fits = (mode) => mode === "*/*" || mode === mediaType || (mode.endsWith("/*") && mediaType.startsWith(mode.slice(0, -1)));
+    return modes.length === 0 || modes.some(fits);
+  }
+
+  // Programs.
+
+  /** Starts a granted program, to be talked with. */
+  spawn(program, args = [], { env = {}, cwd } = {}) {
+    return new Child(this.#host, { program, args: args.map(String), env: Object.entries(env), cwd: cwd ?? null });
+  }
+
+  /** Runs a granted program to its end. `onLine` hears each line as it comes; `stdout` has all of them otherwise. */
+  async run(program, args = [], { onLine, input, ...options } = {}) {
+    const child = this.spawn(program, args, options);
+    if (input !== undefined) await child.write(input);
+    child.closeStdin();
+    const lines = [];
+    try {
+      for await (const line of child) {
+        if (onLine) await onLine(line);
+        else lines.push(line);
+      }
+    } catch (thrown) {
+      child.kill();
+      throw thrown;
+    }
+    return { ...(await child.wait()), stdout: lines.join("\n") };
+  }
+
+  /** Another text once another file stands in the program's place. */
+  fingerprint(program) {
+    return asking(() => this.#host.process.fingerprint(program));
+  }
+
+  // The world.
+
+  /** Sends a request to a granted host. The answer's body is read as it comes. `timeout`: milliseconds until its head is there. */
+  async fetch(url, { method = "GET", headers = {}, body, timeout } = {}) {
+    const pairs = Array.isArray(headers) ? headers : Object.entries(headers);
+    const bytes = typeof body === "string" ? new TextEncoder().encode(body) : (body ?? new Uint8Array());
+    const request = { method, url: String(url), headers: pairs, body: bytes, timeoutMs: timeout ?? null };
+    await this.#host.idle();
+    const exchange = asking(() => this.#host.http.Exchange.send(request));
+    return new Response(this.#host, { status: exchange.status(), headers: exchange.headers(), exchange }, String(url));
+  }
+
+  /** Keeps a value, as JSON, for later tasks of this agent. */
+  async remember(key, value) {
+    const bytes = new TextEncoder().encode(JSON.stringify(value ?? null));
+    asking(() => this.#host.memory.set(key, bytes));
+  }
+
+  /** What was kept under the key; `undefined` if nothing is. */
+  async recall(key) {
+    const bytes = asking(() => this.#host.memory.get(key));
+    return bytes === null || bytes === undefined ? undefined : JSON.parse(new TextDecoder().decode(bytes));
+  }
+
+  async forget(key) {
+    asking(() => this.#host.memory.delete(key));
+  }
+
+  /** The keys that begin with the prefix, sorted. */
+  async remembered(prefix = "") {
+    return asking(() => this.#host.memory.keys(prefix));
+  }
+
+  /** Writes a file for a program to read, and returns its path. */
+  async putFile(name, content) {
+    const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
+    return asking(() => this.#host.files.put(name, bytes));
+  }
+
+  /** What the operator set under this name, as text. */
+  setting(name) {
+    return this.#host.settings.get(name) ?? undefined;
+  }
+
+  /** Waits so many milliseconds. */
+  async sleep(milliseconds) {
+    await this.#host.sleep(milliseconds);
+    this.checkCancelled();
+  }
+
+  // Others.
+
+  /** The cards of the agents that this one may call. What a card says is another's text. */
+  async agents() {
+    return JSON.parse(asking(() => this.#host.delegate.agents()));
+  }
+
+  /** Gives another agent a task, and returns at once. Several such calls are at work at once. */
+  start(agent, message, options = {}) {
+    const { Call: ContractCall, Options } = this.#host.delegate;
+    const settings = new Options();
+    if (options.key !== undefined) settings.setKey(options.key);
+    if (options.timeout !== undefined) settings.setTimeoutMs(options.timeout);
+    if (options.maxDepth !== undefined) settings.setMaxDepth(options.maxDepth);
+    if (options.maxTasks !== undefined) settings.setMaxTasks(options.maxTasks);
+    if (options.maxTokens !== undefined) settings.setMaxTokens(options.maxTokens);
+    if (options.maxCostUsd !== undefined) settings.setMaxCostUsd(options.maxCostUsd);
+    if (options.workingDirectory !== undefined) settings.setWorkingDirectory(options.workingDirectory);
+    if (options.contextId !== undefined) settings.setContextId(options.contextId);
+    if (options.answersQuestions) settings.setAnswersQuestions(true);
+    const call = asking(() => ContractCall.startWith(agent, messageToContract(message, "user"), settings));
+    return new AgentCall(new Call(this.#host, call), agent);
+  }
+
+  /** Has another agent do something, and waits for its end. Throws where the other agent did not complete it. */
+  async call(agent, message, options) {
+    return this.start(agent, message, options).completed();
+  }
+
+  /** The tools of servers that the operator grants. What a server says is another's text. */
+  async tools() {
+    return JSON.parse(asking(() => this.#host.tools.list()));
+  }
+
+  async callTool(server, name, args = {}, { timeout } = {}) {
+    const result = JSON.parse(asking(() => this.#host.tools.call(server, name, JSON.stringify(args), timeout ?? null)));
+    const texts = (result.content ?? []).map((block) => block.text).filter((text) => typeof text === "string");
+    return { ...result, text: texts.join("\n") };
+  }
+
+  // Replay.
+
+  /** Does something to the world once, also where the agent is run again after a restart of the hub (`resume = "replay"`). */
+  async step(key, work, { mode = "recorded" } = {}) {
+    const step = asking(() => this.#host.steps.Step.begin(key, mode));
+    const before = step.kept();
+    if (before !== null && before !== undefined) return cameTo(JSON.parse(before), key);
+    let kept;
+    try {
+      kept = { done: (await work()) ?? null };
+    } catch (thrown) {
+      const failure = failureOf(thrown);
+      if (failure instanceof Cancelled) throw failure;
+      kept = failure instanceof Failure ? { [failure.kind]: failure.message } : { thrown: `${failure?.stack ?? failure}` };
+    }
+    let json = mode === "again" ? "" : JSON.stringify(kept);
+    if (json.length > MAX_KEPT) {
+      kept = { exhausted: `the step \`${key}\` came to ${json.length} characters of JSON, and ${MAX_KEPT} are kept; keep less of it` };
+      json = JSON.stringify(kept);
+    }
+    asking(() => this.#host.steps.Step.end(step, json));
+    return cameTo(kept, key);
+  }
+
+  // The operator.
+
+  /** Tells the operator something, in the hub's log. */
+  log(level, ...words) {
+    this.#host.log.log(level, words.map(shown).join(" "));
+  }
+
+  // The end.
+
+  /** The task is completed. */
+  done(content, { metadata } = {}) {
+    return new End({ tag: "status", val: statusToContract("completed", content, metadata) });
+  }
+
+  /** The task failed: a stable reason for machines, a text for people; `fix` is what mends it, such as a command. */
+  fail(reason, content, { fix, metadata } = {}) {
+    const told = { ...metadata, reason, ...(fix === undefined ? {} : { fix }) };
+    return new End({ tag: "status", val: statusToContract("failed", content, told) });
+  }
+
+  /** The agent will not do this, whoever asks. */
+  reject(content) {
+    return new End({ tag: "status", val: statusToContract("rejected", content) });
+  }
+
+  /** A message in place of a task. */
+  reply(content) {
+    return new End({ tag: "message", val: messageToContract(content) });
+  }
+}
+
+/** Another agent at work: `for await` gives its events, `completed()` its end. */
+class AgentCall {
+  #call;
+  #agent;
+  #artifacts = new Map();
+
+  constructor(call, agent) {
+    [this.#call, this.#agent] = [call, agent];
+  }
+
+  get taskId() {
+    return this.#call.taskId;
+  }
+
+  async *[Symbol.asyncIterator]() {
+    for (let event; (event = await this.#call.next((event) => this.#heard(event))) !== undefined; ) yield event;
+  }
+
+  #heard({ tag, val }) {
+    if (tag === "status") {
+      return { type: "status", state: val.state, message: val.message ? Message.fromContract(val.message) : undefined };
+    }
+    if (tag !== "artifact") return { type: "other", value: val };
+    const artifact = artifactFromContract(val.artifact);
+    const before = val.append ? this.#artifacts.get(artifact.id) : undefined;
+    this.#artifacts.set(artifact.id, before ? before + artifact.text : artifact.text);
+    return { type: "artifact", artifact, append: val.append, lastChunk: val.lastChunk };
+  }
+
+  /** Answers what the other agent asks; needs the option `answersQuestions`. */
+  answer(content) {
+    this.#call.answer(messageToContract(content, "user"));
+  }
+
+  cancel() {
+    this.#call.cancel();
+  }
+
+  /** Waits for its end, whatever that is. */
+  async outcome() {
+    for await (const _ of this);
+    const outcome = Outcome.fromContract(this.#call.outcome);
+    outcome.artifacts = Object.fromEntries(this.#artifacts);
+    return outcome;
+  }
+
+  /** Waits for its end, and throws unless that is `completed` or a message. */
+  async completed() {
+    const outcome = await this.outcome();
+    if (outcome.state === undefined || outcome.state === "completed") return outcome;
+    throw Failure.unavailable(`\`${this.#agent}\` ended as ${outcome.state}: ${outcome.text}`);
+  }
+}
+
+function cameTo(kept, key) {
+  if ("done" in kept) return kept.done;
+  const [[kind, text]] = Object.entries(kept);
+  if (kind === "thrown") throw new Error(`the step \`${key}\` threw: ${text}`);
+  throw new Failure(kind, text);
+}
+
+/** A value as a line of a log. */
+export function shown(value) {
+  if (typeof value === "string") return wellFormed(value);
+  if (value instanceof Error) return wellFormed(`${value.name}: ${value.message}`);
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return String(value);
+  }
+}

@@ -1,0 +1,315 @@
+/** What comes in pieces: lines of a program, the body of an answer, text that an agent makes. */
+
+import { Failure, asking } from "./failure.js";
+
+/** A longer line is not kept. */
+const MAX_LINE = 8 << 20;
+
+/** A stream of text sends what it has once it is so long, or this old. */
+const WORTH_SENDING = 512;
+const LONG_ENOUGH_MS = 100;
+
+/** Bytes to lines, however they come. */
+export class LineBuffer {
+  #decoder = new TextDecoder();
+  #rest = "";
+  lines = [];
+
+  push(bytes) {
+    const text = this.#rest + this.#decoder.decode(bytes, { stream: true });
+    const lines = text.split("\n");
+    this.#rest = lines.pop();
+    if (this.#rest.length > MAX_LINE) throw Failure.exhausted(`a line has more than ${MAX_LINE} characters`);
+    for (const line of lines) this.lines.push(line.endsWith("\r") ? line.slice(0, -1) : line);
+  }
+
+  end() {
+    this.#rest += this.#decoder.decode();
+    if (this.#rest !== "") this.lines.push(this.#rest);
+    this.#rest = "";
+  }
+}
+
+/** A growing artifact of text. Pieces go out while somebody listens; `finish` replaces them by the whole text. */
+export class TextStream {
+  #ctx;
+  #id;
+  #options;
+  #unsent = "";
+  #whole = "";
+  #since;
+  #begun = false;
+
+  constructor(ctx, id, options) {
+    [this.#ctx, this.#id, this.#options] = [ctx, id, options];
+  }
+
+  /** Adds text, and sends what is worth sending. */
+  async write(text) {
+    this.#whole += text;
+    if (!this.#ctx.live) return;
+    this.#unsent += text;
+    this.#since ??= Date.now();
+    if (!this.#begun || this.#unsent.length >= WORTH_SENDING || Date.now() - this.#since >= LONG_ENOUGH_MS) await this.flush();
+  }
+
+  /** Sends what there is. */
+  async flush() {
+    if (this.#unsent === "") return;
+    const text = this.#unsent;
+    this.#unsent = "";
+    this.#since = undefined;
+    const append = this.#begun;
+    this.#begun = true;
+    await this.#ctx.artifact(this.#id, text, { ...this.#options, append, lastChunk: false });
+  }
+
+  /** Ends it: the artifact is the text that is given, or else all that was written. */
+  async finish(text = this.#whole) {
+    await this.#ctx.artifact(this.#id, text, this.#options);
+    return text;
+  }
+}
+
+/** A program at work. `for await` gives its lines; what it has not ended by then ends with the task. */
+export class Child {
+  #host;
+  #child;
+  #lines = new LineBuffer();
+  #stderr = "";
+  #decoder = new TextDecoder();
+  #exit;
+
+  constructor(host, command) {
+    this.#host = host;
+    this.#child = asking(() => host.process.Child.spawn(command));
+  }
+
+  get origin() {
+    return { tag: "child", val: this.#child };
+  }
+
+  /** Whether a line is there already. */
+  get isReady() {
+    return this.#lines.lines.length > 0 || this.#exit !== undefined;
+  }
+
+  /** The next line of its output; `undefined` once it has ended. */
+  async nextLine({ timeout } = {}) {
+    while (this.#lines.lines.length === 0 && this.#exit === undefined) {
+      if (timeout === undefined) await this.#host.ready(this.origin);
+      const output = asking(() => this.#child.next(timeout ?? null));
+      if (output.tag === "stdout") this.#lines.push(output.val);
+      else if (output.tag === "stderr") this.#stderr = (this.#stderr + this.#decoder.decode(output.val, { stream: true })).slice(-8192);
+      else {
+        this.#exit = output.val;
+        this.#lines.end();
+      }
+    }
+    return this.#lines.lines.shift();
+  }
+
+  async *[Symbol.asyncIterator]() {
+    for (let line; (line = await this.nextLine()) !== undefined; ) yield line;
+  }
+
+  /** Writes to its input, and waits while it does not read. */
+  async write(data) {
+    const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
+    for (let at = 0; at < bytes.length; at += 65536) asking(() => this.#child.writeStdin(bytes.slice(at, at + 65536)));
+  }
+
+  closeStdin() {
+    this.#child.closeStdin();
+  }
+
+  interrupt() {
+    this.#child.interrupt();
+  }
+
+  /** Ends it and whatever it started. */
+  kill() {
+    this.#child.kill();
+  }
+
+  /** Waits for its end. */
+  async wait() {
+    while (this.#exit === undefined) {
+      this.#lines.lines.length = 0;
+      await this.nextLine();
+    }
+    const { tag, val } = this.#exit;
+    return {
+      code: tag === "code" ? val : undefined,
+      signal: tag === "signal" ? val : undefined,
+      ok: tag === "code" && val === 0,
+      stderr: this.#stderr.trimEnd(),
+    };
+  }
+}
+
+/** An answer over HTTP: the parts of the web's `Response` that an agent needs. */
+export class Response {
+  #host;
+  #exchange;
+  #bytes;
+
+  constructor(host, { status, headers, body, exchange }, url) {
+    [this.#host, this.#exchange, this.#bytes] = [host, exchange, body];
+    this.url = url;
+    this.status = status;
+    this.ok = status >= 200 && status < 300;
+    this.headers = new Headers(headers);
+  }
+
+  get origin() {
+    return { tag: "exchange", val: this.#exchange };
+  }
+
+  /** The body in pieces, as they come. */
+  async *[Symbol.asyncIterator]() {
+    if (this.#exchange === undefined) {
+      const bytes = this.#bytes;
+      this.#bytes = new Uint8Array();
+      if (bytes?.length) yield bytes;
+      return;
+    }
+    for (;;) {
+      await this.#host.ready(this.origin);
+      const piece = asking(() => this.#exchange.next(null));
+      if (piece === null || piece === undefined) return;
+      yield piece;
+    }
+  }
+
+  /** The body line by line. */
+  async *lines() {
+    const buffer = new LineBuffer();
+    for await (const piece of this) {
+      buffer.push(piece);
+      yield* buffer.lines.splice(0);
+    }
+    buffer.end();
+    yield* buffer.lines;
+  }
+
+  /** Server-sent events, as models speak. */
+  async *events() {
+    let [event, data, id] = ["message", [], undefined];
+    for await (const line of this.lines()) {
+      if (line === "") {
+        if (data.length) yield { event, data: data.join("\n"), id };
+        [event, data, id] = ["message", [], undefined];
+        continue;
+      }
+      const colon = line.indexOf(":");
+      const field = colon < 0 ? line : line.slice(0, colon);
+      const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+      if (field === "event") event = value;
+      else if (field === "data") data.push(value);
+      else if (field === "id") id = value;
+    }
+  }
+
+  async bytes() {
+    const pieces = [];
+    let length = 0;
+    for await (const piece of this) {
+      pieces.push(piece);
+      length += piece.length;
+    }
+    const whole = new Uint8Array(length);
+    let at = 0;
+    for (const piece of pieces) {
+      whole.set(piece, at);
+      at += piece.length;
+    }
+    return whole;
+  }
+
+  async text() {
+    return new TextDecoder().decode(await this.bytes());
+  }
+
+  async json() {
+    return JSON.parse(await this.text());
+  }
+
+  /** Hangs up; what is left of the body is not read. */
+  close() {
+    this.#exchange?.[Symbol.dispose]?.();
+  }
+}
+
+/** Headers by name, whatever its case; several of one name are joined by a comma. */
+export class Headers {
+  #all = new Map();
+
+  constructor(pairs) {
+    for (const [name, value] of pairs) {
+      const key = name.toLowerCase();
+      this.#all.set(key, this.#all.has(key) ? `${this.#all.get(key)}, ${value}` : value);
+    }
+  }
+
+  get(name) {
+    return this.#all.get(name.toLowerCase()) ?? null;
+  }
+
+  has(name) {
+    return this.#all.has(name.toLowerCase());
+  }
+
+  [Symbol.iterator]() {
+    return this.#all[Symbol.iterator]();
+  }
+}
+
+/** Another agent at work. `for await` gives what it tells. */
+export class Call {
+  #host;
+  #call;
+  #outcome;
+  artifacts = new Map();
+
+  constructor(host, call) {
+    [this.#host, this.#call] = [host, call];
+  }
+
+  get origin() {
+    return { tag: "call", val: this.#call };
+  }
+
+  get isReady() {
+    return this.#outcome !== undefined;
+  }
+
+  get taskId() {
+    return this.#call.taskId();
+  }
+
+  /** The next event, `undefined` once it has ended. */
+  async next(read) {
+    if (this.#outcome !== undefined) return undefined;
+    await this.#host.ready(this.origin);
+    const { tag, val } = asking(() => this.#call.next(null));
+    if (tag === "finished") {
+      this.#outcome = val;
+      return undefined;
+    }
+    return read(val);
+  }
+
+  answer(message) {
+    asking(() => this.#call.answer(message));
+  }
+
+  /** Stops it, and returns once it has ended. */
+  cancel() {
+    this.#call.cancel();
+  }
+
+  get outcome() {
+    return this.#outcome;
+  }
+}

@@ -1,0 +1,265 @@
+/** A hub that follows a script and records what it is told, for tests without WebAssembly. What the script does not name is denied. */
+
+import { cardJson, checkHealth, defineAgent, runTask } from "./agent.js";
+import { Failure } from "./failure.js";
+import { End, Message, Outcome, artifactFromContract, messageToContract, statusToContract } from "./message.js";
+
+const bytesOf = (content) => (typeof content === "string" ? new TextEncoder().encode(content) : content);
+const fail = (kind, text) => {
+  throw { tag: kind, ...(text === undefined ? {} : { val: text }) };
+};
+const denied = (what) => fail("denied", `${what}: not in the script of the test`);
+
+export class ScriptedHost {
+  /** What the agent told: statuses and artifacts, oldest first. */
+  events = [];
+  /** What it asked its client. */
+  asked = [];
+  /** The commands it ran: `{ program, args, env, cwd, stdin }`. */
+  spawned = [];
+  /** The requests it sent. */
+  requests = [];
+  /** The lines it logged: `{ level, text }`. */
+  logs = [];
+  /** The files it put: `{ name, bytes }`. */
+  files = [];
+  /** The calls of other agents: `{ agent, message, options }`. */
+  calls = [];
+  /** The tools it called: `{ server, name, args }`. */
+  toolCalls = [];
+  /** What it remembers, by key. */
+  memory = new Map();
+  /** What its steps came to, by key; kept from run to run, as after a restart. */
+  steps = new Map();
+  #answers = [];
+  #programs = new Map();
+  #responses = [];
+  #agents = new Map();
+  #tools = new Map();
+  #settings = new Map([["permissions", "ask"], ["approval_timeout", "3600000"]]);
+  #cancelAfter = Infinity;
+  #memoryBytes = Infinity;
+
+  // The script.
+
+  /** What the client answers to the next question: a text, or a `Failure`. */
+  answer(answer) {
+    this.#answers.push(answer);
+    return this;
+  }
+
+  /** A granted program: what it writes and how it ends. Of several for one program each is for one start, the last for all after it. */
+  program(name, { stdout = "", stderr = "", code = 0 } = {}) {
+    this.#programs.set(name, [...(this.#programs.get(name) ?? []), { stdout, stderr, code }]);
+    return this;
+  }
+
+  /** What the next request is answered: a body of text, bytes, pieces of it, or a value as JSON. Also by a function of the request. */
+  respond(response) {
+    this.#responses.push(response);
+    return this;
+  }
+
+  /** Another agent, and what it comes to when it is called: a text, or `{ state, text, artifacts }`. */
+  agent(name, outcome) {
+    this.#agents.set(name, [...(this.#agents.get(name) ?? []), outcome]);
+    return this;
+  }
+
+  /** A tool, and its result. */
+  tool(server, name, result) {
+    this.#tools.set(`${server} ${name}`, result);
+    return this;
+  }
+
+  setting(name, value) {
+    this.#settings.set(name, String(value));
+    return this;
+  }
+
+  /** How many bytes it may remember. */
+  memoryBytes(max) {
+    this.#memoryBytes = max;
+    return this;
+  }
+
+  /** Cancels the task once so many events were told. */
+  cancelAfter(events) {
+    this.#cancelAfter = events;
+    return this;
+  }
+
+  // The run.
+
+  /** Runs a task of a text or a message to its end, which is thrown where it is a `Failure`. */
+  async run(definition, content = "", { live = true, history = [], workingDirectory } = {}) {
+    defineAgent(definition);
+    const message = messageToContract(content, "user");
+    const task = {
+      id: "task",
+      contextId: "context",
+      message,
+      history: history.map((said) => messageToContract(said, "user")),
+      workingDirectory: workingDirectory ?? null,
+      metadata: null,
+    };
+    return Outcome.fromContract(await runTask(definition, this.#host(), task, live));
+  }
+
+  async health(definition) {
+    return checkHealth(definition, this.#host());
+  }
+
+  card(definition) {
+    return JSON.parse(cardJson(defineAgent(definition)));
+  }
+
+  /** The texts of its statuses. */
+  get said() {
+    return this.events.filter(({ type, text }) => type === "status" && text !== undefined).map(({ text }) => text);
+  }
+
+  /** The text of an artifact as a client has it in the end. */
+  artifact(id) {
+    let text;
+    for (const event of this.events) {
+      if (event.type === "artifact" && event.artifact.id === id) text = (event.append ? (text ?? "") : "") + event.artifact.text;
+    }
+    return text;
+  }
+
+  get #isCancelled() {
+    return this.events.length >= this.#cancelAfter;
+  }
+
+  #host() {
+    const checked = (work) => (...words) => (this.#isCancelled ? fail("cancelled") : work(...words));
+    const emit = checked(({ tag, val }) => {
+      if (tag === "artifact") {
+        this.events.push({ type: "artifact", artifact: artifactFromContract(val.artifact), append: val.append, lastChunk: val.lastChunk });
+        return;
+      }
+      const message = val.message ? Message.fromContract(val.message) : undefined;
+      const metadata = val.metadata === null ? undefined : JSON.parse(val.metadata);
+      this.events.push({ type: "status", state: val.state, text: message?.text, message, metadata });
+    });
+    const ask = checked((need, prompt) => {
+      this.asked.push(Message.fromContract(prompt));
+      if (this.#answers.length === 0) denied(`the answer to \`${Message.fromContract(prompt).text}\``);
+      const answer = this.#answers.shift();
+      if (answer instanceof Failure) throw answer;
+      return messageToContract(answer, "user");
+    });
+    const host = this;
+    const used = () => [...this.memory].reduce((sum, [key, value]) => sum + key.length + value.length, 0);
+    return {
+      ready: async () => {},
+      idle: async () => {},
+      sleep: async () => this.#isCancelled && fail("cancelled"),
+      isConcurrent: () => false,
+      tasks: { emit, ask, cancelled: () => this.#isCancelled, extensions: () => [], acceptedOutputModes: () => [] },
+      log: { log: (level, text) => this.logs.push({ level, text }) },
+      settings: { get: (name) => this.#settings.get(name) ?? null },
+      memory: {
+        get: checked((key) => (this.memory.has(key) ? bytesOf(this.memory.get(key)) : null)),
+        set: checked((key, value) => {
+          const before = this.memory.get(key);
+          this.memory.set(key, new TextDecoder().decode(value));
+          if (used() <= this.#memoryBytes) return;
+          before === undefined ? this.memory.delete(key) : this.memory.set(key, before);
+          fail("exhausted", `remember ${value.length} bytes: ${this.#memoryBytes} are granted`);
+        }),
+        delete: checked((key) => void this.memory.delete(key)),
+        keys: checked((prefix) => [...this.memory.keys()].filter((key) => key.startsWith(prefix)).sort()),
+      },
+      files: {
+        put: checked((name, bytes) => {
+          this.files.push({ name, bytes });
+          return `/files/${name}`;
+        }),
+      },
+      process: {
+        fingerprint: checked((program) => (this.#programs.has(program) ? `fingerprint of ${program}` : denied(`run \`${program}\``))),
+        Child: {
+          spawn: checked((command) => {
+            const scripts = host.#programs.get(command.program);
+            if (!scripts) denied(`run \`${command.program}\``);
+            const script = scripts.length > 1 ? scripts.shift() : scripts[0];
+            const started = { ...command, env: Object.fromEntries(command.env), stdin: "" };
+            host.spawned.push(started);
+            const outputs = [
+              ...(script.stdout.length ? [{ tag: "stdout", val: bytesOf(script.stdout) }] : []),
+              ...(script.stderr.length ? [{ tag: "stderr", val: bytesOf(script.stderr) }] : []),
+              { tag: "exited", val: { tag: "code", val: script.code } },
+            ];
+            return {
+              next: checked(() => outputs.shift()),
+              writeStdin: checked((bytes) => void (started.stdin += new TextDecoder().decode(bytes))),
+              closeStdin() {},
+              interrupt() {},
+              kill() {},
+            };
+          }),
+        },
+      },
+      http: {
+        Exchange: {
+          send: checked((request) => {
+            const asked = { ...request, headers: Object.fromEntries(request.headers), body: new TextDecoder().decode(request.body) };
+            this.requests.push(asked);
+            if (this.#responses.length === 0) denied(`${request.method} ${request.url}`);
+            let response = this.#responses.shift();
+            if (typeof response === "function") response = response(asked);
+            if (response instanceof Failure) throw response;
+            const { status = 200, headers = {}, body = "", json, pieces } =
+              typeof response === "string" || response instanceof Uint8Array ? { body: response } : response;
+            const rest = (pieces ?? [json === undefined ? body : JSON.stringify(json)]).map(bytesOf);
+            return { status: () => status, headers: () => Object.entries(headers), next: checked(() => rest.shift() ?? null) };
+          }),
+        },
+      },
+      delegate: {
+        agents: checked(() => JSON.stringify([...this.#agents.keys()].map((name) => ({ agentId: name, name })))),
+        Options: class {
+          constructor() {
+            return new Proxy({}, { get: (all, name) => (name in all ? all[name] : (value) => void (all[name] = value)) });
+          }
+        },
+        Call: { startWith: checked((agent, message, options) => this.#start(agent, message, options, checked)) },
+      },
+      steps: {
+        Step: {
+          begin: checked((key) => ({ key, kept: () => this.steps.get(key) ?? null })),
+          end: (step, kept) => void (kept === "" || this.steps.set(step.key, kept)),
+        },
+      },
+      tools: {
+        list: checked(() => {
+          const tools = [...this.#tools.keys()].map((key) => key.split(" "));
+          return JSON.stringify(tools.map(([server, name]) => ({ server, name, inputSchema: {} })));
+        }),
+        call: checked((server, name, args) => {
+          this.toolCalls.push({ server, name, args: JSON.parse(args) });
+          const result = this.#tools.get(`${server} ${name}`);
+          return result === undefined ? denied(`call \`${name}\` of \`${server}\``) : JSON.stringify(result);
+        }),
+      },
+    };
+  }
+
+  #start(agent, message, options, checked) {
+    const outcomes = this.#agents.get(agent);
+    if (!outcomes) denied(`call \`${agent}\``);
+    const outcome = outcomes.length > 1 ? outcomes.shift() : outcomes[0];
+    this.calls.push({ agent, message: Message.fromContract(message), options });
+    const { state = "completed", text, artifacts = {} } = typeof outcome === "string" ? { text: outcome } : outcome;
+    const updates = Object.entries(artifacts).map(([id, content]) => {
+      const artifact = { id, name: null, description: null, parts: messageToContract(content).parts, extensions: [], metadata: null };
+      return { tag: "event", val: { tag: "artifact", val: { artifact, append: false, lastChunk: true } } };
+    });
+    updates.push({ tag: "finished", val: { tag: "status", val: statusToContract(state, text) } });
+    return { next: checked(() => updates.shift()), taskId: () => `task-of-${agent}`, answer() {}, cancel() {} };
+  }
+}
+
+export { End, Failure };

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Cancelled, Failure, defineAgent } from "../src/index.js";
+import { ScriptedHost } from "../src/testing.js";
+
+const card = { name: "t", description: "tests", version: "0.1.0" };
+const agent = (run, rest = {}) => defineAgent({ card, run, ...rest });
+
+test("what a run returns is its end", async () => {
+  const host = new ScriptedHost();
+  assert.equal((await host.run(agent(async (_, task) => task.text), "hello")).text, "hello");
+  assert.equal((await host.run(agent(async () => {}))).state, "completed");
+  const failed = await host.run(agent(async (ctx) => ctx.fail("no_login", "log in", { fix: "x login" })));
+  assert.deepEqual([failed.state, failed.metadata], ["failed", { reason: "no_login", fix: "x login" }]);
+  assert.equal((await host.run(agent(async (ctx) => ctx.reject("no")))).state, "rejected");
+  assert.equal((await host.run(agent(async (ctx) => ctx.reply("hi")))).state, undefined);
+  const parts = await host.run(agent(async () => [{ data: { a: 1 } }, "text"]));
+  assert.deepEqual([parts.message.data, parts.text], [{ a: 1 }, "text"]);
+});
+
+test("what is thrown says where", async () => {
+  const host = new ScriptedHost();
+  const boom = agent(async () => {
+    throw new TypeError("bad thing");
+  });
+  const failure = await host.run(boom).catch((thrown) => thrown);
+  assert.ok(failure instanceof Failure && failure.kind === "internal");
+  assert.match(failure.message, /^TypeError: bad thing \(at agent\.test\.js:\d+\)$/);
+  assert.equal(host.logs[0].level, "error");
+  const denied = await host.run(agent(async (ctx) => ctx.run("git"))).catch((thrown) => thrown);
+  assert.deepEqual([denied.kind, denied.message], ["denied", "run `git`: not in the script of the test"]);
+});
+
+test("streams gather small pieces, and end as the whole", async () => {
+  const host = new ScriptedHost();
+  const words = agent(async (ctx) => {
+    const stream = ctx.stream("out", { name: "Out" });
+    for (const word of "a b c d".split(" ")) await stream.write(word);
+    return stream.finish();
+  });
+  assert.equal((await host.run(words)).text, "abcd");
+  const told = host.events.map(({ artifact, append, lastChunk }) => [artifact.text, append, lastChunk]);
+  assert.deepEqual(told, [["a", false, false], ["abcd", false, true]]);
+  assert.equal(host.artifact("out"), "abcd");
+});
+
+test("programs, line by line", async () => {
+  const host = new ScriptedHost().program("git", { stdout: "one\r\ntwo\nthr\u00e4", stderr: "hm\n", code: 3 });
+  const lines = [];
+  const run = agent(async (ctx) => {
+    const exit = await ctx.run("git", ["log", 5], { env: { LC_ALL: "C" }, input: "x", onLine: (line) => lines.push(line) });
+    return JSON.stringify(exit);
+  });
+  const { text } = await host.run(run);
+  assert.deepEqual(JSON.parse(text), { code: 3, ok: false, stderr: "hm", stdout: "" });
+  assert.deepEqual(lines, ["one", "two", "thr\u00e4"]);
+  assert.deepEqual(host.spawned[0], { program: "git", args: ["log", "5"], env: { LC_ALL: "C" }, cwd: null, stdin: "x" });
+});
+
+test("answers over HTTP, as the web has them", async () => {
+  const host = new ScriptedHost()
+    .respond({ json: { a: [1] }, headers: { "Content-Type": "application/json" } })
+    .respond({ pieces: ["event: del", "ta\nid: 7\ndata: x\n\ndata: y\nda", "ta: z\n\ndata: cut"] });
+  const run = agent(async (ctx) => {
+    const answer = await ctx.fetch("https://example.com/a", { method: "POST", body: "b", headers: { "X-A": "1" } });
+    const { a } = await answer.json();
+    const events = [];
+    for await (const event of (await ctx.fetch("https://example.com/b")).events()) events.push(event);
+    return JSON.stringify([answer.headers.get("content-type"), answer.ok, a, events]);
+  });
+  assert.deepEqual(JSON.parse((await host.run(run)).text), [
+    "application/json",
+    true,
+    [1],
+    [{ event: "delta", data: "x", id: "7" }, { event: "message", data: "y\nz" }],
+  ]);
+  assert.deepEqual(host.requests[0].headers, { "X-A": "1" });
+});
+
+test("questions, memory, settings, others, tools", async () => {
+  const host = new ScriptedHost()
+    .answer("main")
+    .setting("model", "m")
+    .agent("codex", { text: "fine", artifacts: { notes: "some" } })
+    .agent("bad", { state: "failed", text: "no" })
+    .tool("files", "read", { content: [{ type: "text", text: "hello" }] });
+  const run = agent(async (ctx) => {
+    await ctx.remember("k", { branch: (await ctx.ask("which?")).text });
+    const [review, bad] = await Promise.all([ctx.call("codex", "review"), ctx.call("bad", "x").catch((failed) => failed)]);
+    const tool = await ctx.callTool("files", "read", { path: "a" });
+    const kept = await ctx.recall("k");
+    return JSON.stringify([kept, review.text, review.artifacts, bad.message, tool.text, ctx.setting("model"), await ctx.remembered(), await ctx.recall("x")]);
+  });
+  assert.deepEqual(JSON.parse((await host.run(run)).text), [
+    { branch: "main" },
+    "fine",
+    { notes: "some" },
+    "`bad` ended as failed: no",
+    "hello",
+    "m",
+    ["k"],
+    null,
+  ]);
+  assert.equal(host.asked[0].text, "which?");
+});
+
+test("a step that was done is not done again, and fails as it did", async () => {
+  const host = new ScriptedHost();
+  let done = 0;
+  const run = agent(async (ctx) => {
+    const count = await ctx.step("count", async () => ++done);
+    const failed = await ctx.step("fail", () => { throw Failure.denied("no"); }).catch((thrown) => thrown.message);
+    const large = await ctx.step("large", () => "x".repeat(2 << 20)).catch((thrown) => thrown.kind);
+    return [count, failed, large].join(" ");
+  });
+  assert.equal((await host.run(run)).text, "1 no exhausted");
+  assert.equal((await host.run(run)).text, "1 no exhausted");
+});
+
+test("a cancelled task ends with an exception that passes", async () => {
+  const host = new ScriptedHost().cancelAfter(1);
+  let cleaned = false;
+  const run = agent(async (ctx) => {
+    try {
+      await ctx.say("one");
+      await ctx.say("two");
+    } finally {
+      cleaned = true;
+    }
+  });
+  assert.ok((await host.run(run).catch((thrown) => thrown)) instanceof Cancelled);
+  assert.ok(cleaned);
+});
+
+test("progress, cards and health", async () => {
+  const host = new ScriptedHost();
+  await host.run(agent(async (ctx) => ctx.progress(40.4, "some")));
+  assert.deepEqual(host.events[0].metadata, { progress: { percent: 40 } });
+  const skilled = agent(async () => {}, { card: { ...card, skills: [{ id: "a", name: "A", description: "b" }] } });
+  assert.deepEqual(host.card(skilled).skills, [{ tags: [], id: "a", name: "A", description: "b" }]);
+  assert.equal((await host.health(skilled)).status, "healthy");
+  const sick = agent(async () => {}, { health: () => { throw new Error("no model"); } });
+  assert.match((await host.health(sick)).detail, /^Error: no model \(at agent\.test\.js:\d+\)$/);
+  assert.throws(() => defineAgent({ card: { name: "x" }, run() {} }), /card\.description/);
+  assert.throws(() => defineAgent({ card }), /`run` is missing/);
+});

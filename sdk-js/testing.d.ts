@@ -1,0 +1,48 @@
+/** A hub that follows a script and records what it is told, for tests without WebAssembly. */
+
+import type { Content, Definition, Failure, Health, Json, Message, Outcome, Part, State } from "./index.js";
+
+export interface ScriptedResponse {
+  status?: number;
+  headers?: Record<string, string>;
+  body?: string | Uint8Array;
+  json?: Json;
+  pieces?: (string | Uint8Array)[];
+}
+type Answered = string | Uint8Array | ScriptedResponse | Failure;
+export interface ScriptedRequest {
+  method: string;
+  url: string;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** What the script does not name is denied. */
+export class ScriptedHost {
+  readonly events: (
+    | { type: "status"; state: State; text?: string; message?: Message; metadata?: Record<string, Json> }
+    | { type: "artifact"; artifact: { id: string; name?: string; parts: Part[]; text: string }; append: boolean; lastChunk: boolean }
+  )[];
+  readonly asked: Message[];
+  readonly spawned: { program: string; args: string[]; env: Record<string, string>; cwd: string | null; stdin: string }[];
+  readonly requests: ScriptedRequest[];
+  readonly logs: { level: string; text: string }[];
+  readonly files: { name: string; bytes: Uint8Array }[];
+  readonly calls: { agent: string; message: Message; options: Record<string, unknown> }[];
+  readonly toolCalls: { server: string; name: string; args: Record<string, Json> }[];
+  readonly memory: Map<string, string>;
+  readonly steps: Map<string, string>;
+  readonly said: string[];
+  answer(answer: Content | Failure): this;
+  program(name: string, script?: { stdout?: string | Uint8Array; stderr?: string; code?: number }): this;
+  respond(response: Answered | ((request: ScriptedRequest) => Answered)): this;
+  agent(name: string, outcome: string | { state?: State; text?: string; artifacts?: Record<string, string> }): this;
+  tool(server: string, name: string, result: Json): this;
+  setting(name: string, value: string | number | boolean): this;
+  memoryBytes(max: number): this;
+  cancelAfter(events: number): this;
+  run(definition: Definition, content?: Content, options?: { live?: boolean; history?: Content[]; workingDirectory?: string }): Promise<Outcome>;
+  health(definition: Definition): Promise<Health>;
+  card(definition: Definition): Record<string, any>;
+  artifact(id: string): string | undefined;
+}

@@ -1,0 +1,71 @@
+"""The agent card: who an agent is and what it can do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+class Card:
+    """An A2A 1.0 agent card. The hub adds where and how the agent is reached."""
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        version: str,
+        *,
+        input_modes: list[str] | None = None,
+        output_modes: list[str] | None = None,
+        streaming: bool = True,
+        provider: tuple[str, str] | None = None,
+        icon_url: str | None = None,
+        documentation_url: str | None = None,
+    ) -> None:
+        """`provider` is an organization and its URL; the modes are media types, `text/plain` unless said."""
+        self._json: dict[str, Any] = {
+            "name": name,
+            "description": description,
+            "version": version,
+            "capabilities": {"streaming": streaming},
+            "defaultInputModes": input_modes or ["text/plain"],
+            "defaultOutputModes": output_modes or ["text/plain"],
+            "skills": [],
+        }
+        if provider:
+            self._json["provider"] = {"organization": provider[0], "url": provider[1]}
+        if icon_url:
+            self._json["iconUrl"] = icon_url
+        if documentation_url:
+            self._json["documentationUrl"] = documentation_url
+
+    def skill(
+        self,
+        id: str,
+        name: str,
+        description: str,
+        *,
+        tags: list[str] | None = None,
+        examples: list[str] | None = None,
+        input_modes: list[str] | None = None,
+        output_modes: list[str] | None = None,
+    ) -> Card:
+        """Adds a skill, and returns the card."""
+        skill: dict[str, Any] = {"id": id, "name": name, "description": description, "tags": tags or []}
+        for key, value in (("examples", examples), ("inputModes", input_modes), ("outputModes", output_modes)):
+            if value:
+                skill[key] = value
+        self._json["skills"].append(skill)
+        return self
+
+    def extension(self, uri: str, description: str, *, required: bool = False, params: dict[str, Any] | None = None) -> Card:
+        """Adds an extension of A2A that the agent knows, and returns the card."""
+        extension: dict[str, Any] = {"uri": uri, "description": description, "required": required}
+        if params is not None:
+            extension["params"] = params
+        self._json["capabilities"].setdefault("extensions", []).append(extension)
+        return self
+
+    def to_json(self) -> str:
+        """The card as JSON."""
+        return json.dumps(self._json, ensure_ascii=False)

@@ -1,0 +1,96 @@
+"""An agent as the contract's export. Imported by the entry module that `a2a_hub.build` writes, and nowhere else."""
+
+from __future__ import annotations
+
+import io
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+from componentize_py_types import Err
+from wit_world.exports.agent import HealthReport, HealthStatus
+from wit_world.imports import delegate, files, http, log, memory, process, settings, steps, tasks, tools, types, wait
+
+from ._agent import Agent, check_health, clean_up, run_task
+from ._convert import well_formed
+from ._errors import Failure
+
+_HOST = SimpleNamespace(
+    delegate=delegate,
+    files=files,
+    http=http,
+    log=log,
+    memory=memory,
+    process=process,
+    settings=settings,
+    steps=steps,
+    tasks=tasks,
+    tools=tools,
+    types=types,
+    wait=wait,
+)
+
+
+def _contract(failure: Failure) -> Err[Any]:
+    variant = getattr(types, f"Failure_{failure.kind.capitalize()}")
+    return Err(variant() if failure.kind in ("cancelled", "timeout") else variant(well_formed(failure.text)))
+
+
+class _Lines(io.TextIOBase):
+    """What is printed, as lines of the hub's log."""
+
+    def __init__(self, level: Any) -> None:
+        self._level, self._rest = level, ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            log.log(self._level, well_formed(line))
+        return len(text)
+
+
+def _begin() -> None:
+    """What is done before each run, and not while the component is built: there is no hub then."""
+    if random := sys.modules.get("random"):
+        # Its seed is of the machine that built the component, and would be the same in each task.
+        random.seed()
+    sys.stdout, sys.stderr = _Lines(log.Level.INFO), _Lines(log.Level.WARN)
+
+
+def export(agent: Agent) -> type:
+    """The class that answers the contract's calls."""
+    card = agent.card.to_json()
+
+    class Exported:
+        def card(self) -> str:
+            return card
+
+        def health(self) -> HealthReport:
+            _begin()
+            found = check_health(agent, _HOST)
+            return HealthReport(HealthStatus[found.status.upper()], found.version, found.detail, found.fix)
+
+        def execute(self, task: Any) -> Any:
+            return self._run(task, False)
+
+        def stream(self, task: Any) -> Any:
+            return self._run(task, True)
+
+        def _run(self, task: Any, live: bool) -> Any:
+            _begin()
+            try:
+                return run_task(agent, _HOST, task, live)
+            except Failure as failed:
+                raise _contract(failed) from None
+
+        def cancel(self, task_id: str) -> None:
+            _begin()
+            try:
+                clean_up(agent, _HOST, task_id)
+            except Failure as failed:
+                raise _contract(failed) from None
+
+    return Exported

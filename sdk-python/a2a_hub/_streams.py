@@ -1,0 +1,339 @@
+"""What comes in pieces: lines of a program, the body of an answer, text that an agent makes, what another agent tells."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Iterator
+
+from ._convert import event_in, message_out, outcome_in
+from ._errors import Exhausted, Unavailable, asking
+from ._types import Content, Event, Outcome, message_of
+
+if TYPE_CHECKING:
+    from ._context import Context
+
+_MAX_LINE = 8 << 20
+_STDERR_TAIL = 8 << 10
+_STDIN_CHUNK = 64 << 10
+
+# A stream of text sends what it has once it is so long, or this old.
+_WORTH_SENDING = 512
+_LONG_ENOUGH = 0.1
+
+
+class _Lines:
+    """Bytes to lines, however they come."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+        self.lines: list[str] = []
+
+    def push(self, piece: bytes) -> None:
+        *lines, self._rest = (self._rest + self._decoder.decode(piece)).split("\n")
+        if len(self._rest) > _MAX_LINE:
+            raise Exhausted(f"a line has more than {_MAX_LINE} characters")
+        self.lines += [line.removesuffix("\r") for line in lines]
+
+    def end(self) -> None:
+        self._rest += self._decoder.decode(b"", True)
+        if self._rest:
+            self.lines.append(self._rest)
+        self._rest = ""
+
+
+class TextStream:
+    """A growing artifact of text. Pieces go out while somebody listens; the end replaces them by the whole text.
+
+    As a context manager it finishes by itself, unless an exception passes.
+    """
+
+    def __init__(self, ctx: Context, id: str, options: dict[str, Any]) -> None:
+        self._ctx, self._id, self._options = ctx, id, options
+        self._unsent = ""
+        self._whole: list[str] = []
+        self._since: float | None = None
+        self._begun = self._finished = False
+
+    def write(self, text: str) -> None:
+        """Adds text, and sends what is worth sending."""
+        self._whole.append(text)
+        if not self._ctx.live:
+            return
+        self._unsent += text
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        if not self._begun or len(self._unsent) >= _WORTH_SENDING or now - self._since >= _LONG_ENOUGH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Sends what there is."""
+        if not self._unsent:
+            return
+        text, self._unsent, self._since = self._unsent, "", None
+        append, self._begun = self._begun, True
+        self._ctx.artifact(self._id, text, append=append, last_chunk=False, **self._options)
+
+    def finish(self, text: str | None = None) -> str:
+        """Ends it: the artifact is the text that is given, or else all that was written."""
+        self._finished = True
+        text = "".join(self._whole) if text is None else text
+        self._ctx.artifact(self._id, text, **self._options)
+        return text
+
+    def __enter__(self) -> TextStream:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None and not self._finished:
+            self.finish()
+
+
+@dataclass
+class Exit:
+    """How a program ended. `stdout` is there where `Context.run` gathered it."""
+
+    code: int | None
+    signal: int | None
+    stderr: str
+    stdout: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended with status 0."""
+        return self.code == 0
+
+
+class Child:
+    """A program at work. Iterating gives its lines; as a context manager it ends with the block."""
+
+    def __init__(self, ctx: Context, command: Any) -> None:
+        self._handle = asking(ctx._host.process.Child.spawn, command)
+        self._wrap = ctx._host.wait.Origin_Child
+        self._lines = _Lines()
+        self._stderr = b""
+        self._exit: Any = None
+
+    @property
+    def _origin(self) -> Any:
+        return self._wrap(self._handle)
+
+    @property
+    def _is_ready(self) -> bool:
+        return bool(self._lines.lines) or self._exit is not None
+
+    def next_line(self, timeout: float | None = None) -> str | None:
+        """The next line of its output; None once it has ended. `TimedOut` when there was none in so many seconds."""
+        while not self._lines.lines and self._exit is None:
+            self._read(timeout)
+        return self._lines.lines.pop(0) if self._lines.lines else None
+
+    def _read(self, timeout: float | None) -> None:
+        output = asking(self._handle.next, _ms(timeout))
+        kind = type(output).__name__
+        if kind == "Output_Stdout":
+            self._lines.push(output.value)
+        elif kind == "Output_Stderr":
+            self._stderr = (self._stderr + output.value)[-_STDERR_TAIL:]
+        else:
+            self._exit = output.value
+            self._lines.end()
+
+    def __iter__(self) -> Iterator[str]:
+        while (line := self.next_line()) is not None:
+            yield line
+
+    def write(self, data: str | bytes) -> None:
+        """Writes to its input, and waits while it does not read."""
+        data = data.encode() if isinstance(data, str) else data
+        for at in range(0, len(data), _STDIN_CHUNK):
+            asking(self._handle.write_stdin, data[at : at + _STDIN_CHUNK])
+
+    def close_stdin(self) -> None:
+        """Ends its input."""
+        self._handle.close_stdin()
+
+    def interrupt(self) -> None:
+        """Asks it to interrupt what it does."""
+        self._handle.interrupt()
+
+    def kill(self) -> None:
+        """Ends it and whatever it started."""
+        self._handle.kill()
+
+    def wait(self) -> Exit:
+        """Waits for its end."""
+        while self._exit is None:
+            self._lines.lines.clear()
+            self._read(None)
+        value = self._exit.value
+        is_code = type(self._exit).__name__ == "ExitStatus_Code"
+        stderr = self._stderr.decode("utf-8", "replace").rstrip()
+        return Exit(value if is_code else None, None if is_code else value, stderr)
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None) -> None:
+        self._handle.__exit__(None, None, None)
+
+
+@dataclass
+class ServerEvent:
+    """An event of a stream of server-sent events."""
+
+    event: str
+    data: str
+    id: str | None = None
+
+
+class Response:
+    """An answer over HTTP, whose body is read as it comes."""
+
+    def __init__(self, ctx: Context, exchange: Any, url: str) -> None:
+        self._exchange = exchange
+        self._wrap = ctx._host.wait.Origin_Exchange
+        self.url = url
+        self.status: int = exchange.status()
+        self._headers = [(name.lower(), value) for name, value in exchange.headers()]
+        self._body: bytes | None = None
+
+    @property
+    def _origin(self) -> Any:
+        return self._wrap(self._exchange)
+
+    _is_ready = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is 200 to 299."""
+        return 200 <= self.status < 300
+
+    def header(self, name: str) -> str | None:
+        """A header, whatever the case of its name."""
+        return next((value for key, value in self._headers if key == name.lower()), None)
+
+    def __iter__(self) -> Iterator[bytes]:
+        while (piece := asking(self._exchange.next, None)) is not None:
+            yield piece
+
+    def lines(self) -> Iterator[str]:
+        """The body line by line."""
+        buffer = _Lines()
+        for piece in self:
+            buffer.push(piece)
+            yield from buffer.lines
+            buffer.lines.clear()
+        buffer.end()
+        yield from buffer.lines
+
+    def events(self) -> Iterator[ServerEvent]:
+        """Server-sent events, as models speak."""
+        event, id = "message", None
+        data: list[str] = []
+        for line in self.lines():
+            if not line:
+                if data:
+                    yield ServerEvent(event, "\n".join(data), id)
+                event, data, id = "message", [], None
+                continue
+            field, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if field == "event":
+                event = value
+            elif field == "data":
+                data.append(value)
+            elif field == "id":
+                id = value
+
+    @property
+    def body(self) -> bytes:
+        """The whole body; waits for its end."""
+        if self._body is None:
+            self._body = b"".join(self)
+        return self._body
+
+    @property
+    def text(self) -> str:
+        """The whole body as text."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        """The whole body as JSON."""
+        return json.loads(self.body)
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._exchange.__exit__(None, None, None)
+
+
+class Call:
+    """Another agent at work. Iterating gives what it tells; `completed` waits for its end."""
+
+    def __init__(self, ctx: Context, agent: str, handle: Any) -> None:
+        self._t, self._handle, self._agent = ctx._host.types, handle, agent
+        self._wrap = ctx._host.wait.Origin_Call
+        self._outcome: Outcome | None = None
+        self._artifacts: dict[str, str] = {}
+
+    @property
+    def _origin(self) -> Any:
+        return self._wrap(self._handle)
+
+    @property
+    def _is_ready(self) -> bool:
+        return self._outcome is not None
+
+    @property
+    def task_id(self) -> str:
+        """The id of its task."""
+        return self._handle.task_id()
+
+    def next(self, timeout: float | None = None) -> Event | None:
+        """The next that it tells; None once it has ended. `TimedOut` when there was nothing in so many seconds."""
+        if self._outcome is not None:
+            return None
+        update = asking(self._handle.next, _ms(timeout))
+        if type(update).__name__ == "Update_Finished":
+            self._outcome = outcome_in(update.value)
+            self._outcome.artifacts = self._artifacts
+            return None
+        event = event_in(update.value)
+        if (made := event.artifact) is not None:
+            before = self._artifacts.get(made.id, "") if event.append else ""
+            self._artifacts[made.id] = before + made.text
+        return event
+
+    def __iter__(self) -> Iterator[Event]:
+        while (event := self.next()) is not None:
+            yield event
+
+    def answer(self, content: Content) -> None:
+        """Answers what it asks; needs `answers_questions`."""
+        asking(self._handle.answer, message_out(self._t, message_of(content, "user")))
+
+    def cancel(self) -> None:
+        """Stops it, and returns once it has ended."""
+        self._handle.cancel()
+
+    def outcome(self) -> Outcome:
+        """Waits for its end, whatever that is."""
+        for _ in self:
+            pass
+        assert self._outcome is not None
+        return self._outcome
+
+    def completed(self) -> Outcome:
+        """Waits for its end, and raises `Unavailable` unless that is `completed` or a direct answer."""
+        outcome = self.outcome()
+        if outcome.state not in (None, "completed"):
+            raise Unavailable(f"`{self._agent}` ended as {outcome.state}: {outcome.text}")
+        return outcome
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else max(0, round(seconds * 1000))

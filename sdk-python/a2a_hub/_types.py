@@ -1,0 +1,175 @@
+"""A2A's nouns, as Python writes them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from collections.abc import Iterable
+from typing import Any, Literal, Union
+
+State = Literal["submitted", "working", "input-required", "auth-required", "completed", "failed", "canceled", "rejected"]
+
+
+@dataclass
+class Part:
+    """A part of a message or an artifact: one of `text`, `data` (a value of JSON), `raw` (bytes) and `url`."""
+
+    text: str | None = None
+    data: Any = None
+    raw: bytes | None = None
+    url: str | None = None
+    filename: str | None = None
+    media_type: str | None = None
+    metadata: dict[str, Any] | None = None
+
+    @classmethod
+    def file(cls, filename: str, media_type: str, raw: bytes) -> Part:
+        """A file."""
+        return cls(raw=raw, filename=filename, media_type=media_type)
+
+
+@dataclass
+class Message:
+    """What a client or an agent said. An empty `id` asks the hub to make one."""
+
+    parts: list[Part]
+    role: Literal["user", "agent"] = "agent"
+    id: str = ""
+    context_id: str | None = None
+    task_id: str | None = None
+    reference_task_ids: list[str] = field(default_factory=list)
+    extensions: list[str] = field(default_factory=list)
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def text(self) -> str:
+        """All its text."""
+        return joined_text(self.parts)
+
+    @property
+    def data(self) -> Any:
+        """The value of its first data part."""
+        return next((part.data for part in self.parts if part.data is not None), None)
+
+
+@dataclass
+class Artifact:
+    """What a task produced."""
+
+    id: str
+    parts: list[Part]
+    name: str | None = None
+    description: str | None = None
+    extensions: list[str] = field(default_factory=list)
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def text(self) -> str:
+        """All its text."""
+        return joined_text(self.parts)
+
+
+@dataclass
+class Task:
+    """One piece of work. `history` holds the earlier messages of its conversation, oldest first."""
+
+    id: str
+    context_id: str
+    message: Message
+    history: list[Message] = field(default_factory=list)
+    working_directory: str | None = None
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def text(self) -> str:
+        """All text of the client's message."""
+        return self.message.text
+
+
+@dataclass
+class Event:
+    """What another agent tells of its task: a status (`state`, `message`), or a piece of an `artifact`."""
+
+    state: State | None = None
+    message: Message | None = None
+    artifact: Artifact | None = None
+    append: bool = False
+    last_chunk: bool = False
+
+
+@dataclass
+class Outcome:
+    """How a task of another agent ended. Without a `state` it was a direct answer."""
+
+    state: State | None
+    message: Message | None
+    metadata: dict[str, Any] | None = None
+    artifacts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """What was said at the end."""
+        return self.message.text if self.message else ""
+
+
+Content = Union[str, Part, Message, Iterable[Union[str, Part]]]
+"""What may be said: a text, a part, several, or a whole message."""
+
+
+@dataclass
+class End:
+    """How a run ends; made by `Context.done`, `fail`, `reject` and `reply`. Without a `state` it is a direct answer."""
+
+    state: State | None
+    message: Message | None
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def text(self) -> str:
+        """What is said at the end."""
+        return self.message.text if self.message else ""
+
+
+def joined_text(parts: Iterable[Part]) -> str:
+    return "\n".join(part.text for part in parts if part.text is not None)
+
+
+def parts_of(content: Content) -> list[Part]:
+    """The parts of whatever may be said."""
+    if isinstance(content, Message):
+        return content.parts
+    if isinstance(content, (str, Part)):
+        content = [content]
+    if not isinstance(content, Iterable):
+        raise TypeError(f"what is said is a text, a Part, a Message or a list of texts and Parts, not {type(content).__name__}")
+    parts = [Part(text=part) if isinstance(part, str) else part for part in content]
+    for part in parts:
+        if not isinstance(part, Part):
+            raise TypeError(f"what is said is a text, a Part, a Message or a list of texts and Parts, not {type(part).__name__}")
+    return parts
+
+
+def message_of(content: Content, role: Literal["user", "agent"] = "agent") -> Message:
+    return content if isinstance(content, Message) else Message(parts_of(content), role)
+
+
+def end_of(returned: End | Outcome | Content | None) -> End:
+    """What a run returned, as its end."""
+    if isinstance(returned, End):
+        return returned
+    if isinstance(returned, Outcome):
+        return End(returned.state, returned.message, returned.metadata)
+    return End("completed", None if returned is None else message_of(returned))
+
+
+def to_json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def from_json(text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

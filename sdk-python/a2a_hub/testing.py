@@ -1,0 +1,391 @@
+"""A hub that follows a script and records what it is told, for tests without WebAssembly. What the script does not name is denied.
+
+    host = ScriptedHost()
+    host.program("git", stdout="a1 one\\nb2 two\\n")
+    host.answer("main")
+    assert host.run(agent, "how many commits?").text == "2 commits on main"
+    assert host.spawned[0].args == ["log", "--oneline"]
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import Enum
+from types import ModuleType, SimpleNamespace
+from typing import Any, Callable, Iterable
+
+from . import _convert as convert
+from ._agent import Agent, Health, check_health, find, run_task
+from ._errors import KINDS, Denied, Exhausted, Failure
+from ._types import Artifact, Content, Message, Outcome, Part, State, from_json, message_of
+
+
+class _Record:
+    """A record or a case of the contract: its fields in the order in which the bindings take them."""
+
+    fields: tuple[str, ...] = ()
+
+    def __init__(self, *values: Any) -> None:
+        for name, value in zip(self.fields, values, strict=True):
+            setattr(self, name, value)
+
+
+def _record(name: str, *fields: str) -> type[_Record]:
+    return type(name, (_Record,), {"fields": fields})
+
+
+_MESSAGE = ("id", "role", "parts", "context_id", "task_id", "reference_task_ids", "extensions", "metadata")
+_TYPES = SimpleNamespace(
+    Role=Enum("Role", ["USER", "AGENT"]),
+    TaskState=Enum("TaskState", ["SUBMITTED", "WORKING", "INPUT_REQUIRED", "AUTH_REQUIRED", "COMPLETED", "FAILED", "CANCELED", "REJECTED"]),
+    Part=_record("Part", "content", "filename", "media_type", "metadata"),
+    Message=_record("Message", *_MESSAGE),
+    TaskStatus=_record("TaskStatus", "state", "message", "metadata"),
+    Artifact=_record("Artifact", "id", "name", "description", "parts", "extensions", "metadata"),
+    ArtifactUpdate=_record("ArtifactUpdate", "artifact", "append", "last_chunk"),
+    Task=_record("Task", "id", "context_id", "message", "history", "working_directory", "metadata"),
+    **{
+        name: _record(name, "value")
+        for name in (
+            *(f"PartContent_{kind}" for kind in ("Text", "Raw", "Url", "Data")),
+            *("Event_Status", "Event_Artifact", "Event_Other", "Outcome_Message", "Outcome_Status"),
+        )
+    },
+)
+_CODE, _EXITED = _record("ExitStatus_Code", "value"), _record("Output_Exited", "value")
+_STDOUT, _STDERR = _record("Output_Stdout", "value"), _record("Output_Stderr", "value")
+_EVENT, _FINISHED = _record("Update_Event", "value"), _record("Update_Finished", "value")
+
+
+@dataclass
+class Status:
+    """A status that the agent told."""
+
+    state: State
+    text: str | None
+    metadata: dict[str, Any] | None = None
+
+
+@dataclass
+class Update:
+    """A piece of an artifact that the agent told."""
+
+    artifact: Artifact
+    append: bool
+    last_chunk: bool
+
+
+@dataclass
+class Command:
+    """A program that the agent ran, and what it wrote to it."""
+
+    program: str
+    args: list[str]
+    env: dict[str, str]
+    cwd: str | None
+    stdin: str = ""
+
+
+@dataclass
+class Request:
+    """A request that the agent sent."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class ScriptedResponse:
+    """What a request is answered. `pieces` are given in place of the body where the agent is to read it so."""
+
+    status: int = 200
+    body: str | bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    json: Any = None
+    pieces: Iterable[str | bytes] | None = None
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
+class ScriptedHost:
+    """A hub for tests."""
+
+    def __init__(self) -> None:
+        self.events: list[Status | Update] = []
+        """What the agent told, oldest first."""
+        self.asked: list[Message] = []
+        """What it asked its client."""
+        self.spawned: list[Command] = []
+        """The programs it ran."""
+        self.requests: list[Request] = []
+        """The requests it sent."""
+        self.logs: list[tuple[str, str]] = []
+        """The lines it logged, with their levels."""
+        self.files: list[tuple[str, bytes]] = []
+        """The files it put."""
+        self.calls: list[tuple[str, Message]] = []
+        """The other agents it called."""
+        self.tool_calls: list[tuple[str, str, Any]] = []
+        """The tools it called."""
+        self.memory: dict[str, bytes] = {}
+        """What it remembers."""
+        self.steps: dict[str, str] = {}
+        """What its steps came to; kept from run to run, as after a restart."""
+        self.slept: list[int] = []
+        """How many milliseconds it slept, each time."""
+        self._answers: list[Content | Failure] = []
+        self._programs: dict[str, list[tuple[bytes, bytes, int]]] = {}
+        self._responses: list[Any] = []
+        self._agents: dict[str, list[tuple[State, str, dict[str, str]]]] = {}
+        self._tools: dict[tuple[str, str], Any] = {}
+        self._settings = {"permissions": "ask", "approval_timeout": "3600000"}
+        self._cancel_after: int | None = None
+        self._memory_bytes: int | None = None
+
+    # The script.
+
+    def answer(self, answer: Content | Failure) -> ScriptedHost:
+        """What the client answers to the next question; a `Failure` is raised."""
+        self._answers.append(answer)
+        return self
+
+    def program(self, name: str, *, stdout: str | bytes = b"", stderr: str | bytes = b"", code: int = 0) -> ScriptedHost:
+        """A granted program: what it writes, and how it ends. Of several each is for one start, the last for all after it."""
+        self._programs.setdefault(name, []).append((_bytes(stdout), _bytes(stderr), code))
+        return self
+
+    def respond(self, response: str | bytes | ScriptedResponse | Failure | Callable[[Request], Any]) -> ScriptedHost:
+        """What the next request is answered; a function is given the request."""
+        self._responses.append(response)
+        return self
+
+    def agent(self, name: str, text: str, *, state: State = "completed", artifacts: dict[str, str] | None = None) -> ScriptedHost:
+        """Another agent, and what it comes to when it is called."""
+        self._agents.setdefault(name, []).append((state, text, artifacts or {}))
+        return self
+
+    def tool(self, server: str, name: str, result: Any) -> ScriptedHost:
+        """A tool, and its result."""
+        self._tools[server, name] = result
+        return self
+
+    def setting(self, name: str, value: object) -> ScriptedHost:
+        """What the operator set."""
+        self._settings[name] = str(value)
+        return self
+
+    def memory_bytes(self, most: int) -> ScriptedHost:
+        """How many bytes it may remember."""
+        self._memory_bytes = most
+        return self
+
+    def cancel_after(self, events: int) -> ScriptedHost:
+        """Cancels the task once so many events were told."""
+        self._cancel_after = events
+        return self
+
+    # The run.
+
+    def run(
+        self,
+        agent: Agent | type[Agent] | ModuleType,
+        content: Content = "",
+        *,
+        live: bool = True,
+        history: Iterable[Content] = (),
+        working_directory: str | None = None,
+    ) -> Outcome:
+        """Runs a task to its end, which is raised where it is a `Failure`."""
+        said = [convert.message_out(_TYPES, message_of(each, "user")) for each in (content, *history)]
+        task = _TYPES.Task("task", "context", said[0], said[1:], working_directory, None)
+        return convert.outcome_in(run_task(_agent(agent), self._host(), task, live))
+
+    def health(self, agent: Agent | type[Agent] | ModuleType) -> Health:
+        """What the agent says of its health."""
+        return check_health(_agent(agent), self._host())
+
+    @property
+    def said(self) -> list[str]:
+        """The texts of its statuses."""
+        return [event.text for event in self.events if isinstance(event, Status) and event.text is not None]
+
+    def artifact(self, id: str) -> str | None:
+        """The text of an artifact as a client has it in the end."""
+        text = None
+        for event in self.events:
+            if isinstance(event, Update) and event.artifact.id == id:
+                text = (text or "" if event.append else "") + event.artifact.text
+        return text
+
+    def _is_cancelled(self) -> bool:
+        return self._cancel_after is not None and len(self.events) >= self._cancel_after
+
+    def _check(self) -> None:
+        if self._is_cancelled():
+            raise KINDS["cancelled"]()
+
+    def _emit(self, event: Any) -> None:
+        self._check()
+        value = event.value
+        if isinstance(event, _TYPES.Event_Artifact):
+            self.events.append(Update(convert.artifact_in(value.artifact), value.append, value.last_chunk))
+            return
+        text = convert.message_in(value.message).text if value.message else None
+        self.events.append(Status(convert.state_name(value.state), text, from_json(value.metadata)))
+
+    def _ask(self, need: Any, prompt: Any, timeout: int | None) -> Any:
+        self._check()
+        self.asked.append(convert.message_in(prompt))
+        if not self._answers:
+            raise _denied(f"the answer to `{self.asked[-1].text}`")
+        answer = self._answers.pop(0)
+        if isinstance(answer, Failure):
+            raise answer
+        return convert.message_out(_TYPES, message_of(answer, "user"))
+
+    def _remember(self, key: str, value: bytes) -> None:
+        self._check()
+        used = sum(len(k) + len(v) for k, v in self.memory.items() if k != key) + len(key) + len(value)
+        if self._memory_bytes is not None and used > self._memory_bytes:
+            raise Exhausted(f"remember {len(value)} bytes: {self._memory_bytes} are granted")
+        self.memory[key] = value
+
+    def _put(self, name: str, content: bytes) -> str:
+        self._check()
+        self.files.append((name, content))
+        return f"/files/{name}"
+
+    def _spawn(self, command: Any) -> Any:
+        self._check()
+        scripts = self._programs.get(command.program)
+        if not scripts:
+            raise _denied(f"run `{command.program}`")
+        stdout, stderr, code = scripts.pop(0) if len(scripts) > 1 else scripts[0]
+        started = Command(command.program, command.args, dict(command.env), command.cwd)
+        self.spawned.append(started)
+        outputs = [_STDOUT(stdout)] if stdout else []
+        outputs += [_STDERR(stderr)] if stderr else []
+        outputs.append(_EXITED(_CODE(code)))
+
+        def write(data: bytes) -> None:
+            started.stdin += data.decode("utf-8", "replace")
+
+        return self._handle(next=lambda timeout: outputs.pop(0), write_stdin=write, close_stdin=_nothing, interrupt=_nothing, kill=_nothing)
+
+    def _send(self, request: Any) -> Any:
+        self._check()
+        asked = Request(request.method, request.url, dict(request.headers), request.body)
+        self.requests.append(asked)
+        if not self._responses:
+            raise _denied(f"{asked.method} {asked.url}")
+        response = self._responses.pop(0)
+        response = response(asked) if callable(response) else response
+        if isinstance(response, Failure):
+            raise response
+        if isinstance(response, (str, bytes)):
+            response = ScriptedResponse(body=response)
+        body = response.body if response.json is None else json.dumps(response.json)
+        pieces = [_bytes(piece) for piece in (response.pieces or [body])]
+        return self._handle(
+            status=lambda: response.status,
+            headers=lambda: list(response.headers.items()),
+            next=lambda timeout: pieces.pop(0) if pieces else None,
+        )
+
+    def _start(self, agent: str, message: Any, options: Any) -> Any:
+        self._check()
+        outcomes = self._agents.get(agent)
+        if not outcomes:
+            raise _denied(f"call `{agent}`")
+        state, text, artifacts = outcomes.pop(0) if len(outcomes) > 1 else outcomes[0]
+        self.calls.append((agent, convert.message_in(message)))
+        made = [convert.artifact_out(_TYPES, Artifact(id, [Part(text=content)])) for id, content in artifacts.items()]
+        updates = [_EVENT(_TYPES.Event_Artifact(_TYPES.ArtifactUpdate(each, False, True))) for each in made]
+        status = convert.status_out(_TYPES, state, message_of(text), None)
+        updates.append(_FINISHED(_TYPES.Outcome_Status(status)))
+        return self._handle(next=lambda timeout: updates.pop(0), task_id=lambda: f"task-of-{agent}", answer=_nothing, cancel=_nothing)
+
+    def _call_tool(self, server: str, name: str, arguments: str, timeout: int | None) -> str:
+        self._check()
+        self.tool_calls.append((server, name, json.loads(arguments)))
+        if (server, name) not in self._tools:
+            raise _denied(f"call `{name}` of `{server}`")
+        return json.dumps(self._tools[server, name])
+
+    def _any_of(self, origins: list[Any], timeout: int | None) -> list[int]:
+        self._check()
+        if not origins and timeout is not None:
+            self.slept.append(timeout)
+        return list(range(len(origins)))
+
+    def _handle(self, **calls: Callable[..., Any]) -> Any:
+        def checked(call: Callable[..., Any]) -> Callable[..., Any]:
+            def called(*words: Any) -> Any:
+                self._check()
+                return call(*words)
+
+            return called
+
+        return type("Handle", (), {"__exit__": _nothing, **{name: staticmethod(checked(call)) for name, call in calls.items()}})()
+
+    def _host(self) -> Any:
+        origin = lambda handle: handle  # noqa: E731
+        options = type("Options", (), {"__getattr__": lambda self, name: _nothing})
+        step = SimpleNamespace(
+            begin=lambda key, mode: SimpleNamespace(key=key, kept=lambda: self.steps.get(key)),
+            end=lambda step, kept: self.steps.__setitem__(step.key, kept) if kept else None,
+        )
+        tools = [{"server": server, "name": name, "inputSchema": {}} for server, name in self._tools]
+        cards = [{"agentId": name, "name": name} for name in self._agents]
+        levels = Enum("levels", ["DEBUG", "INFO", "WARN", "ERROR"])
+        return SimpleNamespace(
+            types=_TYPES,
+            tasks=SimpleNamespace(
+                emit=self._emit,
+                ask=self._ask,
+                cancelled=self._is_cancelled,
+                extensions=list,
+                accepted_output_modes=list,
+                Need=Enum("Need", ["INPUT", "AUTH"]),
+            ),
+            log=SimpleNamespace(Level=levels, log=lambda level, text: self.logs.append((level.name.lower(), text))),
+            settings=SimpleNamespace(get=self._settings.get),
+            memory=SimpleNamespace(
+                get=self.memory.get,
+                set=self._remember,
+                delete=lambda key: self.memory.pop(key, None) and None,
+                keys=lambda prefix: sorted(key for key in self.memory if key.startswith(prefix)),
+            ),
+            files=SimpleNamespace(put=self._put),
+            process=SimpleNamespace(
+                Command=_record("Command", "program", "args", "env", "cwd"),
+                Child=SimpleNamespace(spawn=self._spawn),
+                fingerprint=lambda program: f"fingerprint of {program}",
+            ),
+            http=SimpleNamespace(
+                Request=_record("Request", "method", "url", "headers", "body", "timeout_ms"), Exchange=SimpleNamespace(send=self._send)
+            ),
+            delegate=SimpleNamespace(agents=lambda: json.dumps(cards), Options=options, Call=SimpleNamespace(start_with=self._start)),
+            steps=SimpleNamespace(Step=step, Mode=Enum("Mode", ["RECORDED", "AGAIN", "ASK"])),
+            tools=SimpleNamespace(list=lambda: json.dumps(tools), call=self._call_tool),
+            wait=SimpleNamespace(Origin_Child=origin, Origin_Call=origin, Origin_Exchange=origin, any_of=self._any_of),
+        )
+
+
+def _agent(agent: Agent | type[Agent] | ModuleType) -> Agent:
+    if isinstance(agent, ModuleType):
+        return find(agent)
+    return agent() if isinstance(agent, type) else agent
+
+
+def _denied(what: str) -> Denied:
+    return Denied(f"{what}: not in the script of the test")
+
+
+def _nothing(*words: Any) -> None:
+    return None
