@@ -77,7 +77,7 @@ impl Context {
     ) -> Result<T, Failure> {
         let no_json = |why| Failure::Internal(format!("the step `{key}`: {why}"));
         let step = self.hub.begin_step(key, mode)?;
-        if let Some(kept) = step.kept() {
+        if let Some(kept) = StepHandle::kept(&step) {
             let kept: Kept<T> = serde_json::from_str(&kept).map_err(no_json)?;
             return kept.came_to();
         }

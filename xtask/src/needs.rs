@@ -96,7 +96,7 @@ const NEEDS: [Need; 12] = [
     Need {
         name: "agents in Python and JavaScript",
         place: "languages/data-analyst/dist/data-analyst.wasm",
-        tests: "test(/^languages::/)",
+        tests: "test(/^(languages|projects)::/)",
         brought_by: LANGUAGES,
     },
 ];

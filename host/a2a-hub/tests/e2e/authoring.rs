@@ -28,18 +28,18 @@ const GUIDE: &str = include_str!("../../../../docs/GUESTS.md");
 const COMPILED_WITHIN: Duration = Duration::from_secs(240);
 
 /// Somebody's folder of projects, outside of any repository.
-struct Desk<'a> {
+pub(crate) struct Desk<'a> {
     hub: &'a TestHub,
     // A blank in its name: paths are words of commands.
     dir: TempDir,
 }
 
 impl<'a> Desk<'a> {
-    fn of(hub: &'a TestHub) -> Result<Self> {
+    pub(crate) fn of(hub: &'a TestHub) -> Result<Self> {
         Ok(Self { hub, dir: tempfile::Builder::new().prefix("my agents ").tempdir()? })
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.dir.path().to_owned()
     }
 
@@ -53,6 +53,13 @@ impl<'a> Desk<'a> {
                 command.env(name, place);
             }
         }
+        // The tools of other languages, as `cargo xtask languages` has installed them; npm has its packages in its cache by then.
+        let tools = compiled()?.with_file_name("languages");
+        command.env("COMPONENTIZE_PY", tools.join("venv/bin/componentize-py"));
+        if let Some(home) = std::env::var_os("HOME") {
+            command.env("npm_config_cache", Path::new(&home).join(".npm"));
+            command.env("npm_config_prefer_offline", "true");
+        }
         // What has compiled the SDK once need not do so again; the registry is not asked.
         command.env("CARGO_NET_OFFLINE", "true").env("CARGO_TARGET_DIR", compiled()?);
         Ok(command)
@@ -63,7 +70,7 @@ impl<'a> Desk<'a> {
     }
 
     /// The same, and it must go well.
-    async fn done(&self, dir: &Path, args: &[&str]) -> Result<String> {
+    pub(crate) async fn done(&self, dir: &Path, args: &[&str]) -> Result<String> {
         let ran = self.run(dir, args).await?;
         ensure!(ran.code == Some(0), "{args:?}: {}{}", ran.stdout, ran.stderr);
         Ok(ran.stdout)
@@ -85,13 +92,13 @@ fn compiled() -> Result<PathBuf> {
 }
 
 /// `plugin dev`, and what it tells.
-struct Developing {
+pub(crate) struct Developing {
     child: Child,
     told: Lines<BufReader<ChildStdout>>,
 }
 
 impl Developing {
-    fn start(desk: &Desk<'_>, project: &Path) -> Result<Self> {
+    pub(crate) fn start(desk: &Desk<'_>, project: &Path) -> Result<Self> {
         let mut dev = desk.command(project, &["--format", "json", "plugin", "dev"])?;
         let mut child = dev.spawn()?;
         let told = BufReader::new(child.stdout.take().context("no output")?).lines();
@@ -99,7 +106,7 @@ impl Developing {
     }
 
     /// Waits until something is told.
-    async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
         let mut heard = Vec::new();
         let found = timeout(COMPILED_WITHIN, async {
             while let Some(line) = self.told.next_line().await? {
@@ -114,15 +121,18 @@ impl Developing {
         found.await.context("it is silent").flatten().with_context(|| heard.join("\n"))
     }
 
-    async fn built(&mut self) -> Result<Value> {
+    pub(crate) async fn built(&mut self) -> Result<Value> {
         self.until(|told| told["about"] == "built").await
     }
 
     /// Ctrl-C, and how it ends.
-    async fn interrupt(mut self) -> Result<Option<i32>> {
+    pub(crate) async fn interrupt(mut self) -> Result<Option<i32>> {
         let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         kill_process(pid.context("it is gone")?, Signal::INT)?;
-        Ok(timeout(Duration::from_secs(20), self.child.wait()).await.context("it hangs")??.code())
+        // Who does not read what it tells holds it up.
+        let told = async { while let Ok(Some(_)) = self.told.next_line().await {} };
+        let ended = async { tokio::join!(told, self.child.wait()).1 };
+        Ok(timeout(Duration::from_secs(20), ended).await.context("it hangs")??.code())
     }
 }
 
@@ -152,7 +162,7 @@ async fn the_guide_leads_from_nothing_to_a_granted_agent_in_rust() -> Result<()>
             // The hub of this test stands for it.
             ["a2a-hub", "start"] => {}
             ["cd", folder] => dir.push(folder),
-            ["cargo", args @ ..] => cargo(&desk, &dir, args).await?,
+            ["cargo", args @ ..] => typed_at(&desk, &dir, "cargo", args).await?,
             ["a2a-hub", "plugin", "dev"] => {
                 let mut developing = Developing::start(&desk, &dir)?;
                 let built = developing.built().await?;
@@ -224,16 +234,21 @@ async fn answer(client: &Client, task: &str, text: &str) -> Result<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
-async fn cargo(desk: &Desk<'_>, dir: &Path, args: &[&str]) -> Result<()> {
+pub(crate) async fn typed_at(
+    desk: &Desk<'_>,
+    dir: &Path,
+    program: &str,
+    args: &[&str],
+) -> Result<()> {
     let like = desk.command(dir, &[])?;
-    let mut cargo = tokio::process::Command::new("cargo");
-    cargo.args(args).env_clear().current_dir(dir).kill_on_drop(true);
-    cargo.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut typed = tokio::process::Command::new(program);
+    typed.args(args).env_clear().current_dir(dir).kill_on_drop(true);
+    typed.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     for (name, value) in like.as_std().get_envs() {
-        cargo.env(name, value.unwrap_or_default());
+        typed.env(name, value.unwrap_or_default());
     }
-    let ran = finish_within(COMPILED_WITHIN, cargo).await?;
-    ensure!(ran.code == Some(0), "cargo {args:?}: {}{}", ran.stdout, ran.stderr);
+    let ran = finish_within(COMPILED_WITHIN, typed).await?;
+    ensure!(ran.code == Some(0), "{program} {args:?}: {}{}", ran.stdout, ran.stderr);
     Ok(())
 }
 

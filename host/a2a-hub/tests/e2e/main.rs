@@ -38,6 +38,7 @@ mod patience;
 mod plugin_command;
 mod plugin_test;
 mod plugins;
+mod projects;
 mod pushes;
 mod questions;
 mod queue;

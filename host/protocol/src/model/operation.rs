@@ -16,7 +16,8 @@ pub use plugins::{
 pub use tier::ProgramTier;
 pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
 pub use upkeep::{
-    AgentBrief, CompilingPlugin, HubStatus, LeftOut, OpenStreams, Pong, RejectedPlugin, Reloaded, StorageCondition,
+    AgentBrief, CompilingPlugin, HubStatus, LeftOut, OpenStreams, Pong, RejectedPlugin, Reloaded,
+    StorageCondition,
 };
 
 use crate::model::{
