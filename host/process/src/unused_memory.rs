@@ -6,8 +6,9 @@ use tokio::{task::spawn_blocking, time::sleep};
 /// How often it is looked whether there is any.
 const LOOK: Duration = Duration::from_secs(3);
 
-/// The longest pause where it was looked in vain.
-const LONGEST: Duration = Duration::from_secs(60);
+/// The pause where it was looked in vain: what agents took is back within ten seconds of their end, and what is in use costs a few
+/// milliseconds of looking in each.
+const LONGEST: Duration = Duration::from_secs(6);
 
 /// Less is not worth the time, in bytes.
 const WORTH: u64 = 4 << 20;
@@ -31,7 +32,7 @@ pub async fn give_back() {
         least = least.min(after);
         // What is in use cannot be given back, and need not be looked for all the time.
         let was_worth = before.saturating_sub(after) > WORTH;
-        pause = if was_worth { LOOK } else { (pause * 2).min(LONGEST) };
+        pause = if was_worth { LOOK } else { LONGEST };
     }
 }
 

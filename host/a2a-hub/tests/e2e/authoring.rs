@@ -65,7 +65,7 @@ impl<'a> Desk<'a> {
         Ok(command)
     }
 
-    async fn run(&self, dir: &Path, args: &[&str]) -> Result<Ran> {
+    pub(crate) async fn run(&self, dir: &Path, args: &[&str]) -> Result<Ran> {
         finish_within(COMPILED_WITHIN, self.command(dir, args)?).await
     }
 
@@ -137,7 +137,7 @@ impl Developing {
 }
 
 /// The lines of the shell blocks of a chapter of the guide, without what they say of themselves.
-fn typed(chapter: &str) -> Vec<&'static str> {
+pub(crate) fn typed(chapter: &str) -> Vec<&'static str> {
     let after = GUIDE.split(chapter).nth(1).unwrap_or_default();
     let text = after.split("\n## ").next().unwrap_or_default();
     let blocks = text.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());

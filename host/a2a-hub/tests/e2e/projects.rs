@@ -1,12 +1,13 @@
-//! Projects that `a2a-hub plugin new` makes in Python and in JavaScript: each is built and tested outside of the repository, is granted
-//! what it asks for, does all that an agent does, and is changed while it serves. (The one in Rust is the guide's: `authoring`.)
+//! Projects that `a2a-hub plugin new` makes in Python and in JavaScript, by the commands of the guide: each is tested and built outside of
+//! the repository, is granted what it asks for, does all that an agent does, and is changed while it serves. (The one in Rust:
+//! `authoring`.)
 
 use crate::{
-    authoring::{Desk, Developing, typed_at},
+    authoring::{Desk, Developing, typed, typed_at},
     stage::{artifact, eventually_async, get, said, send, state, stream, until},
 };
 use a2a_hub_tests::{Client, TestHub, message_to};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::{fs, time::Duration};
 
@@ -15,30 +16,51 @@ const JOINS_WITHIN: Duration = Duration::from_secs(150);
 
 #[tokio::test]
 async fn one_in_python_is_made_built_granted_and_changed() -> Result<()> {
-    story("python", "agent.py", &["python3", "build.py", "test"]).await
+    story("python", "## In Python", "agent.py").await
 }
 
 #[tokio::test]
 async fn one_in_javascript_is_made_built_granted_and_changed() -> Result<()> {
-    story("js", "agent.js", &["npm", "test"]).await
+    story("js", "## In JavaScript and TypeScript", "agent.js").await
 }
 
-async fn story(language: &str, source: &str, test: &[&str]) -> Result<()> {
+/// The words of a command, of which one may be quoted.
+fn words(line: &str) -> Vec<String> {
+    let pieces = line.replace("NAME", "my-notes");
+    let pieces = pieces.split('"').enumerate().flat_map(|(at, piece)| {
+        let is_quoted = at % 2 == 1;
+        let words = if is_quoted { vec![piece] } else { piece.split_whitespace().collect() };
+        words.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    });
+    pieces.collect()
+}
+
+async fn story(language: &str, chapter: &str, source: &str) -> Result<()> {
     let hub = TestHub::start().await?;
     let (client, desk) = (Client::http(&hub), Desk::of(&hub)?);
     desk.done(&desk.path(), &["plugin", "new", "my-notes", "--lang", language]).await?;
     let project = desk.path().join("my-notes");
-    desk.done(&project, &["plugin", "build"]).await?;
-    typed_at(&desk, &project, test[0], &test[1..]).await?;
+    let lines = typed(chapter);
+    ensure!(lines.len() >= 5, "where are the commands? {lines:?}");
+    for line in lines {
+        let words = words(line);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["a2a-hub", "plugin", "add", ..] => {
+                desk.done(&project, &words[1..]).await?;
+                let joined = async || send(&client, "my-notes", "dance").await.is_ok();
+                eventually_async(JOINS_WITHIN, joined).await?;
+                let denied = send(&client, "my-notes", "note buy milk").await?;
+                assert_eq!(denied["metadata"]["reason"], "denied", "{denied}");
+                let remedy = "a2a-hub plugin grant my-notes --memory";
+                assert!(said(&denied).contains(remedy), "{}", said(&denied));
+            }
+            ["a2a-hub", args @ ..] => drop(desk.done(&project, args).await?),
+            [program, args @ ..] => typed_at(&desk, &project, program, args).await?,
+            [] => anyhow::bail!("nobody can type `{line}`"),
+        }
+    }
 
-    let mut dev = Developing::start(&desk, &project)?;
-    dev.until(|told| told["said"] == "it joined").await?;
-    let denied = send(&client, "my-notes", "note buy milk").await?;
-    assert_eq!(denied["metadata"]["reason"], "denied", "{denied}");
-    assert!(said(&denied).contains("a2a-hub plugin grant my-notes --memory"), "{}", said(&denied));
-    desk.done(&project, &["plugin", "grant", "my-notes", "--all", "--dev"]).await?;
-
-    assert_eq!(said(&send(&client, "my-notes", "note buy milk").await?), "kept; that makes 1");
     let (task, mut updates) = stream(&client, "my-notes", "list").await?;
     let piece = until(&mut updates, |event| event["kind"] == "artifact-update").await?;
     assert!(piece.to_string().contains("1. buy milk"), "{piece}");
@@ -57,10 +79,12 @@ async fn story(language: &str, source: &str, test: &[&str]) -> Result<()> {
     answer["message"]["taskId"] = json!(task);
     assert_eq!(said(&client.call("message/send", answer).await?), "forgotten");
 
-    // What is saved serves, with the grant.
+    // What it is changed to serves, with the grant and what it remembered.
     let file = project.join(source);
     let text = fs::read_to_string(&file)?;
     fs::write(&file, text.replace("kept; that makes", "noted; that makes"))?;
+    desk.done(&project, &["plugin", "grant", "my-notes", "--dev"]).await?;
+    let mut dev = Developing::start(&desk, &project)?;
     dev.built().await?;
     let is_new = async || {
         let answer = send(&client, "my-notes", "note call mum").await;

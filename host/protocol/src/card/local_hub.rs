@@ -6,8 +6,8 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// What a component cannot say of itself, for it is the hub that is reached: where, how, and who may.
-const OF_THE_HUB: [&str; 8] = [
+/// The members of a card that a component cannot say of itself, for it is the hub that is reached: where, how, and who may.
+pub const OF_THE_HUB: [&str; 8] = [
     "url",
     "supportedInterfaces",
     "additionalInterfaces",

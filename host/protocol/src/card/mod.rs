@@ -11,5 +11,6 @@ pub mod signed;
 
 pub use crate::model::card::{AgentCard, Skill};
 pub use interfaces::read_interfaces;
+pub use local_hub::OF_THE_HUB;
 pub use official::{Endpoints, NDJSON};
 pub use parse::InvalidCard;

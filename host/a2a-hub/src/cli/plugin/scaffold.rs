@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 pub(super) enum Language {
     /// Compiled by cargo
     Rust,
-    /// JavaScript or TypeScript, by componentize-js
+    /// JavaScript or TypeScript, by componentize-qjs
     Js,
     /// Python, by componentize-py
     Python,

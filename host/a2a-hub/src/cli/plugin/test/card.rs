@@ -5,21 +5,9 @@ use super::{
     stage::Stage,
 };
 use a2a_hub_core::one_line::OneLine;
-use a2a_hub_protocol::card::AgentCard;
+use a2a_hub_protocol::card::{AgentCard, OF_THE_HUB};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-
-/// What a card may not say, for it is the hub that is reached.
-const OF_THE_HUB: &[&str] = &[
-    "url",
-    "supportedInterfaces",
-    "additionalInterfaces",
-    "preferredTransport",
-    "security",
-    "securityRequirements",
-    "securitySchemes",
-    "signatures",
-];
 
 pub(super) async fn checks(stage: &Stage, card: &AgentCard) -> Vec<Check> {
     vec![a2a(card), stable(stage, card).await, versions(stage, card), health(stage).await]
