@@ -174,7 +174,8 @@ async fn every_tree_ends_and_nothing_outlives_its_parent() -> Result<()> {
     }
     let mut hub = builder.start().await?;
     let mut numbers = Numbers(0x2026_1122);
-    let seconds = env::var("A2A_HUB_FOREST_SECONDS").ok().and_then(|said| said.parse().ok());
+    let seconds = env::var_os("A2A_HUB_FOREST_SECONDS");
+    let seconds = seconds.and_then(|said| said.to_str()?.parse().ok());
     let grown_for = Duration::from_secs(seconds.unwrap_or(GROWN_FOR));
     let (mut forest, begun) = (Forest::default(), Instant::now());
     let mut kills = [5, 12, 20].map(Duration::from_secs).into_iter().peekable();

@@ -319,7 +319,7 @@ impl Language {
 }
 
 #[expect(clippy::print_stdout, reason = "figures are for whoever runs it with --no-capture")]
-fn tell(line: &str) {
+pub(crate) fn tell(line: &str) {
     println!("{line}");
 }
 
