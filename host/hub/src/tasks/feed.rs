@@ -194,10 +194,10 @@ impl Subscription {
     pub async fn next(&mut self) -> Option<Result<Arc<SequencedEvent>, StorageError>> {
         while !self.over {
             if let Some(event) = self.pages.front() {
-                if self.ends_with(event)
-                    && let Some(lent) = &mut self.lent
-                {
-                    lent.back().await;
+                if self.lent.is_some() && self.ends_with(event) {
+                    if let Some(lent) = &mut self.lent {
+                        lent.back().await;
+                    }
                     self.lent = None;
                 }
                 let event = self.pages.pop_front()?;

@@ -58,9 +58,7 @@ impl TaskActor {
         let own = || Principal::AgentTask { agent: self.agent.id.clone(), task: task.clone() };
         tasks.end_children(&task, &by.cloned().unwrap_or_else(own)).await
     }
-}
 
-impl TaskActor {
     /// Tells those above what the task has used up by now, where that is something new.
     pub(super) fn report(&mut self) {
         let used = Usage::of(self.recorder.task().metadata.as_ref());

@@ -36,8 +36,8 @@ impl Sources {
                 let entry = entry?;
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
-                let skipped = [NOT_SOURCES, WRITTEN_BY_TOOLS].concat();
-                if name.starts_with('.') || name.ends_with('~') || skipped.contains(&&*name) {
+                let is_made = NOT_SOURCES.contains(&&*name) || WRITTEN_BY_TOOLS.contains(&&*name);
+                if name.starts_with('.') || name.ends_with('~') || is_made {
                     continue;
                 }
                 // What went away meanwhile is not there.
