@@ -21,7 +21,7 @@ use a2a_hub_hub::{
     repeats::Repeats,
     spans::Spans,
     tasks::{Recovered, Tasks},
-    token::{Token, open_secret},
+    token::{Tokens, open_secret},
     upkeep::look_after,
 };
 use a2a_hub_process::{Supervisor, limits, unused_memory};
@@ -169,7 +169,8 @@ impl Builder {
         // Bound early: a port that is taken is found before anything else is done.
         let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
         let http = bind_http(&config).await?;
-        let token = http.is_some().then(|| Token::open(&dir)).transpose()?;
+        let tokens =
+            http.is_some().then(|| Tokens::open(&dir, config.tenants.keys())).transpose()?;
 
         let compiler = compiler(minder.as_ref());
         let minder = minder.unwrap_or_else(|| THIS_PROGRAM.into());
@@ -208,6 +209,7 @@ impl Builder {
         running.spawn(stop.clone().run_until_cancelled_owned(looking));
         let repeats = parts.requests(&config).await?;
         let engine = parts.engine().with_repeats(repeats).with_warnings(parts.warnings.clone());
+        let engine = engine.with_tenants(config.tenants.keys().cloned().collect());
         let (live, engine) = match reload {
             Some((read, set_level)) => {
                 let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));
@@ -221,8 +223,8 @@ impl Builder {
         let endpoints = endpoints(&config, at);
         let dispatcher = Dispatcher::new(engine.clone(), endpoints, streams, patience);
         let dispatcher = dispatcher.with_lineage(lineage);
-        if let (Some(http), Some(token)) = (http, token) {
-            running.spawn(http.serve(dispatcher.clone(), token, stop.clone()));
+        if let (Some(http), Some(tokens)) = (http, tokens) {
+            running.spawn(http.serve(dispatcher.clone(), tokens, stop.clone()));
         }
         if let Some(unix) = unix {
             running.spawn(unix.serve(dispatcher, stop.clone()));

@@ -57,6 +57,7 @@ impl Config {
             socket: old.socket,
             http: old.http,
             clients: old.clients,
+            tenants: old.tenants,
             public_url: old.public_url,
             root_agent: old.root_agent,
             max_tasks: old.max_tasks,

@@ -64,6 +64,11 @@ pub enum ConfigError {
         /// The most it can be.
         max: u64,
     },
+    /// A tenant has no name.
+    #[error(
+        "set `tenants`: a tenant has a name, as in `[tenants.acme]`; who names none is of the default tenant"
+    )]
+    NamelessTenant,
     /// Nobody could be reached by that.
     #[error(
         "set `{name}` to `{url}`: it must be an absolute URL that begins with http:// or https://"

@@ -5,7 +5,7 @@ use crate::{
     telemetry::Telemetry,
 };
 use a2a_hub_core::breaker;
-use a2a_hub_protocol::id::AgentId;
+use a2a_hub_protocol::id::{AgentId, TenantId};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -43,6 +43,8 @@ pub struct Config {
     pub agents: BTreeMap<AgentId, AgentConfig>,
     /// How long clients may keep the hub waiting.
     pub clients: Clients,
+    /// `[tenants.<name>]`: those who share the hub beside its operator and see nothing of one another.
+    pub tenants: BTreeMap<TenantId, Tenant>,
     /// The URL that others reach this hub by, such as that of a proxy: cards tell it.
     pub public_url: Option<String>,
     /// The agent that a message is for which names none.
@@ -260,6 +262,11 @@ impl Stop {
     }
 }
 
+/// `[tenants.<name>]`: a tenant, whose clients show the token in the file `tenants/<name>` of the data directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tenant {}
+
 impl Config {
     /// Where the hub keeps its data.
     pub fn data_dir(&self) -> Result<&Path, ConfigError> {
@@ -283,6 +290,9 @@ impl Config {
             if !(1..=max).contains(&value) {
                 return Err(ConfigError::Range { name, value, max });
             }
+        }
+        if self.tenants.contains_key(&TenantId::default()) {
+            return Err(ConfigError::NamelessTenant);
         }
         self.plugins.trusted_keys()?;
         for (name, url) in [

@@ -1,7 +1,7 @@
 //! Who asks, and what they may ask for: the access control of every operation, whatever it travels on.
 
 use a2a_hub_protocol::{
-    id::{AgentId, TaskId},
+    id::{AgentId, TaskId, TenantId},
     operation::Operation,
 };
 use std::fmt;
@@ -18,10 +18,66 @@ pub enum Principal {
         /// The task that it works on.
         task: TaskId,
     },
-    /// A client with a name and rights of its own.
+    /// A client with a name and rights of its own: whoever shows the token of the tenant that is called so.
     Client(String),
     /// Nobody that the hub knows.
     Anonymous,
+}
+
+/// Who asks, and for which tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Who asks.
+    pub principal: Principal,
+    /// The tenant that the request names: the default one if it names none.
+    pub tenant: TenantId,
+}
+
+/// A request names a tenant that is not for whoever asks. Whether there is such a tenant is not told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no tenant `{0}`")]
+pub struct UnknownTenant(TenantId);
+
+impl From<&Principal> for Caller {
+    fn from(principal: &Principal) -> Self {
+        Self { principal: principal.clone(), tenant: TenantId::default() }
+    }
+}
+
+impl From<Principal> for Caller {
+    fn from(principal: Principal) -> Self {
+        Self { principal, tenant: TenantId::default() }
+    }
+}
+
+impl From<&Caller> for Caller {
+    fn from(caller: &Caller) -> Self {
+        caller.clone()
+    }
+}
+
+impl Caller {
+    /// For which tenant the request is carried out, where these `are_there`. The principal decides that: a client's is its own, an
+    /// agent's is that of its task, and only an operator may name any.
+    pub fn tenant_among(
+        &self,
+        are_there: impl Fn(&TenantId) -> bool,
+        task: &TenantId,
+    ) -> Result<TenantId, UnknownTenant> {
+        let named = &self.tenant;
+        let own = match &self.principal {
+            Principal::Operator if named.is_default() || are_there(named) => {
+                return Ok(named.clone());
+            }
+            Principal::Client(name) => TenantId::parse(name.as_str()).unwrap_or_default(),
+            Principal::AgentTask { .. } => task.clone(),
+            Principal::Operator | Principal::Anonymous => TenantId::default(),
+        };
+        if named.is_default() || *named == own {
+            return Ok(own);
+        }
+        Err(UnknownTenant(named.clone()))
+    }
 }
 
 /// What an operation needs of whoever asks for it.
@@ -54,6 +110,9 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::ReloadAgent { .. }
         | Operation::ReloadConfig
         | Operation::ListPlugins
+        // They tell of all tenants.
+        | Operation::Status
+        | Operation::ReadMetrics { .. }
         | Operation::RefreshPlugins
         | Operation::DeleteContext { .. } => Access::Administer,
         // The session may hold what no client of the hub ever saw.
@@ -87,8 +146,6 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::PageTasks(_)
         | Operation::ListContexts(_)
         | Operation::GetContext { .. }
-        | Operation::Status
-        | Operation::ReadMetrics { .. }
         | Operation::CheckAgent { .. }
         | Operation::WatchHub
         | Operation::GetCard { agent: None } => Access::Use,
@@ -166,6 +223,34 @@ impl fmt::Display for Access {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_principal_decides_which_tenant_it_is() {
+        let tenant = |name: &str| TenantId::try_from(name.to_owned()).unwrap();
+        let agent =
+            Principal::AgentTask { agent: AgentId::parse("a").unwrap(), task: TaskId::new("t") };
+        let client = || Principal::Client("acme".to_owned());
+        let table = [
+            (Principal::Operator, "", Some("")),
+            (Principal::Operator, "acme", Some("acme")),
+            (Principal::Operator, "nobody", None),
+            (client(), "", Some("acme")),
+            (client(), "acme", Some("acme")),
+            (client(), "other", None),
+            (client(), "nobody", None),
+            (agent.clone(), "", Some("other")),
+            (agent.clone(), "other", Some("other")),
+            (agent, "acme", None),
+            (Principal::Anonymous, "", Some("")),
+            (Principal::Anonymous, "acme", None),
+        ];
+        for (principal, named, expected) in table {
+            let caller = Caller { principal, tenant: tenant(named) };
+            let found = caller
+                .tenant_among(|it| ["acme", "other"].contains(&it.as_str()), &tenant("other"));
+            assert_eq!(found.as_ref().ok().map(TenantId::as_str), expected, "{caller:?}");
+        }
+    }
+
     use super::*;
     use a2a_hub_protocol::{
         id::ContextId,
@@ -202,7 +287,7 @@ mod tests {
         let agent = || AgentId::parse("codex").unwrap();
         //                                     operator client agent  anybody
         assert_eq!(row(Operation::ListPushKeys), [true, true, true, true]);
-        assert_eq!(row(Operation::Status), [true, true, false, false]);
+        assert_eq!(row(Operation::Status), [true, false, false, false]);
         assert_eq!(row(Operation::GetAgent { id: agent() }), [true, true, true, false]);
         assert_eq!(row(Operation::CancelTask { id: TaskId::new("t") }), [true, true, true, false]);
         assert_eq!(row(Operation::DeregisterAgent { id: agent() }), [true, false, false, false]);

@@ -3,7 +3,7 @@
 //! A client names its messages, but not so that no name comes twice: many send `1`, `2`, `3` from a start of theirs on. So
 //! only a request that is the same in all that its agent hears is the same request; anything else is a new one.
 
-use crate::access::Principal;
+use crate::access::Caller;
 use a2a_hub_protocol::{
     id::AgentId,
     message::Metadata,
@@ -22,7 +22,7 @@ pub fn mark(metadata: &mut Option<Metadata>) {
 
 /// A request for a new task as text: who asks which agent for what, and where the answer is to be sent. Two requests are the
 /// same if and only if their texts are. How long the client waits, and how much it is shown, make no difference.
-pub fn request(caller: &Principal, agent: &AgentId, send: &SendMessage) -> String {
+pub fn request(caller: &Caller, agent: &AgentId, send: &SendMessage) -> String {
     let SendMessage { message, working_directory, timeout_ms, push, client, .. } = send;
     // Debug quotes each text, so that none can pass for the end of another.
     let push = push.as_ref().map(|push| {
@@ -34,17 +34,21 @@ pub fn request(caller: &Principal, agent: &AgentId, send: &SendMessage) -> Strin
         (id, url, token.as_ref().map(Secret::expose), authentication, form)
     });
     let message = v1::write_message(message);
-    format!(
+    let Caller { principal, tenant } = caller;
+    let text = format!(
         "{:?}",
-        (caller, agent, message.to_string(), working_directory, timeout_ms, push, client)
-    )
+        (principal, agent, message.to_string(), working_directory, timeout_ms, push, client)
+    );
+    // Those of the default tenant are known by what hubs before tenants wrote.
+    if tenant.is_default() { text } else { format!("{text} of {tenant}") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Principal;
     use a2a_hub_protocol::{
-        id::{ContextId, MessageId},
+        id::{ContextId, MessageId, TenantId},
         message::{Message, Part, Role},
         operation::Wait,
         push::PushForm,
@@ -59,7 +63,7 @@ mod tests {
     }
 
     fn text(change: impl FnOnce(&mut SendMessage)) -> String {
-        request(&Principal::Operator, &AgentId::parse("echo").unwrap(), &send(change))
+        request(&Principal::Operator.into(), &AgentId::parse("echo").unwrap(), &send(change))
     }
 
     #[test]
@@ -81,10 +85,13 @@ mod tests {
             form: PushForm::V1,
         };
         let by = |caller: &Principal, agent: &str| {
-            request(caller, &AgentId::parse(agent).unwrap(), &send(|_| {}))
+            request(&caller.into(), &AgentId::parse(agent).unwrap(), &send(|_| {}))
         };
+        let tenant = TenantId::parse("acme").unwrap();
+        let of_acme = Caller { principal: Principal::Operator, tenant };
         let mut all = vec![
             text(|_| {}),
+            request(&of_acme, &AgentId::parse("echo").unwrap(), &send(|_| {})),
             by(&Principal::Operator, "other"),
             by(&Principal::Client("operator".to_owned()), "echo"),
             by(&Principal::Client("Operator, AgentId(\"echo\")".to_owned()), "echo"),

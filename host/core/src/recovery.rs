@@ -202,6 +202,7 @@ mod tests {
             request: None,
             parent: None,
             seed: None,
+            tenant: a2a_hub_protocol::id::TenantId::default(),
         }
     }
 

@@ -74,8 +74,8 @@ impl Contexts {
 
     /// The conversations, the one with the newest task first.
     pub async fn list(&self, query: ContextQuery) -> Result<Vec<ContextInfo>, StorageError> {
-        let ContextQuery { id_prefix, page: Page { limit, offset } } = query;
-        let filter = ContextFilter { id_prefix, limit, offset, ..ContextFilter::default() };
+        let ContextQuery { id_prefix, tenant, page: Page { limit, offset } } = query;
+        let filter = ContextFilter { id_prefix, tenant, limit, offset, ..ContextFilter::default() };
         self.storage.contexts(filter).await
     }
 

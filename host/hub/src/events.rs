@@ -3,7 +3,10 @@
 //! Nothing is kept for those who come later: what is so now, they ask for; what becomes of it, they hear.
 
 use crate::{clock, metrics::Metrics};
-use a2a_hub_protocol::hub::event::{Happened, HubEvent, StreamEnd};
+use a2a_hub_protocol::{
+    hub::event::{Happened, HubEvent, StreamEnd},
+    id::TenantId,
+};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -46,12 +49,12 @@ impl Events {
         }
     }
 
-    /// Hears whatever happens from now on.
-    pub fn subscribe(&self) -> Listener {
+    /// Hears whatever happens from now on, but for what becomes of other tenants' tasks.
+    pub fn subscribe(&self, tenant: &TenantId) -> Listener {
         let speaker = self.speaker();
         let first = Some(Arc::new(speaker.event(Happened::Subscribed)));
         let heard = speaker.sender.as_ref().map(broadcast::Sender::subscribe);
-        Listener { first, heard: heard.ok_or(StreamEnd::HubStopped) }
+        Listener { first, tenant: tenant.clone(), heard: heard.ok_or(StreamEnd::HubStopped) }
     }
 
     /// What is counted of all that happens.
@@ -78,6 +81,7 @@ impl Speaker {
 /// The listening end. Each has its own place, so a slow one holds up nobody.
 pub struct Listener {
     first: Option<Arc<HubEvent>>,
+    tenant: TenantId,
     /// Why there is nothing more to hear, once there is not.
     heard: Result<broadcast::Receiver<Arc<HubEvent>>, StreamEnd>,
 }
@@ -88,10 +92,14 @@ impl Listener {
         if let Some(first) = self.first.take() {
             return Ok(first);
         }
-        let end = match self.heard.as_mut().map_err(|end| *end)?.recv().await {
-            Ok(event) => return Ok(event),
-            Err(RecvError::Lagged(_)) => StreamEnd::TooSlow,
-            Err(RecvError::Closed) => StreamEnd::HubStopped,
+        let heard = self.heard.as_mut().map_err(|end| *end)?;
+        let end = loop {
+            match heard.recv().await {
+                Ok(event) if event.what.tenant().is_some_and(|it| *it != self.tenant) => {}
+                Ok(event) => return Ok(event),
+                Err(RecvError::Lagged(_)) => break StreamEnd::TooSlow,
+                Err(RecvError::Closed) => break StreamEnd::HubStopped,
+            }
         };
         self.heard = Err(end);
         Err(end)
@@ -111,7 +119,7 @@ mod tests {
     async fn numbers_have_no_gap_and_the_end_is_told() {
         let events = Events::default();
         events.publish(left());
-        let mut listener = events.subscribe();
+        let mut listener = events.subscribe(&TenantId::default());
         events.publish(left());
         events.publish(left());
         events.close();
@@ -119,7 +127,7 @@ mod tests {
             assert_eq!(listener.next().await.unwrap().seq, seq);
         }
         assert_eq!(listener.next().await, Err(StreamEnd::HubStopped));
-        let mut late = events.subscribe();
+        let mut late = events.subscribe(&TenantId::default());
         assert_eq!(late.next().await.unwrap().what, Happened::Subscribed);
         assert_eq!(late.next().await, Err(StreamEnd::HubStopped));
     }
@@ -127,7 +135,8 @@ mod tests {
     #[tokio::test]
     async fn a_slow_listener_is_told_so_and_holds_up_nobody() {
         let events = Events::default();
-        let (mut slow, mut quick) = (events.subscribe(), events.subscribe());
+        let (mut slow, mut quick) =
+            (events.subscribe(&TenantId::default()), events.subscribe(&TenantId::default()));
         quick.next().await.unwrap();
         for seq in 1..=KEPT as u64 + 1 {
             events.publish(left());

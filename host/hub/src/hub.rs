@@ -1,9 +1,11 @@
 //! One place where every operation is allowed and carried out.
 
 mod cards;
+mod hearing_out;
 mod live_config;
 mod official;
 mod reload;
+mod tenants;
 mod visit;
 mod within;
 
@@ -24,29 +26,31 @@ use crate::{
 };
 use a2a_hub_config::nearest;
 use a2a_hub_core::{
-    access::{self, Principal},
+    access::{self, Caller, Principal},
     idempotency,
     tree::Budget,
 };
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    event::TaskEvent,
     hub::openrpc,
-    id::{AgentId, TaskId},
+    id::{AgentId, TaskId, TenantId},
     message::Role,
     operation::{
         AgentBrief, Answer, HealthStatus, HubStatus, OpenStreams, Operation, Pong, SendMessage,
         Wait,
     },
     push::OfferedPush,
-    task::{Task, TaskState},
+    task::Task,
 };
 use a2a_hub_store::Counts;
 use parking_lot::Mutex;
 use serde_json::json;
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use tokio::time::{Instant, timeout};
 
@@ -63,6 +67,7 @@ pub struct Hub {
     live: Option<Arc<LiveConfig>>,
     warnings: Arc<[String]>,
     repeats: Repeats,
+    tenants: Arc<BTreeSet<TenantId>>,
     started: Instant,
     since: String,
     closed: Arc<AtomicBool>,
@@ -107,6 +112,7 @@ impl Hub {
             live: None,
             warnings: Arc::default(),
             repeats: Repeats::default(),
+            tenants: Arc::default(),
             started: Instant::now(),
             since: clock::now(),
             closed: Arc::default(),
@@ -157,17 +163,22 @@ impl Hub {
     /// of official A2A is on a `visit` to one agent, or to the whole hub; the hub's own dialect knows no visits.
     pub async fn handle(
         &self,
-        caller: &Principal,
+        caller: impl Into<Caller>,
         visit: Option<&Visit>,
-        operation: Operation,
+        mut operation: Operation,
     ) -> Result<Reply, A2aError> {
-        let admitted = self.admit(caller, &operation)?;
-        if let Err(why) = self.must_be_within(caller, &operation).await {
+        let caller = caller.into();
+        let admitted = self.admit(&caller.principal, &operation)?;
+        let caller = match self.place(caller, &mut operation).await {
+            Ok(placed) => placed,
+            Err(why) => return admitted.came_to(Err(why)),
+        };
+        if let Err(why) = self.must_be_within(&caller.principal, &operation).await {
             return admitted.came_to(Err(why));
         }
         admitted.came_to(match visit {
-            Some(visit) => self.perform_for(caller, visit, operation).await,
-            None => self.perform(caller, operation).await,
+            Some(visit) => self.perform_for(&caller, visit, operation).await,
+            None => self.perform(&caller, operation).await,
         })
     }
 
@@ -184,7 +195,7 @@ impl Hub {
         }
     }
 
-    async fn perform(&self, caller: &Principal, operation: Operation) -> Result<Reply, HubError> {
+    async fn perform(&self, caller: &Caller, operation: Operation) -> Result<Reply, HubError> {
         Ok(Reply::One(match operation {
             Operation::SendMessage(send) => self.send(caller, send).await?,
             Operation::StreamMessage(send) => {
@@ -194,7 +205,7 @@ impl Hub {
                 Answer::Task(Box::new(latest(self.tasks.get(&id).await?.task, history_length)))
             }
             Operation::CancelTask { id } => {
-                Answer::Task(Box::new(self.tasks.cancel(&id, caller.clone()).await?))
+                Answer::Task(Box::new(self.tasks.cancel(&id, caller.principal.clone()).await?))
             }
             Operation::Resubscribe { id, after } => {
                 let heard = self.tasks.resubscribe(&id, after).await?;
@@ -219,7 +230,7 @@ impl Hub {
                 Answer::PushConfigDeleted
             }
             Operation::ListDeliveries { dead_only, limit } => {
-                Answer::Deliveries(self.pushes.deliveries(dead_only, limit).await?)
+                Answer::Deliveries(self.pushes.deliveries(&caller.tenant, dead_only, limit).await?)
             }
             Operation::RetryDeliveries { task } => {
                 self.tasks.get(&task).await?;
@@ -250,7 +261,9 @@ impl Hub {
             Operation::RefreshPlugins => {
                 Answer::PluginsRefreshed(Box::pin(self.plugins.refresh()).await)
             }
-            Operation::ListAgents { include_health } => self.list(caller, include_health).await,
+            Operation::ListAgents { include_health } => {
+                self.list(&caller.principal, include_health).await
+            }
             Operation::GetAgent { id } => self.told(&*self.agent(Some(id))?),
             Operation::CheckAgent { id } => {
                 Answer::Health(self.agent(Some(id))?.ask(Instant::now(), true).await?)
@@ -265,7 +278,7 @@ impl Hub {
                 self.told(&*Box::pin(self.plugins.reload(&id, accept.as_deref())).await?)
             }
             Operation::WatchHub => {
-                return Ok(Reply::Stream(ReplyStream::Hub(self.events.subscribe())));
+                return Ok(Reply::Stream(ReplyStream::Hub(self.events.subscribe(&caller.tenant))));
             }
             Operation::Discover => Answer::Discovery(openrpc::discover(env!("CARGO_PKG_VERSION"))),
             Operation::PageTasks(query) => self.page(query).await?,
@@ -277,13 +290,13 @@ impl Hub {
             }
             Operation::ListCards => {
                 let all = self.agents.all();
-                let seen = all.iter().filter(|agent| self.sees(caller, agent));
+                let seen = all.iter().filter(|agent| self.sees(&caller.principal, agent));
                 Answer::Cards(seen.map(|agent| card_of(agent)).collect())
             }
         }))
     }
 
-    async fn send(&self, caller: &Principal, send: SendMessage) -> Result<Answer, HubError> {
+    async fn send(&self, caller: &Caller, send: SendMessage) -> Result<Answer, HubError> {
         let (history_length, wait) = (send.history_length, send.wait);
         // Who does not wait may listen later.
         let mut heard = self.start(caller, send, wait != Wait::ToTheEnd).await?;
@@ -308,37 +321,9 @@ impl Hub {
         })
     }
 
-    /// Waits until the task is over, or waits for its client.
-    async fn hear_out(&self, heard: &mut Subscription) -> Result<Answer, HubError> {
-        // Put together from what is heard, if that begins with the beginning: it saves reading the log again.
-        let mut whole: Option<Task> = None;
-        while let Some(recorded) = heard.next().await {
-            match &recorded?.event {
-                TaskEvent::Reply(message) => return Ok(Answer::Message(message.clone())),
-                TaskEvent::Created(created) => whole = Some(created.task.clone()),
-                event @ (TaskEvent::Status(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_)) => {
-                    whole = whole.and_then(|mut task| {
-                        a2a_hub_core::task::apply(&mut task, event).is_ok().then_some(task)
-                    });
-                }
-            }
-        }
-        let task = match whole {
-            Some(task) => task,
-            None => self.tasks.get(heard.task()).await?.task,
-        };
-        if task.status.state == TaskState::Submitted || task.status.state == TaskState::Working {
-            let why = "the hub stopped, or its store failed, before the task ended; `tasks/get` tells what became of it";
-            return Err(A2aError::new(ErrorKind::Internal, why)
-                .with(json!({ "taskId": task.id }))
-                .into());
-        }
-        Ok(Answer::Task(Box::new(task)))
-    }
-
     async fn start(
         &self,
-        caller: &Principal,
+        caller: &Caller,
         send: SendMessage,
         streamed: bool,
     ) -> Result<Subscription, HubError> {
@@ -347,7 +332,7 @@ impl Hub {
         }
         match send.message.task_id.clone() {
             Some(task) => self.go_on(caller, task, send).await,
-            None => match caller {
+            None => match &caller.principal {
                 Principal::AgentTask { task, .. } => {
                     let (hub, task) = (self.clone(), task.clone());
                     self.tasks.see_through(async move { hub.give(&task, send).await }).await
@@ -362,7 +347,7 @@ impl Hub {
     /// Says more to a task that there is.
     async fn go_on(
         &self,
-        caller: &Principal,
+        caller: &Caller,
         task: TaskId,
         send: SendMessage,
     ) -> Result<Subscription, HubError> {
@@ -376,18 +361,18 @@ impl Hub {
                 return Err(A2aError::invalid("message.metadata.targetAgent", why).into());
             }
         }
-        if let Principal::AgentTask { .. } = caller {
-            return self.tasks.answer_below(&task, message, caller.clone()).await;
+        if let by @ Principal::AgentTask { .. } = &caller.principal {
+            return self.tasks.answer_below(&task, message, by.clone()).await;
         }
         let push = self.receiver(push).await?;
-        let (tasks, by) = (self.tasks.clone(), caller.clone());
+        let (tasks, by) = (self.tasks.clone(), caller.principal.clone());
         let answered = async move { tasks.answer(&task, message, client, after, by).await };
         self.begin(push, answered).await
     }
 
     async fn start_anew(
         &self,
-        caller: &Principal,
+        caller: &Caller,
         send: SendMessage,
         streamed: bool,
     ) -> Result<Subscription, HubError> {
@@ -398,7 +383,7 @@ impl Hub {
         let push = self.receiver(push).await?;
         let budget = Budget::of(message.metadata.as_ref())?;
         let limits = agent.config.tree_limits().narrowed(budget);
-        let (hub, by, after) = (self.clone(), caller.clone(), after.unwrap_or(0));
+        let (hub, caller, after) = (self.clone(), caller.clone(), after.unwrap_or(0));
         // On the heap, for it is as large as all that it waits for.
         let submitted = Box::pin(async move {
             let claim = hub.repeats.claim(&request).await;
@@ -421,7 +406,8 @@ impl Hub {
                 streamed,
                 client,
                 request,
-                by,
+                by: caller.principal,
+                tenant: caller.tenant,
                 limits,
                 trace,
             };

@@ -1,6 +1,8 @@
 //! The token of a hub: a secret in a file that only its user can read, for those whom the hub cannot recognise.
 
 use a2a_hub_config::own_file::{self, NotOwn};
+use a2a_hub_core::access::Principal;
+use a2a_hub_protocol::id::TenantId;
 use rustix::fs::{Mode, OFlags};
 use std::{
     fs::File,
@@ -12,11 +14,54 @@ use subtle::ConstantTimeEq as _;
 /// The file in the data directory that holds the token.
 pub const TOKEN_FILE: &str = "http-token";
 
+/// The folder in the data directory that holds the tenants' tokens, each in a file of its tenant's name.
+pub const TENANTS_DIR: &str = "tenants";
+
 /// Random bytes of a token: nobody guesses 256 bits.
 const BYTES: usize = 32;
 
 /// A secret that its holder shows with each request.
 pub struct Token(String);
+
+/// The tokens that a hub knows: its own, and one of each tenant.
+pub struct Tokens {
+    own: Token,
+    tenants: Vec<(TenantId, Token)>,
+}
+
+impl Tokens {
+    /// Those of the hub with this data directory and these tenants. A tenant's is in the file of its name in the folder
+    /// [`TENANTS_DIR`].
+    pub fn open<'t>(
+        dir: &Path,
+        tenants: impl Iterator<Item = &'t TenantId>,
+    ) -> Result<Self, TokenError> {
+        let own = Token::open(dir)?;
+        let folder = dir.join(TENANTS_DIR);
+        let open = |tenant: &TenantId| {
+            make_folder(&folder)?;
+            Ok((tenant.clone(), Token(open_secret(folder.join(tenant.as_str()))?)))
+        };
+        Ok(Self { own, tenants: tenants.map(open).collect::<Result<_, _>>()? })
+    }
+
+    /// Who shows this; nobody if it is none of them.
+    pub fn whose(&self, offered: &str) -> Option<Principal> {
+        if self.own.is(offered) {
+            return Some(Principal::Operator);
+        }
+        let (tenant, _) = self.tenants.iter().find(|(_, token)| token.is(offered))?;
+        Some(Principal::Client(tenant.to_string()))
+    }
+}
+
+/// Makes a folder that only this user may look into, unless it is there.
+fn make_folder(path: &Path) -> Result<(), TokenError> {
+    match rustix::fs::mkdir(path, Mode::RWXU) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+        Err(why) => Err(TokenError::Io { path: path.to_owned(), why: why.into() }),
+    }
+}
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +179,29 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(&file, "short").unwrap();
         assert!(matches!(Token::open(dir.path()), Err(TokenError::Damaged(_))));
+    }
+
+    #[test]
+    fn each_tenant_has_a_token_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let tenants = ["acme", "other"].map(|name| TenantId::parse(name).unwrap());
+        let tokens = Tokens::open(dir.path(), tenants.iter()).unwrap();
+        let kept = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        assert_eq!(tokens.whose(&kept("http-token")), Some(Principal::Operator));
+        assert_eq!(tokens.whose(&kept("tenants/acme")), Some(Principal::Client("acme".to_owned())));
+        assert_eq!(
+            tokens.whose(&kept("tenants/other")),
+            Some(Principal::Client("other".to_owned()))
+        );
+        assert_eq!(tokens.whose(""), None);
+        assert_eq!(fs::metadata(dir.path().join("tenants")).unwrap().mode() & 0o777, 0o700);
+        let fewer = Tokens::open(dir.path(), tenants[..1].iter()).unwrap();
+        assert_eq!(
+            fewer.whose(&kept("tenants/other")),
+            None,
+            "who is no tenant any more is nobody"
+        );
+        assert_eq!(fewer.whose(&kept("tenants/acme")), Some(Principal::Client("acme".to_owned())));
     }
 
     #[test]

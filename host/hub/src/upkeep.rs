@@ -33,13 +33,14 @@ pub async fn look_after(storage: Arc<dyn StoreHealth>, events: Events) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_hub_protocol::id::TenantId;
     use a2a_hub_store::memory::MemoryStorage;
 
     #[tokio::test(start_paused = true)]
     async fn trouble_and_its_end_are_told_without_anybody_writing() {
         let storage = Arc::new(MemoryStorage::default());
         let events = Events::default();
-        let mut heard = events.subscribe();
+        let mut heard = events.subscribe(&TenantId::default());
         heard.next().await.unwrap();
         let looking = look_after(storage.clone(), events);
         let story = async {

@@ -4,7 +4,10 @@ use super::{
     peer::{Lineage, Lineages, NoLineage},
     task_stream::TaskStream,
 };
-use a2a_hub_core::{access::Principal, span::Span};
+use a2a_hub_core::{
+    access::{Caller, Principal},
+    span::Span,
+};
 use a2a_hub_hub::{Hub, Reply, Visit, token::TOKEN_FILE};
 use a2a_hub_protocol::{
     binding::jsonrpc::Beside,
@@ -12,7 +15,7 @@ use a2a_hub_protocol::{
     dialect::{Dialect, Wire},
     error::{A2aError, ErrorKind},
     hub::{self, answer::AGENTS},
-    id::AgentId,
+    id::{AgentId, TenantId},
     operation::{OpenStreams, Operation},
     trace::TraceContext,
 };
@@ -207,25 +210,71 @@ impl Dispatcher {
         Some(format!("unix://{}", url.path()))
     }
 
-    /// The agent that a tenant names, where there are no paths. There is none to guess: what is for one agent must not go
-    /// to another.
-    pub(super) fn of_tenant(&self, tenant: Option<&str>) -> Result<Option<AgentId>, A2aError> {
-        let Some(tenant) = tenant.filter(|tenant| !tenant.is_empty()) else { return Ok(None) };
-        let agent = AgentId::parse(tenant).ok().filter(|agent| self.hub.has(agent));
-        let unknown = || {
-            let why = format!(
-                "the tenant `{tenant}` is no agent; leave it out to speak to the hub, or take it from an agent's card"
-            );
-            A2aError::new(ErrorKind::AgentNotFound, why)
+    /// The agent and the tenant that the `tenant` of a request names where there are no paths: a tenant of the hub, an agent, or
+    /// both with a slash between them. There is no agent to guess: what is for one must not go to another.
+    pub(super) fn of_tenant(
+        &self,
+        said: Option<&str>,
+    ) -> Result<(Option<AgentId>, TenantId), A2aError> {
+        let Some(said) = said.filter(|said| !said.is_empty()) else {
+            return Ok((None, TenantId::default()));
         };
-        agent.map(Some).ok_or_else(unknown)
+        let agent = |name: &str| {
+            AgentId::parse(name).ok().filter(|agent| self.hub.has(agent)).ok_or_else(|| {
+                let why = format!(
+                    "the tenant `{said}` is no agent; leave it out to speak to the hub, or take it from an agent's card"
+                );
+                A2aError::new(ErrorKind::AgentNotFound, why)
+            })
+        };
+        let both = said
+            .split_once('/')
+            .and_then(|(tenant, name)| Some((TenantId::parse(tenant).ok()?, name)));
+        match both {
+            Some((tenant, name)) => Ok((Some(agent(name)?), tenant)),
+            None => match TenantId::parse(said).ok().filter(|tenant| self.hub.is_tenant(tenant)) {
+                Some(tenant) => Ok((None, tenant)),
+                None => Ok((Some(agent(said)?), TenantId::default())),
+            },
+        }
     }
 
-    /// Has the hub carry out an operation that was asked in this dialect.
+    /// The tenant that the `tenant` of a request names where a path says which agent is meant. A hub that no tenants share takes any
+    /// for none, and so does every hub with the name of an agent, which a client may have from its card.
+    pub(super) fn tenant(&self, said: Option<&str>) -> Result<TenantId, A2aError> {
+        let Some(said) = said.filter(|said| !said.is_empty() && self.hub.has_tenants()) else {
+            return Ok(TenantId::default());
+        };
+        let name = said.split_once('/').map_or(said, |(tenant, _)| tenant);
+        let tenant =
+            TenantId::parse(name).map_err(|why| A2aError::invalid("tenant", why.to_string()))?;
+        let is_agent = || AgentId::parse(name).is_ok_and(|agent| self.hub.has(&agent));
+        Ok(if !self.hub.is_tenant(&tenant) && is_agent() { TenantId::default() } else { tenant })
+    }
+
+    /// Whoever asks for this tenant, as a client of it: an operator may be one of any tenant.
+    pub(super) fn narrowed(
+        &self,
+        caller: Principal,
+        tenant: TenantId,
+    ) -> Result<Principal, A2aError> {
+        if tenant.is_default() {
+            return Ok(caller);
+        }
+        let name = tenant.to_string();
+        let is_operator = caller == Principal::Operator;
+        let caller = Caller { principal: caller, tenant };
+        let tenant = caller.tenant_among(|named| self.hub.is_tenant(named), &TenantId::default());
+        tenant.map_err(|why| A2aError::invalid("tenant", why.to_string()))?;
+        Ok(if is_operator { Principal::Client(name) } else { caller.principal })
+    }
+
+    /// Has the hub carry out an operation that was asked in this dialect, for the tenant that the request names.
     pub(super) async fn carry_out(
         &self,
         dialect: Dialect,
         mut operation: Operation,
+        tenant: TenantId,
         of: &RequestContext<'_>,
     ) -> Spelled {
         if let (Err(why), Dialect::Official(_)) = (&of.version, dialect) {
@@ -243,12 +292,13 @@ impl Dispatcher {
         }
         operation.in_trace(&of.trace);
         let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
+        let caller = Caller { principal: of.caller.clone(), tenant };
         let reply = match dialect {
-            Dialect::Hub => self.hub.handle(&of.caller, None, operation).await,
+            Dialect::Hub => self.hub.handle(caller, None, operation).await,
             Dialect::Official(wire) => {
                 let visit = of.visit(wire);
                 of.active.add(self.hub.activated(&visit, &operation).await);
-                self.hub.handle(&of.caller, Some(&visit), operation).await
+                self.hub.handle(caller, Some(&visit), operation).await
             }
         };
         Ok(match (reply?, dialect) {

@@ -16,7 +16,7 @@ use a2a_hub_protocol::{
     binding::grpc::{self, Call},
     dialect::{self, Dialect},
     error::A2aError,
-    id::AgentId,
+    id::{AgentId, TenantId},
     operation::Operation,
 };
 use axum::{
@@ -104,7 +104,7 @@ impl GrpcCall {
     async fn carry_out(&self, sent: &[u8]) -> Answered {
         let dialect::grpc::Request { tenant, operation } = dialect::grpc::read(&self.call, sent);
         match (operation, self.dispatcher.of_tenant(tenant.as_deref())) {
-            (Ok(operation), Ok(agent)) => self.ask(operation, agent, tenant.as_deref()).await,
+            (Ok(operation), Ok(place)) => self.ask(operation, place, tenant.as_deref()).await,
             (Err(why), _) | (_, Err(why)) => (Err(why.into()), None),
         }
     }
@@ -112,8 +112,8 @@ impl GrpcCall {
     async fn ask(
         &self,
         operation: Operation,
-        agent: Option<AgentId>,
-        tenant: Option<&str>,
+        (agent, tenant): (Option<AgentId>, TenantId),
+        said: Option<&str>,
     ) -> Answered {
         let Self { dispatcher, call, caller, principal, headers } = self;
         let url = own_url(dispatcher, headers);
@@ -133,9 +133,9 @@ impl GrpcCall {
             headers,
             None,
         );
-        let mut spelled = dispatcher.carry_out(dialect, operation, &of).await;
+        let mut spelled = dispatcher.carry_out(dialect, operation, tenant, &of).await;
         if let Ok(Reply::One(answer)) = &mut spelled {
-            wire.echo_tenant(answer, tenant);
+            wire.echo_tenant(answer, said);
         }
         (spelled, http_context::activated(&of.active, headers))
     }

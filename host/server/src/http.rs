@@ -16,7 +16,7 @@ use super::{
     origin_guard::{self, OriginGuard},
     probes,
 };
-use a2a_hub_hub::token::Token;
+use a2a_hub_hub::token::Tokens;
 use a2a_hub_protocol::dialect::Dialect;
 use axum::{
     Router,
@@ -49,12 +49,12 @@ impl Http {
     }
 
     /// Serves until `stop`, then lets the requests that are under way come to their end.
-    pub async fn serve(self, dispatcher: Dispatcher, token: Token, stop: CancellationToken) {
+    pub async fn serve(self, dispatcher: Dispatcher, tokens: Tokens, stop: CancellationToken) {
         let (patience, lineage) = (dispatcher.patience(), dispatcher.lineage());
         let guard = OriginGuard::new(
             self.address,
             dispatcher.public_endpoints().public_url.as_deref(),
-            token,
+            tokens,
         );
         let routes = Router::new()
             .route("/", post(call))

@@ -12,6 +12,7 @@ use a2a_hub_protocol::{
     },
     dialect::{self, Dialect, jsonrpc::Request},
     error::{A2aError, ErrorKind},
+    id::AgentId,
     interface::check_version,
 };
 use futures::{StreamExt as _, stream};
@@ -43,20 +44,23 @@ impl Dispatcher {
 
     async fn one(&self, request: Request, of: &RequestContext<'_>) -> Enveloped {
         let Request { id, dialect, tenant, service_params, operation } = request;
-        let own = match (of.beside, dialect) {
-            (Beside::Metadata, Dialect::Official(_)) => {
-                Some(self.in_metadata(of, service_params.unwrap_or_default(), tenant.as_deref()))
+        let said = tenant.as_deref();
+        let place = match (of.beside, dialect) {
+            (Beside::Metadata, Dialect::Official(_)) => self
+                .of_tenant(said)
+                .map(|(agent, tenant)| (Some(in_metadata(of, service_params, agent)), tenant)),
+            (Beside::Metadata, Dialect::Hub) | (Beside::Headers, _) => {
+                self.tenant(said).map(|tenant| (None, tenant))
             }
-            (Beside::Metadata, Dialect::Hub) | (Beside::Headers, _) => None,
         };
-        let of = match own.as_ref() {
-            Some(Ok(own)) => own,
-            Some(Err(_)) | None => of,
-        };
-        let spelled = match (operation, &own) {
+        let own = place.as_ref().ok().and_then(|(own, _)| own.as_ref());
+        let of = own.unwrap_or(of);
+        let spelled = match (operation, &place) {
             (Err(why), _) => Err(why.into()),
-            (Ok(_), Some(Err(why))) => Err(why.clone().into()),
-            (Ok(operation), Some(Ok(_)) | None) => self.carry_out(dialect, operation, of).await,
+            (Ok(_), Err(why)) => Err(why.clone().into()),
+            (Ok(operation), Ok((_, tenant))) => {
+                self.carry_out(dialect, operation, tenant.clone(), of).await
+            }
         };
         let Some(id) = id else { return Ok(None) };
         let service_params = match of.beside {
@@ -82,25 +86,6 @@ impl Dispatcher {
         }
     }
 
-    /// The context of a request that says in its own metadata what others say in headers, and by its tenant which
-    /// agent is meant.
-    fn in_metadata<'a>(
-        &self,
-        of: &RequestContext<'a>,
-        said: ServiceParams,
-        tenant: Option<&str>,
-    ) -> Result<RequestContext<'a>, A2aError> {
-        let agent = self.of_tenant(tenant)?;
-        Ok(RequestContext {
-            agent,
-            extensions: said.extensions,
-            version: check_version(said.version.as_deref()),
-            beside: of.beside,
-            trace: said.trace,
-            ..RequestContext::of_hub(of.caller.clone(), of.url, of.heard)
-        })
-    }
-
     /// The answers go back as one array, in the order in which they are ready.
     async fn batch(&self, requests: Vec<Request>, of: &RequestContext<'_>) -> Option<Vec<u8>> {
         let answers = stream::iter(requests)
@@ -110,6 +95,23 @@ impl Dispatcher {
         let answers: Vec<_> = answers.collect().await;
         let all = || [b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat();
         (!answers.is_empty()).then(all)
+    }
+}
+
+/// The context of a request that says in its own metadata what others say in headers, and by its tenant which agent is meant.
+fn in_metadata<'a>(
+    of: &RequestContext<'a>,
+    said: Option<ServiceParams>,
+    agent: Option<AgentId>,
+) -> RequestContext<'a> {
+    let said = said.unwrap_or_default();
+    RequestContext {
+        agent,
+        extensions: said.extensions,
+        version: check_version(said.version.as_deref()),
+        beside: of.beside,
+        trace: said.trace,
+        ..RequestContext::of_hub(of.caller.clone(), of.url, of.heard)
     }
 }
 

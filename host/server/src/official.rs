@@ -119,7 +119,10 @@ async fn rest_call(
     let rest::Request { wire, tenant, operation } = rest::read(verb, path, uri.query(), &body);
     let dialect = Dialect::Official(wire);
     let spelled = match operation {
-        Ok(operation) => dispatcher.carry_out(dialect, operation, of).await,
+        Ok(operation) => match dispatcher.tenant(tenant.as_deref()) {
+            Ok(tenant) => dispatcher.carry_out(dialect, operation, tenant, of).await,
+            Err(why) => Err(why.into()),
+        },
         Err(why) => Err(why.into()),
     };
     match spelled {

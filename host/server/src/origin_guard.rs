@@ -16,7 +16,7 @@ use super::{
     jsonrpc, keys,
 };
 use a2a_hub_core::access::Principal;
-use a2a_hub_hub::token::{TOKEN_FILE, Token};
+use a2a_hub_hub::token::{TOKEN_FILE, Tokens};
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
@@ -59,22 +59,25 @@ impl Names {
 #[derive(Clone)]
 pub(super) struct OriginGuard {
     names: Names,
-    token: Arc<Token>,
+    tokens: Arc<Tokens>,
 }
 
 impl OriginGuard {
     /// The guard of a server on the loopback address `at`, which others reach by `public_url` if there is one. Admits other
-    /// users that hold `token`.
-    pub(super) fn new(at: SocketAddr, public_url: Option<&str>, token: Token) -> Self {
-        Self { names: Names::of(at, public_url), token: Arc::new(token) }
+    /// users that hold one of `tokens`.
+    pub(super) fn new(at: SocketAddr, public_url: Option<&str>, tokens: Tokens) -> Self {
+        Self { names: Names::of(at, public_url), tokens: Arc::new(tokens) }
     }
 
-    /// Who asks; none if it is another user, who shows no token.
+    /// Who asks; none if it is another user, who shows no token. A program of the hub's own user that shows a tenant's token asks for
+    /// that tenant alone, as a proxy does that serves its users.
     async fn principal(&self, caller: &Caller, headers: &HeaderMap) -> Option<Principal> {
-        if let Some(known) = caller.own_user().await {
-            return Some(known.clone());
+        let shown = || bearer(headers).and_then(|offered| self.tokens.whose(offered));
+        match caller.own_user().await {
+            Some(Principal::Operator) => Some(shown().unwrap_or(Principal::Operator)),
+            Some(known) => Some(known.clone()),
+            None => shown(),
         }
-        bearer(headers).is_some_and(|offered| self.token.is(offered)).then_some(Principal::Operator)
     }
 }
 

@@ -5,7 +5,7 @@ use a2a_hub_core::access::Principal;
 use a2a_hub_hub::Reply;
 use a2a_hub_protocol::operation::{Answer, HubStatus, Operation};
 use axum::{
-    Extension, Json, Router,
+    Json, Router,
     extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
@@ -29,11 +29,10 @@ async fn health(State(dispatcher): State<Dispatcher>) -> impl IntoResponse {
 }
 
 /// It can take on work: it stores what it is given, which is found out by a write, at most once a second.
-async fn ready(
-    State(dispatcher): State<Dispatcher>,
-    Extension(principal): Extension<Principal>,
-) -> Response {
-    let why = match dispatcher.hub().handle(&principal, None, Operation::Status).await {
+async fn ready(State(dispatcher): State<Dispatcher>) -> Response {
+    // It is told to whoever may knock whether the hub is ready, and nothing else of its status.
+    let asked = dispatcher.hub().handle(Principal::Operator, None, Operation::Status);
+    let why = match asked.await {
         Ok(Reply::One(Answer::Status(status))) => not_ready(&status),
         Ok(Reply::One(_) | Reply::Stream(_)) => Some(json!({ "reason": "internal" })),
         Err(why) => Some(json!({ "reason": "storage", "error": why.to_string() })),

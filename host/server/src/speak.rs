@@ -44,6 +44,8 @@ pub(super) struct Asked {
     id: Value,
     /// What is asked for, or why that cannot be.
     pub(super) language: Result<Language, A2aError>,
+    /// The tenant that it is to be spoken for.
+    tenant: Option<String>,
 }
 
 impl Asked {
@@ -57,11 +59,25 @@ impl Asked {
         if request["method"] != METHOD {
             return None;
         }
-        let language = serde_json::from_value(request["params"].take()).map_err(|why| {
+        let mut params = request["params"].take();
+        let tenant = params.as_object_mut().and_then(|params| params.remove("tenant"));
+        let tenant = tenant.and_then(|tenant| tenant.as_str().map(str::to_owned));
+        let language = serde_json::from_value(params).map_err(|why| {
             let why = format!("cannot be spoken here: {why}; this hub speaks `acp` and `mcp`");
             A2aError::new(ErrorKind::InvalidParams, why)
         });
-        Some(Self { id: request["id"].take(), language })
+        Some(Self { id: request["id"].take(), language, tenant })
+    }
+
+    /// Who speaks from now on: whoever names a tenant is no more than that tenant's client. Otherwise the connection speaks nothing
+    /// else.
+    pub(super) fn placed(&mut self, dispatcher: &Dispatcher, caller: Principal) -> Principal {
+        let tenant = dispatcher.tenant(self.tenant.as_deref());
+        let placed = tenant.and_then(|tenant| dispatcher.narrowed(caller.clone(), tenant));
+        placed.unwrap_or_else(|why| {
+            self.language = Err(why);
+            caller
+        })
     }
 
     /// What is answered before anything else is spoken.

@@ -191,10 +191,11 @@ async fn talk(
             Ok(Some(line)) if line.trim().is_empty() => {}
             Ok(Some(line)) => match speak::Asked::read(&line) {
                 None => take_in(line).await,
-                Some(asked) => {
+                Some(mut asked) => {
+                    let caller = asked.placed(&dispatcher, caller.clone());
                     let _ = outbox.send(asked.answer()).await;
                     let Ok(language) = asked.language else { continue };
-                    let (dispatcher, caller) = (dispatcher.clone(), caller.clone());
+                    let dispatcher = dispatcher.clone();
                     let (outbox, stop) = (outbox.clone(), stop.clone());
                     Box::pin(language.speak(dispatcher, caller, &mut reader, outbox, stop)).await;
                     break;

@@ -7,9 +7,10 @@
 
 mod events;
 mod journals;
+mod tenants;
 
 pub use events::{agent, at, chunk, created, status};
-use events::{said_in, working};
+use events::{push, said_in, working};
 
 use super::{
     ContextFilter, Counts, DeliveryFailure, HeadFilter, Progress, PushFilter, Storage,
@@ -49,6 +50,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     memories_are_kept_apart(&make()).await;
     a_memory_stays_within_its_grant(&make()).await;
     a_memory_racing_itself_stays_within_its_grant(Arc::new(make())).await;
+    tenants::what_is_one_tenants_is_not_anothers(&make()).await;
     journals::a_journal_is_kept_in_order_until_its_task_is_over(&make()).await;
 }
 
@@ -322,6 +324,7 @@ async fn pages_follow_each_other(storage: &impl Storage) {
     let all = TaskPageQuery {
         agent: None,
         context: None,
+        tenant: None,
         state: None,
         since: None,
         after: None,
@@ -414,17 +417,6 @@ async fn only_what_is_over_is_forgotten(storage: &impl Storage) {
     assert_eq!(storage.task(&ids[1]).await, Ok(None));
     assert_eq!(storage.events(&ids[1], 0, 10).await, Ok(Vec::new()));
     assert_eq!(storage.append(&ids[0], 2, vec![chunk("y")]).await, Ok(3));
-}
-
-fn push(task: &TaskId, id: &str) -> PushConfig {
-    PushConfig {
-        id: PushConfigId::new(id),
-        task: task.clone(),
-        url: format!("https://example.com/{id}"),
-        token: None,
-        authentication: None,
-        form: PushForm::V1,
-    }
 }
 
 async fn pushes(storage: &impl Storage, filter: PushFilter) -> Vec<(String, u64)> {

@@ -17,7 +17,7 @@ pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 use a2a_hub_core::{access::Principal, installation::InstallationId, task::IllegalEvent};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
-    id::{AgentId, ContextId, PushConfigId, TaskId},
+    id::{AgentId, ContextId, PushConfigId, TaskId, TenantId},
     message::Message,
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
@@ -80,6 +80,9 @@ pub trait TaskLog: Send + Sync {
 pub trait TaskIndex: Send + Sync {
     /// A task in one line.
     async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError>;
+
+    /// Whether there is a task of another than the default tenant.
+    async fn has_tenants(&self) -> Result<bool, StorageError>;
 
     /// The tasks that match, in one line each, newest first: by id, which is the order of their creation.
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError>;
@@ -261,6 +264,8 @@ pub struct HeadFilter {
     pub since: Option<String>,
     /// Only those of this conversation.
     pub context: Option<ContextId>,
+    /// Only those of this tenant.
+    pub tenant: Option<TenantId>,
     /// Only those that are to be done in this directory.
     pub directory: Option<String>,
     /// Only those that the agent at work on this task gave to other agents.
@@ -285,6 +290,7 @@ impl Default for HeadFilter {
             agent: None,
             since: None,
             context: None,
+            tenant: None,
             directory: None,
             parent: None,
             workflow: None,
@@ -303,6 +309,8 @@ pub struct ContextFilter {
     pub id_prefix: Option<String>,
     /// Only the conversation with this id.
     pub context: Option<ContextId>,
+    /// Only those of this tenant: with a prefix, of the default one if none is named.
+    pub tenant: Option<TenantId>,
     /// Only those none of whose tasks is live, or has a status as new as this.
     pub idle_since: Option<String>,
     /// At most so many.
@@ -314,7 +322,8 @@ pub struct ContextFilter {
 impl Default for ContextFilter {
     /// All of them.
     fn default() -> Self {
-        Self { id_prefix: None, context: None, idle_since: None, limit: usize::MAX, offset: 0 }
+        let (id_prefix, context, tenant, idle_since) = (None, None, None, None);
+        Self { id_prefix, context, tenant, idle_since, limit: usize::MAX, offset: 0 }
     }
 }
 

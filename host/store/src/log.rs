@@ -44,7 +44,7 @@ fn begin(task: &TaskId, first: &TaskEvent) -> Result<Head, StorageError> {
     match first {
         TaskEvent::Created(created) if created.task.id == *task => Ok(Head {
             task: task.clone(),
-            context: created.task.context_id.clone(),
+            context: created.task.context_id.clone().of_tenant(&created.tenant),
             agent: created.agent.clone(),
             state: created.task.status.state,
             seq: 1,

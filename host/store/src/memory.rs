@@ -9,7 +9,7 @@ use super::{
 use a2a_hub_core::{access::Principal, installation::InstallationId, task::IllegalEvent};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
-    id::{ContextId, PushConfigId, TaskId},
+    id::{ContextId, PushConfigId, TaskId, TenantId},
     message::Message,
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
@@ -87,7 +87,8 @@ impl Default for MemoryStorage {
 
 impl Log {
     fn fold(&self) -> Result<StoredTask, StorageError> {
-        let task = log::fold(&self.head.task, None, self.events.iter().map(Arc::as_ref))?;
+        let mut task = log::fold(&self.head.task, None, self.events.iter().map(Arc::as_ref))?;
+        task.context_id.clone_from(&self.head.context);
         Ok(StoredTask { agent: self.head.agent.clone(), seq: self.head.seq, task })
     }
 }
@@ -168,12 +169,18 @@ impl TaskIndex for MemoryStorage {
         Ok(self.kept().logs.get(task).map(|log| log.head.clone()))
     }
 
+    async fn has_tenants(&self) -> Result<bool, StorageError> {
+        let kept = self.kept();
+        Ok(kept.logs.values().any(|log| !log.head.context.tenant().is_default()))
+    }
+
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
         let matches = |head: &&Head| {
             filter.id_prefix.as_ref().is_none_or(|prefix| head.task.as_str().starts_with(prefix))
                 && filter.agent.as_ref().is_none_or(|agent| head.agent == *agent)
                 && filter.since.as_ref().is_none_or(|since| head.updated >= *since)
                 && filter.context.as_ref().is_none_or(|context| head.context == *context)
+                && filter.tenant.as_ref().is_none_or(|tenant| head.context.tenant() == tenant)
                 && filter.directory.as_ref().is_none_or(|it| head.directory.as_ref() == Some(it))
                 && filter.parent.as_ref().is_none_or(|it| head.parent.as_ref() == Some(it))
                 && filter
@@ -193,6 +200,7 @@ impl TaskIndex for MemoryStorage {
         let matches = |head: &&Head| {
             query.agent.as_ref().is_none_or(|agent| head.agent == *agent)
                 && query.context.as_ref().is_none_or(|context| head.context == *context)
+                && query.tenant.as_ref().is_none_or(|tenant| head.context.tenant() == tenant)
                 && query.state.is_none_or(|state| head.state == state)
                 && query.since.as_ref().is_none_or(|since| head.updated >= *since)
         };
@@ -225,8 +233,11 @@ impl TaskIndex for MemoryStorage {
             let mut heads = kept.logs.values().map(|log| &log.head);
             heads.any(|head| head.context == info.id && !head.state.is_final())
         };
+        let of_prefix = || filter.id_prefix.as_ref().map(|_| TenantId::default());
+        let tenant = filter.tenant.clone().or_else(of_prefix);
         let matches = |info: &ContextInfo| {
             filter.context.as_ref().is_none_or(|context| info.id == *context)
+                && tenant.as_ref().is_none_or(|tenant| info.id.tenant() == tenant)
                 && filter.id_prefix.as_ref().is_none_or(|it| info.id.as_str().starts_with(it))
                 && filter
                     .idle_since
@@ -312,6 +323,7 @@ impl Outbox for MemoryStorage {
             let Some(Log { head, .. }) = kept.logs.get(&config.task) else { continue };
             let is_open = progress.sent < head.seq || !head.state.is_final();
             if filter.task.as_ref().is_none_or(|task| config.task == *task)
+                && filter.tenant.as_ref().is_none_or(|tenant| head.context.tenant() == tenant)
                 && (is_open || !filter.open_only)
                 && (progress.is_dead() || !filter.dead_only)
             {

@@ -1,6 +1,9 @@
 //! Where notifications are sent, and how far that has come.
 
-use a2a_hub_protocol::{id::TaskId, push::PushConfig};
+use a2a_hub_protocol::{
+    id::{TaskId, TenantId},
+    push::PushConfig,
+};
 
 /// A config and how its deliveries go. What is still to be sent is what the task's log holds beyond.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub struct DeliveryFailure {
 pub struct PushFilter {
     /// Only those of this task.
     pub task: Option<TaskId>,
+    /// Only those of this tenant's tasks.
+    pub tenant: Option<TenantId>,
     /// Only those that may have something to send yet: whose task is not over, or has events that were not sent.
     pub open_only: bool,
     /// Only those that were given up.
@@ -53,7 +58,7 @@ pub struct PushFilter {
 impl Default for PushFilter {
     /// All of them.
     fn default() -> Self {
-        Self { task: None, open_only: false, dead_only: false, limit: usize::MAX }
+        Self { task: None, tenant: None, open_only: false, dead_only: false, limit: usize::MAX }
     }
 }
 

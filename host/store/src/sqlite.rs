@@ -1,6 +1,7 @@
 //! A store in one SQLite file: one thread writes, a few connections read.
 
 mod backup;
+mod context_key;
 mod contexts;
 mod dirty_bit;
 mod failure;
@@ -169,6 +170,10 @@ impl TaskIndex for SqliteStorage {
         let (said, folds) = self.readers.read(read).await?;
         self.keep(folds);
         Ok(said)
+    }
+
+    async fn has_tenants(&self) -> Result<bool, StorageError> {
+        self.readers.read(logs::has_tenants).await
     }
 
     async fn tally(&self) -> Result<Vec<Tally>, StorageError> {

@@ -52,6 +52,8 @@ pub(super) struct Client {
     requests: u64,
     /// What was read of the next line.
     line: Vec<u8>,
+    /// The tenant that all is asked for; the default one if none is named.
+    tenant: Option<String>,
 }
 
 impl Client {
@@ -82,6 +84,7 @@ impl Client {
             }
         })?;
         client.greet_within(patience).await?;
+        client.tenant.clone_from(&global.tenant);
         Ok(client)
     }
 
@@ -114,6 +117,7 @@ impl Client {
             pid: peer.pid(),
             requests: 0,
             line: Vec::new(),
+            tenant: None,
         })
     }
 
@@ -143,8 +147,11 @@ impl Client {
     }
 
     /// Sends a request and returns its id.
-    pub(super) async fn ask(&mut self, method: &str, params: Value) -> anyhow::Result<u64> {
+    pub(super) async fn ask(&mut self, method: &str, mut params: Value) -> anyhow::Result<u64> {
         self.requests += 1;
+        if let Some(tenant) = &self.tenant {
+            params["tenant"] = json!(tenant);
+        }
         let request =
             json!({ "jsonrpc": "2.0", "id": self.requests, "method": method, "params": params });
         let sent = self.write.write_all(format!("{request}\n").as_bytes()).await;

@@ -20,6 +20,9 @@ pub(super) struct Global {
     /// Where the hub keeps its data [default: ~/.a2a-hub]
     #[arg(long, global = true, value_name = "PATH")]
     pub(super) data_dir: Option<String>,
+    /// Ask for this tenant, and see what is its alone [default: who names none]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(super) tenant: Option<String>,
     /// Output for people, or for programs
     #[arg(long, global = true, value_enum, default_value_t = Format::Pretty)]
     pub(super) format: Format,

@@ -55,6 +55,7 @@ mod spans;
 mod specification;
 mod stage;
 mod streams;
+mod tenants;
 mod terminals;
 mod tools;
 mod traces;

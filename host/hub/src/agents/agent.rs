@@ -38,7 +38,7 @@ use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     card::AgentCard,
     client::ClientCapabilities,
-    id::{AgentId, TaskId},
+    id::{AgentId, TaskId, TenantId},
     operation::{
         AgentBreaker, AgentHealth, AgentInfo, HeldBack, NotGranted, Operated, ProgramTier,
     },
@@ -262,7 +262,8 @@ impl Agent {
         work: Work,
     ) -> Box<dyn Run> {
         let most = most(&work.task, facts::has(&work.task, PARENT_TASK));
-        let call = self.call(work.task.id.as_str(), Some(ports), most, working_directory);
+        let owner = (work.task.id.as_str(), work.task.context_id.tenant());
+        let call = self.call(owner, Some(ports), most, working_directory);
         self.runtime.start(Call { client, ..call }, work)
     }
 
@@ -305,7 +306,8 @@ impl Agent {
     /// hub.
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {
         let ports = TaskPorts { task: port, delegation: None, journal: None };
-        let call = self.call(task.id.as_str(), Some(ports), None, None);
+        let owner = (task.id.as_str(), task.context_id.tenant());
+        let call = self.call(owner, Some(ports), None, None);
         self.runtime.follow(call, task)
     }
 
@@ -330,10 +332,10 @@ impl Agent {
         self.runtime.resumability(task).await
     }
 
-    /// What a call for `owner` comes with; `tasks` hears of the task.
+    /// What a call for `owner` comes with, on behalf of a tenant; `ports` hear of the task.
     fn call(
         &self,
-        owner: &str,
+        (owner, tenant): (&str, &TenantId),
         ports: Option<TaskPorts>,
         most: Option<Permissions>,
         working_directory: Option<String>,
@@ -350,7 +352,7 @@ impl Agent {
         let ports = Ports {
             tasks,
             process: Some(Arc::new(programs)),
-            memory: self.values.clone().map(|values| values as _),
+            memory: self.values.as_ref().map(|values| Arc::new(values.of(tenant)) as _),
             files: self.held.files_bytes.map(|_| files as _),
             http: self.http.clone().map(|http| http as _),
             workspace: Workspace::of(&self.programs, &self.live).map(|held| held as _),
@@ -412,9 +414,9 @@ impl Agent {
     }
 
     /// Lets it clean up after a cancelled task; what it fails at is logged and left.
-    pub async fn clean_up(&self, task: &TaskId) {
+    pub async fn clean_up(&self, task: &TaskId, tenant: &TenantId) {
         let owner = format!("{task}/cancel");
-        let call = self.call(&owner, None, None, None);
+        let call = self.call((&owner, tenant), None, None, None);
         let cleaned = timeout(CLEAN_UP_DEADLINE, self.runtime.clean_up(call, task)).await;
         if let Err(why) = cleaned.unwrap_or(Err(Failure::Timeout)) {
             tracing::warn!(agent = %self.id, %task, %why, "clean-up after cancel failed");
@@ -467,7 +469,8 @@ impl Agent {
         // The semaphore is never closed.
         let _permit = turns.acquire().await;
         let asked = Instant::now();
-        let mut call = self.call(&format!("{}/health", self.id), None, None, None);
+        let mut call =
+            self.call((&format!("{}/health", self.id), &TenantId::default()), None, None, None);
         let deadline = if is_stranger { STRANGERS_DEADLINE } else { HEALTH_DEADLINE };
         if is_stranger {
             call.limits.cpu = call.limits.cpu.min(STRANGERS_CPU);

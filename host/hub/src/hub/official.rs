@@ -3,7 +3,7 @@
 
 use super::{Hub, Reply, ReplyStream, visit::Visit};
 use crate::{agents::Agent, clock, error::HubError, tasks::StreamEnd};
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::access::Caller;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
@@ -18,7 +18,7 @@ impl Hub {
     /// Carries out what an official client asks. An agent's endpoint knows no task but that agent's.
     pub(super) async fn perform_for(
         &self,
-        caller: &Principal,
+        caller: &Caller,
         visit: &Visit,
         operation: Operation,
     ) -> Result<Reply, HubError> {
@@ -189,7 +189,8 @@ pub(super) fn task_of(operation: &Operation) -> Option<&TaskId> {
         Operation::SetPushConfig { task, .. }
         | Operation::GetPushConfig { task, .. }
         | Operation::ListPushConfigs { task }
-        | Operation::DeletePushConfig { task, .. } => Some(task),
+        | Operation::DeletePushConfig { task, .. }
+        | Operation::RetryDeliveries { task } => Some(task),
         _ => None,
     }
 }

@@ -27,7 +27,7 @@ pub use signer::{PUBLIC_KEY_FILE, SignerError, WebhookSigner};
 use crate::{clock, tasks::Tasks};
 use a2a_hub_core::breaker::Settings;
 use a2a_hub_protocol::{
-    id::{PushConfigId, TaskId},
+    id::{PushConfigId, TaskId, TenantId},
     push::{Delivery, DeliveryState, OfferedPush, PublicKey, PushConfig},
 };
 use a2a_hub_store::{Outbox, Progress, PushFilter, StorageError, StoredPush};
@@ -174,13 +174,16 @@ impl Pushes {
         Ok(())
     }
 
-    /// How it goes with what is not over, by task, the oldest first.
+    /// How it goes with what is not over of a tenant's tasks, by task, the oldest first.
     pub async fn deliveries(
         &self,
+        tenant: &TenantId,
         dead_only: bool,
         limit: usize,
     ) -> Result<Vec<Delivery>, StorageError> {
-        let open = PushFilter { open_only: true, dead_only, limit, ..PushFilter::default() };
+        let tenant = Some(tenant.clone());
+        let open =
+            PushFilter { tenant, open_only: true, dead_only, limit, ..PushFilter::default() };
         let found = self.0.outgoing.storage.pushes(open).await?;
         Ok(found.into_iter().map(|push| self.delivery(push)).collect())
     }

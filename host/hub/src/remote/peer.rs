@@ -144,5 +144,9 @@ fn task_key(ours: &TaskId) -> String {
 }
 
 fn context_key(ours: &ContextId) -> String {
-    format!("remote/context/{ours}")
+    match ours.tenant().name() {
+        // No name of a tenant holds a colon, and no client's of the default tenant gets in front of it.
+        Some(tenant) => format!("remote/tenant:{tenant}/context/{ours}"),
+        None => format!("remote/context/{ours}"),
+    }
 }

@@ -526,7 +526,10 @@ impl TaskActor {
                 return Some(Signal::Left(goes_on));
             }
             Effect::Stop => self.stop().await,
-            Effect::CleanUp => self.agent.clean_up(&self.recorder.task().id).await,
+            Effect::CleanUp => {
+                let task = self.recorder.task();
+                self.agent.clean_up(&task.id, task.context_id.tenant()).await;
+            }
             Effect::AskHold => {
                 let hold = self.agent.resumability(&self.recorder.task().id).await;
                 return Some(Signal::Resumability(self.recordable(hold)));

@@ -158,6 +158,7 @@ impl Delegation {
             client: ClientCapabilities::default(),
             request: None,
             by: self.principal(),
+            tenant: self.task.context_id.tenant().clone(),
             limits,
             // The message has it.
             trace: None,

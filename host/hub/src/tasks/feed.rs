@@ -275,7 +275,7 @@ mod tests {
     use a2a_hub_protocol::{
         client::ClientCapabilities,
         event::{Created, StatusUpdate},
-        id::AgentId,
+        id::{AgentId, TenantId},
         message::{Message, Role},
         task::{Task, TaskStatus},
     };
@@ -308,6 +308,7 @@ mod tests {
             request: None,
             parent: None,
             seed: None,
+            tenant: TenantId::default(),
         };
         let created = TaskEvent::Created(Box::new(created));
         let feed = Feed::new(0);

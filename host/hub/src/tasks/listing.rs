@@ -73,7 +73,7 @@ impl Tasks {
 
     /// The tasks that match, newest first.
     pub async fn list(&self, query: TaskQuery) -> Result<Vec<ListedTask>, StorageError> {
-        let TaskQuery { id_prefix, agent, since, context, directory, workflow, .. } = query;
+        let TaskQuery { id_prefix, agent, since, context, tenant, directory, workflow, .. } = query;
         let (state, page) = (query.state, query.page);
         let (history_length, include_artifacts) = (query.history_length, query.include_artifacts);
         let (limit, offset, live_only) = (page.limit, page.offset, false);
@@ -82,6 +82,7 @@ impl Tasks {
             agent,
             since,
             context,
+            tenant,
             directory,
             workflow,
             state,

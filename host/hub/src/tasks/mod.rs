@@ -45,7 +45,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::{Created, SequencedEvent, TaskEvent},
     hub::event::Happened,
-    id::{AgentId, ContextId, TaskId},
+    id::{AgentId, ContextId, TaskId, TenantId},
     message::Message,
     operation::StorageCondition,
     parent::Parent,
@@ -68,7 +68,10 @@ use run_queue::{Admitted, Asking, RunQueue};
 use serde_json::json;
 use std::{
     collections::HashMap,
-    sync::{Arc, OnceLock, Weak},
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -107,6 +110,8 @@ pub struct Tasks {
     find: Arc<OnceLock<Box<FindAgent>>>,
     /// The tasks whose agents were cut off at their work by the hub's end.
     cut: Arc<Mutex<Vec<TaskId>>>,
+    /// Whether a task may be of another than the default tenant.
+    may_have_tenants: Arc<AtomicBool>,
 }
 
 /// A task whose actor runs.
@@ -157,6 +162,8 @@ pub struct NewTask {
     pub request: Option<String>,
     /// Who asks for it.
     pub by: Principal,
+    /// Whose task it is.
+    pub tenant: TenantId,
     /// What may follow from it.
     pub limits: TreeLimits,
     /// The most that its agent's program may do without asking, in a task that another agent gives; otherwise it asks.
@@ -184,7 +191,13 @@ impl Tasks {
             trees,
             find,
             cut,
+            may_have_tenants: Arc::new(AtomicBool::new(true)),
         }
+    }
+
+    /// Whether a task may be of another than the default tenant: where none is, none need be looked at.
+    pub fn may_have_tenants(&self) -> bool {
+        self.may_have_tenants.load(Ordering::Relaxed)
     }
 
     /// The same, whose spans go somewhere.
@@ -237,13 +250,17 @@ impl Tasks {
             client,
             request,
             by,
+            tenant,
             permissions,
             trace,
             limits: _,
         } = new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
         let goes_on = message.context_id.is_some();
-        let context = message.context_id.clone().unwrap_or_else(ContextId::fresh);
+        let context = message.context_id.take().unwrap_or_else(ContextId::fresh).of_tenant(&tenant);
+        if !tenant.is_default() {
+            self.may_have_tenants.store(true, Ordering::Relaxed);
+        }
         let asking = Asking { agent: &agent, task: &id, context: &context };
         let admitted = if of_kin {
             self.queue.take_up(asking)
@@ -294,6 +311,7 @@ impl Tasks {
             request,
             parent,
             seed,
+            tenant,
         };
         let created = TaskEvent::Created(Box::new(created));
         let first = vec![Arc::new(created.clone())];
@@ -407,6 +425,7 @@ impl Tasks {
                     request: None,
                     parent: None,
                     seed: None,
+                    tenant: TenantId::default(),
                 };
                 let event = TaskEvent::Created(Box::new(event));
                 let now = SequencedEvent { task: id.clone(), context: context.clone(), seq, event };
@@ -443,7 +462,11 @@ impl Tasks {
             let stored = self.get(id).await?;
             return Err(not_waiting(id, stored.task.status.state).into());
         };
-        if message.context_id.as_ref().is_some_and(|context| *context != running.context) {
+        if message
+            .context_id
+            .as_ref()
+            .is_some_and(|context| context.as_str() != running.context.as_str())
+        {
             let why = format!("task `{id}` belongs to the context `{}`", running.context);
             return Err(A2aError::invalid("message.contextId", why).into());
         }

@@ -29,7 +29,10 @@ use a2a_hub_protocol::{
     task::{Task, TaskState},
 };
 use a2a_hub_store::{Head, HeadFilter, StorageError, StoredTask};
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
 use tracing::Instrument as _;
 
 /// How many events of a log are read at once.
@@ -81,6 +84,8 @@ impl Tasks {
     /// Takes up what an earlier run of the hub left unfinished. The agents must be there by now.
     pub async fn recover(&self, agents: &dyn FindAgent) -> Result<Recovered, StorageError> {
         let left = HeadFilter { live_only: true, ..HeadFilter::default() };
+        let has_tenants = self.storage.has_tenants().await?;
+        self.may_have_tenants.store(has_tenants, Ordering::Relaxed);
         let (mut recovered, mut replays) = (Recovered::default(), Replays::new());
         // Oldest first: those who waited keep their order.
         for head in self.storage.heads(left).await?.into_iter().rev() {

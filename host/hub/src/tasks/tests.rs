@@ -60,6 +60,7 @@ impl Stand {
         let new = NewTask {
             permissions: None,
             agent: Arc::clone(agent),
+            tenant: message.context_id.as_ref().map(|it| it.tenant().clone()).unwrap_or_default(),
             message,
             working_directory: None,
             timeout_ms: None,

@@ -92,7 +92,7 @@ mod tests {
         V1 for acme GetTask { id: TaskId("t"), history_length: None }
         V03 GetTask { id: TaskId("t"), history_length: None }
         V1 GetTask { id: TaskId("a/b:c"), history_length: None }
-        V1 PageTasks(TaskPageQuery { agent: None, context: None, state: Some(Working), since: None, after: None, size: 3, history_length: None, include_artifacts: true })
+        V1 PageTasks(TaskPageQuery { agent: None, context: None, tenant: None, state: Some(Working), since: None, after: None, size: 3, history_length: None, include_artifacts: true })
         V1 CancelTask { id: TaskId("t") }
         V1 Resubscribe { id: TaskId("t"), after: None }
         V1 Resubscribe { id: TaskId("t"), after: None }

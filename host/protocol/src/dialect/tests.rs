@@ -54,6 +54,7 @@ fn asked(form: PushForm) -> Vec<Operation> {
         Operation::PageTasks(TaskPageQuery {
             agent: None,
             context: Some(ContextId::new("c&d")),
+            tenant: None,
             state: Some(TaskState::AuthRequired),
             since: Some("2026-01-01T00:00:00.500Z".to_owned()),
             after: Some(TaskPlace { updated: "2026-01-01T00:00:00.000Z".to_owned(), id: id() }),

@@ -2,7 +2,7 @@
 //! settings count, and whether anything can be stored.
 
 use crate::model::{
-    id::{AgentId, ContextId, TaskId},
+    id::{AgentId, ContextId, TaskId, TenantId},
     operation::{AgentBreaker, AgentHealth},
     task::TaskState,
 };
@@ -125,6 +125,29 @@ pub enum Happened {
         /// Since when it could not: RFC 3339 in UTC.
         failing_since: String,
     },
+}
+
+impl Happened {
+    /// The tenant whose task it happened to; none if that is for all to know.
+    pub fn tenant(&self) -> Option<&TenantId> {
+        match self {
+            Self::TaskCreated { context_id, .. } | Self::TaskState { context_id, .. } => {
+                Some(context_id.tenant())
+            }
+            Self::Subscribed
+            | Self::AgentJoined { .. }
+            | Self::AgentReplaced { .. }
+            | Self::AgentLeft { .. }
+            | Self::PluginRejected { .. }
+            | Self::PluginHeldBack { .. }
+            | Self::PluginGrantChanged { .. }
+            | Self::AgentHealth { .. }
+            | Self::AgentBreaker { .. }
+            | Self::ConfigReloaded { .. }
+            | Self::StorageFailing { .. }
+            | Self::StorageRecovered { .. } => None,
+        }
+    }
 }
 
 /// A state as the hub's dialect spells it.

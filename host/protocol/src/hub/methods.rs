@@ -25,7 +25,7 @@ pub struct HubMethod {
     pub example: &'static str,
     /// Whether the method answers with a stream: each of its items is then a result.
     pub streams: bool,
-    /// Whether the method changes the hub itself: for administrators only.
+    /// Whether the method changes the hub itself, or tells of all its tenants: for administrators only.
     pub admin: bool,
     pub(super) params: fn(&mut SchemaGenerator) -> Schema,
     pub(super) result: fn(&mut SchemaGenerator) -> Schema,
@@ -56,6 +56,7 @@ pub static METHODS: &[HubMethod] = &[
     HubMethod {
         name: "hub/status",
         summary: "Tell how the hub is",
+        admin: true,
         result: SchemaGenerator::subschema_for::<HubStatus>,
         read: |_| Ok(Operation::Status),
         ..PLAIN
@@ -378,7 +379,10 @@ mod tests {
         assert_eq!(query.page, Page { limit: 20, offset: 0 });
         let unsaid = operation("hub/contexts/list", json!({})).unwrap();
         let page = Page { limit: 20, offset: 0 };
-        assert_eq!(unsaid, Operation::ListContexts(ContextQuery { id_prefix: None, page }));
+        assert_eq!(
+            unsaid,
+            Operation::ListContexts(ContextQuery { id_prefix: None, tenant: None, page })
+        );
         let params = json!({ "idPrefix": "01a1", "agentId": "echo", "since": "2026-01-31T12:00:00.000Z",
             "workingDirectory": "/src" });
         let Ok(Operation::ListTasks(query)) = operation("hub/tasks/list", params) else {

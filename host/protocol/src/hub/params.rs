@@ -204,6 +204,7 @@ pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
         agent,
         since,
         context: context_id.map(self::context_id).transpose()?,
+        tenant: None,
         directory,
         workflow,
         state: state.map(known).transpose()?,
@@ -224,7 +225,11 @@ pub(crate) fn get_tree(params: Value) -> Result<Operation, A2aError> {
 /// Conversations to be listed.
 pub(crate) fn list_contexts(params: Value) -> Result<Operation, A2aError> {
     let ListContexts { id_prefix, limit, offset } = read(params)?;
-    Ok(Operation::ListContexts(ContextQuery { id_prefix, page: page(limit, offset)? }))
+    Ok(Operation::ListContexts(ContextQuery {
+        id_prefix,
+        tenant: None,
+        page: page(limit, offset)?,
+    }))
 }
 
 /// A conversation to be shown.

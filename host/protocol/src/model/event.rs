@@ -2,7 +2,7 @@
 
 use crate::model::{
     client::ClientCapabilities,
-    id::{AgentId, ContextId, TaskId},
+    id::{AgentId, ContextId, TaskId, TenantId},
     message::{Message, Metadata},
     parent::Parent,
     task::{Artifact, Task, TaskStatus},
@@ -51,6 +51,10 @@ pub struct Created {
     /// none for all other agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Whose task it is. A hub that knows no tenants takes it for one of the default tenant, under the name that its store gave to the
+    /// conversation.
+    #[serde(default, skip_serializing_if = "TenantId::is_default")]
+    pub tenant: TenantId,
 }
 
 /// A new status of a task: the `TaskStatusUpdateEvent` of A2A 1.0 (section 4.2.1), without whose it is.

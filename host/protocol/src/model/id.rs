@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, sync::Arc};
 use uuid::Uuid;
 
 /// The longest id that a client may choose, in bytes.
@@ -43,10 +43,6 @@ macro_rules! id {
 id!(
     /// The id of a task, for as long as the hub remembers the task. Made by the hub, never by a client.
     TaskId
-);
-id!(
-    /// The id of a conversation, which A2A calls a context: the tasks and messages that belong together.
-    ContextId
 );
 id!(
     /// The id of a message, chosen by whoever speaks.
@@ -127,9 +123,176 @@ impl fmt::Display for AgentId {
     }
 }
 
+/// A tenant: one of those who share a hub and see nothing of one another. The default tenant has no name, and is that of all who
+/// name none.
+#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TenantId(Option<Arc<str>>);
+
+/// A text that cannot name a tenant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` cannot name a tenant: use 1 to 63 lower-case letters, digits and hyphens, beginning with a letter or a digit"
+)]
+pub struct InvalidTenantId(String);
+
+impl TenantId {
+    /// The tenant called `name`, which is 1 to 63 lower-case letters, digits and hyphens and begins with no hyphen.
+    pub fn parse(name: impl Into<String>) -> Result<Self, InvalidTenantId> {
+        let name = name.into();
+        let is_plain =
+            name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if is_plain && !name.starts_with('-') && (1..=63).contains(&name.len()) {
+            Ok(Self(Some(name.into())))
+        } else {
+            Err(InvalidTenantId(name))
+        }
+    }
+
+    /// The tenant's name; none of the default tenant.
+    pub fn name(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+
+    /// The tenant's name; the default tenant's is empty.
+    pub fn as_str(&self) -> &str {
+        self.name().unwrap_or_default()
+    }
+
+    /// Whether it is the tenant of all who name none.
+    pub fn is_default(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl TryFrom<String> for TenantId {
+    type Error = InvalidTenantId;
+
+    fn try_from(name: String) -> Result<Self, InvalidTenantId> {
+        if name.is_empty() { Ok(Self::default()) } else { Self::parse(name) }
+    }
+}
+
+impl From<TenantId> for String {
+    fn from(id: TenantId) -> Self {
+        id.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for TenantId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+
+impl fmt::Debug for TenantId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// The id of a conversation, which A2A calls a context: the tasks and messages that belong together. Two tenants may have one of the
+/// same name each: those are two conversations. On the wire and in logs it is its name alone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct ContextId {
+    name: String,
+    tenant: TenantId,
+}
+
+impl ContextId {
+    /// The conversation of the default tenant that is called `name`.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), tenant: TenantId::default() }
+    }
+
+    /// A fresh id, a version 7 UUID (RFC 9562): later ones sort after earlier ones.
+    pub fn fresh() -> Self {
+        Self::new(Uuid::now_v7().to_string())
+    }
+
+    /// The conversation of that name which is this tenant's.
+    #[must_use]
+    pub fn of_tenant(self, tenant: &TenantId) -> Self {
+        Self { tenant: tenant.clone(), ..self }
+    }
+
+    /// Whose conversation it is.
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// The id as its tenant knows it.
+    pub fn as_str(&self) -> &str {
+        &self.name
+    }
+}
+
+impl From<String> for ContextId {
+    fn from(name: String) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<ContextId> for String {
+    fn from(id: ContextId) -> Self {
+        id.name
+    }
+}
+
+impl JsonSchema for ContextId {
+    fn schema_name() -> Cow<'static, str> {
+        "ContextId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+impl fmt::Display for ContextId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(f)
+    }
+}
+
+impl fmt::Debug for ContextId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut told = f.debug_tuple("ContextId");
+        told.field(&self.name);
+        if let Some(tenant) = self.tenant.name() {
+            told.field(&tenant);
+        }
+        told.finish()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tenants_have_plain_names_and_the_default_one_has_none() {
+        for good in ["a", "acme", "7", "team-b", &"a".repeat(63)] {
+            let tenant = TenantId::parse(good).unwrap();
+            assert_eq!((tenant.as_str(), tenant.is_default()), (good, false));
+        }
+        for bad in ["", "-a", "A", "a/b", "a.b", "a\u{1f}", "a b", &"a".repeat(64)] {
+            assert!(TenantId::parse(bad).is_err(), "{bad}");
+        }
+        assert!(TenantId::default().is_default() && TenantId::default().name().is_none());
+        assert_eq!(TenantId::try_from(String::new()).unwrap(), TenantId::default());
+    }
+
+    #[test]
+    fn conversations_of_two_tenants_are_two_and_are_written_the_same() {
+        let acme = ContextId::new("c").of_tenant(&TenantId::parse("acme").unwrap());
+        assert_ne!(acme, ContextId::new("c"));
+        assert_eq!(serde_json::to_string(&acme).unwrap(), "\"c\"");
+        assert_eq!((acme.as_str(), acme.to_string().as_str()), ("c", "c"));
+        let read: ContextId = serde_json::from_str("\"c\"").unwrap();
+        assert!(read.tenant().is_default());
+    }
 
     #[test]
     fn agent_ids_are_safe_everywhere() {

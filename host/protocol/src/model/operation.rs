@@ -24,7 +24,7 @@ use crate::model::{
     card::AgentCard,
     client::ClientCapabilities,
     error::A2aError,
-    id::{AgentId, ContextId, PushConfigId, TaskId},
+    id::{AgentId, ContextId, PushConfigId, TaskId, TenantId},
     message::{Message, Metadata},
     push::{Delivery, OfferedPush, PublicKey, PushConfig},
     task::{Task, TaskState},
@@ -214,6 +214,35 @@ impl Operation {
         }
     }
 
+    /// Has the operation be about nothing but what is this tenant's: the conversations that it names, and what it lists.
+    pub fn place(&mut self, of: &TenantId) {
+        let own = |context: &mut Option<ContextId>| {
+            *context = context.take().map(|context| context.of_tenant(of));
+        };
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "all others name no conversation, and list none"
+        )]
+        match self {
+            Self::SendMessage(send) | Self::StreamMessage(send) => {
+                own(&mut send.message.context_id);
+            }
+            Self::ListTasks(query) => {
+                own(&mut query.context);
+                query.tenant = Some(of.clone());
+            }
+            Self::PageTasks(query) => {
+                own(&mut query.context);
+                query.tenant = Some(of.clone());
+            }
+            Self::ListContexts(query) => query.tenant = Some(of.clone()),
+            Self::GetContext { id, .. } | Self::DeleteContext { id } => {
+                *id = id.clone().of_tenant(of);
+            }
+            _ => {}
+        }
+    }
+
     /// Whether the answer is a stream of a task that was there before, so that the client may have heard some of it.
     pub fn resumes(&self) -> bool {
         if let Self::StreamMessage(send) = self {
@@ -237,6 +266,8 @@ pub struct Page {
 pub struct ContextQuery {
     /// Leaves out conversations whose name does not begin so.
     pub id_prefix: Option<String>,
+    /// Leaves out conversations of other tenants.
+    pub tenant: Option<TenantId>,
     /// The part of the conversations that are left.
     pub page: Page,
 }
@@ -252,6 +283,8 @@ pub struct TaskQuery {
     pub since: Option<String>,
     /// Leaves out tasks of other conversations.
     pub context: Option<ContextId>,
+    /// Leaves out tasks of other tenants.
+    pub tenant: Option<TenantId>,
     /// Leaves out tasks that are to be done in other directories, as their clients said last.
     pub directory: Option<String>,
     /// Leaves out tasks of other workflows; the task at the root of a tree, which has the workflow's name, is one of it.
@@ -274,6 +307,8 @@ pub struct TaskPageQuery {
     pub agent: Option<AgentId>,
     /// Leaves out tasks of other conversations.
     pub context: Option<ContextId>,
+    /// Leaves out tasks of other tenants.
+    pub tenant: Option<TenantId>,
     /// Leaves out tasks in other states.
     pub state: Option<TaskState>,
     /// Leaves out tasks whose status has not changed since then: RFC 3339 in UTC with milliseconds.

@@ -199,6 +199,7 @@ fn read_page(mut of: Members) -> Result<TaskPageQuery, A2aError> {
     Ok(TaskPageQuery {
         agent: None,
         context: context.map(ContextId::new),
+        tenant: None,
         state: state
             .map(|state| {
                 Proto::read_state(&state).ok_or_else(|| of.refuse("status", Proto::V1.states()))

@@ -1,5 +1,7 @@
 //! The dispatcher before a hub of one native agent over a store in memory: every method, by everybody, in each dialect, without a socket.
 
+mod tenants;
+
 use super::*;
 use crate::jsonrpc::{Enveloped, Refused};
 use a2a_hub_config::Config;
@@ -171,7 +173,7 @@ async fn each_method_is_carried_out_for_those_whom_it_is_for() {
     }
     insta::assert_snapshot!(rows.join("\n"), @"
     hub/ping                                  ok      ok  -32006
-    hub/status                                ok      ok  -32006
+    hub/status                                ok  -32006  -32006
     hub/events                                ok      ok  -32006
     hub/reload                            -32005  -32006  -32006
     hub/agents/list                           ok      ok  -32006
@@ -334,7 +336,9 @@ async fn a_stream_goes_on_after_the_event_that_was_heard_last() {
 #[tokio::test]
 async fn a_tenant_is_an_agent_or_refused_and_never_guessed() {
     let stand = Stand::new();
-    let of = |tenant: Option<&str>| stand.dispatcher.of_tenant(tenant).map_err(|why| why.kind);
+    let of = |tenant: Option<&str>| {
+        stand.dispatcher.of_tenant(tenant).map(|(agent, _)| agent).map_err(|why| why.kind)
+    };
     assert_eq!((of(None), of(Some(""))), (Ok(None), Ok(None)));
     assert_eq!(of(Some("claude-code")), Ok(AgentId::parse("claude-code").ok()));
     for unknown in ["codex", "../claude-code", "CLAUDE-CODE"] {

@@ -90,6 +90,7 @@ impl McpSession {
             agent: None,
             since: None,
             context: None,
+            tenant: None,
             directory: None,
             workflow: None,
             state: None,

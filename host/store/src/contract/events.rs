@@ -3,8 +3,9 @@
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
-    id::{AgentId, ArtifactId, ContextId, TaskId},
+    id::{AgentId, ArtifactId, ContextId, PushConfigId, TaskId, TenantId},
     message::{Message, Metadata, Part, Role},
+    push::{PushConfig, PushForm},
     task::{Artifact, Task, TaskState, TaskStatus},
 };
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub fn created(task: &TaskId, context: &str) -> Arc<TaskEvent> {
         request: None,
         parent: None,
         seed: None,
+        tenant: TenantId::default(),
     })))
 }
 
@@ -69,4 +71,16 @@ pub fn agent(name: &str) -> AgentId {
 
 pub(super) fn working() -> Arc<TaskEvent> {
     status(TaskState::Working, 1, None)
+}
+
+/// Where notifications of a task are sent, by this name.
+pub(super) fn push(task: &TaskId, id: &str) -> PushConfig {
+    PushConfig {
+        id: PushConfigId::new(id),
+        task: task.clone(),
+        url: format!("https://example.com/{id}"),
+        token: None,
+        authentication: None,
+        form: PushForm::V1,
+    }
 }

@@ -1,12 +1,16 @@
 //! Conversations, in SQL: what their tasks come to.
 
 use super::{
+    context_key,
     failure::Failure,
     logs::{LIVE, beyond, corrupt, head_of, heads_where},
     schema::integer,
 };
 use crate::{ContextFilter, Head};
-use a2a_hub_protocol::{id::AgentId, operation::ContextInfo};
+use a2a_hub_protocol::{
+    id::{AgentId, TenantId},
+    operation::ContextInfo,
+};
 use rusqlite::{Connection, params};
 
 /// The first task of a conversation.
@@ -23,9 +27,11 @@ const AGENTS: &str = "SELECT agent, tasks FROM context_agents WHERE context = ?1
 
 pub(super) fn list(db: &Connection, filter: &ContextFilter) -> Result<Vec<ContextInfo>, Failure> {
     let mut found = db.prepare_cached(&select(filter))?;
-    let context = filter.context.as_ref().map(|context| context.as_str());
+    let context = filter.context.as_ref().map(context_key::key);
+    let tenant = filter.tenant.clone().unwrap_or_default();
     let [limit, offset] = [filter.limit, filter.offset].map(|n| integer(n as u64));
-    let (prefix, beyond) = (&filter.id_prefix, filter.id_prefix.as_deref().map(beyond));
+    let prefix = context_key::of(&tenant, filter.id_prefix.as_deref().unwrap_or_default());
+    let beyond = beyond(&prefix);
     let values = params![context, filter.idle_since, prefix, beyond, limit, offset];
     let mut rows = found.query(values)?;
     let mut infos = Vec::new();
@@ -38,10 +44,15 @@ pub(super) fn list(db: &Connection, filter: &ContextFilter) -> Result<Vec<Contex
 /// The names alone, in the order of their newest tasks.
 fn select(filter: &ContextFilter) -> String {
     let mut sql = "SELECT id FROM contexts WHERE true".to_owned();
+    let is_named = filter.tenant.as_ref().is_some_and(|tenant| !tenant.is_default());
     if filter.context.is_some() {
         sql += " AND id = ?1";
-    } else if filter.id_prefix.is_some() {
+    } else if filter.id_prefix.is_some() || is_named {
         sql += " AND id >= ?3 AND id < ?4";
+    }
+    if filter.tenant.as_ref().is_some_and(TenantId::is_default) {
+        // The separator stands behind the name of a tenant, or first where the name of a conversation holds one.
+        sql += " AND instr(id, char(31)) < 2";
     }
     if filter.idle_since.is_some() {
         sql +=

@@ -1,6 +1,6 @@
 //! Task logs and what is read from them, in SQL.
 
-use super::{failure::Failure, fault::unavailable, schema::integer};
+use super::{context_key, failure::Failure, fault::unavailable, schema::integer};
 use crate::{
     Head, HeadFilter, StorageError, StoredTask, Tally,
     log::{self, Conversation},
@@ -8,7 +8,7 @@ use crate::{
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
-    id::{AgentId, ContextId, TaskId},
+    id::{AgentId, ContextId, TaskId, TenantId},
     message::Message,
     task::{Task, TaskState},
 };
@@ -89,12 +89,12 @@ pub(super) fn head(db: &Connection, task: &TaskId) -> Result<Option<Head>, Failu
 }
 
 fn set_head(db: &Connection, head: &Head) -> Result<(), Failure> {
-    let sql = "INSERT INTO tasks (id, context, agent, state, seq, created, updated, directory, parent, workflow)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+    let sql = "INSERT INTO tasks (id, context, agent, state, seq, created, updated, directory, parent, workflow, tenant)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
         ON CONFLICT (id) DO UPDATE SET state = ?4, seq = ?5, updated = ?7, directory = ?8";
     db.prepare_cached(sql)?.execute(params![
         head.task.as_str(),
-        head.context.as_str(),
+        context_key::key(&head.context),
         head.agent.as_str(),
         head.state.name(),
         integer(head.seq),
@@ -102,7 +102,8 @@ fn set_head(db: &Connection, head: &Head) -> Result<(), Failure> {
         head.updated,
         head.directory,
         head.parent.as_ref().map(TaskId::as_str),
-        head.workflow
+        head.workflow,
+        head.context.tenant().as_str()
     ])?;
     Ok(())
 }
@@ -120,7 +121,10 @@ pub(super) fn events(
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
         let seq = row.get::<_, i64>(0)?.unsigned_abs();
-        let event = parse(row, 1, || format!("event {seq} of task {task}"))?;
+        let mut event = parse(row, 1, || format!("event {seq} of task {task}"))?;
+        if let TaskEvent::Created(created) = &mut event {
+            created.task.context_id.clone_from(&head.context);
+        }
         events.push(SequencedEvent {
             task: task.clone(),
             context: head.context.clone(),
@@ -166,10 +170,12 @@ pub(super) fn task(
     };
     // A fold may be newer than the head read before it, but then neither lacks anything.
     let seq = head.seq.max(from);
-    let task = match known {
+    let mut task = match known {
         Some(task) if from == seq => task,
         known => replay(db, id, known, from, seq)?,
     };
+    // An event has its name alone.
+    task.context_id = head.context;
     let rests = task.status.state.is_final() || task.status.state.is_interrupted();
     let fold = if rests && seq - from >= LONG {
         let json = serde_json::to_string(&task).map_err(|why| corrupt(what(), why))?;
@@ -211,6 +217,12 @@ pub(super) fn keep(db: &Connection, folds: &[Fold]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whether there is a task of another than the default tenant.
+pub(super) fn has_tenants(db: &Connection) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE tenant <> '')";
+    Ok(db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
 pub(super) fn heads(db: &Connection, filter: &HeadFilter) -> Result<Vec<Head>, Failure> {
     let (sql, values) = select(filter);
     let mut found = db.prepare_cached(&sql)?;
@@ -235,10 +247,12 @@ fn select(filter: &HeadFilter) -> (String, Vec<Value>) {
         sql += " AND id >= ? AND id < ?";
         values.extend([prefix.clone(), beyond(prefix)].map(Value::from));
     }
-    let (agent, context) = (filter.agent.as_ref(), filter.context.as_ref());
+    let agent = filter.agent.as_ref();
+    let context = filter.context.as_ref().map(context_key::key);
     for (condition, wanted) in [
         (" AND agent = ?", agent.map(|agent| agent.as_str())),
-        (" AND context = ?", context.map(|context| context.as_str())),
+        (" AND context = ?", context.as_deref()),
+        (" AND tenant = ?", filter.tenant.as_ref().map(TenantId::as_str)),
         (" AND directory = ?", filter.directory.as_deref()),
         (" AND parent = ?", filter.parent.as_ref().map(TaskId::as_str)),
         (" AND updated >= ?", filter.since.as_deref()),
@@ -340,7 +354,7 @@ pub(super) fn conversation(
 ) -> Result<(Vec<Message>, Vec<Fold>), Failure> {
     let sql = format!("SELECT id FROM tasks WHERE context = ?1 AND NOT {LIVE} ORDER BY id DESC");
     let mut found = db.prepare_cached(&sql)?;
-    let mut rows = found.query([context.as_str()])?;
+    let mut rows = found.query([context_key::key(context)])?;
     let mut said = Conversation::new(limit);
     let mut folds = Vec::new();
     while !said.is_enough()
@@ -361,7 +375,7 @@ pub(super) fn head_of(row: &Row<'_>) -> Result<Head, Failure> {
     let agent = AgentId::parse(row.get::<_, String>(2)?).map_err(|why| corrupt(what(), why))?;
     let state = state_of(row, 3, what)?;
     Ok(Head {
-        context: ContextId::new(row.get::<_, String>(1)?),
+        context: context_key::read(row.get(1)?),
         agent,
         state,
         seq: row.get::<_, i64>(4)?.unsigned_abs(),

@@ -1,16 +1,20 @@
 //! Pages of tasks, the one whose status changed last first, in SQL.
 
 use super::{
+    context_key,
     failure::Failure,
-    logs::{LIVE, head_of, heads_where},
+    logs::{LIVE, has_tenants, head_of, heads_where},
     schema::integer,
 };
 use crate::HeadPage;
-use a2a_hub_protocol::operation::TaskPageQuery;
+use a2a_hub_protocol::{id::TenantId, operation::TaskPageQuery};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 pub(super) fn page(db: &Connection, query: &TaskPageQuery) -> Result<HeadPage, Failure> {
-    let (condition, mut values) = condition(query);
+    let tenant = query.tenant.as_ref();
+    // Each task is looked at for a tenant; where all tasks are the default one's, none need be.
+    let needs_tenant = tenant.is_some_and(|it| !it.is_default()) || has_tenants(db)?;
+    let (condition, mut values) = condition(query, tenant.filter(|_| needs_tenant));
     let count = format!("SELECT count(*) FROM tasks WHERE {condition}");
     let total: i64 =
         db.prepare_cached(&count)?.query_row(params_from_iter(&values), |row| row.get(0))?;
@@ -31,15 +35,17 @@ pub(super) fn page(db: &Connection, query: &TaskPageQuery) -> Result<HeadPage, F
 }
 
 /// What a task must be like, naming only what the query names, so that the index that fits is used.
-fn condition(query: &TaskPageQuery) -> (String, Vec<Value>) {
+fn condition(query: &TaskPageQuery, tenant: Option<&TenantId>) -> (String, Vec<Value>) {
     let (mut sql, mut values) = ("true".to_owned(), Vec::new());
     if query.state.is_some_and(|state| !state.is_final()) {
         sql = sql + " AND " + LIVE;
     }
-    let (agent, context) = (query.agent.as_ref(), query.context.as_ref());
+    let agent = query.agent.as_ref();
+    let context = query.context.as_ref().map(context_key::key);
     for (column, wanted) in [
         (" AND agent = ?", agent.map(|agent| agent.as_str())),
-        (" AND context = ?", context.map(|context| context.as_str())),
+        (" AND context = ?", context.as_deref()),
+        (" AND tenant = ?", tenant.map(TenantId::as_str)),
         (" AND state = ?", query.state.map(|state| state.name())),
         (" AND updated >= ?", query.since.as_deref()),
     ] {
@@ -68,6 +74,7 @@ mod tests {
         let of = |agent: Option<&str>| TaskPageQuery {
             agent: agent.map(|agent| AgentId::parse(agent).unwrap()),
             context: None,
+            tenant: None,
             state: None,
             since: Some("2025".to_owned()),
             after: Some(after.clone()),
@@ -76,7 +83,7 @@ mod tests {
             include_artifacts: false,
         };
         for (agent, index) in [(None, "tasks_by_status"), (Some("echo"), "tasks_of_agent")] {
-            let (condition, values) = condition(&of(agent));
+            let (condition, values) = condition(&of(agent), None);
             let sql = format!(
                 "EXPLAIN QUERY PLAN SELECT id FROM tasks WHERE {condition} AND (updated, id) < ('x', 'y')
                  ORDER BY updated DESC, id DESC LIMIT 3"

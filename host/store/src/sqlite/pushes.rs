@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{DeliveryFailure, Progress, PushFilter, StoredPush};
 use a2a_hub_protocol::{
-    id::{PushConfigId, TaskId},
+    id::{PushConfigId, TaskId, TenantId},
     push::{PushAuthentication, PushConfig, PushForm, Secret},
 };
 use rusqlite::{Connection, Row, params};
@@ -34,7 +34,7 @@ pub(super) fn set(db: &Connection, config: &PushConfig, sent: u64) -> Result<boo
 
 pub(super) fn list(db: &Connection, filter: &PushFilter) -> Result<Vec<StoredPush>, Failure> {
     let mut sql = "SELECT pushes.id, task, url, token, scheme, credentials, form, sent, attempts, since, error, dead,
-        again, tasks.seq FROM pushes JOIN tasks ON tasks.id = task WHERE true"
+        again, tasks.seq FROM pushes JOIN tasks ON tasks.id = task WHERE (?3 IS NULL OR tasks.tenant = ?3)"
         .to_owned();
     if filter.task.is_some() {
         sql += " AND task = ?1";
@@ -48,7 +48,8 @@ pub(super) fn list(db: &Connection, filter: &PushFilter) -> Result<Vec<StoredPus
     sql += " ORDER BY task, number LIMIT ?2";
     let mut found = db.prepare_cached(&sql)?;
     let task = filter.task.as_ref().map(|task| task.as_str());
-    let mut rows = found.query(params![task, integer(filter.limit as u64)])?;
+    let tenant = filter.tenant.as_ref().map(TenantId::as_str);
+    let mut rows = found.query(params![task, integer(filter.limit as u64), tenant])?;
     let mut pushes = Vec::new();
     while let Some(row) = rows.next()? {
         pushes.push(push_of(row)?);

@@ -88,7 +88,7 @@ pub(super) const MIGRATIONS: [&str; 5] = ["
 
 /// What was added since in a way that a hub which knows nothing of it may go on using the file: columns with a default, indices,
 /// tables that triggers keep up. A line here never changes once it was released.
-pub(super) const ADDITIONS: [&str; 6] = ["
+pub(super) const ADDITIONS: [&str; 7] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -175,6 +175,11 @@ pub(super) const ADDITIONS: [&str; 6] = ["
     CREATE TRIGGER journal_forgotten AFTER DELETE ON tasks BEGIN
         DELETE FROM journals WHERE task = old.id;
     END;
+", "
+    -- Whose tasks they are: nobody's name for those who name no tenant.
+    ALTER TABLE tasks ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+    CREATE INDEX tasks_of_tenant ON tasks (tenant, id) WHERE tenant <> '';
+    CREATE INDEX tasks_of_tenant_by_status ON tasks (tenant, updated, id) WHERE tenant <> '';
 "];
 
 /// The database, in the data directory.

@@ -89,6 +89,11 @@ impl TaskIndex for Distant {
         self.there.head(task).await
     }
 
+    async fn has_tenants(&self) -> Result<bool, StorageError> {
+        sleep(LATENCY).await;
+        self.there.has_tenants().await
+    }
+
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
         sleep(LATENCY).await;
         self.there.heads(filter).await

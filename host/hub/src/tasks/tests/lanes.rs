@@ -40,6 +40,27 @@ async fn tasks_of_one_conversation_come_one_after_the_other_and_are_told_so() {
     }
 }
 
+/// Two tenants may call a conversation the same: those are two, which wait for nothing of each other.
+#[tokio::test(start_paused = true)]
+async fn conversations_of_two_tenants_wait_for_nothing_of_each_other() {
+    for stand in Stand::each() {
+        let agent = curious().one_per_context().agent(config());
+        let mut tasks = Vec::new();
+        for tenant in ["", "acme"] {
+            let tenant = TenantId::try_from(tenant.to_owned()).unwrap();
+            let mut message = Message::text(Role::User, "one");
+            message.context_id = Some(ContextId::new("c").of_tenant(&tenant));
+            tasks.push(stand.submit_message(&agent, message).await);
+        }
+        for task in &tasks {
+            stand.until(task, TaskState::InputRequired).await;
+        }
+        let told = stand.tasks.get(&tasks[1]).await.unwrap().task;
+        assert_eq!((told.context_id.as_str(), told.context_id.tenant().as_str()), ("c", "acme"));
+        assert!(stand.tasks.may_have_tenants());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_conversation_goes_on_whatever_became_of_its_first_task() {
     for stand in Stand::each() {

@@ -4,7 +4,7 @@ use super::*;
 use crate::model::{
     client::ClientCapabilities,
     event::Created,
-    id::AgentId,
+    id::{AgentId, TenantId},
     message::{MAX_DEPTH, Metadata, is_shallow},
 };
 use proptest::{collection::vec, option, prelude::*};
@@ -106,6 +106,7 @@ fn any_event_in(proto: Proto) -> impl Strategy<Value = SequencedEvent> {
                 request: None,
                 parent: None,
                 seed: None,
+                tenant: TenantId::default(),
             }))
         }),
         (any_status(proto), any_facts())

@@ -1,0 +1,169 @@
+//! Tenants of one hub, on its doors: who shows a tenant's token, or has the operator's word, finds what is that tenant's and nothing else.
+
+use crate::{
+    command_line::run,
+    stage::{GRANT, bearer, said, state},
+};
+use a2a_hub_tests::{GrpcClient, TestHub, message_to, test_guests};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+const TENANTS: &str = "
+    [tenants.acme]
+    [tenants.other]
+";
+
+async fn shared_hub() -> Result<TestHub> {
+    let config = format!("{GRANT}{TENANTS}");
+    TestHub::builder().config(config).plugin("guest", test_guests()?).start().await
+}
+
+/// What a tenant's client shows.
+fn token(hub: &TestHub, tenant: &str) -> Result<String> {
+    let token = fs::read_to_string(hub.data_dir().join("tenants").join(tenant))?;
+    Ok(format!("Bearer {}", token.trim()))
+}
+
+/// Clients of one tenant, over HTTP.
+struct Web {
+    base: String,
+    token: String,
+}
+
+impl Web {
+    fn of(hub: &TestHub, token: String) -> Self {
+        Self { base: format!("http://{}", hub.http()), token }
+    }
+
+    async fn told(&self, asked: reqwest::RequestBuilder) -> Result<(u16, Value)> {
+        let answer = asked.header("Authorization", &self.token).send().await?;
+        Ok((answer.status().as_u16(), answer.json().await.unwrap_or_default()))
+    }
+
+    async fn call(&self, path: &str, method: &str, params: Value) -> Result<Value> {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let asked = reqwest::Client::new().post(format!("{}{path}", self.base)).json(&body);
+        Ok(self.told(asked).await?.1)
+    }
+
+    async fn get(&self, path: &str) -> Result<(u16, Value)> {
+        self.told(reqwest::Client::new().get(format!("{}{path}", self.base))).await
+    }
+
+    async fn send(&self, text: &str) -> Result<Value> {
+        let mut params = message_to("guest", text);
+        params["message"]["contextId"] = json!("main");
+        Ok(self.call("/", "message/send", params).await?["result"].take())
+    }
+}
+
+#[tokio::test]
+async fn a_tenants_token_opens_what_is_its_own_on_every_binding() -> Result<()> {
+    let mut hub = shared_hub().await?;
+    let mode = fs::metadata(hub.data_dir().join("tenants/acme"))?.permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let task = Web::of(&hub, token(&hub, "acme")?).send("ask").await?;
+    assert_eq!(state(&task), "input-required", "{task}");
+    let id = task["id"].as_str().context("no task")?.to_owned();
+
+    for round in ["by the hub that began it", "by the next one"] {
+        let acme = Web::of(&hub, token(&hub, "acme")?);
+        let other = Web::of(&hub, token(&hub, "other")?);
+        let operator = Web::of(&hub, bearer(&hub)?);
+        let own = acme.call("/", "tasks/get", json!({ "id": id })).await?;
+        assert_eq!(state(&own["result"]), "input-required", "{round}: {own}");
+        assert_eq!(own["result"]["contextId"], "main", "{round}");
+        for who in [&other, &operator] {
+            for (path, method) in [
+                ("/", "tasks/get"),
+                ("/a2a", "GetTask"),
+                ("/agents/guest", "CancelTask"),
+                ("/a2a", "tasks/cancel"),
+            ] {
+                let told = who.call(path, method, json!({ "id": id })).await?;
+                assert_eq!(told["error"]["code"], -32001, "{round} {path} {method}: {told}");
+            }
+            for path in
+                ["/agents/guest/rest/tasks/", "/a2a/rest/tasks/", "/agents/guest/rest/v1/tasks/"]
+            {
+                let (status, told) = who.get(&format!("{path}{id}")).await?;
+                assert_eq!(status, 404, "{round} {path}: {told}");
+            }
+        }
+        let (status, own) = acme.get(&format!("/agents/guest/rest/tasks/{id}")).await?;
+        assert_eq!((status, &own["contextId"]), (200, &json!("main")), "{round}: {own}");
+        // The operator names the tenant: in the path of REST, in the parameters, in gRPC's request.
+        let (status, own) = operator.get(&format!("/agents/guest/rest/acme/tasks/{id}")).await?;
+        assert_eq!((status, &own["id"]), (200, &json!(id)), "{round}: {own}");
+        let own = operator.call("/a2a", "GetTask", json!({ "id": id, "tenant": "acme" })).await?;
+        assert_eq!(own["result"]["id"], json!(id), "{round}: {own}");
+        for tenant in ["acme", "acme/guest"] {
+            let grpc = GrpcClient::v1(&hub)?.with("authorization", &bearer(&hub)?)?;
+            let (own, _) = grpc.call("GetTask", json!({ "tenant": tenant, "id": id })).await?;
+            assert_eq!(own["id"], json!(id), "{round}: {own}");
+            let grpc = GrpcClient::v1(&hub)?.with("authorization", &token(&hub, "other")?)?;
+            let refused = grpc.call("GetTask", json!({ "tenant": tenant, "id": id })).await;
+            assert!(refused.is_err(), "{round}: {refused:?}");
+        }
+        let grpc = GrpcClient::v1(&hub)?.with("authorization", &token(&hub, "acme")?)?;
+        let (own, _) = grpc.call("GetTask", json!({ "id": id })).await?;
+        assert_eq!(own["id"], json!(id), "{round}: {own}");
+        hub.kill9().await?;
+        hub.restart().await?;
+    }
+    let nobody = Web::of(&hub, "Bearer 00".to_owned());
+    assert_eq!(
+        nobody.get("/agents").await.map(|(status, _)| status)?,
+        404,
+        "a program of the hub's own user is its operator"
+    );
+    Ok(())
+}
+
+/// What an agent remembers and whom it gives tasks to stays with the tenant that it works for.
+#[tokio::test]
+async fn an_agent_keeps_the_tenants_it_works_for_apart() -> Result<()> {
+    let config = format!("{GRANT}{TENANTS}")
+        .replace("    memory = true", "    memory = true\n    delegate = ['echo']");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let [acme, other] =
+        ["acme", "other"].map(|name| token(&hub, name).map(|token| Web::of(&hub, token)));
+    let (acme, other) = (acme?, other?);
+    acme.send("remember colour blue").await?;
+    let recalled = acme.send("recall colour").await?;
+    assert!(said(&recalled).contains("blue"), "{recalled}");
+    let nothing = other.send("recall colour").await?;
+    assert!(!said(&nothing).contains("blue"), "{nothing}");
+
+    let parent = acme.send("call echo below").await?;
+    let parent = parent["id"].as_str().context("no task")?;
+    let tree = acme.call("/", "hub/tasks/tree", json!({ "id": parent })).await?;
+    let child = tree["result"]["tasks"][1]["id"].as_str().with_context(|| tree.to_string())?;
+    let found = acme.call("/", "tasks/get", json!({ "id": child })).await?;
+    assert_eq!(state(&found["result"]), "completed", "{found}");
+    let hidden = other.call("/", "tasks/get", json!({ "id": child })).await?;
+    assert_eq!(hidden["error"]["code"], -32001, "a child is its parent's tenant's: {hidden}");
+    Ok(())
+}
+
+/// The command line asks for a tenant, and is told which there are.
+#[tokio::test]
+async fn the_operator_asks_for_a_tenant_on_the_command_line() -> Result<()> {
+    let hub = shared_hub().await?;
+    let sent = run(&hub, &["--tenant", "acme", "send", "echo", "for acme"]).await?;
+    assert_eq!((sent.code, sent.stdout.trim()), (Some(0), "for acme"), "{}", sent.stderr);
+    let own = run(&hub, &["tasks", "--tenant", "acme", "--format", "json"]).await?;
+    assert_eq!(own.stdout.matches("\"kind\":\"task\"").count(), 1, "{}", own.stdout);
+    let default = run(&hub, &["tasks", "--format", "json"]).await?;
+    assert_eq!(default.stdout.matches("\"kind\":\"task\"").count(), 0, "{}", default.stdout);
+    let slip = run(&hub, &["--tenant", "acmee", "tasks"]).await?;
+    assert!(
+        slip.code != Some(0) && slip.stderr.contains("did you mean `acme`?"),
+        "{}",
+        slip.stderr
+    );
+    let none = run(&hub, &["--tenant", "zebra", "tasks"]).await?;
+    assert!(none.stderr.contains("[tenants.zebra]"), "{}", none.stderr);
+    Ok(())
+}
