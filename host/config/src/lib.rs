@@ -26,7 +26,6 @@ pub use error::{ConfigError, Origin};
 pub use grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp};
 pub use layers::{Flag, Settings};
 pub use mcp::McpServer;
-pub use names::nearest;
 pub use plugins::Plugins;
 pub use program_file::{ProgramFileError, check_pin, guard, resolve};
 pub use push::Push;

@@ -22,10 +22,10 @@ use crate::{
     repeats::{Claim, Repeats},
     tasks::{NewTask, Subscription, Tasks},
 };
-use a2a_hub_config::nearest;
 use a2a_hub_core::{
     access::{self, Principal},
     idempotency,
+    nearest::nearest,
     tree::Budget,
 };
 use a2a_hub_protocol::{

@@ -7,3 +7,5 @@ pub mod methods;
 pub mod openrpc;
 mod params;
 mod schemas;
+
+pub use params::agent_query;
