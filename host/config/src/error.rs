@@ -77,6 +77,16 @@ pub enum ConfigError {
     /// An agent could never run.
     #[error("run no task of `{0}`: set its `max_running` to 1 or more, or its `enabled` to false")]
     Idle(AgentId),
+    /// An alias would be of two agents, or is an agent's id.
+    #[error("call `{agent}` `{alias}` as `agents.{agent}.aliases` says: {why}; take another alias")]
+    Alias {
+        /// The agent that is to be called so.
+        agent: AgentId,
+        /// The alias.
+        alias: AgentId,
+        /// Whose name it is.
+        why: String,
+    },
     /// An agent's setting cannot be called that.
     #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
     Setting {

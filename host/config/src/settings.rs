@@ -293,6 +293,7 @@ impl Config {
                 return Err(ConfigError::Url { name, url: url.clone() });
             }
         }
+        self.check_aliases()?;
         let max = a2a_hub_runtime::limits::MAX_MEMORY_BYTES >> 20;
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;
@@ -304,6 +305,31 @@ impl Config {
             }
             if let Some(mb) = config.limits.memory_mb.filter(|mb| *mb > max) {
                 return Err(ConfigError::Memory { agent: agent.clone(), mb, max });
+            }
+        }
+        Ok(())
+    }
+
+    /// The agent that the operator calls `alias`, beside its id.
+    pub fn agent_by_alias(&self, alias: &AgentId) -> Option<&AgentId> {
+        let mut agents = self.agents.iter();
+        agents.find(|(_, config)| config.aliases.contains(alias)).map(|(agent, _)| agent)
+    }
+
+    fn check_aliases(&self) -> Result<(), ConfigError> {
+        for (agent, config) in &self.agents {
+            for alias in &config.aliases {
+                let others = self.agents.iter().filter(|(other, _)| *other != agent);
+                let other = others.clone().find(|(_, other)| other.aliases.contains(alias));
+                let why = match other {
+                    Some((other, _)) => format!("`{other}` is called so as well"),
+                    None if self.remote.contains_key(alias) => {
+                        format!("it is the id of an agent elsewhere, in `remote.{alias}`")
+                    }
+                    None => continue,
+                };
+                let (agent, alias) = (agent.clone(), alias.clone());
+                return Err(ConfigError::Alias { agent, alias, why });
             }
         }
         Ok(())
@@ -359,6 +385,23 @@ mod tests {
         let parrot = config.agent(&AgentId::parse("parrot").unwrap());
         assert_eq!(parrot.limits.limits().memory_bytes, 16 << 20);
         assert!(parrot.grant.unwrap().process.contains_key("git"));
+    }
+
+    #[test]
+    fn an_alias_is_of_one_agent() {
+        let read = |text: &str| {
+            let config: Config = toml::from_str(text).unwrap();
+            config.check().map(|()| config).map_err(|why| why.to_string())
+        };
+        let id = |name: &str| AgentId::parse(name).unwrap();
+        let good =
+            read("agents.codex.aliases = ['coder', 'dev']\nagents.echo.aliases = ['parrot']");
+        assert_eq!(good.unwrap().agent_by_alias(&id("dev")), Some(&id("codex")));
+        let twice = read("agents.codex.aliases = ['coder']\nagents.echo.aliases = ['coder']");
+        insta::assert_snapshot!(twice.unwrap_err(), @"call `codex` `coder` as `agents.codex.aliases` says: `echo` is called so as well; take another alias");
+        let elsewhere = read("agents.codex.aliases = ['far']\nremote.far.url = 'http://localhost'");
+        insta::assert_snapshot!(elsewhere.unwrap_err(), @"call `codex` `far` as `agents.codex.aliases` says: it is the id of an agent elsewhere, in `remote.far`; take another alias");
+        assert!(toml::from_str::<Config>("agents.codex.aliases = ['Not One']").is_err());
     }
 
     #[test]

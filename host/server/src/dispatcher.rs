@@ -211,10 +211,11 @@ impl Dispatcher {
     /// to another.
     pub(super) fn of_tenant(&self, tenant: Option<&str>) -> Result<Option<AgentId>, A2aError> {
         let Some(tenant) = tenant.filter(|tenant| !tenant.is_empty()) else { return Ok(None) };
-        let agent = AgentId::parse(tenant).ok().filter(|agent| self.hub.has(agent));
+        let agent = AgentId::parse(tenant).ok().and_then(|name| self.hub.named(&name).ok());
         let unknown = || {
+            let near = self.hub.did_you_mean(tenant);
             let why = format!(
-                "the tenant `{tenant}` is no agent; leave it out to speak to the hub, or take it from an agent's card"
+                "the tenant `{tenant}` is no agent; {near}leave it out to speak to the hub, or take it from an agent's card"
             );
             A2aError::new(ErrorKind::AgentNotFound, why)
         };

@@ -64,7 +64,7 @@ pub(crate) struct FindAgents {
     input_modes: Vec<String>,
     /// Media types that it must answer with.
     output_modes: Vec<String>,
-    /// How many at most: 10 unless said, 100 at most.
+    /// How many at most: 10 unless said, 1,000 at most.
     limit: Option<usize>,
     /// Whether an older version will do if there is no other.
     allow_older: bool,

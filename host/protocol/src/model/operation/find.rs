@@ -41,10 +41,10 @@ impl Default for AgentQuery {
 pub const DEFAULT_FOUND: usize = 10;
 
 /// How many agents are told at most.
-pub const MAX_FOUND: usize = 100;
+pub const MAX_FOUND: usize = 1_000;
 
 /// The agents that were found: the answer to `hub/agents/find`.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundAgents {
     /// Those that fit, the best first; of those that fit as well as one another, by id.
