@@ -1,8 +1,8 @@
 //! The settings themselves, with their defaults, and what must hold of them.
 
 use crate::{
-    agent::AgentConfig, error::ConfigError, plugins::Plugins, push::Push, remote::Remote,
-    telemetry::Telemetry,
+    agent::AgentConfig, error::ConfigError, finding::Finding, plugins::Plugins, push::Push,
+    remote::Remote, telemetry::Telemetry,
 };
 use a2a_hub_core::breaker;
 use a2a_hub_protocol::id::AgentId;
@@ -72,6 +72,8 @@ pub struct Config {
     pub plugins: Plugins,
     /// `[telemetry]`: what the hub tells of itself to whoever gathers traces.
     pub telemetry: Telemetry,
+    /// `[finding]`: how agents are found by what they are to do.
+    pub finding: Finding,
 }
 
 /// How long conversations are kept.
@@ -288,11 +290,13 @@ impl Config {
         for (name, url) in [
             ("public_url", &self.public_url),
             ("telemetry.otlp.endpoint", &self.telemetry.otlp.endpoint),
+            ("finding.embeddings.url", &self.finding.embeddings.url),
         ] {
             if let Some(url) = url.as_ref().filter(|url| !is_plain_url(url)) {
                 return Err(ConfigError::Url { name, url: url.clone() });
             }
         }
+        self.finding.embeddings.check()?;
         self.check_aliases()?;
         let max = a2a_hub_runtime::limits::MAX_MEMORY_BYTES >> 20;
         for (agent, config) in &self.agents {

@@ -1,19 +1,23 @@
 //! Agents are found by what they are called, can do and say of themselves. An index of their cards is made once, and again when one of
 //! them is another.
 
-use super::{Agent, Agents, peer_directory::FindPeers};
+mod meaning;
+
+use super::{Agent, Agents, peer_directory::FindPeers, secrets::SecretStore};
 use a2a_hub_core::{
     aliases::Aliases,
     finding::{Description, Found, Index},
+    plain_text,
 };
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::AgentId,
     operation::{AgentQuery, FoundAgent, FoundAgents},
 };
+use meaning::{Meaning, Text};
 use std::{
     collections::VecDeque,
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
 };
 use tokio::{sync::Mutex, task::spawn_blocking};
 
@@ -24,6 +28,21 @@ const MAX_KEPT: usize = 8;
 #[derive(Default)]
 pub(super) struct Finder {
     kept: Mutex<VecDeque<Kept>>,
+    meaning: Meaning,
+}
+
+/// An index, and the texts that its agents are compared by in what they mean, once somebody asks for that.
+struct Searchable {
+    index: Index,
+    texts: OnceLock<Vec<Text>>,
+}
+
+impl Searchable {
+    fn texts(&self) -> &[Text] {
+        self.texts.get_or_init(|| {
+            self.index.agents().iter().map(|agent| Text::new(agent.text())).collect()
+        })
+    }
 }
 
 /// An index, and the agents that it is of.
@@ -31,7 +50,7 @@ struct Kept {
     /// Weak, so that one that left is not kept by it, and no other takes its place in memory.
     agents: Vec<Weak<Agent>>,
     aliases: Aliases,
-    index: Arc<Index>,
+    index: Arc<Searchable>,
 }
 
 impl Kept {
@@ -52,8 +71,10 @@ impl Agents {
         among: &[Arc<Agent>],
         query: &AgentQuery,
     ) -> Result<FoundAgents, A2aError> {
-        let index = self.index(among).await?;
-        let Found { hits, older, did_you_mean } = index.find(query, None)?;
+        let searchable = self.index(among).await?;
+        let (similar, note) = self.similar(&searchable, query).await;
+        let index = &searchable.index;
+        let Found { hits, older, did_you_mean } = index.find(query, similar.as_deref())?;
         let agents = hits.into_iter().filter_map(|hit| {
             let agent = among.get(hit.place)?;
             let described = index.agents().get(hit.place)?;
@@ -65,11 +86,31 @@ impl Agents {
                 why: hit.why,
             })
         });
-        Ok(FoundAgents { agents: agents.collect(), older, did_you_mean, note: None })
+        Ok(FoundAgents { agents: agents.collect(), older, did_you_mean, note })
+    }
+
+    /// How similar the agents are in what they mean to what they are to do, where the operator has a server for that; or why words
+    /// alone are compared.
+    async fn similar(
+        &self,
+        searchable: &Searchable,
+        query: &AgentQuery,
+    ) -> (Option<Vec<f64>>, Option<String>) {
+        let server = self.shared.config().finding.embeddings.clone();
+        let (Some(text), Some(_)) = (&query.text, server.server()) else { return (None, None) };
+        let secrets = SecretStore::new(&self.shared.data_dir);
+        let meaning = &self.shared.finder.meaning;
+        match meaning.similar(&server, &secrets, searchable.texts(), text).await {
+            Ok(similar) => (Some(similar), None),
+            Err(why) => {
+                let note = format!("found by words: the server of embeddings is of no help: {why}");
+                (None, Some(plain_text::line(&note, 400)))
+            }
+        }
     }
 
     /// The index of these agents.
-    async fn index(&self, among: &[Arc<Agent>]) -> Result<Arc<Index>, A2aError> {
+    async fn index(&self, among: &[Arc<Agent>]) -> Result<Arc<Searchable>, A2aError> {
         let aliases = self.aliases();
         let mut kept = self.shared.finder.kept.lock().await;
         if let Some(known) = kept.iter().position(|kept| kept.is_of(among, &aliases)) {
@@ -84,8 +125,8 @@ impl Agents {
         let described: Vec<_> = described.collect();
         // Of a thousand cards it takes as long as a page of a book is long.
         let made = spawn_blocking(move || Index::new(described)).await;
-        let index =
-            Arc::new(made.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?);
+        let index = made.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?;
+        let index = Arc::new(Searchable { index, texts: OnceLock::new() });
         let agents = among.iter().map(Arc::downgrade).collect();
         kept.push_front(Kept { agents, aliases, index: Arc::clone(&index) });
         kept.truncate(MAX_KEPT);
