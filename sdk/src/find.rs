@@ -148,3 +148,36 @@ impl Context {
         serde_json::from_str(&self.hub.find(&query)?).map_err(not_understood)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{prelude::*, testing::ScriptedHost};
+
+    struct Asker;
+
+    impl Agent for Asker {
+        fn card() -> Card {
+            Card::new("asker", "Finds somebody", "0.1.0")
+        }
+
+        fn run(ctx: &Context, _: &Task) -> Run {
+            let query = AgentQuery::from("review this").tag("git").version(">=1").allow_older();
+            let found =
+                ctx.find(query.name("codex").skill("s").input("a/b").output("c/d").limit(3))?;
+            ctx.done(found.agents.iter().map(|agent| agent.id.as_str()).collect::<String>())
+        }
+    }
+
+    #[test]
+    fn a_question_is_told_as_the_hub_reads_it() {
+        let host = ScriptedHost::new();
+        host.agent("codex", Vec::new());
+        assert_eq!(host.run::<Asker>("go").unwrap().text(), "codex");
+        let asked = serde_json::json!({
+            "query": "review this", "name": "codex", "skill": "s", "tags": ["git"], "version": ">=1",
+            "inputModes": ["a/b"], "outputModes": ["c/d"], "limit": 3, "allowOlder": true,
+        });
+        assert_eq!(host.searches(), [asked]);
+    }
+}

@@ -2,11 +2,17 @@
 
 use crate::{
     command_line::run,
+    grants::by_command,
     stage::{GRANT, said, send, state},
 };
+use a2a_hub_config::GrantsFile;
+use a2a_hub_core::{allowance::Allowance, grant::Grant, installation::NewGrant};
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_sandbox::{digest_of, manifest::embed};
 use a2a_hub_tests::{Client, TestHub, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
+use std::fs;
 
 /// The test guests, which may call `echo`; two agents have aliases.
 fn config() -> String {
@@ -145,5 +151,40 @@ async fn the_command_line_finds_agents_and_says_why() -> Result<()> {
     assert_eq!(ids(&json), ["echo"]);
     let refused = run(&hub, &["agents", "--name", "echo", "--version", ">=99"]).await?;
     assert!(refused.stderr.contains("allowOlder"), "{}", refused.stderr);
+    Ok(())
+}
+
+/// What a component claims to be called counts once the operator vouches for it, and never before another's name.
+#[tokio::test]
+async fn the_aliases_of_a_manifest_count_once_something_is_granted() -> Result<()> {
+    let hub = hub().await?;
+    let client = Client::unix(&hub);
+    let bytes = fs::read(test_guests()?.with_file_name("echo.wasm"))?;
+    let manifest = "aliases = ['polly', 'parrot', 'codex']\n[memory]\nmax_bytes = 1000\n";
+    let (packed, _) = embed(&bytes, manifest.as_bytes())?;
+    let file = hub.workspace().join("lori.wasm");
+    fs::write(&file, &packed)?;
+    client.call("hub/agents/register", json!({ "agentId": "lori", "path": file })).await?;
+    let unknown = send(&client, "polly", "hello").await.expect_err("it is a stranger");
+    assert!(format!("{unknown:#}").contains("no agent is called `polly`"), "{unknown:#}");
+
+    let granted = Grant { memory: Allowance::Bytes(1000), ..Grant::default() };
+    let new = NewGrant { grant: granted, ..by_command(digest_of(&packed)) };
+    let lori = AgentId::parse("lori")?;
+    GrantsFile::of(&hub.data_dir()).change(|all| all.grant(&lori, new, 0xbeef))?;
+    client.call("hub/plugins/refresh", json!({})).await?;
+    let task = send(&client, "polly", "hello").await?;
+    assert_eq!(said(&task), "hello");
+    let found = client.call("hub/agents/find", json!({ "name": "polly" })).await?;
+    assert_eq!((ids(&found), &found["agents"][0]["aliases"]), (vec!["lori"], &json!(["polly"])));
+    let parrot = client.call("hub/agents/get", json!({ "agentId": "parrot" })).await?;
+    let codex = client.call("hub/agents/get", json!({ "agentId": "codex" })).await?;
+    assert_eq!((&parrot["id"], &codex["id"]), (&json!("echo"), &json!("codex")));
+    let status = client.call("hub/status", json!({})).await?;
+    let told = status["warnings"].to_string();
+    assert!(
+        told.contains("the alias `codex` of `lori`") && told.contains("the alias `parrot`"),
+        "{told}"
+    );
     Ok(())
 }

@@ -408,8 +408,8 @@ mod tests {
             },
         ] {
             let (server, meaning) = (Server::start(nonsense).await, Meaning::default());
-            let all = texts(&["b"]);
-            let ask = || meaning.similar(&server.settings(), &SECRETS, &all, "a");
+            let (all, settings, secrets) = (texts(&["b"]), server.settings(), nowhere());
+            let ask = || meaning.similar(&settings, &secrets, &all, "a");
             let why = ask().await.unwrap_err();
             assert!(why.contains("no list of vectors"), "{why}");
             let again = ask().await.unwrap_err();
@@ -417,8 +417,6 @@ mod tests {
             assert_eq!(server.asked.lock().len(), 1, "it is not asked twice");
         }
     }
-
-    static SECRETS: std::sync::LazyLock<SecretStore> = std::sync::LazyLock::new(nowhere);
 
     #[tokio::test]
     async fn a_server_that_hangs_or_is_not_there_costs_seconds_at_most() {
