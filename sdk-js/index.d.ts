@@ -157,6 +157,33 @@ export interface AgentCall extends AsyncIterable<Event> {
   completed(): Promise<Outcome>;
 }
 
+/** What an agent must be like to be found; all that is said must hold. */
+export interface AgentQuery {
+  /** What it is to do, in any words. */
+  query?: string;
+  /** Its id, an alias or its card's name. */
+  name?: string;
+  skill?: string;
+  tags?: string[];
+  /** Which versions will do, such as `2` or `>=1.4`. */
+  version?: string;
+  /** Takes older ones if there is no other. */
+  allowOlder?: boolean;
+  inputModes?: string[];
+  outputModes?: string[];
+  limit?: number;
+}
+
+export interface FoundAgent {
+  id: string;
+  /** Another's text. */
+  card: Record<string, Json>;
+  /** More is better. */
+  score: number;
+  /** Why it was found: by what, and what of it fitted. */
+  why: { by: string; what: string; in?: string[] }[];
+}
+
 export interface CallOptions {
   /** The same call made again joins the task that there is. */
   key?: string;
@@ -221,6 +248,8 @@ export class Context {
   sleep(milliseconds: number): Promise<void>;
   /** The cards of the agents that this one may call. What a card says is another's text. */
   agents(): Promise<Record<string, Json>[]>;
+  /** Those of them that fit, the best first. A text is what they are to do, in any words. */
+  find(query?: string | AgentQuery): Promise<FoundAgent[]>;
   /** Gives another agent a task, and returns at once. Several such calls are at work at once. */
   start(agent: string, message: Content, options?: CallOptions): AgentCall;
   /** Has another agent do something, and waits for its end. */

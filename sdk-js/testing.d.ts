@@ -1,6 +1,6 @@
 /** A hub that follows a script and records what it is told, for tests without WebAssembly. */
 
-import type { Content, Definition, Failure, Health, Json, Message, Outcome, Part, State } from "./index.js";
+import type { AgentQuery, Content, Definition, Failure, Health, Json, Message, Outcome, Part, State } from "./index.js";
 
 export interface ScriptedResponse {
   status?: number;
@@ -29,6 +29,7 @@ export class ScriptedHost {
   readonly logs: { level: string; text: string }[];
   readonly files: { name: string; bytes: Uint8Array }[];
   readonly calls: { agent: string; message: Message; options: Record<string, unknown> }[];
+  readonly searches: AgentQuery[];
   readonly toolCalls: { server: string; name: string; args: Record<string, Json> }[];
   readonly memory: Map<string, string>;
   readonly steps: Map<string, string>;

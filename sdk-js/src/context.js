@@ -175,6 +175,12 @@ export class Context {
     return JSON.parse(asking(() => this.#host.delegate.agents()));
   }
 
+  /** Those of them that fit, the best first, each with its id, card, score and why. A text is what they are to do, in any words. */
+  async find(query = {}) {
+    const asked = typeof query === "string" ? { query } : query;
+    return JSON.parse(asking(() => this.#host.delegate.find(JSON.stringify(asked)))).agents;
+  }
+
   /** Gives another agent a task, and returns at once. Several such calls are at work at once. */
   start(agent, message, options = {}) {
     const { Call: ContractCall, Options } = this.#host.delegate;

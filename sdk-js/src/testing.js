@@ -25,6 +25,8 @@ export class ScriptedHost {
   files = [];
   /** The calls of other agents: `{ agent, message, options }`. */
   calls = [];
+  /** What it looked for among the other agents; it has found all that the script lets it call. */
+  searches = [];
   /** The tools it called: `{ server, name, args }`. */
   toolCalls = [];
   /** What it remembers, by key. */
@@ -220,6 +222,11 @@ export class ScriptedHost {
       },
       delegate: {
         agents: checked(() => JSON.stringify([...this.#agents.keys()].map((name) => ({ agentId: name, name })))),
+        find: checked((query) => {
+          this.searches.push(JSON.parse(query));
+          const found = [...this.#agents.keys()].map((name) => ({ id: name, card: { agentId: name, name }, score: 1, why: [] }));
+          return JSON.stringify({ agents: found });
+        }),
         Options: class {
           constructor() {
             return new Proxy({}, { get: (all, name) => (name in all ? all[name] : (value) => void (all[name] = value)) });

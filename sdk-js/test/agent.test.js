@@ -117,6 +117,17 @@ test("a step that was done is not done again, and fails as it did", async () => 
   assert.equal((await host.run(run)).text, "1 no exhausted");
 });
 
+test("others are found by what is asked of them", async () => {
+  const host = new ScriptedHost().agent("codex", "fine");
+  const run = agent(async (ctx) => {
+    const [best] = await ctx.find({ query: "review this", tags: ["git"] });
+    await ctx.find("anybody");
+    return (await ctx.call(best.id, "go")).text;
+  });
+  assert.equal((await host.run(run)).text, "fine");
+  assert.deepEqual(host.searches, [{ query: "review this", tags: ["git"] }, { query: "anybody" }]);
+});
+
 test("a cancelled task ends with an exception that passes", async () => {
   const host = new ScriptedHost().cancelAfter(1);
   let cleaned = false;

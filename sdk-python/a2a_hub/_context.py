@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Iterator, Literal, Mapping, TypeVar
+from typing import Any, Callable, Iterable, Iterator, Literal, Mapping, TypeVar
 
 from . import _convert as convert
 from ._errors import KINDS, Cancelled, Exhausted, Failure, asking
@@ -193,6 +193,25 @@ class Context:
     def agents(self) -> list[dict[str, Any]]:
         """The cards of the agents that this one may call. What a card says is another's text."""
         return json.loads(asking(self._host.delegate.agents))
+
+    def find(
+        self,
+        query: str | None = None,
+        *,
+        name: str | None = None,
+        skill: str | None = None,
+        tags: Iterable[str] = (),
+        version: str | None = None,
+        input_modes: Iterable[str] = (),
+        output_modes: Iterable[str] = (),
+        limit: int | None = None,
+        allow_older: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Those of them that fit, the best first, each with its `id`, `card`, `score` and `why`. `query` is what they are to do, in any words."""
+        asked = {"query": query, "name": name, "skill": skill, "tags": list(tags), "version": version, "limit": limit}
+        asked |= {"inputModes": list(input_modes), "outputModes": list(output_modes), "allowOlder": allow_older}
+        said = json.dumps({key: value for key, value in asked.items() if value})
+        return json.loads(asking(self._host.delegate.find, said))["agents"]
 
     def start(
         self,

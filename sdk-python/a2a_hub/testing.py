@@ -130,6 +130,8 @@ class ScriptedHost:
         """The files it put."""
         self.calls: list[tuple[str, Message]] = []
         """The other agents it called."""
+        self.searches: list[dict[str, Any]] = []
+        """What it looked for among the other agents; it has found all that the script lets it call."""
         self.tool_calls: list[tuple[str, str, Any]] = []
         """The tools it called."""
         self.memory: dict[str, bytes] = {}
@@ -333,6 +335,11 @@ class ScriptedHost:
 
         return type("Handle", (), {"__exit__": _nothing, **{name: staticmethod(checked(call)) for name, call in calls.items()}})()
 
+    def _find(self, query: str) -> str:
+        self.searches.append(json.loads(query))
+        found = [{"id": name, "card": {"agentId": name, "name": name}, "score": 1.0, "why": []} for name in self._agents]
+        return json.dumps({"agents": found})
+
     def _host(self) -> Any:
         origin = lambda handle: handle  # noqa: E731
         options = type("Options", (), {"__getattr__": lambda self, name: _nothing})
@@ -370,7 +377,7 @@ class ScriptedHost:
             http=SimpleNamespace(
                 Request=_record("Request", "method", "url", "headers", "body", "timeout_ms"), Exchange=SimpleNamespace(send=self._send)
             ),
-            delegate=SimpleNamespace(agents=lambda: json.dumps(cards), Options=options, Call=SimpleNamespace(start_with=self._start)),
+            delegate=SimpleNamespace(agents=lambda: json.dumps(cards), find=self._find, Options=options, Call=SimpleNamespace(start_with=self._start)),
             steps=SimpleNamespace(Step=step, Mode=Enum("Mode", ["RECORDED", "AGAIN", "ASK"])),
             tools=SimpleNamespace(list=lambda: json.dumps(tools), call=self._call_tool),
             wait=SimpleNamespace(Origin_Child=origin, Origin_Call=origin, Origin_Exchange=origin, any_of=self._any_of),

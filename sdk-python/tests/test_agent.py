@@ -52,6 +52,16 @@ class TheEnd(unittest.TestCase):
         self.assertEqual([update.append for update in host.events], [False, True, False])
         self.assertEqual(ScriptedHost().run(made(words)).text, "a b ")
 
+    def test_others_are_found_by_what_is_asked_of_them(self):
+        host = ScriptedHost().agent("codex", "fine")
+
+        def run(ctx, task):
+            best = ctx.find("review this", tags=["git"], version=">=1")[0]
+            return ctx.call(best["id"], "go").text
+
+        self.assertEqual(host.run(made(run)).text, "fine")
+        self.assertEqual(host.searches, [{"query": "review this", "tags": ["git"], "version": ">=1"}])
+
     def test_a_cancelled_task_ends_with_an_exception_that_passes(self):
         host = ScriptedHost().cancel_after(1)
         cleaned = []

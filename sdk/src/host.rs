@@ -53,6 +53,7 @@ pub(crate) trait Host {
         timeout: Option<Duration>,
     ) -> Result<String, Failure>;
     fn agents(&self) -> Result<String, Failure>;
+    fn find(&self, query: &str) -> Result<String, Failure>;
     fn call(
         &self,
         agent: &str,

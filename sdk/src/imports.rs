@@ -114,6 +114,9 @@ impl Host for Imports {
     fn agents(&self) -> Result<String, Failure> {
         delegate::agents()
     }
+    fn find(&self, query: &str) -> Result<String, Failure> {
+        delegate::find(query)
+    }
     fn call(
         &self,
         agent: &str,

@@ -7,6 +7,7 @@
 mod bare;
 mod calls;
 mod cold;
+mod finding;
 mod guest;
 mod hostile;
 mod load;
@@ -61,6 +62,9 @@ struct Args {
     /// Measure only what it costs that one agent calls another
     #[arg(long)]
     calls: bool,
+    /// Measure only what it costs to find agents among many
+    #[arg(long)]
+    finding: bool,
     /// Measure honest tasks beside hostile ones instead: beside all behaviours, or those whose names hold this
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "BEHAVIOUR")]
     hostile: Option<String>,
@@ -79,6 +83,9 @@ fn main() -> Result<()> {
         if let Some(Role::Bare(kind)) = args.role {
             return bare::serve(kind).await;
         }
+        if args.finding {
+            return finding::measure();
+        }
         if args.calls {
             let kind = Servers::start().await?.kind;
             return calls::measure(args.rounds, Duration::from_millis(args.millis), kind).await;
@@ -94,6 +101,7 @@ fn main() -> Result<()> {
         let kind = servers.kind;
         drop(servers);
         calls::measure(args.rounds, Duration::from_millis(args.millis), kind).await?;
+        finding::measure()?;
         guest::measure().await?;
         cold::measure().await?;
         waiting::measure(args.tasks).await

@@ -26,6 +26,9 @@ use std::{
 pub struct AgentConfig {
     /// Whether to load it.
     pub enabled: bool,
+    /// What it is called besides its id: a message to one of these names is for it. No agent may have one of them as its id.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub aliases: BTreeSet<AgentId>,
     /// What it may do. Agents that come with the hub get what they ask for unless this is said; plugins get nothing.
     pub grant: Option<Grant>,
     /// Where its programs are that the hub does not find on its `PATH`, by the names that the manifest uses.
@@ -75,6 +78,7 @@ impl Default for AgentConfig {
     fn default() -> Self {
         Self {
             enabled: true,
+            aliases: BTreeSet::new(),
             grant: None,
             programs: BTreeMap::new(),
             env: BTreeSet::new(),

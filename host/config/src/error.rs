@@ -82,6 +82,24 @@ pub enum ConfigError {
     /// An agent could never run.
     #[error("run no task of `{0}`: set its `max_running` to 1 or more, or its `enabled` to false")]
     Idle(AgentId),
+    /// Texts cannot be sent to a server of embeddings so.
+    #[error("set `finding.embeddings.{name}`: {why}")]
+    Embeddings {
+        /// The setting.
+        name: &'static str,
+        /// What to do instead.
+        why: &'static str,
+    },
+    /// An alias would be of two agents, or is an agent's id.
+    #[error("call `{agent}` `{alias}` as `agents.{agent}.aliases` says: {why}; take another alias")]
+    Alias {
+        /// The agent that is to be called so.
+        agent: AgentId,
+        /// The alias.
+        alias: AgentId,
+        /// Whose name it is.
+        why: String,
+    },
     /// An agent's setting cannot be called that.
     #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
     Setting {

@@ -5,6 +5,7 @@ use crate::{
     names::{self, Place},
     settings::Config,
 };
+use a2a_hub_core::nearest::nearest;
 use serde::Deserialize as _;
 use std::{
     collections::BTreeMap,
@@ -202,7 +203,7 @@ fn known(
         return Ok((*field).to_owned());
     }
     let key = |name: &str| [section, &[name.to_owned()]].concat().join(".");
-    let hint = match names::nearest(&snake, fields.iter().copied()) {
+    let hint = match nearest(&snake, fields.iter().copied()) {
         Some(name) => format!("did you mean `{}`?", key(name)),
         None => format!("there are `{}`", fields.join("`, `")),
     };
@@ -212,7 +213,7 @@ fn known(
 fn unknown_variable(name: &str) -> ConfigError {
     let variable = |path: &Vec<String>| format!("{PREFIX}{}", path.join("_").to_uppercase());
     let variables: Vec<_> = names::all::<Config>(&[]).iter().map(variable).collect();
-    let hint = match names::nearest(name, variables.iter().map(String::as_str)) {
+    let hint = match nearest(name, variables.iter().map(String::as_str)) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => "`a2a-hub config show` lists the settings".to_owned(),
     };

@@ -68,13 +68,6 @@ pub(super) fn all<T: for<'de> Deserialize<'de>>(section: &[String]) -> Vec<Vec<S
     found
 }
 
-/// The one of `names` that `wrong` was probably meant to be.
-pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let by_distance = names.map(|name| (strsim::osa_distance(wrong, name), name));
-    // One slip in three letters is a slip; more is another word.
-    by_distance.filter(|(slips, _)| *slips <= wrong.len().div_ceil(3)).min().map(|(_, name)| name)
-}
-
 /// Pretends to be a file that holds one value, at the end of `path`, and notes what the reading type expects there.
 struct Walk<'w> {
     path: &'w [String],
@@ -199,13 +192,5 @@ mod tests {
         assert_eq!(at(&["agents"]), Place::Names);
         assert_eq!(at(&["agents", "echo", "grant", "memory"]), Place::Value);
         assert_eq!(at(&["http", "port"]), Place::Value);
-    }
-
-    #[test]
-    fn a_slip_is_told_from_another_word() {
-        let names = ["enabled", "host", "port"];
-        assert_eq!(nearest("prot", names.into_iter()), Some("port"));
-        assert_eq!(nearest("enable", names.into_iter()), Some("enabled"));
-        assert_eq!(nearest("colour", names.into_iter()), None);
     }
 }

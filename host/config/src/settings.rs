@@ -1,8 +1,8 @@
 //! The settings themselves, with their defaults, and what must hold of them.
 
 use crate::{
-    agent::AgentConfig, error::ConfigError, plugins::Plugins, push::Push, remote::Remote,
-    telemetry::Telemetry,
+    agent::AgentConfig, error::ConfigError, finding::Finding, plugins::Plugins, push::Push,
+    remote::Remote, telemetry::Telemetry,
 };
 use a2a_hub_core::breaker;
 use a2a_hub_protocol::id::{AgentId, TenantId};
@@ -74,6 +74,8 @@ pub struct Config {
     pub plugins: Plugins,
     /// `[telemetry]`: what the hub tells of itself to whoever gathers traces.
     pub telemetry: Telemetry,
+    /// `[finding]`: how agents are found by what they are to do.
+    pub finding: Finding,
 }
 
 /// How long conversations are kept.
@@ -298,11 +300,14 @@ impl Config {
         for (name, url) in [
             ("public_url", &self.public_url),
             ("telemetry.otlp.endpoint", &self.telemetry.otlp.endpoint),
+            ("finding.embeddings.url", &self.finding.embeddings.url),
         ] {
             if let Some(url) = url.as_ref().filter(|url| !is_plain_url(url)) {
                 return Err(ConfigError::Url { name, url: url.clone() });
             }
         }
+        self.finding.embeddings.check()?;
+        self.check_aliases()?;
         let max = a2a_hub_runtime::limits::MAX_MEMORY_BYTES >> 20;
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;
@@ -314,6 +319,31 @@ impl Config {
             }
             if let Some(mb) = config.limits.memory_mb.filter(|mb| *mb > max) {
                 return Err(ConfigError::Memory { agent: agent.clone(), mb, max });
+            }
+        }
+        Ok(())
+    }
+
+    /// The agent that the operator calls `alias`, beside its id.
+    pub fn agent_by_alias(&self, alias: &AgentId) -> Option<&AgentId> {
+        let mut agents = self.agents.iter();
+        agents.find(|(_, config)| config.aliases.contains(alias)).map(|(agent, _)| agent)
+    }
+
+    fn check_aliases(&self) -> Result<(), ConfigError> {
+        for (agent, config) in &self.agents {
+            for alias in &config.aliases {
+                let others = self.agents.iter().filter(|(other, _)| *other != agent);
+                let other = others.clone().find(|(_, other)| other.aliases.contains(alias));
+                let why = match other {
+                    Some((other, _)) => format!("`{other}` is called so as well"),
+                    None if self.remote.contains_key(alias) => {
+                        format!("it is the id of an agent elsewhere, in `remote.{alias}`")
+                    }
+                    None => continue,
+                };
+                let (agent, alias) = (agent.clone(), alias.clone());
+                return Err(ConfigError::Alias { agent, alias, why });
             }
         }
         Ok(())
@@ -369,6 +399,23 @@ mod tests {
         let parrot = config.agent(&AgentId::parse("parrot").unwrap());
         assert_eq!(parrot.limits.limits().memory_bytes, 16 << 20);
         assert!(parrot.grant.unwrap().process.contains_key("git"));
+    }
+
+    #[test]
+    fn an_alias_is_of_one_agent() {
+        let read = |text: &str| {
+            let config: Config = toml::from_str(text).unwrap();
+            config.check().map(|()| config).map_err(|why| why.to_string())
+        };
+        let id = |name: &str| AgentId::parse(name).unwrap();
+        let good =
+            read("agents.codex.aliases = ['coder', 'dev']\nagents.echo.aliases = ['parrot']");
+        assert_eq!(good.unwrap().agent_by_alias(&id("dev")), Some(&id("codex")));
+        let twice = read("agents.codex.aliases = ['coder']\nagents.echo.aliases = ['coder']");
+        insta::assert_snapshot!(twice.unwrap_err(), @"call `codex` `coder` as `agents.codex.aliases` says: `echo` is called so as well; take another alias");
+        let elsewhere = read("agents.codex.aliases = ['far']\nremote.far.url = 'http://localhost'");
+        insta::assert_snapshot!(elsewhere.unwrap_err(), @"call `codex` `far` as `agents.codex.aliases` says: it is the id of an agent elsewhere, in `remote.far`; take another alias");
+        assert!(toml::from_str::<Config>("agents.codex.aliases = ['Not One']").is_err());
     }
 
     #[test]

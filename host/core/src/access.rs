@@ -130,6 +130,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::GetTree(_)
         | Operation::Ping
         | Operation::ListAgents { .. }
+        | Operation::FindAgents(_)
         | Operation::GetAgent { .. }
         | Operation::GetCard { agent: Some(_) }
         | Operation::ListCards

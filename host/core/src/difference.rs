@@ -49,6 +49,9 @@ pub fn difference(old: &Ask, new: &Ask) -> Vec<Change> {
     found.said("version", old.version.as_ref(), new.version.as_ref());
     found.said("publisher", old.publisher.as_ref(), new.publisher.as_ref());
     found.said("description", old.description.as_ref(), new.description.as_ref());
+    let called =
+        |ask: &Ask| ask.aliases.iter().map(|alias| format!("be called `{alias}`")).collect();
+    found.words(&called(old), &called(new), str::to_owned);
     let names: BTreeSet<_> = old.process.keys().chain(new.process.keys()).collect();
     for name in names {
         let nothing = ProgramAsk::default();

@@ -31,6 +31,8 @@ pub struct Ask {
     pub publisher: Option<OneLine>,
     /// What it is, for the operator who is to decide.
     pub description: Option<OneLine>,
+    /// What it would be called besides; it is, where nobody else is, once the operator vouches for it.
+    pub aliases: BTreeSet<AgentId>,
     /// The programs it would run, by the name it calls them.
     pub process: BTreeMap<String, ProgramAsk>,
     /// The memory it would keep.

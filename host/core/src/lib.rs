@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod address;
+pub mod aliases;
 pub mod allowance;
 pub mod breaker;
 pub mod bucket;
@@ -10,6 +11,7 @@ pub mod delivery;
 pub mod difference;
 pub mod facts;
 pub mod file_name;
+pub mod finding;
 pub mod flood;
 pub mod forms;
 pub mod grant;
@@ -24,6 +26,7 @@ pub mod lacks;
 pub mod lifecycle;
 pub mod loader_variable;
 pub mod manifest;
+pub mod nearest;
 pub mod one_line;
 pub mod permissions;
 pub mod plain_text;

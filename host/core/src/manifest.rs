@@ -11,6 +11,9 @@ use a2a_hub_protocol::id::AgentId;
 /// The longest name of a program or variable, in bytes.
 const MAX_NAME: usize = 128;
 
+/// How many other names a component may claim.
+const MAX_ALIASES: usize = 8;
+
 /// A manifest that cannot be followed although it can be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidManifest {
@@ -44,6 +47,9 @@ pub enum InvalidManifest {
          by letters, digits, `_`, `-`, `.` and `/`; `*` is any"
     )]
     Tool,
+    /// It would be called by more names than anybody needs.
+    #[error("its manifest claims more than {MAX_ALIASES} aliases; a few are enough")]
+    Aliases,
     /// It is another plug-in's file, or was renamed.
     #[error(
         "its manifest says that it is `{id}`, and its file is called `{file}`; rename the file to `{id}.wasm`"
@@ -59,6 +65,9 @@ pub enum InvalidManifest {
 impl Ask {
     /// Whether all that it says is what it may say.
     pub fn check(&self) -> Result<(), InvalidManifest> {
+        if self.aliases.len() > MAX_ALIASES {
+            return Err(InvalidManifest::Aliases);
+        }
         for (name, ask) in &self.process {
             if !is_program_name(name) {
                 return Err(InvalidManifest::Program);

@@ -1,8 +1,10 @@
 //! One place where every operation is allowed and carried out.
 
 mod cards;
+mod finding;
 mod hearing_out;
 mod live_config;
+mod naming;
 mod official;
 mod reload;
 mod tenants;
@@ -24,7 +26,6 @@ use crate::{
     repeats::{Claim, Repeats},
     tasks::{NewTask, Subscription, Tasks},
 };
-use a2a_hub_config::nearest;
 use a2a_hub_core::{
     access::{self, Caller, Principal},
     idempotency,
@@ -173,6 +174,8 @@ impl Hub {
             Ok(placed) => placed,
             Err(why) => return admitted.came_to(Err(why)),
         };
+        let (visit, operation) = self.by_ids(visit, operation);
+        let visit = visit.as_deref();
         if let Err(why) = self.must_be_within(&caller.principal, &operation).await {
             return admitted.came_to(Err(why));
         }
@@ -264,6 +267,9 @@ impl Hub {
             Operation::ListAgents { include_health } => {
                 self.list(&caller.principal, include_health).await
             }
+            Operation::FindAgents(query) => {
+                Answer::Found(self.search(&caller.principal, &query).await?)
+            }
             Operation::GetAgent { id } => self.told(&*self.agent(Some(id))?),
             Operation::CheckAgent { id } => {
                 Answer::Health(self.agent(Some(id))?.ask(Instant::now(), true).await?)
@@ -272,10 +278,12 @@ impl Hub {
                 self.told(&*Box::pin(self.plugins.register(&id, component)).await?)
             }
             Operation::DeregisterAgent { id } => {
-                Answer::Deregistered(self.plugins.deregister(&id).await?)
+                let left = self.plugins.deregister(&id).await;
+                Answer::Deregistered(left.map_err(|why| self.told_of_unknown(why))?)
             }
             Operation::ReloadAgent { id, accept } => {
-                self.told(&*Box::pin(self.plugins.reload(&id, accept.as_deref())).await?)
+                let reloaded = Box::pin(self.plugins.reload(&id, accept.as_deref())).await;
+                self.told(&*reloaded.map_err(|why| self.told_of_unknown(why))?)
             }
             Operation::WatchHub => {
                 return Ok(Reply::Stream(ReplyStream::Hub(self.events.subscribe(&caller.tenant))));
@@ -464,13 +472,7 @@ impl Hub {
                 .with(json!({ "field": "message.metadata.targetAgent", "agents": there() }))
                 .into());
         };
-        self.agents.find(&id).ok_or_else(|| {
-            let there = there();
-            let near = nearest(id.as_str(), there.iter().map(String::as_str));
-            let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-            let why = format!("no agent is called `{id}`; {near}there are {}", there.join(", "));
-            A2aError::new(ErrorKind::AgentNotFound, why).with(json!({ "agents": there })).into()
-        })
+        self.agents.find(&id).ok_or_else(|| self.no_agent(&id).into())
     }
 
     /// The agents, in a line each.
@@ -518,6 +520,7 @@ impl Hub {
                 .iter()
                 .cloned()
                 .chain(self.agents.grants_trouble())
+                .chain(self.agents.alias_troubles())
                 .chain(self.tasks.span_trouble())
                 .collect(),
             stopping: self.closed.load(Ordering::Relaxed),

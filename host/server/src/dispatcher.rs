@@ -220,9 +220,10 @@ impl Dispatcher {
             return Ok((None, TenantId::default()));
         };
         let agent = |name: &str| {
-            AgentId::parse(name).ok().filter(|agent| self.hub.has(agent)).ok_or_else(|| {
+            AgentId::parse(name).ok().and_then(|name| self.hub.named(&name).ok()).ok_or_else(|| {
+                let near = self.hub.did_you_mean(name);
                 let why = format!(
-                    "the tenant `{said}` is no agent; leave it out to speak to the hub, or take it from an agent's card"
+                    "the tenant `{said}` is no agent; {near}leave it out to speak to the hub, or take it from an agent's card"
                 );
                 A2aError::new(ErrorKind::AgentNotFound, why)
             })
@@ -248,7 +249,7 @@ impl Dispatcher {
         let name = said.split_once('/').map_or(said, |(tenant, _)| tenant);
         let tenant =
             TenantId::parse(name).map_err(|why| A2aError::invalid("tenant", why.to_string()))?;
-        let is_agent = || AgentId::parse(name).is_ok_and(|agent| self.hub.has(&agent));
+        let is_agent = || AgentId::parse(name).is_ok_and(|agent| self.hub.named(&agent).is_ok());
         Ok(if !self.hub.is_tenant(&tenant) && is_agent() { TenantId::default() } else { tenant })
     }
 

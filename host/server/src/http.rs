@@ -14,7 +14,7 @@ use super::{
     mcp::McpHttp,
     metrics, official,
     origin_guard::{self, OriginGuard},
-    probes,
+    probes, registry,
 };
 use a2a_hub_hub::token::Tokens;
 use a2a_hub_protocol::dialect::Dialect;
@@ -62,6 +62,7 @@ impl Http {
             .merge(probes::routes())
             .merge(metrics::routes())
             .merge(cards::routes())
+            .merge(registry::routes())
             .merge(keys::routes())
             .merge(official::routes())
             .merge(grpc::routes())

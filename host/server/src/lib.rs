@@ -21,6 +21,7 @@ mod official;
 mod origin_guard;
 mod peer;
 mod probes;
+mod registry;
 mod said;
 mod speak;
 mod sse;

@@ -43,13 +43,16 @@ async fn enter(
 ) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let (principal, headers) = (origin_guard::principal(&request), request.headers().clone());
-    let place = match EndpointPath::of(uri.path()) {
+    let mut place = match EndpointPath::of(uri.path()) {
         Ok(place) => place,
         Err(why) => return refusal(&why, TODAYS, None),
     };
-    if let Some(agent) = place.agent.as_ref().filter(|agent| !dispatcher.hub().has(agent)) {
-        let why = format!("no agent is called `{agent}`; `/.well-known/agents` lists them");
-        return refusal(&A2aError::new(ErrorKind::AgentNotFound, why), TODAYS, None);
+    if let Some(name) = &place.agent {
+        // Whatever name it is called by: its card and its tasks are those of its id.
+        match dispatcher.hub().named(name) {
+            Ok(id) => place.agent = Some(id),
+            Err(why) => return refusal(&why, TODAYS, None),
+        }
     }
     let url = own_url(&dispatcher, &headers);
     let by_token = origin_guard::by_token(&caller, &headers).await;

@@ -38,6 +38,7 @@ struct State {
     calls: VecDeque<(String, Vec<Update>)>,
     tools: VecDeque<(String, String, Value)>,
     tool_calls: Vec<(String, String, Value)>,
+    searches: Vec<Value>,
     cancel_after: Option<usize>,
     extensions: Vec<String>,
     output_modes: Vec<String>,
@@ -137,6 +138,11 @@ impl ScriptedHost {
     /// Scripts the next call of a tool: its result, as the protocol has it.
     pub fn tool(&self, server: &str, name: &str, result: &Value) {
         self.0.borrow_mut().tools.push_back((server.into(), name.into(), result.clone()));
+    }
+
+    /// What the agent has looked for among the others, as JSON. It has found all that the script lets it call.
+    pub fn searches(&self) -> Vec<Value> {
+        self.0.borrow().searches.clone()
     }
 
     /// The tools that the agent has called: server, name and arguments.
@@ -406,6 +412,15 @@ impl Host for ScriptedHost {
         let cards: Vec<_> =
             state.calls.iter().map(|(id, _)| json!({ "agentId": id, "name": id })).collect();
         Ok(Value::from(cards).to_string())
+    }
+
+    fn find(&self, query: &str) -> Result<String, Failure> {
+        self.unless_cancelled()?;
+        let mut state = self.0.borrow_mut();
+        state.searches.push(serde_json::from_str(query).unwrap_or_default());
+        let found = |(id, _): &(String, _)| json!({ "id": id, "card": { "agentId": id, "name": id }, "score": 1.0, "why": [] });
+        let agents: Vec<_> = state.calls.iter().map(found).collect();
+        Ok(json!({ "agents": agents }).to_string())
     }
 
     fn call(&self, agent: &str, _: &Message, _: &CallOptions) -> Result<ScriptedCall, Failure> {

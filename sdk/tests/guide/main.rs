@@ -1,9 +1,9 @@
 //! Compiles what `docs/GUESTS.md` shows: each of its Rust examples stands here word for word, or in the agent it names.
 
 use a2a_hub_sdk::{
-    Artifact, CallOptions, Came, Child, Command, Context, Event, Exchange, Failure, Message, Need,
-    OpenQuestion, Part, Request, Source, StepMode, TaskState, TextStream, Timer, Update,
-    prelude::*, testing::ScriptedHost,
+    AgentQuery, Artifact, CallOptions, Came, Child, Command, Context, Event, Exchange, Failure,
+    Message, Need, OpenQuestion, Part, Request, Source, StepMode, TaskState, TextStream, Timer,
+    Update, prelude::*, testing::ScriptedHost,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -287,6 +287,12 @@ mod compiled {
     fn knows_others(ctx: &Context) -> Result<usize, Failure> {
         let cards = ctx.agents()?;
         Ok(cards.len())
+    }
+
+    fn finds_another(ctx: &Context) -> Result<String, Failure> {
+        let found = ctx.find(AgentQuery::from("review my changes").version(">=1.0"))?;
+        let best = found.agents.first().map(|agent| agent.id.clone());
+        Ok(best.unwrap_or_default())
     }
 
     fn writes_a_file(ctx: &Context, name: &str, bytes: &[u8]) -> Result<String, Failure> {

@@ -102,6 +102,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("tools", reach::tools),
     ("tool", reach::tool),
     ("agents", reach::agents),
+    ("find", reach::find),
     ("delegate", reach::delegate),
     ("call", reach::call),
     ("call-both", reach::call_both),

@@ -2,7 +2,8 @@
 
 use crate::{argument, number, tell};
 use a2a_hub_sdk::{
-    CallOptions, ChildTask, Part, Source, TaskState, Tool, Update,
+    AgentQuery, CallOptions, ChildTask, FoundAgent, FoundAgents, Part, Source, TaskState, Tool,
+    Update,
     prelude::*,
     serde_json::{self, Value},
 };
@@ -84,6 +85,20 @@ pub(crate) fn agents(ctx: &Context, _: &Task) -> Run {
         ids.collect::<Vec<_>>().join(" ")
     };
     tell(ctx, ctx.agents().map(names))
+}
+
+/// `find QUERY`: the agents that fit a question, which is JSON or a text, each with its score and why.
+pub(crate) fn find(ctx: &Context, task: &Task) -> Run {
+    let told = |found: FoundAgents| {
+        let one = |agent: &FoundAgent| {
+            let why: Vec<_> = agent.why.iter().map(|why| why.what.as_str()).collect();
+            format!("{} {} {}", agent.id, agent.score, why.join(","))
+        };
+        found.agents.iter().map(one).collect::<Vec<_>>().join(" ")
+    };
+    let argument = argument(task);
+    let query = serde_json::from_str(&argument).unwrap_or_else(|_| AgentQuery::from(argument));
+    tell(ctx, ctx.find(query).map(told))
 }
 
 /// `delegate AGENT`: says hi to another agent.

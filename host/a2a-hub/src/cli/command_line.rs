@@ -1,8 +1,8 @@
 //! The command line as it is typed: every command, and where its own arguments stand.
 
 use super::{
-    agent, backup, bridge, contexts, deliveries, doctor, exit::EXIT_CODES, global::Global, logs,
-    plugin, restart, send, settings, start, stop, task, tasks,
+    agent, agents, backup, bridge, contexts, deliveries, doctor, exit::EXIT_CODES, global::Global,
+    logs, plugin, restart, send, settings, start, stop, task, tasks,
 };
 use clap::{Parser, Subcommand};
 
@@ -32,12 +32,8 @@ pub(super) enum Command {
     Restore(backup::Restore),
     /// Show whether the hub is up, its tasks and its agents
     Status,
-    /// List the agents
-    Agents {
-        /// Ask each for its health first
-        #[arg(long)]
-        health: bool,
-    },
+    /// List the agents, or find those that can do something
+    Agents(agents::Agents),
     /// Show, add, remove or reload an agent
     #[command(subcommand)]
     Agent(agent::Agent),

@@ -1,6 +1,7 @@
 //! The command line: starts and stops the hub, and talks to it as any other client does.
 
 mod agent;
+mod agents;
 mod backup;
 mod bridge;
 mod cancelling;
@@ -121,7 +122,7 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Backup(backup) => backup::backup(global, &backup),
         Command::Restore(restore) => backup::restore(global, &restore),
         Command::Status => show::status(global),
-        Command::Agents { health } => show::agents(global, health),
+        Command::Agents(asked) => agents::agents(global, &asked),
         Command::Agent(agent) => agent::agent(global, &agent),
         Command::Plugin(plugin) => plugin::plugin(global, &plugin),
         Command::Send(send) => {

@@ -12,7 +12,7 @@ use super::{
     live_grant::LiveGrant,
     memory::BoundedMemory,
     narrowed::{most, narrowed},
-    peer_directory::{ListPeers, PeerDirectory},
+    peer_directory::{PeerDirectory, Peers},
     programs::Programs,
     remedy::remedied,
     report::{Late, NotWorking, as_its_own_words, judge},
@@ -40,7 +40,8 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     id::{AgentId, TaskId, TenantId},
     operation::{
-        AgentBreaker, AgentHealth, AgentInfo, HeldBack, NotGranted, Operated, ProgramTier,
+        AgentBreaker, AgentHealth, AgentInfo, AgentQuery, FoundAgents, HeldBack, NotGranted,
+        Operated, ProgramTier,
     },
     task::Task,
 };
@@ -50,7 +51,12 @@ use a2a_hub_runtime::{
 };
 use a2a_hub_store::AgentMemory;
 use serde_json::Value;
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     sync::{Mutex, Semaphore},
     time::{Instant, timeout},
@@ -125,7 +131,7 @@ pub(super) struct AgentDeps {
     /// Knows the secrets that the hub puts into its requests.
     pub http_secrets: SecretStore,
     /// Tells which other agents there are.
-    pub peers: ListPeers,
+    pub peers: Peers,
     /// When it is left alone.
     pub breaker: breaker::Settings,
     /// Hears how it is.
@@ -387,6 +393,24 @@ impl Agent {
     /// The cards of the agents that it may call.
     pub fn peers(&self) -> Vec<Value> {
         self.peers.as_ref().map(|peers| peers.cards()).unwrap_or_default()
+    }
+
+    /// Those of the agents that it may call which fit a question.
+    pub async fn find_peers(&self, query: AgentQuery) -> Result<FoundAgents, Failure> {
+        match &self.peers {
+            Some(peers) => peers.search(query).await,
+            None => Ok(FoundAgents::default()),
+        }
+    }
+
+    /// The id of the agent that is called so, by its id or an alias, of those that it may know of.
+    pub fn peer_called(&self, name: &AgentId) -> AgentId {
+        self.peers.as_ref().map_or_else(|| name.clone(), |peers| peers.called(name))
+    }
+
+    /// The other names that its manifest claims, which count once the operator vouches for it.
+    pub(super) fn claimed_aliases(&self) -> &BTreeSet<AgentId> {
+        &self.runtime.ask().aliases
     }
 
     /// Refuses a call of an agent that it may not call now.

@@ -12,6 +12,7 @@ mod elsewhere;
 mod environment;
 mod file_error;
 mod files;
+mod finding;
 mod folder;
 mod health_monitor;
 mod held_back;
@@ -21,6 +22,7 @@ mod ledger;
 mod lending;
 mod live_grant;
 mod memory;
+mod naming;
 mod narrowed;
 mod peer_directory;
 mod plugins;
@@ -44,13 +46,14 @@ pub use door::Door;
 pub use file_error::FileError;
 use files::Files;
 pub use files::sweep_files;
+use finding::Finder;
 pub use folder::PluginFolder;
 pub use health_monitor::Unavailable;
 pub use held_back::HeldBackError;
 pub use kept_components::KeptComponents;
 use ledger::Ledger;
 use live_grant::Seats;
-use peer_directory::{ListPeers, Peer};
+use peer_directory::{Peer, Peers};
 pub use provenance::beside;
 pub use registry::RegistryError;
 pub use report::{Late, NotWorking};
@@ -135,6 +138,8 @@ struct Shared {
     seats: Seats,
     /// Dials the agents that are elsewhere, once they are to join.
     outbound: OnceLock<Outbound>,
+    /// Finds agents by what their cards say.
+    finder: Finder,
 }
 
 impl Shared {
@@ -165,6 +170,11 @@ pub enum JoinError {
     /// It says that it is for another name.
     #[error(transparent)]
     Manifest(InvalidManifest),
+    /// The operator calls another agent so.
+    #[error(
+        "`{0}` is an alias of the agent `{1}` by `agents.{1}.aliases` in the configuration; take another name, or remove the alias"
+    )]
+    IsAnAlias(AgentId, AgentId),
     /// Another agent has its name.
     #[error("an agent called `{0}` is there already, from {1}; take another name")]
     Taken(AgentId, String),
@@ -208,6 +218,7 @@ impl Agents {
             held_back: Mutex::default(),
             seats: Seats::default(),
             outbound: OnceLock::new(),
+            finder: Finder::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -244,6 +255,7 @@ impl Agents {
         if let Some(there) = self.find(&id) {
             return Err(JoinError::Taken(id, there.source.to_string()));
         }
+        self.must_be_no_alias(&id)?;
         let terms = self.terms_of(&id, &Source::Native, runtime.ask(), None);
         let deps = self.deps_of(&id, terms);
         self.register(Agent::new(id, runtime, card, Source::Native, deps));
@@ -278,6 +290,7 @@ impl Agents {
         if let Some(there) = there.filter(|there| there != source) {
             return Err(JoinError::Taken(id.clone(), there.to_string()));
         }
+        self.must_be_no_alias(id)?;
         let plugin = Plugin::load(&self.shared.engine, bytes.clone()).await?;
         let config = self.shared.config().agent(id);
         pinned(id, plugin.digest(), config.sha256.as_deref())?;
@@ -307,7 +320,7 @@ impl Agents {
             storage: Arc::clone(&shared.storage),
             files: shared.files.clone(),
             http_secrets: SecretStore::new(&shared.data_dir),
-            peers: self.list_peers(),
+            peers: self.peers(),
             breaker: config.breaker.settings(),
             events: shared.events.clone(),
             asking: Arc::clone(&shared.asking),
@@ -316,18 +329,23 @@ impl Agents {
     }
 
     /// Tells an agent which others there are; weak, for the agents own it and are owned by what it looks into.
-    fn list_peers(&self) -> ListPeers {
+    fn peers(&self) -> Peers {
         let shared = Arc::downgrade(&self.shared);
-        Arc::new(move || {
+        let find = self.find_peers();
+        let list = Arc::new(move || {
             let Some(shared) = shared.upgrade() else { return Vec::new() };
+            let agents = Agents { shared };
+            let aliases = agents.aliases();
             let peer = |agent: Arc<Agent>| Peer {
+                aliases: aliases.of(&agent.id).cloned().collect(),
                 id: agent.id.clone(),
                 health: agent.health().status,
                 is_vouched_for: agent.is_vouched_for(),
                 card: agent.card.published(Some(&agent.id)),
             };
-            Agents { shared }.all().into_iter().map(peer).collect()
-        })
+            agents.all().into_iter().map(peer).collect()
+        });
+        Peers { list, find }
     }
 
     /// Gives an agent its place; from now on it is asked how it is.

@@ -1,11 +1,17 @@
 //! The other agents, as far as one agent may know of them.
 
 use super::live_grant::LiveGrant;
-use a2a_hub_protocol::{id::AgentId, operation::HealthStatus};
+use a2a_hub_core::nearest::nearest;
+use a2a_hub_protocol::{
+    error::A2aError,
+    id::AgentId,
+    operation::{AgentQuery, FoundAgents, HealthStatus},
+};
 use a2a_hub_runtime::{
     Failure,
     port::delegate::{CallPort, ChildRequest, ChildTask, DelegatePort},
 };
+use futures::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -13,6 +19,8 @@ use std::sync::Arc;
 pub(super) struct Peer {
     /// Its name on this hub.
     pub id: AgentId,
+    /// What it is called besides.
+    pub aliases: Vec<AgentId>,
     /// How it was when it was asked last.
     pub health: HealthStatus,
     /// Whether the operator knows of it.
@@ -24,16 +32,30 @@ pub(super) struct Peer {
 /// Tells which agents there are now.
 pub(super) type ListPeers = Arc<dyn Fn() -> Vec<Peer> + Send + Sync>;
 
+/// Finds those of these agents that fit a question.
+pub(super) type FindPeers = Arc<
+    dyn Fn(Vec<AgentId>, AgentQuery) -> BoxFuture<'static, Result<FoundAgents, A2aError>>
+        + Send
+        + Sync,
+>;
+
+/// The others, as agents are told of them.
+#[derive(Clone)]
+pub(super) struct Peers {
+    pub list: ListPeers,
+    pub find: FindPeers,
+}
+
 /// The agents that `agent` may call.
 pub(super) struct PeerDirectory {
     agent: AgentId,
     live: LiveGrant,
-    list: ListPeers,
+    peers: Peers,
 }
 
 impl PeerDirectory {
-    pub(super) fn new(agent: AgentId, live: LiveGrant, list: ListPeers) -> Self {
-        Self { agent, live, list }
+    pub(super) fn new(agent: AgentId, live: LiveGrant, peers: Peers) -> Self {
+        Self { agent, live, peers }
     }
 }
 
@@ -42,10 +64,31 @@ impl PeerDirectory {
     /// stranger, which is in the plugins folder and was granted nothing, is told of only where the operator names it: what it says
     /// of itself stands in prompts.
     pub(super) fn cards(&self) -> Vec<Value> {
+        self.callable().map(|peer| peer.card).collect()
+    }
+
+    fn callable(&self) -> impl Iterator<Item = Peer> {
         let may_be_called = |peer: &Peer| {
             peer.id != self.agent && self.allows(peer) && peer.health != HealthStatus::Unhealthy
         };
-        (self.list)().into_iter().filter(may_be_called).map(|peer| peer.card).collect()
+        (self.peers.list)().into_iter().filter(may_be_called)
+    }
+
+    /// Those of the same agents that fit a question: none that it may not call is looked at, nor shows in a score.
+    pub(super) async fn search(&self, query: AgentQuery) -> Result<FoundAgents, Failure> {
+        let callable = self.callable().map(|peer| peer.id).collect();
+        let found = (self.peers.find)(callable, query).await;
+        found.map_err(|why| Failure::Invalid(format!("find agents: {}", why.message)))
+    }
+
+    /// The id of the agent that is called so, by its id or an alias.
+    pub(super) fn called(&self, name: &AgentId) -> AgentId {
+        let peers = (self.peers.list)();
+        if peers.iter().any(|peer| peer.id == *name) {
+            return name.clone();
+        }
+        let by_alias = peers.iter().find(|peer| peer.aliases.contains(name));
+        by_alias.map_or(name, |peer| &peer.id).clone()
     }
 
     fn allows(&self, peer: &Peer) -> bool {
@@ -57,16 +100,18 @@ impl PeerDirectory {
 
     /// Refuses a call of an agent that this one may not call, or that is not there.
     pub(super) fn must_allow(&self, agent: &AgentId) -> Result<(), Failure> {
-        let peers = (self.list)();
+        let peers = (self.peers.list)();
         match peers.iter().find(|peer| peer.id == *agent) {
             Some(peer) if self.allows(peer) => Ok(()),
             Some(_) => Err(not_granted(&self.agent, agent)),
             None if self.live.now().may_call(agent.as_str()) => {
                 let there: Vec<_> = peers.iter().filter(|peer| self.allows(peer)).collect();
                 let there: Vec<_> = there.iter().map(|peer| peer.id.as_str()).collect();
+                let near = nearest(agent.as_str(), there.iter().copied());
+                let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
                 let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
                 Err(Failure::Invalid(format!(
-                    "call `{agent}`: no agent is called so; this one may call: {there}"
+                    "call `{agent}`: no agent is called so; {near}this one may call: {there}"
                 )))
             }
             None => Err(not_granted(&self.agent, agent)),
@@ -86,6 +131,10 @@ fn not_granted(caller: &AgentId, agent: &AgentId) -> Failure {
 impl DelegatePort for PeerDirectory {
     fn agents(&self) -> Vec<Value> {
         self.cards()
+    }
+
+    async fn find(&self, query: AgentQuery) -> Result<FoundAgents, Failure> {
+        self.search(query).await
     }
 
     async fn start(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure> {

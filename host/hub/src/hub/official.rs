@@ -89,11 +89,6 @@ impl Hub {
         agent.map(|agent| known_extensions(&agent, &visit.extensions)).unwrap_or_default()
     }
 
-    /// Whether there is an agent of that name.
-    pub fn has(&self, agent: &AgentId) -> bool {
-        self.agents.find(agent).is_some()
-    }
-
     /// The message and the agent that it is for, if that one speaks to such a client. A task may go on without the agent
     /// that it began with.
     async fn addressed(

@@ -25,6 +25,7 @@ use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
     id::{AgentId, ContextId, TaskId},
     message::{Message, Role},
+    operation::{AgentQuery, FoundAgents},
     parent::Parent,
     question::Question as Asked,
     task::Task,
@@ -255,6 +256,10 @@ impl DelegatePort for Delegation {
         self.agent.peers()
     }
 
+    async fn find(&self, query: AgentQuery) -> Result<FoundAgents, Failure> {
+        self.agent.find_peers(query).await
+    }
+
     async fn start(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure> {
         let heard = self.open(request).await?;
         Ok(Box::new(self.call(heard)))
@@ -287,6 +292,7 @@ impl Calls for Delegation {
         let what = format!("call `{}`", request.agent);
         let named = AgentId::parse(&request.agent);
         let agent = named.map_err(|why| Failure::Invalid(format!("{what}: {why}")))?;
+        let agent = self.agent.peer_called(&agent);
         self.agent.may_call(&agent)?;
         let child = self.tasks.agent(&agent);
         let child = child.ok_or_else(|| Failure::Unavailable(format!("{what}: it has left")))?;

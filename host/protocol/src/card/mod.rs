@@ -9,7 +9,7 @@ mod official;
 mod parse;
 pub mod signed;
 
-pub use crate::model::card::{AgentCard, Skill};
+pub use crate::model::card::{AgentCard, Skill, is_in_range};
 pub use interfaces::read_interfaces;
 pub use local_hub::OF_THE_HUB;
 pub use official::{Endpoints, NDJSON};

@@ -44,6 +44,12 @@ pub fn write(answer: Answer, url: &str) -> Value {
             agents.iter_mut().for_each(reached);
             json!(agents)
         }
+        Answer::Found(mut found) => {
+            for agent in &mut found.agents {
+                agent.card["url"] = json!(url_of(Some(&agent.id), url));
+            }
+            json!(found)
+        }
         Answer::Agent(mut agent) => {
             reached(&mut agent);
             json!(agent)

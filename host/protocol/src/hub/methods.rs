@@ -5,8 +5,8 @@ use crate::{
     model::{
         error::{A2aError, ErrorKind},
         operation::{
-            AgentHealth, AgentInfo, ContextInfo, Deregistered, HubStatus, Operation, PluginInfo,
-            PluginsRefreshed, Pong, Reloaded, TaskTree,
+            AgentHealth, AgentInfo, ContextInfo, Deregistered, FoundAgents, HubStatus, Operation,
+            PluginInfo, PluginsRefreshed, Pong, Reloaded, TaskTree,
         },
         push::Delivery,
     },
@@ -85,6 +85,16 @@ pub static METHODS: &[HubMethod] = &[
         params: params::ListAgents::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<AgentInfo>>,
         read: params::list_agents,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/agents/find",
+        summary: "Find agents by name, skill, tags, media types, version, and by what they are to do in anybody's words; each is \
+                  told with why it was found",
+        example: r#"{"query": "review my changes", "tags": ["code"], "version": ">=1.0", "limit": 3}"#,
+        params: params::FindAgents::json_schema,
+        result: SchemaGenerator::subschema_for::<FoundAgents>,
+        read: params::find_agents,
         ..PLAIN
     },
     HubMethod {

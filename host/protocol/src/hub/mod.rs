@@ -6,4 +6,7 @@ pub mod event;
 pub mod methods;
 pub mod openrpc;
 mod params;
+pub mod registry;
 mod schemas;
+
+pub use params::agent_query;

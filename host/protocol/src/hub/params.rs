@@ -5,7 +5,10 @@ use crate::{
         error::A2aError,
         id::{AgentId, ContextId, MAX_ID},
         message::base64_bytes,
-        operation::{Component, ContextQuery, Operation, Page, TaskQuery, TreeQuery},
+        operation::{
+            AgentQuery, Component, ContextQuery, DEFAULT_FOUND, MAX_FOUND, Operation, Page,
+            TaskQuery, TreeQuery,
+        },
         task::TaskState,
     },
     v03::params::{read, task_id},
@@ -24,6 +27,9 @@ const DEFAULT_MESSAGES: usize = 100;
 /// How many of anything are listed at most: more would hold up the client's next answer.
 const MAX_LISTED: usize = 1_000;
 
+/// How many tags or media types may be asked of an agent.
+const MAX_CRITERIA: usize = 32;
+
 /// How many levels of a tree are told at most: many more than a tree has.
 const MAX_LEVELS: usize = 64;
 
@@ -36,6 +42,32 @@ pub(crate) struct ListAgents {
     /// Whether to ask each how it is.
     #[serde(default)]
     include_health: bool,
+}
+
+/// What [`AgentQuery`] is on the wire.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct FindAgents {
+    /// The agent's id, one of its aliases or its card's name; what nobody is called finds whoever has the nearest name.
+    #[serde(alias = "agentId")]
+    name: Option<String>,
+    /// The id of a skill that it has; `*` is any.
+    skill: Option<String>,
+    /// Tags, all of which its skills have.
+    tags: Vec<String>,
+    /// What it is to do, in anybody's words.
+    #[serde(alias = "q")]
+    query: Option<String>,
+    /// Which versions will do: `2`, `>=1.4`, `^2.1`, `1.*`.
+    version: Option<String>,
+    /// Media types that it must take.
+    input_modes: Vec<String>,
+    /// Media types that it must answer with.
+    output_modes: Vec<String>,
+    /// How many at most: 10 unless said, 1,000 at most.
+    limit: Option<usize>,
+    /// Whether an older version will do if there is no other.
+    allow_older: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -152,6 +184,36 @@ pub(crate) struct RetryDeliveries {
 pub(crate) fn list_agents(params: Value) -> Result<Operation, A2aError> {
     let ListAgents { include_health } = read(params)?;
     Ok(Operation::ListAgents { include_health })
+}
+
+/// Agents to be found.
+pub(crate) fn find_agents(params: Value) -> Result<Operation, A2aError> {
+    agent_query(params).map(Operation::FindAgents)
+}
+
+/// What is asked of agents that are to be found: the parameters of `hub/agents/find`, which components say as well.
+pub fn agent_query(params: Value) -> Result<AgentQuery, A2aError> {
+    let said: FindAgents = read(params)?;
+    let limit = within("limit", said.limit.unwrap_or(DEFAULT_FOUND), 1, MAX_FOUND)?;
+    let FindAgents { name, skill, tags, query: text, version, .. } = said;
+    let FindAgents { input_modes, output_modes, allow_older, .. } = said;
+    for (field, asked) in
+        [("tags", &tags), ("inputModes", &input_modes), ("outputModes", &output_modes)]
+    {
+        within(field, asked.len(), 0, MAX_CRITERIA)?;
+    }
+    let words = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    Ok(AgentQuery {
+        name: words(name),
+        skill: words(skill),
+        tags,
+        text: words(text),
+        version: words(version),
+        input_modes,
+        output_modes,
+        limit,
+        allow_older,
+    })
 }
 
 /// The agent that is named.

@@ -73,8 +73,17 @@ impl AgentCard {
 
     /// Every media type that its agent says it takes.
     pub fn input_modes(&self) -> Vec<&str> {
-        let skills = self.skills.iter().map(|skill| skill.other.get("inputModes"));
-        let all = std::iter::once(self.other.get("defaultInputModes")).chain(skills);
+        self.named_modes("defaultInputModes", "inputModes")
+    }
+
+    /// Every media type that its agent says it answers with.
+    pub fn output_modes(&self) -> Vec<&str> {
+        self.named_modes("defaultOutputModes", "outputModes")
+    }
+
+    fn named_modes(&self, of_all: &str, of_one: &str) -> Vec<&str> {
+        let skills = self.skills.iter().map(|skill| skill.other.get(of_one));
+        let all = std::iter::once(self.other.get(of_all)).chain(skills);
         all.flatten().filter_map(Value::as_array).flatten().filter_map(Value::as_str).collect()
     }
 
@@ -86,7 +95,7 @@ impl AgentCard {
 }
 
 /// Whether a media type lies in a range, such as `image/*`. Case and parameters do not count (RFC 9110, section 8.3.1).
-fn is_in_range(media: &str, range: &str) -> bool {
+pub fn is_in_range(media: &str, range: &str) -> bool {
     let essence = |text: &str| {
         let essence = text.split(';').next().unwrap_or_default();
         essence.trim().to_ascii_lowercase()

@@ -1,6 +1,7 @@
 //! Operations: everything a client may ask of the hub, whatever dialect it speaks, and the answers. Those of A2A (A2A
 //! 1.0, section 3.1) stand beside the hub's own.
 
+mod find;
 mod health;
 mod name;
 mod plugins;
@@ -8,6 +9,9 @@ mod tier;
 mod tree;
 mod upkeep;
 
+pub use find::{
+    AgentQuery, CardPart, DEFAULT_FOUND, FoundAgent, FoundAgents, MAX_FOUND, Why, WhyBy,
+};
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
 pub use plugins::{
     AskedCapability, HeldBack, InstallationInfo, NotGranted, PluginChange, PluginInfo,
@@ -141,6 +145,8 @@ pub enum Operation {
         /// Whether to tell how they are as well.
         include_health: bool,
     },
+    /// Find agents by what they are called, can do and say of themselves.
+    FindAgents(AgentQuery),
     /// Show an agent, with its card and its health.
     GetAgent {
         /// The agent to show.
@@ -498,6 +504,8 @@ pub enum Answer {
     PluginsRefreshed(PluginsRefreshed),
     /// The agents there are.
     Agents(Vec<AgentInfo>),
+    /// The agents that were found.
+    Found(FoundAgents),
     /// An agent, with its card and its health.
     Agent(Box<AgentInfo>),
     /// How an agent is.

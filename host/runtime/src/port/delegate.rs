@@ -7,6 +7,7 @@ use a2a_hub_protocol::{
     event::{ArtifactUpdate, StatusUpdate},
     id::{AgentId, TaskId},
     message::Message,
+    operation::{AgentQuery, FoundAgents},
     task::TaskState,
 };
 use serde::{Deserialize, Serialize};
@@ -95,6 +96,9 @@ pub enum Update {
 pub trait DelegatePort: Send + Sync {
     /// Their cards, as the hub publishes them, each with its `agentId`.
     fn agents(&self) -> Vec<Value>;
+
+    /// Those of the same agents that fit a question, the best first, each with why.
+    async fn find(&self, query: AgentQuery) -> Result<FoundAgents, Failure>;
 
     /// Gives another agent a task, or joins the child that there is under this key. Once this returns, the child is in the log.
     async fn start(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure>;

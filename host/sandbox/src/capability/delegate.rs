@@ -14,7 +14,7 @@ use crate::{
     state::State,
 };
 use a2a_hub_core::replay::Asked;
-use a2a_hub_protocol::{id::MessageId, message as protocol};
+use a2a_hub_protocol::{hub::agent_query, id::MessageId, message as protocol};
 use a2a_hub_runtime::{
     Failure,
     port::{
@@ -22,7 +22,7 @@ use a2a_hub_runtime::{
         journal::Heard,
     },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,12 @@ use wasmtime::component::Resource;
 
 /// How long a guest waits for others before its task's turn goes to another task.
 const LEND: Duration = Duration::from_millis(100);
+
+/// The longest question by which agents are found, in bytes of JSON.
+const MAX_QUERY: usize = 64 << 10;
+
+/// What finding agents costs, in bytes that the hub might read instead: a millisecond.
+const FIND_COSTS: usize = 50_000;
 
 impl State {
     fn delegation(&self, what: &str) -> Result<Arc<dyn DelegatePort>, Failure> {
@@ -42,6 +48,23 @@ impl State {
                 self.agent
             ))
         })
+    }
+
+    async fn find_agents(&mut self, query: &str) -> Result<String, Failure> {
+        let what = "find agents";
+        let port = self.must_be_in_step(what).and_then(|()| self.delegation(what))?;
+        if query.len() > MAX_QUERY {
+            return Err(Failure::Invalid(format!(
+                "{what}: the question is longer than {MAX_QUERY} bytes; say it shorter"
+            )));
+        }
+        let invalid = |why: String| Failure::Invalid(format!("{what}: {why}"));
+        let query = serde_json::from_str(query).map_err(|why| invalid(why.to_string()))?;
+        let query = agent_query(query).map_err(|why| invalid(why.message))?;
+        // What the hub does to find them is on the guest's account.
+        self.account.before(FIND_COSTS).await;
+        let found = self.on_the_hub(async move { port.find(query).await }).await?;
+        Ok(json!(found).to_string())
     }
 
     async fn call_agent(
@@ -210,6 +233,10 @@ impl Host for State {
         let agents = self.must_be_in_step(what).and_then(|()| self.delegation(what));
         let agents = agents.map(|port| Value::from(port.agents()).to_string());
         Ok(agents.map_err(failure_to_guest))
+    }
+
+    async fn find(&mut self, query: String) -> wasmtime::Result<Result<String, types::Failure>> {
+        Ok(self.find_agents(&query).await.map_err(failure_to_guest))
     }
 
     async fn children(&mut self) -> wasmtime::Result<Result<Vec<Child>, types::Failure>> {

@@ -38,7 +38,7 @@ impl State {
     }
 
     /// Has it done by the hub's own threads, where servers are started; ended with the task.
-    async fn on_the_hub<T: Send + 'static>(
+    pub(super) async fn on_the_hub<T: Send + 'static>(
         &mut self,
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T, Failure> {
@@ -49,7 +49,7 @@ impl State {
             () = self.cancel.cancelled() => return Err(Failure::Cancelled),
             done = working.join_next() => done,
         };
-        let gone = || Failure::Unavailable("ask for tools: the hub is going down".to_owned());
+        let gone = || Failure::Unavailable("the hub is going down".to_owned());
         done.and_then(Result::ok).ok_or_else(gone)?
     }
 

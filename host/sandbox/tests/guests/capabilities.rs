@@ -167,6 +167,18 @@ async fn the_terms_of_the_client_are_told() {
 #[tokio::test]
 async fn delegate_granted() {
     assert_eq!(Stage::granting().said("agents").await, "parrot");
+    let found =
+        Stage::granting().said(r#"find {"query":"say it","tags":["bird"],"version":"1"}"#).await;
+    assert_eq!(found, r#"parrot 1.5 Some("say it") ["bird"] Some("1")"#);
+    for (wrong, why) in [
+        (r#"find {"limit":0}"#, "`limit`: must be 1 to 1000"),
+        (&*format!("find {}", "x".repeat(70_000)), "longer than 65536 bytes"),
+    ] {
+        let said = Stage::granting().said(wrong).await;
+        assert!(said.starts_with("invalid") && said.contains(why), "{said}");
+    }
+    let said = Stage::default().said("find {}").await;
+    assert!(said.starts_with("denied: find agents: not granted"), "{said}");
 }
 
 #[tokio::test]

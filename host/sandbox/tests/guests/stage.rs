@@ -9,6 +9,7 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     id::{AgentId, ContextId, TaskId},
     message::{Message, Role, joined_text},
+    operation::{AgentQuery, CardPart, FoundAgent, FoundAgents, Why, WhyBy},
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_runtime::{
@@ -341,6 +342,15 @@ struct Parrot;
 impl DelegatePort for Parrot {
     fn agents(&self) -> Vec<Value> {
         vec![json!({ "agentId": "parrot" })]
+    }
+
+    async fn find(&self, query: AgentQuery) -> Result<FoundAgents, Failure> {
+        let id = AgentId::parse("parrot").unwrap();
+        let asked = format!("{:?} {:?} {:?}", query.text, query.tags, query.version);
+        let why = vec![Why { by: WhyBy::Word, what: asked, r#in: vec![CardPart::Tags] }];
+        let card = json!({ "name": "Parrot" });
+        let found = FoundAgent { id, aliases: Vec::new(), card, score: 1.5, why };
+        Ok(FoundAgents { agents: vec![found], ..FoundAgents::default() })
     }
 
     async fn start(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure> {

@@ -2,13 +2,18 @@
 
 use super::{Agent, AgentDeps, Terms};
 use crate::{
-    agents::{files::Files, peer_directory::Peer, secrets::SecretStore, source::Source},
+    agents::{
+        files::Files,
+        peer_directory::{Peer, Peers},
+        secrets::SecretStore,
+        source::Source,
+    },
     events::Events,
 };
 use a2a_hub_config::{self as config, AgentConfig};
 use a2a_hub_core::{grant::Grant, installation::InstallationId};
 use a2a_hub_process::Supervisor;
-use a2a_hub_protocol::{card::AgentCard, id::AgentId};
+use a2a_hub_protocol::{card::AgentCard, id::AgentId, operation::FoundAgents};
 use a2a_hub_runtime::Runtime;
 use serde_json::Value;
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -25,6 +30,7 @@ impl Agent {
     ) -> Self {
         let peer = |id: &AgentId| Peer {
             id: id.clone(),
+            aliases: Vec::new(),
             health: a2a_hub_protocol::operation::HealthStatus::Healthy,
             is_vouched_for: true,
             card: Value::Null,
@@ -43,7 +49,10 @@ impl Agent {
             door: None,
             supervisor,
             storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
-            peers: Arc::new(move || peers.iter().map(peer).collect()),
+            peers: Peers {
+                list: Arc::new(move || peers.iter().map(peer).collect()),
+                find: Arc::new(|_, _| Box::pin(async { Ok(FoundAgents::default()) })),
+            },
             breaker: config::Breaker::default().settings(),
             events: Events::default(),
             asking: Arc::default(),

@@ -31,6 +31,7 @@ impl Operation {
             Self::ListPlugins => "list_plugins",
             Self::RefreshPlugins => "refresh_plugins",
             Self::ListAgents { .. } => "list_agents",
+            Self::FindAgents(_) => "find_agents",
             Self::GetAgent { .. } => "get_agent",
             Self::CheckAgent { .. } => "check_agent",
             Self::RegisterAgent { .. } => "register_agent",

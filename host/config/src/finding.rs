@@ -1,0 +1,87 @@
+//! How agents are found.
+
+use crate::error::ConfigError;
+use serde::{Deserialize, Serialize};
+
+/// `[finding]`: how agents are found by what they are to do.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Finding {
+    /// `[finding.embeddings]`: by meaning as well as by words.
+    pub embeddings: Embeddings,
+}
+
+/// A server that turns texts into vectors, by the API of OpenAI that many have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Embeddings {
+    /// The URL of the server, without `/embeddings`, such as `http://localhost:11434/v1`; without it, words alone are compared.
+    pub url: Option<String>,
+    /// The model that is asked for.
+    pub model: Option<String>,
+    /// The name of the secret that is shown as a bearer token: a file in `secrets/` of the data directory, or a variable of the
+    /// hub's environment.
+    pub key: Option<String>,
+}
+
+impl Embeddings {
+    /// Where texts are posted, and the model that is asked for, if they are.
+    pub fn server(&self) -> Option<(String, &str)> {
+        let (url, model) = (self.url.as_ref()?.trim_end_matches('/'), self.model.as_ref()?);
+        let url = url.strip_suffix("/embeddings").unwrap_or(url);
+        Some((format!("{url}/embeddings"), model))
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let Self { url, model, key } = self;
+        let wrong = |name, why| Err(ConfigError::Embeddings { name, why });
+        match (url, model) {
+            (Some(_), None) => return wrong("model", "say which model the server at `url` has"),
+            (None, Some(_)) => return wrong("url", "say where the server is that has the model"),
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+        // It becomes the name of a file.
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
+        match key {
+            Some(name) if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) => wrong(
+                "key",
+                "name a secret by letters, digits, `_` and `-`, and do not write it here",
+            ),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    #[test]
+    fn a_server_has_a_url_and_a_model_and_its_key_is_named() {
+        let read = |text: &str| {
+            let config: Config = toml::from_str(&format!("[finding.embeddings]\n{text}")).unwrap();
+            config.check().map(|()| config.finding.embeddings).map_err(|why| why.to_string())
+        };
+        assert_eq!(read("").unwrap().server(), None);
+        for url in
+            ["http://localhost:1/v1", "http://localhost:1/v1/", "http://localhost:1/v1/embeddings"]
+        {
+            let server = read(&format!("url = '{url}'\nmodel = 'm'\nkey = 'A_KEY'")).unwrap();
+            assert_eq!(server.server(), Some(("http://localhost:1/v1/embeddings".to_owned(), "m")));
+        }
+        insta::assert_snapshot!(
+            [
+                "url = 'http://x'",
+                "model = 'm'",
+                "url = 'x'\nmodel = 'm'",
+                "key = '../token'",
+            ].map(|text| read(text).unwrap_err()).join("\n"),
+            @r"
+        set `finding.embeddings.model`: say which model the server at `url` has
+        set `finding.embeddings.url`: say where the server is that has the model
+        set `finding.embeddings.url` to `x`: it must be an absolute URL that begins with http:// or https://
+        set `finding.embeddings.key`: name a secret by letters, digits, `_` and `-`, and do not write it here
+        "
+        );
+    }
+}

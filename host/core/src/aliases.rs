@@ -1,0 +1,219 @@
+//! Aliases: other names of agents. An alias never takes the place of an agent's own id, and what a component claims to be called counts
+//! for less than what the operator set.
+
+use a2a_hub_protocol::id::AgentId;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+/// Who says that an agent is called so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClaimedBy {
+    /// The operator, in `agents.<id>.aliases`.
+    Operator,
+    /// The manifest of a component that the operator vouches for.
+    Manifest,
+}
+
+/// An agent that is to be called something besides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// What it is to be called.
+    pub alias: AgentId,
+    /// The agent's id.
+    pub agent: AgentId,
+    /// Who says so.
+    pub by: ClaimedBy,
+}
+
+/// The aliases that count, and why others do not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aliases {
+    of: BTreeMap<AgentId, AgentId>,
+    /// The claims that do not count.
+    pub left_out: Vec<LeftOutAlias>,
+}
+
+/// An alias that does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOutAlias {
+    /// The alias.
+    pub alias: AgentId,
+    /// The agents that are to be called so, by id.
+    pub agents: Vec<AgentId>,
+    /// Why none of them is.
+    pub why: WhyLeftOut,
+}
+
+/// Why an alias does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhyLeftOut {
+    /// An agent has it as its id.
+    IsAnId,
+    /// The operator calls this one so.
+    OperatorsWord(AgentId),
+    /// Several claim it with the same right.
+    Several,
+}
+
+impl Aliases {
+    /// What counts of these claims, where agents have these ids.
+    pub fn new(ids: &BTreeSet<AgentId>, claims: Vec<Claim>) -> Self {
+        let mut claimed: BTreeMap<AgentId, BTreeMap<ClaimedBy, BTreeSet<AgentId>>> =
+            BTreeMap::new();
+        for Claim { alias, agent, by } in claims {
+            // To be called by one's own id is nothing new.
+            if alias != agent {
+                claimed.entry(alias).or_default().entry(by).or_default().insert(agent);
+            }
+        }
+        let mut aliases = Self::default();
+        for (alias, by) in claimed {
+            let mut by = by.into_values();
+            let Some(first) = by.next() else { continue };
+            let rest: Vec<_> = by.flatten().collect();
+            let mut leave_out = |agents: Vec<AgentId>, why: WhyLeftOut| {
+                let alias = alias.clone();
+                aliases.left_out.push(LeftOutAlias { alias, agents, why });
+            };
+            if ids.contains(&alias) {
+                leave_out(first.into_iter().chain(rest).collect(), WhyLeftOut::IsAnId);
+                continue;
+            }
+            let mut agents = first.into_iter();
+            match (agents.next(), agents.next()) {
+                (Some(agent), None) => {
+                    let rest: Vec<_> = rest.into_iter().filter(|other| *other != agent).collect();
+                    if !rest.is_empty() {
+                        leave_out(rest, WhyLeftOut::OperatorsWord(agent.clone()));
+                    }
+                    aliases.of.insert(alias, agent);
+                }
+                (one, two) => {
+                    leave_out(
+                        one.into_iter().chain(two).chain(agents).collect(),
+                        WhyLeftOut::Several,
+                    );
+                }
+            }
+        }
+        aliases
+    }
+
+    /// The agent that is called so, if it is by an alias.
+    pub fn agent(&self, alias: &AgentId) -> Option<&AgentId> {
+        self.of.get(alias)
+    }
+
+    /// What an agent is called besides, in order.
+    pub fn of<'a>(&'a self, agent: &'a AgentId) -> impl Iterator<Item = &'a AgentId> {
+        self.of.iter().filter(move |(_, its)| *its == agent).map(|(alias, _)| alias)
+    }
+
+    /// All aliases that count, in order.
+    pub fn all(&self) -> impl Iterator<Item = &AgentId> {
+        self.of.keys()
+    }
+}
+
+impl fmt::Display for LeftOutAlias {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let agents: Vec<_> = self.agents.iter().map(|agent| format!("`{agent}`")).collect();
+        let (agents, alias) = (agents.join(" and "), &self.alias);
+        match &self.why {
+            WhyLeftOut::IsAnId => write!(
+                f,
+                "the alias `{alias}` of {agents} does not count: an agent has that id; take another alias in `agents.<id>.aliases`"
+            ),
+            WhyLeftOut::OperatorsWord(agent) => write!(
+                f,
+                "the alias `{alias}`, which the manifest of {agents} claims, is that of `{agent}` by the configuration"
+            ),
+            WhyLeftOut::Several => write!(
+                f,
+                "the alias `{alias}` counts for nobody: {agents} claim it; say which one has it in `agents.<id>.aliases`"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ClaimedBy::{Manifest, Operator};
+    use proptest::prelude::*;
+
+    fn id(name: &str) -> AgentId {
+        AgentId::parse(name).unwrap()
+    }
+
+    fn claims(all: &[(&str, &str, ClaimedBy)]) -> Vec<Claim> {
+        all.iter()
+            .map(|(alias, agent, by)| Claim { alias: id(alias), agent: id(agent), by: *by })
+            .collect()
+    }
+
+    fn aliases(all: &[(&str, &str, ClaimedBy)]) -> Aliases {
+        Aliases::new(&["codex", "echo", "notes"].map(id).into(), claims(all))
+    }
+
+    #[test]
+    fn whose_alias_it_is() {
+        for (said, alias, agent) in [
+            (&[("coder", "codex", Manifest)][..], "coder", Some("codex")),
+            (&[("coder", "codex", Operator), ("coder", "codex", Manifest)], "coder", Some("codex")),
+            // No component takes an id, nor what the operator calls another.
+            (&[("echo", "notes", Manifest)], "echo", None),
+            (&[("echo", "codex", Operator)], "echo", None),
+            (&[("coder", "notes", Manifest), ("coder", "codex", Operator)], "coder", Some("codex")),
+            // Neither does one by coming first in the alphabet.
+            (&[("coder", "echo", Manifest), ("coder", "codex", Manifest)], "coder", None),
+            (&[("coder", "echo", Operator), ("coder", "codex", Operator)], "coder", None),
+            (&[("codex", "codex", Manifest)], "codex", None),
+        ] {
+            assert_eq!(aliases(said).agent(&id(alias)), agent.map(id).as_ref(), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_count_is_told_with_a_way_out() {
+        let all = aliases(&[
+            ("echo", "notes", Manifest),
+            ("coder", "notes", Manifest),
+            ("coder", "codex", Operator),
+            ("a", "notes", Manifest),
+            ("a", "codex", Manifest),
+            ("codex", "codex", Operator),
+        ]);
+        let told: Vec<_> = all.left_out.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(told.join("\n"), @r"
+        the alias `a` counts for nobody: `codex` and `notes` claim it; say which one has it in `agents.<id>.aliases`
+        the alias `coder`, which the manifest of `notes` claims, is that of `codex` by the configuration
+        the alias `echo` of `notes` does not count: an agent has that id; take another alias in `agents.<id>.aliases`
+        ");
+        assert_eq!(all.of(&id("codex")).collect::<Vec<_>>(), [&id("coder")]);
+    }
+
+    proptest! {
+        #[test]
+        fn an_alias_is_never_an_id_and_names_one_agent_at_most(
+            said in proptest::collection::vec((0usize..6, 0usize..3, any::<bool>()), 0..12)
+        ) {
+            let (names, ids) = (["a", "b", "c", "codex", "echo", "notes"], ["codex", "echo", "notes"]);
+            let mut said: Vec<_> = said
+                .iter()
+                .map(|(alias, agent, by)| (names[*alias], ids[*agent], if *by { Operator } else { Manifest }))
+                .collect();
+            let all = aliases(&said);
+            for alias in all.all() {
+                prop_assert!(!ids.contains(&alias.as_str()));
+                let agent = all.agent(alias).unwrap();
+                let by_operator = said.iter().filter(|(one, _, by)| *one == alias.as_str() && *by == Operator);
+                prop_assert!(by_operator.clone().all(|(_, its, _)| *its == agent.as_str()));
+            }
+            said.reverse();
+            prop_assert_eq!(all, aliases(&said));
+        }
+    }
+}

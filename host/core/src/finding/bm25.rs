@@ -1,0 +1,210 @@
+//! Words of a question looked up in those of the cards, by BM25F: a rare word tells more than a common one, one in a name more than one
+//! in an example, and a word that is said again adds little (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
+//! Beyond", 2009).
+
+use super::{
+    description::Description,
+    words::{Word, Words},
+};
+use a2a_hub_protocol::operation::CardPart;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Bound,
+};
+
+/// How soon a word that is said again adds nothing: the value that most use.
+const K1: f64 = 1.2;
+
+/// How much a word counts for less in a long part of a card than in a short one.
+const B: f64 = 0.75;
+
+/// How many words of one part of a card are read.
+const MAX_WORDS: usize = 400;
+
+/// How many words of a question count: who says more says it again.
+const MAX_ASKED: usize = 64;
+
+/// How many words stand in for one that no card has.
+const MAX_STAND_INS: usize = 3;
+
+/// How much of its weight a word keeps that stands in for another.
+const STAND_IN: f64 = 0.5;
+
+/// The shortest word that others stand in for, in letters: shorter ones are near to anything.
+const STANDS_IN_FROM: usize = 5;
+
+/// How much a word in this part of a card counts.
+fn weight(part: CardPart) -> f64 {
+    match part {
+        CardPart::Name => 3.0,
+        CardPart::Skills | CardPart::Tags => 2.5,
+        CardPart::Description => 1.5,
+        CardPart::Examples => 1.0,
+    }
+}
+
+const PARTS: usize = CardPart::ALL.len();
+
+/// The words of all cards, each with where it stands.
+pub(super) struct Bm25 {
+    words: Words,
+    agents: usize,
+    terms: BTreeMap<String, Vec<Posting>>,
+    /// How many words each part of each card has.
+    lengths: Vec<[f64; PARTS]>,
+    /// The same on average.
+    average: [f64; PARTS],
+}
+
+/// A word in a card.
+struct Posting {
+    agent: usize,
+    counts: [u16; PARTS],
+}
+
+/// How well an agent fits, and the words that it was found by, each with where it stands.
+#[derive(Default)]
+pub(super) struct Scored {
+    pub score: f64,
+    pub words: Vec<(String, Vec<CardPart>)>,
+}
+
+impl Bm25 {
+    pub(super) fn new(agents: &[Description]) -> Self {
+        let words = Words::default();
+        let mut terms: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
+        let mut lengths = Vec::with_capacity(agents.len());
+        for (agent, description) in agents.iter().enumerate() {
+            let mut counts: HashMap<String, [u16; PARTS]> = HashMap::new();
+            let mut length = [0.0; PARTS];
+            for (n, part) in CardPart::ALL.into_iter().enumerate() {
+                let mut left = MAX_WORDS;
+                for text in texts(description, part) {
+                    let found = words.of(text, left);
+                    left -= found.len();
+                    for Word { stem, .. } in found {
+                        let count = &mut counts.entry(stem).or_default()[n];
+                        *count = count.saturating_add(1);
+                        length[n] += 1.0;
+                    }
+                    if left == 0 {
+                        break;
+                    }
+                }
+            }
+            for (term, counts) in counts {
+                terms.entry(term).or_default().push(Posting { agent, counts });
+            }
+            lengths.push(length);
+        }
+        let average = std::array::from_fn(|n| {
+            let all: f64 = lengths.iter().map(|length: &[f64; PARTS]| length[n]).sum();
+            (all / lengths.len().max(1) as f64).max(1.0)
+        });
+        Self { words, agents: agents.len(), terms, lengths, average }
+    }
+
+    /// The agents whose cards have words of `text`, or words that are near to them, each by its place.
+    pub(super) fn score(&self, text: &str) -> HashMap<usize, Scored> {
+        let mut scored: HashMap<usize, Scored> = HashMap::new();
+        let mut asked = HashSet::new();
+        for Word { said, stem } in self.words.of(text, MAX_ASKED) {
+            if !asked.insert(stem.clone()) {
+                continue;
+            }
+            // Of those that stand in for one word, an agent is found by the best only.
+            let mut best: HashMap<usize, (f64, &Posting)> = HashMap::new();
+            for (postings, share) in self.meant(&stem) {
+                let rarity = self.rarity(postings.len());
+                for posting in postings {
+                    let score = share * rarity * self.saturated(posting);
+                    let there = best.entry(posting.agent).or_insert((score, posting));
+                    if score > there.0 {
+                        *there = (score, posting);
+                    }
+                }
+            }
+            for (agent, (score, posting)) in best {
+                let found = scored.entry(agent).or_default();
+                found.score += score;
+                let counted = CardPart::ALL.into_iter().zip(posting.counts);
+                let parts = counted.filter(|(_, count)| *count > 0).map(|(part, _)| part);
+                found.words.push((said.clone(), parts.collect()));
+            }
+        }
+        scored
+    }
+
+    /// Where a word stands; if no card has it, where those stand that are near: longer and shorter ones that begin alike, and slips.
+    fn meant(&self, stem: &str) -> Vec<(&[Posting], f64)> {
+        if let Some(postings) = self.terms.get(stem) {
+            return vec![(postings, 1.0)];
+        }
+        let letters = stem.chars().count();
+        if letters < STANDS_IN_FROM {
+            return Vec::new();
+        }
+        // All that begin with the same two letters: who slips there is not found.
+        let head = stem.char_indices().nth(2).map_or(stem, |(at, _)| &stem[..at]);
+        let alike = self.terms.range::<str, _>((Bound::Included(head), Bound::Unbounded));
+        let alike = alike.take_while(|(term, _)| term.starts_with(head));
+        let near = alike.filter_map(|(term, postings)| {
+            let slips = slips(stem, term)?;
+            Some((slips, term, postings))
+        });
+        let mut near: Vec<_> = near.collect();
+        near.sort_by(|one, two| (one.0, one.1).cmp(&(two.0, two.1)));
+        near.truncate(MAX_STAND_INS);
+        near.into_iter().map(|(_, _, postings)| (postings.as_slice(), STAND_IN)).collect()
+    }
+
+    /// How much a word tells that so many cards have (inverse document frequency).
+    fn rarity(&self, cards: usize) -> f64 {
+        let (all, with) = (self.agents as f64, cards as f64);
+        (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
+    }
+
+    /// How much a word in a card counts, up to 1. What is said many times counts by its logarithm even before it saturates, so that a
+    /// card that says one word only is not the best for it.
+    fn saturated(&self, posting: &Posting) -> f64 {
+        let lengths = &self.lengths[posting.agent];
+        let weighted: f64 = CardPart::ALL
+            .into_iter()
+            .enumerate()
+            .filter(|(n, _)| posting.counts[*n] > 0)
+            .map(|(n, part)| {
+                let said = 1.0 + f64::from(posting.counts[n]).ln();
+                weight(part) * said / (1.0 - B + B * lengths[n] / self.average[n])
+            })
+            .sum();
+        weighted / (K1 + weighted)
+    }
+}
+
+/// How far two words are from one another, if they are near: 1 where one begins with the other, or is a slip away from it.
+fn slips(asked: &str, term: &str) -> Option<usize> {
+    let (one, two) = (asked.len(), term.len());
+    let begins =
+        (asked.starts_with(term) || term.starts_with(asked)) && one.min(two) >= STANDS_IN_FROM;
+    let is_slip = one.abs_diff(two) <= 1 && strsim::osa_distance(asked, term) <= 1;
+    (begins || is_slip).then(|| if begins { one.abs_diff(two) } else { 1 })
+}
+
+/// The texts of a part of a card.
+fn texts(agent: &Description, part: CardPart) -> Box<dyn Iterator<Item = &str> + '_> {
+    let skills = || agent.skills.iter();
+    match part {
+        CardPart::Name => Box::new(agent.names()),
+        CardPart::Skills => {
+            Box::new(skills().flat_map(|skill| [skill.id.as_str(), skill.name.as_str()]))
+        }
+        CardPart::Tags => Box::new(skills().flat_map(|skill| &skill.tags).map(String::as_str)),
+        CardPart::Description => Box::new(
+            std::iter::once(agent.description.as_str())
+                .chain(skills().map(|skill| skill.description.as_str())),
+        ),
+        CardPart::Examples => {
+            Box::new(skills().flat_map(|skill| &skill.examples).map(String::as_str))
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Which versions of an agent will do (Semantic Versioning), and which of the others are older.
+
+use crate::version;
+use a2a_hub_protocol::error::A2aError;
+use semver::{Op, Version, VersionReq};
+use std::fmt;
+
+/// The longest requirement, in bytes.
+const MAX_REQUIREMENT: usize = 100;
+
+/// What a version must be.
+pub(super) struct Requirement {
+    /// As it was asked for: whatever can be read is plain.
+    text: String,
+    said: VersionReq,
+    /// The lowest version that it can mean.
+    least: Version,
+}
+
+/// Whether a version will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// It will do.
+    Fits,
+    /// It is older than any that will.
+    Older,
+    /// It is newer than what will do, or nobody can tell.
+    Other,
+}
+
+impl Requirement {
+    /// What `text` says, as Cargo has it: `2` is any `2.x.y`, `>=1.4` is `1.4` and all that came after it.
+    pub(super) fn parse(text: &str) -> Result<Self, A2aError> {
+        let way_out = "write it as `2`, `>=1.4`, `^2.1` or `1.*`";
+        if text.len() > MAX_REQUIREMENT {
+            let why = format!("is longer than {MAX_REQUIREMENT} bytes; {way_out}");
+            return Err(A2aError::invalid("version", why));
+        }
+        let text = text.trim();
+        let said = VersionReq::parse(text.strip_prefix('v').unwrap_or(text))
+            .map_err(|why| A2aError::invalid("version", format!("{why}; {way_out}")))?;
+        let least = said.comparators.iter().filter_map(|one| {
+            let least = Version {
+                pre: one.pre.clone(),
+                ..Version::new(one.major, one.minor.unwrap_or(0), one.patch.unwrap_or(0))
+            };
+            #[expect(
+                clippy::wildcard_enum_match_arm,
+                reason = "semver may come to know more of them"
+            )]
+            match one.op {
+                Op::Exact | Op::Greater | Op::GreaterEq | Op::Tilde | Op::Caret | Op::Wildcard => {
+                    Some(least)
+                }
+                _ => None,
+            }
+        });
+        let least = least.max().unwrap_or(Version::new(0, 0, 0));
+        Ok(Self { text: text.to_owned(), said, least })
+    }
+
+    pub(super) fn fit(&self, version: &str) -> Fit {
+        match version::parse(version) {
+            Some(version) if self.said.matches(&version) => Fit::Fits,
+            Some(version) if version.cmp_precedence(&self.least).is_lt() => Fit::Older,
+            // One that says nothing that could be compared may be anything.
+            Some(_) | None => Fit::Other,
+        }
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_versions_will_do() {
+        use Fit::{Fits, Older, Other};
+        for (asked, version, expected) in [
+            ("2", "2.9.1", Fits),
+            ("2", "1.9", Older),
+            ("2", "3.0.0", Other),
+            (">=1.4", "1.4", Fits),
+            (">=1.4", "9", Fits),
+            (">=1.4", "1.3.9", Older),
+            ("^0.2.3", "0.2.9", Fits),
+            ("^0.2.3", "0.3.0", Other),
+            ("1.*", "1.7.0", Fits),
+            ("=1.2.3", "1.2.2", Older),
+            ("<2", "1.0.0", Fits),
+            ("<2", "2.0.0", Other),
+            (">=1, <2", "0.9.0", Older),
+            ("v2", "v2.1", Fits),
+            ("*", "1.0.0", Fits),
+            (">=1.0.0", "winter", Other),
+            (">=1.0.0", "", Other),
+            ("2.0.0", "2.0.0-rc.1", Older),
+        ] {
+            let fit = Requirement::parse(asked).unwrap().fit(version);
+            assert_eq!(fit, expected, "`{version}` for `{asked}`");
+        }
+        for wrong in ["", "two", "1.2.3.4", ">", &"1".repeat(200)] {
+            let refused = Requirement::parse(wrong).map(|_| ()).unwrap_err().to_string();
+            assert!(refused.contains("write it as"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! A table of questions over cards, and what must hold of any.
+
+use super::*;
+use a2a_hub_protocol::card::AgentCard;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// How many of the questions must be answered by the right agent first, and among the first three: what is reached by words
+/// alone. Whoever changes how words are compared says what it does to these.
+const FIRST: f64 = 0.88;
+const AMONG_THREE: f64 = 0.92;
+
+/// The cards of the table, each with its agent's id.
+fn cards() -> Vec<(String, AgentCard)> {
+    let read: Value = toml::from_str(include_str!("tests/cards.toml")).unwrap();
+    let all = read["agents"].as_array().unwrap().iter();
+    all.map(|card| {
+        let id = card["id"].as_str().unwrap().to_owned();
+        (id, serde_json::from_value(card.clone()).unwrap())
+    })
+    .collect()
+}
+
+fn described() -> Vec<Description> {
+    cards().iter().map(|(id, card)| Description::of(id, Vec::new(), card)).collect()
+}
+
+fn ids(index: &Index, found: &Found) -> Vec<String> {
+    found.hits.iter().map(|hit| index.agents()[hit.place].id.clone()).collect()
+}
+
+fn asks(text: &str) -> AgentQuery {
+    AgentQuery { text: Some(text.to_owned()), ..AgentQuery::default() }
+}
+
+/// Who is found, by a query over the table's cards and what else there is.
+fn found_among(agents: Vec<Description>, query: &AgentQuery) -> Vec<String> {
+    let index = Index::new(agents);
+    ids(&index, &index.find(query, None).unwrap())
+}
+
+fn found(query: &AgentQuery) -> Vec<String> {
+    found_among(described(), query)
+}
+
+#[test]
+fn questions_in_anybodys_words_find_the_agent_that_was_meant() {
+    let index = Index::new(described());
+    let questions: Vec<_> = include_str!("tests/questions.tsv")
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .collect();
+    assert!(index.agents().len() >= 25 && questions.len() >= 60);
+    let (mut first, mut among_three) = (0, 0);
+    for (question, meant) in &questions {
+        assert!(index.agents().iter().any(|agent| agent.id == *meant), "{meant}");
+        let found = ids(&index, &index.find(&asks(question), None).unwrap());
+        let place = found.iter().position(|id| id == meant);
+        first += usize::from(place == Some(0));
+        among_three += usize::from(place.is_some_and(|place| place < 3));
+        if place != Some(0) {
+            println!(
+                "{question}: {meant} is {place:?} of {:?}",
+                found.iter().take(3).collect::<Vec<_>>()
+            );
+        }
+    }
+    let share = |count: usize| count as f64 / questions.len() as f64;
+    println!(
+        "{} questions: first {:.3}, among three {:.3}",
+        questions.len(),
+        share(first),
+        share(among_three)
+    );
+    assert!(share(first) >= FIRST && share(among_three) >= AMONG_THREE, "{first} {among_three}");
+}
+
+#[test]
+fn each_hit_says_why() {
+    let index = Index::new(described());
+    let query = AgentQuery {
+        tags: vec!["Git".to_owned()],
+        version: Some(">=2".to_owned()),
+        ..asks("review my patches")
+    };
+    let found = index.find(&query, None).unwrap();
+    assert_eq!(ids(&index, &found), ["pr-reviewer"]);
+    insta::assert_snapshot!(json!(found.hits[0].why), @r#"[{"by":"tag","what":"Git"},{"by":"word","in":["name","skills","tags","examples"],"what":"review"},{"by":"word","in":["examples"],"what":"patches"},{"by":"version","what":"2.1.0"}]"#);
+}
+
+#[test]
+fn a_name_is_an_id_or_an_alias_or_what_the_card_says_or_the_nearest_of_all() {
+    let mut agents = described();
+    agents[0].aliases = vec!["coder".to_owned()];
+    // Its name is another's id: that one is meant.
+    agents[1].name = "weather".to_owned();
+    let index = Index::new(agents);
+    for (name, id, by, meant) in [
+        ("codex", "codex", WhyBy::Id, None),
+        ("coder", "codex", WhyBy::Alias, None),
+        ("weather", "weather", WhyBy::Id, None),
+        ("polyglot", "translator", WhyBy::Name, None),
+        ("Git Historian", "git-historian", WhyBy::Name, None),
+        ("transaltor", "translator", WhyBy::NearName, Some("translator")),
+        ("Polyglott", "translator", WhyBy::NearName, Some("Polyglot")),
+    ] {
+        let query = AgentQuery { name: Some(name.to_owned()), ..AgentQuery::default() };
+        let found = index.find(&query, None).unwrap();
+        assert_eq!(ids(&index, &found), [id], "{name}");
+        assert_eq!(found.hits[0].why[0].by, by, "{name}");
+        assert_eq!(found.did_you_mean.as_deref(), meant, "{name}");
+    }
+    let nobody = AgentQuery { name: Some("quartermaster".to_owned()), ..AgentQuery::default() };
+    assert_eq!(index.find(&nobody, None).unwrap(), Found::default());
+}
+
+#[test]
+fn all_criteria_must_hold() {
+    let words = |all: &[&str]| all.iter().map(|&one| one.to_owned()).collect::<Vec<_>>();
+    let query = AgentQuery::default;
+    let skill = |id: &str| AgentQuery { skill: Some(id.to_owned()), ..query() };
+    let all = AgentQuery { limit: 100, ..skill("*") };
+    assert_eq!(found(&all).len(), cards().len());
+    assert_eq!(found(&skill("translate")), ["translator"]);
+    assert_eq!(found(&skill("translator/translate")), ["translator"]);
+    assert!(found(&skill("codex/translate")).is_empty());
+    assert_eq!(
+        found(&AgentQuery { tags: words(&["git"]), ..query() }),
+        ["git-historian", "pr-reviewer"]
+    );
+    assert_eq!(found(&AgentQuery { tags: words(&["git", "BLAME"]), ..query() }), ["git-historian"]);
+    // The tag is another skill's.
+    assert!(
+        found(&AgentQuery { tags: words(&["charts"]), ..skill("statistical-analysis") }).is_empty()
+    );
+    let pictures = AgentQuery { output_modes: words(&["image/webp"]), ..query() };
+    assert_eq!(
+        found(&AgentQuery { limit: 100, ..pictures.clone() }).contains(&"data-analysis".to_owned()),
+        false
+    );
+    assert_eq!(found(&AgentQuery { tags: words(&["design"]), ..pictures }), ["image-studio"]);
+    let photo =
+        AgentQuery { input_modes: words(&["image/jpeg"]), tags: words(&["accounting"]), ..query() };
+    // The other accountant says nothing of what it takes.
+    assert_eq!(found(&photo), ["bookkeeper", "invoice-reader"]);
+    assert_eq!(found(&AgentQuery { limit: 2, ..query() }), ["api-designer", "bookkeeper"]);
+    // The words do not fit who has the tag.
+    assert!(
+        found(&AgentQuery { tags: words(&["weather"]), ..asks("translate a letter") }).is_empty()
+    );
+}
+
+#[test]
+fn two_versions_of_one_agent_are_told_apart() {
+    let of = |id: &str, version: &str| Description {
+        id: id.to_owned(),
+        name: "Polyglot".to_owned(),
+        version: version.to_owned(),
+        ..Description::default()
+    };
+    let index = Index::new(vec![of("old", "1.3.0"), of("new", "2.1.0"), of("odd", "spring")]);
+    let asked = |version: &str, allow_older: bool| AgentQuery {
+        name: Some("Polyglot".to_owned()),
+        version: Some(version.to_owned()),
+        allow_older,
+        ..AgentQuery::default()
+    };
+    let find = |version: &str, allow_older: bool| {
+        let found = index.find(&asked(version, allow_older), None)?;
+        Ok::<_, A2aError>((ids(&index, &found), found.older))
+    };
+    assert_eq!(find("1", false).unwrap(), (vec!["old".to_owned()], false));
+    assert_eq!(find(">=2", false).unwrap(), (vec!["new".to_owned()], false));
+    assert_eq!(find(">=1", true).unwrap(), (vec!["new".to_owned(), "old".to_owned()], false));
+    assert_eq!(find("3", true).unwrap(), (vec!["new".to_owned(), "old".to_owned()], true));
+    let refused = find("3", false).unwrap_err();
+    insta::assert_snapshot!(refused.message, @"no agent that fits is of version `3`; there are new 2.1.0, odd spring, old 1.3.0: ask for one of these versions, or take an older one with `allowOlder`");
+    assert_eq!(
+        refused.details.unwrap()["versions"][0],
+        json!({"agentId": "new", "version": "2.1.0"})
+    );
+    // Newer ones are not taken for older ones.
+    let refused = find("0.9", true).unwrap_err();
+    insta::assert_snapshot!(refused.message, @"no agent that fits is of version `0.9`; there are new 2.1.0, odd spring, old 1.3.0: ask for one of these versions");
+    assert!(find("newest", false).unwrap_err().message.contains("write it as"));
+}
+
+#[test]
+fn meaning_counts_where_it_is_known() {
+    let index = Index::new(described());
+    let place = |id: &str| index.agents().iter().position(|agent| agent.id == id).unwrap();
+    let mut similar = vec![-0.1; index.agents().len()];
+    similar[place("recipes")] = 0.9;
+    similar[place("weather")] = 0.4;
+    let found = index.find(&asks("something warm for a cold evening"), Some(&similar)).unwrap();
+    assert_eq!(ids(&index, &found), ["recipes", "weather"]);
+    assert_eq!(found.hits[0].why[0], because(WhyBy::Meaning, "0.900"));
+}
+
+/// An agent whose card says whatever is asked for, again and again, stands behind one that does it.
+#[test]
+fn a_card_that_is_stuffed_with_words_wins_nothing_by_it() {
+    let all_tags: Vec<_> = cards()
+        .iter()
+        .flat_map(|(_, card)| card.skills.iter().flat_map(|skill| skill.tags.clone()))
+        .collect();
+    let skill = |tags: Value, text: &str| json!({"id": "do", "name": "Do", "description": text, "tags": tags});
+    let words = "sql database query review translate weather security ";
+    for (how, card) in [
+        (
+            "says it often",
+            json!({"name": "Best", "description": words.repeat(2_000), "version": "1", "skills": []}),
+        ),
+        (
+            "has all tags",
+            json!({"name": "Best", "description": "Best", "version": "1", "skills": [skill(json!(all_tags), "all")]}),
+        ),
+        (
+            "has a tag often",
+            json!({"name": "Best", "description": "Best", "version": "1", "skills": [skill(json!(vec!["sql"; 50]), "all")]}),
+        ),
+        (
+            "is called so",
+            json!({"name": "sql ".repeat(300), "description": "sql", "version": "1", "skills": []}),
+        ),
+    ] {
+        let mut agents = described();
+        let card: AgentCard = serde_json::from_value(card).unwrap();
+        agents.insert(0, Description::of("aaa-stuffed", Vec::new(), &card));
+        let first = found_among(agents, &asks("ask the database with an sql query"));
+        assert_eq!(first[0], "sql-analyst", "{how}");
+    }
+}
+
+#[test]
+fn no_card_costs_more_than_a_bounded_part_of_it() {
+    let huge = "x".repeat(1 << 20);
+    let skill = |n: usize| json!({"id": format!("s{n}"), "name": huge[..1_000], "description": "\u{1b}[2J\u{202e}x", "tags": vec!["t"; 500]});
+    let skills: Vec<_> = (0..1_000).map(skill).collect();
+    let card = json!({"name": huge, "description": format!("{huge} a b\0c"), "version": huge, "skills": skills});
+    let card: AgentCard = serde_json::from_value(card).unwrap();
+    let hostile = Description::of("hostile", Vec::new(), &card);
+    assert!(hostile.skills.len() <= 200 && hostile.text().len() <= 4_000);
+    let index = Index::new(vec![hostile]);
+    let query = AgentQuery { version: Some("1".to_owned()), ..AgentQuery::default() };
+    let refused = index.find(&query, None).unwrap_err().message;
+    assert!(refused.len() < 1_000 && plain_text::is_plain_line(&refused), "{refused}");
+    let near = AgentQuery { name: Some("x".repeat(1_000)), ..asks(&huge) };
+    assert_eq!(index.find(&near, None).unwrap(), Found::default());
+}
+
+proptest! {
+    /// The order of the cards changes nothing, and no question breaks it.
+    #[test]
+    fn the_same_is_found_in_whatever_order_they_come(text in "[a-z ]{0,60}", odd in ".{0,40}", seed in any::<u64>()) {
+        let (mut turned, text) = (described(), format!("{text} {odd} git code meeting"));
+        let count = turned.len();
+        turned.rotate_left(usize::try_from(seed % count as u64).unwrap());
+        prop_assert_eq!(found(&asks(&text)), found_among(turned, &asks(&text)));
+    }
+}

@@ -1,0 +1,255 @@
+//! Text as the words that are compared: split, without the words that everybody says, and stemmed.
+
+use rust_stemmers::{Algorithm, Stemmer};
+use std::borrow::Cow;
+
+/// How much of one text is read, in bytes: a card may have 64 KiB of it, and no one says what an agent does in more than this.
+const MAX_TEXT: usize = 16 << 10;
+
+/// The longest word, in bytes: what is longer is no word of a language, and is left out.
+const MAX_WORD: usize = 40;
+
+/// The function words of English, and what people say to an agent whatever they want of it. Sorted.
+const STOP_WORDS: &[&str] = &[
+    "a",
+    "able",
+    "about",
+    "after",
+    "all",
+    "also",
+    "am",
+    "an",
+    "and",
+    "any",
+    "anybody",
+    "anyone",
+    "are",
+    "as",
+    "at",
+    "be",
+    "because",
+    "been",
+    "before",
+    "being",
+    "but",
+    "by",
+    "can",
+    "could",
+    "did",
+    "do",
+    "does",
+    "doing",
+    "done",
+    "for",
+    "from",
+    "get",
+    "give",
+    "had",
+    "has",
+    "have",
+    "he",
+    "help",
+    "her",
+    "here",
+    "him",
+    "his",
+    "how",
+    "i",
+    "if",
+    "in",
+    "into",
+    "is",
+    "it",
+    "its",
+    "just",
+    "let",
+    "like",
+    "ll",
+    "looking",
+    "made",
+    "make",
+    "many",
+    "me",
+    "more",
+    "most",
+    "much",
+    "must",
+    "my",
+    "need",
+    "needs",
+    "no",
+    "not",
+    "now",
+    "of",
+    "off",
+    "on",
+    "one",
+    "or",
+    "our",
+    "out",
+    "over",
+    "own",
+    "please",
+    "re",
+    "s",
+    "she",
+    "should",
+    "so",
+    "some",
+    "somebody",
+    "someone",
+    "something",
+    "such",
+    "t",
+    "tell",
+    "than",
+    "that",
+    "the",
+    "their",
+    "them",
+    "then",
+    "there",
+    "these",
+    "they",
+    "thing",
+    "things",
+    "this",
+    "those",
+    "to",
+    "too",
+    "up",
+    "us",
+    "use",
+    "used",
+    "using",
+    "ve",
+    "very",
+    "want",
+    "was",
+    "we",
+    "were",
+    "what",
+    "when",
+    "where",
+    "which",
+    "while",
+    "who",
+    "whom",
+    "why",
+    "will",
+    "with",
+    "would",
+    "you",
+    "your",
+];
+
+/// A word of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Word {
+    /// As it was said, in lower case.
+    pub said: String,
+    /// What it is compared by.
+    pub stem: String,
+}
+
+/// Makes words of texts.
+pub(super) struct Words {
+    stemmer: Stemmer,
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self { stemmer: Stemmer::create(Algorithm::English) }
+    }
+}
+
+impl Words {
+    /// The first `most` words of a text that tell something. Ids are split at `-` and `_`, and where camelCase begins a word.
+    pub(super) fn of(&self, text: &str, most: usize) -> Vec<Word> {
+        let runs = head(text).split(|c: char| !c.is_alphanumeric());
+        let said = runs.flat_map(humps).map(str::to_lowercase);
+        let telling = said.filter(|word| {
+            word.len() <= MAX_WORD && STOP_WORDS.binary_search(&word.as_str()).is_err()
+        });
+        let words = telling.filter(|word| !word.is_empty()).map(|said| {
+            let stem = match self.stemmer.stem(&said) {
+                Cow::Borrowed(stem) => stem.to_owned(),
+                Cow::Owned(stem) => stem,
+            };
+            Word { said, stem }
+        });
+        words.take(most).collect()
+    }
+}
+
+/// The part of a text that is read.
+fn head(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_TEXT)]
+}
+
+/// The words of `camelCaseSQLText`: `camel`, `Case`, `SQL`, `Text`.
+fn humps(run: &str) -> Vec<&str> {
+    let chars: Vec<_> = run.char_indices().collect();
+    let mut words = Vec::new();
+    let mut begin = 0;
+    for (n, pair) in chars.windows(2).enumerate() {
+        let [(_, one), (at, two)] = pair else { continue };
+        let next_is_lower = chars.get(n + 2).is_some_and(|(_, next)| next.is_lowercase());
+        let begins =
+            two.is_uppercase() && (one.is_lowercase() || (one.is_uppercase() && next_is_lower));
+        if begins {
+            words.push(&run[begin..*at]);
+            begin = *at;
+        }
+    }
+    words.push(&run[begin..]);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn said(text: &str) -> Vec<String> {
+        Words::default().of(text, 100).into_iter().map(|word| word.said).collect()
+    }
+
+    #[test]
+    fn ids_are_split_into_their_words() {
+        for (text, words) in [
+            ("git-historian", &["git", "historian"][..]),
+            ("unit_test_writer", &["unit", "test", "writer"]),
+            ("DataAnalysisAgent", &["data", "analysis", "agent"]),
+            ("SQLQuery", &["sql", "query"]),
+            ("parseHTML5", &["parse", "html5"]),
+            ("iOS", &["i", "os"][1..]),
+            ("Größe, bitte!", &["größe", "bitte"]),
+            ("what can you do for me", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(said(text), words, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_of_one_stem_are_the_same() {
+        let stems = |text: &str| {
+            Words::default().of(text, 9).into_iter().map(|word| word.stem).collect::<Vec<_>>()
+        };
+        assert_eq!(stems("translate translation"), stems("translating translations"));
+        assert_eq!(stems("reviewed"), stems("reviews"));
+    }
+
+    #[test]
+    fn the_list_is_sorted_for_it_is_searched() {
+        assert!(STOP_WORDS.is_sorted());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_it(text in ".{0,200}", most in 0usize..50) {
+            prop_assert!(Words::default().of(&text, most).len() <= most);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! "Did you mean": the one rule by which a name that nobody has is taken for a slip of another. The command line and every door say
+//! it by this rule.
+
+/// The longest text that is taken for a slip of a name, in bytes: names are shorter, and the comparison costs length times length.
+const MAX_NAME: usize = 128;
+
+/// The one of `names` that `wrong` was probably meant to be. Upper and lower case are letters of their own.
+pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    if wrong.len() > MAX_NAME {
+        return None;
+    }
+    // One slip in three letters is a slip; more is another word.
+    let most = wrong.len().div_ceil(3);
+    let close = names.filter(|name| name.len().abs_diff(wrong.len()) <= 4 * most);
+    let by_distance = close.map(|name| (strsim::osa_distance(wrong, name), name));
+    by_distance.filter(|(slips, _)| *slips <= most).min().map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_told_from_another_word() {
+        let names = ["enabled", "host", "port"];
+        assert_eq!(nearest("prot", names.into_iter()), Some("port"));
+        assert_eq!(nearest("enable", names.into_iter()), Some("enabled"));
+        assert_eq!(nearest("colour", names.into_iter()), None);
+        // Four letters that take four bytes each.
+        assert_eq!(nearest("𐐀𐐁𐐂𐐃", ["𐐀𐐁𐐂"].into_iter()), Some("𐐀𐐁𐐂"));
+        assert_eq!(nearest(&"x".repeat(MAX_NAME + 1), ["x"].into_iter()), None);
+        assert_eq!(nearest("x", [&*"x".repeat(100_000)].into_iter()), None);
+    }
+}

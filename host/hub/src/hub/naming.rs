@@ -1,0 +1,85 @@
+//! Agents by whatever they are called: an alias is turned into its agent's id before anything else looks at it.
+
+use super::{Hub, visit::Visit};
+use crate::{agents::RegistryError, error::HubError};
+use a2a_hub_core::nearest::nearest;
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::AgentId,
+    operation::Operation,
+};
+use serde_json::json;
+use std::borrow::Cow;
+
+impl Hub {
+    /// The id of the agent that is called so, by its id or an alias.
+    ///
+    /// # Errors
+    ///
+    /// If nobody is called so; the nearest name is told.
+    pub fn named(&self, name: &AgentId) -> Result<AgentId, A2aError> {
+        self.agents.called(name).ok_or_else(|| self.no_agent(name))
+    }
+
+    /// Why an agent is not found: the one refusal for a name that nobody has, whatever asks for it.
+    pub(super) fn no_agent(&self, name: &AgentId) -> A2aError {
+        let there: Vec<_> = self.agents.all().iter().map(|agent| agent.id.to_string()).collect();
+        let near = self.did_you_mean(name.as_str());
+        let why = format!("no agent is called `{name}`; {near}there are {}", there.join(", "));
+        A2aError::new(ErrorKind::AgentNotFound, why).with(json!({ "agents": there }))
+    }
+
+    /// What is said of a name that nobody has, if another is near: `did you mean ...? `.
+    pub fn did_you_mean(&self, name: &str) -> String {
+        let (all, aliases) = (self.agents.all(), self.agents.aliases());
+        let names = all.iter().map(|agent| agent.id.as_str());
+        let near = nearest(name, names.chain(aliases.all().map(AgentId::as_str)));
+        near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default()
+    }
+
+    /// The same refusal, but for an agent that is not there, which is told as it is everywhere.
+    pub(super) fn told_of_unknown(&self, why: RegistryError) -> HubError {
+        match why {
+            RegistryError::Unknown(name) => self.no_agent(&name).into(),
+            why => why.into(),
+        }
+    }
+
+    /// The same visit and operation, with the ids of agents in place of their aliases. A name that nobody has stays: it may be that of
+    /// an agent that left, whose tasks are still there.
+    pub(super) fn by_ids<'v>(
+        &self,
+        visit: Option<&'v Visit>,
+        mut operation: Operation,
+    ) -> (Option<Cow<'v, Visit>>, Operation) {
+        if let Some(named) = agent_in(&mut operation)
+            && let Some(id) = self.agents.called(named)
+        {
+            *named = id;
+        }
+        let visit =
+            visit.map(|visit| match visit.agent.as_ref().and_then(|it| self.agents.called(it)) {
+                Some(id) if visit.agent.as_ref() != Some(&id) => {
+                    Cow::Owned(Visit { agent: Some(id), ..visit.clone() })
+                }
+                Some(_) | None => Cow::Borrowed(visit),
+            });
+        (visit, operation)
+    }
+}
+
+/// The agent that an operation names.
+fn agent_in(operation: &mut Operation) -> Option<&mut AgentId> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others name no agent")]
+    match operation {
+        Operation::SendMessage(send) | Operation::StreamMessage(send) => send.agent.as_mut(),
+        Operation::ListTasks(query) => query.agent.as_mut(),
+        Operation::PageTasks(query) => query.agent.as_mut(),
+        Operation::GetCard { agent } => agent.as_mut(),
+        Operation::GetAgent { id }
+        | Operation::CheckAgent { id }
+        | Operation::DeregisterAgent { id }
+        | Operation::ReloadAgent { id, .. } => Some(id),
+        _ => None,
+    }
+}

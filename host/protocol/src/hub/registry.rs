@@ -1,0 +1,117 @@
+//! `GET /agents`: agents as a registry tells them, whose clients ask by skill and tags, and read cards.
+
+use crate::{
+    hub::answer,
+    model::{
+        error::A2aError,
+        operation::{AgentQuery, Answer, FoundAgents, MAX_FOUND},
+    },
+};
+use serde_json::{Map, Value, json};
+
+/// What may be asked in the query of the URL.
+const ASKED: [&str; 9] =
+    ["skill", "tags", "q", "version", "name", "inputModes", "outputModes", "limit", "allowOlder"];
+
+/// What the query of a URL asks for, such as `skill=*&tags=git,code&q=review+my+patch&version=>=2`. Lists are separated by commas.
+///
+/// # Errors
+///
+/// If it names what nobody knows here, or a value is none.
+pub fn read_query(query: Option<&str>) -> Result<AgentQuery, A2aError> {
+    let mut said = Map::new();
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        // What version of A2A is spoken may stand in any URL.
+        if value.trim().is_empty() || name.eq_ignore_ascii_case("A2A-Version") {
+            continue;
+        }
+        let value = match &*name {
+            "tags" | "inputModes" | "outputModes" => {
+                let all = value.split(',').map(str::trim).filter(|one| !one.is_empty());
+                let before = said.remove(&*name).and_then(|all| all.as_array().cloned());
+                before.unwrap_or_default().into_iter().chain(all.map(|one| json!(one))).collect()
+            }
+            "limit" => {
+                let number: Result<u64, _> = value.trim().parse();
+                json!(number.map_err(|_| A2aError::invalid("limit", "must be a number"))?)
+            }
+            "allowOlder" => json!(match &*value {
+                "true" | "1" => true,
+                "false" | "0" => false,
+                _ => return Err(A2aError::invalid("allowOlder", "must be `true` or `false`")),
+            }),
+            "skill" | "q" | "version" | "name" => json!(value),
+            _ => {
+                let why = format!("agents are not found by this, but by {}", ASKED.join(", "));
+                return Err(A2aError::invalid(&name, why));
+            }
+        };
+        said.insert(name.into_owned(), value);
+    }
+    // Who asks a registry for every agent means every agent.
+    said.entry("limit").or_insert_with(|| json!(MAX_FOUND));
+    super::params::agent_query(Value::Object(said))
+}
+
+/// The agents as such a client reads them: `{"agents": [...]}`, each its card with its URL, and beside it `score` and `why`.
+pub fn write(found: FoundAgents, url: &str) -> Value {
+    let mut told = answer::write(Answer::Found(found), url);
+    for agent in told["agents"].as_array_mut().into_iter().flatten() {
+        let mut card = agent["card"].take();
+        for name in ["score", "why", "aliases"] {
+            if let Some(said) = agent.get_mut(name) {
+                card[name] = said.take();
+            }
+        }
+        *agent = card;
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{
+        id::AgentId,
+        operation::{FoundAgent, Why, WhyBy},
+    };
+
+    #[test]
+    fn a_query_is_read_as_clients_of_registries_write_it() {
+        let of = |query: &str| read_query(Some(query)).map_err(|why| why.to_string());
+        let words = |all: &[&str]| all.iter().map(|&one| one.to_owned()).collect::<Vec<_>>();
+        let every = of("skill=*").unwrap();
+        assert_eq!((every.skill.as_deref(), every.limit), (Some("*"), MAX_FOUND));
+        assert_eq!(of("skill=&tags=&q=").unwrap(), read_query(None).unwrap());
+        let asked = of("skill=review&tags=git,%20code&tags=x&q=my+patch&version=%3E%3D2&limit=3&allowOlder=true&A2A-Version=1.0").unwrap();
+        assert_eq!(asked.tags, words(&["git", "code", "x"]));
+        assert_eq!(
+            (asked.text.as_deref(), asked.version.as_deref()),
+            (Some("my patch"), Some(">=2"))
+        );
+        assert_eq!((asked.limit, asked.allow_older), (3, true));
+        insta::assert_snapshot!(
+            ["skil=x", "limit=many", "limit=0", "allowOlder=yes"].map(|query| of(query).unwrap_err()).join("\n"),
+            @r"
+        `skil`: agents are not found by this, but by skill, tags, q, version, name, inputModes, outputModes, limit, allowOlder
+        `limit`: must be a number
+        `limit`: must be 1 to 1000
+        `allowOlder`: must be `true` or `false`
+        "
+        );
+    }
+
+    #[test]
+    fn each_agent_is_its_card_with_its_url_and_why() {
+        let why = Why { by: WhyBy::Skill, what: "review".to_owned(), r#in: Vec::new() };
+        let agent = FoundAgent {
+            id: AgentId::parse("pr-reviewer").unwrap(),
+            aliases: Vec::new(),
+            card: json!({ "name": "Reviewer" }),
+            score: 1.0,
+            why: vec![why],
+        };
+        let found = FoundAgents { agents: vec![agent], ..FoundAgents::default() };
+        insta::assert_snapshot!(write(found, "http://hub/"), @r#"{"agents":[{"name":"Reviewer","score":1.0,"url":"http://hub/agents/pr-reviewer","why":[{"by":"skill","what":"review"}]}]}"#);
+    }
+}

@@ -1,0 +1,158 @@
+//! Finding agents by what they are called, can do and say of themselves: the question, and why an agent was found.
+
+use crate::model::id::AgentId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What an agent must be like to be found: all that is said must hold. Whoever says nothing finds every agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentQuery {
+    /// The agent's id, one of its aliases or its card's name. What nobody is called finds whoever has the nearest name.
+    pub name: Option<String>,
+    /// The id of a skill; `*` is any.
+    pub skill: Option<String>,
+    /// Tags, all of which its skills have.
+    pub tags: Vec<String>,
+    /// What it is to do, in anybody's words: who fits them best comes first.
+    pub text: Option<String>,
+    /// Which versions will do, as Cargo has it: `2`, `>=1.4`, `^2.1`, `1.*`.
+    pub version: Option<String>,
+    /// Media types that it must take.
+    pub input_modes: Vec<String>,
+    /// Media types that it must answer with.
+    pub output_modes: Vec<String>,
+    /// How many to tell at most.
+    pub limit: usize,
+    /// Whether agents of an older version will do if there is no other.
+    pub allow_older: bool,
+}
+
+impl Default for AgentQuery {
+    fn default() -> Self {
+        let (name, skill, text, version) = Default::default();
+        let (tags, input_modes, output_modes) = Default::default();
+        let (limit, allow_older) = (DEFAULT_FOUND, false);
+        Self { name, skill, tags, text, version, input_modes, output_modes, limit, allow_older }
+    }
+}
+
+/// How many agents are told, unless the client says otherwise.
+pub const DEFAULT_FOUND: usize = 10;
+
+/// How many agents are told at most.
+pub const MAX_FOUND: usize = 1_000;
+
+/// The agents that were found: the answer to `hub/agents/find`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundAgents {
+    /// Those that fit, the best first; of those that fit as well as one another, by id.
+    pub agents: Vec<FoundAgent>,
+    /// Whether they are of an older version than was asked for, which `allowOlder` allows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub older: bool,
+    /// The name that was probably meant, where nobody has the one that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub did_you_mean: Option<String>,
+    /// What kept the hub from comparing by meaning, as its operator set: words were compared instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// An agent that was found.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundAgent {
+    /// The agent's id on this hub.
+    pub id: AgentId,
+    /// What it is called besides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// The agent's card, with the URL of the agent's own endpoint.
+    pub card: Value,
+    /// How well it fits: more is better, and numbers of one answer alone can be compared.
+    pub score: f64,
+    /// Why it was found.
+    pub why: Vec<Why>,
+}
+
+/// One reason for which an agent was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Why {
+    /// What was compared.
+    pub by: WhyBy,
+    /// What fitted: the alias, the tag, the word, as it was asked for.
+    pub what: String,
+    /// The parts of the card that it was found in, for words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub r#in: Vec<CardPart>,
+}
+
+/// What an agent was found by.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum WhyBy {
+    /// Its id is the name that was asked for.
+    Id,
+    /// One of its aliases is.
+    Alias,
+    /// Its card's name is.
+    Name,
+    /// Its name is the nearest one to what was asked for, which nobody is called.
+    NearName,
+    /// It has the skill.
+    Skill,
+    /// It has the tag.
+    Tag,
+    /// It takes the media type.
+    InputMode,
+    /// It answers with the media type.
+    OutputMode,
+    /// Its version will do.
+    Version,
+    /// Its version is older than what was asked for.
+    OlderVersion,
+    /// Its card has the word.
+    Word,
+    /// Its card means something similar, by an embedding.
+    Meaning,
+}
+
+/// A part of a card that is searched for words.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum CardPart {
+    /// Its id, its aliases and its card's name.
+    Name,
+    /// The ids and names of its skills.
+    Skills,
+    /// The tags of its skills.
+    Tags,
+    /// What it, or one of its skills, is described as.
+    Description,
+    /// What its skills name as examples.
+    Examples,
+}
+
+impl CardPart {
+    /// Every part.
+    pub const ALL: [Self; 5] =
+        [Self::Name, Self::Skills, Self::Tags, Self::Description, Self::Examples];
+
+    /// How people read it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Skills => "skills",
+            Self::Tags => "tags",
+            Self::Description => "description",
+            Self::Examples => "examples",
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `GET /agents`: the agents as a registry tells them, by skill, tags, words and version.
+
+use super::{
+    dispatcher::Dispatcher,
+    http_context::own_url,
+    http_reply::{TODAYS, json_body, refusal},
+};
+use a2a_hub_core::access::Principal;
+use a2a_hub_hub::Reply;
+use a2a_hub_protocol::{
+    hub::registry,
+    operation::{Answer, Operation},
+};
+use axum::{
+    Extension, Router,
+    extract::State,
+    http::{HeaderMap, StatusCode, Uri},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+
+/// The path at which they are found.
+pub(super) fn routes() -> Router<Dispatcher> {
+    Router::new().route("/agents", get(find))
+}
+
+async fn find(
+    State(dispatcher): State<Dispatcher>,
+    Extension(principal): Extension<Principal>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let reply = match registry::read_query(uri.query()) {
+        Ok(query) => dispatcher.hub().handle(&principal, None, Operation::FindAgents(query)).await,
+        Err(why) => Err(why),
+    };
+    match reply {
+        Ok(Reply::One(Answer::Found(found))) => json_body(
+            registry::write(found, &own_url(&dispatcher, &headers)).to_string().into_bytes(),
+        ),
+        // Who asks for agents is told agents.
+        Ok(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Err(why) => refusal(&why, TODAYS, None),
+    }
+}
