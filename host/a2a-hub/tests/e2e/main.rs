@@ -19,6 +19,7 @@ mod example_agents;
 mod examples;
 mod fake_clis;
 mod faults;
+mod five_step;
 mod forest;
 mod full_disk;
 mod grants;
