@@ -284,6 +284,9 @@ export interface Skill {
   examples?: string[];
   inputModes?: string[];
   outputModes?: string[];
+  /** JSON Schema of what it takes as data: at most 16 KiB, with references to places in itself only. The hub checks it against what is
+   * submitted by the five-step protocol. */
+  inputSchema?: Record<string, Json>;
 }
 
 /** Who an agent is and what it can do: an A2A 1.0 card, to which the hub adds where the agent is reached. */

@@ -149,6 +149,9 @@ test("progress, cards and health", async () => {
   assert.deepEqual(host.events[0].metadata, { progress: { percent: 40 } });
   const skilled = agent(async () => {}, { card: { ...card, skills: [{ id: "a", name: "A", description: "b" }] } });
   assert.deepEqual(host.card(skilled).skills, [{ tags: [], id: "a", name: "A", description: "b" }]);
+  const inputSchema = { type: "object", required: ["article"] };
+  const typed = agent(async () => {}, { card: { ...card, skills: [{ id: "a", name: "A", description: "b", inputSchema }] } });
+  assert.deepEqual(host.card(typed).skills[0].inputSchema, inputSchema);
   assert.equal((await host.health(skilled)).status, "healthy");
   const sick = agent(async () => {}, { health: () => { throw new Error("no model"); } });
   assert.match((await host.health(sick)).detail, /^Error: no model \(at agent\.test\.js:\d+\)$/);

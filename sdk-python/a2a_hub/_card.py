@@ -49,10 +49,17 @@ class Card:
         examples: list[str] | None = None,
         input_modes: list[str] | None = None,
         output_modes: list[str] | None = None,
+        input_schema: dict[str, Any] | None = None,
     ) -> Card:
-        """Adds a skill, and returns the card."""
+        """Adds a skill, and returns the card. `input_schema` is JSON Schema of what it takes as data: at most 16 KiB, with references
+        to places in itself only; the hub checks it against what is submitted by the five-step protocol."""
         skill: dict[str, Any] = {"id": id, "name": name, "description": description, "tags": tags or []}
-        for key, value in (("examples", examples), ("inputModes", input_modes), ("outputModes", output_modes)):
+        for key, value in (
+            ("examples", examples),
+            ("inputModes", input_modes),
+            ("outputModes", output_modes),
+            ("inputSchema", input_schema),
+        ):
             if value:
                 skill[key] = value
         self._json["skills"].append(skill)

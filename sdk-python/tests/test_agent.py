@@ -199,6 +199,11 @@ class TheAgent(unittest.TestCase):
         card = json.loads(CARD.to_json())
         self.assertEqual(card["skills"], [{"id": "a", "name": "A", "description": "b", "tags": [], "examples": ["c"]}])
         self.assertEqual(card["defaultInputModes"], ["text/plain"])
+
+    def test_a_skill_says_what_it_takes(self):
+        schema = {"type": "object", "required": ["article"]}
+        card = json.loads(Card("t", "tests", "0.1.0").skill("a", "A", "b", input_schema=schema).to_json())
+        self.assertEqual(card["skills"][0]["inputSchema"], schema)
         with self.assertRaises(TypeError):
             agent(lambda ctx, task: None)
 

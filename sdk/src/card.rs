@@ -59,6 +59,8 @@ struct Skill {
     input_modes: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     output_modes: Vec<String>,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    input_schema: Value,
 }
 
 impl Card {
@@ -93,6 +95,7 @@ impl Card {
             examples: Vec::new(),
             input_modes: Vec::new(),
             output_modes: Vec::new(),
+            input_schema: Value::Null,
         });
         self
     }
@@ -112,6 +115,18 @@ impl Card {
         if let Some(skill) = self.skills.last_mut() {
             skill.input_modes = input.iter().map(|&mode| mode.into()).collect();
             skill.output_modes = output.iter().map(|&mode| mode.into()).collect();
+        }
+        self
+    }
+
+    /// Says what the skill before it takes as data, as JSON Schema (2020-12, or draft 7): an object of at most 16 KiB that refers to nothing
+    /// outside of itself, nor to itself. The hub checks it against what is submitted by the five-step protocol, and tells what does not fit,
+    /// member by member. What is no object is left out.
+    #[must_use]
+    pub fn input_schema(mut self, schema: &impl Serialize) -> Self {
+        if let Some(skill) = self.skills.last_mut() {
+            let schema = serde_json::to_value(schema).unwrap_or_default();
+            skill.input_schema = if schema.is_object() { schema } else { Value::Null };
         }
         self
     }
@@ -217,7 +232,10 @@ mod tests {
             .params(&serde_json::json!({ "level": 3 }))
             .extension("urn:y", "does y", false)
             .skill("echo", "Echo", "Says it back", &["test"])
-            .modes(&["text/plain"], &["image/png"]);
+            .modes(&["text/plain"], &["image/png"])
+            .input_schema(&serde_json::json!({ "type": "object" }))
+            .skill("other", "Other", "Takes anything", &[])
+            .input_schema(&"no object");
         let json: Value = serde_json::from_str(&card.to_json()).unwrap();
         assert_eq!(json["provider"]["organization"], "Acme");
         let extensions = &json["capabilities"]["extensions"];
@@ -225,6 +243,8 @@ mod tests {
         assert_eq!(extensions[0]["params"]["level"], 3);
         assert_eq!(extensions[1].get("params"), None);
         assert_eq!(json["skills"][0]["outputModes"], serde_json::json!(["image/png"]));
+        assert_eq!(json["skills"][0]["inputSchema"], serde_json::json!({ "type": "object" }));
+        assert_eq!(json["skills"][1].get("inputSchema"), None);
         assert_eq!(json["iconUrl"], "https://acme.example/i.png");
     }
 

@@ -40,6 +40,7 @@ pub mod redact;
 pub mod replay;
 pub mod share;
 pub mod signature;
+pub mod skill_holder;
 pub mod span;
 pub mod task;
 pub mod task_span;

@@ -5,11 +5,15 @@ use a2a_hub_protocol::message::Metadata;
 /// The fact that holds it.
 const PROGRESS: &str = "progress";
 
-/// What an agent said of its work in a status, with how far it says that it is, such as `40 % · compiles`; none if it said neither. What is
-/// no percentage counts for nothing.
-pub fn told(facts: Option<&Metadata>, said: Option<String>) -> Option<String> {
+/// How far an agent says that its work is, in per cent; none if it does not. What is no percentage counts for nothing.
+pub fn percent(facts: Option<&Metadata>) -> Option<f64> {
     let percent = facts.and_then(|facts| facts.get(PROGRESS)?.get("percent")?.as_f64());
-    let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+    percent.filter(|percent| (0.0..=100.0).contains(percent))
+}
+
+/// What an agent said of its work in a status, with how far it says that it is, such as `40 % · compiles`; none if it said neither.
+pub fn told(facts: Option<&Metadata>, said: Option<String>) -> Option<String> {
+    let percent = percent(facts);
     let said = said.filter(|said| !said.trim().is_empty());
     match (percent, said) {
         (Some(percent), Some(said)) => Some(format!("{percent:.0} % · {said}")),

@@ -24,7 +24,7 @@ use crate::{
     metrics::{Metrics, Snapshot},
     push::{Admitted, Pushes},
     repeats::{Claim, Repeats},
-    tasks::{NewTask, Subscription, Tasks},
+    tasks::{NewTask, StreamEnd, Subscription, Tasks},
 };
 use a2a_hub_core::{
     access::{self, Caller, Principal},
@@ -88,6 +88,17 @@ pub enum ReplyStream {
     Task(Subscription),
     /// Whatever happens in the hub, from now on.
     Hub(events::Listener),
+}
+
+impl ReplyStream {
+    /// The same, which goes on to the end of its task, also where that waits for its client.
+    #[must_use]
+    pub fn to_the_end(self) -> Self {
+        match self {
+            Self::Task(heard) => Self::Task(heard.until(StreamEnd::Over)),
+            Self::Hub(heard) => Self::Hub(heard),
+        }
+    }
 }
 
 impl Hub {

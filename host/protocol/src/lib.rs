@@ -10,6 +10,7 @@ pub mod card;
 mod codec;
 pub mod dialect;
 pub mod expected;
+pub mod five_step;
 pub mod hub;
 mod model;
 pub mod v03;

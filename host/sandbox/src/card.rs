@@ -64,7 +64,11 @@ fn read(json: &str) -> Result<AgentCard, InvalidCard> {
         return Err(InvalidCard::Member(why));
     }
     check(&whole, "card", false).map_err(InvalidCard::Member)?;
-    AgentCard::parse(json)
+    let card = AgentCard::parse(json)?;
+    match card.check_input_schemas() {
+        Ok(()) => Ok(card),
+        Err((place, why)) => Err(InvalidCard::Member(format!("`{place}`: {why}"))),
+    }
 }
 
 /// Refuses texts that are too long or not what they seem; `name` is the member that holds `value`.
@@ -127,6 +131,9 @@ mod tests {
             told(|card| card["x\ny"] = json!(1)),
             told(|card| card["skills"] = json!(vec![json!({"id": "s"}); 9_000])),
             told(|card| card["x"] = (0..100).fold(json!(1), |deep, _| json!([deep]))),
+            told(|card| {
+                card["skills"][0]["inputSchema"] = json!({"$ref": "https://evil.example/"})
+            }),
         ];
         let wrong: Vec<_> = wrong.into_iter().map(Result::unwrap_err).collect();
         insta::assert_snapshot!(wrong.join("\n"), @"
@@ -139,6 +146,7 @@ mod tests {
         read the agent's card: the name of a member is too long, or no plain text
         read the agent's card: it is 99058 bytes long, and a card has at most 65536
         read the agent's card: it is nested deeper than 64 levels
+        read the agent's card: `skills[0].inputSchema`: `$ref` to `https://evil.example/` leads nowhere; it must be a place in the schema itself, such as `#/$defs/name`
         ");
     }
 }

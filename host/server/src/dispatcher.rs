@@ -343,7 +343,8 @@ impl Dispatcher {
 /// How an agent is reached over HTTP, or the hub itself, where the hub is at `url`.
 fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Endpoints {
     let path = agent.map_or_else(|| HUB.to_owned(), |agent| format!("{AGENTS}{agent}"));
-    let base = format!("{}{path}", url.trim_end_matches('/'));
+    let root = url.trim_end_matches('/').to_owned();
+    let base = format!("{root}{path}");
     // gRPC has no path: its clients say by a tenant which agent they mean.
     let grpc = url.split_once("://").and_then(|(scheme, rest)| {
         let host = rest.strip_suffix('/').unwrap_or(rest);
@@ -352,7 +353,7 @@ fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Endpoints
         (!host.contains('/')).then(|| format!("{host}{port}"))
     });
     let tenant = agent.map(AgentId::to_string);
-    Endpoints { base, grpc, socket: None, tenant, needs_token }
+    Endpoints { base, root, grpc, socket: None, tenant, needs_token }
 }
 
 /// A client that was shown a card without security schemes has none to show who it is by (A2A 1.0, section 3.3.4).

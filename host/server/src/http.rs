@@ -1,12 +1,12 @@
 //! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`, `/ready` and `/metrics`, cards, keys,
-//! gRPC, and MCP on `/mcp`.
+//! gRPC, MCP on `/mcp`, and the five-step protocol.
 
 use super::{
     MAX_REQUEST,
     body::read_body,
     cards,
     dispatcher::{Dispatcher, RequestContext},
-    grpc,
+    five_step, grpc,
     http_context::{last_event, own_url, said_in_headers, with_extensions},
     http_listener::HttpListener,
     http_reply::{answer, json_body},
@@ -65,6 +65,7 @@ impl Http {
             .merge(registry::routes())
             .merge(keys::routes())
             .merge(official::routes())
+            .merge(five_step::routes())
             .merge(grpc::routes())
             .merge(McpHttp::new(dispatcher.clone(), stop.clone()).routes())
             .layer(DefaultBodyLimit::max(MAX_REQUEST))

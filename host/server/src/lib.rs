@@ -6,6 +6,7 @@ mod body;
 mod cards;
 mod dispatcher;
 mod endpoint_path;
+mod five_step;
 mod frames;
 mod grpc;
 mod http;

@@ -20,6 +20,7 @@ use a2a_hub_hub::token::{TOKEN_FILE, Tokens};
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
+    five_step::SUBMIT,
     hub::answer::AGENTS,
 };
 use axum::{
@@ -144,7 +145,11 @@ fn wrong_media(path: &str, why: &str) -> Option<Response> {
         return None;
     }
     let why = A2aError::new(ErrorKind::ContentTypeNotSupported, why);
-    if EndpointPath::of(path).is_ok_and(|place| place.below.starts_with("rest/")) {
+    let place = EndpointPath::of(path);
+    if place.as_ref().is_ok_and(|place| place.below == SUBMIT) {
+        return None;
+    }
+    if place.is_ok_and(|place| place.below.starts_with("rest/")) {
         return Some(http_reply::refusal(&why, TODAYS, None));
     }
     let text = jsonrpc::unreadable(TODAYS, &why);

@@ -29,19 +29,44 @@ pub(super) fn event_stream(
     (headers, Body::from_stream(frames)).into_response()
 }
 
-/// Server-sent events, with a comment whenever there was nothing to send for a while. How soon to come back is said
-/// first: who is hung up on for not reading cannot be told any more. Only events end with an empty line, for some clients
-/// read an event without data into any other.
+/// What a stream tells, as server-sent events.
 pub(super) fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
+    from_the_start(stream::unfold(answers, async |mut answers| {
+        let next = async { Some(frame(&answers.next().await?)) };
+        Some((Ok(kept_alive(next).await?), answers))
+    }))
+}
+
+/// The events, after how soon to come back: who is hung up on for not reading cannot be told any more.
+pub(super) fn from_the_start(
+    events: impl FutureStream<Item = Result<Vec<u8>, Infallible>>,
+) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
     let retry = format!("retry: {}\n", COME_AGAIN * 1_000).into_bytes();
-    let events = stream::unfold(answers, async |mut answers| {
-        match timeout(KEEP_ALIVE, answers.next()).await {
-            Ok(Some(update)) => Some((Ok(frame(&update)), answers)),
-            Ok(None) => None,
-            Err(_) => Some((Ok(b": ping\n".to_vec()), answers)),
-        }
-    });
     stream::iter([Ok(retry)]).chain(events)
+}
+
+/// The next event, or a comment if there is nothing to send for a while. Only events end with an empty line, for some clients read
+/// an event without data into any other.
+pub(super) async fn kept_alive(next: impl Future<Output = Option<Vec<u8>>>) -> Option<Vec<u8>> {
+    timeout(KEEP_ALIVE, next).await.unwrap_or_else(|_| Some(b": ping\n".to_vec()))
+}
+
+/// An event with a name of its own.
+pub(super) struct Named<'a> {
+    /// What the event is called.
+    pub(super) event: &'a str,
+    /// The number after which a client can go on with `Last-Event-ID`.
+    pub(super) number: u64,
+    /// The event's data, in one line.
+    pub(super) text: &'a str,
+}
+
+impl Named<'_> {
+    /// The event, ready to be sent.
+    pub(super) fn frame(&self) -> Vec<u8> {
+        let Self { event, number, text } = self;
+        format!("id: {number}\nevent: {event}\ndata: {text}\n\n").into_bytes()
+    }
 }
 
 /// An event, by the number after which a client can go on with `Last-Event-ID`.

@@ -115,6 +115,19 @@ mod compiled {
         card.to_json()
     }
 
+    fn says_what_a_skill_takes(task: &Task) -> (String, Option<Value>) {
+        let card = Card::new("shop", "Sells things", "0.1.0")
+            .input("application/json")
+            .skill("order", "Order", "Takes an order", &["shop"])
+            .input_schema(&json!({
+                "type": "object",
+                "required": ["article"],
+                "properties": { "article": { "type": "string" } }
+            }));
+        let article = task.message.data().map(|input| input["article"].clone());
+        (card.to_json(), article)
+    }
+
     fn waits_for_a_time(ctx: &Context, question: OpenQuestion) -> Run {
         let mut timer = Timer::every(Duration::from_secs(60));
         let answered = loop {

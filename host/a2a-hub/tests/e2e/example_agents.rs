@@ -1,6 +1,6 @@
 //! The agents under `examples/agents/`, each in a real hub as its operator would have it.
 
-use crate::stage::{artifact, eventually_async, get, said, send, state, stream, until};
+use crate::stage::{artifact, eventually_async, get, loopback, said, send, state, stream, until};
 use a2a_hub_tests::{Client, ModelServer, TestHub, WebServer, example_agent, message_to};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -13,13 +13,6 @@ use std::{
 /// A hub with one of them, under its own name.
 async fn hub(agent: &str, config: impl Into<String>) -> Result<TestHub> {
     TestHub::builder().config(config).plugin(agent, example_agent(agent)?).start().await
-}
-
-/// A host on this machine that an agent may send to.
-fn loopback(agent: &str, port: u16) -> String {
-    format!(
-        "[agents.{agent}.grant.http.\"127.0.0.1\"]\nscheme = 'http'\nprivate = true\nports = [{port}]\n"
-    )
 }
 
 #[tokio::test]

@@ -44,12 +44,12 @@ async fn an_embedded_hub_hosts_a_function_of_its_program() -> Result<()> {
 
 /// Cargo puts examples beside the program that it builds for these tests.
 #[expect(clippy::disallowed_methods, reason = "an example is a program that a reader starts")]
-fn example(name: &str) -> Command {
+pub(crate) fn example(name: &str) -> Command {
     let program = Path::new(env!("CARGO_BIN_EXE_a2a-hub"));
     Command::new(program.with_file_name("examples").join(name))
 }
 
-async fn output(command: &mut Command) -> Result<String> {
+pub(crate) async fn output(command: &mut Command) -> Result<String> {
     let done = timeout(WITHIN, command.kill_on_drop(true).output()).await??;
     let told = String::from_utf8_lossy(&done.stdout).into_owned();
     ensure!(done.status.success(), "{told}{}", String::from_utf8_lossy(&done.stderr));

@@ -20,6 +20,7 @@ mod examples;
 mod fake_clis;
 mod faults;
 mod finding;
+mod five_step;
 mod forest;
 mod full_disk;
 mod grants;

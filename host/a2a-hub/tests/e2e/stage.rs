@@ -74,6 +74,13 @@ pub(crate) fn home() -> Result<Home> {
     Ok(Home { _compiled: Compiled::lend(&hub_binary()?, &data)?, dir })
 }
 
+/// A host on this machine that an agent may send to.
+pub(crate) fn loopback(agent: &str, port: u16) -> String {
+    format!(
+        "[agents.{agent}.grant.http.\"127.0.0.1\"]\nscheme = 'http'\nprivate = true\nports = [{port}]\n"
+    )
+}
+
 /// Sends a text and waits for the end.
 pub(crate) async fn send(client: &Client, agent: &str, text: &str) -> Result<Value> {
     client.call("message/send", message_to(agent, text)).await.context(text.to_owned())

@@ -46,6 +46,7 @@ mod tests {
         };
         let endpoints = Endpoints {
             base: "http://hub/agents/n".to_owned(),
+            root: "http://hub".to_owned(),
             grpc: None,
             socket: None,
             tenant: None,
@@ -63,10 +64,10 @@ mod tests {
     fn the_extended_card_tells_how_an_agent_is_run() {
         let [v1, hybrid] = shown(r#"{"name":"n","description":"d","version":"1"}"#);
         assert_eq!(v1, hybrid);
-        insta::assert_snapshot!(v1, @r#"{"extendedAgentCard":true,"extensions":[{"description":"How the operator runs each agent: its health, its limits","params":{"agents":{"n":{"maxQueued":64,"maxRunning":8,"status":"healthy","taskTimeoutMs":60000}}},"uri":"urn:a2a-hub:operated:v1"}],"pushNotifications":true,"streaming":true}"#);
+        insta::assert_snapshot!(v1, @r#"{"extendedAgentCard":true,"extensions":[{"description":"Tasks may be submitted by the five-step protocol as well","params":{"submit_task":"http://hub/submit_task","task_updates":"http://hub/task_updates/{task_id}"},"uri":"urn:a2a-hub:five-step:v1"},{"description":"How the operator runs each agent: its health, its limits","params":{"agents":{"n":{"maxQueued":64,"maxRunning":8,"status":"healthy","taskTimeoutMs":60000}}},"uri":"urn:a2a-hub:operated:v1"}],"pushNotifications":true,"streaming":true}"#);
         let own = r#"{"name":"n","description":"d","version":"1","capabilities":{"extensions":[{"uri":"urn:x"}]}}"#;
         let [v1, _] = shown(own);
         assert_eq!(v1["extensions"][0]["uri"], "urn:x", "the agent's own stay");
-        assert_eq!(v1["extensions"].as_array().map(Vec::len), Some(2));
+        assert_eq!(v1["extensions"].as_array().map(Vec::len), Some(3));
     }
 }

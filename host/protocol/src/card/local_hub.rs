@@ -2,15 +2,17 @@
 
 use crate::{
     card::official::{OLD_VERSION, provider},
+    five_step::ENDPOINTS,
     model::{card::AgentCard, id::AgentId},
 };
 use serde_json::{Value, json};
 
 /// The members of a card that a component cannot say of itself, for it is the hub that is reached: where, how, and who may.
-pub const OF_THE_HUB: [&str; 8] = [
+pub const OF_THE_HUB: [&str; 9] = [
     "url",
     "supportedInterfaces",
     "additionalInterfaces",
+    ENDPOINTS,
     "preferredTransport",
     "security",
     "securityRequirements",

@@ -1,7 +1,9 @@
 //! A card as official clients find it: where and how its agent is reached, for 1.0 alone or for both versions at once.
 
 use crate::{
+    card::INPUT_SCHEMA,
     codec::members::{object, some_list},
+    five_step,
     model::{
         card::{AgentCard, Skill},
         interface::{Binding, Version},
@@ -24,6 +26,8 @@ const TOKEN: &str = "hubToken";
 pub struct Endpoints {
     /// The HTTP endpoint as an absolute URL without a slash at the end: JSON-RPC is there, REST below it.
     pub base: String,
+    /// Where the hub is reached over HTTP, without a slash at the end.
+    pub root: String,
     /// The gRPC endpoint, if it can be reached: host and port, which is all that gRPC's own clients take for a URL.
     pub grpc: Option<String>,
     /// The hub's unix socket as a URL, if who asks may connect to it.
@@ -34,6 +38,13 @@ pub struct Endpoints {
     /// Whether who asks must show the hub's token. Whoever shows it by the scheme of the card may have the extended card;
     /// a card that has no scheme declares none (A2A 1.0, section 3.1.11).
     pub needs_token: bool,
+}
+
+impl Endpoints {
+    /// Where the endpoints of the five-step protocol are: those of the hub at its root.
+    fn base_of_five_steps(&self) -> String {
+        if self.tenant.is_some() { self.base.clone() } else { self.root.clone() }
+    }
 }
 
 impl AgentCard {
@@ -71,6 +82,7 @@ impl AgentCard {
         let old = old.map(|one| json!({ "url": one["url"], "transport": one["protocolBinding"] }));
         card["preferredTransport"] = json!(Binding::JsonRpc.name());
         card["additionalInterfaces"] = old.collect();
+        self.add_five_steps(&mut card, &endpoints.base_of_five_steps());
         card["supportsAuthenticatedExtendedCard"] = json!(endpoints.needs_token);
         if endpoints.needs_token {
             // Merged, for a client of 0.3 takes one without `type` for something else.
@@ -81,6 +93,17 @@ impl AgentCard {
             card["security"] = json!([{ TOKEN: [] }]);
         }
         card
+    }
+
+    /// What the five-step protocol has in a card: both endpoints at `base`, and the schemas of skills where they stand.
+    pub fn add_five_steps(&self, card: &mut Value, base: &str) {
+        card[five_step::ENDPOINTS] = five_step::endpoints(base);
+        let written = card["skills"].as_array_mut().into_iter().flatten();
+        for (written, skill) in written.zip(&self.skills) {
+            if let Some(schema) = skill.input_schema() {
+                written[INPUT_SCHEMA] = schema.clone();
+            }
+        }
     }
 
     fn said(&self, member: &str) -> Value {
@@ -103,7 +126,11 @@ impl AgentCard {
 
     fn official_capabilities(&self, endpoints: &Endpoints) -> Value {
         let extensions = self.other.get("capabilities").and_then(|can| can.get("extensions"));
-        let extensions = extensions.and_then(Value::as_array).filter(|all| !all.is_empty());
+        let given = extensions.and_then(Value::as_array).into_iter().flatten();
+        // How tasks are submitted here is for the hub to say, also of an agent elsewhere whose own hub says it.
+        let given = given.filter(|one| one["uri"] != five_step::EXTENSION).cloned();
+        let own = five_step::extension(&endpoints.base_of_five_steps(), self);
+        let extensions: Vec<_> = given.chain([own]).collect();
         object([
             ("streaming", json!(self.streams())),
             ("pushNotifications", json!(true)),
@@ -208,6 +235,7 @@ mod tests {
     fn endpoints(needs_token: bool) -> Endpoints {
         Endpoints {
             base: "http://hub/agents/n".to_owned(),
+            root: "http://hub".to_owned(),
             grpc: Some("hub:80".to_owned()),
             socket: None,
             tenant: Some("n".to_owned()),
@@ -244,6 +272,14 @@ mod tests {
               },
               {
                 "uri": "urn:y"
+              },
+              {
+                "description": "Tasks may be submitted by the five-step protocol as well",
+                "params": {
+                  "submit_task": "http://hub/agents/n/submit_task",
+                  "task_updates": "http://hub/agents/n/task_updates/{task_id}"
+                },
+                "uri": "urn:a2a-hub:five-step:v1"
               }
             ],
             "pushNotifications": true,
@@ -256,6 +292,10 @@ mod tests {
             "text/plain"
           ],
           "description": "d",
+          "endpoints": {
+            "submit_task": "http://hub/agents/n/submit_task",
+            "task_updates": "http://hub/agents/n/task_updates/{task_id}"
+          },
           "iconUrl": "http://x/i",
           "name": "n",
           "preferredTransport": "JSONRPC",
@@ -372,7 +412,7 @@ mod tests {
         let card = AgentCard::parse(given).unwrap();
         let endpoints =
             Endpoints { socket: Some("unix:///run/hub.sock".to_owned()), ..endpoints(false) };
-        insta::assert_snapshot!(card.v1(&endpoints), @r#"{"capabilities":{"pushNotifications":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","provider":{"organization":"a2a-hub","url":"http://hub/agents/n"},"skills":[{"description":"d","id":"default","name":"n","tags":["default"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"1.0","url":"http://hub/agents/n/rest"},{"protocolBinding":"GRPC","protocolVersion":"1.0","tenant":"n","url":"hub:80"},{"protocolBinding":"JSONRPC","protocolVersion":"0.3","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"0.3","url":"http://hub/agents/n/rest"},{"protocolBinding":"urn:a2a-hub:unix-ndjson:v1","protocolVersion":"1.0","tenant":"n","url":"unix:///run/hub.sock"}],"version":"1"}"#);
+        insta::assert_snapshot!(card.v1(&endpoints), @r#"{"capabilities":{"extensions":[{"description":"Tasks may be submitted by the five-step protocol as well","params":{"submit_task":"http://hub/agents/n/submit_task","task_updates":"http://hub/agents/n/task_updates/{task_id}"},"uri":"urn:a2a-hub:five-step:v1"}],"pushNotifications":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","provider":{"organization":"a2a-hub","url":"http://hub/agents/n"},"skills":[{"description":"d","id":"default","name":"n","tags":["default"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"1.0","url":"http://hub/agents/n/rest"},{"protocolBinding":"GRPC","protocolVersion":"1.0","tenant":"n","url":"hub:80"},{"protocolBinding":"JSONRPC","protocolVersion":"0.3","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"0.3","url":"http://hub/agents/n/rest"},{"protocolBinding":"urn:a2a-hub:unix-ndjson:v1","protocolVersion":"1.0","tenant":"n","url":"unix:///run/hub.sock"}],"version":"1"}"#);
     }
 
     /// Checkers of 0.3's cards take `http` and `https` for a URL, and nothing else.

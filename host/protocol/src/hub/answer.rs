@@ -68,7 +68,11 @@ pub fn write(answer: Answer, url: &str) -> Value {
 /// Writes a card as the Local Hub specification has it.
 fn published(of: &CardOf, url: &str) -> Value {
     let mut card = of.card.published(of.agent.as_ref());
-    card["url"] = json!(url_of(of.agent.as_ref(), url));
+    let reached = url_of(of.agent.as_ref(), url);
+    if reached.starts_with("http") {
+        of.card.add_five_steps(&mut card, reached.trim_end_matches('/'));
+    }
+    card["url"] = json!(reached);
     card
 }
 

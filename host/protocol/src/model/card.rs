@@ -63,12 +63,16 @@ impl AgentCard {
     /// what its card or one of its skills says; one that says nothing takes whatever comes, and a part of no type is
     /// nobody's business but its agent's.
     pub fn part_not_taken<'a>(&self, message: &'a Message) -> Option<(usize, &'a str)> {
-        let modes = self.input_modes();
-        let taken =
-            |media: &str| modes.is_empty() || modes.iter().any(|mode| is_in_range(media, mode));
+        let says_nothing = self.input_modes().is_empty();
+        let taken = |media: &str| says_nothing || self.takes(media);
         let typed = message.parts.iter().enumerate();
         let mut typed = typed.filter_map(|(n, part)| Some((n, part.media_type.as_deref()?)));
         typed.find(|(_, media)| !taken(media))
+    }
+
+    /// Whether its agent says that it takes this media type.
+    pub fn takes(&self, media: &str) -> bool {
+        self.input_modes().iter().any(|mode| is_in_range(media, mode))
     }
 
     /// Every media type that its agent says it takes.

@@ -88,7 +88,8 @@ fn write_part(part: &Part) -> Value {
     object([("kind", json!(kind)), (member, content), ("metadata", json!(part.metadata))])
 }
 
-fn write_artifact(artifact: &Artifact) -> Value {
+/// Writes an artifact in 0.3's JSON.
+pub fn write_artifact(artifact: &Artifact) -> Value {
     object([
         ("artifactId", json!(artifact.artifact_id)),
         // The Local Hub specification requires a name; A2A does not.

@@ -1,0 +1,107 @@
+//! An inverted index of passages in memory, ranked by Okapi BM25: small enough for a component, and all that a few hundred documents
+//! need.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How soon more of the same word counts no more (k1 of BM25).
+const SATURATION: f64 = 1.2;
+
+/// How much longer passages count less (b of BM25).
+const LENGTH: f64 = 0.75;
+
+/// Words that stand in every passage and tell none from another.
+const STOP: &[&str] = &[
+    "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "has",
+    "have", "how", "i", "in", "is", "it", "its", "of", "on", "or", "that", "the", "their", "there",
+    "this", "to", "was", "were", "what", "when", "where", "which", "who", "why", "will", "with",
+    "you", "your",
+];
+
+/// Passages that can be searched, known by the number in which they came.
+#[derive(Default)]
+pub(crate) struct Index {
+    /// Of each word, the passages that it stands in and how often.
+    postings: BTreeMap<String, Vec<(usize, u32)>>,
+    /// How many words each passage has.
+    lengths: Vec<usize>,
+}
+
+impl Index {
+    /// Adds a passage.
+    pub(crate) fn add(&mut self, text: &str) {
+        let number = self.lengths.len();
+        let (mut counts, mut length) = (BTreeMap::<String, u32>::new(), 0);
+        for word in words(text) {
+            *counts.entry(word).or_default() += 1;
+            length += 1;
+        }
+        self.lengths.push(length);
+        for (word, count) in counts {
+            self.postings.entry(word).or_default().push((number, count));
+        }
+    }
+
+    /// The passages that hold any of the query's words, each with its score, the best first. Among equals the first that was added.
+    pub(crate) fn search(&self, query: &str) -> Vec<(usize, f64)> {
+        let total = self.lengths.len() as f64;
+        let mean = self.lengths.iter().sum::<usize>() as f64 / total.max(1.0);
+        let mut scores = BTreeMap::<usize, f64>::new();
+        for word in words(query).collect::<BTreeSet<_>>() {
+            let Some(found) = self.postings.get(&word) else { continue };
+            let holding = found.len() as f64;
+            let rarity = (1.0 + (total - holding + 0.5) / (holding + 0.5)).ln();
+            for &(number, count) in found {
+                let count = f64::from(count);
+                let length = 1.0 - LENGTH + LENGTH * self.lengths[number] as f64 / mean.max(1.0);
+                let score = rarity * count * (SATURATION + 1.0) / (count + SATURATION * length);
+                *scores.entry(number).or_default() += score;
+            }
+        }
+        let mut ranked: Vec<_> = scores.into_iter().collect();
+        ranked.sort_by(|(a, one), (b, other)| other.total_cmp(one).then(a.cmp(b)));
+        ranked
+    }
+}
+
+/// The words that a text is found by: in small letters, without those that stand everywhere, and one for `source` and `sources`.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = words.map(str::to_lowercase).filter(|word| !STOP.contains(&word.as_str()));
+    words.map(|mut word| {
+        if word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") {
+            word.pop();
+        }
+        word
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_passage_that_holds_the_rare_words_is_first() {
+        let mut index = Index::default();
+        let passages = [
+            "Rust is a language for systems.",
+            "WebAssembly components are sandboxed: a component holds what it is granted.",
+            "The sandbox of a browser.",
+            "",
+        ];
+        passages.iter().for_each(|passage| index.add(passage));
+        let ranked = index.search("What may a WebAssembly component do in its sandbox?");
+        assert_eq!(ranked.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2]);
+        assert!(index.search("the of and").is_empty() && index.search("").is_empty());
+        assert!(Index::default().search("x").is_empty());
+    }
+
+    #[test]
+    fn more_of_a_word_counts_more_and_more_of_other_words_less() {
+        let mut index = Index::default();
+        ["tea", "tea tea coffee", "tea coffee milk sugar water and much more of it", "coffee"]
+            .iter()
+            .for_each(|passage| index.add(passage));
+        let ranked: Vec<_> = index.search("teas").into_iter().map(|(number, _)| number).collect();
+        assert_eq!(ranked, [0, 1, 2]);
+    }
+}

@@ -1,0 +1,150 @@
+//! Where documents come from: URLs that the operator lists, and a folder.
+
+use crate::document::Document;
+use a2a_hub_sdk::{Request, Response, prelude::*};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// What stands in a source's URL for the topic, percent-encoded.
+const QUERY: &str = "{query}";
+
+/// Sources that are read at most.
+const MAX_SOURCES: usize = 20;
+
+/// Files that are read at most.
+const MAX_FILES: usize = 500;
+
+/// The longest file that is read, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// How long a source may take.
+const PATIENCE_MS: u32 = 20_000;
+
+/// The ends of names of files that are documents.
+const DOCUMENTS: [&str; 7] = ["txt", "md", "markdown", "rst", "adoc", "html", "htm"];
+
+/// A source that gave nothing, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Missed {
+    /// Where it would have been found.
+    pub(crate) source: String,
+    /// Why it was not.
+    pub(crate) why: String,
+}
+
+/// The URLs of a setting, which is a list with white space or commas between, with the topic where they ask for it.
+pub(crate) fn listed(setting: &str, topic: &str) -> Vec<String> {
+    let urls = setting.split(|c: char| c.is_whitespace() || c == ',').filter(|url| !url.is_empty());
+    urls.take(MAX_SOURCES).map(|url| url.replace(QUERY, &encoded(topic))).collect()
+}
+
+/// Fetches a document. Only a task that is cancelled ends here.
+pub(crate) fn fetch(ctx: &Context, url: &str) -> Result<Result<Document, Missed>, Failure> {
+    let request = Request::get(url)
+        .header("accept", "text/html, text/plain, text/markdown, application/json");
+    let answer = ctx.fetch(&Request { timeout_ms: Some(PATIENCE_MS), ..request });
+    let missed = |why: String| Missed { source: url.to_owned(), why };
+    Ok(match answer {
+        Ok(answer) => read(url, &answer).map_err(missed),
+        Err(Failure::Cancelled) => return Err(Failure::Cancelled),
+        Err(why) => Err(missed(why.text().to_owned())),
+    })
+}
+
+fn read(url: &str, answer: &Response) -> Result<Document, String> {
+    match answer.status {
+        200 => {}
+        status @ 300..=399 => {
+            let place = answer.header("location").unwrap_or("somewhere else");
+            return Err(format!("it answered {status}: name {place} in `sources` instead"));
+        }
+        status => return Err(format!("it answered {status}")),
+    }
+    let media = answer.header("content-type").unwrap_or("text/plain");
+    let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match essence.as_str() {
+        "text/html" | "application/xhtml+xml" => Ok(Document::html(url, &answer.text())),
+        "application/json" => Ok(Document::plain(url, &answer.text())),
+        text if text.starts_with("text/") => Ok(Document::plain(url, &answer.text())),
+        other => Err(format!("it is of type {other}, and text and HTML are read")),
+    }
+}
+
+/// The documents below a folder, by their paths in it, the same each time. What cannot be read is left out; none if there is no folder.
+pub(crate) fn folder(root: &Path) -> Option<Vec<Document>> {
+    fs::read_dir(root).ok()?;
+    let (mut files, mut open) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(dir) = open.pop() {
+        let Ok(entries) = fs::read_dir(dir) else { continue };
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+            if kind.is_dir() && !is_hidden && open.len() < MAX_FILES {
+                open.push(entry.path());
+            } else if kind.is_file() && !is_hidden && is_document(&entry.path()) {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort();
+    files.truncate(MAX_FILES);
+    Some(files.iter().filter_map(|path| document(root, path)).collect())
+}
+
+fn is_document(path: &PathBuf) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    DOCUMENTS.iter().any(|known| ending.eq_ignore_ascii_case(known))
+        && fs::metadata(path).is_ok_and(|meta| meta.len() <= MAX_FILE)
+}
+
+fn document(root: &Path, path: &Path) -> Option<Document> {
+    let bytes = fs::read(path).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let source = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let is_html = path
+        .extension()
+        .is_some_and(|ending| ending.to_string_lossy().to_ascii_lowercase().starts_with("htm"));
+    Some(if is_html { Document::html(&source, &text) } else { Document::plain(&source, &text) })
+}
+
+/// Percent-encoded as a query's value (RFC 3986, section 2.3).
+fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+        encoded
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_listed_and_asked_for_the_topic() {
+        let all = listed(" https://a.example/?q={query}\n,https://b.example/x ", "tea & ü");
+        assert_eq!(all, ["https://a.example/?q=tea%20%26%20%C3%BC", "https://b.example/x"]);
+        assert_eq!(listed(&"https://a.example ".repeat(50), "x").len(), MAX_SOURCES);
+    }
+
+    #[test]
+    fn what_is_no_text_is_missed() {
+        let answer = |status, media: &str| {
+            let headers = vec![("Content-Type".to_owned(), media.to_owned())];
+            read("u", &Response { status, headers, body: b"<p>hi".to_vec() })
+        };
+        assert_eq!(answer(200, "Text/HTML; charset=utf-8").unwrap().text, "hi");
+        assert_eq!(answer(200, "text/markdown").unwrap().text, "<p>hi");
+        let why = [answer(200, "image/png"), answer(301, "text/html"), answer(500, "text/html")];
+        let why = why.map(Result::unwrap_err);
+        assert_eq!(why[0], "it is of type image/png, and text and HTML are read");
+        assert_eq!(why[1], "it answered 301: name somewhere else in `sources` instead");
+        assert_eq!(why[2], "it answered 500");
+    }
+}

@@ -1,0 +1,533 @@
+//! The five-step protocol: a requesting agent discovers a specialist, submits a task, and listens to what becomes of it.
+
+use crate::{
+    examples::{example, output},
+    stage::{GRANT, bearer, eventually, get, loopback, no_program_left, state},
+};
+use a2a_hub_tests::{Client, ModelServer, TestHub, WebServer, example_agent, test_guests};
+use anyhow::{Context as _, Result, bail, ensure};
+use futures::{StreamExt as _, stream::BoxStream};
+use serde_json::{Value, json};
+use std::{fs, path::Path, time::Duration};
+use tokio::{process::Command, time::timeout};
+
+/// How long a test waits for the next update.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// One server-sent event.
+#[derive(Clone, Debug, PartialEq)]
+struct Update {
+    id: String,
+    event: String,
+    data: Value,
+}
+
+impl Update {
+    fn status(&self) -> &str {
+        self.data["status"].as_str().unwrap_or_default()
+    }
+
+    fn message(&self) -> &str {
+        self.data["status_message"].as_str().unwrap_or_default()
+    }
+}
+
+/// A listener to the updates of a task.
+struct Updates {
+    bytes: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
+    open: String,
+}
+
+impl Updates {
+    async fn listen(url: &str, after: Option<&str>) -> Result<Self> {
+        let request = reqwest::Client::new().get(url);
+        let request = match after {
+            Some(id) => request.header("Last-Event-ID", id),
+            None => request,
+        };
+        let response = request.send().await?;
+        ensure!(response.status() == 200, "{}: {}", response.status(), response.text().await?);
+        ensure!(response.headers()["content-type"] == "text/event-stream");
+        Ok(Self { bytes: response.bytes_stream().boxed(), open: String::new() })
+    }
+
+    /// The next update; none at the end.
+    async fn next(&mut self) -> Result<Option<Update>> {
+        loop {
+            if let Some((event, rest)) = self.open.split_once("\n\n") {
+                let member = |name: &str| {
+                    event.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default()
+                };
+                let data = serde_json::from_str(member("data: ")).context(event.to_owned())?;
+                let (id, name) = (member("id: ").to_owned(), member("event: ").to_owned());
+                self.open = rest.to_owned();
+                return Ok(Some(Update { id, event: name, data }));
+            }
+            match timeout(WITHIN, self.bytes.next()).await? {
+                Some(Ok(more)) => self.open.push_str(std::str::from_utf8(&more)?),
+                Some(Err(_)) | None => return Ok(None),
+            }
+        }
+    }
+
+    async fn rest(mut self) -> Result<Vec<Update>> {
+        let mut all = Vec::new();
+        while let Some(update) = self.next().await? {
+            all.push(update);
+        }
+        Ok(all)
+    }
+
+    /// Goes on to the first update that is in this state.
+    async fn until(&mut self, status: &str) -> Result<Update> {
+        while let Some(update) = self.next().await? {
+            if update.status() == status {
+                return Ok(update);
+            }
+        }
+        bail!("the updates ended before it was {status}")
+    }
+}
+
+/// Submits a task at `path` of a hub; the status, and the answer.
+async fn post(hub: &TestHub, path: &str, task: &Value) -> Result<(u16, Value)> {
+    let url = format!("http://{}{path}", hub.http());
+    let answer = reqwest::Client::new().post(url).json(task).send().await?;
+    Ok((answer.status().as_u16(), answer.json().await?))
+}
+
+fn task(skill: &str, input: Value) -> Value {
+    json!({ "requesting_agent_id": "requesting-agent-01", "skill_id": skill, "input_data": input })
+}
+
+/// Has the test guest behave as told; where to listen.
+async fn behave(hub: &TestHub, text: &str) -> Result<String> {
+    let (status, submitted) =
+        post(hub, "/submit_task", &task("behave", json!({ "text": text }))).await?;
+    ensure!(status == 202, "{status}: {submitted}");
+    Ok(submitted["updates_url"].as_str().context("no updates_url")?.to_owned())
+}
+
+/// A hub with the specialist, a source and a model.
+async fn specialist(source: &WebServer, model: Option<&ModelServer>) -> Result<TestHub> {
+    let mut config =
+        format!("[agents.browse-extract.settings]\nsources = '{}'\n", source.url("/{query}/page"));
+    let mut ports = vec![source.port()];
+    if let Some(model) = model {
+        config += &format!("model_url = '{}/v1/chat/completions'\nmodel = 'tiny'\n", model.url());
+        ports.push(model.url().rsplit(':').next().context("no port")?.parse()?);
+    }
+    let grant = loopback("browse-extract", 0).replace("[0]", &format!("{ports:?}"));
+    let agent = example_agent("browse-extract")?;
+    TestHub::builder().config(config + &grant).plugin("browse-extract", agent).start().await
+}
+
+/// The seed's example, step by step.
+#[tokio::test]
+async fn a_specialist_is_discovered_given_a_task_and_heard_to_its_result() -> Result<()> {
+    let (source, model) = (WebServer::start().await?, ModelServer::start()?);
+    let hub = specialist(&source, Some(&model)).await?;
+    let base = format!("http://{}/agents/browse-extract", hub.http());
+    let card: Value = reqwest::get(format!("{base}/.well-known/agent.json")).await?.json().await?;
+    let submit = format!("{base}/submit_task");
+    assert_eq!(card["endpoints"]["submit_task"], submit, "{card:#}");
+    assert_eq!(card["endpoints"]["task_updates"], format!("{base}/task_updates/{{task_id}}"));
+    assert_eq!(card["skills"][0]["id"], "browse_extract");
+    let schema = &card["skills"][0]["inputSchema"];
+    assert_eq!(schema["required"], json!(["search_topic", "extraction_instruction"]), "{card:#}");
+
+    let topic = "Why is the sky blue?";
+    let input = json!({ "search_topic": topic, "extraction_instruction": format!("Summarize web results for: '{topic}'") });
+    let sent = task("browse_extract", input);
+    let answer = reqwest::Client::new().post(&submit).json(&sent).send().await?;
+    assert_eq!(answer.status(), 202);
+    let submitted: Value = answer.json().await?;
+    let id = submitted["task_id"].as_str().context("no task_id")?;
+    let url = format!("{base}/task_updates/{id}");
+    assert_eq!(submitted["updates_url"], url);
+    assert!(
+        ["submitted", "working"].iter().any(|state| submitted["status"] == *state),
+        "{submitted}"
+    );
+    assert!(submitted["status_message"].is_string());
+
+    let updates = Updates::listen(&url, None).await?.rest().await?;
+    let last = updates.last().context("no updates")?;
+    for update in &updates {
+        assert_eq!((update.event.as_str(), &update.data["task_id"]), ("task_update", &json!(id)));
+        for member in ["status", "status_message", "progress_percent", "artefacts", "error_message"]
+        {
+            assert!(update.data.get(member).is_some(), "{member}: {update:?}");
+        }
+    }
+    assert_eq!(
+        (last.status(), &last.data["progress_percent"]),
+        ("completed", &json!(100)),
+        "{last:?}"
+    );
+    assert_eq!(last.data["error_message"], Value::Null);
+    let made = &last.data["artefacts"][0]["parts"];
+    assert!(
+        made[0]["text"].as_str().is_some_and(|text| text.contains("by the model tiny")),
+        "{made:#}"
+    );
+    let facts = &made[1]["data"];
+    assert_eq!((&facts["method"], &facts["search_topic"]), (&json!("model"), &json!(topic)));
+    assert_eq!(facts["sources"][0]["title"], "The sky");
+    assert_eq!(source.asked()[0].path, "/Why%20is%20the%20sky%20blue%3F/page");
+    let heard = model.requests().pop().context("the model was not asked")?.body;
+    let asked: Value =
+        serde_json::from_str(heard["messages"][1]["content"].as_str().context("no prompt")?)?;
+    assert!(asked["passages"][0]["text"].as_str().is_some_and(|text| text.contains("Rayleigh")));
+
+    // The same by A2A: who asks is what was said, and no more; progress is metadata.
+    let seen = get(&Client::http(&hub), id).await?;
+    let facts = &seen["history"][0]["metadata"];
+    assert_eq!(facts["requesting_agent_id"], "requesting-agent-01", "{seen:#}");
+    assert_eq!(
+        (&facts["skill_id"], &facts["targetAgent"]),
+        (&json!("browse_extract"), &json!("browse-extract"))
+    );
+    assert_eq!(seen["metadata"]["progress"]["percent"], 60);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_agent_that_has_the_skill_works_and_cards_name_both_endpoints() -> Result<()> {
+    let config = "[agents.browse-extract.grant]\nworkspace = 'read'\n";
+    let agent = example_agent("browse-extract")?;
+    let hub = TestHub::builder().config(config).plugin("browse-extract", agent).start().await?;
+    fs::write(hub.workspace().join("tea.md"), "# Tea\n\nBlack tea is oxidised. Green tea is not.")?;
+    let input = json!({ "search_topic": "green tea", "extraction_instruction": "Is it oxidised?" });
+    for skill in ["browse_extract", "browse-extract/browse_extract"] {
+        let (status, submitted) = post(&hub, "/submit_task", &task(skill, input.clone())).await?;
+        assert_eq!(status, 202, "{submitted}");
+        let url = submitted["updates_url"].as_str().context("no updates_url")?;
+        assert!(url.starts_with(&format!("http://{}/task_updates/", hub.http())), "{url}");
+        let updates = Updates::listen(url, None).await?.rest().await?;
+        let last = updates.last().context("no updates")?;
+        let facts = &last.data["artefacts"][0]["parts"][1]["data"];
+        assert_eq!((last.status(), &facts["method"]), ("completed", &json!("ranking")), "{last:?}");
+        assert!(
+            facts["extraction"]
+                .as_str()
+                .is_some_and(|text| text.contains("Green tea is not. [tea.md]"))
+        );
+    }
+    // An agent that takes text hears the one text; what it says is what came of it.
+    let (_, submitted) =
+        post(&hub, "/submit_task", &task("echo", json!({ "text": "hello" }))).await?;
+    let url = submitted["updates_url"].as_str().context("no updates_url")?;
+    let last = Updates::listen(url, None).await?.rest().await?.pop().context("no updates")?;
+    assert_eq!((last.status(), last.message()), ("completed", "hello"));
+    assert_eq!(last.data["artefacts"][0]["parts"], json!([{ "kind": "text", "text": "hello" }]));
+
+    let root = format!("http://{}", hub.http());
+    let found = async |path: &str, version: Option<&str>| -> Result<Value> {
+        let request = reqwest::Client::new().get(format!("{root}{path}"));
+        let request =
+            version.into_iter().fold(request, |it, version| it.header("A2A-Version", version));
+        Ok(request.send().await?.json().await?)
+    };
+    for (path, at) in [
+        ("/.well-known/agent.json", String::new()),
+        ("/.well-known/agent-card.json", String::new()),
+        ("/.well-known/agents/echo.json", "/agents/echo".to_owned()),
+        ("/agents/echo/.well-known/agent.json", "/agents/echo".to_owned()),
+    ] {
+        let card = found(path, None).await?;
+        assert_eq!(
+            card["endpoints"]["submit_task"],
+            format!("{root}{at}/submit_task"),
+            "{path}: {card:#}"
+        );
+    }
+    let card = found("/agents/browse-extract/.well-known/agent-card.json", Some("1.0")).await?;
+    assert_eq!(
+        (card.get("endpoints"), card["skills"][0].get("inputSchema")),
+        (None, None),
+        "{card:#}"
+    );
+    let extension = &card["capabilities"]["extensions"][0];
+    assert_eq!(extension["uri"], "urn:a2a-hub:five-step:v1");
+    assert_eq!(
+        extension["params"]["submit_task"],
+        format!("{root}/agents/browse-extract/submit_task")
+    );
+    assert!(extension["params"]["inputSchemas"]["browse_extract"]["required"].is_array());
+    Ok(())
+}
+
+#[tokio::test]
+async fn several_listen_and_who_was_cut_off_goes_on() -> Result<()> {
+    let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
+    let url = behave(&hub, "ask").await?;
+    let (mut one, mut other) =
+        (Updates::listen(&url, None).await?, Updates::listen(&url, None).await?);
+    let asked = one.until("input-required").await?;
+    assert_eq!(other.until("input-required").await?, asked);
+    // A question is answered by A2A, at the place that the update names; the updates go on.
+    assert!(
+        asked.message().starts_with("what do you say? [To answer, send an A2A message"),
+        "{asked:?}"
+    );
+    let question = &asked.data["question"];
+    assert_eq!(
+        (&question["kind"], &question["prompt"]),
+        (&json!("input"), &json!("what do you say?"))
+    );
+    let answer = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": { "message": {
+        "kind": "message", "messageId": "m-1", "role": "user", "parts": [{ "kind": "text", "text": "more" }],
+        "taskId": asked.data["task_id"], "metadata": { "question": question["id"] },
+    } } });
+    let at = question["answer_url"].as_str().context("no answer_url")?;
+    let answered: Value =
+        reqwest::Client::new().post(at).json(&answer).send().await?.json().await?;
+    assert_eq!(answered["result"]["status"]["state"], "completed", "{answered:#}");
+    let (one, other) = (one.rest().await?, other.rest().await?);
+    assert_eq!(one, other);
+    let last = one.last().context("no updates")?;
+    assert_eq!((last.status(), last.message()), ("completed", "more"));
+
+    // Whoever comes late hears how it ended; who was cut off hears the rest, and nothing twice.
+    let late = Updates::listen(&url, None).await?.rest().await?;
+    assert_eq!(late.iter().map(Update::status).collect::<Vec<_>>(), ["completed"]);
+    assert_eq!(late[0].data, last.data);
+    assert_eq!(Updates::listen(&url, Some(&asked.id)).await?.rest().await?, one);
+    assert!(Updates::listen(&url, Some(&last.id)).await?.rest().await?.is_empty());
+    let beyond = reqwest::Client::new().get(&url).header("Last-Event-ID", "999").send().await?;
+    assert_eq!(beyond.status(), 400);
+
+    // How far it was is known also to who goes on after it was said.
+    let url = behave(&hub, "progress").await?;
+    let all = Updates::listen(&url, Some("0")).await?.rest().await?;
+    let percent: Vec<_> = all.iter().map(|update| &update.data["progress_percent"]).collect();
+    assert_eq!(percent[percent.len() - 3..], [&json!(40), &json!(80), &json!(80)], "{all:?}");
+    let last = all.last().context("no updates")?;
+    assert_eq!(
+        (last.status(), &last.data["error_message"]),
+        ("failed", &json!("nobody is logged in"))
+    );
+    let before = &all[all.len() - 2];
+    assert_eq!(Updates::listen(&url, Some(&before.id)).await?.rest().await?, all[all.len() - 1..]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn updates_go_on_after_the_hub_was_killed() -> Result<()> {
+    let mut hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
+    let waits = behave(&hub, "ask").await?;
+    let asked = Updates::listen(&waits, None).await?.until("input-required").await?;
+    let url = behave(&hub, "count 1000").await?;
+    let mut updates = Updates::listen(&url, None).await?;
+    let heard = updates.until("working").await?;
+    hub.kill9().await?;
+    no_program_left(&hub.data_dir(), Duration::from_secs(5)).await?;
+    while updates.next().await?.is_some() {}
+    hub.restart().await?;
+    // The port is another one; the rest of each URL is as it was.
+    let here = |url: &str| {
+        let path = url.split_once("/task_updates/").map(|(_, id)| id.to_owned());
+        format!("http://{}/task_updates/{}", hub.http(), path.unwrap_or_default())
+    };
+    let rest = Updates::listen(&here(&url), Some(&heard.id)).await?.rest().await?;
+    let last = rest.last().context("nothing is told of its end")?;
+    assert_eq!(last.status(), "failed", "{rest:?}");
+    assert!(last.data["error_message"].as_str().is_some_and(|why| why.contains("hub")), "{last:?}");
+    let still = Updates::listen(&here(&waits), Some(&asked.id)).await?.next().await?;
+    let still = still.context("the question is gone")?;
+    assert_eq!(still.status(), "input-required");
+    assert!(still.message().contains("what do you say?"), "{still:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_submission_is_told_member_by_member() -> Result<()> {
+    let config = "[agents.browse-extract.grant]\nworkspace = 'read'\n";
+    let agent = example_agent("browse-extract")?;
+    let hub = TestHub::builder()
+        .config(config)
+        .plugin("browse-extract", agent.clone())
+        .plugin("other", agent)
+        .start()
+        .await?;
+    let skill = "browse_extract";
+    let refused = async |path: &str, task: &Value| -> Result<String> {
+        let (status, body) = post(&hub, path, task).await?;
+        let fields = body["error"]["fields"].as_array().cloned().unwrap_or_default();
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|field| {
+                format!(
+                    "\n  {}: {}",
+                    field["pointer"].as_str().unwrap_or("?"),
+                    field["message"].as_str().unwrap_or("?")
+                )
+            })
+            .collect();
+        ensure!(body["error"]["message"].is_string() && body["error"]["code"] == status, "{body}");
+        Ok(format!(
+            "{status} {}{}",
+            body["error"]["reason"].as_str().unwrap_or("?"),
+            fields.concat()
+        ))
+    };
+    let own = "/agents/browse-extract/submit_task";
+    let right = json!({ "search_topic": "x", "extraction_instruction": "y" });
+    let told = [
+        refused(own, &json!({})).await?,
+        refused(own, &json!({ "requesting_agent_id": 7, "skill_id": [], "input_data": "x" }))
+            .await?,
+        refused(own, &task(skill, json!({ "search_topic": 1, "other": true }))).await?,
+        refused(
+            own,
+            &task(
+                skill,
+                json!({ "search_topic": "", "extraction_instruction": "x".repeat(3_000) }),
+            ),
+        )
+        .await?,
+        refused(own, &task("echo", right.clone())).await?,
+        refused("/submit_task", &task(skill, right.clone())).await?,
+        refused("/submit_task", &task("other/none", right.clone())).await?,
+        refused("/agents/nobody/submit_task", &task(skill, right.clone())).await?,
+    ];
+    let expected = [
+        "400 INVALID_PARAMS\n  /requesting_agent_id: is missing\n  /skill_id: is missing\n  /input_data: is missing",
+        "400 INVALID_PARAMS\n  /requesting_agent_id: must be a string\n  /skill_id: must be a string\n  /input_data: must be an object",
+        "400 INVALID_PARAMS\n  /input_data/extraction_instruction: is missing\n  /input_data/search_topic: is not of type \"string\"\n  /input_data/other: is not known to the skill; leave it out",
+        "400 INVALID_PARAMS\n  /input_data/extraction_instruction: is longer than 2000 characters\n  /input_data/search_topic: is shorter than 1 character",
+        "400 INVALID_PARAMS\n  /skill_id: agent `browse-extract` has no skill `echo`; it has `browse_extract`",
+        "400 INVALID_PARAMS\n  /skill_id: `browse-extract`, `other` have the skill `browse_extract`; submit the task to one of them, at `/agents/<id>/`, or name the skill `<agent>/browse_extract`",
+        "400 INVALID_PARAMS\n  /skill_id: agent `other` has no skill `none`; it has `browse_extract`",
+        "404 AGENT_NOT_FOUND",
+    ];
+    assert_eq!(told.join("\n\n"), expected.join("\n\n"));
+    let (_, body) = post(&hub, "/submit_task", &task("none", right.clone())).await?;
+    let skills = body["error"]["skills"].as_array().context("the skills are not listed")?;
+    assert!(
+        skills.contains(&json!("echo/echo")) && skills.contains(&json!("other/browse_extract"))
+    );
+    let client = Client::http(&hub);
+    let all = client.call("hub/tasks/list", json!({})).await?;
+    assert_eq!(all, json!([]), "nothing that was refused left a task");
+
+    // An agent's endpoint knows the tasks of its agent.
+    let (_, submitted) = post(&hub, own, &task(skill, right)).await?;
+    let id = submitted["task_id"].as_str().context("no task_id")?;
+    for path in [format!("/agents/other/task_updates/{id}"), "/task_updates/none".to_owned()] {
+        let answer = reqwest::get(format!("http://{}{path}", hub.http())).await?;
+        assert_eq!(answer.status(), 404, "{path}");
+        let body: Value = answer.json().await?;
+        assert_eq!(body["error"]["reason"], "TASK_NOT_FOUND", "{path}: {body}");
+    }
+    let nobody =
+        reqwest::get(format!("http://{}/agents/nobody/task_updates/{id}", hub.http())).await?;
+    assert_eq!(nobody.status(), 404);
+    eventually(WITHIN, || hub.log().is_empty() || !hub.log().contains("panicked")).await
+}
+
+#[tokio::test]
+async fn the_door_is_guarded_as_the_others_are() -> Result<()> {
+    let hub = TestHub::builder().config("max_streams = 1\n").start().await?;
+    let client = reqwest::Client::new();
+    let right = task("echo", json!({ "text": "hi" })).to_string();
+    for path in ["/submit_task", "/agents/echo/submit_task"] {
+        let url = format!("http://{}{path}", hub.http());
+        let post = |media: &'static str| {
+            client.post(&url).header("Content-Type", media).body(right.clone())
+        };
+        let foreign =
+            post("application/json").header("Origin", "http://evil.example").send().await?;
+        assert_eq!(foreign.status(), 403, "{path}");
+        assert_eq!(foreign.headers().get("access-control-allow-origin"), None);
+        let rebound = post("application/json").header("Host", "evil.example").send().await?;
+        assert_eq!(rebound.status(), 403, "{path}");
+        let text = post("text/plain").send().await?;
+        assert_eq!(text.status(), 415, "{path}");
+        let body: Value = text.json().await?;
+        assert!(
+            body["error"]["message"].as_str().is_some_and(|why| why.contains("application/json")),
+            "{body}"
+        );
+        assert_eq!(client.get(&url).send().await?.status(), 405, "{path}");
+        // On a connection of its own, which ends with it.
+        let large = format!("{{\"x\":\"{}\"}}", "x".repeat(9 << 20));
+        let large = reqwest::Client::new()
+            .post(&url)
+            .header("Content-Type", "application/json")
+            .body(large);
+        let large = large.send().await.context("the large one")?;
+        assert_eq!(large.status(), 413, "{path}");
+        assert!(large.json::<Value>().await?["error"]["message"].is_string());
+        let garbled =
+            client.post(&url).header("Content-Type", "application/json").body("{").send().await?;
+        assert_eq!(
+            (garbled.status().as_u16(), garbled.json::<Value>().await?["error"]["reason"].clone()),
+            (400, json!("PARSE_ERROR"))
+        );
+        let known = post("application/json").header("Authorization", bearer(&hub)?).send().await?;
+        assert_eq!(known.status(), 202, "{path}");
+        let location = known.headers()["location"].to_str()?.to_owned();
+        let foreign = client.get(&location).header("Origin", "http://evil.example").send().await?;
+        assert_eq!(foreign.status(), 403, "{path}");
+        assert_eq!(client.post(&location).json(&json!({})).send().await?.status(), 405);
+    }
+    Ok(())
+}
+
+/// A stream takes one of the places that there are.
+#[tokio::test]
+async fn there_are_so_many_listeners_at_once() -> Result<()> {
+    let config = format!("max_streams = 1\n{GRANT}");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let url = behave(&hub, "ask").await?;
+    let mut first = Updates::listen(&url, None).await?;
+    let asked = first.until("input-required").await?;
+    let second = reqwest::get(&url).await?;
+    assert_eq!((second.status().as_u16(), second.headers()["retry-after"].to_str()?), (503, "1"));
+    drop(first);
+    let client = Client::http(&hub);
+    let id = asked.data["task_id"].as_str().context("no id")?.to_owned();
+    let free = async || Updates::listen(&url, None).await.is_ok();
+    crate::stage::eventually_async(WITHIN, free).await?;
+    let canceled = client.call("tasks/cancel", json!({ "id": id })).await?;
+    assert_eq!(state(&canceled), "canceled");
+    let listens = async || Updates::listen(&url, None).await.is_ok();
+    crate::stage::eventually_async(WITHIN, listens).await
+}
+
+/// Both requesting agents, each against the real specialist.
+#[tokio::test]
+async fn the_requesting_agents_of_the_examples_do_all_five_steps() -> Result<()> {
+    let source = WebServer::start().await?;
+    let hub = specialist(&source, None).await?;
+    let url = format!("http://{}/agents/browse-extract", hub.http());
+    let topic = "Why is the \"sky\" blue?";
+    let told = output(example("five-step").args([&url, topic])).await?;
+    for wanted in [
+        "1. discovered \"browse-extract\" with the skill browse_extract\n",
+        "2. generated the task: {",
+        "3. submitted: ",
+        "100 % \"completed\"",
+        "5. completed:\n",
+        "Rayleigh scattering.",
+        "Extracted by ranking sentences; no model is set. Sources:\n- http://127.0.0.1",
+    ] {
+        assert!(told.contains(wanted), "no {wanted}: {told}");
+    }
+    // It thinks of a topic by itself, too; not all of them are found.
+    let any = output(example("five-step").arg(&url)).await;
+    let any = any.unwrap_or_else(|why| why.to_string());
+    assert!(any.contains("2. generated the task: {") && any.contains("5. "), "{any}");
+
+    let script =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/five-step/requesting-agent.sh");
+    #[expect(clippy::disallowed_methods, reason = "an example is a program that a reader starts")]
+    let told = output(Command::new(script).args([&url, topic])).await?;
+    assert!(told.contains("1. discovered http://") && told.ends_with("5. completed\n"), "{told}");
+    let asked: Vec<_> = source.asked().iter().map(|asked| asked.path.clone()).collect();
+    assert_eq!(asked.first(), asked.last(), "the quotes arrived: {asked:?}");
+    assert!(asked[0].contains("%22sky%22"), "{asked:?}");
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! Which agent is meant by a skill alone: the one whose card has it.
+
+use a2a_hub_protocol::{card::AgentCard, id::AgentId};
+
+/// How many names stand in a sentence.
+const MAX_NAMED: usize = 20;
+
+/// An agent that may be meant, with its card.
+pub type Candidate<'a> = (&'a AgentId, &'a AgentCard);
+
+/// Why no agent is meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoHolder {
+    /// No agent has such a skill.
+    #[error("no agent here has the skill `{skill}`; there are {}", listed(.there))]
+    Nobody {
+        /// The skill that was asked for.
+        skill: String,
+        /// Every skill there is, as `agent/skill`.
+        there: Vec<String>,
+    },
+    /// An agent that was named has no such skill.
+    #[error("agent `{agent}` has no skill `{skill}`; it has {}", listed(.there))]
+    NotThis {
+        /// The agent that was named.
+        agent: AgentId,
+        /// The skill that was asked for.
+        skill: String,
+        /// The ids of its skills.
+        there: Vec<String>,
+    },
+    /// More than one agent has it, and none of them is the default.
+    #[error(
+        "{} have the skill `{skill}`; submit the task to one of them, at `/agents/<id>/`, or name the skill `<agent>/{skill}`",
+        listed(&.agents.iter().map(AgentId::to_string).collect::<Vec<_>>())
+    )]
+    Several {
+        /// The skill that was asked for.
+        skill: String,
+        /// The agents that have it.
+        agents: Vec<AgentId>,
+    },
+}
+
+/// The agent that is meant by `skill`, and what that agent itself calls the skill: whoever has a skill of that very id, the default agent if
+/// it is among several, or the agent that stands before a slash, as in the skills of the hub's own card.
+pub fn holder(
+    skill: &str,
+    agents: &[Candidate<'_>],
+    default: Option<&AgentId>,
+) -> Result<(AgentId, String), NoHolder> {
+    let has = |card: &AgentCard| card.skill_ids().contains(&skill);
+    let having: Vec<_> = agents.iter().filter(|(_, card)| has(card)).map(|(id, _)| *id).collect();
+    match having.as_slice() {
+        [only] => return Ok(((*only).clone(), skill.to_owned())),
+        [] => {}
+        several => {
+            let is_default = |id: &&&AgentId| default == Some(**id);
+            return match several.iter().find(is_default) {
+                Some(id) => Ok(((*id).clone(), skill.to_owned())),
+                None => {
+                    let agents = several.iter().map(|id| (*id).clone()).collect();
+                    Err(NoHolder::Several { skill: skill.to_owned(), agents })
+                }
+            };
+        }
+    }
+    let within = skill.split_once('/').and_then(|(agent, own)| {
+        let candidate = agents.iter().find(|(id, _)| id.as_str() == agent)?;
+        Some((candidate, own))
+    });
+    if let Some(((agent, card), own)) = within {
+        return held_by(agent, card, own).map(|own| ((*agent).clone(), own));
+    }
+    let of = |(agent, card): &Candidate<'_>| {
+        card.skill_ids().iter().map(|skill| format!("{agent}/{skill}")).collect::<Vec<_>>()
+    };
+    Err(NoHolder::Nobody { skill: skill.to_owned(), there: agents.iter().flat_map(of).collect() })
+}
+
+/// What an agent calls a skill that is asked of it, if it has it.
+pub fn held_by(agent: &AgentId, card: &AgentCard, skill: &str) -> Result<String, NoHolder> {
+    let there = card.skill_ids();
+    if there.contains(&skill) {
+        return Ok(skill.to_owned());
+    }
+    let there = there.into_iter().map(str::to_owned).collect();
+    Err(NoHolder::NotThis { agent: agent.clone(), skill: skill.to_owned(), there })
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    let mut told: Vec<_> = names.iter().take(MAX_NAMED).map(|name| format!("`{name}`")).collect();
+    if names.len() > MAX_NAMED {
+        told.push(format!("{} more", names.len() - MAX_NAMED));
+    }
+    told.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn card(skills: &[&str]) -> AgentCard {
+        let skill = |id: &&str| json!({"id": id, "name": id, "description": "d"});
+        let skills: Vec<_> = skills.iter().map(skill).collect();
+        let card = json!({"name": "n", "description": "d", "version": "1", "skills": skills});
+        AgentCard::parse(&card.to_string()).unwrap()
+    }
+
+    #[test]
+    fn who_has_the_skill_is_meant() {
+        let id = |id: &str| AgentId::parse(id).unwrap();
+        let (chat, browse, other, silent) = (id("chat"), id("browse"), id("other"), id("silent"));
+        let cards =
+            [card(&["chat", "sum"]), card(&["browse_extract", "sum"]), card(&["a/b"]), card(&[])];
+        let agents: Vec<Candidate<'_>> =
+            [&chat, &browse, &other, &silent].into_iter().zip(&cards).collect();
+        let meant = |skill: &str, default: Option<&AgentId>| match holder(skill, &agents, default) {
+            Ok((agent, skill)) => format!("{agent} {skill}"),
+            Err(why) => why.to_string(),
+        };
+        let told = [
+            meant("browse_extract", None),
+            meant("browse_extract", Some(&chat)),
+            meant("sum", Some(&browse)),
+            meant("sum", None),
+            meant("sum", Some(&other)),
+            meant("browse/sum", None),
+            meant("browse/none", None),
+            meant("a/b", None),
+            meant("default", None),
+            meant("Browse_extract", Some(&browse)),
+            meant("", None),
+            meant("nobody/sum", None),
+        ];
+        insta::assert_snapshot!(told.join("\n"), @r"
+        browse browse_extract
+        browse browse_extract
+        browse sum
+        `chat`, `browse` have the skill `sum`; submit the task to one of them, at `/agents/<id>/`, or name the skill `<agent>/sum`
+        `chat`, `browse` have the skill `sum`; submit the task to one of them, at `/agents/<id>/`, or name the skill `<agent>/sum`
+        browse sum
+        agent `browse` has no skill `none`; it has `browse_extract`, `sum`
+        other a/b
+        silent default
+        no agent here has the skill `Browse_extract`; there are `chat/chat`, `chat/sum`, `browse/browse_extract`, `browse/sum`, `other/a/b`, `silent/default`
+        no agent here has the skill ``; there are `chat/chat`, `chat/sum`, `browse/browse_extract`, `browse/sum`, `other/a/b`, `silent/default`
+        no agent here has the skill `nobody/sum`; there are `chat/chat`, `chat/sum`, `browse/browse_extract`, `browse/sum`, `other/a/b`, `silent/default`
+        ");
+        let none = holder("x", &[], None).unwrap_err().to_string();
+        assert_eq!(none, "no agent here has the skill `x`; there are none");
+        assert_eq!(held_by(&chat, &cards[0], "sum").unwrap(), "sum");
+        assert!(held_by(&chat, &cards[0], "browse_extract").is_err());
+    }
+}

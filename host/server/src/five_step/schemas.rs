@@ -1,0 +1,104 @@
+//! The schemas of skills' inputs, each compiled once for a card.
+
+use a2a_hub_protocol::{
+    card::{InputSchema, Violation},
+    error::{A2aError, ErrorKind},
+    id::AgentId,
+};
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use std::{collections::HashMap, sync::Arc};
+use tokio::task::spawn_blocking;
+
+/// How many are kept: each takes up to some megabytes, and a few kilobytes as a rule.
+const MAX_KEPT: usize = 64;
+
+/// The latest schema of each skill. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct InputSchemas(Arc<Mutex<HashMap<(AgentId, String), Kept>>>);
+
+/// A schema as its card has it, and compiled; none if it cannot be used.
+#[derive(Clone)]
+struct Kept {
+    schema: Arc<Value>,
+    compiled: Option<Arc<InputSchema>>,
+}
+
+impl InputSchemas {
+    /// What of an input does not fit the schema that a skill's card has. A schema that cannot be used, which only a card from
+    /// elsewhere holds, refuses nothing: its agent looks for itself.
+    pub(super) async fn violations(
+        &self,
+        (agent, skill): (&AgentId, &str),
+        schema: &Value,
+        input: &Map<String, Value>,
+    ) -> Result<Vec<Violation>, A2aError> {
+        let key = (agent.clone(), skill.to_owned());
+        let known = self.0.lock().get(&key).filter(|kept| *kept.schema == *schema).cloned();
+        let kept = match known {
+            Some(known) => known,
+            None => {
+                let schema = Arc::new(schema.clone());
+                let read = Arc::clone(&schema);
+                let compiled = on_the_side(move || InputSchema::read(&read)).await?;
+                let told =
+                    |why| tracing::warn!(%agent, skill, %why, "the schema of a skill is not used");
+                let compiled = compiled.map(Arc::new).map_err(told).ok();
+                let kept = Kept { schema, compiled };
+                self.keep(key, kept.clone());
+                kept
+            }
+        };
+        let Some(compiled) = kept.compiled else { return Ok(Vec::new()) };
+        let input = Value::Object(input.clone());
+        on_the_side(move || compiled.violations(&input)).await
+    }
+
+    fn keep(&self, key: (AgentId, String), kept: Kept) {
+        let mut all = self.0.lock();
+        if all.len() >= MAX_KEPT && !all.contains_key(&key) {
+            all.clear();
+        }
+        all.insert(key, kept);
+    }
+}
+
+/// Does what may take up to a second where it holds up no other request.
+async fn on_the_side<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, A2aError> {
+    spawn_blocking(work).await.map_err(|why| {
+        tracing::error!(%why, "an input could not be checked");
+        A2aError::new(
+            ErrorKind::Internal,
+            "the input could not be checked against the skill's schema",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn another_card_has_another_schema_and_one_that_cannot_be_used_refuses_nothing() {
+        let schemas = InputSchemas::default();
+        let agent = AgentId::parse("a").unwrap();
+        let told = async |skill: &str, schema: Value| {
+            let input = json!({ "n": 1 });
+            let of = (&agent, skill);
+            schemas.violations(of, &schema, input.as_object().unwrap()).await.unwrap().len()
+        };
+        let numbers = json!({ "properties": { "n": { "type": "number" } } });
+        let texts = json!({ "properties": { "n": { "type": "string" } } });
+        assert_eq!(told("s", numbers.clone()).await, 0);
+        assert_eq!(told("s", texts.clone()).await, 1);
+        assert_eq!(told("s", numbers).await, 0);
+        assert_eq!(told("s", json!({ "$ref": "https://example.com/" })).await, 0);
+        for n in 0..2 * MAX_KEPT {
+            assert_eq!(told(&n.to_string(), texts.clone()).await, 1);
+        }
+        assert!(schemas.0.lock().len() <= MAX_KEPT);
+    }
+}

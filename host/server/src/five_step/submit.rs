@@ -1,0 +1,171 @@
+//! A task is submitted: to the agent whose path it is, or at the root to the one that has the skill.
+
+use super::{named, refused, schemas::InputSchemas};
+use crate::{
+    body::read_body,
+    dispatcher::Dispatcher,
+    http_context::{own_url, trace},
+    origin_guard,
+};
+use a2a_hub_core::{
+    access::Principal,
+    skill_holder::{Candidate, NoHolder, held_by, holder},
+};
+use a2a_hub_hub::Reply;
+use a2a_hub_protocol::{
+    card::AgentCard,
+    error::{A2aError, ErrorKind},
+    five_step::{self, Submission, UPDATES},
+    hub::answer::AGENTS,
+    id::AgentId,
+    operation::{Answer, CardOf, Operation},
+    task::Task,
+};
+use axum::{
+    Extension, Json,
+    extract::{Path, Request, State},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use serde_json::json;
+
+/// What was chosen: the agent, its card, and what it calls the skill.
+struct Chosen {
+    agent: AgentId,
+    card: AgentCard,
+    skill: String,
+}
+
+pub(super) async fn at_root(
+    State(dispatcher): State<Dispatcher>,
+    Extension(schemas): Extension<InputSchemas>,
+    request: Request,
+) -> Response {
+    // Whose card is at the root is who is spoken to there.
+    let agent = dispatcher.public_endpoints().root_agent.clone();
+    submit(&dispatcher, &schemas, agent, "", request).await
+}
+
+pub(super) async fn of_agent(
+    State(dispatcher): State<Dispatcher>,
+    Path(id): Path<String>,
+    Extension(schemas): Extension<InputSchemas>,
+    request: Request,
+) -> Response {
+    match named(&dispatcher, &id) {
+        Ok(agent) => {
+            let path = format!("{AGENTS}{agent}");
+            submit(&dispatcher, &schemas, Some(agent), &path, request).await
+        }
+        Err(why) => refused(&why),
+    }
+}
+
+/// Takes in a task; its updates are told below `path`.
+async fn submit(
+    dispatcher: &Dispatcher,
+    schemas: &InputSchemas,
+    agent: Option<AgentId>,
+    path: &str,
+    request: Request,
+) -> Response {
+    let (caller, headers) = (origin_guard::principal(&request), request.headers().clone());
+    let body = match read_body(dispatcher, request).await {
+        Ok(body) => body,
+        Err(unread) => return unread.answer(refused(&unread.why)),
+    };
+    match begin(dispatcher, schemas, &caller, agent, &headers, &body).await {
+        Ok(task) => {
+            let root = own_url(dispatcher, &headers);
+            let url = format!("{}{path}/{UPDATES}/{}", root.trim_end_matches('/'), task.id);
+            accepted(&task, &url)
+        }
+        Err(why) => refused(&why),
+    }
+}
+
+async fn begin(
+    dispatcher: &Dispatcher,
+    schemas: &InputSchemas,
+    caller: &Principal,
+    agent: Option<AgentId>,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Task, A2aError> {
+    let submission = Submission::read(body)?;
+    let chosen = choose(dispatcher, caller, agent, &submission.skill).await?;
+    let Chosen { agent, card, skill } = &chosen;
+    if let Some(schema) = card.find_skill(skill).and_then(|skill| skill.input_schema()) {
+        let of = (agent, skill.as_str());
+        let violations = schemas.violations(of, schema, &submission.input).await?;
+        if !violations.is_empty() {
+            return Err(five_step::unfit(skill, &violations));
+        }
+    }
+    let mut operation = Operation::SendMessage(submission.message(agent, card, skill)?);
+    operation.in_trace(&trace(headers));
+    match dispatcher.ask(caller, operation).await?.0 {
+        Reply::One(Answer::Task(task)) => Ok(*task),
+        Reply::One(_) | Reply::Stream(_) => Err(no_task()),
+    }
+}
+
+/// The agent that is to work: the one whose endpoint it is, or who of those that the caller sees has the skill.
+async fn choose(
+    dispatcher: &Dispatcher,
+    caller: &Principal,
+    agent: Option<AgentId>,
+    skill: &str,
+) -> Result<Chosen, A2aError> {
+    let cards = match &agent {
+        Some(agent) => Operation::GetCard { agent: Some(agent.clone()) },
+        None => Operation::ListCards,
+    };
+    let cards = match dispatcher.ask(caller, cards).await?.0 {
+        Reply::One(Answer::Card(card)) => vec![*card],
+        Reply::One(Answer::Cards(cards)) => cards,
+        Reply::One(_) | Reply::Stream(_) => return Err(no_task()),
+    };
+    let candidates: Vec<_> = cards.iter().filter_map(candidate).collect();
+    let chosen = match agent {
+        Some(agent) => {
+            let of = candidates.iter().find(|(id, _)| **id == agent).ok_or_else(no_task)?;
+            held_by(&agent, of.1, skill).map(|skill| (agent, skill))
+        }
+        None => holder(skill, &candidates, dispatcher.hub().default_agent().as_ref()),
+    };
+    let (agent, skill) = chosen.map_err(|why| no_holder(&why))?;
+    let card = candidates.iter().find(|(id, _)| **id == agent).ok_or_else(no_task)?.1.clone();
+    Ok(Chosen { agent, card, skill })
+}
+
+fn candidate(of: &CardOf) -> Option<Candidate<'_>> {
+    Some((of.agent.as_ref()?, &of.card))
+}
+
+fn no_holder(why: &NoHolder) -> A2aError {
+    let details = match why {
+        NoHolder::Nobody { there, .. } | NoHolder::NotThis { there, .. } => {
+            json!({ "skills": there })
+        }
+        NoHolder::Several { agents, .. } => json!({ "agents": agents }),
+    };
+    five_step::no_skill(why.to_string(), details)
+}
+
+fn no_task() -> A2aError {
+    A2aError::new(ErrorKind::Internal, "the hub answered with something else than was asked for")
+}
+
+/// 202, with where to listen.
+fn accepted(task: &Task, url: &str) -> Response {
+    let said = task.status.message.as_ref().map(|message| message.joined_text());
+    let said = said.filter(|said| !said.is_empty());
+    let told = json!({
+        "task_id": task.id,
+        "status": task.status.state.name(),
+        "status_message": said.as_deref().unwrap_or(five_step::of_state(task.status.state)),
+        "updates_url": url,
+    });
+    (StatusCode::ACCEPTED, [(header::LOCATION, url)], Json(told)).into_response()
+}

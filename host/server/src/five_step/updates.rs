@@ -1,0 +1,212 @@
+//! The updates of a task, as server-sent events: how it stands first, then whatever happens, until it is over. Each is whole in itself, so that
+//! whoever hears one knows how the task stands; all that was made comes with the first and the last.
+//!
+//! A listener that was cut off goes on with `Last-Event-ID`: the log is read again from its beginning, and what was heard is not told.
+
+use super::{named, refused, told::Standing};
+use crate::{
+    dispatcher::{Dispatcher, HUB},
+    http_context::{last_event, own_url},
+    sse::{Named, event_stream, from_the_start, kept_alive},
+};
+use a2a_hub_core::access::Principal;
+use a2a_hub_hub::{Reply, ReplyStream, Visit};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    event::{ArtifactUpdate, SequencedEvent, TaskEvent},
+    five_step::EVENT,
+    hub::answer::AGENTS,
+    id::{AgentId, TaskId},
+    interface::Version,
+    operation::{Answer, Operation},
+    task::{Artifact, Task},
+};
+use axum::{
+    Extension,
+    extract::{Path, State},
+    http::HeaderMap,
+    response::Response,
+};
+use futures::stream;
+use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
+
+pub(super) async fn at_root(
+    State(dispatcher): State<Dispatcher>,
+    Path(task): Path<String>,
+    Extension(caller): Extension<Principal>,
+    headers: HeaderMap,
+) -> Response {
+    let agent = dispatcher.public_endpoints().root_agent.clone();
+    let path = agent.as_ref().map_or_else(|| HUB.to_owned(), |agent| format!("{AGENTS}{agent}"));
+    respond(dispatcher, agent, &path, TaskId::new(task), caller, &headers).await
+}
+
+pub(super) async fn of_agent(
+    State(dispatcher): State<Dispatcher>,
+    Path((id, task)): Path<(String, String)>,
+    Extension(caller): Extension<Principal>,
+    headers: HeaderMap,
+) -> Response {
+    match named(&dispatcher, &id) {
+        Ok(agent) => {
+            let path = format!("{AGENTS}{agent}");
+            respond(dispatcher, Some(agent), &path, TaskId::new(task), caller, &headers).await
+        }
+        Err(why) => refused(&why),
+    }
+}
+
+/// Tells of a task; its questions are answered at `path`.
+async fn respond(
+    dispatcher: Dispatcher,
+    agent: Option<AgentId>,
+    path: &str,
+    task: TaskId,
+    caller: Principal,
+    headers: &HeaderMap,
+) -> Response {
+    let after = last_event(headers);
+    let root = own_url(&dispatcher, headers);
+    let answer_url = format!("{}{path}", root.trim_end_matches('/'));
+    let standing = Standing::new(task.clone(), answer_url);
+    match Updates::begin(dispatcher, caller, agent, task, after, standing).await {
+        Ok(updates) => {
+            let frames = stream::unfold(updates, async |mut updates| {
+                Some((Ok(kept_alive(updates.next()).await?), updates))
+            });
+            event_stream(from_the_start(frames))
+        }
+        Err(why) => refused(&why),
+    }
+}
+
+/// The updates of one task for one listener. Asking for the next one may be given up and done again.
+struct Updates {
+    dispatcher: Dispatcher,
+    caller: Principal,
+    task: TaskId,
+    heard: ReplyStream,
+    standing: Standing,
+    /// The number of the last event that the listener has heard already.
+    after: u64,
+    /// The number of the event that ended the task, once it was heard and not told.
+    ending: Option<u64>,
+    over: bool,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Updates {
+    /// Listens, if the task is one that this endpoint knows. Where the hub itself is asked, it knows all.
+    async fn begin(
+        dispatcher: Dispatcher,
+        caller: Principal,
+        agent: Option<AgentId>,
+        task: TaskId,
+        after: Option<u64>,
+        standing: Standing,
+    ) -> Result<Self, A2aError> {
+        if agent.is_some() {
+            let visit = Visit { agent, version: Version::V1, extensions: Vec::new() };
+            let known = Operation::GetTask { id: task.clone(), history_length: Some(0) };
+            dispatcher.hub().handle(&caller, Some(&visit), known).await?;
+        }
+        let listen = Operation::Resubscribe { id: task.clone(), after };
+        let (reply, permit) = dispatcher.ask(&caller, listen).await?;
+        let Reply::Stream(heard) = reply else { return Err(no_stream()) };
+        let mut heard = heard.to_the_end();
+        if let (ReplyStream::Task(heard), Some(_)) = (&mut heard, after) {
+            heard.resume(0);
+        }
+        let after = after.unwrap_or(0);
+        Ok(Self {
+            dispatcher,
+            caller,
+            task,
+            heard,
+            standing,
+            after,
+            ending: None,
+            over: false,
+            _permit: permit,
+        })
+    }
+
+    /// The next update, ready to be sent; none at the end.
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if self.over {
+                return None;
+            }
+            if let Some(number) = self.ending {
+                let told = match self.whole().await {
+                    Ok(task) => self.standing.told_whole(task),
+                    // It may have been forgotten meanwhile.
+                    Err(why) => {
+                        tracing::warn!(task = %self.task, %why, "the end of a task is told without what it made");
+                        self.standing.told(&[])
+                    }
+                };
+                (self.ending, self.over) = (None, true);
+                return Some(frame(number, &told));
+            }
+            let ReplyStream::Task(heard) = &mut self.heard else { return None };
+            let event = match heard.next().await? {
+                Ok(event) => event,
+                Err(why) => {
+                    tracing::error!(task = %self.task, %why, "a stream of updates broke");
+                    return None;
+                }
+            };
+            if let Some(told) = self.hear(&event) {
+                return Some(frame(event.seq, &told));
+            }
+        }
+    }
+
+    /// Takes in an event; what is told of it, if that is anything and was not told before.
+    fn hear(&mut self, SequencedEvent { seq, event, .. }: &SequencedEvent) -> Option<Value> {
+        let mut made: &[Artifact] = &[];
+        match event {
+            TaskEvent::Created(created) => {
+                let Task { status, metadata, artifacts, .. } = &created.task;
+                self.standing.hear(status, metadata.as_ref());
+                made = artifacts;
+            }
+            TaskEvent::Status(update) => {
+                self.standing.hear(&update.status, update.metadata.as_ref());
+            }
+            TaskEvent::Reply(message) => self.standing.hear_reply(message),
+            // What grows is told whole at the end: to tell it whole each time it grows would cost the square of its length.
+            TaskEvent::Artifact(ArtifactUpdate { artifact, append: false, last_chunk: true }) => {
+                made = std::slice::from_ref(artifact);
+            }
+            TaskEvent::Artifact(_) | TaskEvent::Input(_) => return None,
+        }
+        if *seq <= self.after {
+            self.over = self.standing.is_over();
+            return None;
+        }
+        if self.standing.is_over() {
+            self.ending = Some(*seq);
+            return None;
+        }
+        Some(self.standing.told(made))
+    }
+
+    async fn whole(&self) -> Result<Task, A2aError> {
+        let whole = Operation::GetTask { id: self.task.clone(), history_length: Some(0) };
+        match self.dispatcher.ask(&self.caller, whole).await?.0 {
+            Reply::One(Answer::Task(task)) => Ok(*task),
+            Reply::One(_) | Reply::Stream(_) => Err(no_stream()),
+        }
+    }
+}
+
+fn frame(number: u64, told: &Value) -> Vec<u8> {
+    Named { event: EVENT, number, text: &told.to_string() }.frame()
+}
+
+fn no_stream() -> A2aError {
+    A2aError::new(ErrorKind::Internal, "the hub answered with something else than was asked for")
+}
