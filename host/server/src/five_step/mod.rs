@@ -39,12 +39,9 @@ pub(super) fn routes() -> Router<Dispatcher> {
 
 /// The agent that a path names.
 fn named(dispatcher: &Dispatcher, id: &str) -> Result<AgentId, A2aError> {
-    let agent = AgentId::parse(id).ok().filter(|agent| dispatcher.hub().has(agent));
-    let unknown = || {
-        let why = format!("no agent is called `{id}`; `/.well-known/agents` lists them");
-        A2aError::new(ErrorKind::AgentNotFound, why)
-    };
-    agent.ok_or_else(unknown)
+    let name = AgentId::parse(id)
+        .map_err(|why| A2aError::new(ErrorKind::AgentNotFound, why.to_string()))?;
+    dispatcher.hub().named(&name)
 }
 
 /// What was refused, with the status that says so.
