@@ -75,6 +75,7 @@ impl Config {
             breaker: new.breaker,
             contexts: new.contexts,
             finding: new.finding.clone(),
+            registry: new.registry.clone(),
             retention: new.retention,
             stop: new.stop,
             // The compiler is started under these limits.

@@ -82,6 +82,16 @@ pub enum ConfigError {
     /// An agent could never run.
     #[error("run no task of `{0}`: set its `max_running` to 1 or more, or its `enabled` to false")]
     Idle(AgentId),
+    /// No registry could be reached by that.
+    #[error(
+        "set `registry.{name}.url` to `{url}`: it must be an absolute URL that begins with http:// or https://"
+    )]
+    Registry {
+        /// The registry, as the operator calls it.
+        name: AgentId,
+        /// What its URL was set to.
+        url: String,
+    },
     /// Texts cannot be sent to a server of embeddings so.
     #[error("set `finding.embeddings.{name}`: {why}")]
     Embeddings {

@@ -14,6 +14,7 @@ pub mod own_file;
 mod plugins;
 mod program_file;
 mod push;
+mod registry;
 mod remote;
 mod settings;
 mod telemetry;
@@ -31,6 +32,7 @@ pub use mcp::McpServer;
 pub use plugins::Plugins;
 pub use program_file::{ProgramFileError, check_pin, guard, resolve};
 pub use push::Push;
+pub use registry::Registry;
 pub use remote::Remote;
 pub use settings::{
     Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging, Retention,

@@ -2,7 +2,7 @@
 
 use crate::{
     agent::AgentConfig, error::ConfigError, finding::Finding, plugins::Plugins, push::Push,
-    remote::Remote, telemetry::Telemetry,
+    registry::Registry, remote::Remote, telemetry::Telemetry,
 };
 use a2a_hub_core::breaker;
 use a2a_hub_protocol::id::{AgentId, TenantId};
@@ -70,6 +70,8 @@ pub struct Config {
     pub push: Push,
     /// Agents elsewhere, by the names they are to have here.
     pub remote: BTreeMap<AgentId, Remote>,
+    /// Other hubs, and registries of agents, that are asked for agents besides this one's.
+    pub registry: BTreeMap<AgentId, Registry>,
     /// `[plugins]`: what a component must show, and may cost, until it is an agent.
     pub plugins: Plugins,
     /// `[telemetry]`: what the hub tells of itself to whoever gathers traces.
@@ -307,6 +309,12 @@ impl Config {
             }
         }
         self.finding.embeddings.check()?;
+        for (name, registry) in &self.registry {
+            if !is_plain_url(&registry.url) {
+                let (name, url) = (name.clone(), registry.url.clone());
+                return Err(ConfigError::Registry { name, url });
+            }
+        }
         self.check_aliases()?;
         let max = a2a_hub_runtime::limits::MAX_MEMORY_BYTES >> 20;
         for (agent, config) in &self.agents {
@@ -399,6 +407,14 @@ mod tests {
         let parrot = config.agent(&AgentId::parse("parrot").unwrap());
         assert_eq!(parrot.limits.limits().memory_bytes, 16 << 20);
         assert!(parrot.grant.unwrap().process.contains_key("git"));
+    }
+
+    #[test]
+    fn a_registry_has_a_url() {
+        let read = |text: &str| toml::from_str::<Config>(text).unwrap();
+        assert!(read("registry.team.url = 'http://127.0.0.1:8081/'").check().is_ok());
+        let wrong = read("registry.team.url = '127.0.0.1'").check().unwrap_err().to_string();
+        insta::assert_snapshot!(wrong, @"set `registry.team.url` to `127.0.0.1`: it must be an absolute URL that begins with http:// or https://");
     }
 
     #[test]

@@ -11,16 +11,15 @@ mod requirement;
 mod words;
 
 pub use description::Description;
+use description::is_same;
 
 use crate::{nearest::nearest, plain_text};
 use a2a_hub_protocol::{
-    card,
-    error::{A2aError, ErrorKind},
+    error::A2aError,
     operation::{AgentQuery, CardPart, Why, WhyBy},
 };
 use bm25::Bm25;
 use requirement::{Fit, Requirement};
-use serde_json::json;
 use std::{cmp::Ordering, collections::BTreeMap};
 
 /// How many agents a refusal names with their versions.
@@ -54,6 +53,46 @@ pub struct Hit {
     pub why: Vec<Why>,
 }
 
+/// Why agents are not looked for, or none is found although some would fit.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NotFound {
+    /// The question cannot be followed.
+    #[error(transparent)]
+    Unclear(#[from] A2aError),
+    /// There are other versions only.
+    #[error(transparent)]
+    OtherVersions(#[from] OtherVersions),
+}
+
+/// Agents that fit but for their versions.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.told())]
+pub struct OtherVersions {
+    /// What was asked for.
+    pub asked: String,
+    /// The agents and their versions, by id.
+    pub agents: Vec<(String, String)>,
+    /// How many more there are.
+    pub more: usize,
+    /// Whether some are older, so that `allowOlder` finds them.
+    pub some_are_older: bool,
+}
+
+impl OtherVersions {
+    fn told(&self) -> String {
+        let list: Vec<_> =
+            self.agents.iter().map(|(id, version)| format!("{id} {version}")).collect();
+        let more = if self.more == 0 { String::new() } else { format!(" and {} more", self.more) };
+        let way_out = if self.some_are_older {
+            "ask for one of these versions, or take an older one with `allowOlder`"
+        } else {
+            "ask for one of these versions"
+        };
+        let (asked, list) = (&self.asked, list.join(", "));
+        format!("no agent that fits is of version `{asked}`; there are {list}{more}: {way_out}")
+    }
+}
+
 impl Index {
     /// An index of these agents.
     pub fn new(agents: Vec<Description>) -> Self {
@@ -68,7 +107,7 @@ impl Index {
 
     /// The agents that fit what is asked, of all that it was made of; `similar` says how similar each agent is in meaning to
     /// the text of the question, from -1 to 1, where that is known. It is refused if nobody fits but agents of other versions.
-    pub fn find(&self, query: &AgentQuery, similar: Option<&[f64]>) -> Result<Found, A2aError> {
+    pub fn find(&self, query: &AgentQuery, similar: Option<&[f64]>) -> Result<Found, NotFound> {
         let requirement = query.version.as_deref().map(Requirement::parse).transpose()?;
         let (mut hits, did_you_mean) = self.fitting(query);
         if let Some(text) = &query.text {
@@ -179,7 +218,7 @@ impl Index {
         hits: Vec<Hit>,
         requirement: &Requirement,
         allow_older: bool,
-    ) -> Result<(Vec<Hit>, bool), A2aError> {
+    ) -> Result<(Vec<Hit>, bool), OtherVersions> {
         let (mut fitting, mut older, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for mut hit in hits {
             let agent = &self.agents[hit.place];
@@ -204,34 +243,14 @@ impl Index {
         Err(self.other_versions(requirement, &older, &others))
     }
 
-    fn other_versions(&self, asked: &Requirement, older: &[Hit], others: &[Hit]) -> A2aError {
-        let mut there: Vec<_> =
-            older.iter().chain(others).map(|hit| &self.agents[hit.place]).collect();
-        there.sort_by(|one, two| one.id.cmp(&two.id));
-        let named: Vec<_> = there
-            .iter()
-            .take(MAX_NAMED)
-            .map(|agent| (&agent.id, plain_text::line(&agent.version, 64)))
-            .collect();
-        let list: Vec<_> = named.iter().map(|(id, version)| format!("{id} {version}")).collect();
-        let more = there.len() - named.len();
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        let way_out = if older.is_empty() {
-            "ask for one of these versions"
-        } else {
-            "ask for one of these versions, or take an older one with `allowOlder`"
-        };
-        let why = format!(
-            "no agent that fits is of version `{asked}`; there are {}{more}: {way_out}",
-            list.join(", ")
-        );
-        let versions: Vec<_> = named
-            .iter()
-            .map(|(id, version)| json!({ "agentId": id, "version": version }))
-            .collect();
-        let details =
-            json!({ "field": "version", "versions": versions, "olderThere": !older.is_empty() });
-        A2aError::new(ErrorKind::AgentNotFound, why).with(details)
+    fn other_versions(&self, asked: &Requirement, older: &[Hit], others: &[Hit]) -> OtherVersions {
+        let there = older.iter().chain(others).map(|hit| &self.agents[hit.place]);
+        let mut agents: Vec<_> =
+            there.map(|agent| (agent.id.clone(), plain_text::line(&agent.version, 64))).collect();
+        agents.sort();
+        let more = agents.len().saturating_sub(MAX_NAMED);
+        agents.truncate(MAX_NAMED);
+        OtherVersions { asked: asked.to_string(), agents, more, some_are_older: !older.is_empty() }
     }
 
     fn best(&self, mut hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
@@ -256,18 +275,6 @@ fn because(by: WhyBy, what: &str) -> Why {
 
 fn word(what: String, parts: Vec<CardPart>) -> Why {
     Why { by: WhyBy::Word, what, r#in: parts }
-}
-
-/// Whether two texts are the same but for upper and lower case.
-fn is_same(one: &str, other: &str) -> bool {
-    one.eq_ignore_ascii_case(other.trim())
-        || (!one.is_ascii() && one.to_lowercase() == other.trim().to_lowercase())
-}
-
-/// Whether one of the media types that a card names holds `asked`. A card that names none takes and answers whatever there is.
-fn has_mode(modes: &[String], asked: &str) -> bool {
-    let holds = |mode: &String| card::is_in_range(asked, mode) || card::is_in_range(mode, asked);
-    modes.is_empty() || modes.iter().any(holds)
 }
 
 #[cfg(test)]

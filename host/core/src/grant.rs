@@ -117,8 +117,7 @@ pub struct Trial {
 pub struct ProgramAsk {
     /// The forms of its arguments.
     pub args: Forms,
-    /// Variables of the hub's environment that the program needs, in the words of [`passes`]. The guest never sees their
-    /// values.
+    /// Variables of the hub's environment that the program needs, in the words of [`passes`]. The guest never sees their values.
     pub pass: BTreeSet<String>,
     /// Variables that the guest would set itself.
     pub set: BTreeSet<String>,
@@ -265,8 +264,7 @@ impl Pin {
     }
 }
 
-/// Programs of one agent that may run at once, unless the grant says otherwise: enough for a few tasks side by side, few
-/// enough that a runaway agent does not take the machine.
+/// Programs of one agent that may run at once, unless the grant says otherwise: enough for a few tasks, too few to take the machine.
 pub const DEFAULT_MAX_RUNNING: usize = 16;
 
 /// Arguments that a program may be started with: more are a list, which belongs on standard input.

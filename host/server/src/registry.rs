@@ -8,7 +8,7 @@ use super::{
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{
-    hub::registry,
+    hub::registry::{self, HOPS},
     operation::{Answer, Operation},
 };
 use axum::{
@@ -31,7 +31,10 @@ async fn find(
     headers: HeaderMap,
 ) -> Response {
     let reply = match registry::read_query(uri.query()) {
-        Ok(query) => dispatcher.hub().handle(&principal, None, Operation::FindAgents(query)).await,
+        Ok(mut query) => {
+            query.local_only = headers.contains_key(HOPS);
+            dispatcher.hub().handle(&principal, None, Operation::FindAgents(query)).await
+        }
         Err(why) => Err(why),
     };
     match reply {

@@ -89,8 +89,15 @@ fn found_text(found: &Value, columns: Option<usize>) -> Text {
     if let Some(meant) = found["didYouMean"].as_str() {
         say(&format!("Nobody is called so; did you mean `{meant}`?"));
     }
-    let agents = list(&found["agents"]);
-    if agents.is_empty() {
+    for registry in list(&found["unasked"]) {
+        say(&format!(
+            "The registry {} told of nobody: {}",
+            text(&registry["registry"]),
+            text(&registry["why"])
+        ));
+    }
+    let (agents, elsewhere) = (list(&found["agents"]), list(&found["elsewhere"]));
+    if agents.is_empty() && elsewhere.is_empty() {
         say("No agent fits. `a2a-hub agents` lists all of them.");
         return out;
     }
@@ -101,6 +108,21 @@ fn found_text(found: &Value, columns: Option<usize>) -> Text {
         let why: Vec<_> = list(&agent["why"]).iter().map(because).collect();
         table.row([text(&agent["id"]).into(), score.into(), version.into(), why.join(", ").into()]);
         table.below(line(text(&agent["card"]["description"]), MAX_DESCRIPTION));
+    }
+    for agent in elsewhere {
+        let score = format!("{:.2}", agent["score"].as_f64().unwrap_or_default());
+        let version = line(text(&agent["card"]["version"]), 20);
+        let why: Vec<_> = list(&agent["why"]).iter().map(because).collect();
+        let (name, registry) = (line(text(&agent["card"]["name"]), 60), text(&agent["registry"]));
+        let name = format!("{name} ({registry})");
+        table.row([name.into(), score.into(), version.into(), why.join(", ").into()]);
+        table.below(match agent["agent"].as_str() {
+            Some(id) => format!("elsewhere, and called `{id}` here"),
+            None => format!(
+                "elsewhere; `remote.<id>.url = \"{}\"` in the configuration has it join",
+                line(text(&agent["url"]), 200)
+            ),
+        });
     }
     out.append(table.text(columns));
     out

@@ -64,11 +64,11 @@ async fn an_agent_is_found_in_anybodys_words_and_told_with_why() -> Result<()> {
 async fn a_registrys_client_finds_cards_by_skill_and_tags() -> Result<()> {
     let hub = hub().await?;
     let url = format!("http://{}/agents", hub.http());
-    let get = async |query: &[(&str, &str)]| {
-        let answer = reqwest::Client::new().get(&url).query(query).send().await?;
+    let get = async |query: &str| {
+        let answer = reqwest::get(format!("{url}?{query}")).await?;
         Ok::<_, anyhow::Error>((answer.status().as_u16(), answer.json::<Value>().await?))
     };
-    let (status, all) = get(&[("skill", "*")]).await?;
+    let (status, all) = get("skill=*").await?;
     let cards = all["agents"].as_array().context("no agents")?;
     assert_eq!(status, 200);
     for card in cards {
@@ -76,13 +76,13 @@ async fn a_registrys_client_finds_cards_by_skill_and_tags() -> Result<()> {
             assert!(!card[member].is_null(), "{member}: {card}");
         }
     }
-    let (_, git) = get(&[("skill", "*"), ("tags", "git"), ("q", "history")]).await?;
+    let (_, git) = get("skill=*&tags=git&q=history").await?;
     assert_eq!(git["agents"][0]["agentId"], "git-historian", "{git}");
     let url_of = git["agents"][0]["url"].as_str().unwrap_or_default();
     assert!(url_of.ends_with("/agents/git-historian"), "{url_of}");
-    let (status, refused) = get(&[("version", ">=99"), ("name", "echo")]).await?;
+    let (status, refused) = get("version=%3E%3D99&name=echo").await?;
     assert_eq!((status, &refused["error"]["status"]), (404, &json!("NOT_FOUND")), "{refused}");
-    let (status, refused) = get(&[("capability", "x")]).await?;
+    let (status, refused) = get("capability=x").await?;
     assert_eq!(status, 400, "{refused}");
     Ok(())
 }
@@ -105,7 +105,14 @@ async fn an_alias_is_the_agent_on_every_door() -> Result<()> {
     let card: Value = reqwest::get(&at).await?.json().await?;
     assert!(card["url"].as_str().is_some_and(|url| url.contains("/agents/echo")), "{card}");
     let at = format!("http://{}/agents/miror", hub.http());
-    let refused = reqwest::Client::new().post(&at).body("{}").send().await?.text().await?;
+    let refused = reqwest::Client::new()
+        .post(&at)
+        .header("content-type", "application/json")
+        .body("{}")
+        .send()
+        .await?
+        .text()
+        .await?;
     assert!(refused.contains("did you mean `mirror`?"), "{refused}");
     Ok(())
 }
@@ -186,5 +193,40 @@ async fn the_aliases_of_a_manifest_count_once_something_is_granted() -> Result<(
         told.contains("the alias `codex` of `lori`") && told.contains("the alias `parrot`"),
         "{told}"
     );
+    Ok(())
+}
+
+/// A hub that another one names as its registry tells it of its agents, and asks nobody itself; what is found there can be called once
+/// the operator has named it.
+#[tokio::test]
+async fn agents_of_other_hubs_are_found_and_called_only_once_they_are_named() -> Result<()> {
+    let there = hub().await?;
+    let url = format!("http://{}", there.http());
+    let config = format!(
+        "registry.team.url = '{url}'\nregistry.gone.url = 'http://127.0.0.1:1'\nremote.far.url = '{url}/agents/echo'\n"
+    );
+    let here = TestHub::builder().config(config).start().await?;
+    let client = Client::http(&here);
+    let query = json!({ "query": "behaves as told", "limit": 3 });
+    let found = client.call("hub/agents/find", query.clone()).await?;
+    let guest = &found["elsewhere"][0];
+    assert_eq!(guest["registry"], "team", "{found}");
+    assert!(guest["url"].as_str().is_some_and(|it| it.starts_with(&url)) && guest["agent"].is_null(), "{guest}");
+    assert_eq!(found["unasked"][0]["registry"], "gone", "{found}");
+    assert!(!ids(&found).contains(&"guest"), "{found}");
+    let refused = send(&client, "guest", "hello").await.expect_err("it is not here");
+    assert!(format!("{refused:#}").contains("no agent is called `guest`"), "{refused:#}");
+
+    let echo = client.call("hub/agents/find", json!({ "name": "echo" })).await?;
+    assert_eq!(echo["elsewhere"][0]["agent"], "far", "{echo}");
+    let task = send(&client, "far", "hello").await?;
+    assert_eq!((state(&task), said(&task)), ("completed", "hello"));
+    let hop = reqwest::Client::new().get(format!("http://{}/agents?q=behaves+as+told", here.http()));
+    let asked: Value = hop.header("a2a-hub-hops", "1").send().await?.json().await?;
+    assert!(asked["elsewhere"].is_null() && asked["unasked"].is_null(), "{asked}");
+    let local = client.call("hub/agents/find", json!({ "name": "guest", "localOnly": true })).await?;
+    assert!(local["elsewhere"].is_null(), "{local}");
+    let ran = run(&here, &["agents", "--find", "behaves as told"]).await?;
+    assert!(ran.stdout.contains("(team)") && ran.stdout.contains("The registry gone told of nobody"), "{}", ran.stdout);
     Ok(())
 }

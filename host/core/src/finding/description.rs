@@ -1,6 +1,6 @@
 //! What is searched of an agent.
 
-use a2a_hub_protocol::card::{AgentCard, Skill};
+use a2a_hub_protocol::card::{AgentCard, Skill, is_in_range};
 use std::fmt::Write as _;
 
 /// How many skills of a card are read: an agent that can do more than these is not found by the others.
@@ -74,17 +74,17 @@ impl Description {
     /// Whether a skill of its own is called `id`; the hub's own card names it `agent/skill`.
     pub(super) fn is_skill(&self, skill: &DescribedSkill, id: &str) -> bool {
         let own = id.strip_prefix(self.id.as_str()).and_then(|rest| rest.strip_prefix('/'));
-        super::is_same(&skill.id, own.unwrap_or(id))
+        is_same(&skill.id, own.unwrap_or(id))
     }
 
     /// Whether it takes this media type.
     pub(super) fn takes(&self, mode: &str) -> bool {
-        super::has_mode(&self.input_modes, mode)
+        has_mode(&self.input_modes, mode)
     }
 
     /// Whether it answers with this media type.
     pub(super) fn answers(&self, mode: &str) -> bool {
-        super::has_mode(&self.output_modes, mode)
+        has_mode(&self.output_modes, mode)
     }
 
     /// What an embedding is made of: what its card says, in some lines.
@@ -118,4 +118,16 @@ impl DescribedSkill {
             examples: examples.take(MAX_LISTED).map(str::to_owned).collect(),
         }
     }
+}
+
+/// Whether two texts are the same but for upper and lower case.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other.trim())
+        || (!one.is_ascii() && one.to_lowercase() == other.trim().to_lowercase())
+}
+
+/// Whether one of the media types that a card names holds `asked`. A card that names none takes and answers whatever there is.
+fn has_mode(modes: &[String], asked: &str) -> bool {
+    let holds = |mode: &String| is_in_range(asked, mode) || is_in_range(mode, asked);
+    modes.is_empty() || modes.iter().any(holds)
 }

@@ -1,20 +1,24 @@
 //! Agents are found by what they are called, can do and say of themselves. An index of their cards is made once, and again when one of
 //! them is another.
 
+mod listed;
 mod meaning;
+mod registries;
 
 use super::{Agent, Agents, peer_directory::FindPeers, secrets::SecretStore};
 use a2a_hub_core::{
     aliases::Aliases,
-    finding::{Description, Found, Index},
+    finding::{Description, Found, Index, NotFound},
     plain_text,
 };
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::AgentId,
-    operation::{AgentQuery, FoundAgent, FoundAgents},
+    operation::{AgentQuery, FoundAgent, FoundAgents, FoundElsewhere, UnaskedRegistry},
 };
 use meaning::{Meaning, Text};
+use registries::Registries;
+use serde_json::json;
 use std::{
     collections::VecDeque,
     sync::{Arc, OnceLock, Weak},
@@ -29,6 +33,7 @@ const MAX_KEPT: usize = 8;
 pub(super) struct Finder {
     kept: Mutex<VecDeque<Kept>>,
     meaning: Meaning,
+    registries: Registries,
 }
 
 /// An index, and the texts that its agents are compared by in what they mean, once somebody asks for that.
@@ -74,7 +79,8 @@ impl Agents {
         let searchable = self.index(among).await?;
         let (similar, note) = self.similar(&searchable, query).await;
         let index = &searchable.index;
-        let Found { hits, older, did_you_mean } = index.find(query, similar.as_deref())?;
+        let found = index.find(query, similar.as_deref()).map_err(refused)?;
+        let Found { hits, older, did_you_mean } = found;
         let agents = hits.into_iter().filter_map(|hit| {
             let agent = among.get(hit.place)?;
             let described = index.agents().get(hit.place)?;
@@ -86,7 +92,57 @@ impl Agents {
                 why: hit.why,
             })
         });
-        Ok(FoundAgents { agents: agents.collect(), older, did_you_mean, note })
+        Ok(FoundAgents {
+            agents: agents.collect(),
+            older,
+            did_you_mean,
+            note,
+            ..FoundAgents::default()
+        })
+    }
+
+    /// The agents that fit and that the operator's registries list, the best first, and the registries that told of nobody. None
+    /// is this hub's by that: what is called here is what `[remote.<id>]` names.
+    pub async fn search_elsewhere(
+        &self,
+        query: &AgentQuery,
+    ) -> Result<(Vec<FoundElsewhere>, Vec<UnaskedRegistry>), A2aError> {
+        let config = self.shared.config();
+        if config.registry.is_empty() || query.local_only {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let (registries, settings) = (&self.shared.finder.registries, config.breaker.settings());
+        let (told, untold) = registries.ask(&config.registry, settings, query).await;
+        let all =
+            told.iter().flat_map(|(registry, all)| all.iter().map(move |one| (registry, one)));
+        let all: Vec<_> = all.collect();
+        // Whatever they found it by, it must fit here as well, and is ranked among those of the others.
+        let index = Index::new(all.iter().map(|(_, one)| one.description.clone()).collect());
+        let found = index.find(query, None).map_err(refused)?;
+        let elsewhere = found.hits.into_iter().filter_map(|hit| {
+            let (registry, listed) = all.get(hit.place)?;
+            Some(FoundElsewhere {
+                registry: (*registry).clone(),
+                url: listed.url.clone(),
+                agent: self.known_at(&listed.url),
+                card: listed.card.clone(),
+                score: rounded(hit.score),
+                why: hit.why,
+            })
+        });
+        Ok((elsewhere.collect(), untold))
+    }
+
+    /// The agent of this hub that is elsewhere, at this URL or above it, as the operator said.
+    fn known_at(&self, url: &str) -> Option<AgentId> {
+        let config = self.shared.config();
+        let is_there = |at: &str| {
+            let at = at.trim_end_matches('/');
+            let below = url.strip_prefix(at).filter(|_| !at.is_empty());
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let known = config.remote.iter().find(|(_, remote)| is_there(&remote.url));
+        known.map(|(id, _)| id.clone()).filter(|id| self.find(id).is_some())
     }
 
     /// How similar the agents are in what they mean to what they are to do, where the operator has a server for that; or why words
@@ -145,6 +201,21 @@ impl Agents {
                 agents.search(&among, &query).await
             })
         })
+    }
+}
+
+/// Why nobody is found, with what there is for machines.
+fn refused(why: NotFound) -> A2aError {
+    match why {
+        NotFound::Unclear(why) => why,
+        NotFound::OtherVersions(there) => {
+            let versions = there.agents.iter();
+            let versions: Vec<_> = versions
+                .map(|(id, version)| json!({ "agentId": id, "version": version }))
+                .collect();
+            let details = json!({ "field": "version", "versions": versions, "olderThere": there.some_are_older });
+            A2aError::new(ErrorKind::AgentNotFound, there.to_string()).with(details)
+        }
     }
 }
 

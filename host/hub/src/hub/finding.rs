@@ -7,7 +7,7 @@ use a2a_hub_protocol::operation::{AgentQuery, FoundAgents};
 
 impl Hub {
     /// The agents that fit, the best first. One that the caller may not know of is not looked at: it shows in no score, and in no
-    /// refusal.
+    /// refusal. Registries are asked for clients only: an agent's program calls what its agent was granted.
     pub(super) async fn search(
         &self,
         caller: &Principal,
@@ -15,6 +15,19 @@ impl Hub {
     ) -> Result<FoundAgents, HubError> {
         let among: Vec<_> =
             self.agents.all().into_iter().filter(|agent| self.sees(caller, agent)).collect();
-        Ok(self.agents.search(&among, query).await?)
+        let here = self.agents.search(&among, query);
+        if let Principal::AgentTask { .. } = caller {
+            return Ok(here.await?);
+        }
+        let (here, elsewhere) = tokio::join!(here, self.agents.search_elsewhere(query));
+        Ok(match (here, elsewhere) {
+            (Ok(found), Ok((elsewhere, unasked))) => FoundAgents { elsewhere, unasked, ..found },
+            (Ok(found), Err(_)) => found,
+            // Here are other versions only, and elsewhere is one that fits.
+            (Err(_), Ok((elsewhere, unasked))) if !elsewhere.is_empty() => {
+                FoundAgents { elsewhere, unasked, ..FoundAgents::default() }
+            }
+            (Err(why), Ok(_) | Err(_)) => return Err(why.into()),
+        })
     }
 }

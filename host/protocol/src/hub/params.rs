@@ -68,6 +68,8 @@ pub(crate) struct FindAgents {
     limit: Option<usize>,
     /// Whether an older version will do if there is no other.
     allow_older: bool,
+    /// Whether the registries that the operator named are left out.
+    local_only: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -196,7 +198,7 @@ pub fn agent_query(params: Value) -> Result<AgentQuery, A2aError> {
     let said: FindAgents = read(params)?;
     let limit = within("limit", said.limit.unwrap_or(DEFAULT_FOUND), 1, MAX_FOUND)?;
     let FindAgents { name, skill, tags, query: text, version, .. } = said;
-    let FindAgents { input_modes, output_modes, allow_older, .. } = said;
+    let FindAgents { input_modes, output_modes, allow_older, local_only, .. } = said;
     for (field, asked) in
         [("tags", &tags), ("inputModes", &input_modes), ("outputModes", &output_modes)]
     {
@@ -213,6 +215,7 @@ pub fn agent_query(params: Value) -> Result<AgentQuery, A2aError> {
         output_modes,
         limit,
         allow_older,
+        local_only,
     })
 }
 

@@ -9,6 +9,9 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 
+/// The header by which one registry asks another: whoever is asked so asks no other (one hop).
+pub const HOPS: &str = "a2a-hub-hops";
+
 /// What may be asked in the query of the URL.
 const ASKED: [&str; 9] =
     ["skill", "tags", "q", "version", "name", "inputModes", "outputModes", "limit", "allowOlder"];
@@ -53,6 +56,30 @@ pub fn read_query(query: Option<&str>) -> Result<AgentQuery, A2aError> {
     super::params::agent_query(Value::Object(said))
 }
 
+/// What [`read_query`] reads.
+pub fn write_query(query: &AgentQuery) -> String {
+    let mut written = form_urlencoded::Serializer::new(String::new());
+    let AgentQuery { name, skill, text, version, .. } = query;
+    for (member, said) in [("name", name), ("skill", skill), ("q", text), ("version", version)] {
+        if let Some(said) = said {
+            written.append_pair(member, said);
+        }
+    }
+    let AgentQuery { tags, input_modes, output_modes, .. } = query;
+    for (member, all) in
+        [("tags", tags), ("inputModes", input_modes), ("outputModes", output_modes)]
+    {
+        if !all.is_empty() {
+            written.append_pair(member, &all.join(","));
+        }
+    }
+    if query.allow_older {
+        written.append_pair("allowOlder", "true");
+    }
+    written.append_pair("limit", &query.limit.to_string());
+    written.finish()
+}
+
 /// The agents as such a client reads them: `{"agents": [...]}`, each its card with its URL, and beside it `score` and `why`.
 pub fn write(found: FoundAgents, url: &str) -> Value {
     let mut told = answer::write(Answer::Found(found), url);
@@ -90,6 +117,7 @@ mod tests {
             (Some("my patch"), Some(">=2"))
         );
         assert_eq!((asked.limit, asked.allow_older), (3, true));
+        assert_eq!(of(&write_query(&asked)).unwrap(), asked);
         insta::assert_snapshot!(
             ["skil=x", "limit=many", "limit=0", "allowOlder=yes"].map(|query| of(query).unwrap_err()).join("\n"),
             @r"

@@ -10,7 +10,8 @@ mod tree;
 mod upkeep;
 
 pub use find::{
-    AgentQuery, CardPart, DEFAULT_FOUND, FoundAgent, FoundAgents, MAX_FOUND, Why, WhyBy,
+    AgentQuery, CardPart, DEFAULT_FOUND, FoundAgent, FoundAgents, FoundElsewhere, MAX_FOUND,
+    UnaskedRegistry, Why, WhyBy,
 };
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
 pub use plugins::{

@@ -177,6 +177,7 @@ async fn each_method_is_carried_out_for_those_whom_it_is_for() {
     hub/events                                ok      ok  -32006
     hub/reload                            -32005  -32006  -32006
     hub/agents/list                           ok      ok  -32006
+    hub/agents/find                           ok      ok  -32006
     hub/agents/get                            ok      ok  -32006
     hub/agents/health                         ok      ok  -32006
     hub/agents/register                   -32602  -32006  -32006

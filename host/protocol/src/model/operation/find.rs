@@ -26,14 +26,27 @@ pub struct AgentQuery {
     pub limit: usize,
     /// Whether agents of an older version will do if there is no other.
     pub allow_older: bool,
+    /// Whether the registries that the operator named are left out.
+    pub local_only: bool,
 }
 
 impl Default for AgentQuery {
     fn default() -> Self {
         let (name, skill, text, version) = Default::default();
         let (tags, input_modes, output_modes) = Default::default();
-        let (limit, allow_older) = (DEFAULT_FOUND, false);
-        Self { name, skill, tags, text, version, input_modes, output_modes, limit, allow_older }
+        let (limit, allow_older, local_only) = (DEFAULT_FOUND, false, false);
+        Self {
+            name,
+            skill,
+            tags,
+            text,
+            version,
+            input_modes,
+            output_modes,
+            limit,
+            allow_older,
+            local_only,
+        }
     }
 }
 
@@ -55,6 +68,13 @@ pub struct FoundAgents {
     /// The name that was probably meant, where nobody has the one that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
+    /// Agents that registries elsewhere list and that fit, the best first. They are not this hub's: one can be called here once the
+    /// operator names it in `[remote.<id>]`, and trusts its card.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<FoundElsewhere>,
+    /// Registries that told of nobody, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unasked: Vec<UnaskedRegistry>,
     /// What kept the hub from comparing by meaning, as its operator set: words were compared instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -75,6 +95,35 @@ pub struct FoundAgent {
     pub score: f64,
     /// Why it was found.
     pub why: Vec<Why>,
+}
+
+/// An agent that a registry elsewhere lists.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundElsewhere {
+    /// The registry that lists it, as the operator calls that.
+    pub registry: AgentId,
+    /// The URL of the agent's endpoint, by the word of that registry.
+    pub url: String,
+    /// The id under which the operator has it on this hub, if it is there: by that it can be called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// What its card says in plain lines: name, description, version and skills.
+    pub card: Value,
+    /// How well it fits, among those that registries list.
+    pub score: f64,
+    /// Why it was found.
+    pub why: Vec<Why>,
+}
+
+/// A registry that told of nobody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnaskedRegistry {
+    /// The registry, as the operator calls it.
+    pub registry: AgentId,
+    /// Why, for people.
+    pub why: String,
 }
 
 /// One reason for which an agent was found.
