@@ -192,8 +192,11 @@ fn invalid(violations: &[Violation]) -> A2aError {
 }
 
 fn with_fields(violations: &[Violation], hint: &str) -> A2aError {
-    let all: Vec<_> =
-        violations.iter().map(|Violation { pointer, why }| format!("`{pointer}` {why}")).collect();
+    let told = |Violation { pointer, why }: &Violation| match pointer.as_str() {
+        "" => format!("the request {why}"),
+        pointer => format!("`{pointer}` {why}"),
+    };
+    let all: Vec<_> = violations.iter().map(told).collect();
     A2aError::new(ErrorKind::InvalidParams, format!("{}{hint}", all.join("; ")))
         .with(json!({ "fields": fields(violations) }))
 }

@@ -50,12 +50,12 @@ impl Document {
             if line.is_empty() || open.len() + line.len() > PASSAGE {
                 passages.push(std::mem::take(&mut open));
             }
-            for sentence in sentences(line) {
+            for (n, sentence) in sentences(line).into_iter().enumerate() {
                 if open.len() + sentence.len() > PASSAGE {
                     passages.push(std::mem::take(&mut open));
                 }
                 if !open.is_empty() {
-                    open.push(' ');
+                    open.push(if n == 0 { '\n' } else { ' ' });
                 }
                 open.push_str(sentence);
             }
@@ -215,6 +215,10 @@ mod tests {
         let passages = Document::plain("u", &long).passages();
         assert!(passages.len() >= 4 && passages.iter().all(|passage| passage.len() <= PASSAGE + 1));
         assert_eq!(passages.last().unwrap(), "last");
+        assert_eq!(
+            Document::plain("u", "Tea\nIt is hot. It is black.").passages(),
+            ["Tea\nIt is hot. It is black."]
+        );
         assert!(Document::plain("u", " \n ").passages().is_empty());
     }
 }

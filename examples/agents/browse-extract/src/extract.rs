@@ -98,7 +98,8 @@ pub(crate) fn by_model(
 pub(crate) fn by_ranking(wanted: &Wanted, passages: &[Passage]) -> String {
     let mut all = Vec::new();
     for passage in passages {
-        all.extend(sentences(&passage.text).into_iter().map(|sentence| (passage, sentence)));
+        let sentences = sentences(&passage.text).into_iter();
+        all.extend(sentences.filter(|it| says_something(it)).map(|sentence| (passage, sentence)));
     }
     let mut index = Index::default();
     all.iter().for_each(|(_, sentence)| index.add(sentence));
@@ -131,6 +132,11 @@ pub(crate) fn by_ranking(wanted: &Wanted, passages: &[Passage]) -> String {
         format!("- {sentence} [{}]", passage.source)
     };
     chosen.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether it is more than a heading.
+fn says_something(sentence: &str) -> bool {
+    !sentence.starts_with('#') && words(sentence).count() > 1
 }
 
 fn short(text: &str) -> String {

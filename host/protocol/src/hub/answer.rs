@@ -170,8 +170,8 @@ mod tests {
         {"deletedTasks":2,"id":"c"}
         null
         {"keys":[]}
-        {"capabilities":{"pushNotifications":true,"stateTransitionHistory":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","protocolVersion":"0.3.0","provider":{"name":"a2a-hub","organization":"a2a-hub"},"skills":[],"url":"http://hub","version":"1"}
-        {"agentId":"n","capabilities":{"pushNotifications":true,"stateTransitionHistory":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","protocolVersion":"0.3.0","provider":{"name":"a2a-hub","organization":"a2a-hub"},"skills":[],"url":"http://hub/agents/n","version":"1"}
+        {"capabilities":{"pushNotifications":true,"stateTransitionHistory":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","endpoints":{"submit_task":"http://hub/submit_task","task_updates":"http://hub/task_updates/{task_id}"},"name":"n","protocolVersion":"0.3.0","provider":{"name":"a2a-hub","organization":"a2a-hub"},"skills":[],"url":"http://hub","version":"1"}
+        {"agentId":"n","capabilities":{"pushNotifications":true,"stateTransitionHistory":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","endpoints":{"submit_task":"http://hub/agents/n/submit_task","task_updates":"http://hub/agents/n/task_updates/{task_id}"},"name":"n","protocolVersion":"0.3.0","provider":{"name":"a2a-hub","organization":"a2a-hub"},"skills":[],"url":"http://hub/agents/n","version":"1"}
         "#);
     }
 }

@@ -1,6 +1,9 @@
 //! A task is submitted: to the agent whose path it is, or at the root to the one that has the skill.
 
-use super::{named, refused, schemas::InputSchemas};
+use super::{
+    refusals::{named, refused},
+    schemas::InputSchemas,
+};
 use crate::{
     body::read_body,
     dispatcher::Dispatcher,

@@ -3,7 +3,10 @@
 //!
 //! A listener that was cut off goes on with `Last-Event-ID`: the log is read again from its beginning, and what was heard is not told.
 
-use super::{named, refused, told::Standing};
+use super::{
+    refusals::{named, refused},
+    told::Standing,
+};
 use crate::{
     dispatcher::{Dispatcher, HUB},
     http_context::{last_event, own_url},

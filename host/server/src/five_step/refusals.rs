@@ -1,0 +1,29 @@
+//! Who is named in a path, and how a refusal is told.
+
+use crate::dispatcher::{COME_AGAIN, Dispatcher};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    five_step,
+    id::AgentId,
+};
+use axum::{
+    Json,
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+
+/// The agent that a path names.
+pub(super) fn named(dispatcher: &Dispatcher, id: &str) -> Result<AgentId, A2aError> {
+    let name = AgentId::parse(id)
+        .map_err(|why| A2aError::new(ErrorKind::AgentNotFound, why.to_string()))?;
+    dispatcher.hub().named(&name)
+}
+
+/// What was refused, with the status that says so.
+pub(super) fn refused(why: &A2aError) -> Response {
+    let (status, body) = five_step::refusal(why);
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let again = (status == StatusCode::SERVICE_UNAVAILABLE)
+        .then(|| [(header::RETRY_AFTER, COME_AGAIN.to_string())]);
+    (status, again, Json(body)).into_response()
+}
