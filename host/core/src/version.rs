@@ -12,15 +12,15 @@ pub fn is_downgrade(offered: Option<&OneLine>, granted: Option<&OneLine>) -> boo
     if offered == granted {
         return false;
     }
-    match (read(offered), read(granted)) {
+    match (read(offered.as_str()), read(granted.as_str())) {
         (Some(offered), Some(granted)) => offered.cmp_precedence(&granted).is_lt(),
         (Some(_) | None, _) => true,
     }
 }
 
 /// A version by the rules of Semantic Versioning; `1.2` is `1.2.0`, and `v1.2.0` is `1.2.0`.
-fn read(text: &OneLine) -> Option<Version> {
-    let text = text.as_str().trim();
+pub(crate) fn read(text: &str) -> Option<Version> {
+    let text = text.trim();
     let text = text.strip_prefix('v').unwrap_or(text);
     let (numbers, rest) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
     let missing = 2usize.checked_sub(numbers.matches('.').count())?;
