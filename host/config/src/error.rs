@@ -77,6 +77,16 @@ pub enum ConfigError {
     /// An agent could never run.
     #[error("run no task of `{0}`: set its `max_running` to 1 or more, or its `enabled` to false")]
     Idle(AgentId),
+    /// A group of agents is none.
+    #[error(
+        "call agents `{group}` as `aliases.{group}` says: {why}; take another name, or other agents"
+    )]
+    Group {
+        /// The group's name.
+        group: AgentId,
+        /// What is wrong with it.
+        why: String,
+    },
     /// An agent's setting cannot be called that.
     #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
     Setting {

@@ -14,6 +14,7 @@ mod plugins;
 mod program_file;
 mod push;
 mod remote;
+mod routing;
 mod settings;
 mod telemetry;
 
@@ -31,6 +32,7 @@ pub use plugins::Plugins;
 pub use program_file::{ProgramFileError, check_pin, guard, resolve};
 pub use push::Push;
 pub use remote::Remote;
+pub use routing::{RouteConfig, Routing};
 pub use settings::{
     Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging, Retention,
     Socket, Stop,

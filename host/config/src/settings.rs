@@ -2,7 +2,7 @@
 
 use crate::{
     agent::AgentConfig, error::ConfigError, plugins::Plugins, push::Push, remote::Remote,
-    telemetry::Telemetry,
+    routing::Routing, telemetry::Telemetry,
 };
 use a2a_hub_core::breaker;
 use a2a_hub_protocol::id::AgentId;
@@ -68,6 +68,10 @@ pub struct Config {
     pub push: Push,
     /// Agents elsewhere, by the names they are to have here.
     pub remote: BTreeMap<AgentId, Remote>,
+    /// `[aliases]`: groups of agents that do the same work, by their names. A message to a group is given to one of them.
+    pub aliases: BTreeMap<AgentId, Vec<AgentId>>,
+    /// `[routing]`: how messages are shared out that name a skill or a group.
+    pub routing: Routing,
     /// `[plugins]`: what a component must show, and may cost, until it is an agent.
     pub plugins: Plugins,
     /// `[telemetry]`: what the hub tells of itself to whoever gathers traces.
@@ -293,6 +297,7 @@ impl Config {
                 return Err(ConfigError::Url { name, url: url.clone() });
             }
         }
+        self.check_groups()?;
         let max = a2a_hub_runtime::limits::MAX_MEMORY_BYTES >> 20;
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;
