@@ -13,6 +13,7 @@ mod environment;
 mod file_error;
 mod files;
 mod folder;
+mod groups;
 mod health_monitor;
 mod held_back;
 mod http;

@@ -69,6 +69,7 @@ impl Stand {
             by: Principal::Operator,
             limits: agent.config.tree_limits(),
             trace: None,
+            routing: None,
         };
         Ok(self.tasks.submit(new).await?.task().clone())
     }

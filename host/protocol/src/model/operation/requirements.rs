@@ -21,10 +21,7 @@ const MOST: usize = 256;
 
 impl AgentRequirements {
     /// What a message and its request say; the message counts more.
-    pub(super) fn of(
-        message: Option<&Metadata>,
-        request: Option<&Metadata>,
-    ) -> Result<Self, A2aError> {
+    pub fn of(message: Option<&Metadata>, request: Option<&Metadata>) -> Result<Self, A2aError> {
         let said = |name: &str| {
             let at = [("message.metadata", message), ("metadata", request)].into_iter();
             let mut at =
@@ -46,6 +43,14 @@ impl AgentRequirements {
             Some((at, _)) => return Err(A2aError::invalid(&at, "must be true or false")),
         };
         Ok(Self { skill: text("targetSkill")?, version: text("targetVersion")?, allow_older })
+    }
+
+    /// Says it in the metadata of a message.
+    pub fn say(self, facts: &mut Metadata) {
+        let Self { skill, version, allow_older } = self;
+        facts.extend(skill.map(|skill| ("targetSkill".to_owned(), skill.into())));
+        facts.extend(version.map(|version| ("targetVersion".to_owned(), version.into())));
+        facts.insert("allowOlder".to_owned(), allow_older.into());
     }
 
     /// Whether nothing is asked for.
