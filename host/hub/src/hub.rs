@@ -278,7 +278,10 @@ impl Hub {
                 Answer::Card(Box::new(card_of_hub(&self.agents.all(), &self.since)))
             }
             Operation::GetCard { agent: Some(id) } => {
-                Answer::Card(Box::new(card_of(&*self.agent(Some(id))?)))
+                Answer::Card(Box::new(match self.card_of_group(&id) {
+                    Some(card) => card,
+                    None => card_of(&*self.agent(Some(id))?),
+                }))
             }
             Operation::ListCards => {
                 let all = self.agents.all();
@@ -437,6 +440,11 @@ impl Hub {
                 .into());
         };
         self.agents.find(&id).ok_or_else(|| {
+            if let Some(agents) = self.routes.group(&id) {
+                let why = format!("`{id}` is a group of agents; name one of them");
+                let refusal = A2aError::new(ErrorKind::AgentNotFound, why);
+                return refusal.with(json!({ "agents": agents })).into();
+            }
             let there = there();
             let near = nearest(id.as_str(), there.iter().map(String::as_str));
             let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();

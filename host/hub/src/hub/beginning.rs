@@ -87,6 +87,17 @@ impl Hub {
         self.begin(push, submitted).await
     }
 
+    /// The agent that a message is for; none if one is to be chosen.
+    pub(super) fn sole_addressee(
+        &self,
+        send: &SendMessage,
+    ) -> Result<Option<Arc<Agent>>, HubError> {
+        Ok(match self.addressee(send)? {
+            Addressee::One(agent) => Some(agent),
+            Addressee::Any(_) => None,
+        })
+    }
+
     fn addressee(&self, send: &SendMessage) -> Result<Addressee, HubError> {
         let named = send.agent.clone().or_else(|| {
             // A skill is looked for among all agents.

@@ -114,13 +114,7 @@ impl Delegation {
         }
     }
 
-    /// The child that there is under this key.
-    pub(super) async fn child_under(&self, key: &str) -> Result<Option<ChildTask>, Failure> {
-        let children = self.children().await?;
-        Ok(children.into_iter().find(|child| child.key.as_deref() == Some(key)))
-    }
-
-    /// The same, which must be one of that agent's.
+    /// The child that there is under this key, which must be one of that agent's.
     async fn known(&self, key: &str, agent: &AgentId) -> Result<Option<TaskId>, Failure> {
         match self.child_under(key).await? {
             Some(known) if known.agent != *agent => Err(Failure::Invalid(format!(
@@ -129,23 +123,6 @@ impl Delegation {
             ))),
             known => Ok(known.map(|known| known.task)),
         }
-    }
-
-    /// Refuses a child that is not well, or is left alone.
-    pub(super) async fn must_take(&self, child: &Agent) -> Result<(), Failure> {
-        child.must_work().await.map_err(|why| refused(HubError::from(why)))?;
-        child.admit().map_err(|why| refused(HubError::from(why)))
-    }
-
-    /// Joins a child that there is, and has its questions handed on.
-    pub(super) async fn join_again(
-        &self,
-        child: &TaskId,
-        answers: bool,
-    ) -> Result<Subscription, Failure> {
-        let heard = self.tasks.follow(child, 0).await.map_err(refused)?;
-        self.look_after_again(child, answers).await?;
-        Ok(heard)
     }
 
     /// Begins a child, and has its questions handed on.
@@ -231,7 +208,11 @@ impl Delegation {
     }
 
     /// The same for a child of an earlier run: what it asked and was answered is history.
-    async fn look_after_again(&self, child: &TaskId, answers: bool) -> Result<(), Failure> {
+    pub(super) async fn look_after_again(
+        &self,
+        child: &TaskId,
+        answers: bool,
+    ) -> Result<(), Failure> {
         let StoredTask { agent, seq, task } = self.tasks.get(child).await.map_err(refused)?;
         if let Some(follow) = self.tasks.listen(child, seq) {
             let now = StatusUpdate { status: task.status, metadata: task.metadata };
@@ -483,7 +464,7 @@ fn no_child(why: &NoChild) -> Failure {
     }
 }
 
-fn refused(why: impl Into<HubError>) -> Failure {
+pub(super) fn refused(why: impl Into<HubError>) -> Failure {
     failure(&A2aError::from(why.into()))
 }
 

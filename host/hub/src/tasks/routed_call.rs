@@ -1,14 +1,21 @@
-//! A call of a group, or of whichever agent has a skill, by an agent at work.
+//! Which child a call of an agent at work is for: one that there is, or a new one of an agent that takes it, where the call names a group or
+//! a skill.
 
-use super::{Subscription, delegation::Delegation};
+use super::{
+    Subscription,
+    delegation::{Delegation, refused},
+};
 use crate::{agents::Agent, error::HubError};
 use a2a_hub_core::routing::{NotChosen, Wanted};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    id::AgentId,
+    id::{AgentId, TaskId},
     operation::AgentRequirements,
 };
-use a2a_hub_runtime::{Failure, port::delegate::ChildRequest};
+use a2a_hub_runtime::{
+    Failure,
+    port::delegate::{ChildRequest, ChildTask, DelegatePort as _},
+};
 use std::sync::Arc;
 
 impl Delegation {
@@ -52,18 +59,41 @@ impl Delegation {
         let route = self.tasks.choose(routes, wanted, &request.message, &may_call).await;
         let mut route = route.map_err(|why| denied_or(why, &self.agent))?;
         while let Some(child) = route.agent() {
-            let begun = match self.must_take(&child).await {
-                Ok(()) => self.begin(request.clone(), child, route.told()).await,
-                Err(why) => Err(why),
+            let (reason, begun) = match self.must_take(&child).await {
+                Ok(()) => (NotChosen::Busy, self.begin(request.clone(), child, route.told()).await),
+                Err(why) => (NotChosen::Health, Err(why)),
             };
             match begun {
                 Err(Failure::Unavailable(why)) => {
-                    route.pass(NotChosen::Busy, A2aError::new(ErrorKind::AgentUnavailable, why));
+                    route.pass(reason, A2aError::new(ErrorKind::AgentUnavailable, why));
                 }
                 begun => return begun,
             }
         }
         Err(Failure::Unavailable(A2aError::from(route.refusal()).message))
+    }
+
+    /// The child that there is under this key.
+    pub(super) async fn child_under(&self, key: &str) -> Result<Option<ChildTask>, Failure> {
+        let children = self.children().await?;
+        Ok(children.into_iter().find(|child| child.key.as_deref() == Some(key)))
+    }
+
+    /// Refuses a child that is not well, or is left alone.
+    pub(super) async fn must_take(&self, child: &Agent) -> Result<(), Failure> {
+        child.must_work().await.map_err(|why| refused(HubError::from(why)))?;
+        child.admit().map_err(|why| refused(HubError::from(why)))
+    }
+
+    /// Joins a child that there is, and has its questions handed on.
+    pub(super) async fn join_again(
+        &self,
+        child: &TaskId,
+        answers: bool,
+    ) -> Result<Subscription, Failure> {
+        let heard = self.tasks.follow(child, 0).await.map_err(refused)?;
+        self.look_after_again(child, answers).await?;
+        Ok(heard)
     }
 }
 
