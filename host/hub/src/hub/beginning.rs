@@ -49,18 +49,22 @@ impl Hub {
         streamed: bool,
     ) -> Result<Subscription, HubError> {
         let addressee = self.addressee(&send)?;
-        let request = match &addressee {
+        // Where requests are not remembered, the message is not spelled out.
+        let request = self.repeats.are_remembered().then(|| match &addressee {
             Addressee::One(agent) => idempotency::request(caller, &agent.id, &send),
             Addressee::Any(wanted) => {
                 idempotency::request(caller, &(wanted.route(), wanted.allow_older), &send)
             }
-        };
+        });
         let push = self.receiver(send.push.take()).await?;
         let budget = Budget::of(send.message.metadata.as_ref())?;
         let (hub, by, after) = (self.clone(), caller.clone(), send.after.unwrap_or(0));
         // On the heap, for it is as large as all that it waits for.
         let submitted = Box::pin(async move {
-            let claim = hub.repeats.claim(&request).await;
+            let claim = match &request {
+                Some(request) => hub.repeats.claim(request).await,
+                None => None,
+            };
             if let Some(task) = claim.as_ref().and_then(Claim::task) {
                 // One that was forgotten can be told to nobody again.
                 if hub.tasks.stored(task).await?.is_some() {
@@ -126,6 +130,7 @@ impl Hub {
         agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
         let Beginning { send, by, request, streamed, budget } = beginning;
         let new = NewTask {
+            id: send.own_id.clone(),
             permissions: None,
             agent: Arc::clone(agent),
             message: send.message.clone(),
@@ -156,7 +161,7 @@ impl Hub {
         while let Some(agent) = route.agent() {
             match self.submit(&agent, beginning, route.told()).await {
                 Ok(heard) => {
-                    let rejection = match route.has_another() {
+                    let rejection = match route.has_another() && beginning.send.own_id.is_none() {
                         true => self.tasks.rejection(&heard).await,
                         // It is the client's to hear.
                         false => None,

@@ -151,6 +151,7 @@ impl Delegation {
         let of_kin = self.tasks.is_at_work(&above, &child.id);
         let message = self.message(message, &id, context_id, directory.as_deref());
         let new = NewTask {
+            id: None,
             permissions: Some(self.agent.lends(&child.id, &self.task))
                 .filter(|most| *most != Permissions::default()),
             agent: Arc::clone(&child),

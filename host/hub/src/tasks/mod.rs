@@ -146,6 +146,8 @@ pub enum SubmitError {
 
 /// A new piece of work.
 pub struct NewTask {
+    /// The id that it is to have; a fresh one if the hub is to choose. There is no task of that id.
+    pub id: Option<TaskId>,
     /// Who is to do it.
     pub agent: Arc<Agent>,
     /// What the client says.
@@ -217,8 +219,8 @@ impl Tasks {
     }
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
-    pub async fn submit(&self, new: NewTask) -> Result<Subscription, SubmitError> {
-        let id = TaskId::fresh();
+    pub async fn submit(&self, mut new: NewTask) -> Result<Subscription, SubmitError> {
+        let id = new.id.take().unwrap_or_else(TaskId::fresh);
         self.trees().plant(id.clone(), new.limits);
         let begun = self.submit_as(id.clone(), new, None, false).await;
         if begun.is_err() {
@@ -248,6 +250,7 @@ impl Tasks {
             permissions,
             trace,
             routing,
+            id: _,
             limits: _,
         } = new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };

@@ -58,6 +58,7 @@ impl Stand {
         message: Message,
     ) -> Result<TaskId, SubmitError> {
         let new = NewTask {
+            id: None,
             permissions: None,
             agent: Arc::clone(agent),
             message,

@@ -315,6 +315,8 @@ pub enum Wait {
 pub struct SendMessage {
     /// The message that the client sends.
     pub message: Message,
+    /// The id that the new task is to have, which only the program chooses that holds the hub: no client on the wire says it.
+    pub own_id: Option<TaskId>,
     /// The agent that is to hear it; a message that answers a task's question goes to that task's agent.
     pub agent: Option<AgentId>,
     /// What the agent must have; of a message that names none, one that has it.
@@ -382,6 +384,7 @@ impl SendMessage {
         }
         Ok(Self {
             message,
+            own_id: None,
             agent,
             requirements,
             working_directory,
