@@ -27,7 +27,7 @@ const CRATES: &[&str] = &[
 /// The hub's modules, lowest first: each may use only itself and those before it.
 const HUB_LAYERS: &[&str] = &[
     "clock", "error", "custody", "token", "metrics", "native", "events", "repeats", "spans",
-    "upkeep", "remote", "agents", "fake", "contexts", "tasks", "push", "refusals", "hub",
+    "upkeep", "remote", "agents", "fake", "contexts", "routes", "tasks", "push", "refusals", "hub",
 ];
 
 /// What the doors know by way of the hub only.

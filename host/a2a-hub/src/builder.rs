@@ -4,6 +4,7 @@ use crate::{
     builtin::COMPONENTS,
     hub::{Hub, Parts},
     lineage::ProgramTrees,
+    local::{self, Local, Rules},
     minder::{is_helper, is_ready_to_help},
     telemetry::otlp::Exporter,
 };
@@ -25,10 +26,13 @@ use a2a_hub_hub::{
     upkeep::look_after,
 };
 use a2a_hub_process::{Supervisor, limits, unused_memory};
-use a2a_hub_protocol::{card::AgentCard, id::AgentId};
+use a2a_hub_protocol::{
+    card::AgentCard,
+    id::{AgentId, InvalidAgentId},
+};
 use a2a_hub_sandbox::{CacheKey, CacheSettings, CompileLimits, Engine, EngineSettings};
 use a2a_hub_server::{Dispatcher, Http, PublicEndpoints, Unix};
-use a2a_hub_store::{Storage, sqlite::SqliteStorage};
+use a2a_hub_store::{Storage, memory::MemoryStorage, sqlite::SqliteStorage};
 use anyhow::{Context as _, bail};
 use std::{
     net::SocketAddr,
@@ -45,38 +49,65 @@ const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
 /// there does not have it.
 const CACHE_KEY: &str = "cache-key";
 
+/// How much a hub in memory keeps, in MiB, before it forgets its oldest tasks that are over. It is looked after every hour.
+const MOST_IN_MEMORY_MB: u64 = 256;
+
 /// The running program, also when an update replaces its file.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// A hub to be: what it is made of may be chosen until it is started.
 pub struct Builder {
-    data_dir: PathBuf,
+    place: Place,
     config: Config,
     built_in: BuiltIn,
     native: Vec<(AgentId, AgentCard, Native)>,
+    agents: Vec<Register>,
+    rules: Rules,
     minder: Option<PathBuf>,
     command: Option<PathBuf>,
     owns_process: bool,
     reload: Option<(ReadConfig, SetLevel)>,
 }
 
+/// Where a hub keeps what it has.
+enum Place {
+    /// In a directory, for the next hub there.
+    Directory(PathBuf),
+    /// In memory, until it is over.
+    Memory,
+}
+
+/// Takes in an agent that is a value of this program, once it is known whether it may call others.
+type Register = Box<dyn FnOnce(&Rules) -> (AgentId, AgentCard, Native) + Send>;
+
 impl Hub {
     /// A hub that keeps what it has in this directory, which is its own: made if it is not there, for this user only.
     pub fn builder(data_dir: impl Into<PathBuf>) -> Builder {
-        Builder::new(data_dir.into())
+        Builder::new(Place::Directory(data_dir.into()))
+    }
+
+    /// A hub that keeps nothing: its tasks are in memory, and gone with it. A message that comes again is a task of its own, unless the
+    /// configuration says otherwise.
+    pub fn in_memory() -> Builder {
+        let mut builder = Builder::new(Place::Memory);
+        builder.config.idempotency_window_ms = Some(0);
+        builder.config.retention.max_mb = MOST_IN_MEMORY_MB;
+        builder
     }
 }
 
 impl Builder {
-    fn new(data_dir: PathBuf) -> Self {
+    fn new(place: Place) -> Self {
         let mut config = Config::default();
         config.http.enabled = false;
         config.socket.enabled = false;
         Self {
-            data_dir,
+            place,
             config,
             built_in: COMPONENTS,
             native: Vec::new(),
+            agents: Vec::new(),
+            rules: Rules::new(),
             minder: None,
             command: None,
             owns_process: false,
@@ -103,6 +134,36 @@ impl Builder {
     pub fn agent(mut self, id: AgentId, card: AgentCard, agent: Native) -> Self {
         self.native.push((id, card, agent));
         self
+    }
+
+    /// Takes in an agent that is a value of this program, under this name. It calls no others but those that [`Builder::allow`] names.
+    ///
+    /// # Errors
+    ///
+    /// If no agent can be called so.
+    pub fn register(
+        mut self,
+        name: &str,
+        agent: impl local::Agent,
+    ) -> Result<Self, InvalidAgentId> {
+        let id = local::agent_id(name)?;
+        let register = move |rules: &Rules| {
+            let card = agent.card();
+            let calls_others = rules.iter().any(|(caller, _)| *caller == id);
+            (id, card, local::native(agent, calls_others))
+        };
+        self.agents.push(Box::new(register));
+        Ok(self)
+    }
+
+    /// Lets one agent call another one. What the configuration grants to the caller beside that stays.
+    ///
+    /// # Errors
+    ///
+    /// If no agent can be called so.
+    pub fn allow(mut self, caller: &str, callee: &str) -> Result<Self, InvalidAgentId> {
+        self.rules.insert((local::agent_id(caller)?, local::agent_id(callee)?));
+        Ok(self)
     }
 
     /// Has programs of agents minded, and components compiled, by this program, which must call [`minded`](crate::minded) first of
@@ -149,22 +210,42 @@ impl Builder {
             );
         }
         let Self {
-            data_dir: dir,
+            place,
             mut config,
             built_in,
-            native,
+            mut native,
+            agents,
+            rules,
             minder,
             command,
             owns_process,
             reload,
         } = self;
+        let (dir, temporary) = match place {
+            Place::Directory(dir) => (dir, None),
+            Place::Memory => {
+                let made = tempfile::tempdir().context("make a directory for the hub")?;
+                (made.path().to_owned(), Some(made))
+            }
+        };
         config.data_dir = Some(dir.clone());
+        for (caller, callee) in &rules {
+            let grant = &mut config.agents.entry(caller.clone()).or_default().grant;
+            grant.get_or_insert_default().delegate.allow(callee.to_string());
+        }
+        native.extend(agents.into_iter().map(|register| register(&rules)));
         limits::survive_large_files().context("handle signals")?;
         let program_files =
             limits::raise_open_files().context("start under the limits of this system")?;
         custody::check(&dir)?;
-        let storage = Arc::new(SqliteStorage::open(&dir).context("open the hub's store")?);
-        let lacks_log = storage.lacks_log();
+        let (storage, lacks_log): (Arc<dyn Storage>, bool) = match &temporary {
+            Some(_) => (Arc::new(MemoryStorage::default()), false),
+            None => {
+                let storage = SqliteStorage::open(&dir).context("open the hub's store")?;
+                let lacks_log = storage.lacks_log();
+                (Arc::new(storage), lacks_log)
+            }
+        };
         sweep(&dir);
         // Bound early: a port that is taken is found before anything else is done.
         let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
@@ -229,7 +310,8 @@ impl Builder {
         if let Some(unix) = unix {
             running.spawn(unix.serve(dispatcher, stop.clone()));
         }
-        Ok(Hub { parts, engine, live, http: at, stop, running })
+        let local = Local::new(engine.clone(), rules, running.clone(), stop.clone());
+        Ok(Hub { parts, engine, live, http: at, stop, running, local, _dir: temporary })
     }
 }
 

@@ -1,5 +1,6 @@
 //! A hub that runs: what it is made of, and how it is taken apart.
 
+use crate::local::Local;
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{
     LiveConfig, Reply,
@@ -14,6 +15,7 @@ use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
 use a2a_hub_store::Storage;
 use std::{net::SocketAddr, sync::Arc};
+use tempfile::TempDir;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// A running hub inside this program. Dropping it leaves its tasks at work with nobody to end their programs: call
@@ -27,6 +29,9 @@ pub struct Hub {
     pub(crate) stop: CancellationToken,
     /// What serves clients and looks after the hub.
     pub(crate) running: TaskTracker,
+    pub(crate) local: Local,
+    /// The directory of a hub that keeps nothing, which goes with it.
+    pub(crate) _dir: Option<TempDir>,
 }
 
 /// What a hub is made of.
@@ -53,6 +58,11 @@ impl Hub {
         operation: Operation,
     ) -> Result<Reply, A2aError> {
         self.engine.handle(caller, None, operation).await
+    }
+
+    /// The hub as its own program calls it, and its agents: by direct calls.
+    pub fn local(&self) -> &Local {
+        &self.local
     }
 
     /// Where the hub serves HTTP, if its configuration has it serve any.

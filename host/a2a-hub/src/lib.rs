@@ -18,6 +18,7 @@ pub mod builtin;
 pub mod cli;
 mod hub;
 mod lineage;
+pub mod local;
 mod minder;
 mod packed;
 mod telemetry;
@@ -30,6 +31,7 @@ pub use a2a_hub_hub::{
     native::{Native, Stage, completed},
 };
 pub use a2a_hub_protocol as protocol;
+pub use a2a_hub_runtime::{Ended, Failure, port::delegate::ChildRequest};
 pub use builder::Builder;
 pub use hub::Hub;
 pub use minder::minded;

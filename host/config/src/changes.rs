@@ -70,6 +70,8 @@ impl Config {
             workspaces: new.workspaces.clone(),
             agents: new.agents.clone(),
             remote: new.remote.clone(),
+            aliases: new.aliases.clone(),
+            routing: new.routing.clone(),
             default_agent: new.default_agent.clone(),
             health: new.health,
             breaker: new.breaker,

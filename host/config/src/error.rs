@@ -110,6 +110,16 @@ pub enum ConfigError {
         /// Whose name it is.
         why: String,
     },
+    /// A group of agents is none.
+    #[error(
+        "call agents `{group}` as `aliases.{group}` says: {why}; take another name, or other agents"
+    )]
+    Group {
+        /// The group's name.
+        group: AgentId,
+        /// What is wrong with it.
+        why: String,
+    },
     /// An agent's setting cannot be called that.
     #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
     Setting {

@@ -16,6 +16,7 @@ mod program_file;
 mod push;
 mod registry;
 mod remote;
+mod routing;
 mod settings;
 mod telemetry;
 
@@ -34,6 +35,7 @@ pub use program_file::{ProgramFileError, check_pin, guard, resolve};
 pub use push::Push;
 pub use registry::Registry;
 pub use remote::Remote;
+pub use routing::{RouteConfig, Routing};
 pub use settings::{
     Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging, Retention,
     Socket, Stop,

@@ -2,7 +2,7 @@
 
 use crate::{
     agent::AgentConfig, error::ConfigError, finding::Finding, plugins::Plugins, push::Push,
-    registry::Registry, remote::Remote, telemetry::Telemetry,
+    registry::Registry, remote::Remote, routing::Routing, telemetry::Telemetry,
 };
 use a2a_hub_core::breaker;
 use a2a_hub_protocol::id::{AgentId, TenantId};
@@ -72,6 +72,10 @@ pub struct Config {
     pub remote: BTreeMap<AgentId, Remote>,
     /// Other hubs, and registries of agents, that are asked for agents besides this one's.
     pub registry: BTreeMap<AgentId, Registry>,
+    /// `[aliases]`: groups of agents that do the same work, by their names. A message to a group is given to one of them.
+    pub aliases: BTreeMap<AgentId, Vec<AgentId>>,
+    /// `[routing]`: how messages are shared out that name a skill or a group.
+    pub routing: Routing,
     /// `[plugins]`: what a component must show, and may cost, until it is an agent.
     pub plugins: Plugins,
     /// `[telemetry]`: what the hub tells of itself to whoever gathers traces.
@@ -316,6 +320,7 @@ impl Config {
             }
         }
         self.check_aliases()?;
+        self.check_groups()?;
         let max = a2a_hub_runtime::limits::MAX_MEMORY_BYTES >> 20;
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;

@@ -141,6 +141,11 @@ impl Breaker {
         }
     }
 
+    /// Whether a task would be let through now, which changes nothing.
+    pub fn would_admit(&self, now: Instant) -> bool {
+        self.clone().admit(now).is_ok()
+    }
+
     /// Takes in what was learned.
     pub fn record(&mut self, outcome: Outcome, now: Instant) {
         use Outcome::{Failure, Mended, Success};

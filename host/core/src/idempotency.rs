@@ -5,12 +5,12 @@
 
 use crate::access::Caller;
 use a2a_hub_protocol::{
-    id::AgentId,
     message::Metadata,
     operation::SendMessage,
     push::{OfferedPush, PushAuthentication, Secret},
     v1,
 };
+use std::fmt;
 
 /// The member of a task's, or a message's, metadata that tells that it answers a request for the second time.
 pub const REPEATED: &str = "repeated";
@@ -21,8 +21,9 @@ pub fn mark(metadata: &mut Option<Metadata>) {
 }
 
 /// A request for a new task as text: who asks which agent for what, and where the answer is to be sent. Two requests are the
-/// same if and only if their texts are. How long the client waits, and how much it is shown, make no difference.
-pub fn request(caller: &Caller, agent: &AgentId, send: &SendMessage) -> String {
+/// same if and only if their texts are. `whom` is the id of an agent, or what is asked of whichever agent it may be: no two are
+/// written in the same way. How long the client waits, and how much it is shown, make no difference.
+pub fn request(caller: &Caller, whom: &dyn fmt::Debug, send: &SendMessage) -> String {
     let SendMessage { message, working_directory, timeout_ms, push, client, .. } = send;
     // Debug quotes each text, so that none can pass for the end of another.
     let push = push.as_ref().map(|push| {
@@ -37,7 +38,7 @@ pub fn request(caller: &Caller, agent: &AgentId, send: &SendMessage) -> String {
     let Caller { principal, tenant } = caller;
     let text = format!(
         "{:?}",
-        (principal, agent, message.to_string(), working_directory, timeout_ms, push, client)
+        (principal, whom, message.to_string(), working_directory, timeout_ms, push, client)
     );
     // Those of the default tenant are known by what hubs before tenants wrote.
     if tenant.is_default() { text } else { format!("{text} of {tenant}") }
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
     use crate::access::Principal;
     use a2a_hub_protocol::{
-        id::{ContextId, MessageId, TenantId},
+        id::{AgentId, ContextId, MessageId, TenantId},
         message::{Message, Part, Role},
         operation::Wait,
         push::PushForm,

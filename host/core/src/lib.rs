@@ -38,6 +38,7 @@ pub mod receiver;
 pub mod recovery;
 pub mod redact;
 pub mod replay;
+pub mod routing;
 pub mod share;
 pub mod signature;
 pub mod skill_holder;

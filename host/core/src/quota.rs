@@ -167,6 +167,11 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
         self.waiting += 1;
     }
 
+    /// How many run, or wait for their turn.
+    pub fn load(&self) -> usize {
+        self.running + self.returning.len() + self.queue.len()
+    }
+
     /// How many wait for their client while the agent takes up room.
     pub fn waiting(&self) -> usize {
         self.waiting

@@ -1,5 +1,6 @@
 //! One place where every operation is allowed and carried out.
 
+mod beginning;
 mod cards;
 mod finding;
 mod hearing_out;
@@ -23,13 +24,13 @@ use crate::{
     events::{self, Events},
     metrics::{Metrics, Snapshot},
     push::{Admitted, Pushes},
-    repeats::{Claim, Repeats},
-    tasks::{NewTask, StreamEnd, Subscription, Tasks},
+    repeats::Repeats,
+    routes::Routes,
+    tasks::{StreamEnd, Subscription, Tasks},
 };
 use a2a_hub_core::{
     access::{self, Caller, Principal},
     idempotency,
-    tree::Budget,
 };
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -69,6 +70,7 @@ pub struct Hub {
     warnings: Arc<[String]>,
     repeats: Repeats,
     tenants: Arc<BTreeSet<TenantId>>,
+    routes: Routes,
     started: Instant,
     since: String,
     closed: Arc<AtomicBool>,
@@ -113,6 +115,8 @@ impl Hub {
     ) -> Self {
         let known = agents.clone();
         tasks.know(move |id| known.find(id));
+        let routes = Routes::new(agents.clone(), &events);
+        tasks.route_by(routes.clone());
         Self {
             agents,
             plugins,
@@ -125,6 +129,7 @@ impl Hub {
             warnings: Arc::default(),
             repeats: Repeats::default(),
             tenants: Arc::default(),
+            routes,
             started: Instant::now(),
             since: clock::now(),
             closed: Arc::default(),
@@ -305,7 +310,10 @@ impl Hub {
                 Answer::Card(Box::new(card_of_hub(&self.agents.all(), &self.since)))
             }
             Operation::GetCard { agent: Some(id) } => {
-                Answer::Card(Box::new(card_of(&*self.agent(Some(id))?)))
+                Answer::Card(Box::new(match self.card_of_group(&id) {
+                    Some(card) => card,
+                    None => card_of(&*self.agent(Some(id))?),
+                }))
             }
             Operation::ListCards => {
                 let all = self.agents.all();
@@ -373,7 +381,8 @@ impl Hub {
         let SendMessage { message, agent, push, client, after, .. } = send;
         if let Some(named) = agent {
             let its = self.tasks.head(&task).await?.agent;
-            if named != its {
+            let is_of = |group: Vec<AgentId>| group.contains(&its);
+            if named != its && !self.routes.group(&named).is_some_and(is_of) {
                 let why = format!(
                     "the message names `{named}`, and task `{task}` is one of `{its}`; leave one of the two out"
                 );
@@ -387,56 +396,6 @@ impl Hub {
         let (tasks, by) = (self.tasks.clone(), caller.principal.clone());
         let answered = async move { tasks.answer(&task, message, client, after, by).await };
         self.begin(push, answered).await
-    }
-
-    async fn start_anew(
-        &self,
-        caller: &Caller,
-        send: SendMessage,
-        streamed: bool,
-    ) -> Result<Subscription, HubError> {
-        let agent = self.agent(send.agent.clone())?;
-        let request = idempotency::request(caller, &agent.id, &send);
-        let SendMessage { message, working_directory, timeout_ms, push, client, .. } = send;
-        let (after, trace) = (send.after, send.trace);
-        let push = self.receiver(push).await?;
-        let budget = Budget::of(message.metadata.as_ref())?;
-        let limits = agent.config.tree_limits().narrowed(budget);
-        let (hub, caller, after) = (self.clone(), caller.clone(), after.unwrap_or(0));
-        // On the heap, for it is as large as all that it waits for.
-        let submitted = Box::pin(async move {
-            let claim = hub.repeats.claim(&request).await;
-            if let Some(task) = claim.as_ref().and_then(Claim::task) {
-                // One that was forgotten can be told to nobody again.
-                if hub.tasks.stored(task).await?.is_some() {
-                    return hub.tasks.repeat(task, after).await;
-                }
-            }
-            hub.must_be_open()?;
-            agent.must_work().await?;
-            agent.admit()?;
-            let request = claim.as_ref().map(|claim| claim.fingerprint.clone());
-            let new = NewTask {
-                permissions: None,
-                agent,
-                message,
-                working_directory,
-                timeout_ms,
-                streamed,
-                client,
-                request,
-                by: caller.principal,
-                tenant: caller.tenant,
-                limits,
-                trace,
-            };
-            let heard = hub.tasks.submit(new).await?;
-            if let Some(claim) = claim {
-                claim.begun(heard.task().clone());
-            }
-            Ok(heard)
-        });
-        self.begin(push, submitted).await
     }
 
     fn must_be_open(&self) -> Result<(), A2aError> {
@@ -478,12 +437,20 @@ impl Hub {
         let there =
             || self.agents.all().iter().map(|agent| agent.id.to_string()).collect::<Vec<_>>();
         let Some(id) = id.or_else(|| self.default_agent()) else {
-            let why = "name the agent that is to hear the message";
+            let why = "name the agent that is to hear the message, or a skill that it must have (`targetSkill`)";
+            let skills = self.routes.skills();
             return Err(A2aError::invalid("message.metadata.targetAgent", why)
-                .with(json!({ "field": "message.metadata.targetAgent", "agents": there() }))
+                .with(json!({ "field": "message.metadata.targetAgent", "agents": there(), "skills": skills }))
                 .into());
         };
-        self.agents.find(&id).ok_or_else(|| self.no_agent(&id).into())
+        self.agents.find(&id).ok_or_else(|| {
+            if let Some(agents) = self.routes.group(&id) {
+                let why = format!("`{id}` is a group of agents; name one of them");
+                let refusal = A2aError::new(ErrorKind::AgentNotFound, why);
+                return refusal.with(json!({ "agents": agents })).into();
+            }
+            self.no_agent(&id).into()
+        })
     }
 
     /// The agents, in a line each.
@@ -493,6 +460,8 @@ impl Hub {
             name: agent.card.name.clone(),
             status: agent.health().status,
             breaker: agent.breaker(),
+            load: self.tasks.load(&agent.id),
+            latency_ms: self.routes.latency_ms(&agent.id),
         };
         self.agents.all().iter().map(brief).collect()
     }
@@ -522,6 +491,7 @@ impl Hub {
         Ok(HubStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            groups: self.routes.groups(),
             active_tasks: counts.live,
             waiting_tasks: waiting.map(|tally| tally.tasks).sum(),
             total_tasks: counts.total,
@@ -532,6 +502,7 @@ impl Hub {
                 .cloned()
                 .chain(self.agents.grants_trouble())
                 .chain(self.agents.alias_troubles())
+                .chain(self.agents.group_troubles())
                 .chain(self.tasks.span_trouble())
                 .collect(),
             stopping: self.closed.load(Ordering::Relaxed),

@@ -20,6 +20,7 @@ pub mod remote;
 pub mod agents;
 
 pub mod contexts;
+pub mod routes;
 pub mod tasks;
 
 pub mod push;

@@ -1,9 +1,10 @@
 //! The hub in numbers, for dashboards and alarms: OpenMetrics, which Prometheus reads. Counted here is what only passes by; what
 //! there is now is asked for when somebody looks. No number tells who said what.
 
+use a2a_hub_core::routing::Latency;
 use a2a_hub_protocol::{
     hub::event::Happened,
-    id::TaskId,
+    id::{AgentId, TaskId},
     operation::{AgentBrief, BreakerState, HealthStatus, OpenStreams},
 };
 use a2a_hub_runtime::Room;
@@ -37,6 +38,8 @@ pub(crate) struct Metrics {
     tasks: Durations<2>,
     /// Tasks that are not over, since when they are there: those that this hub was given itself.
     begun: Arc<Mutex<HashMap<TaskId, Instant>>>,
+    /// How long the first word of each agent took lately.
+    latencies: Arc<Mutex<HashMap<AgentId, Latency>>>,
 }
 
 /// What there is when somebody looks.
@@ -66,6 +69,7 @@ impl Default for Metrics {
             requests: Family::new_with_constructor(durations),
             tasks: Family::new_with_constructor(durations),
             begun: Arc::default(),
+            latencies: Arc::default(),
         }
     }
 }
@@ -91,6 +95,20 @@ impl Metrics {
             let labels = [("agent", agent_id.to_string()), ("state", state.name().to_owned())];
             self.tasks.get_or_create(&labels).observe(since.elapsed().as_secs_f64());
         }
+    }
+
+    /// An agent that was given a task has said its first word, after so long.
+    pub(crate) fn first_word(&self, agent: &AgentId, took: Duration) {
+        let now = Instant::now().into_std();
+        let mut latencies = self.latencies.lock();
+        let known = latencies.entry(agent.clone()).and_modify(|known| known.took(took, now));
+        known.or_insert_with(|| Latency::new(took, now));
+    }
+
+    /// How long an agent's first word is thought to take; none if it said none yet.
+    pub(crate) fn latency(&self, agent: &AgentId) -> Option<Duration> {
+        let now = Instant::now().into_std();
+        self.latencies.lock().get(agent).map(|known| known.estimate(now))
     }
 
     /// All of it as text, with what there is now.
@@ -135,6 +153,14 @@ impl Metrics {
             works,
         );
         let is_open = of_agents(|agent| agent.breaker.state == BreakerState::Open);
+        let load =
+            now.agents.iter().map(|agent| ([("agent", agent.id.to_string())], number(agent.load)));
+        gauges(
+            &mut registry,
+            "agent_load",
+            "Tasks of an agent that run or wait for their turn",
+            load,
+        );
         gauges(&mut registry, "agent_breaker_open", "Whether an agent is left alone (1)", is_open);
         for (name, help, value) in [
             ("guests", "Guests that are alive", number(now.guests.taken)),
@@ -179,11 +205,7 @@ fn gauges<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_protocol::{
-        id::{AgentId, ContextId},
-        operation::AgentBreaker,
-        task::TaskState,
-    };
+    use a2a_hub_protocol::{id::ContextId, operation::AgentBreaker, task::TaskState};
 
     /// Each bucket counts what took no longer than its bound; the last, all there is.
     #[test]
@@ -261,6 +283,8 @@ mod tests {
                 name: "Echo".to_owned(),
                 status: HealthStatus::Degraded,
                 breaker,
+                load: 2,
+                latency_ms: None,
             }],
             guests: Room { taken: 1, most: 4_000 },
             streams: OpenStreams { open: 3, most: 100 },
@@ -272,6 +296,7 @@ mod tests {
         lines.sort_unstable();
         insta::assert_snapshot!(lines.join("\n"), @r#"
         a2a_hub_agent_breaker_open{agent="echo"} 1
+        a2a_hub_agent_load{agent="echo"} 2
         a2a_hub_agent_up{agent="echo"} 1
         a2a_hub_build_info{version="0.1.0"} 1
         a2a_hub_guests 1

@@ -3,8 +3,8 @@
 
 use a2a_hub_core::{grant::Ask, recovery::Resumability};
 use a2a_hub_protocol::{
-    id::TaskId,
-    message::{Message, Role},
+    id::{ArtifactId, TaskId},
+    message::{Message, Part, Role},
     operation::HealthStatus,
     task::{Artifact, TaskState},
 };
@@ -83,6 +83,20 @@ impl Stage {
     pub async fn say(&self, text: &str) -> Result<(), Failure> {
         let message = Some(Message::text(Role::Agent, text));
         self.port.emit(vec![Emitted::Working { message, metadata: None }]).await
+    }
+
+    /// Says that it is at work, and nothing else.
+    pub async fn working(&self) -> Result<(), Failure> {
+        self.port.emit(vec![Emitted::Working { message: None, metadata: None }]).await
+    }
+
+    /// Hands data to the client, as an artifact.
+    pub async fn data(&self, data: serde_json::Value) -> Result<(), Failure> {
+        let artifact_id = ArtifactId::fresh();
+        let (name, description, metadata) = (None, None, None);
+        let (parts, extensions) = (vec![Part::data(data)], Vec::new());
+        let made = Artifact { artifact_id, name, description, parts, metadata, extensions };
+        self.artifact(made).await
     }
 
     /// Hands a whole artifact to the client.

@@ -66,6 +66,11 @@ impl Repeats {
         Self(Arc::new(Inner { window, known: Mutex::default() }))
     }
 
+    /// Whether requests are remembered at all.
+    pub fn are_remembered(&self) -> bool {
+        !self.0.window.is_zero()
+    }
+
     /// Since when requests are remembered; none if they are not.
     pub fn since(&self) -> Option<String> {
         (!self.0.window.is_zero()).then(|| clock::before(self.0.window))

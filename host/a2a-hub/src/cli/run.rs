@@ -59,7 +59,7 @@ pub(super) async fn run(
         Ok(command) => builder.command(command),
         Err(_) => builder,
     };
-    let Hub { parts, engine, live, http, stop, running } = builder.start().await?;
+    let Hub { parts, engine, live, http, stop, running, .. } = builder.start().await?;
     let mut signals = Signals::new(hangup)?;
     let announced = Announced::new(&dir, &config, http, &invocation, &parts.warnings);
     let _announced = announced.context("say where the hub is")?;

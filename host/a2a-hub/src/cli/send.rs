@@ -40,7 +40,7 @@ more (`a2a-hub send ... | head`), the task is cancelled, too.";
 #[derive(Debug, Args)]
 #[command(after_long_help = LEAVING, after_help = LEAVING)]
 pub(super) struct Send {
-    /// The agent, as `a2a-hub agents` lists it, or the URL of one elsewhere
+    /// The agent, as `a2a-hub agents` lists it, or a group; `skill:ID` for whichever has that skill; or the URL of one elsewhere
     #[arg(add = completing::agents())]
     pub(super) agent: String,
     /// What to say; `-` reads it from standard input
@@ -195,6 +195,9 @@ impl Send {
     }
 }
 
+/// What stands before a skill in place of an agent: no agent can be called so.
+const BY_SKILL: &str = "skill:";
+
 /// What of a message's metadata only the hub of this machine understands.
 const OF_THIS_HUB: [&str; 2] = ["targetAgent", "workingDirectory"];
 
@@ -247,10 +250,15 @@ fn params(send: &Send) -> anyhow::Result<Value> {
             "messageId": MessageId::fresh(),
             "role": "user",
             "parts": parts,
-            "metadata": { "targetAgent": send.agent, "workingDirectory": directory },
+            "metadata": { "workingDirectory": directory },
         },
         "configuration": { "timeoutMs": send.timeout },
     });
+    let (whom, name) = match send.agent.strip_prefix(BY_SKILL) {
+        Some(skill) => ("targetSkill", skill),
+        None => ("targetAgent", send.agent.as_str()),
+    };
+    params["message"]["metadata"][whom] = json!(name);
     let mut also = |name: &str, value: &Option<String>| {
         if let Some(value) = value {
             params["message"][name] = json!(value);

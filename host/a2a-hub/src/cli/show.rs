@@ -74,9 +74,25 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
         out.push(PLAIN, if columns.is_some() { "\n" } else { "" });
         out.append(table.text(columns));
     }
+    for group in list(&status["groups"]) {
+        told(&mut out, (PLAIN, "group"), &group_text(group), columns);
+    }
     rejected_text(&mut out, &status["rejectedPlugins"], columns);
     compiling_text(&mut out, &status["compilingPlugins"], columns);
     out
+}
+
+/// A group, with its agents, and those of it that are not there.
+fn group_text(group: &Value) -> String {
+    let names = |of: &str| list(&group[of]).iter().map(text).collect::<Vec<_>>().join(", ");
+    let missing = names("missing");
+    let missing = if missing.is_empty() { missing } else { format!("; not there: {missing}") };
+    format!(
+        "{}: {}, by {}{missing}",
+        text(&group["name"]),
+        names("agents"),
+        text(&group["balance"])
+    )
 }
 
 /// The agents, with the health that the hub knew already of those that were not asked now.

@@ -16,6 +16,7 @@ use super::{
     told::Told,
     tree::{self, Tree},
 };
+use a2a_hub_core::plain_text::line;
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -106,6 +107,9 @@ fn task_text(task: &Value, now: Timestamp) -> Result<Text, fmt::Error> {
     if let Some(reason) = task["metadata"]["reason"].as_str() {
         writeln!(out, "reason   {reason}")?;
     }
+    for line in routing_lines(&task["metadata"]["routing"]) {
+        writeln!(out, "{line}")?;
+    }
     let mut said = |who: &str, parts: &Value| {
         let words = parts_text(parts);
         out.push(PLAIN, "\n");
@@ -126,6 +130,31 @@ fn task_text(task: &Value, now: Timestamp) -> Result<Text, fmt::Error> {
     }
     Ok(out)
 }
+
+/// How the task came to its agent, if its client named none: which it is, and why not another one.
+fn routing_lines(routing: &Value) -> Vec<String> {
+    if !routing.is_object() {
+        return Vec::new();
+    }
+    let of = |name: &str| routing[name].as_str().map(|it| line(it, MAX_ROUTING));
+    let asked = [("named", "of"), ("skill", "with the skill"), ("version", "in version")];
+    let asked =
+        asked.into_iter().filter_map(|(name, word)| Some(format!(" {word} `{}`", of(name)?)));
+    let asked: String = asked.collect();
+    let balance = of("balance").unwrap_or_default();
+    let chosen = of("agent").unwrap_or_default();
+    let older = if routing["older"] == true { ", an older version" } else { "" };
+    let mut lines = vec![format!("agent    {chosen}{older}: one{asked}, by {balance}")];
+    lines.extend(list(&routing["passedOver"]).iter().map(|it| {
+        let [agent, why] = ["agent", "why"].map(|name| line(text(&it[name]), MAX_ROUTING));
+        let task = it["task"].as_str().map(|id| format!(" (task {})", line(id, MAX_ROUTING)));
+        format!("         not {agent}: {why}{}", task.unwrap_or_default())
+    }));
+    lines
+}
+
+/// Characters of what is told of one agent that has not the task.
+const MAX_ROUTING: usize = 300;
 
 #[cfg(test)]
 mod tests {

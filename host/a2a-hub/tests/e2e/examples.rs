@@ -42,6 +42,25 @@ async fn an_embedded_hub_hosts_a_function_of_its_program() -> Result<()> {
     Ok(())
 }
 
+/// What the specification of L-A2A prints, and the two updates that the hub tells beside it.
+#[tokio::test]
+async fn agents_of_one_process_call_one_another_directly() -> Result<()> {
+    let told = output(&mut example("in_process")).await?;
+    let lines: Vec<_> = told.lines().collect();
+    ensure!(
+        lines
+            == [
+                r#"Received update: {"status":"pending"}"#,
+                r#"Received update: {"status":"running"}"#,
+                r#"Received update: {"artifacts":[{"data":"processed data"}],"status":"running"}"#,
+                r#"Received update: {"artifacts":[{"data":"processed data"}],"message":"Task completed","status":"completed"}"#,
+                r#"Final response: {"id":1,"jsonrpc":"2.0","result":"Task completed"}"#,
+            ],
+        "{told}"
+    );
+    Ok(())
+}
+
 /// Cargo puts examples beside the program that it builds for these tests.
 #[expect(clippy::disallowed_methods, reason = "an example is a program that a reader starts")]
 pub(crate) fn example(name: &str) -> Command {

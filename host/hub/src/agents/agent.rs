@@ -329,7 +329,7 @@ impl Agent {
 
     /// Whether the operator knows of it: it came with the hub, is named in the configuration, or this very component was granted
     /// something. Any other was dropped into the plugins folder, by whomever.
-    pub(super) fn is_vouched_for(&self) -> bool {
+    pub(crate) fn is_vouched_for(&self) -> bool {
         !matches!(self.source, Source::File(_)) || self.terms.grant != Grant::default()
     }
 
@@ -456,6 +456,11 @@ impl Agent {
     /// Whether tasks reach it.
     pub fn breaker(&self) -> AgentBreaker {
         self.monitor.breaker()
+    }
+
+    /// Whether its breaker lets no task through now.
+    pub fn is_left_alone(&self) -> bool {
+        self.monitor.is_left_alone()
     }
 
     /// Lets a task through to it, or says why not.

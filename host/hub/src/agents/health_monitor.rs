@@ -72,6 +72,11 @@ impl HealthMonitor {
         self.judged().told(Instant::now())
     }
 
+    /// Whether no task may go ahead now.
+    pub(super) fn is_left_alone(&self) -> bool {
+        !self.judged().breaker.would_admit(Instant::now().into_std())
+    }
+
     /// Whether a task may go ahead now.
     pub(super) fn admit(&self) -> Result<(), Unavailable> {
         let (mut judged, now) = (self.judged(), Instant::now());

@@ -14,6 +14,7 @@ mod file_error;
 mod files;
 mod finding;
 mod folder;
+mod groups;
 mod health_monitor;
 mod held_back;
 mod http;

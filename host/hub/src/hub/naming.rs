@@ -12,13 +12,19 @@ use serde_json::json;
 use std::borrow::Cow;
 
 impl Hub {
-    /// The id of the agent that is called so, by its id or an alias.
+    /// The id of the agent that is called so, by its id or an alias; a group's name stays what it is.
     ///
     /// # Errors
     ///
     /// If nobody is called so; the nearest name is told.
     pub fn named(&self, name: &AgentId) -> Result<AgentId, A2aError> {
-        self.agents.called(name).ok_or_else(|| self.no_agent(name))
+        self.called(name).ok_or_else(|| self.no_agent(name))
+    }
+
+    /// The same, none if nobody is called so. What an agent calls itself takes no name from a group.
+    fn called(&self, name: &AgentId) -> Option<AgentId> {
+        let group = self.routes.group(name).map(|_| name.clone());
+        group.or_else(|| self.agents.called(name))
     }
 
     /// Why an agent is not found: the one refusal for a name that nobody has, whatever asks for it.
@@ -33,7 +39,10 @@ impl Hub {
     pub fn did_you_mean(&self, name: &str) -> String {
         let (all, aliases) = (self.agents.all(), self.agents.aliases());
         let names = all.iter().map(|agent| agent.id.as_str());
-        let near = nearest(name, names.chain(aliases.all().map(AgentId::as_str)));
+        let groups = self.routes.groups();
+        let groups = groups.iter().map(|group| group.name.as_str());
+        let names = names.chain(aliases.all().map(AgentId::as_str)).chain(groups);
+        let near = nearest(name, names);
         near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default()
     }
 
@@ -53,12 +62,12 @@ impl Hub {
         mut operation: Operation,
     ) -> (Option<Cow<'v, Visit>>, Operation) {
         if let Some(named) = agent_in(&mut operation)
-            && let Some(id) = self.agents.called(named)
+            && let Some(id) = self.called(named)
         {
             *named = id;
         }
         let visit =
-            visit.map(|visit| match visit.agent.as_ref().and_then(|it| self.agents.called(it)) {
+            visit.map(|visit| match visit.agent.as_ref().and_then(|it| self.called(it)) {
                 Some(id) if visit.agent.as_ref() != Some(&id) => {
                     Cow::Owned(Visit { agent: Some(id), ..visit.clone() })
                 }

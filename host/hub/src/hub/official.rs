@@ -23,7 +23,7 @@ impl Hub {
         operation: Operation,
     ) -> Result<Reply, HubError> {
         if let (Some(agent), Some(task)) = (&visit.agent, task_of(&operation))
-            && self.tasks.head(task).await?.agent != *agent
+            && !self.is_at(agent, &self.tasks.head(task).await?.agent)
         {
             return Err(A2aError::no_task(task).into());
         }
@@ -57,6 +57,12 @@ impl Hub {
                 let reply = self.perform(caller, Operation::Resubscribe { id, after }).await?;
                 Ok(until(visit.version, reply, StreamEnd::Over))
             }
+            Operation::PageTasks(_)
+                if visit.agent.as_ref().is_some_and(|it| self.routes.group(it).is_some()) =>
+            {
+                let why = "a group lists no tasks; ask at the endpoint of one of its agents";
+                Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into())
+            }
             Operation::PageTasks(query) => {
                 let since = query.since.map(|since| {
                     clock::canonical(&since).ok_or_else(|| {
@@ -89,6 +95,14 @@ impl Hub {
         agent.map(|agent| known_extensions(&agent, &visit.extensions)).unwrap_or_default()
     }
 
+    /// Whether the endpoint of that name, which may be a group's, is where this agent's tasks are found.
+    fn is_at(&self, endpoint: &AgentId, agent: &AgentId) -> bool {
+        match self.routes.group(endpoint) {
+            Some(group) => group.contains(agent),
+            None => endpoint == agent,
+        }
+    }
+
     /// The message and the agent that it is for, if that one speaks to such a client. A task may go on without the agent
     /// that it began with.
     async fn addressed(
@@ -101,8 +115,12 @@ impl Hub {
         }
         let agent = match &send.message.task_id {
             Some(task) => self.agents.find(&self.tasks.head(task).await?.agent),
-            None => Some(self.agent(send.agent.clone())?),
+            None => self.sole_addressee(&send)?,
         };
+        if agent.is_none() {
+            // Who it will be is not known yet: an agent that insists on an extension is not chosen.
+            send.client.extensions.clear();
+        }
         if let Some(agent) = &agent {
             must_know_extensions(agent, &visit.extensions)?;
             must_be_taken(agent, &send.message)?;

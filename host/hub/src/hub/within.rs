@@ -59,17 +59,26 @@ impl Hub {
         send: SendMessage,
     ) -> Result<Subscription, HubError> {
         self.must_be_open()?;
-        let SendMessage { message, agent, working_directory, timeout_ms, .. } = send;
-        let Some(agent) = agent else {
-            let why = "name the agent that is to hear the message";
-            return Err(A2aError::invalid("message.metadata.targetAgent", why).into());
+        let SendMessage { mut message, agent, requirements, working_directory, timeout_ms, .. } =
+            send;
+        // One that names nobody is for whoever has the skill, which the message says.
+        let agent = match agent {
+            Some(agent) => agent.to_string(),
+            None if requirements.skill.is_some() => {
+                requirements.say(message.metadata.get_or_insert_default());
+                String::new()
+            }
+            None => {
+                let why = "name the agent that is to hear the message, or a skill that it must have (`targetSkill`)";
+                return Err(A2aError::invalid("message.metadata.targetAgent", why).into());
+            }
         };
         let request = ChildRequest {
             budget: Budget::of(message.metadata.as_ref())?,
             context_id: message.context_id.as_ref().map(ToString::to_string),
             timeout_ms,
             working_directory,
-            ..ChildRequest::new(agent.as_str(), message)
+            ..ChildRequest::new(agent, message)
         };
         self.tasks.give(task, request).await
     }

@@ -183,8 +183,17 @@ impl RemoteTask {
     /// What the client says, as the agent is to hear it: with its own names for things, and of ours those of the trace.
     fn said(&self, message: Message, context: Option<ContextId>) -> Message {
         let mut metadata = without_trace(message.metadata.unwrap_or_default());
-        metadata
-            .retain(|name, _| !["targetAgent", "workingDirectory", QUESTION].contains(&&**name));
+        metadata.retain(|name, _| {
+            ![
+                "targetAgent",
+                "targetSkill",
+                "targetVersion",
+                "allowOlder",
+                "workingDirectory",
+                QUESTION,
+            ]
+            .contains(&&**name)
+        });
         if let Some(question) = &self.question {
             metadata.insert(QUESTION.to_owned(), question.as_str().into());
         }

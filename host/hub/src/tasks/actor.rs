@@ -91,11 +91,13 @@ pub(super) struct RunningTask {
     asked: Option<oneshot::Sender<Result<Answer, Failure>>>,
     /// The answer, until it is the task's turn again.
     pub(super) answer: Option<Answer>,
+    /// When it was given the task, until it says its first word.
+    pub(super) begun: Option<Instant>,
 }
 
 impl RunningTask {
     pub(super) fn new(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
-        Self { run, said, asked: None, answer: None }
+        Self { run, said, asked: None, answer: None, begun: Some(Instant::now()) }
     }
 }
 
@@ -108,7 +110,7 @@ enum Room {
 }
 
 /// Something that happened.
-enum Happening {
+pub(super) enum Happening {
     Command(Option<Command>),
     Turn(RunPermit),
     Time,
@@ -316,6 +318,7 @@ impl TaskActor {
             }
             return self.record_heard(&heard, kept).await;
         }
+        self.count_first_word(&happening);
         let before = self.lifecycle;
         let Some((signal, mut payload)) = self.signal(happening) else { return Ok(()) };
         if matches!(signal, Signal::Cancel | Signal::Exhausted) {

@@ -16,6 +16,7 @@ use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access::Principal,
     facts,
+    routing::Routing,
     trace::{Trace, without_trace},
     tree::{Exhausted, NoChild, Usage},
 };
@@ -55,12 +56,16 @@ use tracing::Instrument as _;
 /// How long the children of a task that is over may take to end: more than each has by itself.
 const END_DEADLINE: Duration = Duration::from_secs(60);
 
+/// What stands in the metadata of a message for the hub: what an operator said to the parent is no word to its children.
+const NOT_HANDED_ON: [&str; 6] =
+    ["resume", "workingDirectory", "targetAgent", "targetSkill", "targetVersion", "allowOlder"];
+
 /// The calls of one task's agent. Cheap to clone but for the task.
 #[derive(Clone)]
-struct Delegation {
-    tasks: Tasks,
+pub(super) struct Delegation {
+    pub(super) tasks: Tasks,
     /// The agent that calls.
-    agent: Arc<Agent>,
+    pub(super) agent: Arc<Agent>,
     /// The task that it is at work on, as it stood when this run began.
     task: Task,
     /// The actor of that task.
@@ -110,10 +115,9 @@ impl Delegation {
         }
     }
 
-    /// The child that there is under this key.
+    /// The child that there is under this key, which must be one of that agent's.
     async fn known(&self, key: &str, agent: &AgentId) -> Result<Option<TaskId>, Failure> {
-        let children = self.children().await?;
-        match children.into_iter().find(|child| child.key.as_deref() == Some(key)) {
+        match self.child_under(key).await? {
             Some(known) if known.agent != *agent => Err(Failure::Invalid(format!(
                 "call `{agent}` with the key `{key}`: this task has called `{}` with that key; take another key",
                 known.agent
@@ -123,16 +127,15 @@ impl Delegation {
     }
 
     /// Begins a child, and has its questions handed on.
-    async fn begin(
+    pub(super) async fn begin(
         &self,
         request: ChildRequest,
         child: Arc<Agent>,
+        routing: Option<Box<Routing>>,
     ) -> Result<Subscription, Failure> {
         let ChildRequest { message, key, timeout_ms, budget, context_id, .. } = request;
         let answers = request.answers_questions;
         let directory = self.directory(request.working_directory)?;
-        child.must_work().await.map_err(|why| refused(HubError::from(why)))?;
-        child.admit().map_err(|why| refused(HubError::from(why)))?;
         let limits = child.config.tree_limits().narrowed(budget);
         let id = TaskId::fresh();
         let above = {
@@ -149,6 +152,7 @@ impl Delegation {
         let of_kin = self.tasks.is_at_work(&above, &child.id);
         let message = self.message(message, &id, context_id, directory.as_deref());
         let new = NewTask {
+            id: None,
             permissions: Some(self.agent.lends(&child.id, &self.task))
                 .filter(|most| *most != Permissions::default()),
             agent: Arc::clone(&child),
@@ -163,6 +167,7 @@ impl Delegation {
             limits,
             // The message has it.
             trace: None,
+            routing,
         };
         match self.tasks.submit_as(id.clone(), new, Some(parent), of_kin).await {
             Ok(heard) => {
@@ -189,8 +194,7 @@ impl Delegation {
     ) -> Message {
         let trace = Trace::of(&self.task.id, self.task.metadata.as_ref()).child(child);
         let mut facts = without_trace(message.metadata.clone().unwrap_or_default());
-        // Rights are not handed on: what an operator said to the parent is no word to its children.
-        for right in ["resume", "workingDirectory", "targetAgent"] {
+        for right in NOT_HANDED_ON {
             facts.remove(right);
         }
         facts.extend(trace.members());
@@ -207,13 +211,26 @@ impl Delegation {
     }
 
     /// The same for a child of an earlier run: what it asked and was answered is history.
-    async fn look_after_again(&self, child: &TaskId, answers: bool) -> Result<(), Failure> {
+    pub(super) async fn look_after_again(
+        &self,
+        child: &TaskId,
+        answers: bool,
+    ) -> Result<(), Failure> {
         let StoredTask { agent, seq, task } = self.tasks.get(child).await.map_err(refused)?;
         if let Some(follow) = self.tasks.listen(child, seq) {
             let now = StatusUpdate { status: task.status, metadata: task.metadata };
             self.take_care(&agent, Some(now), follow, answers);
         }
         Ok(())
+    }
+
+    /// Begins a child although the caller may be ended meanwhile: none is ever half begun.
+    async fn to_its_end(
+        &self,
+        begun: impl Future<Output = Result<Subscription, Failure>> + Send + 'static,
+    ) -> Result<Subscription, Failure> {
+        let broke = |why: JoinError| Err(Failure::Internal(why.to_string()));
+        self.tasks.actors.spawn(begun.in_current_span()).await.unwrap_or_else(broke)
     }
 
     fn take_care(
@@ -289,6 +306,10 @@ impl DelegatePort for Delegation {
 #[async_trait::async_trait]
 impl Calls for Delegation {
     async fn open(&self, request: ChildRequest) -> Result<Subscription, Failure> {
+        if let Some(wanted) = self.wanted(&request)? {
+            let this = self.clone();
+            return self.to_its_end(async move { this.open_routed(request, wanted).await }).await;
+        }
         let what = format!("call `{}`", request.agent);
         let named = AgentId::parse(&request.agent);
         let agent = named.map_err(|why| Failure::Invalid(format!("{what}: {why}")))?;
@@ -301,17 +322,14 @@ impl Calls for Delegation {
             None => None,
         };
         match joined {
-            Some(known) => {
-                let heard = self.tasks.follow(&known, 0).await.map_err(refused)?;
-                self.look_after_again(&known, request.answers_questions).await?;
-                Ok(heard)
-            }
+            Some(known) => self.join_again(&known, request.answers_questions).await,
             None => {
-                // To its end, although the caller may be ended meanwhile: a child is never half begun.
                 let this = self.clone();
-                let begun = async move { this.begin(request, child).await };
-                let broke = |why: JoinError| Err(Failure::Internal(why.to_string()));
-                self.tasks.actors.spawn(begun.in_current_span()).await.unwrap_or_else(broke)
+                let begun = async move {
+                    this.must_take(&child).await?;
+                    this.begin(request, child, None).await
+                };
+                self.to_its_end(begun).await
             }
         }
     }
@@ -454,7 +472,7 @@ fn no_child(why: &NoChild) -> Failure {
     }
 }
 
-fn refused(why: impl Into<HubError>) -> Failure {
+pub(super) fn refused(why: impl Into<HubError>) -> Failure {
     failure(&A2aError::from(why.into()))
 }
 

@@ -1,13 +1,16 @@
 //! What a client says to a task at work: whether it answers what the task asks, and what its agent is still to hear.
 
 use super::{
-    actor::{Payload, TaskActor},
+    actor::{Happening, Payload, TaskActor},
     command::{Input, Start},
+    port::GuestRequest,
     refused::not_asked,
 };
 use a2a_hub_core::{facts, question};
-use a2a_hub_protocol::{event::TaskEvent, id::MessageId, question::Question as Asked};
-use a2a_hub_runtime::port::tasks::Answer;
+use a2a_hub_protocol::{
+    event::TaskEvent, id::MessageId, question::Question as Asked, task::TaskState,
+};
+use a2a_hub_runtime::{Ended, port::tasks::Answer};
 
 impl TaskActor {
     /// What the client says, if it may be for what the task asks now; otherwise the client is told what that is.
@@ -38,6 +41,24 @@ impl TaskActor {
         payload.start = Some(Box::new(start));
         payload.answer = Some(Answer { message, client });
         Some(())
+    }
+
+    /// Counts how long the agent's first word took. One that only fails has said nothing: it would pass for the quickest.
+    pub(super) fn count_first_word(&mut self, happening: &Happening) {
+        let speaks = match happening {
+            Happening::Said(GuestRequest::Emit(_) | GuestRequest::Ask(_))
+            | Happening::Ended(Ended::Reply(_)) => true,
+            Happening::Ended(Ended::Status { state, .. }) => *state == TaskState::Completed,
+            Happening::Ended(Ended::Failed(_))
+            | Happening::Said(_)
+            | Happening::Command(_)
+            | Happening::Turn(_)
+            | Happening::Time
+            | Happening::Withdrawn => false,
+        };
+        if speaks && let Some(begun) = self.guest.as_mut().and_then(|guest| guest.begun.take()) {
+            self.recorder.metrics().first_word(&self.agent.id, begun.elapsed());
+        }
     }
 
     /// The messages that the agent has not heard.

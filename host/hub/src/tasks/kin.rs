@@ -10,6 +10,7 @@ use crate::agents::TaskPorts;
 use a2a_hub_core::{
     access::Principal,
     lifecycle::{Fault, Record},
+    routing::ROUTING,
     tree::Usage,
 };
 use a2a_hub_protocol::event::TaskEvent;
@@ -32,7 +33,9 @@ impl TaskActor {
             Fault::Unreadable
         })?;
         let (queue, said) = mpsc::channel(SAID);
-        let task = self.recorder.task().clone();
+        let mut task = self.recorder.task().clone();
+        // Which others could have had it is for its client, and no agent's to know that is granted none.
+        task.metadata.as_mut().map(|facts| facts.remove(ROUTING));
         let work = Work { task, message, history, live: streamed, journal: None };
         let begun = self.recorded_run(Given { work, directory, client }).await;
         let Given { work, directory, client } = begun.map_err(|why| {

@@ -22,6 +22,8 @@ mod refused;
 mod relations;
 mod remains;
 mod replay;
+mod routed;
+mod routed_call;
 mod run_queue;
 #[cfg(test)]
 mod tests;
@@ -31,12 +33,13 @@ mod unstored;
 pub use feed::{StreamEnd, Subscription};
 pub use recovery::Recovered;
 
-use crate::{agents::Agent, clock, error::HubError, events::Events, spans::Spans};
+use crate::{agents::Agent, clock, error::HubError, events::Events, routes::Routes, spans::Spans};
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access::Principal,
     facts::{GRANTED_PERMISSIONS, QUEUED, addressed, queued_behind},
     quota::Busy,
+    routing::{ROUTING, Routing},
     trace::{Trace, facts_of_child},
     tree::{TreeLimits, Trees, Usage},
 };
@@ -108,6 +111,8 @@ pub struct Tasks {
     trees: Arc<Mutex<Trees>>,
     /// Knows the agents by name, once they are there.
     find: Arc<OnceLock<Box<FindAgent>>>,
+    /// Knows the groups and the skills of agents, once they are there.
+    routes: Arc<OnceLock<Routes>>,
     /// The tasks whose agents were cut off at their work by the hub's end.
     cut: Arc<Mutex<Vec<TaskId>>>,
     /// Whether a task may be of another than the default tenant.
@@ -146,6 +151,8 @@ pub enum SubmitError {
 
 /// A new piece of work.
 pub struct NewTask {
+    /// The id that it is to have; a fresh one if the hub is to choose. There is no task of that id.
+    pub id: Option<TaskId>,
     /// Who is to do it.
     pub agent: Arc<Agent>,
     /// What the client says.
@@ -170,6 +177,8 @@ pub struct NewTask {
     pub permissions: Option<Permissions>,
     /// What the client says beside its message of the trace that it is in.
     pub trace: Option<Box<TraceContext>>,
+    /// How it came to its agent, if the client named none.
+    pub routing: Option<Box<Routing>>,
 }
 
 impl Tasks {
@@ -178,7 +187,7 @@ impl Tasks {
         let (actors, running) = (TaskTracker::new(), Arc::default());
         let readiness = Readiness::of(storage.clone());
         let (queue, parking, cut) = (RunQueue::default(), Parking::default(), Arc::default());
-        let (trees, find, spans) = Default::default();
+        let (trees, find, routes, spans) = Default::default();
         Self {
             storage,
             readiness,
@@ -190,6 +199,7 @@ impl Tasks {
             parking,
             trees,
             find,
+            routes,
             cut,
             may_have_tenants: Arc::new(AtomicBool::new(true)),
         }
@@ -222,8 +232,8 @@ impl Tasks {
     }
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
-    pub async fn submit(&self, new: NewTask) -> Result<Subscription, SubmitError> {
-        let id = TaskId::fresh();
+    pub async fn submit(&self, mut new: NewTask) -> Result<Subscription, SubmitError> {
+        let id = new.id.take().unwrap_or_else(TaskId::fresh);
         self.trees().plant(id.clone(), new.limits);
         let begun = self.submit_as(id.clone(), new, None, false).await;
         if begun.is_err() {
@@ -253,6 +263,8 @@ impl Tasks {
             tenant,
             permissions,
             trace,
+            routing,
+            id: _,
             limits: _,
         } = new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
@@ -276,6 +288,7 @@ impl Tasks {
                 .unwrap_or_default(),
         };
         known.extend(permissions.map(|most| (GRANTED_PERMISSIONS.to_owned(), most.word().into())));
+        known.extend(routing.map(|how| (ROUTING.to_owned(), json!(how))));
         if matches!(admitted, Admitted::Later(_)) {
             known.insert(QUEUED.to_owned(), json!(true));
         }

@@ -1,7 +1,7 @@
 //! A task and its log: events are applied to the task, stored, and only then published.
 
 use super::feed::Feed;
-use crate::{events::Events, spans::Spans};
+use crate::{events::Events, metrics::Metrics, spans::Spans};
 use a2a_hub_core::{access::Principal, task};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
@@ -49,6 +49,11 @@ impl Recorder {
 
     pub(super) fn task(&self) -> &Task {
         &self.task
+    }
+
+    /// Where it is counted what passes by.
+    pub(super) fn metrics(&self) -> &Metrics {
+        self.events.metrics()
     }
 
     /// The number of the last event that is stored.

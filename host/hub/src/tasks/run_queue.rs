@@ -163,6 +163,11 @@ impl RunQueue {
         })
     }
 
+    /// How many tasks of an agent run or wait for their turn.
+    pub(super) fn load(&self, agent: &AgentId) -> usize {
+        self.lines().get(agent).map_or(0, |line| line.quota.load())
+    }
+
     fn turn(&self, agent: &AgentId, lane: Option<ContextId>) -> RunPermit {
         let of = |context| Lane { queue: self.clone(), agent: agent.clone(), context };
         RunPermit { queue: self.clone(), agent: agent.clone(), lane: lane.map(of) }

@@ -58,6 +58,7 @@ impl Stand {
         message: Message,
     ) -> Result<TaskId, SubmitError> {
         let new = NewTask {
+            id: None,
             permissions: None,
             agent: Arc::clone(agent),
             tenant: message.context_id.as_ref().map(|it| it.tenant().clone()).unwrap_or_default(),
@@ -70,6 +71,7 @@ impl Stand {
             by: Principal::Operator,
             limits: agent.config.tree_limits(),
             trace: None,
+            routing: None,
         };
         Ok(self.tasks.submit(new).await?.task().clone())
     }

@@ -41,7 +41,8 @@ macro_rules! id {
 }
 
 id!(
-    /// The id of a task, for as long as the hub remembers the task. Made by the hub, never by a client.
+    /// The id of a task, for as long as the hub remembers the task. Made by the hub, never by a client, unless the client is the
+    /// program that holds the hub.
     TaskId
 );
 id!(

@@ -5,6 +5,7 @@ mod find;
 mod health;
 mod name;
 mod plugins;
+mod requirements;
 mod tier;
 mod tree;
 mod upkeep;
@@ -18,6 +19,7 @@ pub use plugins::{
     AskedCapability, HeldBack, InstallationInfo, NotGranted, PluginChange, PluginInfo,
     PluginsRefreshed,
 };
+pub use requirements::{AgentGroup, AgentRequirements};
 pub use tier::ProgramTier;
 pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
 pub use upkeep::{
@@ -355,8 +357,12 @@ pub enum Wait {
 pub struct SendMessage {
     /// The message that the client sends.
     pub message: Message,
+    /// The id that the new task is to have, which only the program chooses that holds the hub: no client on the wire says it.
+    pub own_id: Option<TaskId>,
     /// The agent that is to hear it; a message that answers a task's question goes to that task's agent.
     pub agent: Option<AgentId>,
+    /// What the agent must have; of a message that names none, one that has it.
+    pub requirements: AgentRequirements,
     /// Where the work is to be done.
     pub working_directory: Option<String>,
     /// How many of the task's latest messages to show; all of them if left out.
@@ -394,7 +400,7 @@ impl SendMessage {
     }
 
     /// A message for whom its metadata names, waited for to the end. What it leaves out, the metadata of the request may
-    /// say: `targetAgent`, `workingDirectory`, and what its agent is to hear with it, such as `model` and `effort`.
+    /// say: `targetAgent`, `targetSkill`, `targetVersion`, `allowOlder`, `workingDirectory`, and what its agent is to hear with it, such as `model` and `effort`.
     pub fn new(mut message: Message, request: Option<&Metadata>) -> Result<Self, A2aError> {
         let text = |name: &str| {
             let of = |facts: Option<&Metadata>, at: &str| match facts
@@ -410,6 +416,7 @@ impl SendMessage {
         let agent = text("targetAgent")?
             .map(|(name, at)| AgentId::parse(name).map_err(|why| A2aError::invalid(&at, why)))
             .transpose()?;
+        let requirements = AgentRequirements::of(message.metadata.as_ref(), request)?;
         let working_directory = text("workingDirectory")?.map(|(directory, _)| directory);
         for name in HEARD_WITH_MESSAGE {
             if let Some(said) = request.and_then(|facts| facts.get(name)) {
@@ -419,7 +426,9 @@ impl SendMessage {
         }
         Ok(Self {
             message,
+            own_id: None,
             agent,
+            requirements,
             working_directory,
             history_length: None,
             timeout_ms: None,

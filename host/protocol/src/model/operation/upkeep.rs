@@ -1,7 +1,10 @@
 //! What the hub tells of itself to those who look after it: whether it answers, its state, whether it can store, and which
 //! settings count.
 
-use super::health::{AgentBreaker, HealthStatus};
+use super::{
+    health::{AgentBreaker, HealthStatus},
+    requirements::AgentGroup,
+};
 use crate::model::id::AgentId;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -79,6 +82,9 @@ pub struct HubStatus {
     pub uptime: u64,
     /// The hub's agents.
     pub agents: Vec<AgentBrief>,
+    /// Groups of agents that do the same work.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<AgentGroup>,
     /// How many tasks are not over.
     pub active_tasks: u64,
     /// How many of them wait for their client, for an answer or a login.
@@ -122,6 +128,11 @@ pub struct AgentBrief {
     pub status: HealthStatus,
     /// The agent's circuit breaker: whether tasks reach it.
     pub breaker: AgentBreaker,
+    /// How many of the agent's tasks run or wait for their turn.
+    pub load: usize,
+    /// How long the agent's first word took lately, on average, in milliseconds; none if it said none yet.
+    #[serde(rename = "latencyMs", skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<u64>,
 }
 
 /// A component that is being compiled, which takes long once.

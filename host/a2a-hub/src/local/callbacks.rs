@@ -1,0 +1,205 @@
+//! Functions of the program that hear what happens to tasks. Each has a thread of its own, and its own place in the task's log: one
+//! that blocks holds up no task, no other callback and not the end of the hub; one that panics hears no more.
+
+use super::event::TaskEventValue;
+use a2a_hub_core::{access::Principal, task::apply};
+use a2a_hub_hub::{Reply, ReplyStream};
+use a2a_hub_protocol::{
+    error::ErrorKind,
+    event::{SequencedEvent, TaskEvent},
+    id::TaskId,
+    operation::Operation,
+    task::Task,
+};
+use futures::future::join_all;
+use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, mpsc},
+    time::timeout,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// Callbacks that wait or listen at once: each has a thread.
+const MOST: usize = 1_024;
+
+/// Events that wait for a callback, beside those in the log.
+const WAITING: usize = 16;
+
+/// How long a call waits for the callbacks of its task to have heard the end, which they do before it returns unless they are slow.
+const HEARD_OUT: Duration = Duration::from_millis(100);
+
+/// What is called with each event.
+pub(super) type Callback = Box<dyn FnMut(TaskEventValue) + Send>;
+
+/// There are too many callbacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("subscribe to a task: {MOST} callbacks wait or listen already")]
+pub struct TooMany;
+
+/// The callbacks of all tasks. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Callbacks {
+    engine: a2a_hub_hub::Hub,
+    running: TaskTracker,
+    stop: CancellationToken,
+    handle: Handle,
+    all: Arc<Mutex<HashMap<TaskId, Vec<Listening>>>>,
+}
+
+/// One callback, as others know it.
+#[derive(Clone)]
+struct Listening {
+    /// Told when a task of its id begins.
+    begun: Arc<Notify>,
+    /// Cancelled when it has heard the end, or hears no more.
+    over: CancellationToken,
+}
+
+impl Callbacks {
+    pub(super) fn new(
+        engine: a2a_hub_hub::Hub,
+        running: TaskTracker,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { engine, running, stop, handle: Handle::current(), all: Arc::default() }
+    }
+
+    /// Whether somebody waits for that task, or listens to it.
+    pub(super) fn has(&self, task: &TaskId) -> bool {
+        self.all.lock().contains_key(task)
+    }
+
+    /// A task of that id has begun.
+    pub(super) fn begun(&self, task: &TaskId) {
+        self.of(task).iter().for_each(|listening| listening.begun.notify_one());
+    }
+
+    /// Waits until those who listen to the task have heard its end, but not for long.
+    pub(super) async fn heard_out(&self, task: &TaskId) {
+        let all = self.of(task);
+        let over = join_all(all.iter().map(|listening| listening.over.cancelled()));
+        // One that is slow hears it later.
+        let _ = timeout(HEARD_OUT, over).await;
+    }
+
+    fn of(&self, task: &TaskId) -> Vec<Listening> {
+        self.all.lock().get(task).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn add(&self, task: TaskId, callback: Callback) -> Result<(), TooMany> {
+        let listening = Listening { begun: Arc::default(), over: CancellationToken::new() };
+        {
+            let mut all = self.all.lock();
+            if all.values().map(Vec::len).sum::<usize>() >= MOST {
+                return Err(TooMany);
+            }
+            all.entry(task.clone()).or_default().push(listening.clone());
+        }
+        let (events, heard) = mpsc::channel(WAITING);
+        let (over, of) = (listening.over.clone(), task.clone());
+        let begun = thread::Builder::new()
+            .name("callback".to_owned())
+            .spawn(move || call(callback, heard, &of, &over));
+        if let Err(why) = begun {
+            tracing::warn!(%task, %why, "a callback has no thread, and hears nothing");
+            listening.over.cancel();
+        }
+        let (this, stop) = (self.clone(), self.stop.clone());
+        let listen = async move {
+            let over = listening.over.clone();
+            let heard = async {
+                tokio::select! {
+                    () = this.listen(&task, &listening.begun, events) => {
+                        // The thread says when it has heard it.
+                        listening.over.cancelled().await;
+                    }
+                    () = over.cancelled() => {}
+                }
+            };
+            stop.run_until_cancelled(heard).await;
+            let mut all = this.all.lock();
+            if let Some(others) = all.get_mut(&task) {
+                others.retain(|other| !Arc::ptr_eq(&other.begun, &listening.begun));
+                if others.is_empty() {
+                    all.remove(&task);
+                }
+            }
+        };
+        self.running.spawn_on(listen, &self.handle);
+        Ok(())
+    }
+
+    /// Hears all that happens to the task, once it is there, and hands it on.
+    async fn listen(&self, task: &TaskId, begun: &Notify, events: mpsc::Sender<TaskEventValue>) {
+        let mut after = 0;
+        let mut whole: Option<Task> = None;
+        loop {
+            let resubscribe = Operation::Resubscribe { id: task.clone(), after: Some(after) };
+            let mut heard = match self.engine.handle(&Principal::Operator, None, resubscribe).await
+            {
+                Ok(Reply::Stream(ReplyStream::Task(heard))) => heard,
+                Ok(Reply::Stream(ReplyStream::Hub(_)) | Reply::One(_)) => return,
+                Err(why) if why.kind == ErrorKind::TaskNotFound => {
+                    begun.notified().await;
+                    continue;
+                }
+                Err(why) => {
+                    tracing::warn!(%task, %why, "a callback hears no more");
+                    return;
+                }
+            };
+            let mut is_over = false;
+            while let Some(Ok(event)) = heard.next().await {
+                after = event.seq;
+                take_in(&mut whole, &event);
+                is_over = whole.as_ref().is_none_or(|task| task.status.state.is_final());
+                let artifacts = whole.as_ref().map(|task| task.artifacts.as_slice().into());
+                let told = TaskEventValue::new(event, artifacts.unwrap_or_default());
+                if events.send(told).await.is_err() {
+                    return;
+                }
+            }
+            if is_over || whole.is_none() {
+                return;
+            }
+            // It waits for its client: somebody answers, which is a call with its id.
+            begun.notified().await;
+        }
+    }
+}
+
+/// Keeps the task as it stands, for what is told of it at its end.
+fn take_in(whole: &mut Option<Task>, event: &SequencedEvent) {
+    match (&event.event, whole) {
+        (TaskEvent::Created(created), whole) => *whole = Some(created.task.clone()),
+        (event, Some(task)) => {
+            // The log has it: it is allowed.
+            let _ = apply(task, event);
+        }
+        (_, None) => {}
+    }
+}
+
+/// The life of a callback's thread.
+fn call(
+    mut callback: Callback,
+    mut heard: mpsc::Receiver<TaskEventValue>,
+    task: &TaskId,
+    over: &CancellationToken,
+) {
+    let _over = over.clone().drop_guard();
+    while let Some(event) = heard.blocking_recv() {
+        if catch_unwind(AssertUnwindSafe(|| callback(event))).is_err() {
+            tracing::warn!(%task, "a callback panicked, and hears no more");
+            return;
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Groups of agents, and how messages are shared out among those that can all take them.
+
+use crate::{error::ConfigError, settings::Config};
+use a2a_hub_core::routing::Balance;
+use a2a_hub_protocol::id::AgentId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// `[routing]`: how messages are shared out that name a skill or a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Routing {
+    /// How, where nothing else is said.
+    pub balance: Balance,
+    /// `[routing.<name>]`: of one skill, by its id, or of one group.
+    #[serde(flatten)]
+    pub by_name: BTreeMap<String, RouteConfig>,
+}
+
+/// How messages are shared out that name one skill or one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// `round-robin`, `least-loaded`, `latency` or `affinity`.
+    pub balance: Balance,
+}
+
+impl Routing {
+    /// How messages are shared out that name this skill, or this group; what is said of the skill counts more.
+    pub fn balance(&self, skill: Option<&str>, group: Option<&AgentId>) -> Balance {
+        let names = skill.into_iter().chain(group.map(AgentId::as_str));
+        let mut named = names.filter_map(|name| self.by_name.get(name));
+        named.next().map_or(self.balance, |route| route.balance)
+    }
+}
+
+impl Config {
+    /// The agents of a group, by its name.
+    pub fn group(&self, name: &AgentId) -> Option<&[AgentId]> {
+        self.aliases.get(name).map(Vec::as_slice)
+    }
+
+    /// A group is named by no agent that is configured, has somebody in it, and holds no other group.
+    pub(crate) fn check_groups(&self) -> Result<(), ConfigError> {
+        for (group, agents) in &self.aliases {
+            let wrong = |why: String| Err(ConfigError::Group { group: group.clone(), why });
+            if self.agents.contains_key(group) || self.remote.contains_key(group) {
+                return wrong("an agent is called so".to_owned());
+            }
+            if self.agents.values().any(|agent| agent.aliases.contains(group)) {
+                return wrong("it is the alias of an agent".to_owned());
+            }
+            if agents.is_empty() {
+                return wrong("it names no agent".to_owned());
+            }
+            if let Some(other) = agents.iter().find(|agent| self.aliases.contains_key(agent)) {
+                return wrong(format!("`{other}` is a group itself; name its agents"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, String> {
+        let config: Config = toml::from_str(text).map_err(|why| why.to_string())?;
+        config.check().map_err(|why| why.to_string())?;
+        Ok(config)
+    }
+
+    #[test]
+    fn a_group_and_a_skill_are_balanced_as_they_say_and_the_rest_as_the_default_says() {
+        let config = read(
+            "aliases.reviewer = ['codex', 'claude-code']
+            [routing]
+            balance = 'least-loaded'
+            [routing.review]
+            balance = 'affinity'
+            [routing.reviewer]
+            balance = 'latency'",
+        )
+        .unwrap();
+        let reviewer = AgentId::parse("reviewer").unwrap();
+        let members = config.group(&reviewer).unwrap();
+        assert_eq!(
+            members.iter().map(AgentId::as_str).collect::<Vec<_>>(),
+            ["codex", "claude-code"]
+        );
+        let of = |skill, group| config.routing.balance(skill, group);
+        assert_eq!(of(None, None), Balance::LeastLoaded);
+        assert_eq!(of(None, Some(&reviewer)), Balance::Latency);
+        assert_eq!(of(Some("review"), Some(&reviewer)), Balance::Affinity);
+        assert_eq!(of(Some("write"), Some(&reviewer)), Balance::Latency);
+        let again: Config = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
+        assert_eq!((again.routing, again.aliases), (config.routing, config.aliases));
+    }
+
+    #[test]
+    fn a_group_that_is_none_is_refused() {
+        for (text, why) in [
+            (
+                "aliases.reviewer = []",
+                "call agents `reviewer` as `aliases.reviewer` says: it names no agent",
+            ),
+            (
+                "aliases.echo = ['codex']\nagents.echo.enabled = true",
+                "an agent is called so; take another name, or other agents",
+            ),
+            ("aliases.a = ['b']\naliases.b = ['codex']", "`b` is a group itself; name its agents"),
+            ("aliases.Reviewer = ['codex']", "`Reviewer` cannot name an agent"),
+            ("aliases.a = 'codex'", "expected a sequence"),
+            ("routing.balance = 'random'", "unknown variant `random`"),
+            ("routing.review = 'affinity'", "expected struct RouteConfig"),
+            ("routing.review.balanced = 'affinity'", "unknown field `balanced`"),
+        ] {
+            let refused = read(text).unwrap_err();
+            assert!(refused.contains(why), "{text}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Which versions of an agent will do.
+
+use semver::{Op, Version, VersionReq};
+use std::fmt;
+
+/// A requirement in the words of Semantic Versioning as Cargo has them: `2`, `^2.1`, `>=1.4, <3`. A bare `2.1` is `^2.1`: that or newer,
+/// with the same major version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    text: String,
+    read: VersionReq,
+}
+
+/// A text that is no requirement.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` says no versions ({why}); say for example `2`, `^2.1` or `>=1.4, <3`")]
+pub struct InvalidRequirement {
+    text: String,
+    why: String,
+}
+
+impl Requirement {
+    /// The requirement that reads `text`.
+    pub fn parse(text: &str) -> Result<Self, InvalidRequirement> {
+        let text = text.trim();
+        let read = VersionReq::parse(text)
+            .map_err(|why| InvalidRequirement { text: text.to_owned(), why: why.to_string() })?;
+        Ok(Self { text: text.to_owned(), read })
+    }
+
+    /// As it was said.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether that version will do.
+    pub fn is_met_by(&self, version: &Version) -> bool {
+        self.read.matches(version)
+    }
+
+    /// Whether that version is too old: it will not do, and lies before the first one that might.
+    pub fn is_after(&self, version: &Version) -> bool {
+        let from = self.read.comparators.iter();
+        let from = from.filter(|it| !matches!(it.op, Op::Less | Op::LessEq));
+        let least = from.map(|it| {
+            let [minor, patch] = [it.minor, it.patch].map(Option::unwrap_or_default);
+            Version { pre: it.pre.clone(), ..Version::new(it.major, minor, patch) }
+        });
+        let is_before = least.max().is_some_and(|least| version.cmp_precedence(&least).is_lt());
+        is_before && !self.is_met_by(version)
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_will_do_is_too_old_or_is_another_altogether() {
+        for (required, version, met, older) in [
+            ("2", "2.1.0", true, false),
+            ("2.1", "2.0.9", false, true),
+            ("2.1", "3.0.0", false, false),
+            ("^2.1.0", "1.3.0", false, true),
+            ("~1.2", "1.3.0", false, false),
+            ("=1.2.3", "1.2.2", false, true),
+            (">=1.4, <3", "1.3.9", false, true),
+            (">=1.4, <3", "3.0.0", false, false),
+            ("<2", "2.0.0", false, false),
+            ("2.*", "1.0.0", false, true),
+            ("*", "0.0.1", true, false),
+            ("2", "2.0.0-rc.1", false, true),
+        ] {
+            let (of, version) =
+                (Requirement::parse(required).unwrap(), Version::parse(version).unwrap());
+            assert_eq!(
+                (of.is_met_by(&version), of.is_after(&version)),
+                (met, older),
+                "{required} and {version}"
+            );
+        }
+        let wrong = Requirement::parse("latest").unwrap_err().to_string();
+        assert!(
+            wrong.contains("`latest` says no versions") && wrong.contains(">=1.4, <3"),
+            "{wrong}"
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! A message that begins a task: for the agent that it names, or for one that is chosen.
+
+use super::Hub;
+use crate::{
+    agents::Agent,
+    error::HubError,
+    repeats::Claim,
+    tasks::{NewTask, SubmitError, Subscription},
+};
+use a2a_hub_core::{
+    access::Caller,
+    idempotency,
+    routing::{NotChosen, Routing, Wanted},
+    tree::Budget,
+};
+use a2a_hub_protocol::{error::A2aError, operation::SendMessage};
+use std::sync::Arc;
+
+/// Whom a message is for.
+enum Addressee {
+    /// One agent.
+    One(Arc<Agent>),
+    /// Whichever is chosen.
+    Any(Wanted),
+}
+
+/// A message on its way to its agent.
+struct Beginning {
+    send: SendMessage,
+    by: Caller,
+    request: Option<String>,
+    streamed: bool,
+    budget: Budget,
+}
+
+/// Why an agent did not take a message.
+enum Refused {
+    /// Another one may.
+    ByAgent(NotChosen, A2aError),
+    /// None can.
+    ByHub(HubError),
+}
+
+impl Hub {
+    pub(super) async fn start_anew(
+        &self,
+        caller: &Caller,
+        mut send: SendMessage,
+        streamed: bool,
+    ) -> Result<Subscription, HubError> {
+        let addressee = self.addressee(&send)?;
+        // Where requests are not remembered, the message is not spelled out.
+        let request = self.repeats.are_remembered().then(|| match &addressee {
+            Addressee::One(agent) => idempotency::request(caller, &agent.id, &send),
+            Addressee::Any(wanted) => {
+                idempotency::request(caller, &(wanted.route(), wanted.allow_older), &send)
+            }
+        });
+        let push = self.receiver(send.push.take()).await?;
+        let budget = Budget::of(send.message.metadata.as_ref())?;
+        let (hub, by, after) = (self.clone(), caller.clone(), send.after.unwrap_or(0));
+        // On the heap, for it is as large as all that it waits for.
+        let submitted = Box::pin(async move {
+            let claim = match &request {
+                Some(request) => hub.repeats.claim(request).await,
+                None => None,
+            };
+            if let Some(task) = claim.as_ref().and_then(Claim::task) {
+                // One that was forgotten can be told to nobody again.
+                if hub.tasks.stored(task).await?.is_some() {
+                    return hub.tasks.repeat(task, after).await;
+                }
+            }
+            hub.must_be_open()?;
+            let request = claim.as_ref().map(|claim| claim.fingerprint.clone());
+            let beginning = Beginning { send, by, request, streamed, budget };
+            let heard = match addressee {
+                Addressee::One(agent) => {
+                    hub.submit(&agent, &beginning, None).await.map_err(|refused| match refused {
+                        Refused::ByAgent(_, why) => why.into(),
+                        Refused::ByHub(why) => why,
+                    })?
+                }
+                Addressee::Any(wanted) => hub.submit_to_any(wanted, &beginning).await?,
+            };
+            if let Some(claim) = claim {
+                claim.begun(heard.task().clone());
+            }
+            Ok(heard)
+        });
+        self.begin(push, submitted).await
+    }
+
+    /// The agent that a message is for; none if one is to be chosen.
+    pub(super) fn sole_addressee(
+        &self,
+        send: &SendMessage,
+    ) -> Result<Option<Arc<Agent>>, HubError> {
+        Ok(match self.addressee(send)? {
+            Addressee::One(agent) => Some(agent),
+            Addressee::Any(_) => None,
+        })
+    }
+
+    fn addressee(&self, send: &SendMessage) -> Result<Addressee, HubError> {
+        let named = send.agent.clone().or_else(|| {
+            // A skill is looked for among all agents.
+            self.default_agent().filter(|_| send.requirements.skill.is_none())
+        });
+        Ok(match self.routes.wanted(named.as_ref(), &send.requirements)? {
+            Some(wanted) => {
+                if let Some(named) = named.filter(|named| self.routes.group(named).is_none()) {
+                    self.agent(Some(named))?;
+                }
+                Addressee::Any(wanted)
+            }
+            None => Addressee::One(self.agent(named)?),
+        })
+    }
+
+    /// Gives an agent the message, unless it is not well, left alone or has too much to do.
+    async fn submit(
+        &self,
+        agent: &Arc<Agent>,
+        beginning: &Beginning,
+        routing: Option<Box<Routing>>,
+    ) -> Result<Subscription, Refused> {
+        let by_agent = |reason, why: HubError| Refused::ByAgent(reason, why.into());
+        agent.must_work().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
+        agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
+        let Beginning { send, by, request, streamed, budget } = beginning;
+        let new = NewTask {
+            id: send.own_id.clone(),
+            permissions: None,
+            agent: Arc::clone(agent),
+            message: send.message.clone(),
+            working_directory: send.working_directory.clone(),
+            timeout_ms: send.timeout_ms,
+            streamed: *streamed,
+            client: send.client.clone(),
+            request: request.clone(),
+            by: by.principal.clone(),
+            tenant: by.tenant.clone(),
+            limits: agent.config.tree_limits().narrowed(*budget),
+            trace: send.trace.clone(),
+            routing,
+        };
+        self.tasks.submit(new).await.map_err(|why| match why {
+            busy @ SubmitError::Busy { .. } => by_agent(NotChosen::Busy, busy.into()),
+            why @ SubmitError::Storage(_) => Refused::ByHub(why.into()),
+        })
+    }
+
+    /// Gives the message to the first that takes it. Once one has begun, it is nobody else's.
+    async fn submit_to_any(
+        &self,
+        wanted: Wanted,
+        beginning: &Beginning,
+    ) -> Result<Subscription, HubError> {
+        let message = &beginning.send.message;
+        let mut route = self.tasks.choose(&self.routes, wanted, message, &|_| true).await?;
+        while let Some(agent) = route.agent() {
+            match self.submit(&agent, beginning, route.told()).await {
+                Ok(heard) => {
+                    let rejection = match route.has_another() && beginning.send.own_id.is_none() {
+                        true => self.tasks.rejection(&heard).await,
+                        // It is the client's to hear.
+                        false => None,
+                    };
+                    match rejection {
+                        Some(said) => route.pass_rejected(heard.task().clone(), &said),
+                        None => return Ok(heard),
+                    }
+                }
+                Err(Refused::ByAgent(reason, why)) => route.pass(reason, why),
+                Err(Refused::ByHub(why)) => return Err(why),
+            }
+        }
+        Err(route.refusal())
+    }
+}

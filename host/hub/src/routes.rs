@@ -1,0 +1,284 @@
+//! Which agent a message is given to that names none of its own: gathers what is known of the agents, has `core::routing` choose, and
+//! keeps whose turn it was.
+
+use crate::{
+    agents::{Agent, Agents},
+    error::HubError,
+    events::Events,
+    metrics::Metrics,
+};
+use a2a_hub_core::{
+    nearest::nearest,
+    routing::{
+        self, Balance, Candidate, Choice, NoCandidate, NotChosen, PassedOver, Requirement, Routing,
+        Turns, Wanted,
+    },
+};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::{AgentId, ContextId},
+    message::Message,
+    operation::{AgentGroup, AgentRequirements},
+};
+use parking_lot::Mutex;
+use serde_json::json;
+use std::sync::Arc;
+
+/// The ways to the agents. Cheap to clone.
+#[derive(Clone)]
+pub struct Routes {
+    agents: Agents,
+    metrics: Metrics,
+    turns: Arc<Mutex<Turns>>,
+}
+
+/// Who asks, and what else matters for a choice.
+pub struct Question<'a> {
+    /// What the agent is to be told.
+    pub message: &'a Message,
+    /// The agent whose the latest task of the message's conversation is.
+    pub holder: Option<&'a AgentId>,
+    /// How many tasks of an agent run or wait for their turn.
+    pub load: &'a (dyn Fn(&AgentId) -> usize + Sync),
+    /// Whether whoever asks may have that agent do anything.
+    pub may_call: &'a (dyn Fn(&AgentId) -> bool + Sync),
+}
+
+/// The agents that are tried one after the other, until one takes the message.
+pub struct Route {
+    routes: Routes,
+    wanted: Wanted,
+    choice: Choice,
+    /// Those of the order, in that order.
+    agents: Vec<Arc<Agent>>,
+    refused: Vec<(PassedOver, A2aError)>,
+}
+
+impl Routes {
+    /// The ways to these agents, whose latency is counted in these events.
+    pub fn new(agents: Agents, events: &Events) -> Self {
+        Self { agents, metrics: events.metrics().clone(), turns: Arc::default() }
+    }
+
+    /// The agents of a group. A group counts before an agent of that name: the operator says what is a group, and anybody may have
+    /// put a file into the plugins folder.
+    pub fn group(&self, name: &AgentId) -> Option<Vec<AgentId>> {
+        self.agents.group(name)
+    }
+
+    /// What is asked for, if that is more than one agent by its id, or none.
+    pub fn wanted(
+        &self,
+        named: Option<&AgentId>,
+        requirements: &AgentRequirements,
+    ) -> Result<Option<Wanted>, A2aError> {
+        let is_group = named.is_some_and(|named| self.group(named).is_some());
+        // A version alone is one of the agent that is named, or of the default agent.
+        if !is_group
+            && (requirements.is_empty() || (named.is_none() && requirements.skill.is_none()))
+        {
+            return Ok(None);
+        }
+        let AgentRequirements { skill, version, allow_older } = requirements.clone();
+        let version = version.map(|text| Requirement::parse(&text)).transpose();
+        let version =
+            version.map_err(|why| A2aError::invalid("message.metadata.targetVersion", why))?;
+        Ok(Some(Wanted { named: named.cloned(), skill, version, allow_older }))
+    }
+
+    /// How messages that ask for this are shared out.
+    pub fn balance(&self, wanted: &Wanted) -> Balance {
+        self.agents.balance(wanted.skill.as_deref(), wanted.named.as_ref())
+    }
+
+    /// The agents that have a skill, by its exact id. A stranger, which is in the plugins folder and was granted nothing, is one of them
+    /// only where nobody else is: by a word on its card it could draw all messages to itself.
+    pub fn with_skill(&self, skill: &str) -> Vec<Arc<Agent>> {
+        let has = |agent: &Arc<Agent>| agent.card.skills.iter().any(|its| its.id == skill);
+        let all = self.agents.all().into_iter().filter(has);
+        let (known, strangers): (Vec<_>, Vec<_>) = all.partition(|agent| agent.is_vouched_for());
+        if known.is_empty() { strangers } else { known }
+    }
+
+    /// The ids of the skills that there are.
+    pub fn skills(&self) -> std::collections::BTreeSet<String> {
+        let all = self.agents.all();
+        all.iter()
+            .flat_map(|agent| agent.card.skills.iter().map(|skill| skill.id.clone()))
+            .collect()
+    }
+
+    /// The agents in question: those of the group, the one that is named, or all.
+    fn in_question(&self, wanted: &Wanted) -> Vec<Arc<Agent>> {
+        match (&wanted.named, &wanted.skill) {
+            (None, Some(skill)) => match self.with_skill(skill) {
+                // For the skills that there are.
+                nobody if nobody.is_empty() => self.agents.all(),
+                those => those,
+            },
+            (None, None) => self.agents.all(),
+            (Some(named), _) => {
+                let members = self.group(named).unwrap_or_else(|| vec![named.clone()]);
+                members.iter().filter_map(|id| self.agents.find(id)).collect()
+            }
+        }
+    }
+
+    /// Chooses; the first has its turn with that.
+    pub fn choose(&self, wanted: Wanted, asked: &Question<'_>) -> Result<Route, HubError> {
+        let (there, balance, round) =
+            (self.in_question(&wanted), self.balance(&wanted), wanted.route());
+        let mut turns = self.turns.lock();
+        let candidates: Vec<_> = there
+            .iter()
+            .map(|agent| self.candidate(agent, turns.last(&round, &agent.id), asked))
+            .collect();
+        let context = asked.message.context_id.as_ref();
+        let choice = routing::choose(&candidates, &wanted, balance, context)
+            .map_err(|why| no_candidate(&why))?;
+        if let Some(first) = choice.order.first() {
+            turns.takes(&round, &first.agent);
+        }
+        drop(turns);
+        let find = |it: &Candidate| there.iter().find(|agent| agent.id == it.agent).cloned();
+        let agents = choice.order.iter().filter_map(find).collect();
+        Ok(Route { routes: self.clone(), wanted, choice, agents, refused: Vec::new() })
+    }
+
+    fn candidate(&self, agent: &Agent, last_turn: u64, asked: &Question<'_>) -> Candidate {
+        let not_taken = agent.card.part_not_taken(asked.message);
+        let unfit = not_taken.map(|(_, media)| format!("it takes nothing of type {media}"));
+        // Only a client that knows to whom it speaks can say that it knows an extension.
+        let needs = agent.card.missing_extension(&[]);
+        let unfit = unfit.or_else(|| needs.map(|uri| format!("it needs the extension {uri}")));
+        Candidate {
+            agent: agent.id.clone(),
+            is_granted: (asked.may_call)(&agent.id),
+            skills: agent.card.skills.iter().map(|skill| skill.id.clone()).collect(),
+            version: agent.card.version.clone(),
+            unfit,
+            health: agent.health().status,
+            is_open: agent.is_left_alone(),
+            load: (asked.load)(&agent.id),
+            latency: self.metrics.latency(&agent.id),
+            last_turn,
+            holds_context: asked.holder == Some(&agent.id),
+        }
+    }
+
+    /// The groups that there are.
+    pub fn groups(&self) -> Vec<AgentGroup> {
+        let groups = self.agents.groups().into_iter().map(|(name, agents)| {
+            let balance = self.agents.balance(None, Some(&name)).word().to_owned();
+            let (agents, missing) =
+                agents.into_iter().partition(|id| self.agents.find(id).is_some());
+            AgentGroup { name, balance, agents, missing }
+        });
+        groups.collect()
+    }
+
+    /// How long an agent's first word took lately.
+    pub fn latency_ms(&self, agent: &AgentId) -> Option<u64> {
+        let latency = self.metrics.latency(agent)?;
+        Some(u64::try_from(latency.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl Route {
+    /// The agent that is to be tried now; none if each has refused.
+    pub fn agent(&self) -> Option<Arc<Agent>> {
+        self.agents.get(self.refused.len()).cloned()
+    }
+
+    /// Whether another one can be tried should this one refuse.
+    pub fn has_another(&self) -> bool {
+        self.refused.len() + 1 < self.agents.len()
+    }
+
+    /// What the task is told that this agent takes.
+    pub fn told(&self) -> Option<Box<Routing>> {
+        let refused: Vec<_> = self.refused.iter().map(|(passed, _)| passed.clone()).collect();
+        self.choice.told(self.refused.len(), &self.wanted, &refused).map(Box::new)
+    }
+
+    /// This agent refused before it began; the next one has its turn.
+    pub fn pass(&mut self, reason: NotChosen, why: A2aError) {
+        self.pass_with(reason, why, None);
+    }
+
+    /// The same for one that rejected a task as soon as it had it.
+    pub fn pass_rejected(&mut self, task: a2a_hub_protocol::id::TaskId, said: &str) {
+        let said = if said.is_empty() { "it did not say why" } else { said };
+        let why =
+            A2aError::new(ErrorKind::AgentUnavailable, format!("it rejected the task: {said}"));
+        self.pass_with(NotChosen::Rejected, why, Some(task));
+    }
+
+    fn pass_with(
+        &mut self,
+        reason: NotChosen,
+        why: A2aError,
+        task: Option<a2a_hub_protocol::id::TaskId>,
+    ) {
+        let Some(agent) = self.agent() else { return };
+        let passed = PassedOver { task, ..PassedOver::new(&agent.id, reason, why.message.clone()) };
+        tracing::info!(agent = %agent.id, why = %why.message, "a message is offered to another agent");
+        self.refused.push((passed, why));
+        if let Some(next) = self.agent() {
+            self.routes.turns.lock().takes(&self.wanted.route(), &next.id);
+        }
+    }
+
+    /// Why nobody takes the message.
+    pub fn refusal(mut self) -> HubError {
+        if self.choice.left_out.is_empty()
+            && let (1, Some((_, only))) = (self.refused.len(), self.refused.first())
+        {
+            return HubError::from(only.clone());
+        }
+        let is_busy = self.refused.iter().any(|(passed, _)| passed.reason == NotChosen::Busy);
+        let passed = self.refused.drain(..).map(|(passed, _)| passed);
+        let passed: Vec<_> = passed.chain(self.choice.left_out).collect();
+        let each: Vec<_> = passed.iter().map(|it| format!("`{}`: {}", it.agent, it.why)).collect();
+        let text = format!(
+            "{} is asked for, and none takes the message: {}",
+            self.wanted,
+            each.join("; ")
+        );
+        let reason = if is_busy { "busy" } else { "refused" };
+        let refusal = A2aError::new(ErrorKind::AgentUnavailable, text);
+        HubError::from(refusal.with(json!({ "reason": reason, "passedOver": passed })))
+    }
+}
+
+/// The context of a message, and whether its agent matters for the way in which such messages are shared out.
+pub fn looks_for_holder(balance: Balance, message: &Message) -> Option<&ContextId> {
+    message.context_id.as_ref().filter(|_| balance == Balance::Affinity)
+}
+
+fn no_candidate(why: &NoCandidate) -> HubError {
+    let refused =
+        |kind, text: String, details| HubError::from(A2aError::new(kind, text).with(details));
+    match why {
+        NoCandidate::NoSkill { skill, there } => {
+            let near = nearest(skill, there.iter().map(String::as_str));
+            let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            let text = format!("{why}; {near}there are {}", there.join(", "));
+            refused(ErrorKind::AgentNotFound, text, json!({ "skills": there }))
+        }
+        NoCandidate::Nobody(group) => {
+            refused(ErrorKind::AgentNotFound, why.to_string(), json!({ "group": group }))
+        }
+        NoCandidate::OnlyOlder { there, .. } => {
+            let there: Vec<_> = there
+                .iter()
+                .map(|(agent, version)| json!({ "agent": agent, "version": version }))
+                .collect();
+            refused(ErrorKind::AgentNotFound, why.to_string(), json!({ "older": there }))
+        }
+        NoCandidate::AllLeftOut { left_out, .. } => {
+            let details = json!({ "reason": "refused", "passedOver": left_out });
+            refused(ErrorKind::AgentUnavailable, why.to_string(), details)
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Which child a call of an agent at work is for: one that there is, or a new one of an agent that takes it, where the call names a group or
+//! a skill.
+
+use super::{
+    Subscription,
+    delegation::{Delegation, refused},
+};
+use crate::{agents::Agent, error::HubError};
+use a2a_hub_core::routing::{NotChosen, Wanted};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::{AgentId, TaskId},
+    operation::AgentRequirements,
+};
+use a2a_hub_runtime::{
+    Failure,
+    port::delegate::{ChildRequest, ChildTask, DelegatePort as _},
+};
+use std::sync::Arc;
+
+impl Delegation {
+    /// What a call asks for, if it does not name one agent: a group by its name, or, where it names nobody, whoever has the skill that
+    /// the message's metadata names. What stands in the metadata of a message for an agent that is named may be what a client had
+    /// said to the caller, and is nothing to that agent.
+    pub(super) fn wanted(&self, request: &ChildRequest) -> Result<Option<Wanted>, Failure> {
+        let Some(routes) = self.tasks.routes() else { return Ok(None) };
+        let invalid =
+            |why: A2aError| Failure::Invalid(format!("call another agent: {}", why.message));
+        if request.agent.is_empty() {
+            let asked = AgentRequirements::of(request.message.metadata.as_ref(), None);
+            let wanted = routes.wanted(None, &asked.map_err(invalid)?).map_err(invalid)?;
+            return wanted.map(Some).ok_or_else(|| {
+                let why = "call another agent: name it, or name a skill in `targetSkill` of the message's metadata";
+                Failure::Invalid(why.to_owned())
+            });
+        }
+        let Ok(named) = AgentId::parse(&request.agent) else { return Ok(None) };
+        routes.wanted(Some(&named), &AgentRequirements::default()).map_err(invalid)
+    }
+
+    /// Calls one of those that are asked for and that the agent may call: the first that takes the task. A grant names agents, never
+    /// groups: a group reaches no further.
+    pub(super) async fn open_routed(
+        &self,
+        request: ChildRequest,
+        wanted: Wanted,
+    ) -> Result<Subscription, Failure> {
+        if let Some(key) = &request.key
+            && let Some(known) = self.child_under(key).await?
+        {
+            self.agent.may_call(&known.agent)?;
+            return self.join_again(&known.task, request.answers_questions).await;
+        }
+        let Some(routes) = self.tasks.routes() else {
+            return Err(Failure::Unavailable("call another agent: the hub is starting".to_owned()));
+        };
+        let caller = Arc::clone(&self.agent);
+        let may_call = move |agent: &AgentId| *agent != caller.id && caller.may_call(agent).is_ok();
+        let route = self.tasks.choose(routes, wanted, &request.message, &may_call).await;
+        let mut route = route.map_err(|why| denied_or(why, &self.agent))?;
+        while let Some(child) = route.agent() {
+            let (reason, begun) = match self.must_take(&child).await {
+                Ok(()) => (NotChosen::Busy, self.begin(request.clone(), child, route.told()).await),
+                Err(why) => (NotChosen::Health, Err(why)),
+            };
+            match begun {
+                Err(Failure::Unavailable(why)) => {
+                    route.pass(reason, A2aError::new(ErrorKind::AgentUnavailable, why));
+                }
+                begun => return begun,
+            }
+        }
+        Err(Failure::Unavailable(A2aError::from(route.refusal()).message))
+    }
+
+    /// The child that there is under this key.
+    pub(super) async fn child_under(&self, key: &str) -> Result<Option<ChildTask>, Failure> {
+        let children = self.children().await?;
+        Ok(children.into_iter().find(|child| child.key.as_deref() == Some(key)))
+    }
+
+    /// Refuses a child that is not well, or is left alone.
+    pub(super) async fn must_take(&self, child: &Agent) -> Result<(), Failure> {
+        child.must_work().await.map_err(|why| refused(HubError::from(why)))?;
+        child.admit().map_err(|why| refused(HubError::from(why)))
+    }
+
+    /// Joins a child that there is, and has its questions handed on.
+    pub(super) async fn join_again(
+        &self,
+        child: &TaskId,
+        answers: bool,
+    ) -> Result<Subscription, Failure> {
+        let heard = self.tasks.follow(child, 0).await.map_err(refused)?;
+        self.look_after_again(child, answers).await?;
+        Ok(heard)
+    }
+}
+
+/// Nobody is there for an agent that may call nobody of them.
+fn denied_or(why: HubError, caller: &Agent) -> Failure {
+    let why = A2aError::from(why);
+    if why.kind != ErrorKind::AgentNotFound {
+        return Failure::Unavailable(why.message);
+    }
+    Failure::Denied(format!(
+        "call another agent: {}, of those that this agent may call; the operator allows others with `delegate = [\"NAME\"]` in \
+         `[agents.{}.grant]` of the hub's configuration",
+        why.message, caller.id
+    ))
+}
