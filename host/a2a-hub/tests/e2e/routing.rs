@@ -5,8 +5,7 @@ use crate::{
     stage::{GRANT, said, send, state},
 };
 use a2a_hub::{
-    Builder, ChildRequest, Ended, Failure, Hub, Native, Principal, Reply, Stage,
-    completed,
+    Builder, ChildRequest, Ended, Failure, Hub, Native, Principal, Reply, Stage, completed,
     config::Config,
     local::card,
     protocol::{
