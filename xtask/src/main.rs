@@ -200,6 +200,14 @@ fn guests(root: &Path) -> Result<()> {
 }
 
 fn bench(root: &Path, arguments: &[String]) -> Result<()> {
+    // A program of its own: it holds the hub.
+    if let Some((first, rest)) = arguments.split_first()
+        && first == "--in-process"
+    {
+        run(cargo(root).args(BUILD).args(["--release", "--bin", "bench-in-process"]))?;
+        let program = target_dir(root).join("release/bench-in-process");
+        return run(Command::new(program).current_dir(root).args(rest));
+    }
     release_hub(root)?;
     run(cargo(root).args(BUILD).args(["--release", "--bin", "bench"]))?;
     run(Command::new(target_dir(root).join("release/bench")).current_dir(root).args(arguments))

@@ -86,10 +86,12 @@ impl Hub {
         Builder::new(Place::Directory(data_dir.into()))
     }
 
-    /// A hub that keeps nothing: its tasks are in memory, and gone with it. A message that comes again is a task of its own, unless the
+    /// A hub that keeps nothing: its tasks are in memory, and gone with it. No components are built in, for each would be compiled anew;
+    /// [`Builder::built_in`] has them. A message that comes again is a task of its own, unless the
     /// configuration says otherwise.
     pub fn in_memory() -> Builder {
         let mut builder = Builder::new(Place::Memory);
+        builder.built_in = BuiltIn::default();
         builder.config.idempotency_window_ms = Some(0);
         builder.config.retention.max_mb = MOST_IN_MEMORY_MB;
         builder

@@ -22,10 +22,7 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> anyhow::Result<()> {
-//! # let none = a2a_hub::BuiltIn::default();
-//! let builder = Hub::in_memory().register("data_processor", DataProcessor)?;
-//! # let builder = builder.built_in(none);
-//! let hub = builder.start().await?;
+//! let hub = Hub::in_memory().register("data_processor", DataProcessor)?.start().await?;
 //! // Before the task is there.
 //! hub.local().subscribe("task_123", |event| drop(event.to_value()))?;
 //! let request = json!({
@@ -125,7 +122,8 @@ pub(crate) fn native(agent: impl Agent, calls_others: bool) -> Native {
 /// Who may call whom.
 pub(crate) type Rules = BTreeSet<(AgentId, AgentId)>;
 
-/// The hub as the program that holds it calls it, or one of its agents. Cheap to clone.
+/// The hub as the program that holds it calls it, or one of its agents. Cheap to clone. Whoever holds one keeps the hub's store open, also
+/// after the hub's shutdown.
 #[derive(Clone)]
 pub struct Local {
     shared: Arc<Shared>,

@@ -85,11 +85,6 @@ impl Stage {
         self.port.emit(vec![Emitted::Working { message, metadata: None }]).await
     }
 
-    /// Says that it is at work, and nothing else.
-    pub async fn working(&self) -> Result<(), Failure> {
-        self.port.emit(vec![Emitted::Working { message: None, metadata: None }]).await
-    }
-
     /// Hands data to the client, as an artifact.
     pub async fn data(&self, data: serde_json::Value) -> Result<(), Failure> {
         let artifact_id = ArtifactId::fresh();

@@ -260,10 +260,13 @@ fn no_candidate(why: &NoCandidate) -> HubError {
     let refused =
         |kind, text: String, details| HubError::from(A2aError::new(kind, text).with(details));
     match why {
-        NoCandidate::NoSkill { skill, there } => {
+        NoCandidate::NoSkill { skill, there, .. } => {
             let near = nearest(skill, there.iter().map(String::as_str));
             let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-            let text = format!("{why}; {near}there are {}", there.join(", "));
+            let text = match there.as_slice() {
+                [] => why.to_string(),
+                some => format!("{why}; {near}the skills are {}", some.join(", ")),
+            };
             refused(ErrorKind::AgentNotFound, text, json!({ "skills": there }))
         }
         NoCandidate::Nobody(group) => {

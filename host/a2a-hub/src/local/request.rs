@@ -142,7 +142,7 @@ mod tests {
         assert_eq!((read_value.id, read_value.method.as_str()), (Some(json!(1)), "tasks/send"));
         let said = |request: Request| {
             let (id, why) = read(request).unwrap_err();
-            format!("{id} {:?}: {why}", why.kind.hub_code())
+            format!("{id} {}: {why}", why.kind.hub_code())
         };
         insta::assert_snapshot!([
             said("{".into()),
@@ -151,7 +151,14 @@ mod tests {
             said(json!({ "jsonrpc": "2.0", "id": {} }).into()),
             said(json!({ "jsonrpc": "2.0", "id": "a", "method": 1 }).into()),
             said(json!({ "jsonrpc": "2.0", "id": "a", "method": "x", "params": [] }).into()),
-        ].join("\n"), @"");
+        ].join("\n"), @r#"
+        null -32700: the request is no JSON: EOF while parsing an object at line 1 column 1
+        null -32600: a request is an object; a batch is none here: call once for each
+        7 -32600: `jsonrpc` must be "2.0"
+        null -32600: `id` must be a string or a number
+        "a" -32600: `method` must be a string
+        "a" -32600: `params` must be an object
+        "#);
     }
 
     #[test]

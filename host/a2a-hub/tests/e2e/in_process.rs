@@ -57,7 +57,7 @@ impl Agent for Worker {
 }
 
 fn builder() -> Builder {
-    Hub::in_memory().built_in(BuiltIn::default())
+    Hub::in_memory()
 }
 
 async fn hub() -> Result<Hub> {
@@ -134,7 +134,15 @@ async fn what_is_wrong_is_an_error_of_json_rpc_under_its_id() -> Result<()> {
             answer["id"], answer["error"]["code"], answer["error"]["message"]
         ));
     }
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    null -32600 "a request is an object; a batch is none here: call once for each"
+    2 -32602 "`params.message`: must be a string, or a message of A2A"
+    3 -32601 "no method is called `tasks/fly`; `rpc.discover` lists them"
+    4 -32602 "`params.task_id`: must be 1 to 128 letters, digits, `_`, `-` and `.`, and not begin with a `.`"
+    5 -32005 "task `t` is completed, and takes no message; send the message without `taskId`"
+    6 -32004 "the agent's code broke: as told"
+    7 -32005 "`message/stream` is a stream; `subscribe` has a function hear what happens to a task"
+    "#);
     // One that breaks costs its own task only.
     assert_eq!(agent.call(send(8, Some("v"), "hello")).await["result"], "HELLO");
     hub.shutdown().await;
@@ -207,7 +215,9 @@ async fn a_callback_that_panics_or_blocks_hurts_nobody() -> Result<()> {
         counted.fetch_add(1, Ordering::Relaxed);
         panic!("as told");
     })?;
-    hub.local().subscribe("t", move |_| drop(blocked.recv()))?;
+    hub.local().subscribe("t", move |_| {
+        let _ = blocked.recv();
+    })?;
     hub.local().subscribe("t", move |event| drop(heard.send(event.to_value())))?;
     hub.local().subscribe("never", |_| ())?;
     let begun = Instant::now();
@@ -261,6 +271,8 @@ async fn a_typed_message_is_handed_over_and_kept_on_a_disk_if_that_is_asked_for(
     let message = Message::new(Role::User, vec![Part::text("make it"), Part::data(json!(1))]);
     let task = worker.send_as("own", message).await?;
     assert_eq!((task.status.state, task.id.as_str()), (TaskState::Completed, "own"));
+    // It holds the store.
+    drop(worker);
     hub.shutdown().await;
     let hub = stored().register("worker", Worker)?.start().await?;
     let get =

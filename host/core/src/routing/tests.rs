@@ -1,7 +1,9 @@
+//! Messages for groups and skills, and the agents that could have them.
+
 use super::*;
-use a2a_hub_protocol::id::TaskId;
+use a2a_hub_protocol::{id::TaskId, operation::HealthStatus};
 use proptest::{prelude::*, sample::subsequence};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 fn id(name: &str) -> AgentId {
     AgentId::parse(name).unwrap()
@@ -191,8 +193,8 @@ fn where_nobody_can_be_found_it_is_said_why() {
         Balance::RoundRobin,
         None,
     );
-    let there = vec!["review".to_owned()];
-    assert_eq!(none, Err(NoCandidate::NoSkill { skill: "secret".to_owned(), there }));
+    let Err(NoCandidate::NoSkill { there, .. }) = none else { panic!("{none:?}") };
+    assert_eq!(there, ["review"]);
     assert_eq!(of(&[hidden], &group()), "none of the agents of `reviewer` is there");
     let open = [Candidate { is_open: true, ..agent("a") }];
     assert_eq!(

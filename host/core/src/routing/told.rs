@@ -1,6 +1,9 @@
 //! What is told of a choice: which agent it fell on, and what it was chosen over. It stands among the facts of the task.
 
-use super::{Balance, Candidate, Choice, Wanted};
+use super::{
+    candidate::{Balance, Candidate, cost, unwell, version_of},
+    wanted::Wanted,
+};
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     operation::HealthStatus,
@@ -9,6 +12,18 @@ use serde::{Deserialize, Serialize};
 
 /// The fact that tells how the task came to its agent, where its client named none: a [`Routing`].
 pub const ROUTING: &str = "routing";
+
+/// The agents that are to be tried, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Whoever is tried first stands first. At least one.
+    pub order: Vec<Candidate>,
+    /// Whether these are older versions than were asked for.
+    pub is_older: bool,
+    /// The others, each with the reason why it is not tried.
+    pub left_out: Vec<PassedOver>,
+    pub(super) balance: Balance,
+}
 
 /// How a task came to its agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -101,11 +116,11 @@ impl Choice {
 
     /// Why that one stands behind the one that was chosen.
     fn behind(&self, chosen: &Candidate, it: &Candidate) -> PassedOver {
-        if self.is_older && super::version_of(it) < super::version_of(chosen) {
+        if self.is_older && version_of(it) < version_of(chosen) {
             let why = format!("its version, `{}`, is older still", it.version);
             return PassedOver::new(&it.agent, NotChosen::Version, why);
         }
-        if super::unwell(it.health) > super::unwell(chosen.health) {
+        if unwell(it.health) > unwell(chosen.health) {
             let why = match it.health {
                 HealthStatus::Degraded => "it is degraded",
                 HealthStatus::Unhealthy => "it is unhealthy",
@@ -118,7 +133,7 @@ impl Choice {
             Balance::LeastLoaded if it.load > chosen.load => {
                 format!("{} of its tasks run or wait, against {}", it.load, chosen.load)
             }
-            Balance::Latency if super::cost(it) > super::cost(chosen) => match it.latency {
+            Balance::Latency if cost(it) > cost(chosen) => match it.latency {
                 Some(latency) => format!(
                     "its first word takes about {} ms, and it has {} tasks",
                     latency.as_millis(),

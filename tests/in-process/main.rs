@@ -1,0 +1,113 @@
+//! What it costs to call an agent of the same process: a plain function, a typed message, a value of JSON-RPC, the same with a store on a
+//! disk, and the way over HTTP, all of one process and one run. `bench-in-process [CALLS]`.
+#![expect(clippy::print_stdout, reason = "a benchmark is run for what it prints")]
+
+use a2a_hub::{
+    Builder, Ended, Hub, Stage, completed,
+    config::Config,
+    local::{Agent, card},
+    protocol::{
+        card::AgentCard,
+        message::{Message, Role},
+    },
+};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+use std::{hint::black_box, time::Duration};
+use tokio::time::Instant;
+
+/// Says it louder.
+struct Shout;
+
+impl Agent for Shout {
+    fn card(&self) -> AgentCard {
+        card("Shout", "Says it louder", &["shout"])
+    }
+
+    async fn run(&self, stage: Stage) -> Ended {
+        completed(&shout(&stage.text()))
+    }
+}
+
+fn shout(text: &str) -> String {
+    text.to_uppercase()
+}
+
+const WORDS: &str = "say it louder";
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let calls = std::env::args().nth(1).map_or(Ok(5_000), |text| text.parse::<usize>())?;
+    println!("{calls} calls, one after the other          p50 us   p99 us");
+    row("a plain function", calls, async || {
+        black_box(shout(black_box(WORDS)));
+        Ok(())
+    })
+    .await?;
+    let mut config = Config::default();
+    config.socket.enabled = false;
+    config.http.port = 0;
+    config.idempotency_window_ms = Some(0);
+    config.agents.entry(a2a_hub::local::agent_id("shout")?).or_default().max_running = Some(64);
+    let hub = start(Hub::in_memory().config(config)).await?;
+    direct(&hub, "in memory", calls).await?;
+    let url = format!("http://{}", hub.http_address().context("no HTTP")?);
+    let client = reqwest::Client::new();
+    row("HTTP, in memory", calls, async || {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": { "message": {
+            "kind": "message", "role": "user", "messageId": "m", "parts": [{ "kind": "text", "text": WORDS }],
+            "metadata": { "targetAgent": "shout" } } } });
+        let answer = client.post(&url).json(&request).send().await?.text().await?;
+        ensure!(answer.contains("SAY IT LOUDER"), "{answer}");
+        Ok(())
+    })
+    .await?;
+    hub.shutdown().await;
+    let dir = tempfile::tempdir()?;
+    let hub = start(Hub::builder(dir.path()).built_in(a2a_hub::BuiltIn::default())).await?;
+    direct(&hub, "SQLite", calls.div_ceil(5)).await?;
+    hub.shutdown().await;
+    Ok(())
+}
+
+async fn start(builder: Builder) -> Result<Hub> {
+    builder.register("shout", Shout)?.start().await
+}
+
+/// Both kinds of direct call.
+async fn direct(hub: &Hub, store: &str, calls: usize) -> Result<()> {
+    let agent = hub.local().agent("shout").context("no agent")?;
+    row(&format!("a typed message, {store}"), calls, async || {
+        let task = agent.send(Message::text(Role::User, WORDS)).await?;
+        ensure!(task.status.message.is_some(), "it said nothing");
+        Ok(())
+    })
+    .await?;
+    row(&format!("tasks/send as a value, {store}"), calls, async || {
+        let request = json!({ "jsonrpc": "2.0", "method": "tasks/send", "params": { "message": WORDS }, "id": 1 });
+        let answer = agent.call(request).await;
+        ensure!(answer["result"] == "SAY IT LOUDER", "{answer}");
+        Ok(())
+    })
+    .await
+}
+
+/// Measures the calls one by one, after some that are not counted.
+async fn row(name: &str, calls: usize, mut call: impl AsyncFnMut() -> Result<()>) -> Result<()> {
+    for _ in 0..calls / 10 {
+        call().await?;
+    }
+    let mut took = Vec::with_capacity(calls);
+    for _ in 0..calls {
+        let begun = Instant::now();
+        call().await?;
+        took.push(begun.elapsed());
+    }
+    took.sort_unstable();
+    let micros = |per_hundred: usize| {
+        let at = took.get(took.len() * per_hundred / 100).copied().unwrap_or(Duration::ZERO);
+        at.as_nanos() as f64 / 1_000.0
+    };
+    println!("{name:<36} {:>9.2} {:>8.2}", micros(50), micros(99));
+    Ok(())
+}
