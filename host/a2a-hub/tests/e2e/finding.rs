@@ -211,7 +211,10 @@ async fn agents_of_other_hubs_are_found_and_called_only_once_they_are_named() ->
     let found = client.call("hub/agents/find", query.clone()).await?;
     let guest = &found["elsewhere"][0];
     assert_eq!(guest["registry"], "team", "{found}");
-    assert!(guest["url"].as_str().is_some_and(|it| it.starts_with(&url)) && guest["agent"].is_null(), "{guest}");
+    assert!(
+        guest["url"].as_str().is_some_and(|it| it.starts_with(&url)) && guest["agent"].is_null(),
+        "{guest}"
+    );
     assert_eq!(found["unasked"][0]["registry"], "gone", "{found}");
     assert!(!ids(&found).contains(&"guest"), "{found}");
     let refused = send(&client, "guest", "hello").await.expect_err("it is not here");
@@ -221,12 +224,18 @@ async fn agents_of_other_hubs_are_found_and_called_only_once_they_are_named() ->
     assert_eq!(echo["elsewhere"][0]["agent"], "far", "{echo}");
     let task = send(&client, "far", "hello").await?;
     assert_eq!((state(&task), said(&task)), ("completed", "hello"));
-    let hop = reqwest::Client::new().get(format!("http://{}/agents?q=behaves+as+told", here.http()));
+    let hop =
+        reqwest::Client::new().get(format!("http://{}/agents?q=behaves+as+told", here.http()));
     let asked: Value = hop.header("a2a-hub-hops", "1").send().await?.json().await?;
     assert!(asked["elsewhere"].is_null() && asked["unasked"].is_null(), "{asked}");
-    let local = client.call("hub/agents/find", json!({ "name": "guest", "localOnly": true })).await?;
+    let local =
+        client.call("hub/agents/find", json!({ "name": "guest", "localOnly": true })).await?;
     assert!(local["elsewhere"].is_null(), "{local}");
     let ran = run(&here, &["agents", "--find", "behaves as told"]).await?;
-    assert!(ran.stdout.contains("(team)") && ran.stdout.contains("The registry gone told of nobody"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("(team)") && ran.stdout.contains("The registry gone told of nobody"),
+        "{}",
+        ran.stdout
+    );
     Ok(())
 }

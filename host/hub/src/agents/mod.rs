@@ -361,6 +361,9 @@ impl Agents {
         tracing::info!(agent = %agent_id, %source, "agent joined");
         let before = self.known().insert(agent_id.clone(), Arc::clone(&agent));
         self.shared.asks.spawn(ask(self.clone(), agent));
+        for left_out in self.aliases().left_out.iter().filter(|it| it.agents.contains(&agent_id)) {
+            tracing::warn!(agent = %agent_id, why = %left_out, "an alias does not count");
+        }
         self.shared.events.publish(match before {
             Some(before) => {
                 before.left.cancel();

@@ -91,7 +91,7 @@ impl Hub {
             (Some(task), _) => self.tasks.head(task).await.ok().map(|head| head.agent),
             (None, named) => named.cloned().or_else(|| self.default_agent()),
         };
-        let agent = agent.and_then(|agent| self.agents.find(&agent));
+        let agent = agent.and_then(|agent| self.agents.find(&self.agents.called(&agent)?));
         agent.map(|agent| known_extensions(&agent, &visit.extensions)).unwrap_or_default()
     }
 

@@ -228,7 +228,8 @@ mod tests {
         }
     }
 
-    const ONE: &str = r#"{"agents": [{"name": "A", "description": "d", "version": "1", "url": "http://a/"}]}"#;
+    const ONE: &str =
+        r#"{"agents": [{"name": "A", "description": "d", "version": "1", "url": "http://a/"}]}"#;
 
     #[tokio::test]
     async fn what_a_registry_said_is_kept_for_a_moment_and_it_is_told_to_ask_no_other() {
@@ -249,12 +250,13 @@ mod tests {
         let none = stand(&[Some((404, REFUSAL))]).await;
         let asking = Registries::default();
         assert!(ask(&asking, &none.registry, "a").await.unwrap().is_empty());
-        for (answers, why) in [
-            (&[Some((404, "<html>"))] as &'static [_], "HTTP status 404"),
+        let cases: [(&'static [Option<(u16, &'static str)>], &str); 4] = [
+            (&[Some((404, "<html>"))], "HTTP status 404"),
             (&[Some((200, "[]"))], "no list of agents"),
             (&[Some((500, ONE))], "HTTP status 500"),
             (&[None], "no answer within 3 s"),
-        ] {
+        ];
+        for (answers, why) in cases {
             let (stand, asking) = (stand(answers).await, Registries::default());
             for _ in 0..2 {
                 let told = ask(&asking, &stand.registry, "a").await.unwrap_err();
