@@ -33,7 +33,7 @@ const MAX_KEPT: usize = 64;
 
 /// Asks registries.
 #[derive(Default)]
-pub(super) struct Registries {
+pub(in crate::agents) struct Registries {
     outbound: Mutex<Option<Outbound>>,
     kept: Mutex<VecDeque<Kept>>,
     breakers: Mutex<BTreeMap<(AgentId, String), Breaker>>,
@@ -70,7 +70,7 @@ fn is_refusal(body: &Bytes) -> bool {
 
 impl Registries {
     /// What each lists for the question, by its name; and those that told nothing, with why.
-    pub(super) async fn ask(
+    pub(in crate::agents) async fn ask(
         &self,
         registries: &BTreeMap<AgentId, Registry>,
         settings: Settings,

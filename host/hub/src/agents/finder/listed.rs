@@ -20,7 +20,7 @@ const MAX_URL: usize = 2_000;
 
 /// An agent that another registry lists.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Listed {
+pub(in crate::agents) struct Listed {
     /// What is searched of it, under the name of its card.
     pub description: Description,
     /// The URL of its endpoint, as its card has it.
