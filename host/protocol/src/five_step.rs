@@ -173,9 +173,9 @@ pub fn unfit(skill: &str, violations: &[Violation]) -> A2aError {
 }
 
 /// A skill that is not there. `fields` of the error name the member of the request.
-pub fn no_skill(why: String, details: Value) -> A2aError {
+pub fn no_skill(why: &str, details: Value) -> A2aError {
     let mut details = details;
-    details["fields"] = fields(&[wrong(SKILL, &why)]);
+    details["fields"] = fields(&[wrong(SKILL, why)]);
     A2aError::new(ErrorKind::InvalidParams, format!("`/{SKILL}`: {why}")).with(details)
 }
 

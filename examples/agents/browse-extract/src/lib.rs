@@ -38,6 +38,9 @@ const PASSAGES: usize = 12;
 /// The model, unless the operator names another.
 const MODEL: &str = "gpt-5-mini";
 
+/// What mends it that there is nothing to search.
+const NO_SOURCES: &str = "set `sources` (agents.<id>.settings) and grant their hosts, or `a2a-hub plugin grant <id> --workspace read`";
+
 /// The agent.
 pub struct BrowseExtract;
 
@@ -73,6 +76,14 @@ impl Agent for BrowseExtract {
             },
         }))
         .example("Why is the sky blue?")
+    }
+
+    fn health(ctx: &Context) -> Health {
+        let is_listed = ctx.setting("sources").is_some_and(|listed| !listed.trim().is_empty());
+        if is_listed || Path::new(WORKSPACE).is_dir() {
+            return Health::healthy();
+        }
+        Health::unhealthy("there is nothing to search").with_fix(NO_SOURCES)
     }
 
     fn run(ctx: &Context, task: &Task) -> Run {
@@ -126,11 +137,10 @@ fn browse(ctx: &Context, wanted: &Wanted, workspace: &Path) -> Run {
             match sources::folder(&root) {
                 Some(documents) => (documents, Vec::new()),
                 None => {
-                    let fix = "set `sources` (agents.<id>.settings) and grant their hosts, or `a2a-hub plugin grant <id> --workspace read`";
                     return ctx.fail_with_fix(
                         "no_sources",
                         "There is nothing that I could search.",
-                        fix,
+                        NO_SOURCES,
                     );
                 }
             }
@@ -428,6 +438,14 @@ mod tests {
         let mut other = asked("x");
         other.message.parts = vec![Part::data(&json!({ "topic": "x" }))];
         assert!(wanted(&other).unwrap_err().contains("`search_topic` is missing"));
+    }
+
+    #[test]
+    fn an_agent_with_nothing_to_search_says_so() {
+        let host = ScriptedHost::new();
+        assert!(host.health::<BrowseExtract>().fix.unwrap().contains("set `sources`"));
+        host.setting("sources", "https://a.example/");
+        assert_eq!(host.health::<BrowseExtract>().fix, None);
     }
 
     #[test]

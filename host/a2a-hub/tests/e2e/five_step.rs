@@ -2,7 +2,7 @@
 
 use crate::{
     examples::{example, output},
-    stage::{GRANT, bearer, eventually, get, loopback, no_program_left, state},
+    stage::{GRANT, artifact, bearer, eventually, get, loopback, no_program_left, send, state},
 };
 use a2a_hub_tests::{Client, ModelServer, TestHub, WebServer, example_agent, test_guests};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -473,6 +473,52 @@ async fn the_door_is_guarded_as_the_others_are() -> Result<()> {
         assert_eq!(foreign.status(), 403, "{path}");
         assert_eq!(client.post(&location).json(&json!({})).send().await?.status(), 405);
     }
+    Ok(())
+}
+
+/// Who calls itself the operator is the program that it is, also with the operator's token.
+#[tokio::test]
+async fn an_agents_program_submits_to_no_agent_but_those_that_its_agent_may_call() -> Result<()> {
+    let config = GRANT
+        .replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n")
+        .replace("    memory = true", "    memory = true\n    delegate = ['echo']");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    let other = send(&client, "echo", "not for the guest").await?;
+    let root = format!("http://{}", hub.http());
+    let ask = |path: &str, more: &str| {
+        format!(
+            "curl -s -m 20 -o /dev/null -w '%{{http_code}}\\n' -H 'Authorization: {}' {more} {root}{path}",
+            bearer(&hub).unwrap_or_default()
+        )
+    };
+    let task = |skill: &str| {
+        let task = json!({ "requesting_agent_id": "operator", "skill_id": skill, "input_data": { "text": "hi" } });
+        format!("-H 'Content-Type: application/json' -d '{task}'")
+    };
+    let script = [
+        ask("/agents/echo/submit_task", &task("echo")),
+        ask("/submit_task", &task("echo")),
+        ask("/agents/git-historian/submit_task", &task("changes")),
+        ask("/submit_task", &task("changes")),
+        ask(&format!("/task_updates/{}", other["id"].as_str().context("no id")?), ""),
+    ];
+    fs::write(hub.workspace().join("ask.sh"), script.join("\n"))?;
+    let done = send(&client, "guest", "sh sh ask.sh").await?;
+    let told = artifact(&done);
+    let told: Vec<_> = told.split_whitespace().collect();
+    assert_eq!(told.len(), 5, "{done:#}");
+    assert_eq!(told[..2], ["202", "202"], "{done:#}");
+    assert!(
+        told[2..].iter().all(|status| ["400", "401", "403", "404"].contains(status)),
+        "{told:?}"
+    );
+    let all = client.call("hub/tasks/list", json!({})).await?;
+    let agents: Vec<_> =
+        all.as_array().into_iter().flatten().map(|task| &task["agentId"]).collect();
+    assert!(!all.to_string().contains("git-historian"), "{agents:?}");
+    let below = client.call("hub/tasks/list", json!({ "workflow": done["id"] })).await?;
+    assert_eq!(below.as_array().map(Vec::len), Some(3), "two are below the guest's own: {below:#}");
     Ok(())
 }
 

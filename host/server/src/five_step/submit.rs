@@ -153,7 +153,7 @@ fn no_holder(why: &NoHolder) -> A2aError {
         }
         NoHolder::Several { agents, .. } => json!({ "agents": agents }),
     };
-    five_step::no_skill(why.to_string(), details)
+    five_step::no_skill(&why.to_string(), details)
 }
 
 fn no_task() -> A2aError {

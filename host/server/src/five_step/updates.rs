@@ -199,7 +199,8 @@ impl Updates {
 
     async fn whole(&self) -> Result<Task, A2aError> {
         let whole = Operation::GetTask { id: self.task.clone(), history_length: Some(0) };
-        match self.dispatcher.ask(&self.caller, whole).await?.0 {
+        // On the heap: it is asked once, and large.
+        match Box::pin(self.dispatcher.ask(&self.caller, whole)).await?.0 {
             Reply::One(Answer::Task(task)) => Ok(*task),
             Reply::One(_) | Reply::Stream(_) => Err(no_stream()),
         }
