@@ -3,8 +3,10 @@
 pub mod access;
 pub mod address;
 pub mod allowance;
+pub mod bm25;
 pub mod breaker;
 pub mod bucket;
+pub mod context_memory;
 pub mod delegate_grant;
 pub mod delivery;
 pub mod difference;

@@ -1,12 +1,17 @@
 //! A store that forgets everything when it is dropped: for tests and for trying things out.
 
+mod minds;
+
 use super::{
     AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
     RunJournal, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
     condition::Judgement,
     log::{self, Conversation},
 };
-use a2a_hub_core::{access::Principal, installation::InstallationId, task::IllegalEvent};
+use a2a_hub_core::{
+    access::Principal, context_memory::model::MemoryPlace, installation::InstallationId,
+    task::IllegalEvent,
+};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{ContextId, PushConfigId, TaskId},
@@ -31,6 +36,7 @@ pub struct MemoryStorage {
 struct Kept {
     logs: BTreeMap<TaskId, Log>,
     memories: BTreeMap<InstallationId, BTreeMap<String, Vec<u8>>>,
+    minds: BTreeMap<MemoryPlace, minds::Mind>,
     /// In the order in which they were set first.
     pushes: Vec<(PushConfig, Progress)>,
     /// Whether it was told to take no write.
@@ -155,8 +161,15 @@ impl TaskLog for MemoryStorage {
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
         let mut kept = self.kept();
         let before = kept.logs.len();
-        let Kept { logs, pushes, .. } = &mut *kept;
-        logs.retain(|id, log| !(log.head.state.is_final() && tasks.contains(id)));
+        let Kept { logs, pushes, minds, .. } = &mut *kept;
+        let mut contexts = Vec::new();
+        logs.retain(|id, log| {
+            let goes = log.head.state.is_final() && tasks.contains(id);
+            contexts.extend(goes.then(|| log.head.context.clone()));
+            !goes
+        });
+        contexts.retain(|context| !logs.values().any(|log| log.head.context == *context));
+        minds.retain(|place, _| !contexts.contains(&place.context));
         pushes.retain(|(config, _)| logs.contains_key(&config.task));
         Ok(before - logs.len())
     }
@@ -363,10 +376,12 @@ impl AgentMemory for MemoryStorage {
         max_bytes: u64,
     ) -> Result<(), StorageError> {
         let mut kept = self.to_write()?;
-        let memory = kept.memories.entry(owner.clone()).or_default();
+        let Kept { memories, minds, .. } = &mut *kept;
+        let memory = memories.entry(owner.clone()).or_default();
         let others = memory.iter().filter(|(known, _)| *known != key);
         let others: usize = others.map(|(key, value)| key.len() + value.len()).sum();
-        let would_hold = (others + key.len() + value.len()) as u64;
+        let values = (others + key.len() + value.len()) as u64;
+        let would_hold = values + minds::size(minds, owner).bytes;
         if would_hold > max_bytes {
             return Err(StorageError::Full { owner: owner.clone(), would_hold, max_bytes });
         }
