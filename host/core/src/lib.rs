@@ -26,6 +26,7 @@ pub mod lacks;
 pub mod lifecycle;
 pub mod loader_variable;
 pub mod manifest;
+pub mod memory_grant;
 pub mod one_line;
 pub mod permissions;
 pub mod plain_text;

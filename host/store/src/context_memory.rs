@@ -5,7 +5,9 @@ use a2a_hub_core::{
     bm25::Counts,
     context_memory::{
         encoding::encoded_bytes,
-        model::{Change, ITEM_OVERHEAD, Item, MemoryPlace, Room, WORD_OVERHEAD, WorkingMemory},
+        model::{
+            Change, ITEM_OVERHEAD, Item, MemoryPlace, MemoryRoom, WORD_OVERHEAD, WorkingMemory,
+        },
         retrieval::words_of,
     },
 };
@@ -76,7 +78,7 @@ pub(crate) fn must_fit(
     before: Size,
     after: Size,
     values: u64,
-    room: Room,
+    room: MemoryRoom,
 ) -> Result<(), StorageError> {
     let (owner, would_hold) = (place.owner.clone(), after.bytes + values);
     if after.bytes > before.bytes && would_hold > room.max_bytes {

@@ -17,7 +17,7 @@ pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 
 use a2a_hub_core::{
     access::Principal,
-    context_memory::model::{Change, Item, MemoryPlace, Room, WorkingMemory},
+    context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
     installation::InstallationId,
     task::IllegalEvent,
 };
@@ -186,7 +186,7 @@ pub trait ContextMemory: Send + Sync {
         &self,
         place: &MemoryPlace,
         changes: Vec<Change>,
-        room: Room,
+        room: MemoryRoom,
     ) -> Result<(), StorageError>;
 
     /// The items of a place that a search brings up, best first.
@@ -198,6 +198,9 @@ pub trait ContextMemory: Send + Sync {
 
     /// Forgets all at a place whose conversation has no tasks: nobody will come for it.
     async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError>;
+
+    /// Forgets all that an installation has in mind, in all conversations.
+    async fn forget_mind(&self, owner: &InstallationId) -> Result<(), StorageError>;
 }
 
 /// What is searched for among the items of a place.

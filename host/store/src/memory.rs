@@ -3,13 +3,17 @@
 mod minds;
 
 use super::{
-    AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    RunJournal, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
+    AgentMemory, ContextFilter, ContextMemory, Head, HeadFilter, HeadPage, Outbox, Progress,
+    PushFilter, RunJournal, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally,
+    TaskIndex, TaskLog,
     condition::Judgement,
+    context_memory::must_fit,
     log::{self, Conversation},
 };
 use a2a_hub_core::{
-    access::Principal, context_memory::model::MemoryPlace, installation::InstallationId,
+    access::Principal,
+    context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
+    installation::InstallationId,
     task::IllegalEvent,
 };
 use a2a_hub_protocol::{
@@ -20,6 +24,7 @@ use a2a_hub_protocol::{
     push::PushConfig,
     task::TaskState,
 };
+use minds::Mind;
 use parking_lot::{Mutex, MutexGuard};
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::watch;
@@ -36,7 +41,7 @@ pub struct MemoryStorage {
 struct Kept {
     logs: BTreeMap<TaskId, Log>,
     memories: BTreeMap<InstallationId, BTreeMap<String, Vec<u8>>>,
-    minds: BTreeMap<MemoryPlace, minds::Mind>,
+    minds: BTreeMap<MemoryPlace, Mind>,
     /// In the order in which they were set first.
     pushes: Vec<(PushConfig, Progress)>,
     /// Whether it was told to take no write.
@@ -404,6 +409,64 @@ impl AgentMemory for MemoryStorage {
         let kept = self.kept();
         let keys = kept.memories.get(owner).into_iter().flat_map(BTreeMap::keys);
         Ok(keys.filter(|key| key.starts_with(prefix)).cloned().collect())
+    }
+}
+
+#[async_trait::async_trait]
+impl ContextMemory for MemoryStorage {
+    async fn working(&self, place: &MemoryPlace) -> Result<WorkingMemory, StorageError> {
+        Ok(self.kept().minds.get(place).map(Mind::working).unwrap_or_default())
+    }
+
+    async fn change(
+        &self,
+        place: &MemoryPlace,
+        changes: Vec<Change>,
+        room: MemoryRoom,
+    ) -> Result<(), StorageError> {
+        let mut kept = self.to_write()?;
+        let Kept { minds, memories, .. } = &mut *kept;
+        let mut mind = minds.get(place).cloned().unwrap_or_default();
+        mind.change(changes);
+        let values = memories.get(&place.owner).into_iter().flatten();
+        let values = values.map(|(key, value)| (key.len() + value.len()) as u64).sum();
+        let before = minds::size(minds, &place.owner);
+        let old = minds.insert(place.clone(), mind);
+        let fits = must_fit(place, before, minds::size(minds, &place.owner), values, room);
+        if fits.is_err() {
+            match old {
+                Some(old) => minds.insert(place.clone(), old),
+                None => minds.remove(place),
+            };
+        }
+        fits
+    }
+
+    async fn search(&self, place: &MemoryPlace, search: Search) -> Result<Vec<Item>, StorageError> {
+        let mut kept = self.kept();
+        let Some(mind) = kept.minds.get_mut(place) else { return Ok(Vec::new()) };
+        Ok(mind.search(&search.query, search.limit, search.is_use))
+    }
+
+    async fn named(
+        &self,
+        place: &MemoryPlace,
+        ids: Vec<String>,
+    ) -> Result<Vec<Item>, StorageError> {
+        Ok(self.kept().minds.get(place).map(|mind| mind.named(&ids)).unwrap_or_default())
+    }
+
+    async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError> {
+        let mut kept = self.to_write()?;
+        if !kept.logs.values().any(|log| log.head.context == place.context) {
+            kept.minds.remove(place);
+        }
+        Ok(())
+    }
+
+    async fn forget_mind(&self, owner: &InstallationId) -> Result<(), StorageError> {
+        self.to_write()?.minds.retain(|place, _| place.owner != *owner);
+        Ok(())
     }
 }
 

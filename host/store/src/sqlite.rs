@@ -13,6 +13,7 @@ mod pages;
 mod pushes;
 mod readers;
 mod schema;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -24,7 +25,7 @@ use super::{
 };
 use a2a_hub_core::{
     access::Principal,
-    context_memory::model::{Change, Item, MemoryPlace, Room, WorkingMemory},
+    context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
     installation::InstallationId,
 };
 use a2a_hub_protocol::{
@@ -282,7 +283,7 @@ impl ContextMemory for SqliteStorage {
         &self,
         place: &MemoryPlace,
         changes: Vec<Change>,
-        room: Room,
+        room: MemoryRoom,
     ) -> Result<(), StorageError> {
         let place = place.clone();
         self.writer.write(move |db| context_memories::change(db, &place, changes, room)).await
@@ -310,6 +311,13 @@ impl ContextMemory for SqliteStorage {
     async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError> {
         let place = place.clone();
         self.writer.write(move |db| context_memories::abandon(db, &place)).await?;
+        while self.writer.write(context_memories::sweep).await? {}
+        Ok(())
+    }
+
+    async fn forget_mind(&self, owner: &InstallationId) -> Result<(), StorageError> {
+        let owner = owner.clone();
+        self.writer.write(move |db| context_memories::forget(db, &owner)).await?;
         while self.writer.write(context_memories::sweep).await? {}
         Ok(())
     }

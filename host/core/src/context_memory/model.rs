@@ -131,7 +131,7 @@ pub enum Change {
 
 /// How much an agent may keep, in all conversations together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct MemoryRoom {
     /// Bytes: of its values by key, of its working memories and of its items.
     pub max_bytes: u64,
     /// Items.

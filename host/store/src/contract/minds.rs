@@ -3,7 +3,7 @@
 use super::events::{created, status, working};
 use crate::{Search, Storage, StorageError};
 use a2a_hub_core::{
-    context_memory::model::{Change, Decision, Item, MemoryPlace, Room, Thought},
+    context_memory::model::{Change, Decision, Item, MemoryPlace, MemoryRoom, Thought},
     installation::InstallationId,
 };
 use a2a_hub_protocol::{
@@ -12,7 +12,7 @@ use a2a_hub_protocol::{
 };
 use serde_json::{Value, json};
 
-const ROOM: Room = Room { max_bytes: 1 << 20, max_items: 1_000 };
+const ROOM: MemoryRoom = MemoryRoom { max_bytes: 1 << 20, max_items: 1_000 };
 
 fn place(context: &str, agent: &str) -> MemoryPlace {
     let owner = InstallationId::from(&AgentId::parse(agent).unwrap());
@@ -84,7 +84,7 @@ pub(super) async fn a_mind_is_kept_for_its_place_and_no_other(storage: &impl Sto
 
 pub(super) async fn changes_are_made_all_or_none_within_the_room_there_is(storage: &impl Storage) {
     let (here, there) = (place("c", "echo"), place("d", "echo"));
-    let some = Room { max_bytes: 2_000, max_items: 3 };
+    let some = MemoryRoom { max_bytes: 2_000, max_items: 3 };
     storage
         .change(&here, vec![remember("a", json!("x")), remember("b", json!("x"))], some)
         .await
@@ -100,10 +100,10 @@ pub(super) async fn changes_are_made_all_or_none_within_the_room_there_is(storag
     assert_eq!(found(storage, &there, "").await, [""; 0]);
     // In place of what is there, there is room, and what is less always fits.
     storage.change(&here, vec![remember("a", json!("y"))], some).await.unwrap();
-    let less = Room { max_bytes: 0, max_items: 0 };
+    let less = MemoryRoom { max_bytes: 0, max_items: 0 };
     storage.change(&here, vec![Change::Forget("b".to_owned())], less).await.unwrap();
     let large = storage.change(&here, vec![remember("e", json!("x".repeat(2_000)))], some).await;
-    assert!(matches!(large, Err(StorageError::Full { max_bytes: 2_000, .. })), "{large:?}");
+    assert!(matches!(large, Err(StorageError::Full { max_bytes: 2_000, .. })));
     let goal = Change::Goal(Some("x".repeat(1_900)));
     let large = storage.change(&there, vec![goal], some).await;
     assert!(
@@ -115,20 +115,17 @@ pub(super) async fn changes_are_made_all_or_none_within_the_room_there_is(storag
     storage.remember(&here.owner, "k", vec![0; 1_500], 2_000).await.unwrap();
     let goal = Change::Goal(Some("x".repeat(400)));
     let large = storage.change(&there, vec![goal.clone()], some).await;
-    assert!(matches!(large, Err(StorageError::Full { .. })), "{large:?}");
+    assert!(matches!(large, Err(StorageError::Full { .. })));
     storage.remember(&here.owner, "k", vec![0; 500], 2_000).await.unwrap();
     storage.change(&there, vec![goal], some).await.unwrap();
     let full = storage.remember(&here.owner, "k", vec![0; 1_500], 2_000).await;
-    assert!(matches!(full, Err(StorageError::Full { .. })), "{full:?}");
+    assert!(matches!(full, Err(StorageError::Full { .. })));
 
     // Nothing but rows is no way around.
     let nothing = (0..100).map(|n| remember(&n.to_string(), Value::Null)).collect();
-    let many = Room { max_bytes: 6_400, max_items: 1_000 };
+    let many = MemoryRoom { max_bytes: 6_400, max_items: 1_000 };
     let rows = storage.change(&place("c", "rows"), nothing, many).await;
-    assert!(
-        matches!(rows, Err(StorageError::Full { .. })),
-        "a row counts for more than 64 bytes: {rows:?}"
-    );
+    assert!(matches!(rows, Err(StorageError::Full { .. })), "a row counts for more than 64 bytes");
 }
 
 pub(super) async fn items_are_found_by_their_words(storage: &impl Storage) {
@@ -189,7 +186,7 @@ pub(super) async fn a_mind_goes_with_its_conversation(storage: &impl Storage) {
         storage.append(task, 0, vec![created(task, context), working()]).await.unwrap();
         storage.append(task, 2, vec![status(TaskState::Completed, 3, None)]).await.unwrap();
     }
-    let full = Room { max_bytes: 1_200, max_items: 100 };
+    let full = MemoryRoom { max_bytes: 1_200, max_items: 100 };
     for place in [&one, &other] {
         let goal = Change::Goal(Some("x".repeat(100)));
         storage.change(place, vec![goal, remember("fact", json!("x"))], full).await.unwrap();
@@ -202,6 +199,10 @@ pub(super) async fn a_mind_goes_with_its_conversation(storage: &impl Storage) {
     assert_eq!(found(storage, &one, "fact").await, [""; 0]);
     assert!(storage.working(&one).await.unwrap().is_empty());
     assert_eq!(found(storage, &other, "fact").await, ["fact"]);
+    storage.forget_mind(&place("x", "nobody").owner).await.unwrap();
+    assert_eq!(found(storage, &other, "fact").await, ["fact"]);
+    storage.forget_mind(&other.owner).await.unwrap();
+    assert_eq!(found(storage, &other, "fact").await, [""; 0]);
     // What it took up is there for others, and a conversation of that name finds nothing.
     let goal = Change::Goal(Some("x".repeat(400)));
     storage.change(&place("new", "echo"), vec![goal], full).await.unwrap();

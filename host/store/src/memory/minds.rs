@@ -1,14 +1,10 @@
 //! What agents have in mind in their conversations, in memory.
 
-use super::{Kept, MemoryStorage};
-use crate::{
-    ContextMemory, Search, StorageError,
-    context_memory::{Indexed, Size, bytes_of, must_fit, of_items},
-};
+use crate::context_memory::{Indexed, Size, bytes_of, of_items};
 use a2a_hub_core::{
     bm25::Collection,
     context_memory::{
-        model::{Change, Item, MemoryPlace, Room, WorkingMemory},
+        model::{Change, Item, MemoryPlace, WorkingMemory},
         neural::{MAX_NEIGHBOURS, MAX_TOGETHER, pairs},
         retrieval::{
             MAX_POSTINGS, MAX_RECALLED, MAX_SEEDS, Number, Postings, by_words, query_words,
@@ -43,6 +39,38 @@ pub(super) fn size(minds: &BTreeMap<MemoryPlace, Mind>, owner: &InstallationId) 
 }
 
 impl Mind {
+    pub(super) fn working(&self) -> WorkingMemory {
+        self.working.clone()
+    }
+
+    pub(super) fn change(&mut self, changes: Vec<Change>) {
+        changes.iter().for_each(|change| self.working.apply(change));
+        for (id, item) in of_items(changes) {
+            self.write(&id, item);
+        }
+    }
+
+    /// The items that a query brings up; by a use those that come first are associated.
+    pub(super) fn search(&mut self, query: &str, limit: usize, is_use: bool) -> Vec<Item> {
+        let limit = limit.min(MAX_RECALLED);
+        if query_words(query).is_empty() {
+            let newest = self.items.values().rev().take(limit);
+            return newest.map(|item| item.item.clone()).collect();
+        }
+        let ranked = self.ranked(query);
+        let best: Vec<Number> = ranked.into_iter().map(|(number, _)| number).take(limit).collect();
+        if is_use {
+            self.associate(&best[..best.len().min(MAX_TOGETHER)]);
+        }
+        let found = best.iter().filter_map(|number| self.items.get(number));
+        found.map(|item| item.item.clone()).collect()
+    }
+
+    pub(super) fn named(&self, ids: &[String]) -> Vec<Item> {
+        let found = ids.iter().filter_map(|id| self.items.get(&self.number_of(id)?));
+        found.map(|item| item.item.clone()).collect()
+    }
+
     fn number_of(&self, id: &str) -> Option<Number> {
         self.items.iter().find(|(_, item)| item.item.id == id).map(|(number, _)| *number)
     }
@@ -101,75 +129,5 @@ impl Mind {
                 }
             }
         }
-    }
-}
-
-#[async_trait::async_trait]
-impl ContextMemory for MemoryStorage {
-    async fn working(&self, place: &MemoryPlace) -> Result<WorkingMemory, StorageError> {
-        Ok(self.kept().minds.get(place).map(|mind| mind.working.clone()).unwrap_or_default())
-    }
-
-    async fn change(
-        &self,
-        place: &MemoryPlace,
-        changes: Vec<Change>,
-        room: Room,
-    ) -> Result<(), StorageError> {
-        let mut kept = self.to_write()?;
-        let Kept { minds, memories, .. } = &mut *kept;
-        let mut mind = minds.get(place).cloned().unwrap_or_default();
-        changes.iter().for_each(|change| mind.working.apply(change));
-        for (id, item) in of_items(changes) {
-            mind.write(&id, item);
-        }
-        let values = memories.get(&place.owner).into_iter().flatten();
-        let values = values.map(|(key, value)| (key.len() + value.len()) as u64).sum();
-        let before = size(minds, &place.owner);
-        let old = minds.insert(place.clone(), mind);
-        let fits = must_fit(place, before, size(minds, &place.owner), values, room);
-        if fits.is_err() {
-            match old {
-                Some(old) => minds.insert(place.clone(), old),
-                None => minds.remove(place),
-            };
-        }
-        fits
-    }
-
-    async fn search(&self, place: &MemoryPlace, search: Search) -> Result<Vec<Item>, StorageError> {
-        let mut kept = self.kept();
-        let Some(mind) = kept.minds.get_mut(place) else { return Ok(Vec::new()) };
-        let limit = search.limit.min(MAX_RECALLED);
-        if query_words(&search.query).is_empty() {
-            let newest = mind.items.values().rev().take(limit);
-            return Ok(newest.map(|item| item.item.clone()).collect());
-        }
-        let ranked = mind.ranked(&search.query);
-        let best: Vec<Number> = ranked.into_iter().map(|(number, _)| number).take(limit).collect();
-        if search.is_use {
-            mind.associate(&best[..best.len().min(MAX_TOGETHER)]);
-        }
-        let found = best.iter().filter_map(|number| mind.items.get(number));
-        Ok(found.map(|item| item.item.clone()).collect())
-    }
-
-    async fn named(
-        &self,
-        place: &MemoryPlace,
-        ids: Vec<String>,
-    ) -> Result<Vec<Item>, StorageError> {
-        let kept = self.kept();
-        let Some(mind) = kept.minds.get(place) else { return Ok(Vec::new()) };
-        let found = ids.iter().filter_map(|id| mind.items.get(&mind.number_of(id)?));
-        Ok(found.map(|item| item.item.clone()).collect())
-    }
-
-    async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError> {
-        let mut kept = self.to_write()?;
-        if !kept.logs.values().any(|log| log.head.context == place.context) {
-            kept.minds.remove(place);
-        }
-        Ok(())
     }
 }

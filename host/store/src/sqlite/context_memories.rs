@@ -2,7 +2,7 @@
 //!
 //! Items are found by an inverted index of the place's own: what others remember neither slows a search down nor changes its order.
 
-use super::{failure::Failure, memories, schema::integer};
+use super::{failure::Failure, schema::integer, sizes};
 use crate::{
     Search, StorageError,
     context_memory::{Indexed, Size, bytes_of, must_fit, of_items},
@@ -10,7 +10,7 @@ use crate::{
 use a2a_hub_core::{
     bm25::Collection,
     context_memory::{
-        model::{Change, Item, MemoryPlace, Room, WorkingMemory},
+        model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
         neural::{MAX_NEIGHBOURS, MAX_TOGETHER, pairs},
         retrieval::{
             MAX_POSTINGS, MAX_RECALLED, MAX_SEEDS, Number, Postings, by_words, query_words,
@@ -34,14 +34,6 @@ struct Known {
     bytes: u64,
 }
 
-/// What an owner keeps in all its conversations.
-pub(super) fn size(db: &Connection, owner: &InstallationId) -> rusqlite::Result<Size> {
-    let sql = "SELECT bytes, items FROM context_memory_sizes WHERE owner = ?1";
-    let mut found = db.prepare_cached(sql)?;
-    let size = |row: &Row<'_>| Ok(Size { bytes: unsigned(row, 0)?, items: unsigned(row, 1)? });
-    Ok(found.query_row([owner.as_str()], size).optional()?.unwrap_or_default())
-}
-
 pub(super) fn working(db: &Connection, place: &MemoryPlace) -> Result<WorkingMemory, Failure> {
     Ok(known(db, place)?.map(|known| known.working).unwrap_or_default())
 }
@@ -50,7 +42,7 @@ pub(super) fn change(
     db: &Connection,
     place: &MemoryPlace,
     changes: Vec<Change>,
-    room: Room,
+    room: MemoryRoom,
 ) -> Result<(), Failure> {
     let found = known(db, place)?;
     let is_new = found.is_none();
@@ -61,7 +53,7 @@ pub(super) fn change(
         words: 0,
         bytes: 0,
     });
-    let all_before = size(db, &place.owner)?;
+    let all_before = sizes::of_minds(db, &place.owner)?;
     let (before, working_before) = ((now.bytes, now.items), bytes_of(&now.working));
     changes.iter().for_each(|change| now.working.apply(change));
     now.bytes = now.bytes - working_before.min(now.bytes) + bytes_of(&now.working);
@@ -84,7 +76,7 @@ pub(super) fn change(
         bytes: (all_before.bytes + now.bytes).saturating_sub(before.0),
         items: (all_before.items + now.items).saturating_sub(before.1),
     };
-    must_fit(place, all_before, all, memories::size(db, &place.owner)?, room)?;
+    must_fit(place, all_before, all, sizes::of_values(db, &place.owner)?, room)?;
     // From here on nothing is refused.
     keep(db, place, is_new, &mut now)?;
     for (old, item) in writes {
@@ -205,6 +197,13 @@ pub(super) fn abandon(db: &Connection, place: &MemoryPlace) -> Result<(), Failur
                AND gone = 0 AND NOT EXISTS (SELECT 1 FROM contexts WHERE id = ?1)";
     let of = [place.context.as_str(), place.owner.as_str(), &place.tenant];
     db.prepare_cached(sql)?.execute(of)?;
+    Ok(())
+}
+
+/// Has all places of an owner be gone.
+pub(super) fn forget(db: &Connection, owner: &InstallationId) -> Result<(), Failure> {
+    let sql = "UPDATE context_memories SET gone = 1 WHERE owner = ?1 AND gone = 0";
+    db.prepare_cached(sql)?.execute([owner.as_str()])?;
     Ok(())
 }
 

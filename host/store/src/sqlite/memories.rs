@@ -1,6 +1,6 @@
 //! What guests remember, in SQL.
 
-use super::{failure::Failure, schema::integer};
+use super::{failure::Failure, schema::integer, sizes};
 use crate::StorageError;
 use a2a_hub_core::installation::InstallationId;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -44,7 +44,7 @@ pub(super) fn remember(
 ) -> Result<(), Failure> {
     let held = size_without(db, owner, key)? + (key.len() + value.len()) as u64;
     // What the same agent has in mind in its conversations counts as well.
-    let would_hold = held + super::context_memories::size(db, owner)?.bytes;
+    let would_hold = held + sizes::of_minds(db, owner)?.bytes;
     if would_hold > max_bytes {
         let owner = owner.clone();
         return Err(StorageError::Full { owner, would_hold, max_bytes }.into());
@@ -61,19 +61,12 @@ pub(super) fn forget(db: &Connection, owner: &InstallationId, key: &str) -> Resu
     resize(db, owner, left)
 }
 
-/// The bytes of all keys and values of an agent.
-pub(super) fn size(db: &Connection, owner: &InstallationId) -> rusqlite::Result<u64> {
-    let mut found = db.prepare_cached("SELECT bytes FROM memory_sizes WHERE agent = ?1")?;
-    let all: Option<i64> = found.query_row([owner.as_str()], |row| row.get(0)).optional()?;
-    Ok(all.unwrap_or(0).unsigned_abs())
-}
-
 /// The bytes of all keys and values of an agent but for one key and its value.
 fn size_without(db: &Connection, owner: &InstallationId, key: &str) -> rusqlite::Result<u64> {
     let sql = "SELECT octet_length(key) + octet_length(value) FROM memories WHERE agent = ?1 AND key = ?2";
     let mut found = db.prepare_cached(sql)?;
     let one: Option<i64> = found.query_row([owner.as_str(), key], |row| row.get(0)).optional()?;
-    Ok(size(db, owner)?.saturating_sub(one.unwrap_or(0).unsigned_abs()))
+    Ok(sizes::of_values(db, owner)?.saturating_sub(one.unwrap_or(0).unsigned_abs()))
 }
 
 fn resize(db: &Connection, owner: &InstallationId, bytes: u64) -> Result<(), Failure> {
