@@ -25,6 +25,7 @@ use crate::{
 use a2a_hub_config::nearest;
 use a2a_hub_core::{
     access::{self, Principal},
+    context_memory::inherit::{Inherit, nothing_to_inherit},
     idempotency,
     tree::Budget,
 };
@@ -353,6 +354,9 @@ impl Hub {
                     self.tasks.see_through(async move { hub.give(&task, send).await }).await
                 }
                 Principal::Operator | Principal::Client(_) | Principal::Anonymous => {
+                    if Inherit::of(send.message.metadata.as_ref())?.is_some() {
+                        return Err(nothing_to_inherit().into());
+                    }
                     self.start_anew(caller, send, streamed).await
                 }
             },
@@ -414,6 +418,7 @@ impl Hub {
             let request = claim.as_ref().map(|claim| claim.fingerprint.clone());
             let new = NewTask {
                 permissions: None,
+                inherited: None,
                 agent,
                 message,
                 working_directory,

@@ -1,6 +1,7 @@
 //! The tasks with a fake agent, a store at hand or elsewhere, and a clock that waits for nobody.
 
 mod distant;
+mod inheriting;
 mod lanes;
 mod lending;
 mod trees;
@@ -59,6 +60,7 @@ impl Stand {
     ) -> Result<TaskId, SubmitError> {
         let new = NewTask {
             permissions: None,
+            inherited: None,
             agent: Arc::clone(agent),
             message,
             working_directory: None,
