@@ -45,6 +45,7 @@ mod call_options;
 mod card;
 pub mod cli;
 mod context;
+mod context_memory;
 mod delegate;
 mod exchange;
 mod files;
@@ -70,7 +71,7 @@ mod tools;
 mod wait;
 
 pub use artifact::TextStream;
-pub use bindings::a2a::hub::delegate::{Child as ChildTask, Update};
+pub use bindings::a2a::hub::delegate::{Child as ChildTask, MemoryScope, Update};
 pub use bindings::a2a::hub::http::{Request, Response};
 pub use bindings::a2a::hub::log::Level;
 pub use bindings::a2a::hub::process::{Command, ExitStatus, Output};
@@ -84,6 +85,7 @@ pub use bindings::exports::a2a::hub::agent::{HealthReport as Health, HealthStatu
 pub use call_options::CallOptions;
 pub use card::Card;
 pub use context::Context;
+pub use context_memory::{Decision, Memory, MemoryItem, Thought, WorkingMemory};
 pub use delegate::Call;
 pub use exchange::{Exchange, ServerEvent};
 pub use outcome::Run;
