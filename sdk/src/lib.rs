@@ -69,6 +69,7 @@ pub mod testing;
 mod timer;
 mod tools;
 mod wait;
+mod working_memory;
 
 pub use artifact::TextStream;
 pub use bindings::a2a::hub::delegate::{Child as ChildTask, MemoryScope, Update};
@@ -85,7 +86,7 @@ pub use bindings::exports::a2a::hub::agent::{HealthReport as Health, HealthStatu
 pub use call_options::CallOptions;
 pub use card::Card;
 pub use context::Context;
-pub use context_memory::{Decision, Memory, MemoryItem, Thought, WorkingMemory};
+pub use context_memory::Memory;
 pub use delegate::Call;
 pub use exchange::{Exchange, ServerEvent};
 pub use outcome::Run;
@@ -95,6 +96,7 @@ pub use serde_json;
 pub use timer::Timer;
 pub use tools::{Tool, ToolResult};
 pub use wait::Source;
+pub use working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
 
 /// What most agents need, in one `use`.
 pub mod prelude {

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::context_memory::{Decision, MemoryItem, WorkingMemory};
+use crate::working_memory::{Decision, MemoryItem, WorkingMemory};
 use crate::{Context, Level};
 
 /// The longest section, in bytes: no more than is handed over unless somebody says otherwise.

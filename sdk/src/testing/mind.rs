@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::Failure;
-use crate::context_memory::{Decision, MemoryItem, Thought, WorkingMemory};
 use crate::host::Change;
+use crate::working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
 
 /// What the agent has in mind: its items oldest first.
 #[derive(Default)]

@@ -159,7 +159,7 @@ async fn a_cli_agents_first_prompt_has_it_as_a_marked_section() -> Result<()> {
     let fake = bin.path().join("claude");
     let script = r#"#!/bin/sh
 case $1 in --version) echo 2.1.329; exit;; auth) echo '{"loggedIn": true}'; exit;; esac
-read -r prompt
+while read -r prompt; do case $prompt in *'"user"'*) break;; esac; done
 printf '%s\n' "$prompt" >>prompts
 printf '%s\n' '{"type":"system","subtype":"init","session_id":"s","model":"m"}' '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s"}'
 "#;
@@ -173,7 +173,8 @@ printf '%s\n' '{"type":"system","subtype":"init","session_id":"s","model":"m"}' 
     ensure!(state(&task) == "completed", "{task}");
     let prompts = fs::read_to_string(hub.workspace().join("prompts"))?;
     let first: Value = serde_json::from_str(prompts.lines().next().context("no prompt")?)?;
-    let prompt = first["message"]["content"][0]["text"].as_str().context("no text")?;
+    let content = &first["message"]["content"];
+    let prompt = content.as_str().or(content[0]["text"].as_str()).context("no text")?;
     let (section, rest) = prompt.split_once("</handed-over>").context("no section")?;
     ensure!(
         section.contains("goal: \"ship the parser\"") && section.contains("\"fact1\""),
