@@ -196,6 +196,42 @@ export interface CallOptions {
   workingDirectory?: string;
   contextId?: string;
   answersQuestions?: boolean;
+  /** The child has in mind what this agent has, before it begins: goal, thoughts, decisions and variables, but for what is private. */
+  inheritWorkingMemory?: boolean;
+  /** The same for items: those that the message recalls, or a text does. */
+  inheritMemory?: boolean | string;
+  /** How much of it goes; `full` unless said. */
+  memoryScope?: "full" | "minimal" | "summary";
+  /** What goes in the scope `minimal` beside what the message names. */
+  memoryNames?: string[];
+  memoryBytes?: number;
+  memoryTokens?: number;
+}
+
+export interface MemoryItem {
+  id: string;
+  type: string;
+  data: Json;
+  metadata?: Record<string, Json>;
+}
+
+/** What an agent has in mind in the conversation of its task; granted with `memory`. */
+export interface Memory {
+  /** The same, but what it sets is private, and never handed over to another agent. */
+  readonly private: Memory;
+  working(): Promise<Record<string, Json>>;
+  goal(): Promise<string | undefined>;
+  setGoal(goal: string | undefined): Promise<void>;
+  addThought(content: string): Promise<void>;
+  thoughts(): Promise<{ content: string; at?: string; private?: boolean }[]>;
+  decide(key: string, value: Json, reason?: string): Promise<void>;
+  decisions(): Promise<{ key: string; value: Json; reason?: string; at?: string; private?: boolean }[]>;
+  vars(): Promise<Record<string, Json>>;
+  setVar(name: string, value: Json | undefined): Promise<void>;
+  remember(id: string, data: Json, type?: string, options?: { metadata?: Record<string, Json> }): Promise<void>;
+  /** The items that a text recalls, best first; the newest for a text without words. */
+  recall(query?: string, limit?: number): Promise<MemoryItem[]>;
+  forget(id: string): Promise<void>;
 }
 
 /** What a running agent can do outside itself. What cannot be done is thrown as a `Failure`; times are milliseconds. */
@@ -234,6 +270,8 @@ export class Context {
     url: string | { toString(): string },
     options?: { method?: string; headers?: Record<string, string> | [string, string][]; body?: string | Uint8Array; timeout?: number },
   ): Promise<Response>;
+  /** What this agent has in mind in the conversation of its task. */
+  readonly memory: Memory;
   /** Keeps a value, as JSON, for later tasks of this agent. */
   remember(key: string, value: Json): Promise<void>;
   /** What was kept under the key; `undefined` if nothing is. */

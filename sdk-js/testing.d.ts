@@ -32,6 +32,7 @@ export class ScriptedHost {
   readonly searches: AgentQuery[];
   readonly toolCalls: { server: string; name: string; args: Record<string, Json> }[];
   readonly memory: Map<string, string>;
+  readonly mind: { working: Record<string, Json>; items: { id: string; type: string; data: Json }[] };
   readonly steps: Map<string, string>;
   readonly said: string[];
   answer(answer: Content | Failure): this;

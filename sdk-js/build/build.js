@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 
 const SDK = dirname(dirname(fileURLToPath(import.meta.url)));
 const SECTION = "a2a-hub:manifest";
-const INTERFACES = ["delegate", "files", "http", "log", "memory", "process", "settings", "steps", "tasks", "tools", "wait"];
+const INTERFACES = ["context-memory", "delegate", "files", "http", "log", "memory", "process", "settings", "steps", "tasks", "tools", "wait"];
 
 /** What the web has and QuickJS has not; carried by agents that name it, for it is larger than most of them. */
 const WEB = [
@@ -41,9 +41,10 @@ export async function build({ root, entry, out, manifest = "manifest.toml", wit 
 }
 
 async function bundle(root, agent) {
+  const word = (name) => name.replace(/-(.)/g, (_, first) => first.toUpperCase());
   const path = (file) => JSON.stringify(join(SDK, file));
-  const imports = INTERFACES.map((name) => `import * as ${name}_ from "a2a:hub/${name}@0.1.0";`).join("\n");
-  const hosts = INTERFACES.map((name) => `${name}: ${name}_`).join(", ");
+  const imports = INTERFACES.map((name) => `import * as ${word(name)}_ from "a2a:hub/${name}@0.1.0";`).join("\n");
+  const hosts = INTERFACES.map((name) => `${word(name)}: ${word(name)}_`).join(", ");
   const contents = `import ${path("component/globals.js")};
 ${imports}
 import { serve } from ${path("component/serve.js")};

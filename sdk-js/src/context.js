@@ -11,6 +11,7 @@ import {
   statusToContract,
   wellFormed,
 } from "./message.js";
+import { Memory } from "./memory.js";
 import { Call, Child, Response, TextStream } from "./streams.js";
 
 /** What a step comes to is kept up to this length of JSON. */
@@ -130,6 +131,11 @@ export class Context {
     return new Response(this.#host, { status: exchange.status(), headers: exchange.headers(), exchange }, String(url));
   }
 
+  /** What this agent has in mind in the conversation of its task: goal, thoughts, decisions, variables, items. */
+  get memory() {
+    return new Memory(this.#host);
+  }
+
   /** Keeps a value, as JSON, for later tasks of this agent. */
   async remember(key, value) {
     const bytes = new TextEncoder().encode(JSON.stringify(value ?? null));
@@ -194,6 +200,12 @@ export class Context {
     if (options.workingDirectory !== undefined) settings.setWorkingDirectory(options.workingDirectory);
     if (options.contextId !== undefined) settings.setContextId(options.contextId);
     if (options.answersQuestions) settings.setAnswersQuestions(true);
+    const { inheritMemory, memoryBytes, memoryTokens } = options;
+    if (options.inheritWorkingMemory) settings.setInheritWorkingMemory(true);
+    if (inheritMemory) settings.setInheritMemory(true, typeof inheritMemory === "string" ? inheritMemory : undefined);
+    if (options.memoryScope !== undefined) settings.setMemoryScope(options.memoryScope);
+    if (options.memoryNames !== undefined) settings.setMemoryNames(options.memoryNames);
+    if (memoryBytes !== undefined || memoryTokens !== undefined) settings.setMemoryBudget(memoryBytes, memoryTokens);
     const call = asking(() => ContractCall.startWith(agent, messageToContract(message, "user"), settings));
     return new AgentCall(new Call(this.#host, call), agent);
   }

@@ -3,6 +3,7 @@
 import { cardJson, checkHealth, defineAgent, runTask } from "./agent.js";
 import { Failure } from "./failure.js";
 import { End, Message, Outcome, artifactFromContract, messageToContract, statusToContract } from "./message.js";
+import { Mind } from "./mind.js";
 
 const bytesOf = (content) => (typeof content === "string" ? new TextEncoder().encode(content) : content);
 const fail = (kind, text) => {
@@ -31,6 +32,8 @@ export class ScriptedHost {
   toolCalls = [];
   /** What it remembers, by key. */
   memory = new Map();
+  /** What it has in mind in the conversation: `working`, and `items`. */
+  mind = new Mind();
   /** What its steps came to, by key; kept from run to run, as after a restart. */
   steps = new Map();
   #answers = [];
@@ -174,6 +177,7 @@ export class ScriptedHost {
         delete: checked((key) => void this.memory.delete(key)),
         keys: checked((prefix) => [...this.memory.keys()].filter((key) => key.startsWith(prefix)).sort()),
       },
+      contextMemory: this.mind.contract(checked),
       files: {
         put: checked((name, bytes) => {
           this.files.push({ name, bytes });

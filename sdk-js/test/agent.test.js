@@ -158,3 +158,31 @@ test("progress, cards and health", async () => {
   assert.throws(() => defineAgent({ card: { name: "x" }, run() {} }), /card\.description/);
   assert.throws(() => defineAgent({ card }), /`run` is missing/);
 });
+
+test("what it has in mind is kept and handed over", async () => {
+  const host = new ScriptedHost().agent("coder", "done");
+  const run = agent(async (ctx) => {
+    const { memory } = ctx;
+    await memory.setGoal("ship");
+    await memory.addThought("the cache is warm");
+    await memory.private.addThought("mine");
+    await memory.decide("database", "sqlite", "one file");
+    await memory.decide("database", "postgres");
+    await memory.setVar("depth", 3);
+    await memory.private.setVar("key", "k");
+    await memory.remember("fact1", { info: "details" });
+    await memory.remember("eventA", { action: "interacted" }, "episodic");
+    const found = (await memory.recall("any details?")).map((item) => item.id);
+    await ctx.call("coder", "go", { inheritWorkingMemory: true, inheritMemory: "cache", memoryScope: "minimal", memoryBytes: 100 });
+    await memory.setVar("key", undefined);
+    await memory.forget("eventA");
+    const [decision] = await memory.decisions();
+    const [vars, thoughts] = [JSON.stringify(await memory.vars()), await memory.thoughts()];
+    return `${await memory.goal()} ${decision.value} ${vars} ${found} ${thoughts.length} ${(await memory.recall()).length}`;
+  });
+  assert.equal((await host.run(run)).text, 'ship postgres {"depth":3} fact1 2 1');
+  assert.deepEqual(host.mind.working.thoughts[1], { content: "mine", private: true });
+  assert.equal(host.mind.working.privateVariables, undefined);
+  const { options } = host.calls[0];
+  assert.deepEqual([options.setInheritWorkingMemory, options.setMemoryScope], [true, "minimal"]);
+});

@@ -15,6 +15,7 @@ from ._agent import Agent, Health, agent
 from ._card import Card
 from ._context import Context
 from ._errors import AgentError, Cancelled, Denied, Exhausted, Failure, Invalid, TimedOut, Unavailable, Unsupported
+from ._memory import Memory
 from ._streams import Call, Child, Exit, Response, ServerEvent, TextStream
 from ._types import Artifact, End, Event, Message, Outcome, Part, Task
 
@@ -35,6 +36,7 @@ __all__ = [
     "Failure",
     "Health",
     "Invalid",
+    "Memory",
     "Message",
     "Outcome",
     "Part",

@@ -9,13 +9,14 @@ from typing import Any
 
 from componentize_py_types import Err
 from wit_world.exports.agent import HealthReport, HealthStatus
-from wit_world.imports import delegate, files, http, log, memory, process, settings, steps, tasks, tools, types, wait
+from wit_world.imports import context_memory, delegate, files, http, log, memory, process, settings, steps, tasks, tools, types, wait
 
 from ._agent import Agent, check_health, clean_up, run_task
 from ._convert import well_formed
 from ._errors import Failure
 
 _HOST = SimpleNamespace(
+    context_memory=context_memory,
     delegate=delegate,
     files=files,
     http=http,

@@ -7,6 +7,7 @@ from typing import Any, Callable, Iterable, Iterator, Literal, Mapping, TypeVar
 
 from . import _convert as convert
 from ._errors import KINDS, Cancelled, Exhausted, Failure, asking
+from ._memory import Memory
 from ._streams import Call, Child, Exit, Response, TextStream, _ms
 from ._types import Artifact, Content, End, Message, Outcome, message_of, parts_of
 
@@ -148,6 +149,11 @@ class Context:
         request = self._host.http.Request(method, url, pairs, data, _ms(timeout))
         return Response(self, asking(self._host.http.Exchange.send, request), url)
 
+    @property
+    def memory(self) -> Memory:
+        """What this agent has in mind in the conversation of its task: goal, thoughts, decisions, variables, items."""
+        return Memory(self._host)
+
     def remember(self, key: str, value: Any) -> None:
         """Keeps a value, as JSON, for later tasks of this agent."""
         asking(self._host.memory.set, key, json.dumps(value, ensure_ascii=False).encode())
@@ -227,8 +233,18 @@ class Context:
         working_directory: str | None = None,
         context_id: str | None = None,
         answers_questions: bool = False,
+        inherit_working_memory: bool = False,
+        inherit_memory: bool | str = False,
+        memory_scope: Literal["full", "minimal", "summary"] | None = None,
+        memory_names: list[str] | None = None,
+        memory_bytes: int | None = None,
+        memory_tokens: int | None = None,
     ) -> Call:
-        """Gives another agent a task, and returns at once. Several such calls are at work at once."""
+        """Gives another agent a task, and returns at once. Several such calls are at work at once.
+
+        `inherit_working_memory` and `inherit_memory` (a text recalls items) hand over what this agent has in mind, but for what is
+        private; `memory_scope`, `memory_names` and the budget say how much of it.
+        """
         options = self._host.delegate.Options()
         given: list[tuple[Callable[[Any], None], Any]] = [
             (options.set_key, key),
@@ -241,9 +257,18 @@ class Context:
             (options.set_context_id, context_id),
             (options.set_answers_questions, answers_questions or None),
         ]
+        if inherit_working_memory:
+            given.append((options.set_inherit_working_memory, True))
+        if memory_scope is not None:
+            given.append((options.set_memory_scope, self._host.delegate.MemoryScope[memory_scope.upper()]))
+        given.append((options.set_memory_names, memory_names))
         for setter, value in given:
             if value is not None:
                 setter(value)
+        if inherit_memory:
+            options.set_inherit_memory(True, inherit_memory if isinstance(inherit_memory, str) else None)
+        if memory_bytes is not None or memory_tokens is not None:
+            options.set_memory_budget(memory_bytes, memory_tokens)
         said = convert.message_out(self._t, message_of(message, "user"))
         return Call(self, agent, asking(self._host.delegate.Call.start_with, agent, said, options))
 

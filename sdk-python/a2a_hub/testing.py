@@ -18,6 +18,7 @@ from typing import Any, Callable, Iterable
 from . import _convert as convert
 from ._agent import Agent, Health, check_health, find, run_task
 from ._errors import KINDS, Denied, Exhausted, Failure
+from ._mind import Mind
 from ._types import Artifact, Content, Message, Outcome, Part, State, from_json, message_of
 
 
@@ -136,6 +137,8 @@ class ScriptedHost:
         """The tools it called."""
         self.memory: dict[str, bytes] = {}
         """What it remembers."""
+        self.mind = Mind()
+        """What it has in mind in the conversation: `working`, and `items`."""
         self.steps: dict[str, str] = {}
         """What its steps came to; kept from run to run, as after a restart."""
         self.slept: list[int] = []
@@ -368,6 +371,7 @@ class ScriptedHost:
                 delete=lambda key: self.memory.pop(key, None) and None,
                 keys=lambda prefix: sorted(key for key in self.memory if key.startswith(prefix)),
             ),
+            context_memory=self.mind.contract(),
             files=SimpleNamespace(put=self._put),
             process=SimpleNamespace(
                 Command=_record("Command", "program", "args", "env", "cwd"),
@@ -377,7 +381,13 @@ class ScriptedHost:
             http=SimpleNamespace(
                 Request=_record("Request", "method", "url", "headers", "body", "timeout_ms"), Exchange=SimpleNamespace(send=self._send)
             ),
-            delegate=SimpleNamespace(agents=lambda: json.dumps(cards), find=self._find, Options=options, Call=SimpleNamespace(start_with=self._start)),
+            delegate=SimpleNamespace(
+                agents=lambda: json.dumps(cards),
+                find=self._find,
+                Options=options,
+                MemoryScope=Enum("MemoryScope", ["FULL", "MINIMAL", "SUMMARY"]),
+                Call=SimpleNamespace(start_with=self._start),
+            ),
             steps=SimpleNamespace(Step=step, Mode=Enum("Mode", ["RECORDED", "AGAIN", "ASK"])),
             tools=SimpleNamespace(list=lambda: json.dumps(tools), call=self._call_tool),
             wait=SimpleNamespace(Origin_Child=origin, Origin_Call=origin, Origin_Exchange=origin, any_of=self._any_of),

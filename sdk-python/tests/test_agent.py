@@ -195,6 +195,30 @@ class TheAgent(unittest.TestCase):
         module.it = function
         self.assertIs(_agent.find(module), function)
 
+    def test_what_it_has_in_mind_is_kept_and_handed_over(self):
+        @made
+        def run(ctx, task):
+            memory = ctx.memory
+            memory.goal = "ship"
+            memory.add_thought("the cache is warm")
+            memory.private.add_thought("mine")
+            memory.decide("database", "sqlite", "one file")
+            memory.decide("database", "postgres")
+            memory.set_var("depth", 3)
+            memory.private.set_var("key", "k")
+            memory.remember("fact1", {"info": "details"})
+            memory.remember("eventA", {"action": "interacted"}, "episodic")
+            found = [item["id"] for item in memory.recall("any details?")]
+            ctx.start("coder", "go", inherit_working_memory=True, inherit_memory="cache", memory_scope="minimal", memory_bytes=100)
+            memory.drop_var("key")
+            memory.forget("eventA")
+            return f"{memory.goal} {memory.decisions[0]['value']} {memory.vars} {found} {len(memory.thoughts)} {len(memory.recall())}"
+
+        host = ScriptedHost().agent("coder", "done")
+        self.assertEqual(host.run(run).text, "ship postgres {'depth': 3} ['fact1'] 2 1")
+        self.assertEqual(host.mind.working["thoughts"][1], {"content": "mine", "private": True})
+        self.assertNotIn("privateVariables", host.mind.working)
+
     def test_a_card_is_a2a_json(self):
         card = json.loads(CARD.to_json())
         self.assertEqual(card["skills"], [{"id": "a", "name": "A", "description": "b", "tags": [], "examples": ["c"]}])

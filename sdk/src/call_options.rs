@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::MemoryScope;
+
 /// How a call is made, beyond whom it is for and what it says. Whatever is left out is as with [`Context::call`](crate::Context::call).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallOptions {
@@ -14,6 +16,12 @@ pub struct CallOptions {
     pub(crate) working_directory: Option<String>,
     pub(crate) context_id: Option<String>,
     pub(crate) answers_questions: bool,
+    pub(crate) inherit_working_memory: bool,
+    pub(crate) inherit_memory: Option<Option<String>>,
+    pub(crate) memory_scope: Option<MemoryScope>,
+    pub(crate) memory_names: Vec<String>,
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) memory_tokens: Option<u64>,
 }
 
 impl CallOptions {
@@ -75,6 +83,50 @@ impl CallOptions {
     /// this task, and so do requests for permission and for logins in any case.
     pub fn answers_questions(mut self) -> Self {
         self.answers_questions = true;
+        self
+    }
+
+    /// The child's agent has in mind what this one has, before it begins: goal, thoughts, decisions and variables, but for what is
+    /// private. The child's task tells what went, and what stayed by which rule.
+    pub fn inherit_working_memory(mut self) -> Self {
+        self.inherit_working_memory = true;
+        self
+    }
+
+    /// The same for items that this agent remembers: those that the message recalls, and then the newest.
+    pub fn inherit_memory(mut self) -> Self {
+        self.inherit_memory = Some(None);
+        self
+    }
+
+    /// The same for those items only that a text recalls.
+    pub fn inherit_recalled(mut self, query: impl Into<String>) -> Self {
+        self.inherit_memory = Some(Some(query.into()));
+        self
+    }
+
+    /// How much of it goes: all, what the message names, or what is derived from it.
+    pub fn memory_scope(mut self, scope: MemoryScope) -> Self {
+        self.memory_scope = Some(scope);
+        self
+    }
+
+    /// What goes in the scope `Minimal`, beside what the message names: keys of decisions, names of variables, ids of items, `goal` and
+    /// `thoughts`.
+    pub fn memory_names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.memory_names = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// How much goes at most, in bytes of JSON: 32 KiB unless said.
+    pub fn memory_bytes(mut self, bytes: u64) -> Self {
+        self.memory_bytes = Some(bytes);
+        self
+    }
+
+    /// How much goes at most, in tokens, taken to be four bytes each.
+    pub fn memory_tokens(mut self, tokens: u64) -> Self {
+        self.memory_tokens = Some(tokens);
         self
     }
 }

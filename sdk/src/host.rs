@@ -42,6 +42,9 @@ pub(crate) trait Host {
     fn set(&self, key: &str, value: &[u8]) -> Result<(), Failure>;
     fn delete(&self, key: &str) -> Result<(), Failure>;
     fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure>;
+    fn working(&self) -> Result<String, Failure>;
+    fn change_mind(&self, change: Change<'_>) -> Result<(), Failure>;
+    fn recall_items(&self, query: &str, limit: u32) -> Result<String, Failure>;
     fn read_setting(&self, name: &str) -> Option<String>;
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure>;
     fn tools(&self) -> Result<String, Failure>;
@@ -117,4 +120,14 @@ pub(crate) enum Pollable<'a, H: Host + ?Sized> {
     Exchange(&'a H::Exchange),
     /// A question to the client.
     Question(&'a H::Question),
+}
+
+/// One change of what the agent has in mind, as the contract has it.
+pub(crate) enum Change<'a> {
+    Goal(Option<&'a str>),
+    Thought { content: &'a str, private: bool },
+    Decide { key: &'a str, value: &'a str, reason: Option<&'a str>, private: bool },
+    Variable { name: &'a str, value: Option<&'a str>, private: bool },
+    Remember(&'a str),
+    Forget(&'a str),
 }

@@ -5,9 +5,11 @@ use std::time::Duration;
 use crate::bindings::a2a::hub::process::{self, Output};
 use crate::bindings::a2a::hub::wait::First;
 use crate::bindings::a2a::hub::{
-    delegate, files, http, log, memory, settings, steps, tasks, tools, wait,
+    context_memory, delegate, files, http, log, memory, settings, steps, tasks, tools, wait,
 };
-use crate::host::{CallHandle, ExchangeHandle, Host, Pollable, PosedQuestion, Process, StepHandle};
+use crate::host::{
+    CallHandle, Change, ExchangeHandle, Host, Pollable, PosedQuestion, Process, StepHandle,
+};
 use crate::{
     CallOptions, ChildTask, Command, Event, Failure, Level, Message, Need, Request, Response,
     StepMode, Update,
@@ -93,6 +95,26 @@ impl Host for Imports {
     fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure> {
         memory::keys(prefix)
     }
+    fn working(&self) -> Result<String, Failure> {
+        context_memory::working()
+    }
+    fn change_mind(&self, change: Change<'_>) -> Result<(), Failure> {
+        match change {
+            Change::Goal(goal) => context_memory::set_goal(goal),
+            Change::Thought { content, private } => context_memory::add_thought(content, private),
+            Change::Decide { key, value, reason, private } => {
+                context_memory::decide(key, value, reason, private)
+            }
+            Change::Variable { name, value, private } => {
+                context_memory::set_variable(name, value, private)
+            }
+            Change::Remember(item) => context_memory::remember(item),
+            Change::Forget(id) => context_memory::forget(id),
+        }
+    }
+    fn recall_items(&self, query: &str, limit: u32) -> Result<String, Failure> {
+        context_memory::recall(query, limit)
+    }
     fn read_setting(&self, name: &str) -> Option<String> {
         settings::get(name)
     }
@@ -136,6 +158,19 @@ impl Host for Imports {
         options.working_directory.iter().for_each(|dir| made.set_working_directory(dir));
         options.context_id.iter().for_each(|context| made.set_context_id(context));
         made.set_answers_questions(options.answers_questions);
+        if options.inherit_working_memory {
+            made.set_inherit_working_memory(true);
+        }
+        if let Some(query) = &options.inherit_memory {
+            made.set_inherit_memory(true, query.as_deref());
+        }
+        options.memory_scope.into_iter().for_each(|scope| made.set_memory_scope(scope));
+        if !options.memory_names.is_empty() {
+            made.set_memory_names(&options.memory_names);
+        }
+        if options.memory_bytes.is_some() || options.memory_tokens.is_some() {
+            made.set_memory_budget(options.memory_bytes, options.memory_tokens);
+        }
         delegate::Call::start_with(agent, message, &made)
     }
     fn children(&self) -> Result<Vec<ChildTask>, Failure> {

@@ -45,6 +45,7 @@ mod call_options;
 mod card;
 pub mod cli;
 mod context;
+mod context_memory;
 mod delegate;
 mod exchange;
 mod files;
@@ -69,9 +70,10 @@ pub mod testing;
 mod timer;
 mod tools;
 mod wait;
+mod working_memory;
 
 pub use artifact::TextStream;
-pub use bindings::a2a::hub::delegate::{Child as ChildTask, Update};
+pub use bindings::a2a::hub::delegate::{Child as ChildTask, MemoryScope, Update};
 pub use bindings::a2a::hub::http::{Request, Response};
 pub use bindings::a2a::hub::log::Level;
 pub use bindings::a2a::hub::process::{Command, ExitStatus, Output};
@@ -85,6 +87,7 @@ pub use bindings::exports::a2a::hub::agent::{HealthReport as Health, HealthStatu
 pub use call_options::CallOptions;
 pub use card::Card;
 pub use context::Context;
+pub use context_memory::Memory;
 pub use delegate::Call;
 pub use exchange::{Exchange, ServerEvent};
 pub use find::{AgentQuery, FoundAgent, FoundAgents, FoundBy};
@@ -95,6 +98,7 @@ pub use serde_json;
 pub use timer::Timer;
 pub use tools::{Tool, ToolResult};
 pub use wait::Source;
+pub use working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
 
 /// What most agents need, in one `use`.
 pub mod prelude {

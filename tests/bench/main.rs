@@ -11,6 +11,7 @@ mod finding;
 mod guest;
 mod hostile;
 mod load;
+mod minds;
 mod profile;
 mod waiting;
 
@@ -65,6 +66,9 @@ struct Args {
     /// Measure only what it costs to find agents among many
     #[arg(long)]
     finding: bool,
+    /// Measure only what it costs to have something in mind, and to hand it over
+    #[arg(long)]
+    minds: bool,
     /// Measure honest tasks beside hostile ones instead: beside all behaviours, or those whose names hold this
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "BEHAVIOUR")]
     hostile: Option<String>,
@@ -90,6 +94,9 @@ fn main() -> Result<()> {
             let kind = Servers::start().await?.kind;
             return calls::measure(args.rounds, Duration::from_millis(args.millis), kind).await;
         }
+        if args.minds {
+            return minds::measure().await;
+        }
         if let Some(behaviour) = &args.hostile {
             return hostile::measure(behaviour).await;
         }
@@ -102,6 +109,7 @@ fn main() -> Result<()> {
         drop(servers);
         calls::measure(args.rounds, Duration::from_millis(args.millis), kind).await?;
         finding::measure()?;
+        minds::measure().await?;
         guest::measure().await?;
         cold::measure().await?;
         waiting::measure(args.tasks).await

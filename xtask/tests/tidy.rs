@@ -36,7 +36,7 @@ const BEHIND_THE_HUB: &[&str] = &["agents", "contexts", "tasks", "push", "remote
 /// What a crate may never depend on, for it is what the crate was split off to be free of.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/protocol", &["tokio", "axum", "wasmtime", "rusqlite"]),
-    ("host/core", &["tokio", "axum", "wasmtime", "rusqlite", "serde_json", "anyhow"]),
+    ("host/core", &["tokio", "axum", "wasmtime", "rusqlite", "anyhow"]),
     ("host/runtime", &["tokio", "axum", "hyper", "wasmtime", "rusqlite", "anyhow"]),
     (
         "host/process",

@@ -175,9 +175,12 @@ pub(crate) fn quoted(form: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grant::{DelegateAsk, FilesAsk, MemoryAsk};
     use crate::one_line::OneLine;
     use crate::tools_grant::ToolsAsk;
+    use crate::{
+        grant::{DelegateAsk, FilesAsk},
+        memory_grant::MemoryAsk,
+    };
 
     fn git(forms: &[&[&str]], set: &[&str]) -> Ask {
         let forms = forms.iter().map(|form| form.iter().map(|&token| token.to_owned()).collect());
@@ -199,13 +202,13 @@ mod tests {
     fn an_update_is_told_by_what_it_asks_for() {
         let old = Ask {
             version: OneLine::parse("1.0").ok(),
-            memory: Some(MemoryAsk { max_bytes: 4096, reason: None }),
+            memory: Some(MemoryAsk { max_bytes: 4096, max_items: None, reason: None }),
             ..git(&[&["log"], &["status"]], &["LC_ALL"])
         };
         let sh = ProgramAsk { args: vec![vec![]].try_into().unwrap(), ..ProgramAsk::default() };
         let mut new = Ask {
             version: OneLine::parse("1.1").ok(),
-            memory: Some(MemoryAsk { max_bytes: 65536, reason: None }),
+            memory: Some(MemoryAsk { max_bytes: 65536, max_items: None, reason: None }),
             files: Some(FilesAsk { max_bytes: 10, reason: None }),
             delegate: DelegateAsk { agents: true, reason: None },
             ..git(&[&["log"], &["push", "--force", "{}"]], &["LC_ALL", "GIT_SSH_COMMAND"])

@@ -1,7 +1,9 @@
 //! What the hub writes into a task's log of its own accord: the statuses, and the facts beside them that machines read in the
 //! task's metadata.
 
-use crate::{question, reason::FailureReason, routing::ROUTING, trace};
+use crate::{
+    context_memory::transfer::INHERITED, question, reason::FailureReason, routing::ROUTING, trace,
+};
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
     id::MessageId,
@@ -97,7 +99,7 @@ pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
 
 /// What an agent tells of its task, without what only the hub knows of it.
 pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
-    for known in [UNHEARD, GRANTED_PERMISSIONS, ROUTING].iter().chain(&trace::MEMBERS) {
+    for known in [UNHEARD, GRANTED_PERMISSIONS, ROUTING, INHERITED].iter().chain(&trace::MEMBERS) {
         told.remove(*known);
     }
     Some(told).filter(|told| !told.is_empty())

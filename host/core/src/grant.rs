@@ -11,6 +11,7 @@ use crate::{
     http_grant::{HeldHttp, HttpAsk, HttpGrants},
     http_host::HostPattern,
     loader_variable::{leads_astray, loads_code},
+    memory_grant::{self, MemoryAsk},
     one_line::OneLine,
     tools_grant::{self, ToolNames, ToolsAsk},
     workspace_grant::{self, WorkspaceAccess, WorkspaceAsk},
@@ -129,16 +130,6 @@ pub struct ProgramAsk {
     pub reason: Option<OneLine>,
 }
 
-/// How much a component would remember.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MemoryAsk {
-    /// Keys and values together, in bytes.
-    pub max_bytes: u64,
-    /// Why it needs to.
-    pub reason: Option<OneLine>,
-}
-
 /// How much a component would write into files for its programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -166,6 +157,9 @@ pub struct Grant {
     /// How many bytes it may remember; never more than it asks for.
     #[serde(skip_serializing_if = "Allowance::is_none")]
     pub memory: Allowance,
+    /// How many items it may have in mind, where that is less than it asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_items: Option<u64>,
     /// How many bytes each task may write into files for its programs; never more than it asks for.
     #[serde(skip_serializing_if = "Allowance::is_none")]
     pub files: Allowance,
@@ -297,6 +291,7 @@ impl Grant {
     #[must_use]
     pub fn settled(mut self, ask: &Ask) -> Self {
         self.memory = self.memory.settled(ask.memory.as_ref().map(|ask| ask.max_bytes));
+        self.memory_items = self.memory_items.or_else(|| ask.memory.as_ref()?.max_items);
         self.files = self.files.settled(ask.files.as_ref().map(|ask| ask.max_bytes));
         self.http = self.http.settled(&ask.http);
         self.workspace = workspace_grant::held(ask.workspace.as_ref(), self.workspace);
@@ -332,6 +327,8 @@ pub struct EffectiveGrant {
     pub programs: BTreeMap<String, HeldProgram>,
     /// Bytes it may remember; none if it may not.
     pub memory_bytes: Option<u64>,
+    /// Items it may have in mind.
+    pub memory_items: u64,
     /// Bytes it may write into files for its programs; none if it may not.
     pub files_bytes: Option<u64>,
     /// The hosts it may send requests to.
@@ -373,6 +370,7 @@ pub struct HeldProgram {
 pub fn intersect(ask: &Ask, grant: &Grant) -> EffectiveGrant {
     let mut held = EffectiveGrant {
         memory_bytes: grant.memory.of(ask.memory.as_ref().map(|ask| ask.max_bytes)),
+        memory_items: memory_grant::items(ask.memory.as_ref(), grant.memory_items),
         files_bytes: grant.files.of(ask.files.as_ref().map(|ask| ask.max_bytes)),
         directories: grant.directories.clone(),
         workspace: workspace_grant::held(ask.workspace.as_ref(), grant.workspace),

@@ -328,7 +328,8 @@ mod tests {
     use super::*;
     use crate::{
         allowance::Allowance,
-        grant::{MemoryAsk, ProgramAsk, ProgramGrant, intersect},
+        grant::{ProgramAsk, ProgramGrant, intersect},
+        memory_grant::MemoryAsk,
     };
     use proptest::prelude::*;
     use std::fmt::Write as _;
@@ -364,7 +365,7 @@ mod tests {
         };
         Ask {
             process: [("git".to_owned(), program)].into(),
-            memory: Some(MemoryAsk { max_bytes: 4096, reason: None }),
+            memory: Some(MemoryAsk { max_bytes: 4096, max_items: None, reason: None }),
             ..Ask::default()
         }
     }
@@ -508,7 +509,7 @@ mod tests {
         let settled = grant.clone().settled(&ask);
         assert_eq!(intersect(&ask, &settled).memory_bytes, intersect(&ask, &grant).memory_bytes);
         let mut wider = ask.clone();
-        wider.memory = Some(MemoryAsk { max_bytes: 1 << 40, reason: None });
+        wider.memory = Some(MemoryAsk { max_bytes: 1 << 40, max_items: None, reason: None });
         wider.process.insert("sh".to_owned(), ProgramAsk::default());
         let git = wider.process.get_mut("git").unwrap();
         git.args = vec![vec!["log".to_owned()], vec!["push".to_owned()]].try_into().unwrap();

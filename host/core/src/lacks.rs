@@ -175,7 +175,10 @@ fn plain<const N: usize>(arguments: [&str; N]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grant::{DelegateAsk, FilesAsk, Grant, MemoryAsk, ProgramGrant, intersect};
+    use crate::{
+        grant::{DelegateAsk, FilesAsk, Grant, ProgramGrant, intersect},
+        memory_grant::MemoryAsk,
+    };
 
     fn asking() -> Ask {
         let program = ProgramAsk {
@@ -189,7 +192,7 @@ mod tests {
         };
         Ask {
             process: [("git".to_owned(), program)].into(),
-            memory: Some(MemoryAsk { max_bytes: 4096, reason: None }),
+            memory: Some(MemoryAsk { max_bytes: 4096, max_items: None, reason: None }),
             files: Some(FilesAsk { max_bytes: 10, reason: OneLine::parse("prompts").ok() }),
             delegate: DelegateAsk { agents: true, reason: None },
             tools: [("files", "read"), ("web", "*")]

@@ -62,6 +62,11 @@ impl Fake {
         Self { native: self.native.calling_others(), ..self }
     }
 
+    /// The same, and it asks to remember so many bytes.
+    pub(crate) fn remembering(self, bytes: u64) -> Self {
+        Self { native: self.native.remembering(bytes), ..self }
+    }
+
     /// The same, and it does one task of a conversation at a time.
     pub(crate) fn one_per_context(self) -> Self {
         Self { native: self.native.one_per_context(), ..self }

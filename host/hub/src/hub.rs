@@ -30,6 +30,7 @@ use crate::{
 };
 use a2a_hub_core::{
     access::{self, Caller, Principal},
+    context_memory::inherit::{Inherit, nothing_to_inherit},
     idempotency,
 };
 use a2a_hub_protocol::{
@@ -365,6 +366,9 @@ impl Hub {
                     self.tasks.see_through(async move { hub.give(&task, send).await }).await
                 }
                 Principal::Operator | Principal::Client(_) | Principal::Anonymous => {
+                    if Inherit::of(send.message.metadata.as_ref())?.is_some() {
+                        return Err(nothing_to_inherit().into());
+                    }
                     self.start_anew(caller, send, streamed).await
                 }
             },

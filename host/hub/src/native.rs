@@ -1,7 +1,7 @@
 //! Agents that are functions of the very program that holds the hub: the third kind behind [`Runtime`], beside components and
 //! agents elsewhere. They are trusted as the program is: no sandbox, no limits, no capabilities but what the function captures.
 
-use a2a_hub_core::{grant::Ask, recovery::Resumability};
+use a2a_hub_core::{grant::Ask, memory_grant::MemoryAsk, recovery::Resumability};
 use a2a_hub_protocol::{
     id::{ArtifactId, TaskId},
     message::{Message, Part, Role},
@@ -11,6 +11,7 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::{
     Call, Ended, Failure, Report, Run, Runtime, Work,
     port::{
+        context_memory::ContextMemoryPort,
         delegate::{CallPort, ChildRequest, DelegatePort, Update},
         tasks::{Answer, Emitted, Need, TaskPort},
     },
@@ -43,6 +44,8 @@ pub struct Stage {
     pub port: Arc<dyn TaskPort>,
     /// The agents that it may call, if its operator lets it call any.
     pub delegate: Option<Arc<dyn DelegatePort>>,
+    /// What it has in mind in the task's conversation, if it asked to remember and its operator lets it.
+    pub memory: Option<Arc<dyn ContextMemoryPort>>,
     /// Cancelled when the task is, or when its time is over.
     pub cancelled: CancellationToken,
 }
@@ -62,6 +65,13 @@ impl Native {
     #[must_use]
     pub fn calling_others(mut self) -> Self {
         self.ask.delegate.agents = true;
+        self
+    }
+
+    /// The same, and it asks to remember so many bytes: [`Stage::memory`].
+    #[must_use]
+    pub fn remembering(mut self, max_bytes: u64) -> Self {
+        self.ask.memory = Some(MemoryAsk { max_bytes, max_items: None, reason: None });
         self
     }
 
@@ -149,7 +159,8 @@ impl Runtime for Native {
         match call.ports.tasks.clone() {
             Some(port) => {
                 let (delegate, cancelled) = (call.ports.delegate.clone(), cancelled.clone());
-                let stage = Stage { work, port, delegate, cancelled };
+                let memory = call.ports.context_memory.clone();
+                let stage = Stage { work, port, delegate, memory, cancelled };
                 run.spawn((self.function)(stage).in_current_span());
             }
             None => {

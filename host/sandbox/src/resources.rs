@@ -2,7 +2,7 @@
 
 #![expect(unreachable_pub, reason = "the contract's generated bindings re-export them")]
 
-use a2a_hub_core::tree::Budget;
+use a2a_hub_core::{context_memory::inherit::Inherit, tree::Budget};
 use a2a_hub_protocol::{id::TaskId, message::Message};
 use a2a_hub_runtime::{
     Failure,
@@ -276,4 +276,5 @@ pub struct CallOptions {
     pub(crate) working_directory: Option<String>,
     pub(crate) context_id: Option<String>,
     pub(crate) answers_questions: bool,
+    pub(crate) inherit: Inherit,
 }

@@ -7,6 +7,7 @@
 
 mod events;
 mod journals;
+mod minds;
 mod tenants;
 
 pub use events::{agent, at, chunk, created, status};
@@ -52,6 +53,11 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     a_memory_racing_itself_stays_within_its_grant(Arc::new(make())).await;
     tenants::what_is_one_tenants_is_not_anothers(&make()).await;
     journals::a_journal_is_kept_in_order_until_its_task_is_over(&make()).await;
+    minds::a_mind_is_kept_for_its_place_and_no_other(&make()).await;
+    minds::changes_are_made_all_or_none_within_the_room_there_is(&make()).await;
+    minds::items_are_found_by_their_words(&make()).await;
+    minds::what_is_used_together_comes_along(&make()).await;
+    minds::a_mind_goes_with_its_conversation(&make()).await;
 }
 
 async fn texts(storage: &impl Storage, context: &str, limit: usize) -> Vec<String> {

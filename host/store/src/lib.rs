@@ -4,6 +4,7 @@
 //! from logs. No module above may assume that a log is kept on this machine.
 
 mod condition;
+mod context_memory;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 mod log;
@@ -14,7 +15,12 @@ pub mod sqlite;
 pub use condition::{Readiness, until_usable};
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 
-use a2a_hub_core::{access::Principal, installation::InstallationId, task::IllegalEvent};
+use a2a_hub_core::{
+    access::Principal,
+    context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
+    installation::InstallationId,
+    task::IllegalEvent,
+};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId, TenantId},
@@ -171,6 +177,46 @@ pub trait AgentMemory: Send + Sync {
     -> Result<Vec<String>, StorageError>;
 }
 
+/// What agents have in mind in their conversations: for each place a working memory, and items that are found by their words.
+#[async_trait::async_trait]
+pub trait ContextMemory: Send + Sync {
+    /// The working memory of a place; an empty one if there is none.
+    async fn working(&self, place: &MemoryPlace) -> Result<WorkingMemory, StorageError>;
+
+    /// Makes changes at a place, in their order: all of them, durably, or none. They are not made if all that the owner keeps would
+    /// then come to more than there is room for.
+    async fn change(
+        &self,
+        place: &MemoryPlace,
+        changes: Vec<Change>,
+        room: MemoryRoom,
+    ) -> Result<(), StorageError>;
+
+    /// The items of a place that a search brings up, best first.
+    async fn search(&self, place: &MemoryPlace, search: Search) -> Result<Vec<Item>, StorageError>;
+
+    /// Those of these items that there are at a place, in that order.
+    async fn named(&self, place: &MemoryPlace, ids: Vec<String>)
+    -> Result<Vec<Item>, StorageError>;
+
+    /// Forgets all at a place whose conversation has no tasks: nobody will come for it.
+    async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError>;
+
+    /// Forgets all that an installation has in mind, in all conversations.
+    async fn forget_mind(&self, owner: &InstallationId) -> Result<(), StorageError>;
+}
+
+/// What is searched for among the items of a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// The text that recalls them; without words in it, the newest are brought up.
+    pub query: String,
+    /// At most so many.
+    pub limit: usize,
+    /// Whether those that are brought up are used together, which associates them.
+    pub is_use: bool,
+}
+
 /// What agents were answered whose runs are replayed: for each task the journal of its latest run, as long as the task is not over.
 /// An entry is text, which the store does not look into.
 #[async_trait::async_trait]
@@ -204,9 +250,14 @@ pub trait TaskStore: TaskLog + TaskIndex + RunJournal + StoreHealth {}
 impl<S: TaskLog + TaskIndex + RunJournal + StoreHealth> TaskStore for S {}
 
 /// All that a hub keeps. Every store passes the tests in `contract`.
-pub trait Storage: TaskStore + Outbox + AgentMemory {}
+pub trait Storage: TaskStore + Outbox + Memories {}
 
-impl<S: TaskStore + Outbox + AgentMemory> Storage for S {}
+impl<S: TaskStore + Outbox + Memories> Storage for S {}
+
+/// What agents remember: values by key, and what they have in mind in their conversations.
+pub trait Memories: AgentMemory + ContextMemory {}
+
+impl<S: AgentMemory + ContextMemory> Memories for S {}
 
 /// A task as its log tells it.
 #[derive(Clone, Debug, PartialEq)]
@@ -414,6 +465,18 @@ pub enum StorageError {
         would_hold: u64,
         /// What they may come to.
         max_bytes: u64,
+    },
+    /// An agent's items would be more than the operator grants.
+    #[error(
+        "remember more for {owner}: it would hold {would_hold} of the {max_items} items it is granted; forget some, or grant more"
+    )]
+    FullOfItems {
+        /// The installation whose memory it is.
+        owner: InstallationId,
+        /// How many there would have been.
+        would_hold: u64,
+        /// How many there may be.
+        max_items: u64,
     },
     /// The store was written by a newer hub.
     #[error(

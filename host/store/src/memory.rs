@@ -1,12 +1,21 @@
 //! A store that forgets everything when it is dropped: for tests and for trying things out.
 
+mod minds;
+
 use super::{
-    AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    RunJournal, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
+    AgentMemory, ContextFilter, ContextMemory, Head, HeadFilter, HeadPage, Outbox, Progress,
+    PushFilter, RunJournal, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally,
+    TaskIndex, TaskLog,
     condition::Judgement,
+    context_memory::must_fit,
     log::{self, Conversation},
 };
-use a2a_hub_core::{access::Principal, installation::InstallationId, task::IllegalEvent};
+use a2a_hub_core::{
+    access::Principal,
+    context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
+    installation::InstallationId,
+    task::IllegalEvent,
+};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{ContextId, PushConfigId, TaskId, TenantId},
@@ -15,6 +24,7 @@ use a2a_hub_protocol::{
     push::PushConfig,
     task::TaskState,
 };
+use minds::Mind;
 use parking_lot::{Mutex, MutexGuard};
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::watch;
@@ -31,6 +41,7 @@ pub struct MemoryStorage {
 struct Kept {
     logs: BTreeMap<TaskId, Log>,
     memories: BTreeMap<InstallationId, BTreeMap<String, Vec<u8>>>,
+    minds: BTreeMap<MemoryPlace, Mind>,
     /// In the order in which they were set first.
     pushes: Vec<(PushConfig, Progress)>,
     /// Whether it was told to take no write.
@@ -156,8 +167,15 @@ impl TaskLog for MemoryStorage {
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
         let mut kept = self.kept();
         let before = kept.logs.len();
-        let Kept { logs, pushes, .. } = &mut *kept;
-        logs.retain(|id, log| !(log.head.state.is_final() && tasks.contains(id)));
+        let Kept { logs, pushes, minds, .. } = &mut *kept;
+        let mut contexts = Vec::new();
+        logs.retain(|id, log| {
+            let goes = log.head.state.is_final() && tasks.contains(id);
+            contexts.extend(goes.then(|| log.head.context.clone()));
+            !goes
+        });
+        contexts.retain(|context| !logs.values().any(|log| log.head.context == *context));
+        minds.retain(|place, _| !contexts.contains(&place.context));
         pushes.retain(|(config, _)| logs.contains_key(&config.task));
         Ok(before - logs.len())
     }
@@ -375,10 +393,12 @@ impl AgentMemory for MemoryStorage {
         max_bytes: u64,
     ) -> Result<(), StorageError> {
         let mut kept = self.to_write()?;
-        let memory = kept.memories.entry(owner.clone()).or_default();
+        let Kept { memories, minds, .. } = &mut *kept;
+        let memory = memories.entry(owner.clone()).or_default();
         let others = memory.iter().filter(|(known, _)| *known != key);
         let others: usize = others.map(|(key, value)| key.len() + value.len()).sum();
-        let would_hold = (others + key.len() + value.len()) as u64;
+        let values = (others + key.len() + value.len()) as u64;
+        let would_hold = values + minds::size(minds, owner).bytes;
         if would_hold > max_bytes {
             return Err(StorageError::Full { owner: owner.clone(), would_hold, max_bytes });
         }
@@ -401,6 +421,64 @@ impl AgentMemory for MemoryStorage {
         let kept = self.kept();
         let keys = kept.memories.get(owner).into_iter().flat_map(BTreeMap::keys);
         Ok(keys.filter(|key| key.starts_with(prefix)).cloned().collect())
+    }
+}
+
+#[async_trait::async_trait]
+impl ContextMemory for MemoryStorage {
+    async fn working(&self, place: &MemoryPlace) -> Result<WorkingMemory, StorageError> {
+        Ok(self.kept().minds.get(place).map(Mind::working).unwrap_or_default())
+    }
+
+    async fn change(
+        &self,
+        place: &MemoryPlace,
+        changes: Vec<Change>,
+        room: MemoryRoom,
+    ) -> Result<(), StorageError> {
+        let mut kept = self.to_write()?;
+        let Kept { minds, memories, .. } = &mut *kept;
+        let mut mind = minds.get(place).cloned().unwrap_or_default();
+        mind.change(changes);
+        let values = memories.get(&place.owner).into_iter().flatten();
+        let values = values.map(|(key, value)| (key.len() + value.len()) as u64).sum();
+        let before = minds::size(minds, &place.owner);
+        let old = minds.insert(place.clone(), mind);
+        let fits = must_fit(place, before, minds::size(minds, &place.owner), values, room);
+        if fits.is_err() {
+            match old {
+                Some(old) => minds.insert(place.clone(), old),
+                None => minds.remove(place),
+            };
+        }
+        fits
+    }
+
+    async fn search(&self, place: &MemoryPlace, search: Search) -> Result<Vec<Item>, StorageError> {
+        let mut kept = self.kept();
+        let Some(mind) = kept.minds.get_mut(place) else { return Ok(Vec::new()) };
+        Ok(mind.search(&search.query, search.limit, search.is_use))
+    }
+
+    async fn named(
+        &self,
+        place: &MemoryPlace,
+        ids: Vec<String>,
+    ) -> Result<Vec<Item>, StorageError> {
+        Ok(self.kept().minds.get(place).map(|mind| mind.named(&ids)).unwrap_or_default())
+    }
+
+    async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError> {
+        let mut kept = self.to_write()?;
+        if !kept.logs.values().any(|log| log.head.context == place.context) {
+            kept.minds.remove(place);
+        }
+        Ok(())
+    }
+
+    async fn forget_mind(&self, owner: &InstallationId) -> Result<(), StorageError> {
+        self.to_write()?.minds.retain(|place, _| place.owner != *owner);
+        Ok(())
     }
 }
 

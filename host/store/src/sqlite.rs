@@ -2,6 +2,7 @@
 
 mod backup;
 mod context_key;
+mod context_memories;
 mod contexts;
 mod dirty_bit;
 mod failure;
@@ -13,15 +14,21 @@ mod pages;
 mod pushes;
 mod readers;
 mod schema;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 use super::{
-    AgentMemory, ContextFilter, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    RunJournal, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
+    AgentMemory, ContextFilter, ContextMemory, Head, HeadFilter, HeadPage, Outbox, Progress,
+    PushFilter, RunJournal, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally,
+    TaskIndex, TaskLog,
 };
-use a2a_hub_core::{access::Principal, installation::InstallationId};
+use a2a_hub_core::{
+    access::Principal,
+    context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
+    installation::InstallationId,
+};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{ContextId, PushConfigId, TaskId},
@@ -62,6 +69,8 @@ impl SqliteStorage {
         let lock = schema::lock(dir)?;
         let file = dir.join(schema::FILE);
         let (db, lacks_log) = schema::open(&file)?;
+        context_memories::abandon_all(&db)?;
+        while context_memories::sweep(&db)? {}
         let writer = Writer::start(db)?;
         let (readers, bulks) = (Arc::new(Readers::of(file)), Semaphore::new(1));
         Ok(Self { readers, writer, bulks, lacks_log, _lock: lock })
@@ -126,6 +135,7 @@ impl TaskLog for SqliteStorage {
             let few = few.to_vec();
             forgotten += self.writer.write(move |db| logs::forget(db, &few)).await?;
         }
+        while self.writer.write(context_memories::sweep).await? {}
         while self.writer.write(logs::shrink).await? {}
         Ok(forgotten)
     }
@@ -264,6 +274,57 @@ impl AgentMemory for SqliteStorage {
     ) -> Result<Vec<String>, StorageError> {
         let (owner, prefix) = (owner.clone(), prefix.to_owned());
         self.readers.read(move |db| memories::keys(db, &owner, &prefix)).await
+    }
+}
+
+#[async_trait::async_trait]
+impl ContextMemory for SqliteStorage {
+    async fn working(&self, place: &MemoryPlace) -> Result<WorkingMemory, StorageError> {
+        let place = place.clone();
+        self.readers.read(move |db| context_memories::working(db, &place)).await
+    }
+
+    async fn change(
+        &self,
+        place: &MemoryPlace,
+        changes: Vec<Change>,
+        room: MemoryRoom,
+    ) -> Result<(), StorageError> {
+        let place = place.clone();
+        self.writer.write(move |db| context_memories::change(db, &place, changes, room)).await
+    }
+
+    async fn search(&self, place: &MemoryPlace, search: Search) -> Result<Vec<Item>, StorageError> {
+        let place = place.clone();
+        let read = move |db: &_| context_memories::search(db, &place, &search);
+        let (found, used) = self.readers.read(read).await?;
+        if used.len() > 1 {
+            self.writer.offer(move |db| context_memories::associate(db, &used));
+        }
+        Ok(found)
+    }
+
+    async fn named(
+        &self,
+        place: &MemoryPlace,
+        ids: Vec<String>,
+    ) -> Result<Vec<Item>, StorageError> {
+        let place = place.clone();
+        self.readers.read(move |db| context_memories::named(db, &place, &ids)).await
+    }
+
+    async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError> {
+        let place = place.clone();
+        self.writer.write(move |db| context_memories::abandon(db, &place)).await?;
+        while self.writer.write(context_memories::sweep).await? {}
+        Ok(())
+    }
+
+    async fn forget_mind(&self, owner: &InstallationId) -> Result<(), StorageError> {
+        let owner = owner.clone();
+        self.writer.write(move |db| context_memories::forget(db, &owner)).await?;
+        while self.writer.write(context_memories::sweep).await? {}
+        Ok(())
     }
 }
 

@@ -16,6 +16,7 @@
 pub mod acp;
 mod change;
 mod choices;
+mod handed_over;
 mod health;
 mod hub;
 mod permission;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::handed_over::handed_over;
 use super::hub::are_wanted;
 use super::retold::history;
 use super::{Choices, Hub, Permissions, Session};
@@ -128,6 +129,7 @@ impl Request {
         }
         if session.is_none() && task.history.is_empty() {
             prompt.push_str(&neighbours(ctx, self.choices.hub.as_ref()));
+            prompt.push_str(&handed_over(ctx));
         }
         if !history.is_empty() {
             prompt.push_str(&format!("The conversation so far:\n{history}\nGo on with this:\n"));

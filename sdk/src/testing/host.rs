@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::mind::Mind;
 use super::program::{Program, Script};
 use super::step::{self, ScriptedStep};
 use crate::bindings::a2a::hub::wait::First;
-use crate::host::{CallHandle, ExchangeHandle, Host, Pollable, PosedQuestion, Process};
+use crate::host::{CallHandle, Change, ExchangeHandle, Host, Pollable, PosedQuestion, Process};
 use crate::message::joined_text;
 use crate::{
     CallOptions, ChildTask, Command, Event, ExitStatus, Failure, Level, Message, Need, Output,
@@ -29,6 +30,7 @@ struct State {
     answers: VecDeque<Result<Message, Failure>>,
     memory: BTreeMap<String, Vec<u8>>,
     memory_bytes: Option<usize>,
+    mind: Mind,
     settings: BTreeMap<String, String>,
     files: Vec<(String, Vec<u8>)>,
     scripts: Vec<Rc<RefCell<Script>>>,
@@ -362,6 +364,18 @@ impl Host for ScriptedHost {
     fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure> {
         let state = self.0.borrow();
         Ok(state.memory.keys().filter(|key| key.starts_with(prefix)).cloned().collect())
+    }
+
+    fn working(&self) -> Result<String, Failure> {
+        Ok(json!(self.0.borrow().mind.working).to_string())
+    }
+
+    fn change_mind(&self, change: Change<'_>) -> Result<(), Failure> {
+        self.0.borrow_mut().mind.change(change)
+    }
+
+    fn recall_items(&self, query: &str, limit: u32) -> Result<String, Failure> {
+        Ok(self.0.borrow().mind.recall(query, limit))
     }
 
     fn read_setting(&self, name: &str) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Running an agent natively, against a hub that follows a script and records what it is told.
 
 mod host;
+mod mind;
 mod program;
 mod recording;
 mod step;

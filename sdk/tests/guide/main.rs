@@ -2,8 +2,8 @@
 
 use a2a_hub_sdk::{
     AgentQuery, Artifact, CallOptions, Came, Child, Command, Context, Event, Exchange, Failure,
-    Message, Need, OpenQuestion, Part, Request, Source, StepMode, TaskState, TextStream, Timer,
-    Update, prelude::*, testing::ScriptedHost,
+    MemoryItem, MemoryScope, Message, Need, OpenQuestion, Part, Request, Source, StepMode,
+    TaskState, TextStream, Timer, Update, prelude::*, testing::ScriptedHost,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -290,6 +290,28 @@ mod compiled {
         ctx.remember("session/42", &session)?;
         let session: Option<Session> = ctx.recall("session/42")?;
         Ok(session)
+    }
+
+    fn has_in_mind(ctx: &Context) -> Result<Vec<MemoryItem>, Failure> {
+        let memory = ctx.memory();
+        memory.set_goal("Ship the parser")?;
+        memory.add_thought("Is the grammar ambiguous?")?;
+        memory.decide("database", "sqlite", "one file")?;
+        memory.set_var("depth", &3)?;
+        memory.remember("fact1", &json!({ "info": "the cache is warm" }), "semantic")?;
+        let items = memory.recall("how warm is the cache?")?;
+        memory.private().remember("login", &json!({ "as": "me" }), "episodic")?;
+        Ok(items)
+    }
+
+    fn hands_over(ctx: &Context) -> Result<String, Failure> {
+        let options = CallOptions::new()
+            .inherit_working_memory()
+            .inherit_memory()
+            .memory_scope(MemoryScope::Minimal)
+            .memory_tokens(2_000);
+        let answer = ctx.call_with("coder", "Write the parser", &options)?.text()?;
+        Ok(answer)
     }
 
     fn reads_settings(ctx: &Context) -> Option<String> {

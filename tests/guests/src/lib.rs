@@ -4,6 +4,7 @@ mod entry;
 mod floods;
 mod greed;
 mod hoards;
+mod mind;
 mod programs;
 mod reach;
 mod talk;
@@ -105,6 +106,12 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("find", reach::find),
     ("delegate", reach::delegate),
     ("call", reach::call),
+    // What it has in mind.
+    ("think", mind::think),
+    ("mind", mind::mind),
+    ("think-and-call", mind::think_and_call),
+    ("hoard-items", mind::hoard_items),
+    ("odd-mind", mind::odd),
     ("call-both", reach::call_both),
     ("call-and-drop", reach::call_and_drop),
     ("env", reach::env),

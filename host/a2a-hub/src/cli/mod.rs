@@ -23,6 +23,7 @@ mod follow;
 mod global;
 mod grants_finding;
 mod ids;
+mod inheriting;
 mod log_line;
 mod logs;
 mod manual;

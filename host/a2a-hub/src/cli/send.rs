@@ -10,6 +10,7 @@ use super::{
     files,
     follow::{OnLeave, follow},
     ids::{self, Kind},
+    inheriting::Inheriting,
     question::{Asked, question},
     render::{list, text},
     saving::{self, Saved},
@@ -65,6 +66,8 @@ pub(super) struct Send {
     question: Option<String>,
     #[command(flatten)]
     chosen: Chosen,
+    #[command(flatten)]
+    inheriting: Inheriting,
     /// Give up after so many milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) timeout: Option<u64>,
@@ -203,6 +206,12 @@ const OF_THIS_HUB: [&str; 2] = ["targetAgent", "workingDirectory"];
 
 /// The message for an agent elsewhere, which has nothing to do with directories here.
 pub(super) fn message(send: &Send) -> anyhow::Result<Message> {
+    if !send.inheriting.facts().is_empty() {
+        bail!(CommandError::usage(format!(
+            "send to `{}`: agents elsewhere are handed no memory",
+            send.agent
+        )));
+    }
     let offered: OfferedMessage = serde_json::from_value(params(send)?["message"].take())?;
     let mut message = offered.accept("message")?;
     if let Some(facts) = &mut message.metadata {
@@ -268,6 +277,7 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     also("taskId", &send.task);
     if let Some(facts) = params["message"]["metadata"].as_object_mut() {
         facts.extend(send.chosen.facts());
+        facts.extend(send.inheriting.facts());
     }
     if let Some(question) = &send.question {
         params["message"]["metadata"][QUESTION] = json!(question);

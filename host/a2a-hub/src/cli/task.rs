@@ -16,7 +16,7 @@ use super::{
     told::Told,
     tree::{self, Tree},
 };
-use a2a_hub_core::plain_text::line;
+use a2a_hub_core::{context_memory::transfer::Inherited, plain_text::line};
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -110,6 +110,9 @@ fn task_text(task: &Value, now: Timestamp) -> Result<Text, fmt::Error> {
     for line in routing_lines(&task["metadata"]["routing"]) {
         writeln!(out, "{line}")?;
     }
+    if let Some(fact) = Inherited::of(task["metadata"].as_object()) {
+        writeln!(out, "memory   {}", fact.line())?;
+    }
     let mut said = |who: &str, parts: &Value| {
         let words = parts_text(parts);
         out.push(PLAIN, "\n");
@@ -171,7 +174,13 @@ mod tests {
             },
             "history": [{ "messageId": "m1", "role": "user", "parts": part("delete the old fixtures\nall of them") }],
             "artifacts": [{ "artifactId": "a", "name": "list", "parts": part("one.json\ntwo.json\n") }],
-            "metadata": { "reason": "permission" },
+            "metadata": {
+                "reason": "permission",
+                "inherited": {
+                    "from": { "agent": "planner", "task": "t-1" }, "scope": "minimal", "delivered": true, "bytes": 30,
+                    "went": { "decisions": 1, "names": ["db"] }, "stayed": [{ "rule": "private", "thoughts": 2 }],
+                },
+            },
         });
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
         insta::assert_snapshot!(task_text(&task, now).unwrap().words(), @r"
@@ -179,6 +188,7 @@ mod tests {
         context  ctx-1
         state    input-required, 2 min ago
         reason   permission
+        memory   1 decision from planner (t-1), scope minimal: db; stayed, for it is private: 2 thoughts
 
         you
           delete the old fixtures

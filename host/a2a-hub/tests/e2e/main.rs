@@ -35,6 +35,7 @@ mod logging;
 mod mcp;
 mod messages;
 mod metrics;
+mod minds;
 mod official;
 mod operations;
 mod patience;

@@ -5,6 +5,7 @@ mod by_itself;
 
 use super::{
     confining::{self, Confining},
+    context_memory::Mind,
     door::Door,
     files::Files,
     health_monitor::{HealthMonitor, Unavailable},
@@ -24,7 +25,9 @@ use super::{
 use crate::{clock, events::Events};
 use a2a_hub_config::{self as config, AgentConfig, Permissions};
 use a2a_hub_core::{
-    breaker, facts,
+    breaker,
+    context_memory::model::MemoryRoom,
+    facts,
     grant::{EffectiveGrant, Grant, Resume, intersect},
     health::is_known_not_to_work,
     installation::InstallationId,
@@ -38,7 +41,7 @@ use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     card::AgentCard,
     client::ClientCapabilities,
-    id::{AgentId, TaskId, TenantId},
+    id::{AgentId, ContextId, TaskId, TenantId},
     operation::{
         AgentBreaker, AgentHealth, AgentInfo, AgentQuery, FoundAgents, HeldBack, NotGranted,
         Operated, ProgramTier,
@@ -49,7 +52,7 @@ use a2a_hub_runtime::{
     Call, Failure, HubWork, Room, Run, Runtime, Work,
     port::{Ports, delegate::DelegatePort, journal::JournalPort, tasks::TaskPort},
 };
-use a2a_hub_store::AgentMemory;
+use a2a_hub_store::Memories;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -125,7 +128,7 @@ pub(super) struct AgentDeps {
     /// Runs its programs, each in a tree of its own.
     pub supervisor: Supervisor,
     /// Keeps the values that it remembers between tasks.
-    pub storage: Arc<dyn AgentMemory>,
+    pub storage: Arc<dyn Memories>,
     /// Writes files for its programs.
     pub files: Files,
     /// Knows the secrets that the hub puts into its requests.
@@ -171,6 +174,7 @@ pub struct Agent {
     pub(super) live: LiveGrant,
     programs: Arc<Programs>,
     values: Option<Arc<BoundedMemory>>,
+    storage: Arc<dyn Memories>,
     files: Files,
     http: Option<Arc<Http>>,
     peers: Option<Arc<PeerDirectory>>,
@@ -225,7 +229,7 @@ impl Agent {
         let live = LiveGrant::new(Arc::clone(&held));
         let values = held.memory_bytes.map(|max| {
             let owner = terms.installation.clone();
-            Arc::new(BoundedMemory::new(owner, max, live.clone(), storage))
+            Arc::new(BoundedMemory::new(owner, max, live.clone(), storage.clone()))
         });
         let http = Http::of(&id, live.clone(), &deps.http_secrets);
         let peers =
@@ -248,6 +252,7 @@ impl Agent {
             tools,
             programs,
             values,
+            storage,
             files,
             http,
             peers,
@@ -270,7 +275,9 @@ impl Agent {
         let most = most(&work.task, facts::has(&work.task, PARENT_TASK));
         let owner = (work.task.id.as_str(), work.task.context_id.tenant());
         let call = self.call(owner, Some(ports), most, working_directory);
-        self.runtime.start(Call { client, ..call }, work)
+        let mind = self.mind(&work.task.context_id).map(|mind| Arc::new(mind) as _);
+        let ports = Arc::new(Ports { context_memory: mind, ..Ports::clone(&call.ports) });
+        self.runtime.start(Call { client, ports, ..call }, work)
     }
 
     /// What it does with a task that its hub's end cut off.
@@ -359,6 +366,8 @@ impl Agent {
             tasks,
             process: Some(Arc::new(programs)),
             memory: self.values.as_ref().map(|values| Arc::new(values.of(tenant)) as _),
+            // Outside of a task there is no conversation.
+            context_memory: None,
             files: self.held.files_bytes.map(|_| files as _),
             http: self.http.clone().map(|http| http as _),
             workspace: Workspace::of(&self.programs, &self.live).map(|held| held as _),
@@ -378,6 +387,19 @@ impl Agent {
             working_directory,
             client: ClientCapabilities::default(),
         }
+    }
+
+    /// What it has in mind in a conversation; none if it may not remember.
+    pub fn mind(&self, context: &ContextId) -> Option<Mind> {
+        let held = &self.held;
+        let room = MemoryRoom { max_bytes: held.memory_bytes?, max_items: held.memory_items };
+        let (owner, storage) = (self.terms.installation.clone(), self.storage.clone());
+        Some(Mind::new(owner, context.clone(), room, self.live.clone(), storage))
+    }
+
+    /// Whether it is one that works elsewhere, and not on this hub.
+    pub fn is_elsewhere(&self) -> bool {
+        matches!(self.source, Source::Remote(_))
     }
 
     /// Whether it may call other agents at all.

@@ -102,8 +102,8 @@ fn told(tenant: &TenantId, key: String) -> Option<String> {
 }
 
 /// What a guest is told: its memory is full, or the store does not work.
-fn failure(why: &StorageError) -> Failure {
-    if matches!(why, StorageError::Full { .. }) {
+pub(super) fn failure(why: &StorageError) -> Failure {
+    if matches!(why, StorageError::Full { .. } | StorageError::FullOfItems { .. }) {
         Failure::Exhausted(why.to_string())
     } else {
         Failure::Unavailable(why.to_string())

@@ -7,6 +7,7 @@ mod asked;
 mod builtin;
 mod compiling;
 mod confining;
+mod context_memory;
 mod door;
 mod elsewhere;
 mod environment;
@@ -44,6 +45,7 @@ pub use agent::{Agent, TaskPorts, lately};
 use agent::{AgentDeps, Terms, Turns};
 pub use asked::asked;
 pub use builtin::BuiltIn;
+pub use context_memory::Mind;
 pub use door::Door;
 pub use file_error::FileError;
 use files::Files;
@@ -76,7 +78,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_runtime::{Room, Runtime};
 use a2a_hub_sandbox::{Engine, LoadError, Plugin};
-use a2a_hub_store::AgentMemory;
+use a2a_hub_store::Memories;
 use bytes::Bytes;
 use futures::future;
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -113,7 +115,7 @@ struct Shared {
     /// Where programs find the hub, once it is known.
     door: OnceLock<Door>,
     supervisor: Supervisor,
-    storage: Arc<dyn AgentMemory>,
+    storage: Arc<dyn Memories>,
     files: Files,
     events: Events,
     asking: Arc<Turns>,
@@ -190,7 +192,7 @@ impl Agents {
         data_dir: PathBuf,
         engine: Engine,
         supervisor: Supervisor,
-        storage: Arc<dyn AgentMemory>,
+        storage: Arc<dyn Memories>,
         events: Events,
     ) -> Self {
         let files = Files::new(&data_dir, supervisor.clone());

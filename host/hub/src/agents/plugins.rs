@@ -133,6 +133,9 @@ impl Agents {
     /// Forgets what an installation that ended has kept.
     pub(super) async fn purge(&self, installation: InstallationId) {
         let storage = Arc::clone(&self.shared.storage);
+        if let Err(why) = storage.forget_mind(&installation).await {
+            tracing::warn!(%installation, %why, "what a removed plug-in had in mind is still kept");
+        }
         let keys = storage.keys(&installation, "").await.unwrap_or_default();
         for key in keys {
             if let Err(why) = storage.forget(&installation, &key).await {

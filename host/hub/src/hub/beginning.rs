@@ -132,6 +132,7 @@ impl Hub {
         let new = NewTask {
             id: send.own_id.clone(),
             permissions: None,
+            inherited: None,
             agent: Arc::clone(agent),
             message: send.message.clone(),
             working_directory: send.working_directory.clone(),

@@ -8,6 +8,7 @@ use super::{
     care::{Care, answer_to},
     command::Command,
     feed::{Lent, StreamEnd},
+    inheriting::{asked_for, hand_over},
     port::GuestRequest,
     relations::{Calls, OtherTasks},
 };
@@ -15,6 +16,7 @@ use crate::{agents::Agent, error::HubError};
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access::Principal,
+    context_memory::inherit,
     facts,
     routing::Routing,
     trace::{Trace, without_trace},
@@ -133,7 +135,8 @@ impl Delegation {
         child: Arc<Agent>,
         routing: Option<Box<Routing>>,
     ) -> Result<Subscription, Failure> {
-        let ChildRequest { message, key, timeout_ms, budget, context_id, .. } = request;
+        let ChildRequest { message, key, timeout_ms, budget, context_id, inherit, .. } = request;
+        let inherit = asked_for(inherit, &message)?;
         let answers = request.answers_questions;
         let directory = self.directory(request.working_directory)?;
         let limits = child.config.tree_limits().narrowed(budget);
@@ -151,10 +154,19 @@ impl Delegation {
         };
         let of_kin = self.tasks.is_at_work(&above, &child.id);
         let message = self.message(message, &id, context_id, directory.as_deref());
+        let giver = (&self.agent, &self.task);
+        let (message, inherited, fresh) = match hand_over(giver, &child, message, inherit).await {
+            Ok(handed_over) => handed_over,
+            Err(why) => {
+                self.tasks.trees().fell(&id);
+                return Err(why);
+            }
+        };
         let new = NewTask {
             id: None,
             permissions: Some(self.agent.lends(&child.id, &self.task))
                 .filter(|most| *most != Permissions::default()),
+            inherited,
             agent: Arc::clone(&child),
             message,
             working_directory: directory,
@@ -176,6 +188,9 @@ impl Delegation {
             }
             Err(why) => {
                 self.tasks.trees().fell(&id);
+                if let Some(mind) = fresh {
+                    mind.abandon().await;
+                }
                 Err(match why {
                     SubmitError::Busy { .. } => Failure::Unavailable(why.to_string()),
                     SubmitError::Storage(_) => Failure::Internal(why.to_string()),
@@ -193,7 +208,9 @@ impl Delegation {
         directory: Option<&str>,
     ) -> Message {
         let trace = Trace::of(&self.task.id, self.task.metadata.as_ref()).child(child);
-        let mut facts = without_trace(message.metadata.clone().unwrap_or_default());
+        let facts = without_trace(message.metadata.clone().unwrap_or_default());
+        // What was asked for is done here, and not said to the child.
+        let mut facts = inherit::without(facts);
         for right in NOT_HANDED_ON {
             facts.remove(right);
         }

@@ -9,6 +9,7 @@ mod drawing;
 mod feed;
 mod given_up;
 mod hearing;
+mod inheriting;
 mod kin;
 mod listing;
 mod log_span;
@@ -37,6 +38,7 @@ use crate::{agents::Agent, clock, error::HubError, events::Events, routes::Route
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access::Principal,
+    context_memory::transfer::{INHERITED, Inherited},
     facts::{GRANTED_PERMISSIONS, QUEUED, addressed, queued_behind},
     quota::Busy,
     routing::{ROUTING, Routing},
@@ -175,6 +177,8 @@ pub struct NewTask {
     pub limits: TreeLimits,
     /// The most that its agent's program may do without asking, in a task that another agent gives; otherwise it asks.
     pub permissions: Option<Permissions>,
+    /// What its agent was handed with it, of another agent's memory.
+    pub inherited: Option<Inherited>,
     /// What the client says beside its message of the trace that it is in.
     pub trace: Option<Box<TraceContext>>,
     /// How it came to its agent, if the client named none.
@@ -262,6 +266,7 @@ impl Tasks {
             by,
             tenant,
             permissions,
+            inherited,
             trace,
             routing,
             id: _,
@@ -289,6 +294,7 @@ impl Tasks {
         };
         known.extend(permissions.map(|most| (GRANTED_PERMISSIONS.to_owned(), most.word().into())));
         known.extend(routing.map(|how| (ROUTING.to_owned(), json!(how))));
+        known.extend(inherited.map(|fact| (INHERITED.to_owned(), json!(fact))));
         if matches!(admitted, Admitted::Later(_)) {
             known.insert(QUEUED.to_owned(), json!(true));
         }

@@ -1,6 +1,7 @@
 //! The tasks with a fake agent, a store at hand or elsewhere, and a clock that waits for nobody.
 
 mod distant;
+mod inheriting;
 mod lanes;
 mod lending;
 mod trees;
@@ -60,6 +61,7 @@ impl Stand {
         let new = NewTask {
             id: None,
             permissions: None,
+            inherited: None,
             agent: Arc::clone(agent),
             tenant: message.context_id.as_ref().map(|it| it.tenant().clone()).unwrap_or_default(),
             message,

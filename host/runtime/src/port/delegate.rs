@@ -2,7 +2,7 @@
 //! the task that the caller is at work on.
 
 use crate::{ended::Ended, failure::Failure};
-use a2a_hub_core::tree::Budget;
+use a2a_hub_core::{context_memory::inherit::Inherit, tree::Budget};
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, StatusUpdate},
     id::{AgentId, TaskId},
@@ -33,6 +33,8 @@ pub struct ChildRequest {
     /// Whether the caller answers what the child asks. A child's request for permission or for a login is for the client all the
     /// same.
     pub answers_questions: bool,
+    /// What of the caller's memory is handed over; none says what the message's metadata says.
+    pub inherit: Option<Inherit>,
 }
 
 impl ChildRequest {
@@ -40,7 +42,7 @@ impl ChildRequest {
     pub fn new(agent: impl Into<String>, message: Message) -> Self {
         let (agent, budget) = (agent.into(), Budget::default());
         let (key, timeout_ms, working_directory, context_id) = Default::default();
-        let answers_questions = false;
+        let (answers_questions, inherit) = (false, None);
         Self {
             agent,
             message,
@@ -50,6 +52,7 @@ impl ChildRequest {
             working_directory,
             context_id,
             answers_questions,
+            inherit,
         }
     }
 }

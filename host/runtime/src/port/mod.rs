@@ -1,5 +1,6 @@
 //! The hub's side of an agent's capabilities: one small trait a capability, which the hub implements and a runtime calls.
 
+pub mod context_memory;
 pub mod delegate;
 pub mod files;
 pub mod http;
@@ -21,6 +22,8 @@ pub struct Ports {
     pub process: Option<Arc<dyn process::ProcessPort>>,
     /// Remembers values between tasks; none without the capability `memory`.
     pub memory: Option<Arc<dyn memory::MemoryPort>>,
+    /// Keeps what the agent has in mind in the conversation; none without the capability `memory`, and outside of a task.
+    pub context_memory: Option<Arc<dyn context_memory::ContextMemoryPort>>,
     /// Writes files that programs may read; none without the capability `files`.
     pub files: Option<Arc<dyn files::FilesPort>>,
     /// Opens the task's working directory; none without the capability `workspace`.

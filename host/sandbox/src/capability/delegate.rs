@@ -2,7 +2,7 @@
 
 use crate::{
     bindings::a2a::hub::{
-        delegate::{Child, Host, HostCall, HostOptions, Update},
+        delegate::{Child, Host, HostCall, HostOptions, MemoryScope, Update},
         types::{self, Message},
     },
     convert::{
@@ -13,7 +13,13 @@ use crate::{
     resources::{CallOptions, Delegated},
     state::State,
 };
-use a2a_hub_core::replay::Asked;
+use a2a_hub_core::{
+    context_memory::{
+        inherit::{Inherit, MAX_NAMES, Scope},
+        utilisation::MemoryBudget,
+    },
+    replay::Asked,
+};
 use a2a_hub_protocol::{hub::agent_query, id::MessageId, message as protocol};
 use a2a_hub_runtime::{
     Failure,
@@ -125,7 +131,9 @@ impl State {
             working_directory,
             context_id,
             answers_questions,
+            inherit,
         } = options;
+        let inherit = Some(inherit).filter(Inherit::is_asked);
         ChildRequest {
             agent,
             message,
@@ -135,6 +143,7 @@ impl State {
             working_directory,
             context_id,
             answers_questions,
+            inherit,
         }
     }
 
@@ -337,6 +346,59 @@ impl HostOptions for State {
         answers: bool,
     ) -> wasmtime::Result<()> {
         self.set(&it, |options| options.answers_questions = answers)
+    }
+
+    async fn set_inherit_working_memory(
+        &mut self,
+        it: Resource<CallOptions>,
+        inherits: bool,
+    ) -> wasmtime::Result<()> {
+        self.set(&it, |options| options.inherit.working_memory = inherits)
+    }
+
+    async fn set_inherit_memory(
+        &mut self,
+        it: Resource<CallOptions>,
+        inherits: bool,
+        query: Option<String>,
+    ) -> wasmtime::Result<()> {
+        self.set(&it, |options| {
+            options.inherit.memory = inherits;
+            options.inherit.query = query;
+        })
+    }
+
+    async fn set_memory_scope(
+        &mut self,
+        it: Resource<CallOptions>,
+        scope: MemoryScope,
+    ) -> wasmtime::Result<()> {
+        let scope = match scope {
+            MemoryScope::Full => Scope::Full,
+            MemoryScope::Minimal => Scope::Minimal,
+            MemoryScope::Summary => Scope::Summary,
+        };
+        self.set(&it, |options| options.inherit.scope = scope)
+    }
+
+    async fn set_memory_names(
+        &mut self,
+        it: Resource<CallOptions>,
+        mut names: Vec<String>,
+    ) -> wasmtime::Result<()> {
+        names.truncate(MAX_NAMES);
+        self.set(&it, |options| options.inherit.names = names)
+    }
+
+    async fn set_memory_budget(
+        &mut self,
+        it: Resource<CallOptions>,
+        bytes: Option<u64>,
+        tokens: Option<u64>,
+    ) -> wasmtime::Result<()> {
+        let most = |said: Option<u64>| said.map(|said| usize::try_from(said).unwrap_or(usize::MAX));
+        let budget = MemoryBudget { bytes: most(bytes), tokens: most(tokens) };
+        self.set(&it, |options| options.inherit.budget = budget)
     }
 
     async fn drop(&mut self, options: Resource<CallOptions>) -> wasmtime::Result<()> {

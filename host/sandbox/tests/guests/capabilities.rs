@@ -6,8 +6,12 @@ use a2a_hub_protocol::message::joined_text;
 use a2a_hub_runtime::{
     Ended, Failure, Limits,
     limits::Rates,
-    port::tasks::{Emitted, Need},
+    port::{
+        context_memory::FleetingMind,
+        tasks::{Emitted, Need},
+    },
 };
+use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
 #[tokio::test]
@@ -86,6 +90,38 @@ async fn memory_granted() {
 async fn memory_denied() {
     let said = Stage::default().said("remember colour blue").await;
     assert!(said.starts_with("denied: remember values: not granted"), "{said}");
+}
+
+#[tokio::test]
+async fn a_mind_granted() {
+    let secret = "sk-1234567890";
+    let key = ("AN_API_KEY".to_owned(), secret.to_owned());
+    let mind = Arc::new(FleetingMind::of(1 << 20));
+    let stage = Stage { secrets: Arc::new(Secrets::among([key])), mind, ..Stage::granting() };
+    assert_eq!(stage.said(&format!("think of {secret}")).await, "it is in mind");
+    let told: Value = serde_json::from_str(&stage.said("mind any details?").await).unwrap();
+    assert_eq!(told["working"]["goal"], "of [redacted AN_API_KEY]", "no secret is kept");
+    assert_eq!(told["working"]["privateVariables"], json!(["password"]));
+    let fact =
+        json!({"id": "fact1", "type": "semantic", "data": {"info": "details of the parser"}});
+    assert_eq!(told["items"], json!([fact]));
+    let odd: Vec<String> = serde_json::from_str(&stage.said("odd-mind").await).unwrap();
+    insta::assert_snapshot!(odd.join("\n"), @r#"
+    Failure::Invalid("remember: the id of an item is 1 to 256 bytes long and has no control characters")
+    Failure::Invalid("remember: the data of an item is nested more than 64 deep")
+    Failure::Invalid("remember: the data of an item is 300002 bytes long: it may have 262144; keep what is larger in a file,
+    Failure::Invalid("remember an item: it is longer than 516 KiB")
+    Failure::Invalid("remember: the key of a decision is 1 to 256 bytes long and has no control characters")
+    Failure::Invalid("remember: a goal is 20000 bytes long: it may have 16384; keep what is larger in a file, or in several 
+    Failure::Invalid("recall: the text is longer than 64 KiB")
+    taken
+    "#);
+}
+
+#[tokio::test]
+async fn a_mind_denied() {
+    let said = Stage::default().said("think nothing").await;
+    assert!(said.starts_with("denied: use what it has in mind: not granted"), "{said}");
 }
 
 #[tokio::test]

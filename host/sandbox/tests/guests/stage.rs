@@ -16,6 +16,7 @@ use a2a_hub_runtime::{
     Call, Ended, Failure, Limits, Run, Runtime, Work,
     port::{
         Ports,
+        context_memory::FleetingMind,
         delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, Update},
         files::FilesPort,
         http::{Answer as HttpAnswer, BodyPort, HttpPort, Outgoing},
@@ -86,6 +87,7 @@ pub(crate) struct Stage {
     pub(crate) engine: Option<Engine>,
     pub(crate) seen: Arc<Mutex<Seen>>,
     pub(crate) values: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+    pub(crate) mind: Arc<FleetingMind>,
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) workspace: Option<PathBuf>,
@@ -122,6 +124,7 @@ impl Stage {
             tasks: Some(Arc::new(Listener(Arc::clone(&self.seen)))),
             process: Some(Arc::new(Sleeper(Arc::clone(&self.seen)))),
             memory,
+            context_memory: held.memory_bytes.map(|_| Arc::clone(&self.mind) as _),
             files,
             workspace: held
                 .workspace

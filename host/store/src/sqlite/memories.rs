@@ -1,6 +1,6 @@
 //! What guests remember, in SQL.
 
-use super::{failure::Failure, schema::integer};
+use super::{failure::Failure, schema::integer, sizes};
 use crate::StorageError;
 use a2a_hub_core::installation::InstallationId;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -42,14 +42,16 @@ pub(super) fn remember(
     value: &[u8],
     max_bytes: u64,
 ) -> Result<(), Failure> {
-    let would_hold = size_without(db, owner, key)? + (key.len() + value.len()) as u64;
+    let held = size_without(db, owner, key)? + (key.len() + value.len()) as u64;
+    // What the same agent has in mind in its conversations counts as well.
+    let would_hold = held + sizes::of_minds(db, owner)?.bytes;
     if would_hold > max_bytes {
         let owner = owner.clone();
         return Err(StorageError::Full { owner, would_hold, max_bytes }.into());
     }
     let sql = "INSERT OR REPLACE INTO memories (agent, key, value) VALUES (?1, ?2, ?3)";
     db.prepare_cached(sql)?.execute(params![owner.as_str(), key, value])?;
-    resize(db, owner, would_hold)
+    resize(db, owner, held)
 }
 
 pub(super) fn forget(db: &Connection, owner: &InstallationId, key: &str) -> Result<(), Failure> {
@@ -64,9 +66,7 @@ fn size_without(db: &Connection, owner: &InstallationId, key: &str) -> rusqlite:
     let sql = "SELECT octet_length(key) + octet_length(value) FROM memories WHERE agent = ?1 AND key = ?2";
     let mut found = db.prepare_cached(sql)?;
     let one: Option<i64> = found.query_row([owner.as_str(), key], |row| row.get(0)).optional()?;
-    let mut found = db.prepare_cached("SELECT bytes FROM memory_sizes WHERE agent = ?1")?;
-    let all: Option<i64> = found.query_row([owner.as_str()], |row| row.get(0)).optional()?;
-    Ok(all.unwrap_or(0).saturating_sub(one.unwrap_or(0)).unsigned_abs())
+    Ok(sizes::of_values(db, owner)?.saturating_sub(one.unwrap_or(0).unsigned_abs()))
 }
 
 fn resize(db: &Connection, owner: &InstallationId, bytes: u64) -> Result<(), Failure> {

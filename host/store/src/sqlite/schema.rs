@@ -88,7 +88,7 @@ pub(super) const MIGRATIONS: [&str; 5] = ["
 
 /// What was added since in a way that a hub which knows nothing of it may go on using the file: columns with a default, indices,
 /// tables that triggers keep up. A line here never changes once it was released.
-pub(super) const ADDITIONS: [&str; 7] = ["
+pub(super) const ADDITIONS: [&str; 8] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -180,6 +180,69 @@ pub(super) const ADDITIONS: [&str; 7] = ["
     ALTER TABLE tasks ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
     CREATE INDEX tasks_of_tenant ON tasks (tenant, id) WHERE tenant <> '';
     CREATE INDEX tasks_of_tenant_by_status ON tasks (tenant, updated, id) WHERE tenant <> '';
+", "
+    -- What agents have in mind in their conversations. One that is gone is swept away a little at a time, and nobody finds it.
+    CREATE TABLE context_memories (
+        number  INTEGER PRIMARY KEY,
+        context TEXT NOT NULL,
+        owner   TEXT NOT NULL,
+        working TEXT NOT NULL,
+        items   INTEGER NOT NULL,
+        words   INTEGER NOT NULL,
+        bytes   INTEGER NOT NULL,
+        gone    INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE UNIQUE INDEX context_memory_of ON context_memories (context, owner) WHERE gone = 0;
+    CREATE INDEX context_memories_gone ON context_memories (number) WHERE gone = 1;
+    -- Summing them up at each write would let an agent with many conversations hold up every task.
+    CREATE TABLE context_memory_sizes (
+        owner TEXT PRIMARY KEY,
+        bytes INTEGER NOT NULL,
+        items INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    -- The number of an item is that of its last writing: the newest has the greatest.
+    CREATE TABLE recollections (
+        number   INTEGER PRIMARY KEY AUTOINCREMENT,
+        memory   INTEGER NOT NULL,
+        id       TEXT NOT NULL,
+        kind     TEXT NOT NULL,
+        data     TEXT NOT NULL,
+        metadata TEXT,
+        words    INTEGER NOT NULL,
+        bytes    INTEGER NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX recollection_named ON recollections (memory, id);
+    CREATE INDEX recollections_by_age ON recollections (memory, number);
+    CREATE TABLE recollection_words (
+        memory INTEGER NOT NULL,
+        word   TEXT NOT NULL,
+        items  INTEGER NOT NULL,
+        PRIMARY KEY (memory, word)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE recollection_postings (
+        memory INTEGER NOT NULL,
+        word   TEXT NOT NULL,
+        item   INTEGER NOT NULL,
+        times  INTEGER NOT NULL,
+        length INTEGER NOT NULL,
+        PRIMARY KEY (memory, word, item)
+    ) STRICT, WITHOUT ROWID;
+    -- Both ways round.
+    CREATE TABLE associations (
+        one   INTEGER NOT NULL,
+        other INTEGER NOT NULL,
+        uses  INTEGER NOT NULL,
+        PRIMARY KEY (one, other)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TRIGGER context_memory_gone AFTER UPDATE OF gone ON context_memories
+        WHEN old.gone = 0 AND new.gone = 1
+    BEGIN
+        UPDATE context_memory_sizes SET bytes = bytes - old.bytes, items = items - old.items
+            WHERE owner = old.owner;
+    END;
+    CREATE TRIGGER context_forgotten AFTER DELETE ON contexts BEGIN
+        UPDATE context_memories SET gone = 1 WHERE context = old.id AND gone = 0;
+    END;
 "];
 
 /// The database, in the data directory.
@@ -200,8 +263,8 @@ const LOCK_TRIES: u32 = 50;
 
 const LOCK_POLL: Duration = Duration::from_millis(20);
 
-/// There are some twenty statements; none should ever be parsed twice.
-const STATEMENTS: usize = 32;
+/// There are some fifty statements; none should ever be parsed twice.
+const STATEMENTS: usize = 64;
 
 /// Takes the data directory, making it if need be, until the file returned is dropped.
 pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {

@@ -357,7 +357,7 @@ fn not_run(program: &str) -> CommandError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_core::grant::{DelegateAsk, MemoryAsk};
+    use a2a_hub_core::{grant::DelegateAsk, memory_grant::MemoryAsk};
     use clap::Parser;
 
     #[derive(Parser)]
@@ -379,7 +379,7 @@ mod tests {
         };
         Ask {
             process: [("git".to_owned(), git), ("sh".to_owned(), ProgramAsk::default())].into(),
-            memory: Some(MemoryAsk { max_bytes: 4096, reason: None }),
+            memory: Some(MemoryAsk { max_bytes: 4096, max_items: None, reason: None }),
             delegate: DelegateAsk { agents: true, reason: None },
             ..Ask::default()
         }

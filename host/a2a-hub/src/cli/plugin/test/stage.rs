@@ -13,6 +13,7 @@ use a2a_hub_runtime::{
     Call, Ended, Failure, Limits, Report, Runtime, Work,
     port::{
         Ports,
+        context_memory::FleetingMind,
         files::FilesPort,
         memory::MemoryPort,
         process::{ChildPort, Launch, ProcessPort},
@@ -227,6 +228,8 @@ impl Stage {
             tasks: tasks.map(|listener| listener as _),
             process: Some(Arc::new(NoPrograms)),
             memory: most(self.held.memory_bytes).map(|bytes| values(bytes) as _),
+            context_memory: most(self.held.memory_bytes)
+                .map(|bytes| Arc::new(FleetingMind::of(bytes)) as _),
             files: most(self.held.files_bytes).map(|_| Arc::new(NoPrograms) as _),
             settings: Arc::new(settings()),
             refused: Some(Arc::new(keep)),

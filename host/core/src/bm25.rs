@@ -1,0 +1,158 @@
+//! Okapi BM25: how well texts answer a query, by the words that they have in common.
+//!
+//! S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009). Which words a text has is the
+//! caller's to say, so that an index may keep them.
+
+use std::collections::BTreeMap;
+
+/// How soon more of the same word counts for nothing.
+const K1: f64 = 1.2;
+
+/// How much of its length a text is charged.
+const B: f64 = 0.75;
+
+/// The longest word, in bytes: what is longer is no word of a language.
+const MAX_WORD: usize = 40;
+
+/// The function words of English, and `s` and `t` that apostrophes leave behind. Sorted.
+const STOP_WORDS: &[&str] = &[
+    "a", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "did", "do", "does",
+    "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if", "in", "into", "is",
+    "it", "its", "me", "my", "no", "not", "of", "on", "or", "our", "please", "s", "she", "so",
+    "such", "t", "that", "the", "their", "them", "then", "there", "these", "they", "this", "to",
+    "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would",
+    "you", "your",
+];
+
+/// How often each word stands in a text.
+pub type Counts = BTreeMap<String, u32>;
+
+/// What is known of all texts together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collection {
+    /// How many texts there are.
+    pub texts: u64,
+    /// How many words they have, each counted as often as it stands there.
+    pub words: u64,
+}
+
+/// The words of a text that tell something, in lower case and in their order. They are split at what is neither letter nor digit; one in
+/// `camelCase` is there in its parts and as a whole, for people write both.
+pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    runs(text).flat_map(|Run { whole, parts }| {
+        let parts = if parts.len() > 1 { parts } else { Vec::new() };
+        std::iter::once(whole).chain(parts).filter(|word| tells(word))
+    })
+}
+
+/// Letters and digits in a row.
+pub struct Run {
+    /// All of them, in lower case.
+    pub whole: String,
+    /// The parts of `camelCase`, in lower case; one if there is no hump.
+    pub parts: Vec<String>,
+}
+
+/// The runs of a text, those that tell nothing among them.
+pub fn runs(text: &str) -> impl Iterator<Item = Run> + '_ {
+    let runs = text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty());
+    runs.map(|run| {
+        let mut parts = vec![String::new()];
+        let mut was_low = false;
+        for c in run.chars() {
+            if was_low && c.is_uppercase() {
+                parts.push(String::new());
+            }
+            was_low = c.is_lowercase();
+            if let Some(part) = parts.last_mut() {
+                part.extend(c.to_lowercase());
+            }
+        }
+        Run { whole: run.to_lowercase(), parts }
+    })
+}
+
+/// Whether a word, in lower case, tells something.
+pub fn tells(word: &str) -> bool {
+    !word.is_empty() && word.len() <= MAX_WORD && STOP_WORDS.binary_search(&word).is_err()
+}
+
+/// Counts the first `most` words of a text.
+pub fn count(text: &str, most: usize) -> Counts {
+    let mut counts = Counts::new();
+    for word in words(text).take(most) {
+        let count = counts.entry(word).or_default();
+        *count = count.saturating_add(1);
+    }
+    counts
+}
+
+/// What a word tells that `with` texts of the collection have: the rarer, the more. Never less than nothing.
+pub fn weight(collection: Collection, with: u64) -> f64 {
+    let (texts, with) = (real(collection.texts), real(with.min(collection.texts)));
+    ((texts - with + 0.5) / (with + 0.5)).ln_1p()
+}
+
+/// What it counts for a text of `length` words that a word of this weight stands `times` in it.
+pub fn score(collection: Collection, weight: f64, times: u32, length: u64) -> f64 {
+    let average = real(collection.words) / real(collection.texts).max(1.0);
+    let share = if average > 0.0 { real(length) / average } else { 1.0 };
+    let times = f64::from(times);
+    weight * times * (K1 + 1.0) / (times + K1 * (1.0 - B + B * share))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "there are never 2^52 texts")]
+fn real(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn split(text: &str) -> Vec<String> {
+        words(text).collect()
+    }
+
+    #[test]
+    fn words_are_split_where_a_reader_splits_them() {
+        assert_eq!(
+            split("The API-key of dbHost, SQLite2 and Größe!"),
+            ["api", "key", "dbhost", "db", "host", "sqlite2", "größe"]
+        );
+        assert_eq!(split("the and of"), [""; 0]);
+        assert_eq!(split(&"x".repeat(MAX_WORD + 1)), [""; 0]);
+        assert!(STOP_WORDS.is_sorted());
+    }
+
+    #[test]
+    fn a_rare_word_tells_more_and_a_long_text_less() {
+        let collection = Collection { texts: 100, words: 1_000 };
+        let (rare, common) = (weight(collection, 1), weight(collection, 90));
+        assert!(rare > common && common > 0.0);
+        assert!(score(collection, rare, 2, 10) > score(collection, rare, 1, 10));
+        assert!(score(collection, rare, 1, 10) > score(collection, rare, 1, 100));
+        assert!(score(Collection::default(), weight(Collection::default(), 0), 1, 0).is_finite());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_words_without_end_or_panic(text in ".{0,200}") {
+            for word in words(&text) {
+                prop_assert!(!word.is_empty() && word.len() <= MAX_WORD);
+            }
+            let all: u32 = count(&text, 10).values().sum();
+            prop_assert!(all <= 10);
+        }
+
+        #[test]
+        fn scores_are_numbers(texts in 0u64..1_000_000, words in 0u64..1_000_000_000, with: u64, times: u32, length: u64) {
+            let collection = Collection { texts, words };
+            let weight = weight(collection, with);
+            prop_assert!(weight >= 0.0 && weight.is_finite());
+            let score = score(collection, weight, times, length);
+            prop_assert!(score >= 0.0 && score.is_finite());
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What a caller asks to be handed over with a task: the words of a delegation, and of a message's metadata.
+
+use super::utilisation::MemoryBudget;
+use a2a_hub_protocol::{error::A2aError, message::Metadata};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Names in a list, at most.
+pub const MAX_NAMES: usize = 256;
+
+/// How much of what there is may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// All that is not private.
+    #[default]
+    Full,
+    /// What the task names: by words of its message, or by a list of names.
+    Minimal,
+    /// Nothing as it is: what was derived from it.
+    Summary,
+}
+
+impl Scope {
+    /// Its name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Minimal => "minimal",
+            Self::Summary => "summary",
+        }
+    }
+
+    /// The scope of that name.
+    pub fn named(word: &str) -> Option<Self> {
+        [Self::Full, Self::Minimal, Self::Summary].into_iter().find(|scope| scope.word() == word)
+    }
+}
+
+/// What is handed over with a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inherit {
+    /// Whether working memory goes: goal, thoughts, decisions, variables.
+    pub working_memory: bool,
+    /// Whether items go.
+    pub memory: bool,
+    /// Which items: those that this text recalls; without it, the text of the message ranks them.
+    pub query: Option<String>,
+    /// How much of it.
+    pub scope: Scope,
+    /// What the scope `minimal` names besides: keys of decisions, names of variables, ids of items, `goal` and `thoughts`.
+    pub names: Vec<String>,
+    /// How much fits.
+    pub budget: MemoryBudget,
+}
+
+/// The members of a message's metadata that say it.
+pub const MEMBERS: [&str; 6] = [
+    "inheritWorkingMemory",
+    "inheritMemory",
+    "memoryQuery",
+    "memoryScope",
+    "memoryNames",
+    "memoryBudget",
+];
+
+impl Inherit {
+    /// Whether anything is to be handed over.
+    pub fn is_asked(&self) -> bool {
+        self.working_memory || self.memory
+    }
+
+    /// What the metadata of a message asks for; none if it asks for nothing.
+    pub fn of(said: Option<&Metadata>) -> Result<Option<Self>, A2aError> {
+        let Some(said) = said else { return Ok(None) };
+        let [working, memory, query, scope, names, budget] = MEMBERS.map(|name| said.get(name));
+        let mut asked = Self {
+            working_memory: flag(MEMBERS[0], working)?,
+            query: text(MEMBERS[2], query)?,
+            ..Self::default()
+        };
+        asked.memory = match memory {
+            Some(Value::String(text)) => {
+                asked.query = Some(text.clone());
+                true
+            }
+            said => flag(MEMBERS[1], said)?,
+        };
+        if let Some(word) = text(MEMBERS[3], scope)? {
+            let scope = Scope::named(&word);
+            asked.scope = scope
+                .ok_or_else(|| invalid(MEMBERS[3], "must be `full`, `minimal` or `summary`"))?;
+        }
+        if let Some(names) = names.filter(|names| !names.is_null()) {
+            let names = Vec::<String>::deserialize(names).ok();
+            let names = names.filter(|names| names.len() <= MAX_NAMES);
+            let how = format!("must be an array of at most {MAX_NAMES} texts");
+            asked.names = names.ok_or_else(|| invalid(MEMBERS[4], how))?;
+        }
+        if let Some(budget) = budget.filter(|budget| !budget.is_null()) {
+            let how = "must be an object of `bytes` and `tokens`, each left out or a whole number";
+            asked.budget = MemoryBudget::deserialize(budget)
+                .map_err(|why| invalid(MEMBERS[5], format!("{how}: {why}")))?;
+        }
+        Ok(Some(asked).filter(Self::is_asked))
+    }
+}
+
+/// The metadata without what was asked for: it is said to one hub, and not handed on.
+#[must_use]
+pub fn without(mut said: Metadata) -> Metadata {
+    for name in MEMBERS {
+        said.remove(name);
+    }
+    said
+}
+
+/// Why somebody who is no agent's program is refused that asks for it.
+pub fn nothing_to_inherit() -> A2aError {
+    invalid(
+        MEMBERS[0],
+        "there is nothing to inherit: an agent at work on a task hands memory over, by a call or by one of its programs, and this \
+         client is neither; leave `inheritWorkingMemory` and `inheritMemory` out",
+    )
+}
+
+fn flag(name: &str, said: Option<&Value>) -> Result<bool, A2aError> {
+    match said {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(said)) => Ok(*said),
+        Some(Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) => {
+            let text = if name == MEMBERS[1] { ", or a text that recalls items" } else { "" };
+            Err(invalid(name, format!("must be true or false{text}")))
+        }
+    }
+}
+
+fn text(name: &str, said: Option<&Value>) -> Result<Option<String>, A2aError> {
+    match said {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Err(invalid(name, "must be a text"))
+        }
+    }
+}
+
+fn invalid(name: &str, why: impl std::fmt::Display) -> A2aError {
+    A2aError::invalid(&format!("message.metadata.{name}"), why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(said: Value) -> Result<Option<Inherit>, String> {
+        Inherit::of(said.as_object()).map_err(|why| why.message)
+    }
+
+    #[test]
+    fn metadata_says_what_is_handed_over() {
+        assert_eq!(of(json!({"other": 1})), Ok(None));
+        assert_eq!(of(json!({"inheritWorkingMemory": false, "memoryScope": "full"})), Ok(None));
+        let plain = Inherit { working_memory: true, ..Inherit::default() };
+        assert_eq!(of(json!({"inheritWorkingMemory": true})), Ok(Some(plain)));
+        let all = json!({
+            "inheritMemory": "sqlite", "memoryScope": "minimal", "memoryNames": ["db"], "memoryBudget": {"tokens": 100},
+        });
+        let asked = Inherit {
+            memory: true,
+            query: Some("sqlite".to_owned()),
+            scope: Scope::Minimal,
+            names: vec!["db".to_owned()],
+            budget: MemoryBudget { bytes: None, tokens: Some(100) },
+            ..Inherit::default()
+        };
+        assert_eq!(of(all.clone()), Ok(Some(asked)));
+        assert!(without(all.as_object().cloned().unwrap()).is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_in_words() {
+        let refused = [
+            json!({"inheritWorkingMemory": "yes"}),
+            json!({"inheritMemory": 1}),
+            json!({"inheritMemory": true, "memoryScope": "all"}),
+            json!({"inheritMemory": true, "memoryNames": "db"}),
+            json!({"inheritMemory": true, "memoryBudget": {"byte": 1}}),
+            json!({"inheritMemory": true, "memoryQuery": [1]}),
+        ];
+        let refused = refused.map(|said| of(said).unwrap_err()).join("\n");
+        insta::assert_snapshot!(refused, @r"
+        `message.metadata.inheritWorkingMemory`: must be true or false
+        `message.metadata.inheritMemory`: must be true or false, or a text that recalls items
+        `message.metadata.memoryScope`: must be `full`, `minimal` or `summary`
+        `message.metadata.memoryNames`: must be an array of at most 256 texts
+        `message.metadata.memoryBudget`: must be an object of `bytes` and `tokens`, each left out or a whole number: unknown field `byte`, expected `bytes` or `tokens`
+        `message.metadata.memoryQuery`: must be a text
+        ");
+    }
+}

@@ -1,0 +1,77 @@
+//! The sixth stage, utilisation: as much as fits into the receiver's budget, the most useful first.
+
+use super::encoding::{Piece, bytes_of_tokens};
+use serde::{Deserialize, Serialize};
+
+/// What is handed over where the caller says nothing, in bytes: some eight thousand tokens, which fit into any model's context.
+pub const DEFAULT_BYTES: usize = 32 << 10;
+
+/// The most that is ever handed over, in bytes.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// How much may be handed over. Where both are said, the lesser counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct MemoryBudget {
+    /// In bytes of JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<usize>,
+    /// In tokens, taken to be four bytes each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<usize>,
+}
+
+impl MemoryBudget {
+    /// The budget in bytes.
+    pub fn in_bytes(self) -> usize {
+        let of_tokens = self.tokens.map(bytes_of_tokens);
+        let said = self.bytes.into_iter().chain(of_tokens).min();
+        said.unwrap_or(DEFAULT_BYTES).min(MAX_BYTES)
+    }
+}
+
+/// Of pieces in the order of their use, those that fit, in that order, and those that do not. One that is too large keeps no smaller
+/// one out that comes after it.
+pub fn fit(pieces: Vec<Piece>, budget: MemoryBudget) -> (Vec<Piece>, Vec<Piece>) {
+    let mut left = budget.in_bytes();
+    pieces.into_iter().partition(|piece| match left.checked_sub(piece.bytes()) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_lesser_of_two_budgets_counts() {
+        let budget = |bytes, tokens| MemoryBudget { bytes, tokens }.in_bytes();
+        assert_eq!(budget(None, None), DEFAULT_BYTES);
+        assert_eq!(budget(Some(100), None), 100);
+        assert_eq!(budget(Some(100), Some(10)), 40);
+        assert_eq!(budget(Some(usize::MAX), Some(usize::MAX)), MAX_BYTES);
+    }
+
+    proptest! {
+        #[test]
+        fn what_fits_is_within_the_budget_in_its_order_and_nothing_is_lost(
+            sizes in prop::collection::vec(0usize..200, 0..30), bytes in 0usize..1_500,
+        ) {
+            let named = |(n, size): (usize, &usize)| Piece::Variable(n.to_string(), json!("x".repeat(*size)));
+            let pieces: Vec<Piece> = sizes.iter().enumerate().map(named).collect();
+            let (kept, left) = fit(pieces.clone(), MemoryBudget { bytes: Some(bytes), tokens: None });
+            let total: usize = kept.iter().map(Piece::bytes).sum();
+            prop_assert!(total <= bytes);
+            prop_assert_eq!(kept.len() + left.len(), pieces.len());
+            let mut rest = pieces.iter();
+            prop_assert!(kept.iter().all(|piece| rest.any(|it| it == piece)));
+            prop_assert!(left.iter().all(|piece| piece.bytes() > bytes - total), "none is left that fits at the end");
+        }
+    }
+}

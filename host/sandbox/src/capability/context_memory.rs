@@ -1,0 +1,185 @@
+//! What an agent has in mind in the conversation of its task: working memory, and items that are recalled by their words.
+
+use crate::{
+    bindings::a2a::hub::{context_memory::Host, types},
+    convert::failure_to_guest,
+    redaction::Hide,
+    state::State,
+    usage::{pace, wait},
+};
+use a2a_hub_core::{
+    context_memory::{
+        acquisition::{MAX_DATA, sound},
+        model::{Change, Decision, Item, Thought},
+        retrieval::MAX_RECALLED,
+    },
+    redact::Secrets,
+};
+use a2a_hub_runtime::{Failure, port::context_memory::ContextMemoryPort};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The longest text of JSON that is read: data and metadata of an item, and its names.
+const MAX_JSON: usize = 2 * MAX_DATA + 4_096;
+
+/// The longest text that recalls items.
+const MAX_QUERY: usize = 64 << 10;
+
+/// What indexing a byte costs, beside what reading it costs.
+const INDEXING: usize = 4;
+
+impl State {
+    /// What it has in mind, once it is this guest's turn to look at it or change it; `bytes` are worked on for that.
+    async fn mind(&mut self, bytes: usize) -> Result<Arc<dyn ContextMemoryPort>, Failure> {
+        self.must_be_in_step("use what it has in mind")?;
+        let Some(memory) = self.ports.context_memory.clone() else {
+            if self.ports.memory.is_some() {
+                let why = "use what it has in mind: there is no task in this call".to_owned();
+                return Err(Failure::Unsupported(why));
+            }
+            self.ports.tell_refused("memory");
+            return Err(Failure::Denied(format!(
+                "use what it has in mind: not granted; the manifest must ask with `[memory]`, and the operator allows it with \
+                 `memory = true` in `[agents.{0}.grant]` of the hub's configuration, or to a plug-in with `a2a-hub plugin grant {0} --memory`",
+                self.agent
+            )));
+        };
+        let time = pace(&mut self.paces.memory_calls, 1);
+        wait(time, &self.cancel).await?;
+        self.account.before(bytes).await;
+        Ok(memory)
+    }
+
+    async fn change_mind(
+        &mut self,
+        bytes: usize,
+        change: Result<Change, Failure>,
+    ) -> Result<(), Failure> {
+        // Its size is refused before it costs anything.
+        let change = change?;
+        let memory = self.mind(bytes.saturating_mul(INDEXING)).await?;
+        let mut change = change;
+        change.hide(&self.redaction.secrets);
+        sound(&change).map_err(|why| Failure::Invalid(format!("remember: {why}")))?;
+        memory.change(vec![change]).await
+    }
+
+    async fn recalled(&mut self, query: &str, limit: u32) -> Result<String, Failure> {
+        if query.len() > MAX_QUERY {
+            let why = format!("recall: the text is longer than {} KiB", MAX_QUERY >> 10);
+            return Err(Failure::Invalid(why));
+        }
+        let memory = self.mind(query.len().saturating_mul(INDEXING)).await?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(MAX_RECALLED);
+        let items = memory.recall(query, limit).await?;
+        told(&items)
+    }
+}
+
+fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T, Failure> {
+    if json.len() > MAX_JSON {
+        return Err(Failure::Invalid(format!("{what}: it is longer than {} KiB", MAX_JSON >> 10)));
+    }
+    serde_json::from_str(json).map_err(|why| Failure::Invalid(format!("{what}: {why}")))
+}
+
+fn told(it: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string(it).map_err(|why| Failure::Internal(why.to_string()))
+}
+
+impl Hide for Change {
+    fn hide(&mut self, secrets: &Secrets) {
+        match self {
+            Self::Goal(goal) => goal.hide(secrets),
+            Self::Thought(Thought { content, at: _, private: _ }) => content.hide(secrets),
+            Self::Decide(Decision { key, value, reason, at: _, private: _ }) => {
+                key.hide(secrets);
+                value.hide(secrets);
+                reason.hide(secrets);
+            }
+            Self::Variable { name, value, private: _ } => {
+                name.hide(secrets);
+                value.hide(secrets);
+            }
+            Self::Remember(Item { id, kind, data, metadata }) => {
+                id.hide(secrets);
+                kind.hide(secrets);
+                data.hide(secrets);
+                metadata.hide(secrets);
+            }
+            Self::Forget(id) => id.hide(secrets),
+        }
+    }
+}
+
+impl Host for State {
+    async fn working(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
+        let done = async {
+            let memory = self.mind(0).await?;
+            told(&memory.working().await?)
+        };
+        Ok(done.await.map_err(failure_to_guest))
+    }
+
+    async fn set_goal(
+        &mut self,
+        goal: Option<String>,
+    ) -> wasmtime::Result<Result<(), types::Failure>> {
+        let bytes = goal.as_ref().map_or(0, String::len);
+        Ok(self.change_mind(bytes, Ok(Change::Goal(goal))).await.map_err(failure_to_guest))
+    }
+
+    async fn add_thought(
+        &mut self,
+        content: String,
+        private: bool,
+    ) -> wasmtime::Result<Result<(), types::Failure>> {
+        let bytes = content.len();
+        let thought = Change::Thought(Thought { content, at: None, private });
+        Ok(self.change_mind(bytes, Ok(thought)).await.map_err(failure_to_guest))
+    }
+
+    async fn decide(
+        &mut self,
+        key: String,
+        value: String,
+        reason: Option<String>,
+        private: bool,
+    ) -> wasmtime::Result<Result<(), types::Failure>> {
+        let bytes = key.len() + value.len() + reason.as_ref().map_or(0, String::len);
+        let value = parsed::<Value>("decide: the value", &value);
+        let decision =
+            value.map(|value| Change::Decide(Decision { key, value, reason, at: None, private }));
+        Ok(self.change_mind(bytes, decision).await.map_err(failure_to_guest))
+    }
+
+    async fn set_variable(
+        &mut self,
+        name: String,
+        value: Option<String>,
+        private: bool,
+    ) -> wasmtime::Result<Result<(), types::Failure>> {
+        let bytes = name.len() + value.as_ref().map_or(0, String::len);
+        let value = value.map(|value| parsed("set a variable: the value", &value)).transpose();
+        let change = value.map(|value| Change::Variable { name, value, private });
+        Ok(self.change_mind(bytes, change).await.map_err(failure_to_guest))
+    }
+
+    async fn remember(&mut self, item: String) -> wasmtime::Result<Result<(), types::Failure>> {
+        let change = parsed("remember an item", &item).map(Change::Remember);
+        Ok(self.change_mind(item.len(), change).await.map_err(failure_to_guest))
+    }
+
+    async fn recall(
+        &mut self,
+        query: String,
+        limit: u32,
+    ) -> wasmtime::Result<Result<String, types::Failure>> {
+        Ok(self.recalled(&query, limit).await.map_err(failure_to_guest))
+    }
+
+    async fn forget(&mut self, id: String) -> wasmtime::Result<Result<(), types::Failure>> {
+        Ok(self.change_mind(id.len(), Ok(Change::Forget(id))).await.map_err(failure_to_guest))
+    }
+}

@@ -1,0 +1,92 @@
+//! What every store makes of changes to what an agent has in mind: how much each thing counts, and when there is no room.
+
+use crate::StorageError;
+use a2a_hub_core::{
+    bm25::Counts,
+    context_memory::{
+        encoding::encoded_bytes,
+        model::{
+            Change, ITEM_OVERHEAD, Item, MemoryPlace, MemoryRoom, WORD_OVERHEAD, WorkingMemory,
+        },
+        retrieval::words_of,
+    },
+};
+use std::collections::BTreeMap;
+
+/// What an owner keeps, in all its conversations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) bytes: u64,
+    pub(crate) items: u64,
+}
+
+/// An item as it is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Indexed {
+    pub(crate) item: Item,
+    /// The words by which it is found.
+    pub(crate) counts: Counts,
+}
+
+impl Indexed {
+    pub(crate) fn new(item: Item) -> Self {
+        let counts = words_of(&item);
+        Self { item, counts }
+    }
+
+    /// How many words it has, each as often as it stands there.
+    pub(crate) fn length(&self) -> u64 {
+        self.counts.values().map(|times| u64::from(*times)).sum()
+    }
+
+    /// What it is charged.
+    pub(crate) fn bytes(&self) -> u64 {
+        let Item { id, kind, data, metadata } = &self.item;
+        let about = metadata.as_ref().map_or(0, encoded_bytes);
+        let held = id.len() + kind.len() + encoded_bytes(data) + about;
+        held as u64 + ITEM_OVERHEAD + self.counts.len() as u64 * WORD_OVERHEAD
+    }
+}
+
+/// What a working memory is charged.
+pub(crate) fn bytes_of(working: &WorkingMemory) -> u64 {
+    if working.is_empty() { 0 } else { encoded_bytes(working) as u64 + ITEM_OVERHEAD }
+}
+
+/// The items that changes leave, by their ids, in the order in which they are written: the last word on each. None is forgotten.
+pub(crate) fn of_items(changes: Vec<Change>) -> Vec<(String, Option<Indexed>)> {
+    let mut last = BTreeMap::new();
+    for (number, change) in changes.into_iter().enumerate() {
+        match change {
+            Change::Remember(item) => {
+                last.insert(item.id.clone(), (number, Some(item)));
+            }
+            Change::Forget(id) => {
+                last.insert(id, (number, None));
+            }
+            Change::Goal(_) | Change::Thought(_) | Change::Decide(_) | Change::Variable { .. } => {}
+        }
+    }
+    let mut written: Vec<_> = last.into_iter().collect();
+    written.sort_by_key(|(_, (number, _))| *number);
+    written.into_iter().map(|(id, (_, item))| (id, item.map(Indexed::new))).collect()
+}
+
+/// Refuses what there is no room for. Who keeps less than before is never refused.
+pub(crate) fn must_fit(
+    place: &MemoryPlace,
+    before: Size,
+    after: Size,
+    values: u64,
+    room: MemoryRoom,
+) -> Result<(), StorageError> {
+    let (owner, would_hold) = (place.owner.clone(), after.bytes + values);
+    if after.bytes > before.bytes && would_hold > room.max_bytes {
+        return Err(StorageError::Full { owner, would_hold, max_bytes: room.max_bytes });
+    }
+    if after.items > before.items && after.items > room.max_items {
+        let (would_hold, max_items) = (after.items, room.max_items);
+        return Err(StorageError::FullOfItems { owner, would_hold, max_items });
+    }
+    Ok(())
+}

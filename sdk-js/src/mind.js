@@ -1,0 +1,47 @@
+/** What a scripted hub's agent has in mind: `working`, and `items`, oldest first. */
+export class Mind {
+  working = {};
+  items = [];
+
+  /** The functions of the contract. */
+  contract(checked) {
+    const { working } = this;
+    const set = (name, value) => {
+      delete working[name];
+      const isEmpty = value === undefined || value === null || (typeof value === "object" && Object.keys(value).length === 0);
+      if (!isEmpty) working[name] = value;
+    };
+    const without = (name, key, value) => (working[name] ?? []).filter((known) => known[key] !== value);
+    return {
+      working: checked(() => JSON.stringify(working)),
+      setGoal: checked((goal) => set("goal", goal)),
+      addThought: checked((content, isPrivate) => {
+        const thoughts = working.thoughts ?? [];
+        if (thoughts.some((known) => known.content === content && Boolean(known.private) === isPrivate)) return;
+        set("thoughts", [...thoughts, { content, ...(isPrivate ? { private: true } : {}) }]);
+      }),
+      decide: checked((key, value, reason, isPrivate) => {
+        const more = { ...(reason ? { reason } : {}), ...(isPrivate ? { private: true } : {}) };
+        set("decisions", [...without("decisions", "key", key), { key, value: JSON.parse(value), ...more }]);
+      }),
+      setVariable: checked((name, value, isPrivate) => {
+        const { [name]: _, ...others } = working.variables ?? {};
+        const hidden = (working.privateVariables ?? []).filter((known) => known !== name);
+        set("variables", value === undefined || value === null ? others : { ...others, [name]: JSON.parse(value) });
+        set("privateVariables", isPrivate ? [...hidden, name] : hidden);
+      }),
+      remember: checked((json) => {
+        const item = JSON.parse(json);
+        this.items = [...this.items.filter((known) => known.id !== item.id), item];
+      }),
+      recall: checked((query, limit) => {
+        const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+        const asked = words(query);
+        const fits = (item) => asked.filter((word) => words(JSON.stringify(item)).includes(word)).length;
+        const found = [...this.items].reverse().filter((item) => asked.length === 0 || fits(item) > 0);
+        return JSON.stringify(found.sort((one, other) => fits(other) - fits(one)).slice(0, limit));
+      }),
+      forget: checked((id) => void (this.items = this.items.filter((known) => known.id !== id))),
+    };
+  }
+}

@@ -1,0 +1,191 @@
+//! What an agent has in mind in the conversation of its task: goal, thoughts, decisions, variables, and items that are recalled.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::host::{Change, Host};
+use crate::working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
+use crate::{Context, Failure};
+
+/// Items that [`Memory::recall`] brings up at most.
+const RECALLED: u32 = 10;
+
+/// What an agent has in mind in the conversation of its task. It is granted with `memory`.
+pub struct Memory<'a> {
+    ctx: &'a Context,
+    private: bool,
+}
+
+impl Context {
+    /// What this agent has in mind in the conversation of its task. It outlives the task, and goes with the conversation. Another agent
+    /// may have handed some of it over: then these are that agent's words.
+    pub fn memory(&self) -> Memory<'_> {
+        Memory { ctx: self, private: false }
+    }
+}
+
+impl Memory<'_> {
+    /// The same, but for what it sets: that is private, and never handed over to another agent.
+    #[must_use]
+    pub fn private(&self) -> Self {
+        Memory { ctx: self.ctx, private: true }
+    }
+
+    /// All but the items.
+    pub fn working(&self) -> Result<WorkingMemory, Failure> {
+        read(&self.ctx.hub.working()?)
+    }
+
+    /// What the agent is after, if it has said so.
+    pub fn goal(&self) -> Result<Option<String>, Failure> {
+        Ok(self.working()?.goal)
+    }
+
+    /// Sets what the agent is after.
+    pub fn set_goal(&self, goal: &str) -> Result<(), Failure> {
+        self.ctx.hub.change_mind(Change::Goal(Some(goal)))
+    }
+
+    /// Adds a thought. The newest 256 are kept.
+    pub fn add_thought(&self, content: &str) -> Result<(), Failure> {
+        self.ctx.hub.change_mind(Change::Thought { content, private: self.private })
+    }
+
+    /// The thoughts, oldest first.
+    pub fn thoughts(&self) -> Result<Vec<Thought>, Failure> {
+        Ok(self.working()?.thoughts)
+    }
+
+    /// Decides something, in place of what was decided under that key.
+    pub fn decide(
+        &self,
+        key: &str,
+        value: &(impl Serialize + ?Sized),
+        reason: &str,
+    ) -> Result<(), Failure> {
+        let (value, private) = (written(key, value)?, self.private);
+        let reason = Some(reason).filter(|reason| !reason.is_empty());
+        self.ctx.hub.change_mind(Change::Decide { key, value: &value, reason, private })
+    }
+
+    /// The decisions, oldest first.
+    pub fn decisions(&self) -> Result<Vec<Decision>, Failure> {
+        Ok(self.working()?.decisions)
+    }
+
+    /// Sets a variable.
+    pub fn set_var(&self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), Failure> {
+        let (value, private) = (written(name, value)?, self.private);
+        self.ctx.hub.change_mind(Change::Variable { name, value: Some(&value), private })
+    }
+
+    /// The variables.
+    pub fn vars(&self) -> Result<BTreeMap<String, Value>, Failure> {
+        Ok(self.working()?.variables)
+    }
+
+    /// Drops a variable.
+    pub fn drop_var(&self, name: &str) -> Result<(), Failure> {
+        self.ctx.hub.change_mind(Change::Variable { name, value: None, private: false })
+    }
+
+    /// Remembers an item, in place of the one with its id. Its type is `semantic` for facts, `episodic` for events, or another word.
+    pub fn remember(
+        &self,
+        id: &str,
+        data: &(impl Serialize + ?Sized),
+        kind: &str,
+    ) -> Result<(), Failure> {
+        let data = serde_json::to_value(data).map_err(|why| unwritten(id, &why))?;
+        let item = MemoryItem { id: id.to_owned(), kind: kind.to_owned(), data, metadata: None };
+        self.remember_item(item)
+    }
+
+    /// The same with what is said about it.
+    pub fn remember_item(&self, mut item: MemoryItem) -> Result<(), Failure> {
+        if self.private {
+            item.metadata.get_or_insert_default().insert("private".to_owned(), true.into());
+        }
+        self.ctx.hub.change_mind(Change::Remember(&written(&item.id, &item)?))
+    }
+
+    /// The ten items that a text recalls, best first; the newest for a text without words.
+    pub fn recall(&self, query: &str) -> Result<Vec<MemoryItem>, Failure> {
+        self.recall_up_to(query, RECALLED)
+    }
+
+    /// The same, up to `most`.
+    pub fn recall_up_to(&self, query: &str, most: u32) -> Result<Vec<MemoryItem>, Failure> {
+        read(&self.ctx.hub.recall_items(query, most)?)
+    }
+
+    /// Forgets the item with this id.
+    pub fn forget(&self, id: &str) -> Result<(), Failure> {
+        self.ctx.hub.change_mind(Change::Forget(id))
+    }
+}
+
+fn read<T: DeserializeOwned>(json: &str) -> Result<T, Failure> {
+    serde_json::from_str(json).map_err(|why| {
+        Failure::Internal(format!("what the hub says this agent has in mind cannot be read: {why}"))
+    })
+}
+
+fn written(name: &str, value: &(impl Serialize + ?Sized)) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|why| unwritten(name, &why))
+}
+
+fn unwritten(name: &str, why: &serde_json::Error) -> Failure {
+    Failure::Invalid(format!("cannot keep `{name}` as JSON: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::ScriptedHost;
+
+    #[test]
+    fn an_agent_has_in_mind_what_it_set() {
+        let host = ScriptedHost::new();
+        let ctx = host.context();
+        let memory = ctx.memory();
+        assert_eq!(memory.goal().unwrap(), None);
+        memory.set_goal("ship").unwrap();
+        memory.add_thought("the cache is warm").unwrap();
+        memory.private().add_thought("my own").unwrap();
+        memory.decide("database", "sqlite", "one file").unwrap();
+        memory.decide("database", "postgres", "").unwrap();
+        memory.set_var("depth", &3).unwrap();
+        memory.private().set_var("key", "k").unwrap();
+        let working = memory.working().unwrap();
+        assert_eq!(working.goal.as_deref(), Some("ship"));
+        let thoughts = working.thoughts.iter().map(|it| (it.content.as_str(), it.private));
+        assert_eq!(thoughts.collect::<Vec<_>>(), [("the cache is warm", false), ("my own", true)]);
+        let [decision] = &working.decisions[..] else { panic!("one a key") };
+        assert_eq!((&decision.value, &decision.reason), (&json!("postgres"), &None));
+        assert_eq!(memory.vars().unwrap()["depth"], 3);
+        assert_eq!(working.private_variables, ["key"]);
+        memory.drop_var("key").unwrap();
+        assert!(memory.working().unwrap().private_variables.is_empty());
+    }
+
+    #[test]
+    fn items_are_recalled_and_forgotten() {
+        let host = ScriptedHost::new();
+        let ctx = host.context();
+        let memory = ctx.memory();
+        memory.remember("fact1", &json!({"info": "details"}), "semantic").unwrap();
+        memory.private().remember("eventA", &json!({"action": "interacted"}), "episodic").unwrap();
+        let [event, fact] = &memory.recall("").unwrap()[..] else { panic!("both, newest first") };
+        assert_eq!((event.id.as_str(), fact.kind.as_str()), ("eventA", "semantic"));
+        assert_eq!(event.metadata.as_ref().unwrap()["private"], true);
+        let found = memory.recall("any Details?").unwrap();
+        assert_eq!(found.iter().map(|item| &*item.id).collect::<Vec<_>>(), ["fact1"]);
+        memory.forget("fact1").unwrap();
+        assert!(memory.recall("details").unwrap().is_empty());
+    }
+}
