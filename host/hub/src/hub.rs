@@ -160,11 +160,10 @@ impl Hub {
         &self,
         caller: &Principal,
         visit: Option<&Visit>,
-        operation: Operation,
+        mut operation: Operation,
     ) -> Result<Reply, A2aError> {
         let admitted = self.admit(caller, &operation)?;
-        let (visit, operation) = self.by_ids(visit, operation);
-        let visit = visit.as_deref();
+        self.name_by_id(&mut operation);
         if let Err(why) = self.must_be_within(caller, &operation).await {
             return admitted.came_to(Err(why));
         }
@@ -254,7 +253,9 @@ impl Hub {
                 Answer::PluginsRefreshed(Box::pin(self.plugins.refresh()).await)
             }
             Operation::ListAgents { include_health } => self.list(caller, include_health).await,
-            Operation::FindAgents(query) => Answer::Found(self.search(caller, &query).await?),
+            Operation::FindAgents(query) => {
+                Answer::Found(Box::pin(self.search(caller, &query)).await?)
+            }
             Operation::GetAgent { id } => self.told(&*self.agent(Some(id))?),
             Operation::CheckAgent { id } => {
                 Answer::Health(self.agent(Some(id))?.ask(Instant::now(), true).await?)
