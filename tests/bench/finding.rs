@@ -82,7 +82,7 @@ fn card(n: usize) -> Value {
         |count: usize, from: usize| (from..from + count).map(word).collect::<Vec<_>>().join(" ");
     let skill = |at: usize| {
         json!({
-            "id": format!("{}-{}", word(at), word(at + 1)), "name": text(2, at), "description": text(14, at), "tags": [word(at), word(at + 2), if n % 3 == 0 { "finance" } else { "other" }],
+            "id": format!("{}-{}", word(at), word(at + 1)), "name": text(2, at), "description": text(14, at), "tags": [word(at), word(at + 2), if n.is_multiple_of(3) { "finance" } else { "other" }],
             "examples": [text(9, at + 1), text(7, at + 5)],
         })
     };

@@ -191,8 +191,7 @@ impl Hub {
             Ok(placed) => placed,
             Err(why) => return admitted.came_to(Err(why)),
         };
-        let (visit, operation) = self.by_ids(visit, operation);
-        let visit = visit.as_deref();
+        self.name_by_id(&mut operation);
         if let Err(why) = self.must_be_within(&caller.principal, &operation).await {
             return admitted.came_to(Err(why));
         }
@@ -285,7 +284,7 @@ impl Hub {
                 self.list(&caller.principal, include_health).await
             }
             Operation::FindAgents(query) => {
-                Answer::Found(self.search(&caller.principal, &query).await?)
+                Answer::Found(Box::pin(self.search(&caller.principal, &query)).await?)
             }
             Operation::GetAgent { id } => self.told(&*self.agent(Some(id))?),
             Operation::CheckAgent { id } => {

@@ -1,6 +1,6 @@
 //! Agents by whatever they are called: an alias is turned into its agent's id before anything else looks at it.
 
-use super::{Hub, visit::Visit};
+use super::Hub;
 use crate::{agents::RegistryError, error::HubError};
 use a2a_hub_core::nearest::nearest;
 use a2a_hub_protocol::{
@@ -9,7 +9,6 @@ use a2a_hub_protocol::{
     operation::Operation,
 };
 use serde_json::json;
-use std::borrow::Cow;
 
 impl Hub {
     /// The id of the agent that is called so, by its id or an alias; a group's name stays what it is.
@@ -50,30 +49,23 @@ impl Hub {
     pub(super) fn told_of_unknown(&self, why: RegistryError) -> HubError {
         match why {
             RegistryError::Unknown(name) => self.no_agent(&name).into(),
-            why => why.into(),
+            why @ (RegistryError::Disabled(_)
+            | RegistryError::Refused { .. }
+            | RegistryError::Kept { .. }
+            | RegistryError::Elsewhere { .. }
+            | RegistryError::NotElsewhere(_)
+            | RegistryError::Folder(_)) => why.into(),
         }
     }
 
-    /// The same visit and operation, with the ids of agents in place of their aliases. A name that nobody has stays: it may be that of
-    /// an agent that left, whose tasks are still there.
-    pub(super) fn by_ids<'v>(
-        &self,
-        visit: Option<&'v Visit>,
-        mut operation: Operation,
-    ) -> (Option<Cow<'v, Visit>>, Operation) {
-        if let Some(named) = agent_in(&mut operation)
+    /// Puts the id of an agent in place of an alias in an operation. A name that nobody has stays: it may be that of an agent that left,
+    /// whose tasks are still there. The agent of a visit is named by its id: doors ask [`Hub::named`].
+    pub(super) fn name_by_id(&self, operation: &mut Operation) {
+        if let Some(named) = agent_in(operation)
             && let Some(id) = self.called(named)
         {
             *named = id;
         }
-        let visit =
-            visit.map(|visit| match visit.agent.as_ref().and_then(|it| self.called(it)) {
-                Some(id) if visit.agent.as_ref() != Some(&id) => {
-                    Cow::Owned(Visit { agent: Some(id), ..visit.clone() })
-                }
-                Some(_) | None => Cow::Borrowed(visit),
-            });
-        (visit, operation)
     }
 }
 
