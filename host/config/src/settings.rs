@@ -1,8 +1,13 @@
 //! The settings themselves, with their defaults, and what must hold of them.
 
 use crate::{
-    agent::AgentConfig, error::ConfigError, plugins::Plugins, push::Push, remote::Remote,
-    routing::Routing, telemetry::Telemetry,
+    agent::AgentConfig,
+    error::ConfigError,
+    plugins::Plugins,
+    push::Push,
+    remote::Remote,
+    routing::{Routing, check_groups},
+    telemetry::Telemetry,
 };
 use a2a_hub_core::breaker;
 use a2a_hub_protocol::id::AgentId;
@@ -297,7 +302,8 @@ impl Config {
                 return Err(ConfigError::Url { name, url: url.clone() });
             }
         }
-        self.check_groups()?;
+        let is_agent = |id: &AgentId| self.agents.contains_key(id) || self.remote.contains_key(id);
+        check_groups(&self.aliases, is_agent)?;
         let max = a2a_hub_runtime::limits::MAX_MEMORY_BYTES >> 20;
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;
@@ -322,6 +328,11 @@ impl Config {
     /// How many streams may be open at once: 2,000 unless said, for each costs tens of kilobytes while its client is slow.
     pub fn max_streams(&self) -> usize {
         self.max_streams.unwrap_or(2_000)
+    }
+
+    /// The agents of a group, by its name.
+    pub fn group(&self, name: &AgentId) -> Option<&[AgentId]> {
+        self.aliases.get(name).map(Vec::as_slice)
     }
 
     /// The settings of one agent.
