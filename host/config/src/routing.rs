@@ -1,6 +1,6 @@
 //! Groups of agents, and how messages are shared out among those that can all take them.
 
-use crate::{error::ConfigError, settings::Config};
+use crate::error::ConfigError;
 use a2a_hub_core::routing::Balance;
 use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
@@ -34,36 +34,30 @@ impl Routing {
     }
 }
 
-impl Config {
-    /// The agents of a group, by its name.
-    pub fn group(&self, name: &AgentId) -> Option<&[AgentId]> {
-        self.aliases.get(name).map(Vec::as_slice)
-    }
-
-    /// A group is named by no agent that is configured, has somebody in it, and holds no other group.
-    pub(crate) fn check_groups(&self) -> Result<(), ConfigError> {
-        for (group, agents) in &self.aliases {
-            let wrong = |why: String| Err(ConfigError::Group { group: group.clone(), why });
-            if self.agents.contains_key(group) || self.remote.contains_key(group) {
-                return wrong("an agent is called so".to_owned());
-            }
-            if self.agents.values().any(|agent| agent.aliases.contains(group)) {
-                return wrong("it is the alias of an agent".to_owned());
-            }
-            if agents.is_empty() {
-                return wrong("it names no agent".to_owned());
-            }
-            if let Some(other) = agents.iter().find(|agent| self.aliases.contains_key(agent)) {
-                return wrong(format!("`{other}` is a group itself; name its agents"));
-            }
+/// A group is called as no agent that is configured, has somebody in it, and holds no other group.
+pub(crate) fn check_groups(
+    groups: &BTreeMap<AgentId, Vec<AgentId>>,
+    is_agent: impl Fn(&AgentId) -> bool,
+) -> Result<(), ConfigError> {
+    for (group, agents) in groups {
+        let wrong = |why: String| Err(ConfigError::Group { group: group.clone(), why });
+        if is_agent(group) {
+            return wrong("an agent is called so".to_owned());
         }
-        Ok(())
+        if agents.is_empty() {
+            return wrong("it names no agent".to_owned());
+        }
+        if let Some(other) = agents.iter().find(|agent| groups.contains_key(agent)) {
+            return wrong(format!("`{other}` is a group itself; name its agents"));
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Config;
 
     fn read(text: &str) -> Result<Config, String> {
         let config: Config = toml::from_str(text).map_err(|why| why.to_string())?;

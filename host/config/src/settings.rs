@@ -1,8 +1,15 @@
 //! The settings themselves, with their defaults, and what must hold of them.
 
 use crate::{
-    agent::AgentConfig, error::ConfigError, finding::Finding, plugins::Plugins, push::Push,
-    registry::Registry, remote::Remote, routing::Routing, telemetry::Telemetry,
+    agent::AgentConfig,
+    error::ConfigError,
+    finding::Finding,
+    plugins::Plugins,
+    push::Push,
+    registry::Registry,
+    remote::Remote,
+    routing::{Routing, check_groups},
+    telemetry::Telemetry,
 };
 use a2a_hub_core::breaker;
 use a2a_hub_protocol::id::{AgentId, TenantId};
@@ -320,7 +327,11 @@ impl Config {
             }
         }
         self.check_aliases()?;
-        self.check_groups()?;
+        let is_agent = |id: &AgentId| {
+            let is_alias = self.agents.values().any(|agent| agent.aliases.contains(id));
+            is_alias || self.agents.contains_key(id) || self.remote.contains_key(id)
+        };
+        check_groups(&self.aliases, is_agent)?;
         let max = a2a_hub_runtime::limits::MAX_MEMORY_BYTES >> 20;
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;
@@ -370,6 +381,11 @@ impl Config {
     /// How many streams may be open at once: 2,000 unless said, for each costs tens of kilobytes while its client is slow.
     pub fn max_streams(&self) -> usize {
         self.max_streams.unwrap_or(2_000)
+    }
+
+    /// The agents of a group, by its name.
+    pub fn group(&self, name: &AgentId) -> Option<&[AgentId]> {
+        self.aliases.get(name).map(Vec::as_slice)
     }
 
     /// The settings of one agent.

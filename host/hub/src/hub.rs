@@ -12,7 +12,7 @@ mod tenants;
 mod visit;
 mod within;
 
-use cards::{card_of, card_of_hub};
+use cards::{card_of, card_of_group, card_of_hub};
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 pub use visit::Visit;
 
@@ -310,7 +310,11 @@ impl Hub {
                 Answer::Card(Box::new(card_of_hub(&self.agents.all(), &self.since)))
             }
             Operation::GetCard { agent: Some(id) } => {
-                Answer::Card(Box::new(match self.card_of_group(&id) {
+                let group = self.routes.group(&id).and_then(|agents| {
+                    let there = agents.iter().filter_map(|id| self.agents.find(id));
+                    card_of_group(&id, &there.collect::<Vec<_>>())
+                });
+                Answer::Card(Box::new(match group {
                     Some(card) => card,
                     None => card_of(&*self.agent(Some(id))?),
                 }))

@@ -422,7 +422,7 @@ async fn a_group_is_an_agent_to_the_command_line_and_to_official_clients() -> Re
     let card: Value =
         reqwest::get(format!("{url}/.well-known/agent-card.json")).await?.json().await?;
     assert_eq!(card["name"], "reviewer", "{card}");
-    let mut params = message_to("reviewer", "reply official");
+    let mut params = message_to("reviewer", "flood 1");
     params["message"].as_object_mut().context("no message")?.remove("metadata");
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params });
     let answer: Value =

@@ -1,6 +1,5 @@
 //! The cards of the hub and of its agents, as they are told.
 
-use super::Hub;
 use crate::agents::Agent;
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
@@ -42,34 +41,30 @@ fn modes(agents: &[Arc<Agent>], member: &str) -> BTreeSet<String> {
     named.flatten().filter_map(|mode| mode.as_str().map(str::to_owned)).collect()
 }
 
-impl Hub {
-    /// The card of a group, if one is called so and somebody of it is there: what each of its agents can do, for any may be given the
-    /// message.
-    pub(super) fn card_of_group(&self, name: &AgentId) -> Option<CardOf> {
-        let members = self.routes.group(name)?;
-        let there: Vec<_> = members.iter().filter_map(|id| self.agents.find(id)).collect();
-        let first = there.first()?;
-        let all_have =
-            |id: &str| there.iter().all(|agent| agent.card.skills.iter().any(|its| its.id == id));
-        let all_name = |member: &str| {
-            let of = |agent: &Arc<Agent>| modes(std::slice::from_ref(agent), member);
-            let each = there.iter().map(of);
-            each.reduce(|one, other| &one & &other).unwrap_or_default()
-        };
-        let others = ["defaultInputModes", "defaultOutputModes"]
-            .map(|it| (it.to_owned(), json!(all_name(it))));
-        let ids: Vec<_> = there.iter().map(|agent| agent.id.as_str()).collect();
-        let card = AgentCard {
-            name: name.to_string(),
-            description: format!("One of these agents does it: {}", ids.join(", ")),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            skills: first.card.skills.iter().filter(|skill| all_have(&skill.id)).cloned().collect(),
-            other: others.into_iter().filter(|(_, modes)| modes != &json!([])).collect(),
-        };
-        let since = there.iter().map(|agent| &agent.registered_at).max().cloned()?;
-        let operated = there.iter().map(|agent| (agent.id.clone(), agent.operated())).collect();
-        Some(CardOf { agent: Some(name.clone()), card, since, operated })
-    }
+/// The card of a group whose agents these are, if somebody is there: what each of its agents can do, for any may be given the
+/// message.
+pub(super) fn card_of_group(name: &AgentId, there: &[Arc<Agent>]) -> Option<CardOf> {
+    let first = there.first()?;
+    let all_have =
+        |id: &str| there.iter().all(|agent| agent.card.skills.iter().any(|its| its.id == id));
+    let all_name = |member: &str| {
+        let of = |agent: &Arc<Agent>| modes(std::slice::from_ref(agent), member);
+        let each = there.iter().map(of);
+        each.reduce(|one, other| &one & &other).unwrap_or_default()
+    };
+    let others =
+        ["defaultInputModes", "defaultOutputModes"].map(|it| (it.to_owned(), json!(all_name(it))));
+    let ids: Vec<_> = there.iter().map(|agent| agent.id.as_str()).collect();
+    let card = AgentCard {
+        name: name.to_string(),
+        description: format!("One of these agents does it: {}", ids.join(", ")),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        skills: first.card.skills.iter().filter(|skill| all_have(&skill.id)).cloned().collect(),
+        other: others.into_iter().filter(|(_, modes)| modes != &json!([])).collect(),
+    };
+    let since = there.iter().map(|agent| &agent.registered_at).max().cloned()?;
+    let operated = there.iter().map(|agent| (agent.id.clone(), agent.operated())).collect();
+    Some(CardOf { agent: Some(name.clone()), card, since, operated })
 }
 
 pub(super) fn card_of(agent: &Agent) -> CardOf {
