@@ -123,6 +123,7 @@ pub(crate) enum Pollable<'a, H: Host + ?Sized> {
 }
 
 /// One change of what the agent has in mind, as the contract has it.
+#[derive(Clone, Copy)]
 pub(crate) enum Change<'a> {
     Goal(Option<&'a str>),
     Thought { content: &'a str, private: bool },

@@ -196,8 +196,9 @@ impl Hub {
             return admitted.came_to(Err(why));
         }
         admitted.came_to(match visit {
-            Some(visit) => self.perform_for(&caller, visit, operation).await,
-            None => self.perform(&caller, operation).await,
+            // On the heap: an operation is as large as all that the largest of them waits for.
+            Some(visit) => Box::pin(self.perform_for(&caller, visit, operation)).await,
+            None => Box::pin(self.perform(&caller, operation)).await,
         })
     }
 

@@ -132,7 +132,7 @@ mod tests {
             told(|card| card["skills"] = json!(vec![json!({"id": "s"}); 9_000])),
             told(|card| card["x"] = (0..100).fold(json!(1), |deep, _| json!([deep]))),
             told(|card| {
-                card["skills"][0]["inputSchema"] = json!({"$ref": "https://evil.example/"})
+                card["skills"][0]["inputSchema"] = json!({"$ref": "https://evil.example/"});
             }),
         ];
         let wrong: Vec<_> = wrong.into_iter().map(Result::unwrap_err).collect();

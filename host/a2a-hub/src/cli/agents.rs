@@ -154,14 +154,14 @@ mod tests {
     #[test]
     fn what_was_found_is_told_with_why() {
         let found = json!({ "older": true, "didYouMean": "codex", "note": "by words", "agents": [
-            { "id": "codex", "score": 3.14159, "card": { "version": "0.9\u{1b}[2J", "description": "Writes\ncode" },
+            { "id": "codex", "score": 3.25159, "card": { "version": "0.9\u{1b}[2J", "description": "Writes\ncode" },
               "why": [{ "by": "word", "what": "bug", "in": ["tags", "examples"] }, { "by": "tag", "what": "git" }] },
         ] });
         insta::assert_snapshot!(found_text(&found, None).words().replace('\t', " → "), @r#"
         by words
         No agent of that version fits; these are older:
         Nobody is called so; did you mean `codex`?
-        codex → 3.14 → 0.9[2J → "bug" in tags+examples, tag git
+        codex → 3.25 → 0.9[2J → "bug" in tags+examples, tag git
          → Writes code
         "#);
         let nobody = found_text(&json!({ "agents": [] }), Some(80)).words();

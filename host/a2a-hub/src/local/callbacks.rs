@@ -124,7 +124,7 @@ impl Callbacks {
                     () = over.cancelled() => {}
                 }
             };
-            stop.run_until_cancelled(heard).await;
+            stop.run_until_cancelled(Box::pin(heard)).await;
             let mut all = this.all.lock();
             if let Some(others) = all.get_mut(&task) {
                 others.retain(|other| !Arc::ptr_eq(&other.begun, &listening.begun));

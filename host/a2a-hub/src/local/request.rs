@@ -75,7 +75,9 @@ pub(super) fn read(request: Request) -> Result<Call, (Value, A2aError)> {
     };
     match members.remove("params").unwrap_or_else(|| json!({})) {
         params @ Value::Object(_) => Ok(Call { id, method, params }),
-        _ => wrong("`params` must be an object"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            wrong("`params` must be an object")
+        }
     }
 }
 
@@ -124,10 +126,12 @@ pub(super) fn send_task(params: Value) -> Result<(Option<TaskId>, SendMessage), 
 
 fn read_send(mut params: Map<String, Value>, message: Value) -> Result<SendMessage, A2aError> {
     params.insert("message".to_owned(), message);
-    match Dialect::Hub.operation("message/send", Value::Object(params))? {
-        Operation::SendMessage(send) => Ok(send),
-        _ => Err(A2aError::new(ErrorKind::Internal, "`message/send` is read as something else")),
-    }
+    let Operation::SendMessage(send) =
+        Dialect::Hub.operation("message/send", Value::Object(params))?
+    else {
+        return Err(A2aError::new(ErrorKind::Internal, "`message/send` is read as something else"));
+    };
+    Ok(send)
 }
 
 #[cfg(test)]

@@ -154,16 +154,16 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(said: Value) -> Result<Option<Inherit>, String> {
+    fn of(said: &Value) -> Result<Option<Inherit>, String> {
         Inherit::of(said.as_object()).map_err(|why| why.message)
     }
 
     #[test]
     fn metadata_says_what_is_handed_over() {
-        assert_eq!(of(json!({"other": 1})), Ok(None));
-        assert_eq!(of(json!({"inheritWorkingMemory": false, "memoryScope": "full"})), Ok(None));
+        assert_eq!(of(&json!({"other": 1})), Ok(None));
+        assert_eq!(of(&json!({"inheritWorkingMemory": false, "memoryScope": "full"})), Ok(None));
         let plain = Inherit { working_memory: true, ..Inherit::default() };
-        assert_eq!(of(json!({"inheritWorkingMemory": true})), Ok(Some(plain)));
+        assert_eq!(of(&json!({"inheritWorkingMemory": true})), Ok(Some(plain)));
         let all = json!({
             "inheritMemory": "sqlite", "memoryScope": "minimal", "memoryNames": ["db"], "memoryBudget": {"tokens": 100},
         });
@@ -175,7 +175,7 @@ mod tests {
             budget: MemoryBudget { bytes: None, tokens: Some(100) },
             ..Inherit::default()
         };
-        assert_eq!(of(all.clone()), Ok(Some(asked)));
+        assert_eq!(of(&all), Ok(Some(asked)));
         assert!(without(all.as_object().cloned().unwrap()).is_empty());
     }
 
@@ -189,7 +189,7 @@ mod tests {
             json!({"inheritMemory": true, "memoryBudget": {"byte": 1}}),
             json!({"inheritMemory": true, "memoryQuery": [1]}),
         ];
-        let refused = refused.map(|said| of(said).unwrap_err()).join("\n");
+        let refused = refused.map(|said| of(&said).unwrap_err()).join("\n");
         insta::assert_snapshot!(refused, @r"
         `message.metadata.inheritWorkingMemory`: must be true or false
         `message.metadata.inheritMemory`: must be true or false, or a text that recalls items

@@ -112,7 +112,7 @@ pub fn by_words(collection: Collection, postings: &[Postings]) -> Vec<(Number, f
 
 /// The same with those that belong together with the best: `neighbours` of these, with how often both were used together.
 pub fn with_associated(
-    ranked: Vec<(Number, f64)>,
+    ranked: &[(Number, f64)],
     neighbours: &[(Number, Number, u32)],
 ) -> Vec<(Number, f64)> {
     let mut scores: BTreeMap<Number, f64> = ranked.iter().copied().collect();
@@ -176,7 +176,7 @@ mod tests {
             Postings { with, found: found.collect() }
         });
         let ranked = by_words(collection, &postings.collect::<Vec<_>>());
-        with_associated(ranked, neighbours).into_iter().map(|(item, _)| item).collect()
+        with_associated(&ranked, neighbours).into_iter().map(|(item, _)| item).collect()
     }
 
     #[test]

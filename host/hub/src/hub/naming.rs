@@ -26,6 +26,11 @@ impl Hub {
         group.or_else(|| self.agents.called(name))
     }
 
+    /// The agents that have a skill, by its exact id, as a message for that skill finds them.
+    pub fn with_skill(&self, skill: &str) -> Vec<AgentId> {
+        self.routes.with_skill(skill).iter().map(|agent| agent.id.clone()).collect()
+    }
+
     /// Why an agent is not found: the one refusal for a name that nobody has, whatever asks for it.
     pub(super) fn no_agent(&self, name: &AgentId) -> A2aError {
         let there: Vec<_> = self.agents.all().iter().map(|agent| agent.id.to_string()).collect();

@@ -6,7 +6,7 @@ use a2a_hub_core::context_memory::{
     model::{Change, Item, WorkingMemory},
     retrieval::{query_words, words_of},
 };
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 /// The hub's side: what one agent has in mind in one conversation, within the bytes it was granted.
 #[async_trait::async_trait]
@@ -35,7 +35,7 @@ impl FleetingMind {
     }
 
     fn kept(&self) -> MutexGuard<'_, (WorkingMemory, Vec<Item>)> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

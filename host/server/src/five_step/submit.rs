@@ -21,7 +21,7 @@ use a2a_hub_protocol::{
     five_step::{self, Submission, UPDATES},
     hub::answer::AGENTS,
     id::AgentId,
-    operation::{Answer, CardOf, Operation},
+    operation::{AgentRequirements, Answer, CardOf, Operation},
     task::Task,
 };
 use axum::{
@@ -37,6 +37,8 @@ struct Chosen {
     agent: AgentId,
     card: AgentCard,
     skill: String,
+    /// Whether others have the skill as well, and the hub shares its tasks out.
+    is_one_of_several: bool,
 }
 
 pub(super) async fn at_root(
@@ -97,7 +99,7 @@ async fn begin(
 ) -> Result<Task, A2aError> {
     let submission = Submission::read(body)?;
     let chosen = choose(dispatcher, caller, agent, &submission.skill).await?;
-    let Chosen { agent, card, skill } = &chosen;
+    let Chosen { agent, card, skill, is_one_of_several } = &chosen;
     if let Some(schema) = card.find_skill(skill).and_then(|skill| skill.input_schema()) {
         let of = (agent, skill.as_str());
         let violations = schemas.violations(of, schema, &submission.input).await?;
@@ -105,7 +107,15 @@ async fn begin(
             return Err(five_step::unfit(skill, &violations));
         }
     }
-    let mut operation = Operation::SendMessage(submission.message(agent, card, skill)?);
+    let mut send = submission.message(agent, card, skill)?;
+    if *is_one_of_several {
+        send.agent = None;
+        send.message.metadata.as_mut().map(|facts| facts.remove("targetAgent"));
+    } else {
+        // That the agent has it was looked up.
+        send.requirements = AgentRequirements::default();
+    }
+    let mut operation = Operation::SendMessage(send);
     operation.in_trace(&trace(headers));
     match dispatcher.ask(caller, operation).await?.0 {
         Reply::One(Answer::Task(task)) => Ok(*task),
@@ -137,9 +147,20 @@ async fn choose(
         }
         None => holder(skill, &candidates, dispatcher.hub().default_agent().as_ref()),
     };
-    let (agent, skill) = chosen.map_err(|why| no_holder(&why))?;
+    let (agent, skill, is_one_of_several) = match chosen {
+        Ok((agent, skill)) => (agent, skill, false),
+        Err(NoHolder::Several { skill, agents }) => {
+            // Strangers count only where nobody else has it, for a card says whatever its component likes.
+            let able = dispatcher.hub().with_skill(&skill);
+            let first = agents.iter().find(|agent| able.contains(agent)).or(agents.first());
+            (first.ok_or_else(no_task)?.clone(), skill, true)
+        }
+        Err(why @ (NoHolder::Nobody { .. } | NoHolder::NotThis { .. })) => {
+            return Err(no_holder(&why));
+        }
+    };
     let card = candidates.iter().find(|(id, _)| **id == agent).ok_or_else(no_task)?.1.clone();
-    Ok(Chosen { agent, card, skill })
+    Ok(Chosen { agent, card, skill, is_one_of_several })
 }
 
 fn candidate(of: &CardOf) -> Option<Candidate<'_>> {

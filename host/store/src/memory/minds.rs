@@ -116,7 +116,7 @@ impl Mind {
         let ranked = by_words(collection, &postings.collect::<Vec<_>>());
         let seeds = ranked.iter().take(MAX_SEEDS);
         let neighbours: Vec<_> = seeds.flat_map(|(seed, _)| self.neighbours(*seed)).collect();
-        with_associated(ranked, &neighbours)
+        with_associated(&ranked, &neighbours)
     }
 
     fn associate(&mut self, used: &[Number]) {

@@ -145,7 +145,7 @@ pub(super) fn search(
             })?;
         neighbours.extend(rows.collect::<Result<Vec<_>, _>>()?);
     }
-    let ranked = with_associated(ranked, &neighbours);
+    let ranked = with_associated(&ranked, &neighbours);
     let (mut found, mut used) = (Vec::new(), Vec::new());
     for (number, _) in ranked {
         if found.len() >= limit {

@@ -8,7 +8,7 @@ fn from() -> Giver {
     Giver { agent: AgentId::parse("planner").unwrap(), task: TaskId::new("t-1") }
 }
 
-fn item(id: &str, data: Value, metadata: Value) -> Item {
+fn item(id: &str, data: Value, metadata: &Value) -> Item {
     Item { id: id.to_owned(), kind: semantic(), data, metadata: metadata.as_object().cloned() }
 }
 
@@ -38,9 +38,9 @@ fn mind() -> (WorkingMemory, Vec<Item>) {
         private_variables: ["apiKey".to_owned()].into(),
     };
     let items = vec![
-        item("fact1", json!({"info": "details"}), json!({"score": 0.9, "tags": ["parser"]})),
-        item("said", json!({"metadata": {"private": true}, "text": "hunter2"}), Value::Null),
-        item("eventA", json!({"action": "interacted"}), Value::Null),
+        item("fact1", json!({"info": "details"}), &json!({"score": 0.9, "tags": ["parser"]})),
+        item("said", json!({"metadata": {"private": true}, "text": "hunter2"}), &Value::Null),
+        item("eventA", json!({"action": "interacted"}), &Value::Null),
     ];
     (memory, items)
 }
@@ -137,7 +137,7 @@ fn what_does_not_fit_stays_and_is_told() {
 
 #[test]
 fn a_fact_names_a_few_and_counts_the_others() {
-    let items = (0..1_000).map(|n| item(&format!("i{n}"), json!(n), Value::Null)).collect();
+    let items = (0..1_000).map(|n| item(&format!("i{n}"), json!(n), &Value::Null)).collect();
     let asked = asked(Scope::Full, &[]);
     let fact = transfer(from(), WorkingMemory::default(), items, &asked, "").fact;
     assert!(fact.went.items > MAX_LISTED && fact.went.names.len() == MAX_LISTED);

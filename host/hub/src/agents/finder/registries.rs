@@ -250,7 +250,8 @@ mod tests {
         let none = stand(&[Some((404, REFUSAL))]).await;
         let asking = Registries::default();
         assert!(ask(&asking, &none.registry, "a").await.unwrap().is_empty());
-        let cases: [(&'static [Option<(u16, &'static str)>], &str); 4] = [
+        type Answers = &'static [Option<(u16, &'static str)>];
+        let cases: [(Answers, &str); 4] = [
             (&[Some((404, "<html>"))], "HTTP status 404"),
             (&[Some((200, "[]"))], "no list of agents"),
             (&[Some((500, ONE))], "HTTP status 500"),
