@@ -2,7 +2,7 @@
 
 use crate::{argument, number, tell};
 use a2a_hub_sdk::{
-    CallOptions, MemoryItem, MemoryScope, WorkingMemory,
+    CallOptions, MemoryItem, MemoryScope, Message, WorkingMemory,
     prelude::*,
     serde_json::{self, json},
 };
@@ -38,7 +38,8 @@ pub(crate) fn mind(ctx: &Context, task: &Task) -> Run {
     tell(ctx, mind)
 }
 
-/// `think-and-call AGENT SCOPE MESSAGE`: hands over what it has in mind, and tells what that agent says.
+/// `think-and-call AGENT SCOPE MESSAGE`: hands over what it has in mind, and tells what that agent says; with `skill:ID` for an agent,
+/// whoever has the skill.
 pub(crate) fn think_and_call(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let mut words = argument.splitn(3, ' ');
@@ -51,7 +52,14 @@ pub(crate) fn think_and_call(ctx: &Context, task: &Task) -> Run {
         _ => MemoryScope::Minimal,
     };
     let options = CallOptions::new().inherit_working_memory().inherit_memory().memory_scope(scope);
-    tell(ctx, ctx.call_with(agent, message, &options)?.text())
+    let call = match agent.strip_prefix("skill:") {
+        Some(skill) => {
+            let message = Message::from(message).with_metadata(&json!({ "targetSkill": skill }));
+            ctx.call_with("", message, &options)?
+        }
+        None => ctx.call_with(agent, message, &options)?,
+    };
+    tell(ctx, call.text())
 }
 
 /// `hoard-items N`: items of no bytes, until there is no room for more.

@@ -136,7 +136,8 @@ fn all_criteria_must_hold() {
     );
     let pictures = AgentQuery { output_modes: words(&["image/webp"]), ..query() };
     assert!(
-        !found(&AgentQuery { limit: 100, ..pictures.clone() }).contains(&"data-analysis".to_owned())
+        !found(&AgentQuery { limit: 100, ..pictures.clone() })
+            .contains(&"data-analysis".to_owned())
     );
     assert_eq!(found(&AgentQuery { tags: words(&["design"]), ..pictures }), ["image-studio"]);
     let photo =

@@ -9,7 +9,7 @@ use crate::{
     command_line::run,
     stage::{eventually, eventually_async, get, no_program_left, send, state, stream, until},
 };
-use a2a_hub_tests::{Client, ModelServer, TestHub, descendants, message_to};
+use a2a_hub_tests::{Client, ModelServer, TestHub, descendants, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{env, fs, time::Duration};
@@ -42,7 +42,8 @@ async fn pair(config: &str) -> Result<Pair> {
     let others = others.map(|other| format!("[agents.{other}]\nenabled = false\n")).concat();
     let port = model.url().rsplit(':').next().unwrap_or_default();
     let config = config.replace("{port}", port);
-    let mut hub = TestHub::builder().config(format!("{config}\n{others}"));
+    let hub = TestHub::builder().config(format!("{config}\n{others}"));
+    let mut hub = hub.plugin("guest", test_guests()?);
     let mut places = Vec::new();
     for (vendor, files) in [CLAUDE, CODEX].iter().zip(&files) {
         places.extend(env::split_paths(&vendor.path()?).collect::<Vec<_>>());
@@ -157,6 +158,46 @@ async fn a_permission_of_codex_is_given_by_claudes_client(pair: &Pair, prompt: &
     let last = heard.last().context("Claude's model was not asked")?.body.to_string();
     assert!(last.contains("ECHO: "), "{last}");
     no_program_left(&pair.hub.data_dir(), Duration::from_secs(10)).await
+}
+
+/// A component that names no agent has Claude Code and Codex work in turn, for both have the skill; what it has in mind reaches each as far
+/// as the message names it, and no further.
+#[tokio::test]
+async fn an_orchestrator_hands_what_its_message_names_to_whoever_has_the_skill() -> Result<()> {
+    let orchestrator = "[agents.guest.grant]\nmemory = true\ndelegate = ['claude-code', 'codex']\n";
+    let config = [orchestrator, &granted(&CLAUDE, "", ""), &granted(&CODEX, "", "")].concat();
+    let pair = pair(&config).await?;
+    let call = "think-and-call skill:code minimal say which database we took, at what depth";
+    let mut workers = Vec::new();
+    for _ in 0..2 {
+        let task = send(&pair.client(), "guest", call).await?;
+        assert_eq!(state(&task), "completed", "{task}");
+        let tree = pair.tree(task["id"].as_str().context("no id")?).await?;
+        let [_, child] = &tree[..] else { anyhow::bail!("a tree of two: {tree:#?}") };
+        assert_eq!(state(child), "completed", "{child}");
+        assert_eq!(child["metadata"]["inherited"]["went"]["names"], json!(["database", "depth"]));
+        let chosen = child["metadata"]["routing"]["agent"].as_str().context("not routed")?;
+        workers.push(chosen.to_owned());
+        let shown =
+            run(&pair.hub, &["task", "show", child["id"].as_str().context("no id")?]).await?;
+        assert!(
+            shown.stdout.contains("memory   1 decision, 1 variable from guest"),
+            "{}",
+            shown.stdout
+        );
+    }
+    workers.sort();
+    assert_eq!(workers, ["claude-code", "codex"]);
+    let seen: Vec<_> = pair.model.requests().iter().map(|seen| seen.body.to_string()).collect();
+    let handed_over: Vec<_> = seen.iter().filter(|body| body.contains("handed-over")).collect();
+    assert!(handed_over.len() >= 2, "each model hears of it: {seen:#?}");
+    for body in handed_over {
+        assert!(body.contains("sqlite") && body.contains("depth"), "{body}");
+        for kept in ["hunter2", "ship the parser", "the cache is warm", "details of the parser"] {
+            assert!(!body.contains(kept), "`{kept}` went along: {body}");
+        }
+    }
+    Ok(())
 }
 
 #[tokio::test]
