@@ -178,7 +178,7 @@ mod tests {
         assert!(hostile.contains("have more than 1024 tokens"), "{}", &hostile[..200]);
         assert!(
             typo.contains(
-                "unknown field `proces`, expected one of `id`, `version`, `publisher`, `description`, `process`"
+                "unknown field `proces`, expected one of `id`, `version`, `publisher`, `description`, `aliases`, `process`"
             ),
             "{typo}"
         );

@@ -6,6 +6,7 @@
 use super::{
     NewTask, SubmitError, Subscription, Tasks,
     care::{Care, answer_to},
+    child_message,
     command::Command,
     feed::{Lent, StreamEnd},
     inheriting::{asked_for, hand_over},
@@ -16,18 +17,16 @@ use crate::{agents::Agent, error::HubError};
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access::Principal,
-    context_memory::inherit,
     facts,
     routing::Routing,
-    trace::{Trace, without_trace},
     tree::{Exhausted, NoChild, Usage},
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
     event::{StatusUpdate, TaskEvent},
-    id::{AgentId, ContextId, TaskId},
-    message::{Message, Role},
+    id::{AgentId, TaskId},
+    message::Message,
     operation::{AgentQuery, FoundAgents},
     parent::Parent,
     question::Question as Asked,
@@ -57,10 +56,6 @@ use tracing::Instrument as _;
 
 /// How long the children of a task that is over may take to end: more than each has by itself.
 const END_DEADLINE: Duration = Duration::from_secs(60);
-
-/// What stands in the metadata of a message for the hub: what an operator said to the parent is no word to its children.
-const NOT_HANDED_ON: [&str; 6] =
-    ["resume", "workingDirectory", "targetAgent", "targetSkill", "targetVersion", "allowOlder"];
 
 /// The calls of one task's agent. Cheap to clone but for the task.
 #[derive(Clone)]
@@ -153,7 +148,8 @@ impl Delegation {
             key,
         };
         let of_kin = self.tasks.is_at_work(&above, &child.id);
-        let message = self.message(message, &id, context_id, directory.as_deref());
+        let message =
+            child_message::told(&self.task, message, &id, context_id, directory.as_deref());
         let giver = (&self.agent, &self.task);
         let (message, inherited, fresh) = match hand_over(giver, &child, message, inherit).await {
             Ok(handed_over) => handed_over,
@@ -197,27 +193,6 @@ impl Delegation {
                 })
             }
         }
-    }
-
-    /// What the child is told, with its place in the trace.
-    fn message(
-        &self,
-        message: Message,
-        child: &TaskId,
-        context: Option<String>,
-        directory: Option<&str>,
-    ) -> Message {
-        let trace = Trace::of(&self.task.id, self.task.metadata.as_ref()).child(child);
-        let facts = without_trace(message.metadata.clone().unwrap_or_default());
-        // What was asked for is done here, and not said to the child.
-        let mut facts = inherit::without(facts);
-        for right in NOT_HANDED_ON {
-            facts.remove(right);
-        }
-        facts.extend(trace.members());
-        facts.extend(directory.map(|dir| ("workingDirectory".to_owned(), dir.into())));
-        let context_id = context.map(ContextId::new);
-        Message { role: Role::User, task_id: None, context_id, metadata: Some(facts), ..message }
     }
 
     /// Hands the child's questions on, and ends it when its parent may call its agent no more.

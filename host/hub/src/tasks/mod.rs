@@ -3,6 +3,7 @@
 mod actor;
 mod awaiting;
 mod care;
+mod child_message;
 mod command;
 mod delegation;
 mod drawing;

@@ -578,26 +578,3 @@ async fn tasks_of_several_agents_that_wait_leave_half_of_the_room_to_others() {
     }
     asked(&second).await;
 }
-
-/// An agent elsewhere may complete its task beside a question that it asked.
-#[tokio::test(start_paused = true)]
-async fn a_run_that_ends_beside_its_own_question_is_followed_by_another_one() {
-    for stand in Stand::each() {
-        let fake = Fake::new(|stage: Stage| async move {
-            if stage.work.message.joined_text() == "go" {
-                tokio::time::sleep(Duration::from_secs(5)).await;
-                let asked = stage.ask("which one?", None);
-                let ended = tokio::time::sleep(Duration::from_secs(5));
-                tokio::select! { _ = asked => {}, () = ended => {} }
-            }
-            completed(&stage.work.message.joined_text())
-        });
-        let agent = fake.agent(AgentConfig { max_running: Some(1), ..config() });
-        let task = stand.submit(&agent, "go").await;
-        stand.until(&task, TaskState::Working).await;
-        stand.answer(&task, "more").await.unwrap();
-        stand.until(&task, TaskState::Completed).await;
-        let story = stand.story(&task).await;
-        assert!(story.ends_with("working “go”, said “go”, completed “more”"), "{story}");
-    }
-}
