@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod by_itself;
+mod calls;
 
 use super::{
     confining::{self, Confining},
@@ -43,8 +44,7 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     id::{AgentId, ContextId, TaskId, TenantId},
     operation::{
-        AgentBreaker, AgentHealth, AgentInfo, AgentQuery, FoundAgents, HeldBack, NotGranted,
-        Operated, ProgramTier,
+        AgentBreaker, AgentHealth, AgentInfo, HeldBack, NotGranted, Operated, ProgramTier,
     },
     task::Task,
 };
@@ -53,13 +53,7 @@ use a2a_hub_runtime::{
     port::{Ports, delegate::DelegatePort, journal::JournalPort, tasks::TaskPort},
 };
 use a2a_hub_store::Memories;
-use serde_json::Value;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, Semaphore},
     time::{Instant, timeout},
@@ -400,56 +394,6 @@ impl Agent {
     /// Whether it is one that works elsewhere, and not on this hub.
     pub fn is_elsewhere(&self) -> bool {
         matches!(self.source, Source::Remote(_))
-    }
-
-    /// Whether it may call other agents at all.
-    pub fn delegates(&self) -> bool {
-        self.peers.is_some()
-    }
-
-    /// Whether its programs may work there.
-    pub fn may_work_in(&self, directory: &str) -> bool {
-        self.programs.directory(Some(directory)).is_ok()
-    }
-
-    /// The cards of the agents that it may call.
-    pub fn peers(&self) -> Vec<Value> {
-        self.peers.as_ref().map(|peers| peers.cards()).unwrap_or_default()
-    }
-
-    /// Those of the agents that it may call which fit a question.
-    pub async fn find_peers(&self, query: AgentQuery) -> Result<FoundAgents, Failure> {
-        match &self.peers {
-            Some(peers) => peers.search(query).await,
-            None => Ok(FoundAgents::default()),
-        }
-    }
-
-    /// The id of the agent that is called so, by its id or an alias, of those that it may know of.
-    pub fn peer_called(&self, name: &AgentId) -> AgentId {
-        self.peers.as_ref().map_or_else(|| name.clone(), |peers| peers.called(name))
-    }
-
-    /// The other names that its manifest claims, which count once the operator vouches for it.
-    pub(super) fn claimed_aliases(&self) -> &BTreeSet<AgentId> {
-        &self.runtime.ask().aliases
-    }
-
-    /// Refuses a call of an agent that it may not call now.
-    pub fn may_call(&self, agent: &AgentId) -> Result<(), Failure> {
-        match &self.peers {
-            Some(peers) => peers.must_allow(agent),
-            None => {
-                Err(Failure::Denied(format!("call `{agent}`: no agent is granted to this one")))
-            }
-        }
-    }
-
-    /// Waits until the operator takes away that it may call that agent.
-    pub async fn may_no_longer_call(&self, agent: &AgentId) {
-        let agent = agent.clone();
-        let revocation = self.live.watch(move |held| held.may_call(agent.as_str()));
-        revocation.token.cancelled().await;
     }
 
     /// Waits until no program of `owner` is left, but not for ever.

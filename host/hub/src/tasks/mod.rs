@@ -14,6 +14,7 @@ mod inheriting;
 mod kin;
 mod listing;
 mod log_span;
+mod new_task;
 mod parking;
 mod port;
 mod programs;
@@ -33,18 +34,17 @@ mod turns;
 mod unstored;
 
 pub use feed::{StreamEnd, Subscription};
+pub use new_task::{NewTask, SubmitError};
 pub use recovery::Recovered;
 
 use crate::{agents::Agent, clock, error::HubError, events::Events, routes::Routes, spans::Spans};
-use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access::Principal,
-    context_memory::transfer::{INHERITED, Inherited},
+    context_memory::transfer::INHERITED,
     facts::{GRANTED_PERMISSIONS, QUEUED, addressed, queued_behind},
-    quota::Busy,
-    routing::{ROUTING, Routing},
+    routing::ROUTING,
     trace::{Trace, facts_of_child},
-    tree::{TreeLimits, Trees, Usage},
+    tree::{Trees, Usage},
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -57,7 +57,6 @@ use a2a_hub_protocol::{
     parent::Parent,
     question,
     task::{Task, TaskState, TaskStatus},
-    trace::TraceContext,
 };
 use a2a_hub_store::{
     Head, HeadFilter, Readiness, StorageError, StoredTask, Tally, TaskStore, until_usable,
@@ -135,56 +134,6 @@ struct Running {
 
 /// Finds an agent by its name.
 type FindAgent = dyn Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync;
-
-/// Why a task could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum SubmitError {
-    /// Its agent has too much to do.
-    #[error("give `{agent}` another task: {why}")]
-    Busy {
-        /// The agent.
-        agent: AgentId,
-        /// How busy it is.
-        why: Busy,
-    },
-    /// The store refused.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-}
-
-/// A new piece of work.
-pub struct NewTask {
-    /// The id that it is to have; a fresh one if the hub is to choose. There is no task of that id.
-    pub id: Option<TaskId>,
-    /// Who is to do it.
-    pub agent: Arc<Agent>,
-    /// What the client says.
-    pub message: Message,
-    /// Where the client would have it done.
-    pub working_directory: Option<String>,
-    /// How long it may take, in milliseconds, if the client says; the agent's own limit counts all the same.
-    pub timeout_ms: Option<u64>,
-    /// Whether somebody listens while it is done.
-    pub streamed: bool,
-    /// What the client can do with an answer.
-    pub client: ClientCapabilities,
-    /// What the request is known by, should it be made again.
-    pub request: Option<String>,
-    /// Who asks for it.
-    pub by: Principal,
-    /// Whose task it is.
-    pub tenant: TenantId,
-    /// What may follow from it.
-    pub limits: TreeLimits,
-    /// The most that its agent's program may do without asking, in a task that another agent gives; otherwise it asks.
-    pub permissions: Option<Permissions>,
-    /// What its agent was handed with it, of another agent's memory.
-    pub inherited: Option<Inherited>,
-    /// What the client says beside its message of the trace that it is in.
-    pub trace: Option<Box<TraceContext>>,
-    /// How it came to its agent, if the client named none.
-    pub routing: Option<Box<Routing>>,
-}
 
 impl Tasks {
     /// No tasks but those in the log. What becomes of them is told in `events`.

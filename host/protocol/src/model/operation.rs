@@ -4,6 +4,7 @@
 mod find;
 mod health;
 mod name;
+mod placing;
 mod plugins;
 mod requirements;
 mod tier;
@@ -220,35 +221,6 @@ impl Operation {
     pub fn in_trace(&mut self, said: &TraceContext) {
         if let Self::SendMessage(send) | Self::StreamMessage(send) = self {
             send.trace = (*said != TraceContext::default()).then(|| Box::new(said.clone()));
-        }
-    }
-
-    /// Has the operation be about nothing but what is this tenant's: the conversations that it names, and what it lists.
-    pub fn place(&mut self, of: &TenantId) {
-        let own = |context: &mut Option<ContextId>| {
-            *context = context.take().map(|context| context.of_tenant(of));
-        };
-        #[expect(
-            clippy::wildcard_enum_match_arm,
-            reason = "all others name no conversation, and list none"
-        )]
-        match self {
-            Self::SendMessage(send) | Self::StreamMessage(send) => {
-                own(&mut send.message.context_id);
-            }
-            Self::ListTasks(query) => {
-                own(&mut query.context);
-                query.tenant = Some(of.clone());
-            }
-            Self::PageTasks(query) => {
-                own(&mut query.context);
-                query.tenant = Some(of.clone());
-            }
-            Self::ListContexts(query) => query.tenant = Some(of.clone()),
-            Self::GetContext { id, .. } | Self::DeleteContext { id } => {
-                *id = id.clone().of_tenant(of);
-            }
-            _ => {}
         }
     }
 

@@ -1,0 +1,35 @@
+//! An operation within a tenant.
+
+use super::Operation;
+use crate::model::id::{ContextId, TenantId};
+
+impl Operation {
+    /// Has the operation be about nothing but what is this tenant's: the conversations that it names, and what it lists.
+    pub fn place(&mut self, of: &TenantId) {
+        let own = |context: &mut Option<ContextId>| {
+            *context = context.take().map(|context| context.of_tenant(of));
+        };
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "all others name no conversation, and list none"
+        )]
+        match self {
+            Self::SendMessage(send) | Self::StreamMessage(send) => {
+                own(&mut send.message.context_id);
+            }
+            Self::ListTasks(query) => {
+                own(&mut query.context);
+                query.tenant = Some(of.clone());
+            }
+            Self::PageTasks(query) => {
+                own(&mut query.context);
+                query.tenant = Some(of.clone());
+            }
+            Self::ListContexts(query) => query.tenant = Some(of.clone()),
+            Self::GetContext { id, .. } | Self::DeleteContext { id } => {
+                *id = id.clone().of_tenant(of);
+            }
+            _ => {}
+        }
+    }
+}
