@@ -63,7 +63,7 @@ pub struct Candidate {
     pub load: usize,
     /// How long its first word took lately; none if it said none yet.
     pub latency: Option<Duration>,
-    /// When it had its last turn, as [`Turns`] counts; 0 if it had none.
+    /// When it had its last turn, as [`Turns`](super::Turns) counts; 0 if it had none.
     pub last_turn: u64,
     /// Whether the latest task of the message's conversation is its.
     pub holds_context: bool,
