@@ -50,12 +50,6 @@ impl From<Principal> for Caller {
     }
 }
 
-impl From<&Caller> for Caller {
-    fn from(caller: &Caller) -> Self {
-        caller.clone()
-    }
-}
-
 impl Caller {
     /// For which tenant the request is carried out, where these `are_there`. The principal decides that: a client's is its own, an
     /// agent's is that of its task, and only an operator may name any.

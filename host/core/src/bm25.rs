@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-/// How soon more of the same word counts for nothing.
-const K1: f64 = 1.2;
+/// How soon more of the same word counts for nothing: the value that most use.
+pub(crate) const K1: f64 = 1.2;
 
 /// How much of its length a text is charged.
-const B: f64 = 0.75;
+pub(crate) const B: f64 = 0.75;
 
 /// The longest word, in bytes: what is longer is no word of a language.
-const MAX_WORD: usize = 40;
+pub(crate) const MAX_WORD: usize = 40;
 
 /// The function words of English, and `s` and `t` that apostrophes leave behind. Sorted.
 const STOP_WORDS: &[&str] = &[

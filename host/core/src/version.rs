@@ -2,7 +2,7 @@
 //! versions are signed as well (downgrade attack).
 
 use crate::one_line::OneLine;
-use semver::Version;
+use semver::{Op, Version, VersionReq};
 
 /// Whether what is `offered` may not take the place of what was `granted` as an update: it is older, or nobody can tell that it is
 /// not. Where the granted one says no version, there is nothing to compare.
@@ -25,6 +25,16 @@ pub(crate) fn parse(text: &str) -> Option<Version> {
     let (numbers, rest) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
     let missing = 2usize.checked_sub(numbers.matches('.').count())?;
     Version::parse(&format!("{numbers}{}{rest}", ".0".repeat(missing))).ok()
+}
+
+/// The lowest version that `required` can mean; none if it only says what is too new.
+pub(crate) fn least(required: &VersionReq) -> Option<Version> {
+    let from = required.comparators.iter().filter(|it| !matches!(it.op, Op::Less | Op::LessEq));
+    let least = from.map(|it| {
+        let [minor, patch] = [it.minor, it.patch].map(Option::unwrap_or_default);
+        Version { pre: it.pre.clone(), ..Version::new(it.major, minor, patch) }
+    });
+    least.max()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::{
         error::{A2aError, ErrorKind},
         id::AgentId,
         message::{Message, Metadata, Part, Role},
-        operation::{SendMessage, Wait},
+        operation::{AgentRequirements, SendMessage, Wait},
         task::TaskState,
     },
 };
@@ -106,25 +106,30 @@ impl Submission {
         }
     }
 
-    /// The message that has `agent` use `skill`: the input as data, and as text as well for an agent whose card takes no JSON. Who asks
-    /// stands in its metadata, as it says of itself.
+    /// The message that has `agent`, which is known to have it, or else whoever has it use `skill`: the input as data, and as text as
+    /// well where `card` takes no JSON. Who asks stands in its metadata, as it says of itself.
     pub fn message(
         self,
-        agent: &AgentId,
+        agent: Option<&AgentId>,
         card: &AgentCard,
         skill: &str,
     ) -> Result<SendMessage, A2aError> {
         let text = (!card.takes_json()).then(|| Part::text(readable(&self.input)));
         let data = Part::data(Value::Object(self.input));
         let mut message = Message::new(Role::User, text.into_iter().chain([data]).collect());
-        message.metadata = Some(Metadata::from_iter([
-            ("targetAgent".to_owned(), json!(agent)),
+        let facts = [
             ("targetSkill".to_owned(), json!(skill)),
             (SKILL.to_owned(), json!(skill)),
             (REQUESTING_AGENT.to_owned(), json!(self.requesting_agent)),
-        ]));
+        ];
+        let target = agent.map(|agent| ("targetAgent".to_owned(), json!(agent)));
+        message.metadata = Some(Metadata::from_iter(facts.into_iter().chain(target)));
         // Who submits is answered at once.
-        Ok(SendMessage { wait: Wait::No, ..SendMessage::new(message, None)? })
+        let mut send = SendMessage { wait: Wait::No, ..SendMessage::new(message, None)? };
+        if agent.is_some() {
+            send.requirements = AgentRequirements::default();
+        }
+        Ok(send)
     }
 }
 
@@ -314,7 +319,7 @@ mod tests {
         let agent = AgentId::parse("echo").unwrap();
         let send = |modes: &[&str], input: Value| {
             let body = json!({"requesting_agent_id": "r", "skill_id": "s", "input_data": input});
-            read(&body).unwrap().message(&agent, &card(modes), "s").unwrap()
+            read(&body).unwrap().message(Some(&agent), &card(modes), "s").unwrap()
         };
         let input = json!({"search_topic": "why", "depth": 2});
         let both = send(&["text/plain"], input.clone());

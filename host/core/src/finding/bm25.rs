@@ -6,17 +6,12 @@ use super::{
     description::Description,
     words::{Word, Words},
 };
+use crate::bm25::{self, B, Collection, K1};
 use a2a_hub_protocol::operation::CardPart;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     ops::Bound,
 };
-
-/// How soon a word that is said again adds nothing: the value that most use.
-const K1: f64 = 1.2;
-
-/// How much a word counts for less in a long part of a card than in a short one.
-const B: f64 = 0.75;
 
 /// How many words of one part of a card are read.
 const MAX_WORDS: usize = 400;
@@ -108,6 +103,8 @@ impl Bm25 {
     pub(super) fn score(&self, text: &str) -> HashMap<usize, Scored> {
         let mut scored: HashMap<usize, Scored> = HashMap::new();
         let mut asked = HashSet::new();
+        // The lengths that count here are those of the parts.
+        let collection = Collection { texts: self.agents as u64, words: 0 };
         for Word { said, stem } in self.words.of(text, MAX_ASKED) {
             if !asked.insert(stem.clone()) {
                 continue;
@@ -115,7 +112,7 @@ impl Bm25 {
             // Of those that stand in for one word, an agent is found by the best only.
             let mut best: HashMap<usize, (f64, &Posting)> = HashMap::new();
             for (postings, share) in self.meant(&stem) {
-                let rarity = self.rarity(postings.len());
+                let rarity = bm25::weight(collection, postings.len() as u64);
                 for posting in postings {
                     let score = share * rarity * self.saturated(posting);
                     let there = best.entry(posting.agent).or_insert((score, posting));
@@ -156,12 +153,6 @@ impl Bm25 {
         near.sort_by(|one, two| (one.0, one.1).cmp(&(two.0, two.1)));
         near.truncate(MAX_STAND_INS);
         near.into_iter().map(|(_, _, postings)| (postings.as_slice(), STAND_IN)).collect()
-    }
-
-    /// How much a word tells that so many cards have (inverse document frequency).
-    fn rarity(&self, cards: usize) -> f64 {
-        let (all, with) = (self.agents as f64, cards as f64);
-        (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
     }
 
     /// How much a word in a card counts, up to 1. What is said many times counts by its logarithm even before it saturates, so that a

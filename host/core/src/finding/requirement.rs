@@ -2,7 +2,7 @@
 
 use crate::version;
 use a2a_hub_protocol::error::A2aError;
-use semver::{Op, Version, VersionReq};
+use semver::{Version, VersionReq};
 use std::fmt;
 
 /// The longest requirement, in bytes.
@@ -39,23 +39,7 @@ impl Requirement {
         let text = text.trim();
         let said = VersionReq::parse(text.strip_prefix('v').unwrap_or(text))
             .map_err(|why| A2aError::invalid("version", format!("{why}; {way_out}")))?;
-        let least = said.comparators.iter().filter_map(|one| {
-            let least = Version {
-                pre: one.pre.clone(),
-                ..Version::new(one.major, one.minor.unwrap_or(0), one.patch.unwrap_or(0))
-            };
-            #[expect(
-                clippy::wildcard_enum_match_arm,
-                reason = "semver may come to know more of them"
-            )]
-            match one.op {
-                Op::Exact | Op::Greater | Op::GreaterEq | Op::Tilde | Op::Caret | Op::Wildcard => {
-                    Some(least)
-                }
-                _ => None,
-            }
-        });
-        let least = least.max().unwrap_or(Version::new(0, 0, 0));
+        let least = version::least(&said).unwrap_or(Version::new(0, 0, 0));
         Ok(Self { text: text.to_owned(), said, least })
     }
 

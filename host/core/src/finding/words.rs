@@ -1,13 +1,11 @@
 //! Text as the words that are compared: split, without the words that everybody says, and stemmed.
 
+use crate::bm25::MAX_WORD;
 use rust_stemmers::{Algorithm, Stemmer};
 use std::borrow::Cow;
 
 /// How much of one text is read, in bytes: a card may have 64 KiB of it, and no one says what an agent does in more than this.
 const MAX_TEXT: usize = 16 << 10;
-
-/// The longest word, in bytes: what is longer is no word of a language, and is left out.
-const MAX_WORD: usize = 40;
 
 /// The function words of English, and what people say to an agent whatever they want of it. Sorted.
 const STOP_WORDS: &[&str] = &[

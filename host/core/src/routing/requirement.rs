@@ -1,6 +1,7 @@
 //! Which versions of an agent will do.
 
-use semver::{Op, Version, VersionReq};
+use crate::version;
+use semver::{Version, VersionReq};
 use std::fmt;
 
 /// A requirement in the words of Semantic Versioning as Cargo has them: `2`, `^2.1`, `>=1.4, <3`. A bare `2.1` is `^2.1`: that or newer,
@@ -40,13 +41,8 @@ impl Requirement {
 
     /// Whether that version is too old: it will not do, and lies before the first one that might.
     pub fn is_after(&self, version: &Version) -> bool {
-        let from = self.read.comparators.iter();
-        let from = from.filter(|it| !matches!(it.op, Op::Less | Op::LessEq));
-        let least = from.map(|it| {
-            let [minor, patch] = [it.minor, it.patch].map(Option::unwrap_or_default);
-            Version { pre: it.pre.clone(), ..Version::new(it.major, minor, patch) }
-        });
-        let is_before = least.max().is_some_and(|least| version.cmp_precedence(&least).is_lt());
+        let least = version::least(&self.read);
+        let is_before = least.is_some_and(|least| version.cmp_precedence(&least).is_lt());
         is_before && !self.is_met_by(version)
     }
 }

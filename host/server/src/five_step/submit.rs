@@ -21,7 +21,7 @@ use a2a_hub_protocol::{
     five_step::{self, Submission, UPDATES},
     hub::answer::AGENTS,
     id::AgentId,
-    operation::{AgentRequirements, Answer, CardOf, Operation},
+    operation::{Answer, CardOf, Operation},
     task::Task,
 };
 use axum::{
@@ -107,15 +107,8 @@ async fn begin(
             return Err(five_step::unfit(skill, &violations));
         }
     }
-    let mut send = submission.message(agent, card, skill)?;
-    if *is_one_of_several {
-        send.agent = None;
-        send.message.metadata.as_mut().map(|facts| facts.remove("targetAgent"));
-    } else {
-        // That the agent has it was looked up.
-        send.requirements = AgentRequirements::default();
-    }
-    let mut operation = Operation::SendMessage(send);
+    let target = (!is_one_of_several).then_some(agent);
+    let mut operation = Operation::SendMessage(submission.message(target, card, skill)?);
     operation.in_trace(&trace(headers));
     match dispatcher.ask(caller, operation).await?.0 {
         Reply::One(Answer::Task(task)) => Ok(*task),
