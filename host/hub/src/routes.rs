@@ -22,7 +22,7 @@ use a2a_hub_protocol::{
 };
 use parking_lot::Mutex;
 use serde_json::json;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The ways to the agents. Cheap to clone.
 #[derive(Clone)]
@@ -101,7 +101,7 @@ impl Routes {
     }
 
     /// The ids of the skills that there are.
-    pub fn skills(&self) -> std::collections::BTreeSet<String> {
+    pub fn skills(&self) -> BTreeSet<String> {
         let all = self.agents.all();
         all.iter()
             .flat_map(|agent| agent.card.skills.iter().map(|skill| skill.id.clone()))

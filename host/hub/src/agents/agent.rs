@@ -267,11 +267,10 @@ impl Agent {
         work: Work,
     ) -> Box<dyn Run> {
         let most = most(&work.task, facts::has(&work.task, PARENT_TASK));
-        let owner = (work.task.id.as_str(), work.task.context_id.tenant());
-        let call = self.call(owner, Some(ports), most, working_directory);
-        let mind = self.mind(&work.task.context_id).map(|mind| Arc::new(mind) as _);
-        let ports = Arc::new(Ports { context_memory: mind, ..Ports::clone(&call.ports) });
-        self.runtime.start(Call { client, ports, ..call }, work)
+        let (owner, context) = (work.task.id.as_str(), &work.task.context_id);
+        let ports = Some((ports, context));
+        let call = self.call((owner, context.tenant()), ports, most, working_directory);
+        self.runtime.start(Call { client, ..call }, work)
     }
 
     /// What it does with a task that its hub's end cut off.
@@ -313,8 +312,8 @@ impl Agent {
     /// hub.
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {
         let ports = TaskPorts { task: port, delegation: None, journal: None };
-        let owner = (task.id.as_str(), task.context_id.tenant());
-        let call = self.call(owner, Some(ports), None, None);
+        let (owner, context) = (task.id.as_str(), &task.context_id);
+        let call = self.call((owner, context.tenant()), Some((ports, context)), None, None);
         self.runtime.follow(call, task)
     }
 
@@ -339,11 +338,11 @@ impl Agent {
         self.runtime.resumability(task).await
     }
 
-    /// What a call for `owner` comes with, on behalf of a tenant; `ports` hear of the task.
+    /// What a call for `owner` comes with, on behalf of a tenant; `ports` hear of the task, if it is one, of a conversation.
     fn call(
         &self,
         (owner, tenant): (&str, &TenantId),
-        ports: Option<TaskPorts>,
+        ports: Option<(TaskPorts, &ContextId)>,
         most: Option<Permissions>,
         working_directory: Option<String>,
     ) -> Call {
@@ -351,17 +350,16 @@ impl Agent {
         let log = move |level, line: &str| log_line(&id, &told_of, level, line);
         let files = Arc::new(self.files.of(owner, self.live.clone()));
         let programs = Programs::of(&self.programs, owner, Arc::clone(&files), self.live.clone());
-        let (tasks, delegation, journal) = match ports {
-            Some(it) => (Some(it.task), it.delegation, it.journal),
-            None => (None, None, None),
+        let (tasks, delegation, journal, mind) = match ports {
+            Some((it, context)) => (Some(it.task), it.delegation, it.journal, self.mind(context)),
+            None => (None, None, None, None),
         };
         let settings = narrowed(&self.settings, most);
         let ports = Ports {
             tasks,
             process: Some(Arc::new(programs)),
             memory: self.values.as_ref().map(|values| Arc::new(values.of(tenant)) as _),
-            // Outside of a task there is no conversation.
-            context_memory: None,
+            context_memory: mind.map(|mind| Arc::new(mind) as _),
             files: self.held.files_bytes.map(|_| files as _),
             http: self.http.clone().map(|http| http as _),
             workspace: Workspace::of(&self.programs, &self.live).map(|held| held as _),
@@ -404,12 +402,12 @@ impl Agent {
     }
 
     /// Lets it clean up after a cancelled task; what it fails at is logged and left.
-    pub async fn clean_up(&self, task: &TaskId, tenant: &TenantId) {
-        let owner = format!("{task}/cancel");
-        let call = self.call((&owner, tenant), None, None, None);
-        let cleaned = timeout(CLEAN_UP_DEADLINE, self.runtime.clean_up(call, task)).await;
+    pub async fn clean_up(&self, task: &Task) {
+        let (id, owner) = (&task.id, format!("{}/cancel", task.id));
+        let call = self.call((&owner, task.context_id.tenant()), None, None, None);
+        let cleaned = timeout(CLEAN_UP_DEADLINE, self.runtime.clean_up(call, id)).await;
         if let Err(why) = cleaned.unwrap_or(Err(Failure::Timeout)) {
-            tracing::warn!(agent = %self.id, %task, %why, "clean-up after cancel failed");
+            tracing::warn!(agent = %self.id, task = %id, %why, "clean-up after cancel failed");
         }
         self.programs_gone(&owner).await;
     }

@@ -12,7 +12,7 @@ use a2a_hub_core::{
 use a2a_hub_protocol::id::ContextId;
 use a2a_hub_runtime::{Failure, port::context_memory::ContextMemoryPort};
 use a2a_hub_store::{Memories, Search, StorageError};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// Of what an agent may keep, others may fill this part with what they hand over: the rest is its own.
 const HANDED_OVER: u64 = 2;
@@ -65,7 +65,7 @@ impl Mind {
         if query.is_none() {
             items.extend(search("").await.map_err(|why| failure(&why))?);
         }
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         items.retain(|item| seen.insert(item.id.clone()));
         self.room()?;
         Ok((working, items))

@@ -2,8 +2,7 @@
 
 use super::{Caller, Hub, official::task_of};
 use crate::error::HubError;
-use a2a_hub_core::access::Principal;
-use a2a_hub_core::nearest::nearest;
+use a2a_hub_core::{access::Principal, nearest::nearest};
 use a2a_hub_protocol::{
     error::A2aError,
     id::{TaskId, TenantId},

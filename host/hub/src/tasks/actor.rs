@@ -530,8 +530,7 @@ impl TaskActor {
             }
             Effect::Stop => self.stop().await,
             Effect::CleanUp => {
-                let task = self.recorder.task();
-                self.agent.clean_up(&task.id, task.context_id.tenant()).await;
+                self.agent.clean_up(self.recorder.task()).await;
             }
             Effect::AskHold => {
                 let hold = self.agent.resumability(&self.recorder.task().id).await;
