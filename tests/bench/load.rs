@@ -28,13 +28,15 @@ pub(crate) enum Work {
 }
 
 /// How fast a server was.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
     /// Requests or, of streams, chunks.
     pub(crate) per_second: f64,
     /// Of a request or, of streams, until the first chunk.
     pub(crate) p50: Duration,
     pub(crate) p99: Duration,
+    /// How long it was measured.
+    pub(crate) took: Duration,
 }
 
 impl Sample {
@@ -45,6 +47,7 @@ impl Sample {
             per_second: latencies.len() as f64 * f64::from(each) / took.as_secs_f64(),
             p50: percentile(50).unwrap_or_default(),
             p99: percentile(99).unwrap_or_default(),
+            took,
         }
     }
 
@@ -55,6 +58,7 @@ impl Sample {
             per_second: middle(samples.iter().map(|sample| sample.per_second), f64::total_cmp),
             p50: middle(samples.iter().map(|sample| sample.p50), Duration::cmp),
             p99: middle(samples.iter().map(|sample| sample.p99), Duration::cmp),
+            took: middle(samples.iter().map(|sample| sample.took), Duration::cmp),
         }
     }
 }

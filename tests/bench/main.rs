@@ -13,34 +13,28 @@ mod hostile;
 mod load;
 mod minds;
 mod profile;
+mod race;
+mod ratios;
 mod waiting;
 
-use a2a_hub_tests::TestHub;
-use anyhow::{Context as _, Result, ensure};
-use bare::{Bare, Kind};
+use anyhow::{Context as _, Result};
+use bare::Kind;
 use clap::{Parser, Subcommand};
-use load::{Connection, Sample, Work};
-use profile::Watch;
-use rustix::thread::{CpuSet, sched_setaffinity};
-use serde_json::Value;
-use std::{net::SocketAddr, time::Duration};
+use race::Servers;
+use ratios::Ratios;
+use rustix::{
+    process::Pid,
+    thread::{CpuSet, sched_setaffinity},
+};
+use std::{fs, time::Duration};
 use tokio::runtime;
 
 /// Where the servers run, and where the load comes from.
 const SERVERS: usize = 0;
 const LOAD: usize = 1;
 
-/// Requests at once.
-const CONCURRENCIES: [usize; 2] = [1, 16];
-
-/// Those that are profiled.
-const PROFILED: usize = 16;
-
 /// What is thrown away before each measurement.
 const WARM_UP: Duration = Duration::from_millis(200);
-
-/// Tasks that are looked at in turn.
-const TASKS: usize = 64;
 
 /// Measures the hub that `A2A_HUB_BIN` names, or else the one beside this program.
 #[derive(Debug, Parser)]
@@ -57,6 +51,15 @@ struct Args {
     /// Tasks to leave waiting for input
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=5000))]
     tasks: u32,
+    /// Start the servers as on a machine of many cores, and then keep all their threads on one: what switching between them costs shows
+    #[arg(long)]
+    one_core: bool,
+    /// Race only, and fail if a ratio is more than 15 % below the accepted one
+    #[arg(long)]
+    check: bool,
+    /// Race only, and accept the ratios from now on
+    #[arg(long, conflicts_with = "check")]
+    accept: bool,
     /// Print what the hub spends its time on instead, with `perf` if it is there
     #[arg(long)]
     profile: bool,
@@ -91,7 +94,7 @@ fn main() -> Result<()> {
             return finding::measure();
         }
         if args.calls {
-            let kind = Servers::start().await?.kind;
+            let kind = Servers::start(false).await?.kind();
             return calls::measure(args.rounds, Duration::from_millis(args.millis), kind).await;
         }
         if args.minds {
@@ -100,13 +103,23 @@ fn main() -> Result<()> {
         if let Some(behaviour) = &args.hostile {
             return hostile::measure(behaviour).await;
         }
-        let servers = Servers::start().await?;
+        let servers = Servers::start(args.one_core).await?;
         if args.profile {
             return servers.profile(&args).await;
         }
-        servers.race(&args).await?;
-        let kind = servers.kind;
+        let ratios = servers.race(&args).await?;
+        let mode = if args.one_core { "one core" } else { "own" };
+        if args.accept {
+            return ratios.accept(mode);
+        }
+        if args.check {
+            return Ratios::accepted(mode)?.check(&ratios);
+        }
+        let kind = servers.kind();
         drop(servers);
+        if args.one_core {
+            return Ok(());
+        }
         calls::measure(args.rounds, Duration::from_millis(args.millis), kind).await?;
         finding::measure()?;
         minds::measure().await?;
@@ -116,123 +129,27 @@ fn main() -> Result<()> {
     })
 }
 
-/// The hub, and two servers that do the same without it.
-struct Servers {
-    hub: TestHub,
-    address: SocketAddr,
-    durable: Bare,
-    bare: Bare,
-    /// What a bare server is like.
-    kind: Kind,
-}
-
-impl Servers {
-    async fn start() -> Result<Self> {
-        // A process inherits the core of the thread that starts it.
-        pin(SERVERS)?;
-        let hub = TestHub::start().await?;
-        let address = hub.http().parse().context("the hub serves HTTP at no address")?;
-        let kind = like_the_hub(address).await?;
-        println!("{} bytes of answer, {} bytes a chunk", kind.answer, kind.event);
-        let durable = Bare::start(Kind { durable: true, ..kind }).await?;
-        let bare = Bare::start(kind).await?;
-        pin(LOAD)?;
-        Ok(Self { hub, address, durable, bare, kind })
-    }
-
-    /// Each kind of work on each server, round after round.
-    async fn race(&self, args: &Args) -> Result<()> {
-        println!("medians of {} rounds of {} ms", args.rounds, args.millis);
-        let millis = Duration::from_millis(args.millis);
-        let (here, there) = (tasks(self.address).await?, tasks(self.durable.address()).await?);
-        let look = |path, tasks: &[String]| Work::Get(path, tasks.into());
-        for (title, hub, bare) in [
-            ("message/send, requests", Work::Send, Work::Send),
-            ("message/stream, chunks; until the first", Work::Stream, Work::Stream),
-            ("tasks/get, requests", look("/", &here), look("/get", &there)),
-        ] {
-            for concurrency in CONCURRENCIES {
-                let servers = [
-                    ("hub", self.address, &hub),
-                    ("bare + disk", self.durable.address(), &bare),
-                    ("bare", self.bare.address(), &bare),
-                ];
-                let mut samples = [const { Vec::new() }; 3];
-                for _ in 0..args.rounds {
-                    for ((_, address, work), samples) in servers.iter().zip(&mut samples) {
-                        load::run(*address, work, concurrency, WARM_UP).await?;
-                        samples.push(load::run(*address, work, concurrency, millis).await?);
-                    }
-                }
-                println!("\n{title}, {concurrency} at once");
-                print_table(servers.map(|(name, ..)| name), samples.map(Sample::median));
-            }
-        }
-        Ok(())
-    }
-
-    /// What the hub, and the durable bare server, spend their time on.
-    async fn profile(&self, args: &Args) -> Result<()> {
-        let millis = Duration::from_millis(args.millis);
-        let durable = self.durable.pid().context("the bare server is gone")?;
-        for (title, work) in [("message/send", Work::Send), ("message/stream", Work::Stream)] {
-            for (name, address, pid) in [
-                ("hub", self.address, self.hub.pid()),
-                ("bare + disk", self.durable.address(), durable),
-            ] {
-                load::run(address, &work, PROFILED, WARM_UP).await?;
-                let watch = Watch::start(pid, millis)?;
-                let sample = load::run(address, &work, PROFILED, millis).await?;
-                let title = format!("{name}, {title}, {PROFILED} at once");
-                watch.print(&title, sample.per_second * millis.as_secs_f64()).await?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The ratio is to the server that stores as durably as the hub does, and does nothing else.
-fn print_table(names: [&str; 3], medians: [Sample; 3]) {
-    println!("                  /s    p50 us    p99 us     ratio");
-    let [_, durable, _] = medians;
-    for (name, sample) in names.iter().zip(medians) {
-        println!(
-            "{name:<12}{:>8.0}{:>10.0}{:>10.0}{:>10.2}",
-            sample.per_second,
-            sample.p50.as_secs_f64() * 1e6,
-            sample.p99.as_secs_f64() * 1e6,
-            sample.per_second / durable.per_second,
-        );
-    }
-}
-
-/// A bare server whose answers and events are as long as the hub's, once it is sure that these are answers.
-async fn like_the_hub(hub: SocketAddr) -> Result<Kind> {
-    let mut connection = Connection::open(hub).await?;
-    let answer = connection.post("/", &load::send()).await?;
-    let task: Value = serde_json::from_slice(answer)?;
-    ensure!(task["result"]["status"]["state"] == "completed", "no echo, but {task}");
-    let answer = answer.len();
-    let event = connection.post_stream(&load::stream()).await?.longest;
-    Ok(Kind { answer, event, ..Kind::default() })
-}
-
-/// Some tasks to look at.
-async fn tasks(server: SocketAddr) -> Result<Vec<String>> {
-    let mut connection = Connection::open(server).await?;
-    let mut tasks = Vec::with_capacity(TASKS);
-    for _ in 0..TASKS {
-        let answer: Value = serde_json::from_slice(connection.post("/", &load::send()).await?)?;
-        tasks.push(answer["result"]["id"].as_str().context("a task without an id")?.to_owned());
-    }
-    Ok(tasks)
-}
-
 /// Keeps this thread, and what it starts, on one core.
 fn pin(cpu: usize) -> Result<()> {
-    let mut cpus = CpuSet::new();
-    cpus.set(cpu);
-    sched_setaffinity(None, &cpus).with_context(|| {
-        format!("failed to keep to core {cpu}; cores {SERVERS} and {LOAD} are needed")
+    keep_to(None, &[cpu])
+}
+
+/// Keeps a thread, or else this one, on these cores.
+fn keep_to(thread: Option<Pid>, cpus: &[usize]) -> Result<()> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        set.set(*cpu);
+    }
+    sched_setaffinity(thread, &set).with_context(|| {
+        format!("failed to keep to {cpus:?}; cores {SERVERS} and {LOAD} are needed")
     })
+}
+
+/// Keeps all threads of a process on one core, and those that they will start.
+fn pin_process(pid: u32, cpu: usize) -> Result<()> {
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).context("the server is gone")? {
+        let id = thread?.file_name().to_string_lossy().parse().ok().and_then(Pid::from_raw);
+        keep_to(id, &[cpu])?;
+    }
+    Ok(())
 }

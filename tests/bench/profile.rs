@@ -99,6 +99,12 @@ async fn perf_report(dir: &Path, by: &str) -> Result<String> {
     Ok(told.collect::<Vec<_>>().join("\n"))
 }
 
+/// What a process's threads have spent on the processor.
+pub(crate) fn spent(pid: u32) -> Result<Duration> {
+    let ticks = ticks(pid)?.values().sum::<u64>();
+    Ok(Duration::from_secs_f64(ticks as f64 * TICK_US / 1e6))
+}
+
 /// What each thread has spent, by its name, in the kernel's ticks.
 fn ticks(pid: u32) -> Result<BTreeMap<String, u64>> {
     let mut spent = BTreeMap::new();

@@ -29,6 +29,7 @@ pub(crate) struct Fake {
     hold: Resumability,
     room: Option<Room>,
     is_silent: bool,
+    is_enclosed: bool,
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
 }
 
@@ -43,6 +44,7 @@ impl Fake {
             hold: Resumability::Nothing,
             room: None,
             is_silent: false,
+            is_enclosed: false,
             seen: Arc::default(),
         }
     }
@@ -75,6 +77,11 @@ impl Fake {
     /// The same, and it never says how it is.
     pub(crate) fn silent(self) -> Self {
         Self { is_silent: true, ..self }
+    }
+
+    /// The same, and it has no way out but its ports, as a component.
+    pub(crate) fn enclosed(self) -> Self {
+        Self { is_enclosed: true, ..self }
     }
 
     /// The agent called `fake`, as its operator configures it.
@@ -124,6 +131,10 @@ impl Runtime for Fake {
 
     fn room(&self) -> Option<Room> {
         self.room
+    }
+
+    fn is_enclosed(&self) -> bool {
+        self.is_enclosed
     }
 
     fn start(&self, call: Call, work: Work) -> Box<dyn Run> {

@@ -33,6 +33,11 @@ pub trait Runtime: Send + Sync {
         None
     }
 
+    /// Whether all that the agent can bring about goes through the ports that it is given: it has no other way out.
+    fn is_enclosed(&self) -> bool {
+        false
+    }
+
     /// Sets the agent to work on a task. What it tells goes to the task port of `call`.
     fn start(&self, call: Call, work: Work) -> Box<dyn Run>;
 

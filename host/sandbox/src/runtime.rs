@@ -28,6 +28,10 @@ impl Runtime for Plugin {
         Some(self.engine.room())
     }
 
+    fn is_enclosed(&self) -> bool {
+        true
+    }
+
     fn start(&self, call: Call, work: Work) -> Box<dyn Run> {
         Box::new(Guest::start(self, call, work))
     }

@@ -111,8 +111,8 @@ async fn who_asked_is_kept_with_what_they_caused(storage: &impl Storage) {
     let task = TaskId::fresh();
     assert_eq!(storage.askers(&task).await, Ok(Vec::new()));
     let (operator, client) = (Principal::Operator, Principal::Client("a:/\u{e9}".to_owned()));
-    storage.append_by(&task, 0, vec![created(&task, "c")], Some(&operator)).await.unwrap();
-    storage.append(&task, 1, vec![working()]).await.unwrap();
+    let begins = vec![created(&task, "c"), working()];
+    storage.append_by(&task, 0, begins, Some(&operator)).await.unwrap();
     let canceled = vec![chunk("x"), status(TaskState::Canceled, 3, None)];
     storage.append_by(&task, 2, canceled, Some(&client)).await.unwrap();
     let asked = vec![(1, operator), (3, client.clone()), (4, client)];

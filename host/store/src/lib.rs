@@ -43,7 +43,7 @@ pub trait TaskLog: Send + Sync {
     /// `expected` is the number of the last event that the caller knows of (optimistic concurrency). If the log is elsewhere,
     /// somebody else wrote first and nothing is added. With 0 the task must be new, and its first event its creation. Nothing is added to
     /// the log of a final task. With each event stands by whom it was asked for; what an agent, a clock or the hub brought
-    /// about was asked for by nobody.
+    /// about was asked for by nobody. Of events that begin a log, `by` asked for the first.
     async fn append_by(
         &self,
         task: &TaskId,

@@ -131,7 +131,8 @@ impl TaskLog for MemoryStorage {
         if log.head.state.is_final() {
             log.journal.clear();
         }
-        let numbers = (expected + 1..=seq).filter_map(|seq| Some((seq, by.cloned()?)));
+        let asked = if expected == 0 { 1..=1 } else { expected + 1..=seq };
+        let numbers = asked.filter_map(|seq| Some((seq, by.cloned()?)));
         log.askers.extend(numbers);
         log.events.extend(events);
         Ok(seq)

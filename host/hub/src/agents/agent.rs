@@ -283,6 +283,11 @@ impl Agent {
         narrowed(&self.settings, most(task, facts::has(task, PARENT_TASK)))
     }
 
+    /// Whether all that it can do is to answer: nothing of its work can be noticed but by what it tells.
+    pub fn only_answers(&self) -> bool {
+        self.runtime.is_enclosed() && self.held.is_nothing() && !self.replays()
+    }
+
     /// Whether there is room for it to work on one more task.
     pub fn has_room(&self) -> bool {
         self.room().is_none_or(|room| room.taken < room.most)

@@ -44,6 +44,9 @@ pub(super) const SAID: usize = 64;
 /// How long a cancelled guest may take to come to an end by itself.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// How long the first event of a task waits for what the agent says first, to be stored along with it.
+const BIRTH: Duration = Duration::from_millis(1);
+
 pub(super) struct TaskActor {
     pub(super) recorder: Recorder,
     pub(super) agent: Arc<Agent>,
@@ -221,6 +224,8 @@ impl TaskActor {
             Ok(Ok(())) => true,
             // The next hub reads what there is, and decides.
             Ok(Err(_)) if self.going_down => false,
+            // Nobody was told of it, and there is nothing to be brought to an end.
+            Ok(Err(_)) | Err(_) if self.recorder.never_was() => true,
             Ok(Err(_)) => self.give_up(GivenUp::Unstored).await,
             Err(_) => self.give_up(GivenUp::Broken).await,
         };
@@ -241,8 +246,19 @@ impl TaskActor {
         if let Some(turn) = self.turn.take() {
             self.happen(Happening::Turn(turn)).await?;
         }
+        if self.lifecycle.is_over() {
+            self.recorder.be_born().await?;
+        }
         while !self.lifecycle.is_over() {
-            let happening = self.next().await;
+            let happening = match self.recorder.is_unborn() {
+                true => timeout(BIRTH, self.next()).await.ok(),
+                false => Some(self.next().await),
+            };
+            if !matches!(happening, Some(Happening::Said(_) | Happening::Ended(_))) {
+                // Whatever else this is, it happens to a task that is in the log.
+                self.recorder.be_born().await?;
+            }
+            let Some(happening) = happening else { continue };
             if let Happening::Ended(_) = happening {
                 // It said so before it ended.
                 while let Some(said @ GuestRequest::Emit(_)) = self.queued_up() {
@@ -425,7 +441,10 @@ impl TaskActor {
         let mut effects = self.step(signal);
         while let Some(effect) = effects.pop_front() {
             // What is recorded is one write, until somebody is to hear of it.
-            if !matches!(effect, Effect::Record(_) | Effect::ComeBack) {
+            // Nothing of what an agent does that only answers can be noticed before it is stored, with its task.
+            let begins = effect == Effect::Start && self.recorder.is_unborn();
+            let begins = begins && self.agent.has_room();
+            if !begins && !matches!(effect, Effect::Record(_) | Effect::ComeBack) {
                 self.recorder.flush(payload.by.as_ref()).await?;
             }
             let then = self.act(effect, payload).await;

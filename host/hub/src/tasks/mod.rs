@@ -50,7 +50,6 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
     event::{Created, SequencedEvent, TaskEvent},
-    hub::event::Happened,
     id::{AgentId, ContextId, TaskId, TenantId},
     message::Message,
     operation::StorageCondition,
@@ -66,7 +65,7 @@ use command::{Begin, Command, Input, Kept, Start};
 use feed::{Feed, Listener};
 use parking::Parking;
 use parking_lot::{Mutex, MutexGuard};
-use recorder::Recorder;
+use recorder::{Recorder, Unborn};
 use refused::{must_have_happened, not_cancelable, not_waiting};
 use relations::{Calls, OtherTasks as _};
 use run_queue::{Admitted, Asking, RunQueue};
@@ -93,6 +92,13 @@ const COMMANDS: usize = 8;
 /// How long whoever cancels a task waits for its end. An agent, its programs and its clean-up have deadlines of their own,
 /// which come to less.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
+
+/// A task was given up before it was in the log.
+fn never_stored() -> StorageError {
+    StorageError::Unavailable(
+        "the task broke before it was stored; the hub's log says where".into(),
+    )
+}
 
 /// How often it is looked whether tasks are still at work, when the hub waits for that.
 const LOOK: Duration = Duration::from_millis(25);
@@ -282,22 +288,26 @@ impl Tasks {
             seed,
             tenant,
         };
-        let created = TaskEvent::Created(Box::new(created));
-        let first = vec![Arc::new(created.clone())];
-        let seq = self.storage.append_by(&id, 0, first, Some(&by)).await?;
-
-        self.events.publish(Happened::TaskCreated {
-            task_id: id.clone(),
-            context_id: context.clone(),
-            agent_id: agent.id.clone(),
-        });
-        let feed = Feed::new(0);
-        feed.publish([Arc::new(SequencedEvent { task: id.clone(), context, seq, event: created })]);
+        let may_begin = matches!(admitted, Admitted::Now(_)) && agent.only_answers();
+        let created = Arc::new(TaskEvent::Created(Box::new(created)));
         let directory = working_directory;
         let start = Start { message, client, directory, streamed, goes_on, at: 0 };
         let patience = patience(&agent, timeout_ms);
         let begin = Begin::Work(Box::new(start), admitted, Kept::new());
-        let running = self.spawn(task, seq, agent, feed, patience, begin);
+        if may_begin {
+            let (told, stored) = oneshot::channel();
+            let recorder = self.recorder(task, 0, &agent, Feed::new(0));
+            let recorder = recorder.beginning(created, Unborn { by, told });
+            let running = self.spawn(recorder, agent, patience, begin);
+            stored.await.unwrap_or_else(|_| Err(never_stored()))?;
+            return Ok(self.subscribe(&id, &running, 0));
+        }
+        let seq = self.storage.append_by(&id, 0, vec![Arc::clone(&created)], Some(&by)).await?;
+        self.events.publish(recorder::created(&task, &agent.id));
+        let (feed, event) = (Feed::new(0), Arc::unwrap_or_clone(created));
+        feed.publish([Arc::new(SequencedEvent { task: id.clone(), context, seq, event })]);
+        let recorder = self.recorder(task, seq, &agent, feed);
+        let running = self.spawn(recorder, agent, patience, begin);
         Ok(self.subscribe(&id, &running, 0))
     }
 
@@ -311,27 +321,29 @@ impl Tasks {
         self.actors.spawn(work).await.unwrap_or_else(broke)
     }
 
-    /// Sets an actor to work on a task that is in the log.
+    /// What writes the log of a task that is in it up to event `seq`.
+    fn recorder(&self, task: Task, seq: u64, agent: &Agent, feed: Feed) -> Recorder {
+        let told = (self.events.clone(), self.spans.clone());
+        Recorder::new(task, seq, agent.id.clone(), Arc::clone(&self.storage), told, feed)
+    }
+
+    /// Sets an actor to work on a task.
     fn spawn(
         &self,
-        task: Task,
-        seq: u64,
+        recorder: Recorder,
         agent: Arc<Agent>,
-        feed: Feed,
         patience: Duration,
         begin: Begin,
     ) -> Running {
         let (commands, orders) = mpsc::channel(COMMANDS);
+        let task = recorder.task();
         let (id, context) = (task.id.clone(), task.context_id.clone());
-        let span = log_span::of_task(&task, &agent.id);
+        let span = log_span::of_task(task, &agent.id);
         let own = commands.downgrade();
         let agent_id = agent.id.clone();
-        let (calls, listener) = (None, feed.listener());
+        let (calls, listener) = (None, recorder.listener());
         let running = Running { agent: agent_id, calls, context, commands, listener };
         self.running().insert(id.clone(), running.clone());
-        let (storage, spans) = (Arc::clone(&self.storage), self.spans.clone());
-        let events = self.events.clone();
-        let recorder = Recorder::new(task, seq, agent.id.clone(), storage, (events, spans), feed);
         let of = Arc::clone(&agent);
         let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
         let actor = actor.with_parking(self.parking.clone(), own).among(Arc::new(self.clone()));

@@ -1,6 +1,6 @@
 //! A task and its log: events are applied to the task, stored, and only then published.
 
-use super::feed::Feed;
+use super::feed::{Feed, Listener};
 use crate::{events::Events, metrics::Metrics, spans::Spans};
 use a2a_hub_core::{access::Principal, task};
 use a2a_hub_protocol::{
@@ -12,9 +12,18 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::{StorageError, StoredTask, TaskStore};
 use std::{mem, sync::Arc};
+use tokio::sync::oneshot;
 
 /// The store refused, and its reason is logged.
 pub(super) struct Unstorable(pub(super) StorageError);
+
+/// A task that is not in the log yet: its first event is stored with what the agent says first.
+pub(super) struct Unborn {
+    /// Who asked for the task.
+    pub(super) by: Principal,
+    /// Who waits until it is in the log.
+    pub(super) told: oneshot::Sender<Result<(), StorageError>>,
+}
 
 /// Writes one task's log.
 pub(super) struct Recorder {
@@ -31,6 +40,8 @@ pub(super) struct Recorder {
     pending: Vec<Arc<TaskEvent>>,
     /// The states that the pending events lead to.
     moves: Vec<TaskState>,
+    /// Until the first event is stored, if it was not before.
+    unborn: Option<Unborn>,
 }
 
 impl Recorder {
@@ -44,7 +55,22 @@ impl Recorder {
         feed: Feed,
     ) -> Self {
         let (pending, moves) = (Vec::new(), Vec::new());
-        Self { task, seq, agent, storage, events, spans, feed, pending, moves }
+        Self { task, seq, agent, storage, events, spans, feed, pending, moves, unborn: None }
+    }
+
+    /// The same for a task that begins with this event, which is stored with the next ones.
+    pub(super) fn beginning(self, created: Arc<TaskEvent>, unborn: Unborn) -> Self {
+        Self { pending: vec![created], unborn: Some(unborn), ..self }
+    }
+
+    /// Whether not even its first event is stored.
+    pub(super) fn is_unborn(&self) -> bool {
+        self.unborn.is_some()
+    }
+
+    /// What others hear of it.
+    pub(super) fn listener(&self) -> Listener {
+        self.feed.listener()
     }
 
     pub(super) fn task(&self) -> &Task {
@@ -85,18 +111,27 @@ impl Recorder {
         }
     }
 
-    /// Stores what was recorded, which `by` asked for, then publishes it.
+    /// Stores what was recorded, which `by` asked for, then publishes it. Of what begins with the task, whoever asked for that asked for
+    /// the first event.
     pub(super) async fn flush(&mut self, by: Option<&Principal>) -> Result<(), Unstorable> {
         if self.pending.is_empty() {
             return Ok(());
         }
         let (pending, moves) = (mem::take(&mut self.pending), mem::take(&mut self.moves));
+        let unborn = self.unborn.take();
+        let by = unborn.as_ref().map_or(by, |unborn| Some(&unborn.by));
         let stored = self.storage.append_by(&self.task.id, self.seq, pending.clone(), by).await;
         if let Err(why) = stored {
             tracing::error!(task = %self.task.id, %why, "events could not be stored");
             if !self.has_landed(&why, &pending).await {
+                // Who asked may have gone; there is nobody to tell then.
+                unborn.map(|unborn| unborn.told.send(Err(why.clone())));
                 return Err(Unstorable(why));
             }
+        }
+        if let Some(unborn) = unborn {
+            self.events.publish(created(&self.task, &self.agent));
+            let _ = unborn.told.send(Ok(()));
         }
         let sequenced = pending.into_iter().map(|event| {
             self.seq += 1;
@@ -110,6 +145,16 @@ impl Recorder {
         self.feed.publish(sequenced.collect::<Vec<_>>());
         self.tell(moves);
         Ok(())
+    }
+
+    /// Stores the first event, if it is not stored yet.
+    pub(super) async fn be_born(&mut self) -> Result<(), Unstorable> {
+        if self.is_unborn() { self.flush(None).await } else { Ok(()) }
+    }
+
+    /// Whether it was never stored at all.
+    pub(super) fn never_was(&self) -> bool {
+        self.seq == 0
     }
 
     /// Whether events are in the log although the store said that it could not be reached: the answer was lost, not they.
@@ -169,4 +214,10 @@ impl Recorder {
     pub(super) fn hang_up(&mut self) {
         self.feed = Feed::new(self.seq);
     }
+}
+
+/// There is a new task.
+pub(super) fn created(task: &Task, agent: &AgentId) -> Happened {
+    let (task_id, context_id) = (task.id.clone(), task.context_id.clone());
+    Happened::TaskCreated { task_id, context_id, agent_id: agent.clone() }
 }

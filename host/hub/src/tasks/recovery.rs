@@ -276,7 +276,8 @@ impl Tasks {
     ) {
         let admitted = self.queue.take_up(asking(&task, &agent));
         let patience = super::patience(&agent, timeout_ms);
-        self.spawn(task, seq, agent, Feed::new(seq), patience, begin(admitted));
+        let recorder = self.recorder(task, seq, &agent, Feed::new(seq));
+        self.spawn(recorder, agent, patience, begin(admitted));
     }
 
     /// What the task's client has said, by its log.
@@ -330,7 +331,8 @@ impl Tasks {
 
     fn park(&self, seq: u64, task: Task, agent: Arc<Agent>, said: Said) {
         let patience = super::patience(&agent, said.timeout_ms);
-        self.spawn(task, seq, agent, Feed::new(seq), patience, Begin::Parked(said.kept));
+        let recorder = self.recorder(task, seq, &agent, Feed::new(seq));
+        self.spawn(recorder, agent, patience, Begin::Parked(said.kept));
     }
 
     /// How many tasks there were below this one that are over, and what they used up.

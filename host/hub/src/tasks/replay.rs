@@ -154,7 +154,7 @@ impl TaskActor {
 
 impl Agent {
     /// Whether its runs are recorded.
-    pub(super) fn replays(&self) -> bool {
+    pub(crate) fn replays(&self) -> bool {
         self.resume() == Resume::Replay
     }
 }

@@ -1,5 +1,6 @@
 //! The tasks with a fake agent, a store at hand or elsewhere, and a clock that waits for nobody.
 
+mod birth;
 mod distant;
 mod inheriting;
 mod lanes;

@@ -75,7 +75,8 @@ impl Addition {
         let sql = "INSERT INTO events (task, seq, event, asker) VALUES (?1, ?2, ?3, ?4)";
         let mut insert = db.prepare_cached(sql)?;
         for (seq, json) in (integer(self.expected) + 1..).zip(&self.json) {
-            insert.execute(params![self.task.as_str(), seq, json, self.by])?;
+            let by = self.by.as_ref().filter(|_| self.expected > 0 || seq == 1);
+            insert.execute(params![self.task.as_str(), seq, json, by])?;
         }
         set_head(db, &head)?;
         Ok(head.seq)

@@ -36,6 +36,11 @@ impl Distant {
     pub(super) fn new(there: Arc<MemoryStorage>) -> Self {
         Self { there, writes: AtomicU64::new(0) }
     }
+
+    /// How many writes there were to tasks that were there already.
+    pub(super) fn later_writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
 }
 
 #[async_trait::async_trait]

@@ -1,0 +1,89 @@
+//! A task of an agent that can do nothing but answer begins before it is in the log: it is stored with what the agent says first.
+
+use super::*;
+use a2a_hub_store::TaskIndex as _;
+
+fn greeting() -> Fake {
+    Fake::new(|_: Stage| async { completed("hello") })
+}
+
+async fn seen(storage: &MemoryStorage, task: &TaskId) -> String {
+    let events = storage.events(task, 0, usize::MAX).await.unwrap();
+    format!("{} events", events.len())
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_only_answers_has_its_task_stored_with_its_answer() {
+    for (agent, later) in [(greeting(), 1), (greeting().enclosed(), 0)] {
+        let storage = Arc::new(MemoryStorage::default());
+        let distant = Arc::new(Distant::new(storage.clone()));
+        let stand = Stand { tasks: Tasks::new(distant.clone(), Events::default()), storage };
+        let task = stand.submit(&agent.agent(config()), "go").await;
+        stand.until(&task, TaskState::Completed).await;
+        assert_eq!(distant.later_writes(), later);
+        assert_eq!(stand.story(&task).await, "created, working, completed “hello”");
+        let asked = [(1, Principal::Operator)];
+        assert_eq!(
+            stand.storage.askers(&task).await.unwrap(),
+            asked,
+            "the agent's words are its own"
+        );
+    }
+}
+
+/// Who may do something in the world has its task in the log before it begins.
+#[tokio::test(start_paused = true)]
+async fn who_holds_a_capability_begins_once_its_task_is_in_the_log() {
+    let stand = Stand::new();
+    let storage = stand.storage.clone();
+    let script = move |stage: Stage| {
+        let storage = storage.clone();
+        async move { completed(&seen(&storage, &stage.work.task.id).await) }
+    };
+    let agent = Fake::new(script.clone()).enclosed();
+    for (agent, expected) in [(agent.clone(), "0 events"), (agent.remembering(10), "1 events")] {
+        let agent = agent.agent(config());
+        let task = stand.submit(&agent, "go").await;
+        stand.until(&task, TaskState::Completed).await;
+        let story = stand.story(&task).await;
+        assert!(story.ends_with(&format!("completed “{expected}”")), "{story}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_cannot_be_stored_never_was() {
+    let stand = Stand::new();
+    let agent = greeting().enclosed().agent(config());
+    stand.storage.refuse(true);
+    let refused = stand.try_submit(&agent, Message::text(Role::User, "go")).await;
+    assert!(matches!(refused, Err(SubmitError::Storage(_))), "{refused:?}");
+    stand.storage.refuse(false);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let left = stand.tasks.running().len();
+    let heads = stand.storage.heads(HeadFilter::default()).await.unwrap();
+    assert_eq!((left, heads.len()), (0, 0), "nothing is left of it");
+    let task = stand.submit(&agent, "again").await;
+    stand.until(&task, TaskState::Completed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_thinks_for_long_has_its_task_in_the_log_meanwhile() {
+    let stand = Stand::new();
+    let agent = Fake::new(|_: Stage| pending()).enclosed().agent(config());
+    let begun = Instant::now();
+    let task = stand.submit(&agent, "go").await;
+    assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
+    assert_eq!(stand.story(&task).await, "created");
+    stand.tasks.cancel(&task, Principal::Anonymous).await.unwrap();
+    stand.until(&task, TaskState::Canceled).await;
+}
+
+/// Nothing of it may be left to the next hub if its client was told nothing.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_breaks_at_once_fails_in_the_log() {
+    let stand = Stand::new();
+    let broken = Fake::new(|_: Stage| async { Ended::Failed(Failure::Internal("oops".into())) });
+    let task = stand.submit(&broken.enclosed().agent(config()), "go").await;
+    let failed = stand.until(&task, TaskState::Failed).await;
+    assert_eq!(failed.history.len(), 1);
+}
