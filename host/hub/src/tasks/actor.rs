@@ -44,8 +44,9 @@ pub(super) const SAID: usize = 64;
 /// How long a cancelled guest may take to come to an end by itself.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long the first event of a task waits for what the agent says first, to be stored along with it.
-const BIRTH: Duration = Duration::from_millis(1);
+/// How long the first event of a task waits for what the agent says first, to be stored along with it: longer than a busy hub takes to begin, and
+/// shorter than anybody notices.
+const BIRTH: Duration = Duration::from_millis(25);
 
 pub(super) struct TaskActor {
     pub(super) recorder: Recorder,

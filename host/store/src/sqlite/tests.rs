@@ -479,3 +479,31 @@ async fn a_store_from_before_is_brought_up_to_date_and_stays_open_to_the_hub_of_
     assert_eq!(storage.counts().await, Ok(Counts { live: 2, total: 4 }));
     assert_eq!(storage.askers(&TaskId::new("4")).await, Ok(Vec::new()));
 }
+
+/// What this process has written so far, in bytes: into files, whatever files these are.
+fn written() -> u64 {
+    let io = fs::read_to_string("/proc/self/io").unwrap();
+    let line = io.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap();
+    line.parse().unwrap()
+}
+
+/// SQLite would write what a statement may have to take back into a temporary file, several times as much as the log.
+#[tokio::test]
+async fn what_is_written_is_the_log_and_nothing_beside_it() {
+    const TASKS: u64 = 400;
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let append = |context: u64| {
+        let (storage, id) = (&storage, TaskId::fresh());
+        let events = vec![
+            created(&id, &format!("c{context}")),
+            status(TaskState::Working, 1, None),
+            status(TaskState::Completed, 2, Some(&"x".repeat(300))),
+        ];
+        async move { storage.append(&id, 0, events).await }
+    };
+    let before = written();
+    futures::future::try_join_all((0..TASKS).map(append)).await.unwrap();
+    let each = (written() - before) / TASKS;
+    assert!(each < 16_000, "{each} bytes for each task");
+}
