@@ -59,7 +59,7 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_store::{
-    Head, HeadFilter, Readiness, StorageError, StoredTask, Tally, TaskStore, until_usable,
+    Head, HeadFilter, Looked, Readiness, StorageError, StoredTask, Tally, TaskStore, until_usable,
 };
 use actor::TaskActor;
 use command::{Begin, Command, Input, Kept, Start};
@@ -292,7 +292,7 @@ impl Tasks {
             agent_id: agent.id.clone(),
         });
         let feed = Feed::new(0);
-        feed.publish([Arc::new(SequencedEvent { task: id.clone(), context, seq, event: created })]);
+        feed.publish([SequencedEvent { task: id.clone(), context, seq, event: created }]);
         let directory = working_directory;
         let start = Start { message, client, directory, streamed, goes_on, at: 0 };
         let patience = patience(&agent, timeout_ms);
@@ -416,6 +416,16 @@ impl Tasks {
     /// A task in one line.
     pub async fn head(&self, id: &TaskId) -> Result<Head, HubError> {
         self.storage.head(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+    }
+
+    /// The agent and the conversation of a task.
+    pub async fn whose(&self, id: &TaskId) -> Result<(AgentId, ContextId), HubError> {
+        self.storage.whose(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+    }
+
+    /// A task as it is to be told.
+    pub async fn look(&self, id: &TaskId) -> Result<Looked, HubError> {
+        self.storage.look(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
     /// Says more to a task that waits for it; the subscription hears what follows, or what came after event `after`.
