@@ -443,7 +443,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// The text has its members in the order that a tree of values has.
-    fn same(form: Form, noun: &impl Noun) -> Result<(), TestCaseError> {
+    fn same(form: Form, noun: &(impl Noun + ?Sized)) -> Result<(), TestCaseError> {
         let text = String::from_utf8(form.text(noun)).unwrap();
         prop_assert_eq!(form.value(noun).to_string(), text);
         Ok(())

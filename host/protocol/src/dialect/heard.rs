@@ -92,6 +92,7 @@ mod tests {
         codec::protojson::tests::any_event,
         dialect::Wire,
         model::{
+            id::{ContextId, TaskId},
             interface::{Binding, Version},
             message::{Message, Role},
         },
@@ -124,8 +125,8 @@ mod tests {
     #[test]
     fn a_text_is_made_once_for_many_and_not_kept_for_one() {
         let event = || SequencedEvent {
-            task: "t".to_owned().into(),
-            context: "c".to_owned().into(),
+            task: TaskId::new("t"),
+            context: ContextId::new("c"),
             seq: 1,
             event: TaskEvent::Reply(Message::text(Role::Agent, "hi")),
         };

@@ -159,7 +159,7 @@ mod tests {
         contract::{chunk, created, status},
         sqlite::{SqliteStorage, schema},
     };
-    use a2a_hub_protocol::{dialect::Dialect, task::TaskState};
+    use a2a_hub_protocol::{dialect::Dialect, id::ContextId, task::TaskState};
 
     /// A task that was given some chunks of this text, and is in this state.
     async fn task(storage: &SqliteStorage, text: &str, chunks: usize, state: TaskState) -> TaskId {
@@ -199,6 +199,7 @@ mod tests {
             for id in &ids {
                 for _ in 0..2 {
                     let looked = document(&storage, id).await.unwrap();
+                    storage.writer.write(|_| Ok(())).await.unwrap();
                     let stored = storage.task(id).await.unwrap().unwrap();
                     assert_eq!(looked.task().unwrap(), stored.task);
                     assert_eq!(
@@ -210,7 +211,6 @@ mod tests {
                     assert!(looked.text(Dialect::Hub).unwrap().contains(r#""kind":"task""#));
                 }
             }
-            storage.writer.write(|_| Ok(())).await.unwrap();
             assert_eq!((rows(dir.path(), "documents"), rows(dir.path(), "folds")), (3, 0));
         }
     }
@@ -266,9 +266,8 @@ mod tests {
         let lately = Arc::new(Lately::default());
         let id = TaskId::fresh();
         let agent = AgentId::parse("echo").unwrap();
-        let task = |text: String| {
-            Arc::new(FinishedTask::stored(agent.clone(), "c".to_owned().into(), text))
-        };
+        let task =
+            |text: String| Arc::new(FinishedTask::stored(agent.clone(), ContextId::new("c"), text));
         let before = lately.forgotten();
         drop(Forgotten { lately: Arc::clone(&lately), tasks: vec![id.clone()] });
         lately.keep(&id, &task("x".to_owned()), before);
@@ -296,7 +295,7 @@ mod tests {
         db.execute_batch(old).unwrap();
         let id = TaskId::new("t");
         let agent = AgentId::parse("echo").unwrap();
-        let finished = FinishedTask::stored(agent, "c".to_owned().into(), "{}".to_owned());
+        let finished = FinishedTask::stored(agent, ContextId::new("c"), "{}".to_owned());
         for found in [1, 0] {
             keep(&db, &id, &finished).unwrap();
             let count = "SELECT count(*) FROM documents";
