@@ -2,10 +2,7 @@
 //! that they speak.
 
 use super::Dialect;
-use crate::{
-    codec::spelled::Form,
-    model::event::{SequencedEvent, TaskEvent},
-};
+use crate::{codec::spelled::Form, model::event::SequencedEvent};
 use std::{
     fmt,
     ops::Deref,
@@ -58,11 +55,6 @@ impl HeardEvent {
         }
         true
     }
-
-    /// What happened, by itself.
-    pub fn into_event(self) -> TaskEvent {
-        self.event.event
-    }
 }
 
 impl Deref for HeardEvent {
@@ -92,6 +84,7 @@ mod tests {
         codec::protojson::tests::any_event,
         dialect::Wire,
         model::{
+            event::TaskEvent,
             id::{ContextId, TaskId},
             interface::{Binding, Version},
             message::{Message, Role},
