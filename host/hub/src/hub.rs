@@ -5,6 +5,7 @@ mod cards;
 mod finding;
 mod hearing_out;
 mod live_config;
+mod looking;
 mod naming;
 mod official;
 mod reload;

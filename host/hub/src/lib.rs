@@ -28,5 +28,6 @@ pub mod push;
 mod hub;
 mod refusals;
 
+pub use a2a_hub_store::Looked;
 pub use error::HubError;
 pub use hub::{Hub, LiveConfig, ReadConfig, Reply, ReplyStream, SetLevel, Visit};

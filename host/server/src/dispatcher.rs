@@ -8,15 +8,16 @@ use a2a_hub_core::{
     access::{Caller, Principal},
     span::Span,
 };
-use a2a_hub_hub::{Hub, Reply, Visit, token::TOKEN_FILE};
+use a2a_hub_hub::{Hub, Looked, Reply, Visit, token::TOKEN_FILE};
 use a2a_hub_protocol::{
     binding::jsonrpc::Beside,
     card::Endpoints,
     dialect::{Dialect, Wire},
     error::{A2aError, ErrorKind},
     hub::{self, answer::AGENTS},
-    id::{AgentId, TenantId},
-    operation::{OpenStreams, Operation},
+    id::{AgentId, TaskId, TenantId},
+    interface::Binding,
+    operation::{Answer, OpenStreams, Operation},
     trace::TraceContext,
 };
 use parking_lot::Mutex;
@@ -126,7 +127,15 @@ impl<'a> RequestContext<'a> {
 }
 
 /// What an operation comes to, spelled in its dialect, without the envelope of what it travelled on.
-pub(super) type Spelled = Result<Reply<Value, Box<TaskStream>>, OperationRefusal>;
+pub(super) type Spelled = Result<Reply<SpelledAnswer, Box<TaskStream>>, OperationRefusal>;
+
+/// An answer as it is spelled.
+pub(super) enum SpelledAnswer {
+    /// Values, which are looked into, or written by whoever sends them. Over gRPC all are.
+    Tree(Value),
+    /// JSON text in one line, ready to be sent.
+    Text(Vec<u8>),
+}
 
 /// Why an operation comes to nothing.
 pub(super) struct OperationRefusal {
@@ -294,6 +303,10 @@ impl Dispatcher {
         operation.in_trace(&of.trace);
         let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
         let caller = Caller { principal: of.caller.clone(), tenant };
+        let is_text = spells_text(dialect);
+        if let (Operation::GetTask { id, history_length: None }, true) = (&operation, is_text) {
+            return Ok(Reply::One(self.look(dialect, caller, id, of).await?));
+        }
         let reply = match dialect {
             Dialect::Hub => self.hub.handle(caller, None, operation).await,
             Dialect::Official(wire) => {
@@ -303,16 +316,54 @@ impl Dispatcher {
             }
         };
         Ok(match (reply?, dialect) {
-            (Reply::One(answer), Dialect::Hub) => Reply::One(hub::answer::write(answer, of.url)),
-            (Reply::One(answer), Dialect::Official(wire)) => {
-                let spelled = wire.write_answer(&answer, sent, of.endpoints.as_ref());
-                let unknown = || A2aError::new(ErrorKind::Internal, "A2A has no such answer");
-                Reply::One(spelled.ok_or_else(unknown)?)
+            (Reply::One(answer), dialect) => {
+                let text = is_text.then(|| dialect.answer_text(&answer, sent)).flatten();
+                Reply::One(match (text, dialect) {
+                    (Some(text), _) => SpelledAnswer::Text(text),
+                    (None, Dialect::Hub) => SpelledAnswer::Tree(hub::answer::write(answer, of.url)),
+                    (None, Dialect::Official(wire)) => {
+                        let spelled = wire.write_answer(&answer, sent, of.endpoints.as_ref());
+                        let unknown =
+                            || A2aError::new(ErrorKind::Internal, "A2A has no such answer");
+                        SpelledAnswer::Tree(spelled.ok_or_else(unknown)?)
+                    }
+                })
             }
             (Reply::Stream(heard), dialect) => {
                 Reply::Stream(Box::new(TaskStream::new(dialect, heard, is_new, permit)))
             }
         })
+    }
+
+    /// A task as it stands: one that is over is passed on as it is kept.
+    async fn look(
+        &self,
+        dialect: Dialect,
+        caller: Caller,
+        task: &TaskId,
+        of: &RequestContext<'_>,
+    ) -> Result<SpelledAnswer, A2aError> {
+        let visit = match dialect {
+            Dialect::Hub => None,
+            Dialect::Official(wire) => Some(of.visit(wire)),
+        };
+        let get = Operation::GetTask { id: task.clone(), history_length: None };
+        if let Some(visit) = &visit {
+            of.active.add(self.hub.activated(visit, &get).await);
+        }
+        Ok(SpelledAnswer::Text(match self.hub.look(caller, visit.as_ref(), get).await? {
+            Looked::Finished(task) => {
+                let broken = |why: serde_json::Error| {
+                    tracing::error!(%why, "a task that is kept cannot be read");
+                    A2aError::new(ErrorKind::Internal, "the task that is kept cannot be read")
+                };
+                task.text(dialect).map_err(broken)?.as_bytes().to_vec()
+            }
+            Looked::Task(stored) => {
+                let answer = Answer::Task(Box::new(stored.task));
+                dialect.answer_text(&answer, false).unwrap_or_default()
+            }
+        }))
     }
 
     /// Has the hub carry out an operation for a door that writes the answer in its own words. A stream takes one of the places
@@ -338,6 +389,11 @@ impl Dispatcher {
             OperationRefusal { why, is_busy: true }
         })
     }
+}
+
+/// Whether answers go out as JSON text.
+fn spells_text(dialect: Dialect) -> bool {
+    !matches!(dialect, Dialect::Official(Wire { binding: Binding::Grpc, .. }))
 }
 
 /// How an agent is reached over HTTP, or the hub itself, where the hub is at `url`.

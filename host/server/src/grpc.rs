@@ -4,11 +4,11 @@
 use super::{
     MAX_REQUEST,
     body::read_body,
-    dispatcher::{Dispatcher, Spelled},
+    dispatcher::{Dispatcher, Spelled, SpelledAnswer},
     http_context::{self, is_grpc, own_url},
     http_listener::Caller,
     origin_guard,
-    task_stream::{Item, TaskStream},
+    task_stream::{Item, TaskStream, Told},
 };
 use a2a_hub_core::{access::Principal, span::Span};
 use a2a_hub_hub::Reply;
@@ -134,7 +134,7 @@ impl GrpcCall {
             None,
         );
         let mut spelled = dispatcher.carry_out(dialect, operation, tenant, &of).await;
-        if let Ok(Reply::One(answer)) = &mut spelled {
+        if let Ok(Reply::One(SpelledAnswer::Tree(answer))) = &mut spelled {
             wire.echo_tenant(answer, said);
         }
         (spelled, http_context::activated(&of.active, headers))
@@ -150,7 +150,10 @@ impl UnaryService<Bytes> for GrpcCall {
         Box::pin(async move {
             let (spelled, active) = visit.carry_out(&request.into_inner()).await;
             match spelled {
-                Ok(Reply::One(answer)) => {
+                Ok(Reply::One(SpelledAnswer::Text(_))) => {
+                    Err(Status::internal("the answer is text"))
+                }
+                Ok(Reply::One(SpelledAnswer::Tree(answer))) => {
                     let answer = visit.call.write(answer).map_err(|why| status(&why))?;
                     Ok(with_metadata(answer, active))
                 }
@@ -188,8 +191,13 @@ impl ServerStreamingService<Bytes> for GrpcCall {
 /// What a stream tells, as messages.
 fn messages(call: Call, stream: Box<TaskStream>) -> impl Stream<Item = Encoded> + Send + 'static {
     stream::unfold((call, stream), async |(call, mut stream)| {
+        let wire = dialect::grpc::wire(&call);
         let Item { told, .. } = stream.next().await?;
-        let told = told.and_then(|told| call.write(told)).map_err(|why| status(&why));
+        let told = told.and_then(|told| match told {
+            Told::Event(event) => call.write(wire.write_event(&event).unwrap_or_default()),
+            Told::Value(told) => call.write(told),
+        });
+        let told = told.map_err(|why| status(&why));
         Some((told, (call, stream)))
     })
 }

@@ -12,6 +12,7 @@ use a2a_hub_protocol::{
     interface::{Binding, Version},
 };
 use axum::{
+    body::Body,
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
@@ -54,8 +55,8 @@ pub(super) fn media(headers: &HeaderMap) -> Option<&'static str> {
 }
 
 /// An answer of REST.
-pub(super) fn rest_body(text: String, media: Option<&'static str>) -> Response {
-    ([(header::CONTENT_TYPE, media.unwrap_or("application/json"))], text).into_response()
+pub(super) fn rest_body(text: impl Into<Body>, media: Option<&'static str>) -> Response {
+    ([(header::CONTENT_TYPE, media.unwrap_or("application/json"))], text.into()).into_response()
 }
 
 /// A refusal as REST has it.

@@ -1,8 +1,8 @@
 //! JSON-RPC 2.0 requests and their answers, in any dialect and whatever they travel on.
 
 use super::{
-    dispatcher::{Dispatcher, OperationRefusal, RequestContext},
-    task_stream::{Item, TaskStream},
+    dispatcher::{Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
+    task_stream::{Item, TaskStream, Told},
 };
 use a2a_hub_hub::{Reply, ReplyStream};
 use a2a_hub_protocol::{
@@ -21,6 +21,9 @@ use std::future::ready;
 
 /// Requests of one batch that are carried out at once.
 const BATCH_AT_ONCE: usize = 16;
+
+/// Bytes of room for what is told of an event: most need no more.
+const USUAL: usize = 1 << 10;
 
 /// What a request comes to, in its envelope and ready to be sent; none for a notification, which has no answer.
 pub(super) type Enveloped = Result<Option<Reply<Vec<u8>, Box<Stream>>>, Refused>;
@@ -69,15 +72,18 @@ impl Dispatcher {
         };
         let envelope = Envelope { id, service_params };
         match spelled {
-            Ok(Reply::One(mut answer)) => {
+            Ok(Reply::One(SpelledAnswer::Text(answer))) => {
+                Ok(Some(Reply::One(envelope.result_text(&answer))))
+            }
+            Ok(Reply::One(SpelledAnswer::Tree(mut answer))) => {
                 if let Dialect::Official(wire) = dialect {
                     wire.echo_tenant(&mut answer, tenant.as_deref());
                 }
                 Ok(Some(Reply::One(envelope.result(&answer))))
             }
             Ok(Reply::Stream(stream)) => {
-                let envelope = Some(envelope);
-                let stream = Stream { envelope, dialect, stream, failed: false };
+                let around = Some((envelope.opening(), envelope));
+                let stream = Stream { around, dialect, stream, failed: false };
                 Ok(Some(Reply::Stream(Box::new(stream))))
             }
             Err(OperationRefusal { why, is_busy }) => {
@@ -142,8 +148,8 @@ pub(super) fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
 
 /// A stream of answers, each in the same envelope.
 pub(super) struct Stream {
-    /// What each answer travels in; nothing where it stands by itself, as REST has it.
-    envelope: Option<Envelope>,
+    /// What each answer travels in, and what that begins with; nothing where it stands by itself, as REST has it.
+    around: Option<(Vec<u8>, Envelope)>,
     dialect: Dialect,
     stream: Box<TaskStream>,
     /// Whether it has told why there is no more.
@@ -163,18 +169,30 @@ pub(super) struct Update {
 impl Stream {
     /// What is told, as REST has it.
     pub(super) fn bare(dialect: Dialect, stream: Box<TaskStream>) -> Self {
-        Self { envelope: None, dialect, stream, failed: false }
+        Self { around: None, dialect, stream, failed: false }
     }
 
     /// The next answer; none at the end.
     pub(super) async fn next(&mut self) -> Option<Update> {
         let Item { number, told } = self.stream.next().await?;
         self.failed = told.is_err();
-        let is_error = self.failed && self.envelope.is_none();
-        let text = match (told, &self.envelope) {
-            (Ok(told), Some(envelope)) => envelope.result(&told),
-            (Ok(told), None) => line(&told),
-            (Err(why), Some(envelope)) => envelope.error(&self.dialect.write_error(&why)),
+        let is_error = self.failed && self.around.is_none();
+        let text = match (told, &self.around) {
+            (Ok(Told::Event(event)), Some((opening, _))) => {
+                let mut text = Vec::with_capacity(opening.len() + USUAL);
+                text.extend_from_slice(opening);
+                event.write(self.dialect, &mut text);
+                text.push(Envelope::END);
+                text
+            }
+            (Ok(Told::Event(event)), None) => {
+                let mut text = Vec::with_capacity(USUAL);
+                event.write(self.dialect, &mut text);
+                text
+            }
+            (Ok(Told::Value(told)), Some((_, envelope))) => envelope.result(&told),
+            (Ok(Told::Value(told)), None) => line(&told),
+            (Err(why), Some((_, envelope))) => envelope.error(&self.dialect.write_error(&why)),
             (Err(why), None) => line(&self.dialect.write_rest_error(&why)),
         };
         Some(Update { number, text, is_error })
@@ -183,8 +201,8 @@ impl Stream {
     /// The answer that tells the end of the stream, where the transport has no end of its own and the last answer did
     /// not tell, as an error does.
     pub(super) fn end(&self) -> Option<Vec<u8>> {
-        let (ReplyStream::Task(heard), Some(envelope), false) =
-            (self.stream.heard(), &self.envelope, self.failed)
+        let (ReplyStream::Task(heard), Some((_, envelope)), false) =
+            (self.stream.heard(), &self.around, self.failed)
         else {
             return None;
         };

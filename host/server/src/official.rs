@@ -4,7 +4,7 @@
 use super::{
     body::{Unread, read_body},
     cards,
-    dispatcher::{COME_AGAIN, Dispatcher, OperationRefusal, RequestContext},
+    dispatcher::{COME_AGAIN, Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
     endpoint_path::EndpointPath,
     http_context::{context, own_url, version, with_extensions},
     http_listener::Caller,
@@ -130,8 +130,9 @@ async fn rest_call(
     };
     match spelled {
         // Its client reads a body, whatever there is to tell.
-        Ok(Reply::One(Value::Null)) => rest_body("{}".to_owned(), media),
-        Ok(Reply::One(mut answer)) => {
+        Ok(Reply::One(SpelledAnswer::Tree(Value::Null))) => rest_body("{}", media),
+        Ok(Reply::One(SpelledAnswer::Text(answer))) => rest_body(answer, media),
+        Ok(Reply::One(SpelledAnswer::Tree(mut answer))) => {
             wire.echo_tenant(&mut answer, tenant.as_deref());
             rest_body(answer.to_string(), media)
         }

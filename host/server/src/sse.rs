@@ -9,12 +9,15 @@ use axum::{
     http::header,
     response::{IntoResponse as _, Response},
 };
-use futures::{Stream as FutureStream, StreamExt as _, stream};
+use futures::{FutureExt as _, Stream as FutureStream, StreamExt as _, stream};
 use std::{convert::Infallible, time::Duration};
 use tokio::time::timeout;
 
 /// Python's A2A clients give up on a stream after 5 s without a byte.
 const KEEP_ALIVE: Duration = Duration::from_secs(3);
+
+/// Bytes of events from which on no more of them are sent together.
+const AT_ONCE: usize = 16 << 10;
 
 /// A response whose body is these events.
 pub(super) fn event_stream(
@@ -32,7 +35,16 @@ pub(super) fn event_stream(
 /// What a stream tells, as server-sent events.
 pub(super) fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
     from_the_start(stream::unfold(answers, async |mut answers| {
-        let next = async { Some(frame(&answers.next().await?)) };
+        let next = async {
+            let mut text = frame(&answers.next().await?);
+            // What is there goes out together; nobody waits for more.
+            while text.len() < AT_ONCE
+                && let Some(Some(more)) = answers.next().now_or_never()
+            {
+                text.extend_from_slice(&frame(&more));
+            }
+            Some(text)
+        };
         Some((Ok(kept_alive(next).await?), answers))
     }))
 }

@@ -2,7 +2,7 @@
 
 use a2a_hub_hub::ReplyStream;
 use a2a_hub_protocol::{
-    dialect::Dialect,
+    dialect::{Dialect, HeardEvent},
     error::{A2aError, ErrorKind},
     event::{SequencedEvent, StatusUpdate, TaskEvent},
     hub::event::HubEvent,
@@ -27,7 +27,7 @@ pub(super) struct TaskStream {
     /// Until when it may still turn out to be a message; none once that is decided.
     undecided: Option<Instant>,
     /// What was heard before it was decided.
-    held: VecDeque<Arc<SequencedEvent>>,
+    held: VecDeque<Arc<HeardEvent>>,
     /// Since when the task is where it is.
     since: String,
     over: bool,
@@ -39,7 +39,15 @@ pub(super) struct Item {
     /// The number of the event it tells, to go on after.
     pub(super) number: Option<u64>,
     /// What is told, or why there is no more.
-    pub(super) told: Result<Value, A2aError>,
+    pub(super) told: Result<Told, A2aError>,
+}
+
+/// What a stream tells, before it is spelled.
+pub(super) enum Told {
+    /// What happened to a task; never a client's own words.
+    Event(Arc<HeardEvent>),
+    /// What happened in the hub.
+    Value(Value),
 }
 
 impl TaskStream {
@@ -83,15 +91,17 @@ impl TaskStream {
                         json!({ "kind": "stream-end", "reason": end, "retryable": true })
                     }
                 };
-                return Some(Item { number: None, told: Ok(told) });
+                return Some(Item { number: None, told: Ok(Told::Value(told)) });
             }
         }
         loop {
             match self.next_event().await? {
                 Ok(event) => {
                     // What the client itself said, it need not hear.
-                    if let Some(told) = self.dialect.write_event(&self.official(event.clone())) {
-                        return Some(Item { number: Some(event.seq), told: Ok(told) });
+                    if !matches!(event.event, TaskEvent::Input(_)) {
+                        let number = Some(event.seq);
+                        let told = Ok(Told::Event(self.official(event)));
+                        return Some(Item { number, told });
                     }
                 }
                 Err(why) => return Some(Item { number: None, told: Err(why) }),
@@ -100,7 +110,7 @@ impl TaskStream {
     }
 
     /// The next event, once it is decided what this is a stream of.
-    async fn next_event(&mut self) -> Option<Result<Arc<SequencedEvent>, A2aError>> {
+    async fn next_event(&mut self) -> Option<Result<Arc<HeardEvent>, A2aError>> {
         let ReplyStream::Task(heard) = &mut self.heard else { return None };
         while let Some(until) = self.undecided {
             match timeout_at(until, heard.next()).await {
@@ -130,7 +140,7 @@ impl TaskStream {
     }
 
     /// The event as official A2A has it: what began as a task ends as one, with the agent's message as its last word.
-    fn official(&mut self, event: Arc<SequencedEvent>) -> Arc<SequencedEvent> {
+    fn official(&mut self, event: Arc<HeardEvent>) -> Arc<HeardEvent> {
         match &event.event {
             TaskEvent::Created(created) => self.since.clone_from(&created.task.status.timestamp),
             TaskEvent::Status(update) => self.since.clone_from(&update.status.timestamp),
@@ -138,7 +148,12 @@ impl TaskStream {
                 let (message, timestamp) = (Some(message.clone()), self.since.clone());
                 let status = TaskStatus { state: TaskState::Completed, message, timestamp };
                 let last = TaskEvent::Status(StatusUpdate { status, metadata: None });
-                return Arc::new(SequencedEvent { event: last, ..SequencedEvent::clone(&event) });
+                return Arc::new(HeardEvent::new(SequencedEvent {
+                    task: event.task.clone(),
+                    context: event.context.clone(),
+                    seq: event.seq,
+                    event: last,
+                }));
             }
             TaskEvent::Reply(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => {}
         }

@@ -22,6 +22,7 @@ use a2a_hub_core::{
     task::IllegalEvent,
 };
 use a2a_hub_protocol::{
+    dialect::FinishedTask,
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId, TenantId},
     message::Message,
@@ -76,6 +77,11 @@ pub trait TaskLog: Send + Sync {
     /// What a task's log comes to.
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError>;
 
+    /// A task as it is to be told: one that is over may be there as text.
+    async fn look(&self, task: &TaskId) -> Result<Option<Looked>, StorageError> {
+        Ok(self.task(task).await?.map(|stored| Looked::Task(Box::new(stored))))
+    }
+
     /// Forgets those of these tasks that are over, with their logs and configs, and returns how many it knew. Those that are not over
     /// stay as they are.
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError>;
@@ -86,6 +92,11 @@ pub trait TaskLog: Send + Sync {
 pub trait TaskIndex: Send + Sync {
     /// A task in one line.
     async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError>;
+
+    /// The agent and the conversation of a task.
+    async fn whose(&self, task: &TaskId) -> Result<Option<(AgentId, ContextId)>, StorageError> {
+        Ok(self.head(task).await?.map(|head| (head.agent, head.context)))
+    }
 
     /// Whether there is a task of another than the default tenant.
     async fn has_tenants(&self) -> Result<bool, StorageError>;
@@ -268,6 +279,25 @@ pub struct StoredTask {
     pub seq: u64,
     /// The task after that event.
     pub task: Task,
+}
+
+/// A task as it is to be told.
+#[derive(Clone, Debug)]
+pub enum Looked {
+    /// It is over, and there as text.
+    Finished(Arc<FinishedTask>),
+    /// As its log tells it.
+    Task(Box<StoredTask>),
+}
+
+impl Looked {
+    /// The agent whose task it is.
+    pub fn agent(&self) -> &AgentId {
+        match self {
+            Self::Finished(task) => task.agent(),
+            Self::Task(stored) => &stored.agent,
+        }
+    }
 }
 
 /// A task in one line.

@@ -7,6 +7,7 @@ mod contexts;
 mod dirty_bit;
 mod failure;
 mod fault;
+mod finished;
 mod journals;
 mod logs;
 mod memories;
@@ -20,9 +21,9 @@ mod tests;
 mod writer;
 
 use super::{
-    AgentMemory, ContextFilter, ContextMemory, Head, HeadFilter, HeadPage, Outbox, Progress,
-    PushFilter, RunJournal, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally,
-    TaskIndex, TaskLog,
+    AgentMemory, ContextFilter, ContextMemory, Head, HeadFilter, HeadPage, Looked, Outbox,
+    Progress, PushFilter, RunJournal, Search, StorageError, StoreHealth, StoredPush, StoredTask,
+    Tally, TaskIndex, TaskLog,
 };
 use a2a_hub_core::{
     access::Principal,
@@ -31,12 +32,13 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
-    id::{ContextId, PushConfigId, TaskId},
+    id::{AgentId, ContextId, PushConfigId, TaskId},
     message::Message,
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
 pub use backup::{BackupError, Copied, Examined, REPLACED_FILE, back_up, examine, restore};
+use finished::{Forgotten, Lately, Worth};
 use readers::Readers;
 pub use schema::LOCK_FILE;
 use std::{fs::File, path::Path, sync::Arc};
@@ -59,6 +61,8 @@ pub struct SqliteStorage {
     writer: Writer,
     /// One bulk at a time is on its way to the writer, so that whoever has a line to write waits behind one at most.
     bulks: Semaphore,
+    /// Tasks that are over and were asked for lately.
+    lately: Arc<Lately>,
     lacks_log: bool,
     _lock: File,
 }
@@ -73,7 +77,8 @@ impl SqliteStorage {
         while context_memories::sweep(&db)? {}
         let writer = Writer::start(db)?;
         let (readers, bulks) = (Arc::new(Readers::of(file)), Semaphore::new(1));
-        Ok(Self { readers, writer, bulks, lacks_log, _lock: lock })
+        let lately = Arc::default();
+        Ok(Self { readers, writer, bulks, lately, lacks_log, _lock: lock })
     }
 
     /// Whether the database was found without the log that belonged to it: what was stored last is gone, unless another program
@@ -129,11 +134,34 @@ impl TaskLog for SqliteStorage {
         }))
     }
 
+    async fn look(&self, task: &TaskId) -> Result<Option<Looked>, StorageError> {
+        if let Some(known) = self.lately.find(task) {
+            return Ok(Some(Looked::Finished(known)));
+        }
+        let (id, forgotten) = (task.clone(), self.lately.forgotten());
+        let found = self.readers.read(move |db| finished::look(db, &id)).await?;
+        let Some((looked, worth)) = found else { return Ok(None) };
+        if let Looked::Finished(finished) = &looked {
+            self.lately.keep(task, finished, forgotten);
+        }
+        match worth {
+            Worth::Nothing => {}
+            Worth::Text(finished) => {
+                let id = task.clone();
+                self.writer.offer(move |db| finished::keep(db, &id, &finished));
+            }
+            Worth::Fold(fold) => self.keep(vec![fold]),
+        }
+        Ok(Some(looked))
+    }
+
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
         let mut forgotten = 0;
         for few in tasks.chunks(FORGOTTEN_AT_ONCE) {
-            let few = few.to_vec();
-            forgotten += self.writer.write(move |db| logs::forget(db, &few)).await?;
+            let few = Forgotten { lately: Arc::clone(&self.lately), tasks: few.to_vec() };
+            // Dropped after the commit, also if nobody waits for that any more.
+            let forget = move |db: &_| logs::forget(db, &few.tasks).map(|known| (known, few));
+            forgotten += self.writer.write(forget).await?.0;
         }
         while self.writer.write(context_memories::sweep).await? {}
         while self.writer.write(logs::shrink).await? {}
@@ -180,6 +208,13 @@ impl TaskIndex for SqliteStorage {
         let (said, folds) = self.readers.read(read).await?;
         self.keep(folds);
         Ok(said)
+    }
+
+    async fn whose(&self, task: &TaskId) -> Result<Option<(AgentId, ContextId)>, StorageError> {
+        if let Some(known) = self.lately.find(task) {
+            return Ok(Some((known.agent().clone(), known.context().clone())));
+        }
+        Ok(self.head(task).await?.map(|head| (head.agent, head.context)))
     }
 
     async fn has_tenants(&self) -> Result<bool, StorageError> {

@@ -109,7 +109,7 @@ pub(super) fn task(url: &str, how: &Elsewhere, task: &str, stop: bool) -> anyhow
     block_on(async {
         let (agent, id) = (how.find(url).await?, TaskId::new(task));
         let task = if stop { agent.cancel(id).await? } else { agent.get(id).await? };
-        Ok(v03::json::write_task(&task, None))
+        Ok(v03::json::write_task(&task))
     })
 }
 
@@ -209,7 +209,7 @@ fn as_the_hub_tells(told: StreamResponse) -> Value {
         v03::json::write_event(&SequencedEvent { task, context, seq: 0, event }).unwrap_or_default()
     };
     match told {
-        StreamResponse::Task(task) => v03::json::write_task(&task, None),
+        StreamResponse::Task(task) => v03::json::write_task(&task),
         StreamResponse::Message(message) => v03::json::write_message(&message),
         StreamResponse::Status { task, context, update } => {
             event(task, context, TaskEvent::Status(update))

@@ -1,7 +1,8 @@
 //! What a callback hears of a task: the event as the log has it, and as L-A2A tells it.
 
 use a2a_hub_protocol::{
-    event::{SequencedEvent, TaskEvent},
+    dialect::HeardEvent,
+    event::TaskEvent,
     message::{Content, Message, Part},
     task::{Artifact, TaskState},
 };
@@ -12,7 +13,7 @@ use std::{fmt, sync::Arc};
 #[derive(Clone)]
 pub struct TaskEventValue {
     /// The event as the task's log has it. Shared, not copied.
-    pub event: Arc<SequencedEvent>,
+    pub event: Arc<HeardEvent>,
     /// All that the agent made so far.
     artifacts: Arc<[Artifact]>,
 }
@@ -33,7 +34,7 @@ fn word(state: TaskState) -> &'static str {
 }
 
 impl TaskEventValue {
-    pub(super) fn new(event: Arc<SequencedEvent>, artifacts: Arc<[Artifact]>) -> Self {
+    pub(super) fn new(event: Arc<HeardEvent>, artifacts: Arc<[Artifact]>) -> Self {
         Self { event, artifacts }
     }
 

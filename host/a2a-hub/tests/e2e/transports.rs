@@ -211,7 +211,7 @@ fn in_process(hub: Arc<Hub>) -> Way {
                 Err(why) => Err(why),
             };
             Ok(match reply {
-                Ok(Reply::One(Answer::Task(task))) => vec![v03::json::write_task(&task, None)],
+                Ok(Reply::One(Answer::Task(task))) => vec![v03::json::write_task(&task)],
                 Ok(Reply::One(Answer::Message(message))) => {
                     vec![v03::json::write_message(&message)]
                 }

@@ -23,7 +23,7 @@ impl Hub {
         operation: Operation,
     ) -> Result<Reply, HubError> {
         if let (Some(agent), Some(task)) = (&visit.agent, task_of(&operation))
-            && !self.is_at(agent, &self.tasks.head(task).await?.agent)
+            && !self.is_at(agent, &self.tasks.whose(task).await?.0)
         {
             return Err(A2aError::no_task(task).into());
         }
@@ -88,7 +88,7 @@ impl Hub {
         }
         let named = visit.agent.as_ref().or_else(|| named_agent(operation));
         let agent = match (task_of(operation), named) {
-            (Some(task), _) => self.tasks.head(task).await.ok().map(|head| head.agent),
+            (Some(task), _) => self.tasks.whose(task).await.ok().map(|(agent, _)| agent),
             (None, named) => named.cloned().or_else(|| self.default_agent()),
         };
         let agent = agent.and_then(|agent| self.agents.find(&self.agents.called(&agent)?));
@@ -96,7 +96,7 @@ impl Hub {
     }
 
     /// Whether the endpoint of that name, which may be a group's, is where this agent's tasks are found.
-    fn is_at(&self, endpoint: &AgentId, agent: &AgentId) -> bool {
+    pub(super) fn is_at(&self, endpoint: &AgentId, agent: &AgentId) -> bool {
         match self.routes.group(endpoint) {
             Some(group) => group.contains(agent),
             None => endpoint == agent,

@@ -58,7 +58,7 @@ impl Hub {
         if !self.tasks.may_have_tenants() {
             return Ok(TenantId::default());
         }
-        Ok(self.tasks.head(task).await?.context.tenant().clone())
+        Ok(self.tasks.whose(task).await?.1.tenant().clone())
     }
 
     /// What an operator is told who named a tenant that there is not.

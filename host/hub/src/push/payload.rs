@@ -43,6 +43,6 @@ pub(super) fn moves(event: &TaskEvent) -> bool {
 /// A task as A2A 0.3 tells it, after event `seq`.
 pub(super) fn of_task(task: &Task, seq: u64) -> Payload {
     let id = format!("{}-{seq}", task.id);
-    let body = v03::json::write_task(task, None).to_string().into();
+    let body = v03::json::write_task(task).to_string().into();
     Payload { id, seq, media_type: "application/json", body }
 }

@@ -2,6 +2,7 @@
 
 use a2a_hub_core::idempotency;
 use a2a_hub_protocol::{
+    dialect::HeardEvent,
     event::{SequencedEvent, TaskEvent},
     id::{ContextId, TaskId},
     task::TaskState,
@@ -24,7 +25,7 @@ struct Heard {
     /// The number of the latest event.
     seq: u64,
     /// The latest events, the last of them number `seq`.
-    recent: VecDeque<Arc<SequencedEvent>>,
+    recent: VecDeque<Arc<HeardEvent>>,
 }
 
 impl Feed {
@@ -33,14 +34,19 @@ impl Feed {
         Self(watch::Sender::new(Heard { seq, recent: VecDeque::new() }))
     }
 
-    pub(super) fn publish(&self, events: impl IntoIterator<Item = Arc<SequencedEvent>>) {
+    pub(super) fn publish(&self, events: impl IntoIterator<Item = SequencedEvent>) {
+        // One is kept for those who come later, and one for whoever began the task.
+        let is_shared = self.0.receiver_count() > 2;
+        let heard_by = |event| {
+            Arc::new(if is_shared { HeardEvent::shared(event) } else { HeardEvent::new(event) })
+        };
         self.0.send_modify(|heard| {
             for event in events {
                 if event.seq != heard.seq + 1 {
                     heard.recent.clear();
                 }
                 heard.seq = event.seq;
-                heard.recent.push_back(event);
+                heard.recent.push_back(heard_by(event));
             }
             let surplus = heard.recent.len().saturating_sub(RECENT);
             heard.recent.drain(..surplus);
@@ -111,7 +117,7 @@ pub struct Subscription {
     /// The number of the last event that was taken.
     after: u64,
     /// Events read from the log and not yet taken.
-    pages: VecDeque<Arc<SequencedEvent>>,
+    pages: VecDeque<Arc<HeardEvent>>,
     end: StreamEnd,
     /// Whether it answers a request that was answered before.
     repeated: bool,
@@ -129,7 +135,7 @@ pub(super) trait Lent: Send + Sync {
 
 /// What a subscriber finds when it looks.
 enum Found {
-    Event(Arc<SequencedEvent>),
+    Event(Arc<HeardEvent>),
     /// It is further behind than what is kept at hand.
     Behind,
     Nothing,
@@ -138,7 +144,7 @@ enum Found {
 impl Subscription {
     /// Hears `first` before everything else.
     pub(super) fn opening(mut self, first: SequencedEvent) -> Self {
-        self.pages.push_front(Arc::new(first));
+        self.pages.push_front(Arc::new(HeardEvent::new(first)));
         self
     }
 
@@ -191,7 +197,7 @@ impl Subscription {
 
     /// The next event. Nothing after one that ends the task, or leaves it where the listener has heard enough, and nothing when
     /// the hub stopped before: the log then has the rest.
-    pub async fn next(&mut self) -> Option<Result<Arc<SequencedEvent>, StorageError>> {
+    pub async fn next(&mut self) -> Option<Result<Arc<HeardEvent>, StorageError>> {
         while !self.over {
             if let Some(event) = self.pages.front() {
                 if self.lent.is_some() && self.ends_with(event) {
@@ -208,7 +214,12 @@ impl Subscription {
                 Found::Behind => match self.storage.events(&self.task, self.after, PAGE).await {
                     // The task was forgotten.
                     Ok(events) if events.is_empty() => self.over = true,
-                    Ok(events) => self.pages = events.into_iter().map(Arc::new).collect(),
+                    Ok(events) => {
+                        self.pages = events
+                            .into_iter()
+                            .map(|event| Arc::new(HeardEvent::new(event)))
+                            .collect();
+                    }
                     Err(why) => {
                         self.over = true;
                         return Some(Err(why));
@@ -241,7 +252,7 @@ impl Subscription {
         state.is_some_and(|state| state.is_final() || (is_latest && self.end.is_at(state)))
     }
 
-    fn take(&mut self, event: Arc<SequencedEvent>) -> Arc<SequencedEvent> {
+    fn take(&mut self, event: Arc<HeardEvent>) -> Arc<HeardEvent> {
         self.after = event.seq;
         self.over = self.ends_with(&event);
         if self.repeated { marked(event) } else { event }
@@ -249,14 +260,15 @@ impl Subscription {
 }
 
 /// The event as it answers a request that was made before.
-fn marked(mut event: Arc<SequencedEvent>) -> Arc<SequencedEvent> {
-    let facts = match &mut Arc::make_mut(&mut event).event {
+fn marked(event: Arc<HeardEvent>) -> Arc<HeardEvent> {
+    let mut marked = SequencedEvent::clone(&event);
+    let facts = match &mut marked.event {
         TaskEvent::Created(created) => &mut created.task.metadata,
         TaskEvent::Reply(message) => &mut message.metadata,
         TaskEvent::Status(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => return event,
     };
     idempotency::mark(facts);
-    event
+    Arc::new(HeardEvent::new(marked))
 }
 
 /// The state an event leaves its task in, if it says so.
@@ -316,7 +328,7 @@ mod tests {
         for (seq, event) in (1..).zip([created].into_iter().chain(middle).chain([update(last)])) {
             storage.append(&task.id, seq - 1, vec![Arc::new(event.clone())]).await.unwrap();
             let (id, context) = (task.id.clone(), task.context_id.clone());
-            feed.publish([Arc::new(SequencedEvent { task: id, context, seq, event })]);
+            feed.publish([SequencedEvent { task: id, context, seq, event }]);
         }
         (feed, task)
     }
@@ -369,7 +381,7 @@ mod tests {
                 for (seq, state) in [(6, TaskState::Working), (7, TaskState::Completed)] {
                     let (task, context) = (task.id.clone(), task.context_id.clone());
                     let event = update(state);
-                    feed.publish([Arc::new(SequencedEvent { task, context, seq, event })]);
+                    feed.publish([SequencedEvent { task, context, seq, event }]);
                 }
             };
             let (heard, ()) = tokio::join!(heard(heard_of), goes_on);

@@ -58,7 +58,7 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_store::{
-    Head, HeadFilter, Readiness, StorageError, StoredTask, Tally, TaskStore, until_usable,
+    Head, HeadFilter, Looked, Readiness, StorageError, StoredTask, Tally, TaskStore, until_usable,
 };
 use actor::TaskActor;
 use command::{Begin, Command, Input, Kept, Start};
@@ -305,7 +305,7 @@ impl Tasks {
         let seq = self.storage.append_by(&id, 0, vec![Arc::clone(&created)], Some(&by)).await?;
         self.events.publish(recorder::created(&task, &agent.id));
         let (feed, event) = (Feed::new(0), Arc::unwrap_or_clone(created));
-        feed.publish([Arc::new(SequencedEvent { task: id.clone(), context, seq, event })]);
+        feed.publish([SequencedEvent { task: id.clone(), context, seq, event }]);
         let recorder = self.recorder(task, seq, &agent, feed);
         let running = self.spawn(recorder, agent, patience, begin);
         Ok(self.subscribe(&id, &running, 0))
@@ -428,6 +428,16 @@ impl Tasks {
     /// A task in one line.
     pub async fn head(&self, id: &TaskId) -> Result<Head, HubError> {
         self.storage.head(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+    }
+
+    /// The agent and the conversation of a task.
+    pub async fn whose(&self, id: &TaskId) -> Result<(AgentId, ContextId), HubError> {
+        self.storage.whose(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+    }
+
+    /// A task as it is to be told.
+    pub async fn look(&self, id: &TaskId) -> Result<Looked, HubError> {
+        self.storage.look(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
     /// Says more to a task that waits for it; the subscription hears what follows, or what came after event `after`.

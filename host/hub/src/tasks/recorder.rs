@@ -135,12 +135,12 @@ impl Recorder {
         }
         let sequenced = pending.into_iter().map(|event| {
             self.seq += 1;
-            Arc::new(SequencedEvent {
+            SequencedEvent {
                 task: self.task.id.clone(),
                 context: self.task.context_id.clone(),
                 seq: self.seq,
                 event: Arc::unwrap_or_clone(event),
-            })
+            }
         });
         self.feed.publish(sequenced.collect::<Vec<_>>());
         self.tell(moves);
@@ -189,7 +189,7 @@ impl Recorder {
         let Some(StoredTask { seq, task, .. }) = stored else { return Ok(false) };
         let (known, limit) = (self.seq, usize::try_from(seq.saturating_sub(self.seq)).unwrap_or(0));
         let unheard = self.storage.events(&self.task.id, known, limit).await.map_err(Unstorable)?;
-        self.feed.publish(unheard.into_iter().map(Arc::new));
+        self.feed.publish(unheard);
         (self.seq, self.task) = (seq, task);
         Ok(true)
     }

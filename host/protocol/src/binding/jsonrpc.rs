@@ -181,6 +181,27 @@ impl Envelope {
         self.line(None, Some(result))
     }
 
+    /// What a response begins with whose result is there as text: that text follows, and then [`Envelope::END`].
+    pub fn opening(&self) -> Vec<u8> {
+        let mut text = self.line(None, None);
+        // `result` is the last member.
+        text.pop();
+        text.extend_from_slice(b",\"result\":");
+        text
+    }
+
+    /// What a response ends with that began with [`opening`](Self::opening).
+    pub const END: u8 = b'}';
+
+    /// A response with a result, in one line, whose text is there in one line.
+    pub fn result_text(&self, result: &[u8]) -> Vec<u8> {
+        let mut text = self.opening();
+        text.reserve_exact(result.len() + 1);
+        text.extend_from_slice(result);
+        text.push(Self::END);
+        text
+    }
+
     /// A response with an error object, in one line.
     pub fn error(&self, error: &Value) -> Vec<u8> {
         self.line(Some(error), None)
@@ -316,6 +337,11 @@ mod tests {
             text(Envelope::of_no_request().error(&json!({"code": -32700, "message": "no"}))),
             text(write_request(1, "tasks/get", &json!({"id": "t"}))),
         ];
+        for envelope in [envelope, plain, Envelope::of_no_request()] {
+            let result = json!({"b": "line\nbreak", "a": [1]});
+            let spliced = envelope.result_text(result.to_string().as_bytes());
+            assert_eq!(text(spliced), text(envelope.result(&result)));
+        }
         insta::assert_snapshot!(told.join("\n"), @r#"
         {"a2a-service-parameters":{"A2A-Extensions":"urn:x"},"id":"a\n","jsonrpc":"2.0","result":{"a":1,"b":"line\nbreak"}}
         {"id":7,"jsonrpc":"2.0","result":null}

@@ -1,17 +1,17 @@
-//! The nouns in ProtoJSON (A2A 1.0, section 5.5): as 1.0 spells them, and as the `a2a.v1` package did, which clients of
-//! 0.3 speak over REST and gRPC. Read and written from both ends, for the hub is a server and a client.
+//! The nouns in ProtoJSON (A2A 1.0, section 5.5), read: as 1.0 spells them, and as the `a2a.v1` package did, which clients of
+//! 0.3 speak over REST and gRPC. They are written by [`spelled`](super::spelled).
 
 use crate::{
-    codec::members::{Members, object, only_true, some_list},
+    codec::{members::Members, spelled::Form},
     model::{
         error::A2aError,
-        event::{ArtifactUpdate, SequencedEvent, StatusUpdate, StreamResponse, TaskEvent},
+        event::{ArtifactUpdate, StatusUpdate, StreamResponse},
         id::{ArtifactId, ContextId, MessageId, TaskId},
         message::{Content, Message, Part, Role, base64_bytes},
         task::{Artifact, Task, TaskState, TaskStatus},
     },
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A package of protobuf messages, which decides how nouns are spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,20 +44,17 @@ impl Proto {
         }
     }
 
+    /// How nouns are written that are spelled so.
+    fn form(self) -> Form {
+        match self {
+            Self::V1 => Form::V1,
+            Self::V03 => Form::V03Proto,
+        }
+    }
+
     /// The name of a state.
     pub(crate) fn state_name(self, state: TaskState) -> &'static str {
-        match (state, self) {
-            (TaskState::Submitted, _) => "TASK_STATE_SUBMITTED",
-            (TaskState::Working, _) => "TASK_STATE_WORKING",
-            (TaskState::Completed, _) => "TASK_STATE_COMPLETED",
-            (TaskState::Failed, _) => "TASK_STATE_FAILED",
-            (TaskState::Canceled, Self::V1) => "TASK_STATE_CANCELED",
-            (TaskState::Canceled, Self::V03) => "TASK_STATE_CANCELLED",
-            (TaskState::InputRequired, _) => "TASK_STATE_INPUT_REQUIRED",
-            (TaskState::Rejected, _) => "TASK_STATE_REJECTED",
-            (TaskState::AuthRequired, _) => "TASK_STATE_AUTH_REQUIRED",
-            (TaskState::Unknown, _) => "TASK_STATE_UNSPECIFIED",
-        }
+        self.form().state_name(state)
     }
 
     /// Reads a message; whether a client may say it is not looked at.
@@ -191,112 +188,6 @@ impl Proto {
         let why = "must have one of `task`, `message`, `statusUpdate` and `artifactUpdate`";
         Err(A2aError::invalid("result", why))
     }
-
-    /// Writes a message in ProtoJSON.
-    pub(crate) fn write_message(self, message: &Message) -> Value {
-        let about = match self {
-            Self::V1 => some_list(&message.reference_task_ids, |id| json!(id)),
-            // The old package does not know it, and its Python client refuses what it does not know.
-            Self::V03 => Value::Null,
-        };
-        object([
-            ("messageId", json!(message.message_id)),
-            ("contextId", json!(message.context_id)),
-            ("taskId", json!(message.task_id)),
-            ("role", json!(message.role)),
-            (self.parts(), message.parts.iter().map(|part| self.write_part(part)).collect()),
-            ("metadata", json!(message.metadata)),
-            ("extensions", some_list(&message.extensions, |uri| json!(uri))),
-            ("referenceTaskIds", about),
-        ])
-    }
-
-    fn write_part(self, part: &Part) -> Value {
-        match self {
-            Self::V1 => {
-                let (name, content) = match &part.content {
-                    Content::Text(text) => ("text", json!(text)),
-                    Content::Raw(bytes) => ("raw", json!(base64_bytes::encode(bytes))),
-                    Content::Url(url) => ("url", json!(url)),
-                    Content::Data(data) => ("data", data.clone()),
-                };
-                let mut written = object([
-                    ("filename", json!(part.filename)),
-                    ("mediaType", json!(part.media_type)),
-                    ("metadata", json!(part.metadata)),
-                ]);
-                // Data that is `null` is content all the same.
-                written[name] = content;
-                written
-            }
-            Self::V03 => write_old_part(part),
-        }
-    }
-
-    fn write_artifact(self, artifact: &Artifact) -> Value {
-        object([
-            ("artifactId", json!(artifact.artifact_id)),
-            ("name", json!(artifact.name)),
-            ("description", json!(artifact.description)),
-            ("parts", artifact.parts.iter().map(|part| self.write_part(part)).collect()),
-            ("metadata", json!(artifact.metadata)),
-            ("extensions", some_list(&artifact.extensions, |uri| json!(uri))),
-        ])
-    }
-
-    fn write_status(self, status: &TaskStatus) -> Value {
-        let timestamp = Some(&status.timestamp).filter(|timestamp| !timestamp.is_empty());
-        object([
-            ("state", json!(self.state_name(status.state))),
-            ("message", json!(status.message.as_ref().map(|said| self.write_message(said)))),
-            ("timestamp", json!(timestamp)),
-        ])
-    }
-
-    /// Writes a task in ProtoJSON.
-    pub(crate) fn write_task(self, task: &Task) -> Value {
-        object([
-            ("id", json!(task.id)),
-            ("contextId", json!(task.context_id)),
-            ("status", self.write_status(&task.status)),
-            ("artifacts", some_list(&task.artifacts, |made| self.write_artifact(made))),
-            ("history", some_list(&task.history, |said| self.write_message(said))),
-            ("metadata", json!(task.metadata)),
-        ])
-    }
-
-    /// Writes what a listener hears of an event; nothing of a client's own words.
-    pub(crate) fn write_event(self, sequenced: &SequencedEvent) -> Option<Value> {
-        let SequencedEvent { task, context, event, .. } = sequenced;
-        Some(match event {
-            TaskEvent::Created(created) => json!({ "task": self.write_task(&created.task) }),
-            TaskEvent::Reply(message) => json!({ "message": self.write_message(message) }),
-            TaskEvent::Status(StatusUpdate { status, metadata }) => {
-                let state = status.state;
-                let last = match self {
-                    Self::V1 => Value::Null,
-                    Self::V03 => json!(state.is_final() || state.is_interrupted()),
-                };
-                json!({ "statusUpdate": object([
-                    ("taskId", json!(task)),
-                    ("contextId", json!(context)),
-                    ("status", self.write_status(status)),
-                    ("final", last),
-                    ("metadata", json!(metadata)),
-                ]) })
-            }
-            TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk }) => {
-                json!({ "artifactUpdate": object([
-                    ("taskId", json!(task)),
-                    ("contextId", json!(context)),
-                    ("artifact", self.write_artifact(artifact)),
-                    ("append", only_true(*append)),
-                    ("lastChunk", only_true(*last_chunk)),
-                ]) })
-            }
-            TaskEvent::Input(_) => return None,
-        })
-    }
 }
 
 /// The task and the conversation that an update is of.
@@ -357,25 +248,6 @@ fn read_old_part(of: &mut Members, at: &str) -> Result<Part, A2aError> {
         }
         _ => Err(A2aError::invalid(at, "must have exactly one of `text`, `file` and `data`")),
     }
-}
-
-fn write_old_part(part: &Part) -> Value {
-    let file = |name: &str, content: Value| {
-        object([
-            (name, content),
-            ("mimeType", json!(part.media_type)),
-            ("name", json!(part.filename)),
-        ])
-    };
-    let (name, content) = match &part.content {
-        Content::Text(text) => ("text", json!(text)),
-        Content::Raw(bytes) => ("file", file("fileWithBytes", json!(base64_bytes::encode(bytes)))),
-        Content::Url(url) => ("file", file("fileWithUri", json!(url))),
-        // It is a `Struct` there: another value stands in one.
-        Content::Data(data) if data.is_object() => ("data", json!({ "data": data })),
-        Content::Data(data) => ("data", json!({ "data": { "value": data } })),
-    };
-    object([(name, content), ("metadata", json!(part.metadata))])
 }
 
 #[cfg(test)]

@@ -1,23 +1,27 @@
 //! How a client spells what it asks, and is answered: one choice, made where a request comes in. Below, [`jsonrpc`],
 //! [`rest`] and [`grpc`] read requests to a server in any dialect, and write those of a client.
 
+mod finished;
 pub mod grpc;
+mod heard;
 pub mod jsonrpc;
 pub mod rest;
 mod wire;
 
+pub use finished::FinishedTask;
+pub use heard::HeardEvent;
 pub use wire::Wire;
 
 use crate::{
+    codec::spelled::{Answered, Form},
     hub,
     model::{
         error::A2aError,
         event::SequencedEvent,
         interface::{Binding, Version},
         method::Method,
-        operation::Operation,
+        operation::{Answer, Operation},
     },
-    v03,
 };
 use serde_json::Value;
 
@@ -69,12 +73,29 @@ impl Dialect {
         }
     }
 
+    /// How it spells nouns.
+    fn form(self) -> Form {
+        match self {
+            Self::Hub => Form::V03,
+            Self::Official(wire) => wire.form(),
+        }
+    }
+
+    /// The text of an answer that is a task or a message, ready to be sent; none of all others. `sent` tells whether it is to a
+    /// message, which both 1.0 and ProtoJSON say by name.
+    pub fn answer_text(self, answer: &Answer, sent: bool) -> Option<Vec<u8>> {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "all others are written as values")]
+        match answer {
+            Answer::Task(task) if sent => Some(self.form().text(&Answered("task", task.as_ref()))),
+            Answer::Task(task) => Some(self.form().text(task.as_ref())),
+            Answer::Message(message) => Some(self.form().text(&Answered("message", message))),
+            _ => None,
+        }
+    }
+
     /// Writes what a listener hears of an event; nothing of a client's own words.
     pub fn write_event(self, sequenced: &SequencedEvent) -> Option<Value> {
-        match self {
-            Self::Hub => v03::json::write_event(sequenced),
-            Self::Official(wire) => wire.write_event(sequenced),
-        }
+        Form::tells(&sequenced.event).then(|| self.form().value(sequenced))
     }
 }
 

@@ -3,11 +3,11 @@
 
 use crate::{
     card::{Endpoints, extended},
+    codec::spelled::{Answered, Form},
     model::{
         error::A2aError,
         event::{SequencedEvent, StreamResponse},
         interface::{Binding, Interface, Version},
-        message::Message,
         method::Method,
         operation::{Answer, CardOf, Operation},
         push::PushConfig,
@@ -26,16 +26,6 @@ pub struct Wire {
     pub binding: Binding,
 }
 
-/// A form of JSON in which nouns are spelled.
-enum Form {
-    /// The ProtoJSON of 1.0.
-    V1,
-    /// 0.3's own JSON, as its JSON-RPC has it.
-    V03,
-    /// The ProtoJSON of the package `a2a.v1`, which 0.3 has on REST and gRPC.
-    V03Proto,
-}
-
 impl Wire {
     /// The wire of a card's interface, if it is known here.
     pub fn of(interface: &Interface) -> Option<Self> {
@@ -49,7 +39,7 @@ impl Wire {
         Some(Self { version, binding })
     }
 
-    fn form(self) -> Form {
+    pub(super) fn form(self) -> Form {
         match (self.version, self.binding) {
             (Version::V1, _) => Form::V1,
             (Version::V03, Binding::JsonRpc) => Form::V03,
@@ -92,12 +82,9 @@ impl Wire {
         let is_proto = !matches!(self.form(), Form::V03);
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the hub's own")]
         Some(match answer {
-            Answer::Task(task) if sent && is_proto => json!({ "task": self.write_task(task) }),
-            Answer::Task(task) => self.write_task(task),
-            Answer::Message(message) if is_proto => {
-                json!({ "message": self.write_message(message) })
-            }
-            Answer::Message(message) => self.write_message(message),
+            Answer::Task(task) if sent => self.form().value(&Answered("task", task.as_ref())),
+            Answer::Task(task) => self.form().value(task.as_ref()),
+            Answer::Message(message) => self.form().value(&Answered("message", message)),
             Answer::TaskPage { tasks, artifacts, size, total, next } => {
                 v1::write_tasks(tasks, *artifacts, *size, *total, next.as_ref())
             }
@@ -117,11 +104,7 @@ impl Wire {
 
     /// Writes what a listener hears of an event; nothing of a client's own words.
     pub fn write_event(self, sequenced: &SequencedEvent) -> Option<Value> {
-        match self.form() {
-            Form::V1 => v1::write_event(sequenced),
-            Form::V03 => v03::json::write_event(sequenced),
-            Form::V03Proto => v03::proto::write_event(sequenced),
-        }
+        Form::tells(&sequenced.event).then(|| self.form().value(sequenced))
     }
 
     /// Reads a task, as a client is answered.
@@ -150,22 +133,6 @@ impl Wire {
             configs.iter_mut().for_each(|config| config["tenant"] = json!(tenant));
         } else if answer.get("taskId").is_some() {
             answer["tenant"] = json!(tenant);
-        }
-    }
-
-    fn write_task(self, task: &Task) -> Value {
-        match self.form() {
-            Form::V1 => v1::write_task(task),
-            Form::V03 => v03::json::write_task(task, None),
-            Form::V03Proto => v03::proto::write_task(task),
-        }
-    }
-
-    fn write_message(self, message: &Message) -> Value {
-        match self.form() {
-            Form::V1 => v1::write_message(message),
-            Form::V03 => v03::json::write_message(message),
-            Form::V03Proto => v03::proto::write_message(message),
         }
     }
 

@@ -16,7 +16,7 @@ pub const AGENTS: &str = "/agents/";
 pub fn write(answer: Answer, url: &str) -> Value {
     let reached = |info: &mut AgentInfo| info.card["url"] = json!(url_of(Some(&info.id), url));
     match answer {
-        Answer::Task(task) => json::write_task(&task, None),
+        Answer::Task(task) => json::write_task(&task),
         Answer::Message(message) => json::write_message(&message),
         Answer::Tasks { tasks, artifacts } => {
             tasks.iter().map(|task| write_listed(task, artifacts)).collect()
@@ -59,9 +59,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Discovery(document) => document,
         Answer::Card(of) => published(&of, url),
         Answer::Cards(all) => all.iter().map(|of| published(of, url)).collect(),
-        Answer::TaskPage { tasks, .. } => {
-            tasks.iter().map(|task| json::write_task(task, None)).collect()
-        }
+        Answer::TaskPage { tasks, .. } => tasks.iter().map(|task| json::write_task(task)).collect(),
     }
 }
 
@@ -89,7 +87,7 @@ fn url_of(agent: Option<&AgentId>, url: &str) -> String {
 
 /// Writes a task in a list, with its agent, and with or without what that made.
 fn write_listed(ListedTask { agent, task }: &ListedTask, artifacts: bool) -> Value {
-    let mut written = json::write_task(task, None);
+    let mut written = json::write_task(task);
     if let Value::Object(written) = &mut written {
         written.insert("agentId".to_owned(), json!(agent));
         if !artifacts {

@@ -2,129 +2,35 @@
 //! is read in `params`.
 
 use crate::{
-    codec::members::{Members, object, some_list},
+    codec::{members::Members, spelled::Form},
     model::{
         error::A2aError,
-        event::{ArtifactUpdate, SequencedEvent, StatusUpdate, StreamResponse, TaskEvent},
+        event::{ArtifactUpdate, SequencedEvent, StatusUpdate, StreamResponse},
         id::{ArtifactId, ContextId, MessageId, TaskId},
         message::{Content, Message, Part, Role, base64_bytes},
         task::{Artifact, Task, TaskState, TaskStatus},
     },
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
-fn list<T>(items: &[T], write: impl Fn(&T) -> Value) -> Value {
-    items.iter().map(write).collect()
-}
-
-/// Writes a task, with its latest `history_length` messages, or all of them.
-pub fn write_task(task: &Task, history_length: Option<usize>) -> Value {
-    let shown = history_length.unwrap_or(usize::MAX).min(task.history.len());
-    object([
-        ("kind", json!("task")),
-        ("id", json!(task.id)),
-        ("contextId", json!(task.context_id)),
-        ("status", write_status(&task.status, &task.id, &task.context_id)),
-        ("history", list(&task.history[task.history.len() - shown..], write_message)),
-        ("artifacts", list(&task.artifacts, write_artifact)),
-        ("metadata", json!(task.metadata)),
-    ])
-}
-
-fn write_status(status: &TaskStatus, task: &TaskId, context: &ContextId) -> Value {
-    let message = status.message.as_ref().map(|message| {
-        let mut message = message.clone();
-        message.task_id.get_or_insert_with(|| task.clone());
-        message.context_id.get_or_insert_with(|| context.clone());
-        write_message(&message)
-    });
-    object([
-        ("state", json!(status.state.name())),
-        ("message", json!(message)),
-        ("timestamp", json!(status.timestamp)),
-    ])
-}
-
-/// Writes a message in 0.3's JSON.
-pub fn write_message(message: &Message) -> Value {
-    object([
-        ("kind", json!("message")),
-        ("messageId", json!(message.message_id)),
-        (
-            "role",
-            json!(match message.role {
-                Role::User => "user",
-                Role::Agent => "agent",
-            }),
-        ),
-        ("parts", list(&message.parts, write_part)),
-        ("taskId", json!(message.task_id)),
-        ("contextId", json!(message.context_id)),
-        ("metadata", json!(message.metadata)),
-        ("extensions", some_list(&message.extensions, |uri| json!(uri))),
-        ("referenceTaskIds", some_list(&message.reference_task_ids, |id| json!(id))),
-    ])
-}
-
-fn write_part(part: &Part) -> Value {
-    let file = |bytes: Value, uri: Value| {
-        object([
-            ("name", json!(part.filename)),
-            ("mimeType", json!(part.media_type)),
-            ("bytes", bytes),
-            ("uri", uri),
-        ])
-    };
-    let (kind, member, content) = match &part.content {
-        Content::Text(text) => ("text", "text", json!(text)),
-        // A 0.3 data part holds an object; another value stands in one.
-        Content::Data(data) if data.is_object() => ("data", "data", data.clone()),
-        Content::Data(data) => ("data", "data", json!({ "value": data })),
-        Content::Raw(bytes) => {
-            ("file", "file", file(json!(base64_bytes::encode(bytes)), Value::Null))
-        }
-        Content::Url(uri) => ("file", "file", file(Value::Null, json!(uri))),
-    };
-    object([("kind", json!(kind)), (member, content), ("metadata", json!(part.metadata))])
+/// Writes a task.
+pub fn write_task(task: &Task) -> Value {
+    Form::V03.value(task)
 }
 
 /// Writes an artifact in 0.3's JSON.
 pub fn write_artifact(artifact: &Artifact) -> Value {
-    object([
-        ("artifactId", json!(artifact.artifact_id)),
-        // The Local Hub specification requires a name; A2A does not.
-        ("name", json!(artifact.name.as_deref().unwrap_or(artifact.artifact_id.as_str()))),
-        ("description", json!(artifact.description)),
-        ("parts", list(&artifact.parts, write_part)),
-        ("metadata", json!(artifact.metadata)),
-        ("extensions", some_list(&artifact.extensions, |uri| json!(uri))),
-    ])
+    Form::V03.value(artifact)
+}
+
+/// Writes a message in 0.3's JSON.
+pub fn write_message(message: &Message) -> Value {
+    Form::V03.value(message)
 }
 
 /// Writes what a listener hears of an event; nothing of a client's own words.
 pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
-    let SequencedEvent { task, context, event, .. } = sequenced;
-    Some(match event {
-        TaskEvent::Created(created) => write_task(&created.task, None),
-        TaskEvent::Status(StatusUpdate { status, metadata }) => object([
-            ("kind", json!("status-update")),
-            ("taskId", json!(task)),
-            ("contextId", json!(context)),
-            ("status", write_status(status, task, context)),
-            ("final", json!(status.state.is_final() || status.state.is_interrupted())),
-            ("metadata", json!(metadata)),
-        ]),
-        TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk }) => object([
-            ("kind", json!("artifact-update")),
-            ("taskId", json!(task)),
-            ("contextId", json!(context)),
-            ("artifact", write_artifact(artifact)),
-            ("append", json!(append)),
-            ("lastChunk", json!(last_chunk)),
-        ]),
-        TaskEvent::Reply(message) => write_message(message),
-        TaskEvent::Input(_) => return None,
-    })
+    Form::tells(&sequenced.event).then(|| Form::V03.value(sequenced))
 }
 
 /// Reads what a server tells: an item of a stream, or the answer to a message. They are told apart by their `kind`.
@@ -257,6 +163,7 @@ mod tests {
     use super::*;
     use crate::{codec::protojson, v03::params::OfferedMessage};
     use proptest::prelude::*;
+    use serde_json::json;
 
     fn any_part() -> impl Strategy<Value = Part> {
         let content = prop_oneof![
@@ -310,7 +217,7 @@ mod tests {
             },
             "history": [], "artifacts": []
         });
-        assert_eq!(write_task(&task, None), specified);
+        assert_eq!(write_task(&task), specified);
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use crate::{
         limits,
         members::{Members, object, some_list},
         protojson::Proto,
+        spelled::Form,
     },
     model::{
         error::A2aError,
@@ -158,17 +159,17 @@ pub fn write_push_config(config: &PushConfig) -> Value {
 
 /// Writes a task in the ProtoJSON of 0.3's REST and gRPC.
 pub fn write_task(task: &Task) -> Value {
-    Proto::V03.write_task(task)
+    Form::V03Proto.value(task)
 }
 
 /// Writes a message in the ProtoJSON of 0.3's REST and gRPC.
 pub fn write_message(message: &Message) -> Value {
-    Proto::V03.write_message(message)
+    Form::V03Proto.value(message)
 }
 
 /// Writes what a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
 pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
-    Proto::V03.write_event(sequenced)
+    Form::tells(&sequenced.event).then(|| Form::V03Proto.value(sequenced))
 }
 
 /// Reads a task in the ProtoJSON of 0.3's REST and gRPC; an error names the member that is wrong.

@@ -5,6 +5,7 @@ use crate::{
         limits,
         members::{Members, object, only_true, some_list},
         protojson::Proto,
+        spelled::Form,
     },
     model::{
         error::{A2aError, ErrorKind},
@@ -261,17 +262,17 @@ pub fn write_tasks(
 
 /// Writes a message as A2A 1.0 has it.
 pub fn write_message(message: &Message) -> Value {
-    Proto::V1.write_message(message)
+    Form::V1.value(message)
 }
 
 /// Writes a task as A2A 1.0 has it.
 pub fn write_task(task: &Task) -> Value {
-    Proto::V1.write_task(task)
+    Form::V1.value(task)
 }
 
 /// Writes what a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
 pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
-    Proto::V1.write_event(sequenced)
+    Form::tells(&sequenced.event).then(|| Form::V1.value(sequenced))
 }
 
 /// Reads a message; whether a client may say it is not looked at.

@@ -162,6 +162,12 @@ pub(super) fn task(
     id: &TaskId,
 ) -> Result<Option<(StoredTask, Option<Fold>)>, Failure> {
     let Some(head) = head(db, id)? else { return Ok(None) };
+    if head.state.is_final()
+        && let Some(task) = document(db, id)?
+    {
+        let task = Task { context_id: head.context, ..task };
+        return Ok(Some((StoredTask { agent: head.agent, seq: head.seq, task }, None)));
+    }
     let what = || format!("the fold of task {id}");
     let mut found = db.prepare_cached("SELECT seq, fold FROM folds WHERE task = ?1")?;
     let mut rows = found.query([id.as_str()])?;
@@ -185,6 +191,14 @@ pub(super) fn task(
         None
     };
     Ok(Some((StoredTask { agent: head.agent, seq, task }, fold)))
+}
+
+/// The task that a text tells, if one is kept.
+fn document(db: &Connection, id: &TaskId) -> Result<Option<Task>, Failure> {
+    let mut found = db.prepare_cached("SELECT document FROM documents WHERE task = ?1")?;
+    let mut rows = found.query([id.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some(parse(row, 0, || format!("the document of task {id}"))?))
 }
 
 /// What a task comes to after event `to`, given what it came to after event `from`.

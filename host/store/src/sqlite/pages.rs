@@ -15,9 +15,16 @@ pub(super) fn page(db: &Connection, query: &TaskPageQuery) -> Result<HeadPage, F
     // Each task is looked at for a tenant; where all tasks are the default one's, none need be.
     let needs_tenant = tenant.is_some_and(|it| !it.is_default()) || has_tenants(db)?;
     let (condition, mut values) = condition(query, tenant.filter(|_| needs_tenant));
-    let count = format!("SELECT count(*) FROM tasks WHERE {condition}");
-    let total: i64 =
-        db.prepare_cached(&count)?.query_row(params_from_iter(&values), |row| row.get(0))?;
+    let total = match counted(query, needs_tenant) {
+        Some((count, values)) => {
+            db.prepare_cached(&count)?.query_row(params_from_iter(values), |row| row.get(0))?
+        }
+        None => {
+            let count = format!("SELECT count(*) FROM tasks WHERE {condition}");
+            let mut all = db.prepare_cached(&count)?;
+            all.query_row(params_from_iter(&values), |row| row.get::<_, i64>(0))?
+        }
+    };
     let mut sql = heads_where!("").to_owned() + &condition;
     if let Some(after) = &query.after {
         sql += " AND (updated, id) < (?, ?)";
@@ -32,6 +39,33 @@ pub(super) fn page(db: &Connection, query: &TaskPageQuery) -> Result<HeadPage, F
         heads.push(head_of(row)?);
     }
     Ok(HeadPage { heads, total: total.unsigned_abs() })
+}
+
+/// The question for how many tasks there are on all pages, where counters tell that without looking at each: by agent and state, or by
+/// conversation and agent. A conversation is one tenant's.
+fn counted(query: &TaskPageQuery, needs_tenant: bool) -> Option<(String, Vec<Value>)> {
+    let agent = query.agent.as_ref().map(|agent| agent.as_str().to_owned());
+    let state = query.state.map(|state| state.name().to_owned());
+    let (table, column, wanted) = match (&query.context, state) {
+        (None, state) if !needs_tenant => ("task_counts", " AND state = ?", state),
+        (Some(context), None) => {
+            let context = context_key::key(context).into_owned();
+            ("context_agents", " AND context = ?", Some(context))
+        }
+        (None | Some(_), _) => return None,
+    };
+    if query.since.is_some() {
+        return None;
+    }
+    let mut sql = format!("SELECT coalesce(sum(tasks), 0) FROM {table} WHERE true");
+    let mut values = Vec::new();
+    for (column, wanted) in [(column, wanted), (" AND agent = ?", agent)] {
+        if let Some(wanted) = wanted {
+            sql += column;
+            values.push(Value::from(wanted));
+        }
+    }
+    Some((sql, values))
 }
 
 /// What a task must be like, naming only what the query names, so that the index that fits is used.
@@ -61,9 +95,58 @@ fn condition(query: &TaskPageQuery, tenant: Option<&TenantId>) -> (String, Vec<V
 mod tests {
     use super::*;
     use a2a_hub_protocol::{
-        id::{AgentId, TaskId},
+        id::{AgentId, ContextId, TaskId},
         operation::TaskPlace,
+        task::TaskState,
     };
+
+    /// What counters tell is what counting comes to, and they are asked where every task would be looked at.
+    #[test]
+    fn all_pages_are_counted_without_looking_at_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap().0;
+        let fill = "INSERT INTO tasks (id, context, agent, state, seq, created, updated)
+            VALUES (?1, ?2, ?3, ?4, 1, '2026', '2026')";
+        for n in 0..60_u32 {
+            let context = ["a", "b"][n as usize % 2];
+            let agent = ["echo", "codex"][n as usize / 2 % 2];
+            let state = ["completed", "failed", "working"][n as usize % 3];
+            let id = format!("{n:03}");
+            db.execute(fill, [id.as_str(), context, agent, state]).unwrap();
+        }
+        db.execute("UPDATE tasks SET state = 'canceled' WHERE id < '010'", []).unwrap();
+        db.execute("DELETE FROM tasks WHERE id < '005'", []).unwrap();
+        let mut by_counter = 0;
+        for context in [None, Some("a"), Some("none")] {
+            for agent in [None, Some("echo"), Some("vibe")] {
+                for state in [None, Some(TaskState::Completed), Some(TaskState::Submitted)] {
+                    for since in [None, Some("2026"), Some("2027")] {
+                        let query = TaskPageQuery {
+                            agent: agent.map(|agent| AgentId::parse(agent).unwrap()),
+                            context: context.map(ContextId::new),
+                            tenant: None,
+                            state,
+                            since: since.map(str::to_owned),
+                            after: None,
+                            size: 3,
+                            history_length: None,
+                            include_artifacts: false,
+                        };
+                        by_counter += usize::from(counted(&query, false).is_some());
+                        let (condition, values) = condition(&query, None);
+                        let count = format!("SELECT count(*) FROM tasks WHERE {condition}");
+                        let counted: i64 = db
+                            .query_row(&count, params_from_iter(values), |row| row.get(0))
+                            .unwrap();
+                        let total = page(&db, &query).unwrap().total;
+                        assert_eq!(total, counted.unsigned_abs(), "{count}");
+                    }
+                }
+            }
+        }
+        // Without `since`: three agents by three states, and by two conversations without one.
+        assert_eq!(by_counter, 9 + 6);
+    }
 
     /// A page that sorts every task would grow slow unnoticed.
     #[test]

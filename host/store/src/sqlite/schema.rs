@@ -88,7 +88,7 @@ pub(super) const MIGRATIONS: [&str; 5] = ["
 
 /// What was added since in a way that a hub which knows nothing of it may go on using the file: columns with a default, indices,
 /// tables that triggers keep up. A line here never changes once it was released.
-pub(super) const ADDITIONS: [&str; 8] = ["
+pub(super) const ADDITIONS: [&str; 9] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -242,6 +242,15 @@ pub(super) const ADDITIONS: [&str; 8] = ["
     END;
     CREATE TRIGGER context_forgotten AFTER DELETE ON contexts BEGIN
         UPDATE context_memories SET gone = 1 WHERE context = old.id AND gone = 0;
+    END;
+", "
+    -- Tasks that are over as the text that clients are sent, once somebody has asked for them.
+    CREATE TABLE documents (
+        task     TEXT PRIMARY KEY,
+        document TEXT NOT NULL
+    ) STRICT;
+    CREATE TRIGGER document_forgotten AFTER DELETE ON tasks BEGIN
+        DELETE FROM documents WHERE task = old.id;
     END;
 "];
 

@@ -3,11 +3,12 @@
 use super::*;
 use crate::model::{
     client::ClientCapabilities,
-    event::Created,
+    event::{Created, SequencedEvent, TaskEvent},
     id::{AgentId, TenantId},
     message::{MAX_DEPTH, Metadata, is_shallow},
 };
 use proptest::{collection::vec, option, prelude::*};
+use serde_json::json;
 
 const BOTH: [Proto; 2] = [Proto::V1, Proto::V03];
 
@@ -77,6 +78,11 @@ fn any_status(proto: Proto) -> impl Strategy<Value = TaskStatus> {
         .prop_map(|(state, message, timestamp)| TaskStatus { state, message, timestamp })
 }
 
+/// A task as 1.0 can say it.
+pub(crate) fn any_whole_task() -> impl Strategy<Value = Task> {
+    any_task(Proto::V1)
+}
+
 fn any_task(proto: Proto) -> impl Strategy<Value = Task> {
     (any_status(proto), vec(any_artifact(), 0..2), vec(any_message(proto), 0..3), any_facts())
         .prop_map(|(status, artifacts, history, metadata)| Task {
@@ -134,7 +140,7 @@ proptest! {
         old in any_event_in(Proto::V03),
     ) {
         for (proto, sequenced) in [(Proto::V1, new), (Proto::V03, old)] {
-            let written = proto.write_event(&sequenced).unwrap();
+            let written = proto.form().value(&sequenced);
             prop_assert!(is_shallow(&written), "nothing here comes near {} levels", MAX_DEPTH);
             prop_assert_eq!(proto.read_stream_response(written).unwrap(), StreamResponse::of(sequenced.clone()).unwrap());
         }
@@ -196,7 +202,7 @@ fn the_two_packages_differ_where_they_do() {
         seq: 1,
         event: TaskEvent::Status(StatusUpdate { status, metadata: None }),
     };
-    let written = BOTH.map(|proto| proto.write_event(&sequenced).unwrap().to_string()).join("\n");
+    let written = BOTH.map(|proto| proto.form().value(&sequenced).to_string()).join("\n");
     insta::assert_snapshot!(written, @r#"
     {"statusUpdate":{"contextId":"c","status":{"message":{"messageId":"m","parts":[{"text":"hi"},{"filename":"a","mediaType":"x/y","raw":"/w=="},{"url":"file:///x"},{"data":[1]}],"role":"ROLE_AGENT"},"state":"TASK_STATE_CANCELED"},"taskId":"t"}}
     {"statusUpdate":{"contextId":"c","final":true,"status":{"message":{"content":[{"text":"hi"},{"file":{"fileWithBytes":"/w==","mimeType":"x/y","name":"a"}},{"file":{"fileWithUri":"file:///x"}},{"data":{"data":{"value":[1]}}}],"messageId":"m","role":"ROLE_AGENT"},"state":"TASK_STATE_CANCELLED"},"taskId":"t"}}

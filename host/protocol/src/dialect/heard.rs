@@ -1,0 +1,147 @@
+//! An event on its way to those who listen, with the text that they are sent: however many listen, it is made once for each form
+//! that they speak.
+
+use super::Dialect;
+use crate::{codec::spelled::Form, model::event::SequencedEvent};
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// An event that is told, and its texts as far as others will want them.
+pub struct HeardEvent {
+    event: SequencedEvent,
+    /// One for each form.
+    texts: [Text; Form::ALL.len()],
+}
+
+/// The text of an event in one form.
+#[derive(Default)]
+struct Text {
+    /// Whether it is kept for the next who wants it. For one listener it would take up memory in vain.
+    is_kept: AtomicBool,
+    kept: OnceLock<Box<[u8]>>,
+}
+
+impl HeardEvent {
+    /// An event that one listener hears, as far as is known.
+    pub fn new(event: SequencedEvent) -> Self {
+        Self { event, texts: Default::default() }
+    }
+
+    /// An event that several hear.
+    pub fn shared(event: SequencedEvent) -> Self {
+        let heard = Self::new(event);
+        heard.texts.iter().for_each(|text| text.is_kept.store(true, Ordering::Relaxed));
+        heard
+    }
+
+    /// Adds what is told of the event to a text, in this dialect; false if it is a client's own words, of which nothing is told.
+    pub fn write(&self, dialect: Dialect, to: &mut Vec<u8>) -> bool {
+        if !Form::tells(&self.event.event) {
+            return false;
+        }
+        let form = dialect.form();
+        let Some(text) = self.texts.get(form.number()) else { return false };
+        // Whoever asks for the second time may not be the last.
+        if text.is_kept.swap(true, Ordering::Relaxed) {
+            to.extend_from_slice(text.kept.get_or_init(|| form.text(&self.event).into()));
+        } else {
+            form.write(&self.event, to);
+        }
+        true
+    }
+}
+
+impl Deref for HeardEvent {
+    type Target = SequencedEvent;
+
+    fn deref(&self) -> &SequencedEvent {
+        &self.event
+    }
+}
+
+impl fmt::Debug for HeardEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.event.fmt(f)
+    }
+}
+
+impl PartialEq for HeardEvent {
+    fn eq(&self, other: &Self) -> bool {
+        self.event == other.event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        codec::protojson::tests::any_event,
+        dialect::Wire,
+        model::{
+            event::TaskEvent,
+            id::{ContextId, TaskId},
+            interface::{Binding, Version},
+            message::{Message, Role},
+        },
+    };
+    use proptest::prelude::*;
+
+    const ALL: [Dialect; 4] = [
+        Dialect::Hub,
+        Dialect::Official(Wire { version: Version::V1, binding: Binding::JsonRpc }),
+        Dialect::Official(Wire { version: Version::V03, binding: Binding::JsonRpc }),
+        Dialect::Official(Wire { version: Version::V03, binding: Binding::Rest }),
+    ];
+
+    proptest! {
+        /// Whoever comes first, and however many come, each reads the same.
+        #[test]
+        fn every_listener_is_told_the_same(event in any_event(), is_shared: bool) {
+            let heard = if is_shared { HeardEvent::shared(event) } else { HeardEvent::new(event) };
+            for dialect in ALL {
+                let expected = dialect.write_event(&heard).unwrap().to_string();
+                for _ in 0..3 {
+                    let mut told = b"before ".to_vec();
+                    prop_assert!(heard.write(dialect, &mut told));
+                    prop_assert_eq!(String::from_utf8(told).unwrap(), format!("before {expected}"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_is_made_once_for_many_and_not_kept_for_one() {
+        let event = || SequencedEvent {
+            task: TaskId::new("t"),
+            context: ContextId::new("c"),
+            seq: 1,
+            event: TaskEvent::Reply(Message::text(Role::Agent, "hi")),
+        };
+        let kept = |heard: &HeardEvent| {
+            heard.texts.iter().filter(|text| text.kept.get().is_some()).count()
+        };
+        let (one, many) = (HeardEvent::new(event()), HeardEvent::shared(event()));
+        let mut text = Vec::new();
+        for heard in [&one, &many] {
+            heard.write(Dialect::Hub, &mut text);
+        }
+        assert_eq!((kept(&one), kept(&many)), (0, 1));
+        let first = many.texts[1].kept.get().unwrap().as_ptr();
+        for heard in [&one, &many] {
+            heard.write(Dialect::Hub, &mut text);
+        }
+        assert_eq!((kept(&one), kept(&many)), (1, 1), "one who asks again is kept it as well");
+        assert_eq!(many.texts[1].kept.get().unwrap().as_ptr(), first);
+        let own =
+            SequencedEvent { event: TaskEvent::Input(Message::text(Role::User, "x")), ..event() };
+        let before = text.len();
+        assert!(!HeardEvent::new(own).write(Dialect::Hub, &mut text));
+        assert_eq!(text.len(), before, "nobody is told their own words");
+    }
+}

@@ -1,0 +1,309 @@
+//! Tasks that are over, each in one piece: as the text that clients are sent, so that to ask for one is one look at one row, or none
+//! at all. Nothing can happen to them any more but that they are forgotten.
+//!
+//! A task's text is kept once somebody has asked for the task; one that nobody asks for is stored once. Of a long text there is only
+//! the log.
+
+use super::{
+    failure::Failure,
+    logs::{self, corrupt},
+};
+use crate::{Looked, StoredTask};
+use a2a_hub_protocol::{
+    dialect::FinishedTask,
+    id::{AgentId, TaskId},
+};
+use parking_lot::Mutex;
+use rusqlite::{Connection, params};
+use std::{
+    collections::HashMap,
+    mem,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Bytes of the longest text that is kept. What is longer takes longer to send than to put together, and more room than it is worth.
+pub(super) const LONGEST: usize = 64 << 10;
+
+/// Bytes of all texts at hand.
+const AT_HAND: usize = 2 << 20;
+
+/// The tasks that were asked for lately.
+#[derive(Debug, Default)]
+pub(super) struct Lately {
+    tasks: Mutex<Generations>,
+    /// How often something was forgotten.
+    forgotten: AtomicU64,
+}
+
+/// Two generations: what is asked for is of the young one, and once that is large it is the old one, whose place it takes.
+#[derive(Debug, Default)]
+struct Generations {
+    young: HashMap<TaskId, Arc<FinishedTask>>,
+    old: HashMap<TaskId, Arc<FinishedTask>>,
+    /// Bytes of the young ones.
+    size: usize,
+}
+
+impl Generations {
+    fn add(&mut self, id: TaskId, task: Arc<FinishedTask>) {
+        let size = task.size();
+        if self.size + size > AT_HAND / 2 {
+            self.old = mem::take(&mut self.young);
+            self.size = 0;
+        }
+        if self.young.insert(id, task).is_none() {
+            self.size += size;
+        }
+    }
+}
+
+impl Lately {
+    pub(super) fn find(&self, id: &TaskId) -> Option<Arc<FinishedTask>> {
+        let mut tasks = self.tasks.lock();
+        if let Some(known) = tasks.young.get(id) {
+            return Some(Arc::clone(known));
+        }
+        let (id, known) = tasks.old.remove_entry(id)?;
+        tasks.add(id, Arc::clone(&known));
+        Some(known)
+    }
+
+    /// How often something was forgotten by now: to be asked before the store is read.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::SeqCst)
+    }
+
+    /// Keeps what was read of the store, unless something was forgotten since.
+    pub(super) fn keep(&self, id: &TaskId, task: &Arc<FinishedTask>, forgotten: u64) {
+        let mut tasks = self.tasks.lock();
+        if self.forgotten() == forgotten && task.document().len() <= LONGEST {
+            tasks.add(id.clone(), Arc::clone(task));
+        }
+    }
+
+    fn forget(&self, ids: &[TaskId]) {
+        let mut tasks = self.tasks.lock();
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        for id in ids {
+            tasks.old.remove(id);
+            if let Some(task) = tasks.young.remove(id) {
+                tasks.size = tasks.size.saturating_sub(task.size());
+            }
+        }
+    }
+}
+
+/// Tasks that are being forgotten. Dropping it has nobody find them any more, which is to happen once the store has forgotten them.
+pub(super) struct Forgotten {
+    pub(super) lately: Arc<Lately>,
+    pub(super) tasks: Vec<TaskId>,
+}
+
+impl Drop for Forgotten {
+    fn drop(&mut self) {
+        self.lately.forget(&self.tasks);
+    }
+}
+
+/// What is to be kept of what was read.
+pub(super) enum Worth {
+    Nothing,
+    /// The text of a task that is over.
+    Text(Arc<FinishedTask>),
+    /// The fold of a long log.
+    Fold(logs::Fold),
+}
+
+/// A task as it is to be told, and what of it the next reader should be spared.
+pub(super) fn look(db: &Connection, id: &TaskId) -> Result<Option<(Looked, Worth)>, Failure> {
+    // Whose it is and what it says, in one question.
+    let sql =
+        "SELECT agent, context, document FROM tasks JOIN documents ON task = id WHERE id = ?1";
+    let mut found = db.prepare_cached(sql)?;
+    let mut rows = found.query([id.as_str()])?;
+    if let Some(row) = rows.next()? {
+        let what = || format!("the document of task {id}");
+        let agent = AgentId::parse(row.get::<_, String>(0)?).map_err(|why| corrupt(what(), why))?;
+        let context = super::context_key::read(row.get(1)?);
+        let task = FinishedTask::stored(agent, context, row.get(2)?);
+        return Ok(Some((Looked::Finished(Arc::new(task)), Worth::Nothing)));
+    }
+    let Some((stored, fold)) = logs::task(db, id)? else { return Ok(None) };
+    let StoredTask { agent, task, .. } = &stored;
+    let finished = FinishedTask::of(agent.clone(), task);
+    Ok(Some(match finished.filter(|finished| finished.document().len() <= LONGEST) {
+        Some(finished) => {
+            let finished = Arc::new(finished);
+            (Looked::Finished(Arc::clone(&finished)), Worth::Text(finished))
+        }
+        None => (Looked::Task(Box::new(stored)), fold.map_or(Worth::Nothing, Worth::Fold)),
+    }))
+}
+
+/// Keeps the text of a task that is over, unless it was forgotten meanwhile.
+pub(super) fn keep(db: &Connection, id: &TaskId, task: &FinishedTask) -> Result<(), Failure> {
+    let sql = "INSERT INTO documents (task, document) SELECT ?1, ?2
+        WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1) ON CONFLICT (task) DO NOTHING";
+    db.prepare_cached(sql)?.execute(params![id.as_str(), task.document()])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        TaskIndex as _, TaskLog as _,
+        contract::{chunk, created, status},
+        sqlite::{SqliteStorage, schema},
+    };
+    use a2a_hub_protocol::{dialect::Dialect, id::ContextId, task::TaskState};
+
+    /// A task that was given some chunks of this text, and is in this state.
+    async fn task(storage: &SqliteStorage, text: &str, chunks: usize, state: TaskState) -> TaskId {
+        let id = TaskId::fresh();
+        let mut events = vec![created(&id, "c"), status(TaskState::Working, 1, None)];
+        events.extend((0..chunks).map(|_| chunk(text)));
+        events.extend((state != TaskState::Working).then(|| status(state, 2, Some("done"))));
+        storage.append(&id, 0, events).await.unwrap();
+        id
+    }
+
+    fn rows(dir: &std::path::Path, table: &str) -> i64 {
+        let db = schema::open_to_read(&dir.join(schema::FILE)).unwrap();
+        db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    }
+
+    async fn document(storage: &SqliteStorage, id: &TaskId) -> Option<Arc<FinishedTask>> {
+        match storage.look(id).await.unwrap() {
+            Some(Looked::Finished(task)) => Some(task),
+            Some(Looked::Task(_)) | None => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_over_is_told_by_its_text_and_the_same_by_its_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut ids = Vec::new();
+        for again in [false, true] {
+            // The second one finds in the file what the first one kept.
+            let storage = SqliteStorage::open(dir.path()).unwrap();
+            if !again {
+                for chunks in [0, 1, 40] {
+                    ids.push(task(&storage, "x", chunks, TaskState::Completed).await);
+                }
+                assert_eq!(rows(dir.path(), "documents"), 0, "nobody has asked for one");
+            }
+            for id in &ids {
+                for _ in 0..2 {
+                    let looked = document(&storage, id).await.unwrap();
+                    storage.writer.write(|_| Ok(())).await.unwrap();
+                    let stored = storage.task(id).await.unwrap().unwrap();
+                    assert_eq!(looked.task().unwrap(), stored.task);
+                    assert_eq!(
+                        (looked.agent(), looked.context()),
+                        (&stored.agent, &stored.task.context_id)
+                    );
+                    let whose = storage.whose(id).await.unwrap().unwrap();
+                    assert_eq!(whose, (stored.agent, stored.task.context_id));
+                    assert!(looked.text(Dialect::Hub).unwrap().contains(r#""kind":"task""#));
+                }
+            }
+            assert_eq!((rows(dir.path(), "documents"), rows(dir.path(), "folds")), (3, 0));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_over_and_what_is_long_has_its_log_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = SqliteStorage::open(dir.path()).unwrap();
+        let working = task(&storage, "x", 1, TaskState::Working).await;
+        let long = task(&storage, &"x".repeat(LONGEST / 2), 3, TaskState::Completed).await;
+        for id in [&working, &long, &long] {
+            assert!(document(&storage, id).await.is_none());
+        }
+        assert!(storage.look(&TaskId::fresh()).await.unwrap().is_none());
+        storage.append(&working, 3, vec![status(TaskState::Completed, 3, None)]).await.unwrap();
+        let over = document(&storage, &working).await.unwrap();
+        assert_eq!(over.task().unwrap().status.state, TaskState::Completed);
+        storage.writer.write(|_| Ok(())).await.unwrap();
+        assert_eq!(rows(dir.path(), "documents"), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_forgotten_is_not_found_whoever_waits_for_that() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = SqliteStorage::open(dir.path()).unwrap();
+        for waits in [true, false] {
+            let id = task(&storage, "x", 1, TaskState::Completed).await;
+            assert!(document(&storage, &id).await.is_some());
+            let forgetting = storage.forget_tasks(vec![id.clone()]);
+            if waits {
+                forgetting.await.unwrap();
+            } else {
+                // Asked for, and given up at once.
+                let mut forgetting = Box::pin(forgetting);
+                assert!(futures_are_pending(&mut forgetting));
+                drop(forgetting);
+                storage.writer.write(|_| Ok(())).await.unwrap();
+                storage.writer.write(|_| Ok(())).await.unwrap();
+            }
+            assert!(storage.look(&id).await.unwrap().is_none(), "{waits}");
+            assert!(storage.whose(&id).await.unwrap().is_none());
+            assert_eq!(rows(dir.path(), "documents"), 0);
+        }
+    }
+
+    fn futures_are_pending<F: Future + Unpin>(future: &mut F) -> bool {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::Pin::new(future).poll(&mut context).is_pending()
+    }
+
+    #[test]
+    fn what_was_read_before_something_was_forgotten_is_not_kept() {
+        let lately = Arc::new(Lately::default());
+        let id = TaskId::fresh();
+        let agent = AgentId::parse("echo").unwrap();
+        let task =
+            |text: String| Arc::new(FinishedTask::stored(agent.clone(), ContextId::new("c"), text));
+        let before = lately.forgotten();
+        drop(Forgotten { lately: Arc::clone(&lately), tasks: vec![id.clone()] });
+        lately.keep(&id, &task("x".to_owned()), before);
+        assert!(lately.find(&id).is_none());
+        lately.keep(&id, &task("x".to_owned()), lately.forgotten());
+        assert!(lately.find(&id).is_some());
+        // However many are asked for, they take up no more than they may, and one that is asked for again and again stays.
+        for _ in 0..1_000 {
+            let other = TaskId::fresh();
+            lately.keep(&other, &task("y".repeat(10_000)), lately.forgotten());
+            assert!(lately.find(&id).is_some() && lately.find(&other).is_some());
+            let tasks = lately.tasks.lock();
+            let all = tasks.young.values().chain(tasks.old.values());
+            assert!(all.map(|task| task.size()).sum::<usize>() <= AT_HAND);
+        }
+    }
+
+    /// A hub before this one forgets tasks, and knows nothing of their texts.
+    #[test]
+    fn a_text_goes_with_its_task_whoever_forgets_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = schema::open(&dir.path().join("hub.db")).unwrap().0;
+        let old = "INSERT INTO tasks (id, context, agent, state, seq, created, updated)
+            VALUES ('t', 'c', 'echo', 'completed', 1, '', '')";
+        db.execute_batch(old).unwrap();
+        let id = TaskId::new("t");
+        let agent = AgentId::parse("echo").unwrap();
+        let finished = FinishedTask::stored(agent, ContextId::new("c"), "{}".to_owned());
+        for found in [1, 0] {
+            keep(&db, &id, &finished).unwrap();
+            let count = "SELECT count(*) FROM documents";
+            let rows: i64 = db.query_row(count, [], |row| row.get(0)).unwrap();
+            assert_eq!(rows, found);
+            db.execute_batch("DELETE FROM tasks").unwrap();
+            let rows: i64 = db.query_row(count, [], |row| row.get(0)).unwrap();
+            assert_eq!(rows, 0);
+        }
+    }
+}
