@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::ownership::Owned;
 use super::{Exit, Output};
 
 /// The most bytes in one [`Output`]: what a pipe holds, so one read empties it.
@@ -30,6 +31,7 @@ pub struct Child {
     pub(super) exit: Ending,
     /// Where the supervisor keeps what goes on by itself.
     pub(super) tasks: TaskTracker,
+    pub(super) owned: Owned,
 }
 
 /// What is known of the program's end.
@@ -111,6 +113,12 @@ impl Child {
     /// What ends the program as [`Child::kill`] does when it is cancelled, whoever holds the child.
     pub fn ender(&self) -> CancellationToken {
         self.end.clone()
+    }
+
+    /// Has its tree run on behalf of another from now on: who waits for the former owner waits for it no more, and what its
+    /// processes ask of the hub they ask for the new one. Says whether any of the tree is left.
+    pub fn pass_to(&self, owner: &str) -> bool {
+        self.owned.pass_to(owner)
     }
 
     /// Closes standard input and lets go of the program: it may end by itself within that time, then it is ended as by

@@ -36,6 +36,7 @@ mod launch;
 pub mod limits;
 mod lineage;
 mod minder;
+mod ownership;
 pub mod probe;
 mod proc;
 mod supervisor;

@@ -24,7 +24,8 @@ use tokio_util::task::TaskTracker;
 
 use super::child::Ending;
 use super::launch::{Launch, SpawnError};
-use super::lineage::{Minders, OnBehalf, Registered};
+use super::lineage::{Behalf, Minders, Registered};
+use super::ownership::Owned;
 use super::wire::{Body, MinderReport, Order, Pipes, encode_env, send_pipes};
 use super::{Child, DATA_MARKER, Exit, MIND, OWNER_MARKER, SWEEP_WAIT, TREE_MARKER, proc};
 
@@ -90,9 +91,9 @@ pub(super) async fn run<Lease>(
     end: CancellationToken,
     tasks: TaskTracker,
     started: oneshot::Sender<Result<Child, SpawnError>>,
-    lease: Lease,
+    (owned, lease): (Owned, Lease),
 ) {
-    let (mut tree, pipes) = match Tree::start(settings, &launch).await {
+    let (mut tree, pipes) = match Tree::start(settings, &launch, owned.behalf()).await {
         Ok(tree) => tree,
         Err(error) => {
             let _ = started.send(Err(error)); // a caller that left has no use for the reason
@@ -110,6 +111,7 @@ pub(super) async fn run<Lease>(
         interrupt: Arc::clone(&interrupt),
         exit: Ending::Awaited(exit),
         tasks,
+        owned,
     };
     // If the caller left, this drops the child, which cancels `end`.
     let _ = started.send(Ok(child));
@@ -127,6 +129,7 @@ impl Tree {
     async fn start(
         settings: Arc<TreeSettings>,
         launch: &Launch,
+        behalf: Behalf,
     ) -> Result<(Self, OurPipes), SpawnError> {
         launch.check().await?;
         let no_minder = |source| SpawnError::Minder { minder: settings.minder.clone(), source };
@@ -151,7 +154,6 @@ impl Tree {
             // Too long, or NUL among them: the program's arguments are the minder's too.
             Some(_) | None => SpawnError::from_system(&launch.program, source),
         })?;
-        let behalf = OnBehalf { agent: launch.agent.clone(), owner: launch.owner.clone() };
         let registered = settings.minders.register(pid_of(&minder), behalf);
         let sent = send_pipes(&socket, &pipes, &body);
         drop(pipes); // or we would hold the program's own ends open

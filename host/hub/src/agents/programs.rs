@@ -16,8 +16,9 @@ use a2a_hub_runtime::{
     Failure,
     port::process::{ChildPort, Launch, ProcessPort, Said},
 };
+use parking_lot::Mutex;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fs, io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
@@ -44,6 +45,7 @@ pub(super) struct Programs {
     /// The hub's own door, if its agent may call others.
     door: Option<Door>,
     supervisor: Supervisor,
+    kept: Mutex<BTreeMap<String, Running>>,
     /// Whether a program must stand where nobody else can put another one: what agents that are no part of the hub run.
     is_guarded: bool,
 }
@@ -79,8 +81,8 @@ impl Programs {
         });
         let programs = programs.collect();
         let agent = agent.clone();
-        let door = None;
-        Self { agent, programs, workspaces, home, confining, door, supervisor, is_guarded }
+        let (door, kept) = (None, Mutex::default());
+        Self { agent, programs, workspaces, home, confining, door, supervisor, kept, is_guarded }
     }
 
     /// The same, which find the hub by this door.
@@ -323,6 +325,7 @@ impl ProcessPort for OwnedPrograms {
 
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
         let what = format!("run `{}`", launch.program);
+        let asked = launch.clone();
         let (programs, of_it) = (Arc::clone(&self.programs), launch.clone());
         let is_granted = move |held: &EffectiveGrant| is_granted(&programs, &of_it, held);
         self.live.must(&what, &is_granted)?;
@@ -340,7 +343,20 @@ impl ProcessPort for OwnedPrograms {
         // It counts until all of it is gone, whatever became of the guest's handle.
         let child = self.programs.supervisor.spawn_holding(launch, permit).await;
         let child = child.map_err(|why| not_started(&why))?;
-        Ok(Box::new(Running::new(child, what, revocation)))
+        let programs = Arc::clone(&self.programs);
+        Ok(Box::new(Running::new(child, what, revocation, asked, programs)))
+    }
+
+    async fn take_up(
+        &self,
+        key: &str,
+        launch: Launch,
+    ) -> Result<Option<Box<dyn ChildPort>>, Failure> {
+        let what = format!("run `{}`", launch.program);
+        self.live.must(&what, |held| is_granted(&self.programs, &launch, held))?;
+        let kept = self.programs.kept.lock().remove(key);
+        let fits = kept.filter(|kept| kept.launch == launch && kept.child.pass_to(&self.owner));
+        Ok(fits.map(|kept| Box::new(kept) as _))
     }
 }
 
@@ -371,25 +387,39 @@ struct Running {
     /// What the guest is told that it may not do any more.
     what: String,
     revocation: Revocation,
+    launch: Launch,
+    /// What it said that nobody was told yet.
+    unread: VecDeque<Said>,
+    programs: Arc<Programs>,
     /// Ends the program as soon as that happens, whatever the guest waits for.
     _ending: JoinSet<()>,
 }
 
 impl Running {
-    fn new(child: Child, what: String, revocation: Revocation) -> Self {
+    fn new(
+        child: Child,
+        what: String,
+        revocation: Revocation,
+        launch: Launch,
+        programs: Arc<Programs>,
+    ) -> Self {
         let (token, end) = (revocation.token.clone(), child.ender());
         let mut ending = JoinSet::new();
         ending.spawn(async move {
             token.cancelled().await;
             end.cancel();
         });
-        Self { child, what, revocation, _ending: ending }
+        let unread = VecDeque::new();
+        Self { child, what, revocation, launch, unread, programs, _ending: ending }
     }
 }
 
 #[async_trait::async_trait]
 impl ChildPort for Running {
     async fn next(&mut self) -> Result<Said, Failure> {
+        if let Some(unread) = self.unread.pop_front() {
+            return Ok(unread);
+        }
         let said = tokio::select! {
             biased;
             () = self.revocation.token.cancelled() => return Err(revoked(&self.what)),
@@ -426,6 +456,19 @@ impl ChildPort for Running {
 
     fn retire(self: Box<Self>, within: Duration) {
         self.child.retire(within);
+    }
+
+    async fn settled(&mut self) {}
+
+    async fn park(self: Box<Self>, key: String, unread: Option<Said>) -> Result<(), Failure> {
+        let programs = Arc::clone(&self.programs);
+        if !self.child.pass_to(&format!("{}/kept", programs.agent)) {
+            return Err(Failure::Unavailable("park a program: it has ended".to_owned()));
+        }
+        let mut running = self;
+        running.unread.extend(unread);
+        programs.kept.lock().insert(key, *running);
+        Ok(())
     }
 }
 
