@@ -88,7 +88,8 @@ async fn the_next_task_goes_on_with_the_program_of_the_last() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_task_left_in_the_background_is_gone_when_it_is_over_and_helpers_stay() -> Result<()> {
+async fn what_a_task_left_in_the_background_is_gone_when_it_is_over_and_helpers_stay() -> Result<()>
+{
     for tier in ["confine = false", "confine = true"] {
         let hub = keeping(tier, "").await?;
         let client = Client::http(&hub);
@@ -141,7 +142,8 @@ async fn another_directory_fewer_permissions_or_another_file_are_another_program
     assert_eq!(says(&client, COUNT).await?, "new 1", "another file");
     keeps(&client, 1).await?;
     eventually(SOON, || running(&hub, "sh -c echo ready").is_ok_and(|it| it == 1)).await?;
-    for why in ["works in another directory", "permissions or the settings", "another file stands"] {
+    for why in ["works in another directory", "permissions or the settings", "another file stands"]
+    {
         assert!(hub.log().contains(why), "{why}: {}", hub.log());
     }
     Ok(())
@@ -248,7 +250,9 @@ async fn a_grant_that_is_taken_back_ends_what_is_kept_by_it() -> Result<()> {
     let hub = TestHub::builder().plugin("guest", test_guests()?).start().await?;
     grant(&hub, by_command(digest(&test_guests()?)?))?;
     let client = Client::http(&hub);
-    let works = async || says(&client, COUNT).await.is_ok_and(|told| told.ends_with('1') || told.starts_with("kept"));
+    let works = async || {
+        says(&client, COUNT).await.is_ok_and(|told| told.ends_with('1') || told.starts_with("kept"))
+    };
     eventually_async(Duration::from_secs(30), works).await?;
     keeps(&client, 1).await?;
     revoke(&hub)?;

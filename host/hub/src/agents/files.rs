@@ -299,7 +299,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_written_for_a_program_that_was_taken_up_stands_beside_it_and_goes_with_its_task() {
+    async fn what_is_written_for_a_program_that_was_taken_up_stands_beside_it_and_goes_with_its_task()
+     {
         let data = tempfile::tempdir().unwrap();
         let files = files(data.path());
         let (first, second) = (files.of("t", granted()), files.of("u", granted()));
