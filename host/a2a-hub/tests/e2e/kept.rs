@@ -62,9 +62,12 @@ fn running(hub: &TestHub, command: &str) -> Result<usize> {
     let of = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let line = |pid: &u32| String::from_utf8_lossy(&of(pid)).replace('\0', " ");
     let lines = processes_with_marker(&data).iter().map(line).collect::<Vec<_>>();
-    // Minders and inits have it on their command line, too.
-    let is_programs = |line: &&String| line.contains(command) && !line.starts_with("a2a-hub __");
-    Ok(lines.iter().filter(is_programs).count())
+    let begins = |line: &&String| {
+        let (program, args) = line.split_once(' ').unwrap_or((line, ""));
+        let name = program.rsplit('/').next().unwrap_or_default();
+        format!("{name} {args}").starts_with(command)
+    };
+    Ok(lines.iter().filter(begins).count())
 }
 
 #[tokio::test]
