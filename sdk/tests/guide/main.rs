@@ -96,7 +96,7 @@ mod compiled {
         Command::new("chat")
     }
 
-    fn keeps(ctx: &Context, key: String, prompt: String) -> Result<Option<String>, Failure> {
+    fn keeps(ctx: &Context, key: &str, prompt: &str) -> Result<Option<String>, Failure> {
         let mut child = match ctx.take_up(&key, chat())? {
             Some(child) => child,
             None => {
