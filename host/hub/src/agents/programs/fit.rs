@@ -83,7 +83,7 @@ mod tests {
             program: "/bin/cli".into(),
             args: vec!["--acp".to_owned()],
             env: vec![("KEY".to_owned(), "one".to_owned())],
-            cwd: "/work".into(),
+            cwd: "/srv/one".into(),
             confinement: None,
         };
         let mut grant = EffectiveGrant::default();
@@ -111,7 +111,7 @@ mod tests {
                 differs(|_, grant, _| grant.files_bytes = Some(1)),
                 differs(|_, _, launch| launch.program = "/usr/bin/cli".into()),
                 differs(|_, _, launch| launch.args.push("--yolo".to_owned())),
-                differs(|_, _, launch| launch.cwd = "/work/sub".into()),
+                differs(|_, _, launch| launch.cwd = "/srv/one/sub".into()),
                 differs(|_, _, launch| launch.env[0].1 = "two".to_owned()),
                 differs(|_, _, launch| launch.confinement = Some(Confinement::default())),
                 differs(|_, _, launch| launch.agent = "b".to_owned()),
