@@ -36,6 +36,7 @@ pub(crate) trait Host {
     fn output_modes(&self) -> Vec<String>;
     fn fingerprint(&self, program: &str) -> Result<String, Failure>;
     fn spawn(&self, command: &Command) -> Result<Self::Process, Failure>;
+    fn take_up(&self, key: &str, command: &Command) -> Result<Option<Self::Process>, Failure>;
     fn fetch(&self, request: &Request) -> Result<Response, Failure>;
     fn exchange(&self, request: &Request) -> Result<Self::Exchange, Failure>;
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
@@ -82,6 +83,8 @@ pub(crate) trait Process {
     fn interrupt(&self);
     fn kill(&self);
     fn retire(self, within: Duration);
+    fn settled(&self);
+    fn park(self, key: &str) -> Result<(), Failure>;
 }
 
 /// A question that waits for the client; dropping it withdraws it.

@@ -77,6 +77,9 @@ impl Host for Imports {
     fn spawn(&self, command: &Command) -> Result<process::Child, Failure> {
         process::Child::spawn(command)
     }
+    fn take_up(&self, key: &str, command: &Command) -> Result<Option<process::Child>, Failure> {
+        process::Child::take_up(key, command)
+    }
     fn fetch(&self, request: &Request) -> Result<Response, Failure> {
         http::fetch(request)
     }
@@ -219,6 +222,12 @@ impl Process for process::Child {
     }
     fn retire(self, within: Duration) {
         process::Child::retire(self, millis(Some(within)).unwrap_or_default());
+    }
+    fn settled(&self) {
+        process::Child::settled(self);
+    }
+    fn park(self, key: &str) -> Result<(), Failure> {
+        process::Child::park(self, key)
     }
 }
 

@@ -49,6 +49,11 @@ impl LineBuffer {
         self.lines.is_empty()
     }
 
+    /// Whether a line has begun and is not whole.
+    pub(crate) fn is_amid(&self) -> bool {
+        !self.partial.is_empty()
+    }
+
     /// Forgets the lines that are whole.
     pub(crate) fn clear(&mut self) {
         self.lines.clear();

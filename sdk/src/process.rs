@@ -85,13 +85,18 @@ impl Context {
     /// Starts a program.
     #[expect(clippy::needless_pass_by_value, reason = "a command is written where it is run")]
     pub fn spawn(&self, command: Command) -> Result<Child, Failure> {
-        Ok(Child {
-            process: self.hub.spawn(&command)?,
-            lines: LineBuffer::default(),
-            stderr: Vec::new(),
-            complaints: VecDeque::new(),
-            exit: None,
-        })
+        Ok(Child::of(self.hub.spawn(&command)?))
+    }
+
+    /// Takes up the program that an earlier task of this agent [parked](Child::park) under this key, if it lives and is what
+    /// this command would start now: the same file, arguments, environment, directory and walls, for the same principal and
+    /// tenant, under the same grant and permissions. None otherwise, and a program that does not fit is ended. Take it up
+    /// before you write files that it is to read.
+    ///
+    /// Fails as [`spawn`](Self::spawn) does where the command is not granted.
+    #[expect(clippy::needless_pass_by_value, reason = "a command is written where it is run")]
+    pub fn take_up(&self, key: &str, command: Command) -> Result<Option<Child>, Failure> {
+        Ok(self.hub.take_up(key, &command)?.map(Child::of))
     }
 
     /// Runs a program without input to its end, and hands over each line of its standard output.
@@ -128,6 +133,16 @@ pub enum Line {
 }
 
 impl Child {
+    fn of(process: <Hub as Host>::Process) -> Self {
+        Self {
+            process,
+            lines: LineBuffer::default(),
+            stderr: Vec::new(),
+            complaints: VecDeque::new(),
+            exit: None,
+        }
+    }
+
     /// The next line of standard output without its end; none when the program has ended.
     ///
     /// With a timeout, [`Failure::Timeout`] comes when the program was silent for that long; the next call goes on
@@ -202,6 +217,31 @@ impl Child {
     /// then. The task does not wait for it.
     pub fn retire(self, within: Duration) {
         Process::retire(self.process, within);
+    }
+
+    /// Says that what runs of its tree now belongs to the program: its helpers, the servers that it started for a session. That
+    /// stays when it is parked; what it starts from now on is the task's, and dies before. Unless said, the program alone
+    /// stays. Say it before the program is given anything to do.
+    pub fn settled(&self) {
+        Process::settled(&self.process);
+    }
+
+    /// Lets go of the program with its tree alive, for a later task of this agent to [take up](Context::take_up) under this key:
+    /// 1 to 256 bytes without control characters. What was kept there before is ended. Whole lines that were read and not
+    /// asked for are lost; what it says from now on is heard by whoever takes it up.
+    ///
+    /// Where this fails, the program is ended as by [`kill`](Self::kill): [`Failure::Invalid`] key, [`Failure::Unavailable`] if
+    /// the program has ended or is in the middle of a line, [`Failure::Exhausted`] if the agent may keep none,
+    /// [`Failure::Denied`] outside of a task, [`Failure::Cancelled`].
+    pub fn park(self, key: &str) -> Result<(), Failure> {
+        let unparked = |why: &str| Failure::Unavailable(format!("park a program: {why}"));
+        if self.exit.is_some() {
+            return Err(unparked("it has ended"));
+        }
+        if self.lines.is_amid() {
+            return Err(unparked("it is in the middle of a line"));
+        }
+        Process::park(self.process, key)
     }
 
     /// How the program ended, once all that it wrote was read.

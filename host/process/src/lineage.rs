@@ -22,6 +22,8 @@ pub struct OnBehalf {
     pub agent: String,
     /// As [`Launch::owner`](super::Launch::owner) says.
     pub owner: String,
+    /// The tree, which is nobody else's at any time: what a connection is known by that outlives the owner.
+    pub tree: String,
 }
 
 /// Whose a process, or whoever holds a socket, is.
@@ -37,24 +39,35 @@ pub enum Kin {
     Unknown,
 }
 
+/// On whose behalf a tree runs now, as all that know of the tree see it.
+pub(super) type Behalf = Arc<Mutex<OnBehalf>>;
+
 /// The minders that live, each with the behalf on which its tree runs. Clones are one register.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Minders(Arc<Mutex<HashMap<i32, OnBehalf>>>);
+pub(super) struct Minders(Arc<Mutex<HashMap<i32, Behalf>>>);
 
 impl Minders {
     /// Registers a minder until what is returned is dropped.
-    pub(super) fn register(&self, minder: Option<Pid>, behalf: OnBehalf) -> Registered {
+    pub(super) fn register(&self, minder: Option<Pid>, behalf: Behalf) -> Registered {
         let minder = minder.map(Pid::as_raw_pid);
         self.with(|all| minder.and_then(|minder| all.insert(minder, behalf)));
         Registered { minders: self.clone(), minder }
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut HashMap<i32, OnBehalf>) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut HashMap<i32, Behalf>) -> T) -> T {
         look(&mut self.0.lock())
     }
 
+    /// On whose behalf a tree runs now; none if it is gone.
+    pub(super) fn of_tree(&self, tree: &str) -> Option<OnBehalf> {
+        let all: Vec<Behalf> = self.with(|all| all.values().cloned().collect());
+        all.iter().map(|behalf| behalf.lock().clone()).find(|behalf| behalf.tree == tree)
+    }
+
     fn on_behalf(&self, pid: Pid) -> Option<OnBehalf> {
-        self.with(|all| all.get(&pid.as_raw_pid()).cloned())
+        let behalf = self.with(|all| all.get(&pid.as_raw_pid()).cloned())?;
+        let now = behalf.lock().clone();
+        Some(now)
     }
 
     /// Whose the process with this number is. `adopts` says whether orphans of ours can only be those of trees.
@@ -149,7 +162,11 @@ mod tests {
     use std::process::{Command, Stdio};
 
     fn behalf() -> OnBehalf {
-        OnBehalf { agent: "codex".to_owned(), owner: "t".to_owned() }
+        OnBehalf { agent: "codex".to_owned(), owner: "t".to_owned(), tree: "1.0".to_owned() }
+    }
+
+    fn shared() -> Behalf {
+        Arc::new(Mutex::new(behalf()))
     }
 
     /// A process below this one, which has been given all that it inherits.
@@ -165,7 +182,7 @@ mod tests {
         let pid = i32::try_from(below.id()).unwrap();
         assert_eq!(minders.kin(pid, true), Kin::Unknown, "an orphan of some tree");
         assert_eq!(minders.kin(pid, false), Kin::Outside, "a child of who embeds the hub");
-        let registered = minders.register(Pid::from_raw(pid), behalf());
+        let registered = minders.register(Pid::from_raw(pid), shared());
         assert_eq!(minders.kin(pid, true), Kin::Tree(behalf()));
         drop(registered);
         assert_eq!(minders.kin(pid, true), Kin::Unknown, "its minder is gone");
@@ -199,7 +216,7 @@ mod tests {
             .spawn();
         let mut holder = holder.unwrap();
         let pid = Pid::from_child(&holder);
-        let registered = minders.register(Some(pid), behalf());
+        let registered = minders.register(Some(pid), shared());
         assert_eq!(minders.kin_of_socket(inode, true), Kin::Tree(behalf()));
         drop(registered);
         assert_eq!(minders.kin_of_socket(inode, true), Kin::Unknown);

@@ -1,8 +1,8 @@
 //! The owner of every process tree: counts them by whom they serve, and ends them all when the hub does.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -12,9 +12,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::confine::{Confinement, NotConfined, Support};
-use super::lineage::Minders;
+use super::lineage::{Minders, OnBehalf};
+use super::ownership::{Lease, Owned, Trees};
 use super::tree::{self, TreeSettings};
 use super::{Child, DATA_MARKER, Kin, Launch, Output, SpawnError, proc};
+
+/// Tells the trees of one hub apart.
+static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
 
 /// Starts programs and owns what they start. Clones are one supervisor.
 #[derive(Clone, Debug)]
@@ -25,13 +29,6 @@ pub struct Supervisor {
     end: CancellationToken,
     /// What was found out of this machine, once confinement was seen to work.
     support: Arc<OnceLock<Support>>,
-}
-
-/// The trees that live, or may still.
-#[derive(Debug, Default)]
-struct Trees {
-    closed: bool,
-    by_owner: HashMap<String, usize>,
 }
 
 impl Supervisor {
@@ -89,6 +86,11 @@ impl Supervisor {
         self.settings.minders.kin_of_socket(inode, self.settings.adopts)
     }
 
+    /// On whose behalf the tree that [`OnBehalf::tree`] names runs now; none if it is gone.
+    pub fn of_tree(&self, tree: &str) -> Option<OnBehalf> {
+        self.settings.minders.of_tree(tree)
+    }
+
     /// Starts a program, and returns once it runs. Dropping the future ends what was started.
     ///
     /// # Errors
@@ -107,15 +109,23 @@ impl Supervisor {
         held: impl Send + 'static,
     ) -> Result<Child, SpawnError> {
         // In this order: who waits for the end finds what was held free.
-        let lease = (held, Lease::take(&self.trees, &launch)?);
-        self.start(Arc::clone(&self.settings), launch, lease).await
+        let (owned, lease) = self.lease(&launch)?;
+        self.start(Arc::clone(&self.settings), launch, (owned, (held, lease))).await
+    }
+
+    /// A place for the tree among those that live.
+    fn lease(&self, launch: &Launch) -> Result<(Owned, Lease), SpawnError> {
+        let tree = format!("{}.{}", std::process::id(), NEXT_TREE.fetch_add(1, Ordering::Relaxed));
+        let behalf = OnBehalf { agent: launch.agent.clone(), owner: launch.owner.clone(), tree };
+        Lease::take(&self.trees, behalf)
+            .ok_or_else(|| SpawnError::ShuttingDown { program: launch.program.clone() })
     }
 
     async fn start(
         &self,
         settings: Arc<TreeSettings>,
         launch: Launch,
-        lease: impl Send + 'static,
+        lease: (Owned, impl Send + 'static),
     ) -> Result<Child, SpawnError> {
         let (started, answer) = oneshot::channel();
         let program = launch.program.clone();
@@ -155,7 +165,7 @@ impl Supervisor {
             cwd: "/".into(),
             confinement: Some(Confinement { temporary, ..Confinement::default() }),
         };
-        let lease = Lease::take(&self.trees, &launch)?;
+        let lease = self.lease(&launch)?;
         match self.start(Arc::new(settings), launch, lease).await {
             Ok(mut tree) => {
                 while !matches!(tree.next().await, Output::Exited(_)) {}
@@ -209,39 +219,4 @@ impl Supervisor {
 fn canonical(data_dir: PathBuf) -> PathBuf {
     let absolute = data_dir.canonicalize().or_else(|_| std::path::absolute(&data_dir));
     absolute.unwrap_or(data_dir)
-}
-
-/// One tree's place among those that live; dropped when it is gone.
-struct Lease {
-    trees: watch::Sender<Trees>,
-    owner: String,
-}
-
-impl Lease {
-    fn take(trees: &watch::Sender<Trees>, launch: &Launch) -> Result<Self, SpawnError> {
-        let owner = launch.owner.clone();
-        let taken = trees.send_if_modified(|trees| {
-            if !trees.closed {
-                *trees.by_owner.entry(owner.clone()).or_default() += 1;
-            }
-            !trees.closed
-        });
-        if !taken {
-            return Err(SpawnError::ShuttingDown { program: launch.program.clone() });
-        }
-        Ok(Self { trees: trees.clone(), owner })
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.trees.send_modify(|trees| {
-            if let Some(count) = trees.by_owner.get_mut(&self.owner) {
-                *count -= 1;
-                if *count == 0 {
-                    trees.by_owner.remove(&self.owner);
-                }
-            }
-        });
-    }
 }

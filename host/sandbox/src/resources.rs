@@ -71,6 +71,12 @@ impl ChildPort for Away {
     fn kill(&mut self) {}
 
     fn retire(self: Box<Self>, _: Duration) {}
+
+    async fn settled(&mut self) {}
+
+    async fn park(self: Box<Self>, _: String, _: Option<Said>) -> Result<(), Failure> {
+        Err(Failure::Cancelled)
+    }
 }
 
 #[async_trait::async_trait]

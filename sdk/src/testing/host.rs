@@ -8,14 +8,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::mind::Mind;
+use super::process::{KeptPrograms, ScriptedProcess, Stop};
 use super::program::{Program, Script};
 use super::step::{self, ScriptedStep};
 use crate::bindings::a2a::hub::wait::First;
-use crate::host::{CallHandle, Change, ExchangeHandle, Host, Pollable, PosedQuestion, Process};
+use crate::host::{CallHandle, Change, ExchangeHandle, Host, Pollable, PosedQuestion};
 use crate::message::joined_text;
 use crate::{
-    CallOptions, ChildTask, Command, Event, ExitStatus, Failure, Level, Message, Need, Output,
-    Request, Response, StepMode, TaskState, Update,
+    CallOptions, ChildTask, Command, Event, Failure, Level, Message, Need, Request, Response,
+    StepMode, TaskState, Update,
 };
 
 /// A hub that follows a script. Clones are the same hub.
@@ -35,6 +36,7 @@ struct State {
     files: Vec<(String, Vec<u8>)>,
     scripts: Vec<Rc<RefCell<Script>>>,
     spawned: Vec<Command>,
+    kept: KeptPrograms,
     responses: VecDeque<Scripted>,
     requests: Vec<Request>,
     calls: VecDeque<(String, Vec<Update>)>,
@@ -218,6 +220,11 @@ impl ScriptedHost {
         self.0.borrow().spawned.clone()
     }
 
+    /// The programs that the agent has parked.
+    pub fn kept_programs(&self) -> KeptPrograms {
+        self.0.borrow().kept.clone()
+    }
+
     /// The files that were written, each with the path that the agent was told: `/files/1/name` for the first.
     pub fn files(&self) -> Vec<(String, Vec<u8>)> {
         self.0.borrow().files.clone()
@@ -236,6 +243,12 @@ impl ScriptedHost {
     fn is_cancelled(&self) -> bool {
         let state = self.0.borrow();
         state.cancel_after.is_some_and(|limit| state.events.len() >= limit)
+    }
+
+    /// What tells whether the task is cancelled.
+    fn stop(&self) -> Stop {
+        let host = self.clone();
+        Box::new(move || host.unless_cancelled())
     }
 
     fn unless_cancelled(&self) -> Result<(), Failure> {
@@ -322,7 +335,12 @@ impl Host for ScriptedHost {
         })?;
         let script = state.scripts.remove(at);
         drop(state);
-        ScriptedProcess::start(self.clone(), script)
+        ScriptedProcess::start(command, script, self.kept_programs(), self.stop())
+    }
+
+    fn take_up(&self, key: &str, command: &Command) -> Result<Option<ScriptedProcess>, Failure> {
+        self.unless_cancelled()?;
+        Ok(self.kept_programs().take_up(key, command, self.stop()))
     }
 
     fn fetch(&self, request: &Request) -> Result<Response, Failure> {
@@ -538,62 +556,5 @@ impl ScriptedExchange {
 impl ScriptedQuestion {
     fn is_answered(&self) -> bool {
         !self.host.0.borrow().answers.is_empty()
-    }
-}
-
-/// SIGINT and SIGTERM, with which an interrupted and a killed program end.
-const INTERRUPTED: ExitStatus = ExitStatus::Signal(2);
-const KILLED: ExitStatus = ExitStatus::Signal(15);
-
-/// A program that follows its script.
-pub(crate) struct ScriptedProcess {
-    host: ScriptedHost,
-    script: Rc<RefCell<Script>>,
-}
-
-impl ScriptedProcess {
-    fn start(host: ScriptedHost, script: Rc<RefCell<Script>>) -> Result<Self, Failure> {
-        let refused = script.borrow().refused.clone();
-        refused.map_or(Ok(Self { host, script }), Err)
-    }
-
-    fn is_ready(&self) -> bool {
-        self.script.borrow().is_ready()
-    }
-}
-
-impl Process for ScriptedProcess {
-    fn next(&self, timeout: Option<Duration>) -> Result<Output, Failure> {
-        self.host.unless_cancelled()?;
-        let mut script = self.script.borrow_mut();
-        script.advance(timeout.is_none()).ok_or_else(|| match timeout {
-            Some(_) => Failure::Timeout,
-            None => Failure::Internal(format!(
-                "deadlock: `{}` waits for a line, the agent for output",
-                script.program
-            )),
-        })
-    }
-
-    fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
-        self.host.unless_cancelled()?;
-        self.script.borrow_mut().stdin.extend(bytes);
-        Ok(())
-    }
-
-    fn close_stdin(&self) {
-        self.script.borrow_mut().stdin_closed = true;
-    }
-
-    fn interrupt(&self) {
-        self.script.borrow_mut().end(INTERRUPTED);
-    }
-
-    fn kill(&self) {
-        self.script.borrow_mut().end(KILLED);
-    }
-
-    fn retire(self, _: Duration) {
-        self.script.borrow_mut().stdin_closed = true;
     }
 }

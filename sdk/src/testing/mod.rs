@@ -2,6 +2,7 @@
 
 mod host;
 mod mind;
+mod process;
 mod program;
 mod recording;
 mod step;
@@ -9,6 +10,7 @@ mod step;
 use crate::{Agent, Context, Health, Message, Part, Run, Task};
 
 pub use host::ScriptedHost;
+pub use process::KeptPrograms;
 pub use program::Program;
 pub use recording::{acp_recorded, acp_told, end, failure, metadata, split_behind, streamed};
 

@@ -129,6 +129,11 @@ impl Script {
         }
     }
 
+    /// Whether nothing is left but to tell how it ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.steps.is_empty()
+    }
+
     pub(super) fn end(&mut self, status: ExitStatus) {
         self.steps.clear();
         self.exit = status;

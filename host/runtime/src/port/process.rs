@@ -41,6 +41,12 @@ pub trait ProcessPort: Send + Sync {
     async fn fingerprint(&self, program: &str) -> Result<String, Failure>;
     /// Starts a program that was found allowed.
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure>;
+    /// Takes up the program that is kept under this key of the agent's, if it is what `launch` would start; none otherwise.
+    async fn take_up(
+        &self,
+        key: &str,
+        launch: Launch,
+    ) -> Result<Option<Box<dyn ChildPort>>, Failure>;
 }
 
 /// The hub's side of one running program. Dropping it ends the whole process tree.
@@ -59,4 +65,9 @@ pub trait ChildPort: Send + Sync {
     /// Ends its standard input, and lets go of it: its tree is ended if it has not ended by itself within that time. What it
     /// still says is lost.
     fn retire(self: Box<Self>, within: Duration);
+    /// What runs of its tree now stays when it is parked.
+    async fn settled(&mut self);
+    /// Lets go of it with its tree alive, to be taken up under this key; `unread` is what it said that nobody was told yet.
+    /// Where this fails, the program is ended.
+    async fn park(self: Box<Self>, key: String, unread: Option<Said>) -> Result<(), Failure>;
 }

@@ -13,7 +13,7 @@ use crate::{
 use a2a_hub_core::grant::{GrantRefusal, HeldProgram};
 use a2a_hub_runtime::{
     Failure,
-    port::process::{Launch, Said},
+    port::process::{ChildPort, Launch, ProcessPort, Said},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
@@ -22,6 +22,9 @@ use wasmtime::component::Resource;
 /// How long a program that its guest let go of may take to end by itself: enough to save what it knows, and short enough
 /// that nobody works on behind a task that is over.
 const MAX_RETIREMENT: Duration = Duration::from_secs(5);
+
+/// The longest key under which a program is kept, in bytes.
+const MAX_KEY: usize = 256;
 
 impl State {
     /// Waits until one more program is not too many at once.
@@ -46,7 +49,11 @@ impl State {
         port.fingerprint(program).await
     }
 
-    async fn spawn_child(&mut self, command: Command) -> Result<Resource<Child>, Failure> {
+    /// What a command comes to, found allowed, and who runs it.
+    async fn allowed(
+        &mut self,
+        command: Command,
+    ) -> Result<(Arc<dyn ProcessPort>, Launch), Failure> {
         self.must_be_in_step("run programs")?;
         let Some(port) = self.ports.process.clone() else {
             return Err(Failure::Denied("run programs: not in this call".to_owned()));
@@ -69,15 +76,73 @@ impl State {
             cwd: cwd.or_else(|| self.processes.home.clone()),
             max_running,
         };
-        // Dropped with the guest, as everything that it waits for.
-        let mut starting = JoinSet::new();
-        starting.spawn_on(async move { port.spawn(launch).await }, &self.hub);
-        let started = starting.join_next().await.and_then(Result::ok);
-        let gone = || Failure::Unavailable("start a program: the hub is going down".to_owned());
-        let child = started.ok_or_else(gone)??;
-        self.table.push(Child { port: child, heard: None }).map_err(|_| {
+        Ok((port, launch))
+    }
+
+    /// A handle for the guest.
+    fn hand_out(&mut self, port: Box<dyn ChildPort>) -> Result<Resource<Child>, Failure> {
+        self.table.push(Child { port, heard: None }).map_err(|_| {
             Failure::Exhausted("start a program: too many handles are open; drop some".to_owned())
         })
+    }
+
+    async fn spawn_child(&mut self, command: Command) -> Result<Resource<Child>, Failure> {
+        let (port, launch) = self.allowed(command).await?;
+        let started = self.on_hub("start a program", async move { port.spawn(launch).await });
+        let child = started.await?;
+        self.hand_out(child)
+    }
+
+    /// Has the hub do something on its own threads, where programs are at home. Dropped with the guest, as everything that it waits
+    /// for.
+    fn on_hub<T: Send + 'static, W: Future<Output = Result<T, Failure>> + Send + 'static>(
+        &self,
+        what: &'static str,
+        work: W,
+    ) -> impl Future<Output = Result<T, Failure>> + Send + use<T, W> {
+        let mut working = JoinSet::new();
+        working.spawn_on(work, &self.hub);
+        async move {
+            let worked = working.join_next().await.and_then(Result::ok);
+            worked.ok_or_else(|| Failure::Unavailable(format!("{what}: the hub is going down")))?
+        }
+    }
+
+    /// Programs are kept between tasks, and for nothing else.
+    fn must_be_of_a_task(&self, what: &str) -> Result<(), Failure> {
+        let is_of_a_task = self.ports.tasks.is_some();
+        is_of_a_task
+            .then_some(())
+            .ok_or_else(|| Failure::Denied(format!("{what}: not in this call")))
+    }
+
+    async fn take_up_child(
+        &mut self,
+        key: String,
+        command: Command,
+    ) -> Result<Option<Resource<Child>>, Failure> {
+        must_be_a_key(&key)?;
+        self.must_be_of_a_task("take up programs")?;
+        let (port, launch) = self.allowed(command).await?;
+        let taking =
+            self.on_hub("take up a program", async move { port.take_up(&key, launch).await });
+        let taken = taking.await?;
+        taken.map(|child| self.hand_out(child)).transpose()
+    }
+
+    async fn park_child(&mut self, child: Child, key: String) -> Result<(), Failure> {
+        let Child { port, heard } = child;
+        must_be_a_key(&key)?;
+        self.must_be_in_step("park programs")?;
+        self.must_be_of_a_task("park programs")?;
+        let unread = heard.transpose()?;
+        let cancel = self.cancel.clone();
+        let parking = self.on_hub("park a program", port.park(key, unread));
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Failure::Cancelled),
+            parked = parking => parked,
+        }
     }
 }
 
@@ -159,10 +224,43 @@ impl HostChild for State {
         Ok(())
     }
 
+    async fn settled(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
+        self.table.get_mut(&child)?.port.settled().await;
+        Ok(())
+    }
+
+    async fn park(
+        &mut self,
+        child: Resource<Child>,
+        key: String,
+    ) -> wasmtime::Result<Result<(), types::Failure>> {
+        let child = self.table.delete(child)?;
+        Ok(self.park_child(child, key).await.map_err(failure_to_guest))
+    }
+
+    async fn take_up(
+        &mut self,
+        key: String,
+        command: Command,
+    ) -> wasmtime::Result<Result<Option<Resource<Child>>, types::Failure>> {
+        Ok(self.take_up_child(key, command).await.map_err(failure_to_guest))
+    }
+
     async fn drop(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
         self.table.delete(child)?;
         Ok(())
     }
+}
+
+/// Whether a program can be kept under this key.
+fn must_be_a_key(key: &str) -> Result<(), Failure> {
+    let fits = (1..=MAX_KEY).contains(&key.len()) && !key.chars().any(char::is_control);
+    fits.then_some(()).ok_or_else(|| {
+        Failure::Invalid(format!(
+            "keep a program: a key has 1 to {MAX_KEY} bytes and no control characters, and this one has {} bytes",
+            key.len()
+        ))
+    })
 }
 
 fn output_to_guest(said: Said) -> Output {

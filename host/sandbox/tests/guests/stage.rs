@@ -29,7 +29,7 @@ use a2a_hub_runtime::{
 use a2a_hub_sandbox::{CacheKey, CacheSettings, Engine, EngineSettings, Plugin};
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock, Mutex},
@@ -73,6 +73,8 @@ pub(crate) struct Seen {
     pub(crate) files: BTreeMap<String, Vec<u8>>,
     /// How long each program may go on that its guest let go of.
     pub(crate) retired: Vec<Duration>,
+    pub(crate) settled: usize,
+    pub(crate) kept: BTreeSet<String>,
     /// Requests that were sent.
     pub(crate) sent: Vec<Outgoing>,
     /// Questions that nobody waits for any more.
@@ -252,6 +254,15 @@ impl ProcessPort for Sleeper {
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         Ok(Box::new(Asleep(end, Arc::clone(&self.0))))
     }
+
+    async fn take_up(
+        &self,
+        key: &str,
+        launch: Launch,
+    ) -> Result<Option<Box<dyn ChildPort>>, Failure> {
+        let is_kept = self.0.lock().unwrap().kept.remove(key);
+        if is_kept { self.spawn(launch).await.map(Some) } else { Ok(None) }
+    }
 }
 
 struct Asleep(Instant, Arc<Mutex<Seen>>);
@@ -275,6 +286,15 @@ impl ChildPort for Asleep {
 
     fn retire(self: Box<Self>, within: Duration) {
         self.1.lock().unwrap().retired.push(within);
+    }
+
+    async fn settled(&mut self) {
+        self.1.lock().unwrap().settled += 1;
+    }
+
+    async fn park(self: Box<Self>, key: String, _: Option<Said>) -> Result<(), Failure> {
+        self.1.lock().unwrap().kept.insert(key);
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use crate::{
     agents::{
         files::Files,
         peer_directory::{Peer, Peers},
+        programs::KeptPrograms,
         secrets::SecretStore,
         source::Source,
     },
@@ -48,6 +49,7 @@ impl Agent {
             http_secrets: SecretStore::new(&nowhere),
             door: None,
             supervisor,
+            kept: KeptPrograms::default(),
             storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
             peers: Peers {
                 list: Arc::new(move || peers.iter().map(peer).collect()),

@@ -325,6 +325,10 @@ impl ProcessPort for NoPrograms {
         let Launch { program, .. } = launch;
         Err(Failure::Unavailable(format!("run `{program}`: there are no programs here")))
     }
+
+    async fn take_up(&self, _: &str, _: Launch) -> Result<Option<Box<dyn ChildPort>>, Failure> {
+        Ok(None)
+    }
 }
 
 #[async_trait::async_trait]

@@ -1,0 +1,121 @@
+//! Who owns which tree: counted for those who wait for the end, and passed on with a tree that outlives whom it was started for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::lineage::{Behalf, OnBehalf};
+
+/// The trees that live, or may still.
+#[derive(Debug, Default)]
+pub(super) struct Trees {
+    pub(super) closed: bool,
+    pub(super) by_owner: HashMap<String, usize>,
+}
+
+impl Trees {
+    fn add(&mut self, owner: &str) {
+        *self.by_owner.entry(owner.to_owned()).or_default() += 1;
+    }
+
+    fn remove(&mut self, owner: &str) {
+        if let Some(count) = self.by_owner.get_mut(owner) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_owner.remove(owner);
+            }
+        }
+    }
+}
+
+/// The register of one tree's owner. Clones are the same tree's.
+#[derive(Clone, Debug)]
+pub(super) struct Owned {
+    trees: watch::Sender<Trees>,
+    behalf: Behalf,
+    /// Nothing of the tree is left.
+    is_gone: Arc<AtomicBool>,
+}
+
+impl Owned {
+    /// On whose behalf the tree runs.
+    pub(super) fn behalf(&self) -> Behalf {
+        Arc::clone(&self.behalf)
+    }
+
+    /// Has it run on behalf of another from now on; says whether any of it is left.
+    pub(super) fn pass_to(&self, owner: &str) -> bool {
+        self.trees.send_if_modified(|trees| {
+            // The end is told under the same lock.
+            if self.is_gone.load(Ordering::Relaxed) {
+                return false;
+            }
+            let mut behalf = self.behalf.lock();
+            trees.remove(&behalf.owner);
+            trees.add(owner);
+            owner.clone_into(&mut behalf.owner);
+            true
+        })
+    }
+}
+
+/// One tree's place among those that live; dropped when it is gone.
+#[derive(Debug)]
+pub(super) struct Lease(Owned);
+
+impl Lease {
+    /// None once nothing is started any more.
+    pub(super) fn take(trees: &watch::Sender<Trees>, behalf: OnBehalf) -> Option<(Owned, Self)> {
+        let taken = trees.send_if_modified(|trees| {
+            if !trees.closed {
+                trees.add(&behalf.owner);
+            }
+            !trees.closed
+        });
+        let behalf = Arc::new(Mutex::new(behalf));
+        let owned = Owned { trees: trees.clone(), behalf, is_gone: Arc::default() };
+        taken.then(|| (owned.clone(), Self(owned)))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.trees.send_modify(|trees| {
+            self.0.is_gone.store(true, Ordering::Relaxed);
+            trees.remove(&self.0.behalf.lock().owner);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_counted_for_whom_it_serves_now_and_for_nobody_once_it_is_gone() {
+        let trees = watch::Sender::<Trees>::default();
+        let behalf = |owner: &str| OnBehalf {
+            agent: "codex".to_owned(),
+            owner: owner.to_owned(),
+            tree: "1.0".to_owned(),
+        };
+        let (owned, lease) = Lease::take(&trees, behalf("one")).unwrap();
+        let (_, other) = Lease::take(&trees, behalf("one")).unwrap();
+        let counted = |owner: &str| trees.borrow().by_owner.get(owner).copied();
+        assert_eq!(counted("one"), Some(2));
+        assert!(owned.pass_to("two"));
+        assert_eq!((counted("one"), counted("two")), (Some(1), Some(1)));
+        assert_eq!(owned.behalf().lock().owner, "two");
+        drop(lease);
+        assert_eq!((counted("one"), counted("two")), (Some(1), None));
+        assert!(!owned.pass_to("three"), "nothing of it is left");
+        assert_eq!(counted("three"), None);
+        drop(other);
+        assert!(trees.borrow().by_owner.is_empty());
+        trees.send_modify(|trees| trees.closed = true);
+        assert!(Lease::take(&trees, behalf("late")).is_none());
+    }
+}
