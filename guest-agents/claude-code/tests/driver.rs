@@ -33,12 +33,13 @@ fn said(actions: &[Action]) -> Vec<&str> {
 fn an_answer_is_streamed_and_then_told_whole() {
     let actions = actions(include_str!("transcripts/hello.jsonl"));
     let kept = Session::new(SESSION);
-    assert_eq!(actions[0], Action::Restart);
-    assert_eq!(actions[1], Action::Remember(kept.clone()));
-    assert_eq!(actions[2..5], ["ECHO: ", "hello ", "there"].map(|text| Action::Delta(text.into())));
-    assert_eq!(actions[5], Action::Remember(after(0.063856)));
+    assert_eq!(actions[0], Action::Settled);
+    assert_eq!(actions[1], Action::Restart);
+    assert_eq!(actions[2], Action::Remember(kept.clone()));
+    assert_eq!(actions[3..6], ["ECHO: ", "hello ", "there"].map(|text| Action::Delta(text.into())));
+    assert_eq!(actions[6], Action::Remember(after(0.063856)));
     assert!(matches!(end(&actions), End::Completed { text, .. } if text == "ECHO: hello there"));
-    assert_eq!(actions.len(), 7);
+    assert_eq!(actions.len(), 8);
     assert_eq!(
         metadata(&actions),
         json!({
