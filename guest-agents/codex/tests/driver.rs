@@ -148,6 +148,31 @@ fn a_resumed_thread_tells_what_this_run_used() {
 }
 
 #[test]
+fn another_turn_of_a_program_begins_at_once_and_tells_what_it_used() {
+    let mut first = Driver::new(&job());
+    for line in include_str!("transcripts/hello.jsonl").lines() {
+        first.line(line);
+    }
+    let left = first.idle().expect("it answered, and nothing is open");
+    assert_eq!((left.session.id.as_str(), &left.state), (THREAD, &json!("mock-model")));
+
+    let mut second = Driver::new(&Job { prompt: "again".into(), ..job() });
+    assert_eq!(second.idle(), None, "it has not answered");
+    let told = sent(&second.again(&left).unwrap());
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(
+        (&told[0]["method"], &told[0]["params"]["threadId"]),
+        (&json!("turn/start"), &json!(THREAD))
+    );
+    let resumed = include_str!("transcripts/resumed.jsonl").lines();
+    let turn = resumed.filter(|line| !line.contains(r#""id":3"#));
+    let actions: Vec<_> = turn.flat_map(|line| second.line(line)).collect();
+    let usage = &metadata(&actions)["usage"];
+    assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(11057), &json!(2)));
+    assert!(second.idle().is_some());
+}
+
+#[test]
 fn a_lost_thread_is_told_apart_from_other_refusals() {
     let lost = include_str!("transcripts/lost.jsonl");
     let resuming = Job { session: Some(Session::new("gone")), ..job() };
