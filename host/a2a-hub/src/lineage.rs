@@ -2,7 +2,7 @@
 
 use a2a_hub_core::access::Principal;
 use a2a_hub_process::{Kin, OnBehalf, Supervisor};
-use a2a_hub_protocol::id::{AgentId, TaskId};
+use a2a_hub_protocol::id::AgentId;
 use a2a_hub_server::Lineage;
 
 /// The trees of agents' programs, asked whose a process is.
@@ -23,13 +23,11 @@ fn principal(kin: Kin) -> Option<Principal> {
         Kin::Outside => Principal::Operator,
         // An agent that may send requests to this machine has the hub itself knock.
         Kin::Own => return None,
-        Kin::Tree(OnBehalf { agent, owner }) => {
+        // Which task it works for is looked up when it asks: a connection may live longer than a task.
+        Kin::Tree(OnBehalf { agent, tree, .. }) => {
             // Programs are started for agents only, which all have a name.
             let agent = AgentId::parse(agent);
-            agent.map_or(Principal::Anonymous, |agent| {
-                let task = TaskId::new(owner);
-                Principal::AgentTask { agent, task }
-            })
+            agent.map_or(Principal::Anonymous, |agent| Principal::of_tree(agent, &tree))
         }
         Kin::Unknown => Principal::Anonymous,
     })

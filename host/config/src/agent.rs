@@ -4,6 +4,7 @@ use crate::{confined::Confined, error::ConfigError, mcp::McpServer};
 use a2a_hub_core::{
     grant::Grant,
     granted_limits::{GrantedLimits, LimitName},
+    kept::Room,
     permissions::Permissions,
     quota,
     tree::TreeLimits,
@@ -173,8 +174,30 @@ pub struct LimitsConfig {
     pub files_per_second: Option<u64>,
     /// How many programs it may start each second.
     pub programs_per_second: Option<u64>,
+    /// How many programs it keeps between its tasks; 4 unless said, and with 0 each task starts its own.
+    pub kept_programs: Option<usize>,
+    /// How long a program is kept that no task takes up, in milliseconds: ten minutes unless said.
+    pub kept_idle_ms: Option<u64>,
+    /// Memory that the programs it keeps take up together, in MiB: 2048 unless said.
+    pub kept_memory_mb: Option<u64>,
     /// What may follow from one of its tasks, if it gives tasks to other agents.
     pub tree: TreeConfig,
+}
+
+/// What an agent keeps between its tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptLimits {
+    /// How many programs, and how much memory they take up.
+    pub room: Room,
+    /// How long one is kept that no task takes up.
+    pub idle: Duration,
+}
+
+impl Default for KeptLimits {
+    fn default() -> Self {
+        // A person talks with a few agents at once, and thinks for minutes; a coding agent takes half a gigabyte.
+        Self { room: Room { programs: 4, bytes: 2 << 30 }, idle: Duration::from_secs(10 * 60) }
+    }
 }
 
 /// What may follow from one task; what is left out is as [`TreeLimits::default`].
@@ -216,9 +239,28 @@ impl LimitsConfig {
                 LimitName::MemoryCallsPerSecond => self.memory_calls_per_second = number,
                 LimitName::FilesPerSecond => self.files_per_second = number,
                 LimitName::ProgramsPerSecond => self.programs_per_second = number,
+                LimitName::KeptPrograms => {
+                    self.kept_programs = number.and_then(|most| usize::try_from(most).ok());
+                }
+                LimitName::KeptIdleMs => self.kept_idle_ms = number,
+                LimitName::KeptMemoryMb => self.kept_memory_mb = number,
             }
         }
         self
+    }
+
+    /// What it keeps between its tasks, with defaults for what is left out.
+    pub fn kept(&self) -> KeptLimits {
+        let default = KeptLimits::default();
+        KeptLimits {
+            room: Room {
+                programs: self.kept_programs.unwrap_or(default.room.programs),
+                bytes: self
+                    .kept_memory_mb
+                    .map_or(default.room.bytes, |mb| mb.saturating_mul(1 << 20)),
+            },
+            idle: self.kept_idle_ms.map_or(default.idle, Duration::from_millis),
+        }
     }
 
     /// The limits, with defaults for what is left out.

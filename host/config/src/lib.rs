@@ -21,7 +21,7 @@ mod settings;
 mod telemetry;
 
 pub use a2a_hub_core::permissions::Permissions;
-pub use agent::{AgentConfig, LimitsConfig, SettingText};
+pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
 pub use environment::{environment, find_program, is_colourless, is_executable, whole_environment};

@@ -169,7 +169,32 @@ impl Principal {
     }
 }
 
+/// How the place of a task begins that names a tree of processes instead: a program may live longer than the task that it was started
+/// for, and works for another then.
+const TREE: &str = "tree/";
+
 impl Principal {
+    /// A program of this agent, which works for whatever task its tree of processes serves when it asks.
+    pub fn of_tree(agent: AgentId, tree: &str) -> Self {
+        Self::AgentTask { agent, task: TaskId::new(format!("{TREE}{tree}")) }
+    }
+
+    /// The tree of processes in which the program that asks runs, as long as nobody has looked which task it serves.
+    pub fn tree(&self) -> Option<&str> {
+        match self {
+            Self::AgentTask { task, .. } => task.as_str().strip_prefix(TREE),
+            Self::Operator | Self::Client(_) | Self::Anonymous => None,
+        }
+    }
+
+    /// Who they are from one task to the next: an agent is the same whatever it works on.
+    pub fn identity(&self) -> String {
+        match self {
+            Self::AgentTask { agent, .. } => format!("agent:{agent}"),
+            Self::Operator | Self::Client(_) | Self::Anonymous => self.to_log(),
+        }
+    }
+
     /// The principal as a task's log has it, in one word. [`Principal::from_log`] reads it.
     pub fn to_log(&self) -> String {
         match self {

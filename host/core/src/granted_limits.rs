@@ -40,6 +40,12 @@ pub enum LimitName {
     FilesPerSecond,
     /// Programs that it starts each second.
     ProgramsPerSecond,
+    /// Programs that it keeps between its tasks.
+    KeptPrograms,
+    /// How long one is kept that no task takes up, in milliseconds.
+    KeptIdleMs,
+    /// Memory of those, in MiB.
+    KeptMemoryMb,
 }
 
 /// A name that no limit has.

@@ -24,6 +24,7 @@ pub mod http_header;
 pub mod http_host;
 pub mod idempotency;
 pub mod installation;
+pub mod kept;
 pub mod lacks;
 pub mod lifecycle;
 pub mod loader_variable;

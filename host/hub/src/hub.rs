@@ -185,7 +185,7 @@ impl Hub {
         visit: Option<&Visit>,
         mut operation: Operation,
     ) -> Result<Reply, A2aError> {
-        let caller = caller.into();
+        let caller = self.at_work_now(caller.into())?;
         let admitted = self.admit(&caller.principal, &operation)?;
         let caller = match self.place(caller, &mut operation).await {
             Ok(placed) => placed,
@@ -470,6 +470,7 @@ impl Hub {
             breaker: agent.breaker(),
             load: self.tasks.load(&agent.id),
             latency_ms: self.routes.latency_ms(&agent.id),
+            kept: agent.kept(),
         };
         self.agents.all().iter().map(brief).collect()
     }

@@ -161,6 +161,14 @@ impl Metrics {
             "Tasks of an agent that run or wait for their turn",
             load,
         );
+        let kept =
+            now.agents.iter().map(|agent| ([("agent", agent.id.to_string())], number(agent.kept)));
+        gauges(
+            &mut registry,
+            "agent_kept_programs",
+            "Programs of an agent that live between its tasks",
+            kept,
+        );
         gauges(&mut registry, "agent_breaker_open", "Whether an agent is left alone (1)", is_open);
         for (name, help, value) in [
             ("guests", "Guests that are alive", number(now.guests.taken)),
@@ -285,6 +293,7 @@ mod tests {
                 breaker,
                 load: 2,
                 latency_ms: None,
+                kept: 1,
             }],
             guests: Room { taken: 1, most: 4_000 },
             streams: OpenStreams { open: 3, most: 100 },
@@ -296,6 +305,7 @@ mod tests {
         lines.sort_unstable();
         insta::assert_snapshot!(lines.join("\n"), @r#"
         a2a_hub_agent_breaker_open{agent="echo"} 1
+        a2a_hub_agent_kept_programs{agent="echo"} 1
         a2a_hub_agent_load{agent="echo"} 2
         a2a_hub_agent_up{agent="echo"} 1
         a2a_hub_build_info{version="0.1.0"} 1

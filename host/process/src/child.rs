@@ -11,10 +11,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::ownership::Owned;
+use super::wire::{Look, Seen};
 use super::{Exit, Output};
 
 /// The most bytes in one [`Output`]: what a pipe holds, so one read empties it.
 pub const MAX_CHUNK: usize = 64 * 1024;
+
+/// How long a minder may take to look at its tree, and to kill what is to go.
+const LOOK_WAIT: Duration = Duration::from_secs(3);
 
 /// How long to wait for more output once nobody is left to write any. Only a process outside the tree that was
 /// handed the pipe can make it matter; what was written before the end is read whatever the reader's pace.
@@ -32,6 +36,19 @@ pub struct Child {
     /// Where the supervisor keeps what goes on by itself.
     pub(super) tasks: TaskTracker,
     pub(super) owned: Owned,
+    pub(super) looks: mpsc::Sender<AskedLook>,
+}
+
+/// To look at a tree, and tell what was found.
+pub(super) type AskedLook = (Look, oneshot::Sender<Seen>);
+
+/// What is left of a tree once what its task left in the background was killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pruned {
+    /// How many processes were killed.
+    pub killed: usize,
+    /// Memory of the others that is resident, in bytes; what processes share is counted for each.
+    pub resident: u64,
 }
 
 /// What is known of the program's end.
@@ -113,6 +130,36 @@ impl Child {
     /// What ends the program as [`Child::kill`] does when it is cancelled, whoever holds the child.
     pub fn ender(&self) -> CancellationToken {
         self.end.clone()
+    }
+
+    /// Takes what runs of its tree now to be the program's own, which [`Child::prune`] spares. Until it is said, that is what ran
+    /// when the program was started.
+    pub async fn settle(&self) {
+        self.look(Look::Settle).await;
+    }
+
+    /// Kills what is not the program's own, whatever session, group or parent it gave itself. None if something of it is still
+    /// there after a second, or the program is gone.
+    pub async fn prune(&self) -> Option<Pruned> {
+        let Seen { killed, left, resident } = self.look(Look::Prune).await?;
+        (left == 0).then_some(Pruned { killed, resident })
+    }
+
+    /// Memory of its tree that is resident, in bytes; none if the program is gone.
+    pub async fn resident(&self) -> Option<u64> {
+        Some(self.look(Look::Weigh).await?.resident)
+    }
+
+    /// Has the minder look; none if that is gone, or stuck.
+    async fn look(&self, look: Look) -> Option<Seen> {
+        let (told, seen) = oneshot::channel();
+        self.looks.send((look, told)).await.ok()?;
+        timeout(LOOK_WAIT, seen).await.ok()?.ok()
+    }
+
+    /// Whether its end is known already, and everything of its tree gone.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.exit, Ending::Known(..))
     }
 
     /// Has its tree run on behalf of another from now on: who waits for the former owner waits for it no more, and what its

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::confine::{Confinement, NotConfined};
 
 /// One program to start. Nothing is inherited: it gets these variables, the markers, and no others.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Launch {
     /// The agent that it works for: part of whose its processes are ([`Kin`](super::Kin)).
     pub agent: String,

@@ -36,6 +36,7 @@ mod launch;
 pub mod limits;
 mod lineage;
 mod minder;
+mod own;
 mod ownership;
 pub mod probe;
 mod proc;
@@ -47,7 +48,7 @@ mod worker;
 
 use std::time::Duration;
 
-pub use child::{Child, MAX_CHUNK};
+pub use child::{Child, MAX_CHUNK, Pruned};
 pub use errand::errand;
 pub use launch::{Launch, SpawnError};
 pub use lineage::{Kin, OnBehalf};

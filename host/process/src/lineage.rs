@@ -22,6 +22,8 @@ pub struct OnBehalf {
     pub agent: String,
     /// As [`Launch::owner`](super::Launch::owner) says.
     pub owner: String,
+    /// The tree, which is nobody else's at any time: what a connection is known by that outlives the owner.
+    pub tree: String,
 }
 
 /// Whose a process, or whoever holds a socket, is.
@@ -54,6 +56,12 @@ impl Minders {
 
     fn with<T>(&self, look: impl FnOnce(&mut HashMap<i32, Behalf>) -> T) -> T {
         look(&mut self.0.lock())
+    }
+
+    /// On whose behalf a tree runs now; none if it is gone.
+    pub(super) fn of_tree(&self, tree: &str) -> Option<OnBehalf> {
+        let all: Vec<Behalf> = self.with(|all| all.values().cloned().collect());
+        all.iter().map(|behalf| behalf.lock().clone()).find(|behalf| behalf.tree == tree)
     }
 
     fn on_behalf(&self, pid: Pid) -> Option<OnBehalf> {
@@ -154,7 +162,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     fn behalf() -> OnBehalf {
-        OnBehalf { agent: "codex".to_owned(), owner: "t".to_owned() }
+        OnBehalf { agent: "codex".to_owned(), owner: "t".to_owned(), tree: "1.0".to_owned() }
     }
 
     fn shared() -> Behalf {

@@ -19,6 +19,7 @@ use rustix::process::{
 };
 
 use super::confine::{INIT, NotConfined, enter_namespaces};
+use super::own::Own;
 use super::proc::{SWEEP_PAUSE, descendants, now, pause, wait_for};
 use super::wire::{Body, Launched, MinderReport, Order, decode_env, receive_launch, send_pipes};
 use super::{Exit, SWEEP_WAIT};
@@ -71,7 +72,8 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let Ok(Started { program, init }) = started else { return told };
 
     let unread = Vec::new();
-    let mut minder = Minder { hub, unread, hub_lives: true, program, init, grace, exit: None };
+    let own = Own::of_now();
+    let mut minder = Minder { hub, unread, hub_lives: true, program, init, grace, exit: None, own };
     // Without a handle on the program nobody could tell its end: then it ends now.
     let _ = minder.watch();
     let left = minder.sweep();
@@ -205,6 +207,8 @@ struct Minder {
     /// What the program gets when the hub dies without a word.
     grace: Duration,
     exit: Option<Exit>,
+    /// What of the tree is the program itself and its helpers.
+    own: Own,
 }
 
 impl Minder {
@@ -226,6 +230,11 @@ impl Minder {
                             // A second order may shorten the time, and never prolongs it.
                             let at = now() + grace;
                             kill_at = Some(kill_at.map_or(at, |before| before.min(at)));
+                        }
+                        Order::Look(look) => {
+                            let seen = self.own.look(look);
+                            // A hub that is gone is noticed as the end of its orders.
+                            let _ = writeln!(self.hub, "{}", MinderReport::Seen(seen));
                         }
                     }
                 }

@@ -97,7 +97,11 @@ mod tests {
     #[test]
     fn a_tree_is_counted_for_whom_it_serves_now_and_for_nobody_once_it_is_gone() {
         let trees = watch::Sender::<Trees>::default();
-        let behalf = |owner: &str| OnBehalf { agent: "codex".to_owned(), owner: owner.to_owned() };
+        let behalf = |owner: &str| OnBehalf {
+            agent: "codex".to_owned(),
+            owner: owner.to_owned(),
+            tree: "1.0".to_owned(),
+        };
         let (owned, lease) = Lease::take(&trees, behalf("one")).unwrap();
         let (_, other) = Lease::take(&trees, behalf("one")).unwrap();
         let counted = |owner: &str| trees.borrow().by_owner.get(owner).copied();

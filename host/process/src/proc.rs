@@ -68,6 +68,24 @@ impl Process {
         self.parent == 0
     }
 
+    /// Its number and when it started, which together are nobody else's.
+    pub(super) fn identity(&self) -> (Pid, u64) {
+        (self.pid, self.started)
+    }
+
+    /// Whether it has ended, and was not reaped yet.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Its memory that is resident, in bytes.
+    pub(super) fn resident(&self) -> u64 {
+        let statm = fs::read_to_string(format!("/proc/{}/statm", self.pid)).unwrap_or_default();
+        let pages = statm.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse().ok());
+        let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+        pages.unwrap_or(0u64).saturating_mul(page)
+    }
+
     /// Whether it started after `other` did.
     pub(super) fn is_younger_than(&self, other: &Self) -> bool {
         self.started > other.started
@@ -154,6 +172,39 @@ pub(super) fn has_children() -> Option<bool> {
         }
     }
     before.is_subset(&threads()).then_some(false)
+}
+
+/// What is below `root`, as [`descendants`] has it, by asking each process for its children where the kernel tells: that costs what the
+/// tree is large, and not what the machine runs.
+pub(super) fn family(root: Pid) -> Vec<Process> {
+    if fs::metadata("/proc/thread-self/children").is_err() {
+        return descendants(root);
+    }
+    let mut known = HashSet::new();
+    let mut family = Vec::new();
+    // The root is asked once more at the end: orphans have come to it meanwhile.
+    for _ in 0..2 {
+        let mut asked = vec![root];
+        while let Some(parent) = asked.pop() {
+            for child in children(parent).filter_map(Process::read) {
+                if known.insert(child.identity()) {
+                    asked.push(child.pid);
+                    family.push(child);
+                }
+            }
+        }
+    }
+    family
+}
+
+/// The children of one process, of all its threads; none if it is gone.
+fn children(parent: Pid) -> impl Iterator<Item = Pid> {
+    let threads = listed(PathBuf::from(format!("/proc/{parent}/task")));
+    let told = threads.filter_map(|thread| fs::read_to_string(thread.join("children")).ok());
+    let told: Vec<String> = told.collect();
+    let numbers = told.iter().flat_map(|told| told.split_ascii_whitespace());
+    let pids = numbers.filter_map(|number| Pid::from_raw(number.parse().ok()?));
+    pids.collect::<Vec<_>>().into_iter()
 }
 
 /// The children of `root`, theirs, and so on.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ use super::lineage::{Minders, OnBehalf};
 use super::ownership::{Lease, Owned, Trees};
 use super::tree::{self, TreeSettings};
 use super::{Child, DATA_MARKER, Kin, Launch, Output, SpawnError, proc};
+
+/// Tells the trees of one hub apart.
+static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
 
 /// Starts programs and owns what they start. Clones are one supervisor.
 #[derive(Clone, Debug)]
@@ -82,6 +86,11 @@ impl Supervisor {
         self.settings.minders.kin_of_socket(inode, self.settings.adopts)
     }
 
+    /// On whose behalf the tree that [`OnBehalf::tree`] names runs now; none if it is gone.
+    pub fn of_tree(&self, tree: &str) -> Option<OnBehalf> {
+        self.settings.minders.of_tree(tree)
+    }
+
     /// Starts a program, and returns once it runs. Dropping the future ends what was started.
     ///
     /// # Errors
@@ -106,7 +115,8 @@ impl Supervisor {
 
     /// A place for the tree among those that live.
     fn lease(&self, launch: &Launch) -> Result<(Owned, Lease), SpawnError> {
-        let behalf = OnBehalf { agent: launch.agent.clone(), owner: launch.owner.clone() };
+        let tree = format!("{}.{}", std::process::id(), NEXT_TREE.fetch_add(1, Ordering::Relaxed));
+        let behalf = OnBehalf { agent: launch.agent.clone(), owner: launch.owner.clone(), tree };
         Lease::take(&self.trees, behalf)
             .ok_or_else(|| SpawnError::ShuttingDown { program: launch.program.clone() })
     }

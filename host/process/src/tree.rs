@@ -1,5 +1,6 @@
 //! The hub's end of one minder: starts it, passes orders on, and makes sure that nothing is left when it is gone.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,7 +8,6 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::child::Ending;
+use super::child::{AskedLook, Ending};
 use super::launch::{Launch, SpawnError};
 use super::lineage::{Behalf, Minders, Registered};
 use super::ownership::Owned;
@@ -37,9 +37,6 @@ const LATE_WAIT: Duration = Duration::from_secs(2);
 
 /// The grace of whoever is in a hurry: a program that heeds SIGTERM needs a fraction of it to write its session down.
 const HURRIED: Duration = Duration::from_millis(250);
-
-/// Tells the trees of one hub apart.
-static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
 
 /// What every tree of one supervisor has in common.
 #[derive(Clone, Debug)]
@@ -103,6 +100,7 @@ pub(super) async fn run<Lease>(
     let (exited, exit) = oneshot::channel();
     let (stdin, writes) = mpsc::channel(1);
     let interrupt = Arc::new(Notify::new());
+    let (looks, asked) = mpsc::channel(1);
     let child = Child {
         stdout: Some(pipes.stdout),
         stderr: Some(pipes.stderr),
@@ -112,12 +110,13 @@ pub(super) async fn run<Lease>(
         exit: Ending::Awaited(exit),
         tasks,
         owned,
+        looks,
     };
     // If the caller left, this drops the child, which cancels `end`.
     let _ = started.send(Ok(child));
 
     let ended = tokio::select! {
-        ended = tree.tend(&interrupt, &end) => ended,
+        ended = tree.tend(&interrupt, &end, asked) => ended,
         never = feed(pipes.stdin, writes) => match never {},
     };
     let exit = tree.fell(ended).await;
@@ -135,7 +134,7 @@ impl Tree {
         let no_minder = |source| SpawnError::Minder { minder: settings.minder.clone(), source };
         let (pipes, ours) = pipes().map_err(no_minder)?;
         let (socket, minders) = socket_pair().map_err(no_minder)?;
-        let name = format!("{}.{}", std::process::id(), NEXT_TREE.fetch_add(1, Ordering::Relaxed));
+        let name = behalf.lock().tree.clone();
         let markers = [
             (OWNER_MARKER, launch.owner.as_ref()),
             (DATA_MARKER, settings.data_dir.as_os_str()),
@@ -185,7 +184,7 @@ impl Tree {
                 tree.reap().await;
                 return Err(SpawnError::NotConfined { program: launch.program.clone(), source });
             }
-            Ok(MinderReport::Ended { .. }) => {
+            Ok(MinderReport::Ended { .. } | MinderReport::Seen(_)) => {
                 SpawnError::Minder { minder: minder(), source: io::ErrorKind::InvalidData.into() }
             }
             Err(source) => SpawnError::Minder { minder: minder(), source },
@@ -202,9 +201,15 @@ impl Tree {
     }
 
     /// Passes orders on until the minder's last report. `None` if it went, or got stuck, without one.
-    async fn tend(&mut self, interrupt: &Notify, end: &CancellationToken) -> Option<MinderReport> {
+    async fn tend(
+        &mut self,
+        interrupt: &Notify,
+        end: &CancellationToken,
+        mut looks: mpsc::Receiver<AskedLook>,
+    ) -> Option<MinderReport> {
         let (grace, hurry) = (self.settings.grace, self.settings.hurry.clone());
         let (mut deadline, mut is_hurried) = (None, false);
+        let mut asked = VecDeque::new();
         loop {
             let overdue = async {
                 match deadline {
@@ -213,7 +218,19 @@ impl Tree {
                 }
             };
             let order = tokio::select! {
-                line = self.reports.next_line() => return line.ok()??.parse().ok(),
+                line = self.reports.next_line() => match line.ok()??.parse().ok()? {
+                    MinderReport::Seen(seen) => {
+                        // Whoever asked may have left.
+                        let told = asked.pop_front().map(|told: oneshot::Sender<_>| told.send(seen));
+                        let _ = told;
+                        continue;
+                    }
+                    last => return Some(last),
+                },
+                Some((look, told)) = looks.recv() => {
+                    asked.push_back(told);
+                    Order::Look(look)
+                }
                 () = overdue => return None,
                 () = interrupt.notified() => Order::Interrupt,
                 () = hurry.cancelled(), if !is_hurried => {

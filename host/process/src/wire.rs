@@ -34,6 +34,30 @@ pub(super) enum Order {
     Interrupt,
     /// SIGTERM to the program's group, and after this long SIGKILL to all.
     End(Duration),
+    /// To look at the tree, do something about it, and say what was found.
+    Look(Look),
+}
+
+/// What a minder does when it looks at its tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// What is there now is taken to be the program's own.
+    Settle,
+    /// What is not the program's own is killed.
+    Prune,
+    /// Nothing.
+    Weigh,
+}
+
+/// What a minder found of its tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// How many processes it killed.
+    pub(super) killed: usize,
+    /// How many of those that it would have killed are still there.
+    pub(super) left: usize,
+    /// Memory of the tree that is resident, in bytes; what processes share is counted for each.
+    pub(super) resident: u64,
 }
 
 /// The minder to the hub, and the init to the minder.
@@ -47,6 +71,8 @@ pub(super) enum MinderReport {
     NotConfined(NotConfined),
     /// It ended, and so did what it had started but for `left` processes that even SIGKILL could not end in time.
     Ended { exit: Exit, left: usize },
+    /// It has looked at the tree.
+    Seen(Seen),
 }
 
 impl fmt::Display for Order {
@@ -54,6 +80,9 @@ impl fmt::Display for Order {
         match self {
             Self::Interrupt => f.write_str("interrupt"),
             Self::End(grace) => write!(f, "end {}", grace.as_millis()),
+            Self::Look(Look::Settle) => f.write_str("settle"),
+            Self::Look(Look::Prune) => f.write_str("prune"),
+            Self::Look(Look::Weigh) => f.write_str("weigh"),
         }
     }
 }
@@ -64,6 +93,9 @@ impl FromStr for Order {
     fn from_str(line: &str) -> Result<Self, ParseError> {
         match line.split_whitespace().collect::<Vec<_>>()[..] {
             ["interrupt"] => Ok(Self::Interrupt),
+            ["settle"] => Ok(Self::Look(Look::Settle)),
+            ["prune"] => Ok(Self::Look(Look::Prune)),
+            ["weigh"] => Ok(Self::Look(Look::Weigh)),
             ["end", millis] => Ok(Self::End(Duration::from_millis(number(millis)?))),
             _ => Err(ParseError),
         }
@@ -81,6 +113,9 @@ impl fmt::Display for MinderReport {
             Self::Ended { exit: Exit::Code(code), left } => write!(f, "ended code {code} {left}"),
             Self::Ended { exit: Exit::Signal(signal), left } => {
                 write!(f, "ended signal {signal} {left}")
+            }
+            Self::Seen(Seen { killed, left, resident }) => {
+                write!(f, "seen {killed} {left} {resident}")
             }
         }
     }
@@ -105,6 +140,11 @@ impl FromStr for MinderReport {
             ["ended", "signal", signal, left] => {
                 Ok(Self::Ended { exit: Exit::Signal(number(signal)?), left: number(left)? })
             }
+            ["seen", killed, left, resident] => Ok(Self::Seen(Seen {
+                killed: number(killed)?,
+                left: number(left)?,
+                resident: number(resident)?,
+            })),
             _ => Err(ParseError),
         }
     }
@@ -229,8 +269,11 @@ mod tests {
 
     #[test]
     fn orders_and_reports_survive_the_wire() {
-        for order in [Order::Interrupt, Order::End(Duration::from_millis(2500))] {
-            assert_eq!(order.to_string().parse(), Ok(order));
+        let looks = [Look::Settle, Look::Prune, Look::Weigh].map(Order::Look);
+        for order in
+            [Order::Interrupt, Order::End(Duration::from_millis(2500))].iter().chain(&looks)
+        {
+            assert_eq!(order.to_string().parse(), Ok(*order));
         }
         for report in [
             MinderReport::Started,
@@ -247,6 +290,7 @@ mod tests {
             }),
             MinderReport::Ended { exit: Exit::Code(-1), left: 0 },
             MinderReport::Ended { exit: Exit::Signal(9), left: 3 },
+            MinderReport::Seen(Seen { killed: 2, left: 0, resident: 1 << 40 }),
         ] {
             assert_eq!(report.to_string().parse(), Ok(report));
         }

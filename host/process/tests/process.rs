@@ -10,6 +10,8 @@
 mod confined;
 #[path = "process/hurried.rs"]
 mod hurried;
+#[path = "process/kept.rs"]
+mod kept;
 #[path = "process/retired.rs"]
 mod retired;
 #[path = "process/worker.rs"]

@@ -92,6 +92,25 @@ mod compiled {
 
     use super::*;
 
+    fn chat() -> Command {
+        Command::new("chat")
+    }
+
+    fn keeps(ctx: &Context, key: String, prompt: String) -> Result<Option<String>, Failure> {
+        let mut child = match ctx.take_up(&key, chat())? {
+            Some(child) => child,
+            None => {
+                let child = ctx.spawn(chat())?;
+                child.settled();
+                child
+            }
+        };
+        child.write_line(&prompt)?;
+        let answer = child.next_line(None)?;
+        child.park(&key)?;
+        Ok(answer)
+    }
+
     fn says(ctx: &Context) -> Result<(), Failure> {
         ctx.say("reading the log")?;
         Ok(())

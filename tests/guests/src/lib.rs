@@ -4,6 +4,7 @@ mod entry;
 mod floods;
 mod greed;
 mod hoards;
+mod kept;
 mod mind;
 mod programs;
 mod reach;
@@ -84,6 +85,12 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("retire", programs::retire),
     ("fingerprint", programs::fingerprint),
     ("ignore-cancel", programs::ignore_cancel),
+    ("keep", kept::keep),
+    ("keep-helped", kept::helped),
+    ("keep-and-hold", kept::hold),
+    ("keep-many", kept::many),
+    ("keep-badly", kept::badly),
+    ("keep-timed", kept::timed),
     // The world outside, by a capability or around it.
     ("remember", reach::remember),
     ("recall", reach::recall),

@@ -105,3 +105,27 @@ fn memory_keeps_the_rest_of_the_line() {
     assert_eq!(says(&host, "recall colour"), "deep blue");
     assert_eq!(says(&host, "recall shape"), "nothing");
 }
+
+#[test]
+fn a_program_that_is_kept_goes_on_where_it_was() {
+    let host = ScriptedHost::new();
+    let program = host
+        .program("sh")
+        .stdout("ready\n")
+        .reads()
+        .stdout("1\n.\n")
+        .reads()
+        .stdout("2\n.\n")
+        .reads();
+    assert_eq!(says(&host, "keep k first"), "new 1");
+    assert_eq!(host.kept_programs().keys(), ["k"]);
+    assert_eq!(says(&host, "keep k second"), "kept 2");
+    assert_eq!(program.stdin(), "first\nsecond\n");
+    assert_eq!(host.kept_programs().asked().len(), 2);
+    host.kept_programs().end("k");
+    host.program("sh").stdout("ready\n").reads().stdout("3\n.\n").reads();
+    assert_eq!(says(&host, "keep k third"), "new 3");
+    host.kept_programs().refuse(Failure::Exhausted("no more".into()));
+    let _ = host.run::<TestGuest>("keep k fourth");
+    assert!(host.kept_programs().keys().is_empty(), "what was refused is ended");
+}

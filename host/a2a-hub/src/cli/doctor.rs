@@ -316,7 +316,11 @@ fn agent_verdict(agent: &Value) -> Finding {
     let fix =
         health["fix"].as_str().map_or_else(|| format!("a2a-hub agent show {id}"), str::to_owned);
     match text(&health["status"]) {
-        "healthy" => ok(&about, format!("healthy{version}")),
+        "healthy" => {
+            let kept = agent["kept"].as_u64().filter(|kept| *kept > 0);
+            let kept = kept.map(|kept| format!(", {kept} kept")).unwrap_or_default();
+            ok(&about, format!("healthy{version}{kept}"))
+        }
         // One agent that cannot work leaves the hub and the others as they are.
         _ => warn(&about, format!("{why}{version}"), fix),
     }

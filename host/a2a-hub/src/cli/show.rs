@@ -165,7 +165,11 @@ fn agents_table(agents: &[Value]) -> Table {
             table.below(format!("signed by `{key}`"));
         }
         if let Some(tier) = agent["tier"].as_str() {
-            table.below(format!("programs: {tier}"));
+            let kept = match agent["kept"].as_u64() {
+                None | Some(0) => String::new(),
+                Some(kept) => format!(", {kept} kept"),
+            };
+            table.below(format!("programs: {tier}{kept}"));
         }
         for said in [&health["errorMessage"], &health["detail"]] {
             if let Some(said) = said.as_str() {
@@ -246,7 +250,7 @@ mod tests {
              "health": {"status": "degraded", "version": "2.1.329", "errorMessage": "not logged in", "fix": "claude /login"}},
             {"id": "codex", "source": "built-in", "card": {"description": "OpenAI's coding agent."},
              "health": {"status": "healthy", "version": "0.170.0", "detail": "tested with 0.169.0; other versions may differ"}},
-            {"id": "parrot", "source": "parrot-of-many-colours.wasm", "card": {"description": "Says it again."}, "tier": "confined", "notGranted": [{"capability": "process.git", "what": "run `git`", "setting": "process.git = {}"}]},
+            {"id": "parrot", "source": "parrot-of-many-colours.wasm", "card": {"description": "Says it again."}, "tier": "confined", "kept": 2, "notGranted": [{"capability": "process.git", "what": "run `git`", "setting": "process.git = {}"}]},
         ]);
         let rejected = json!([{"file": "x.wasm", "error": "it is not WebAssembly, but a text of some length"}]);
         let shown = |width| columns(&agents_text(&agents, &rejected, width));
@@ -261,7 +265,7 @@ mod tests {
             tested with 0.169.0; other versions may differ
         parrot                          parrot-of-many-colours.wasm
             Says it again.
-            programs: confined
+            programs: confined, 2 kept
             asks to run `git`, which is not granted; `process.git = {}` in `[agents.parrot.grant]` of the
             configuration allows it
         not loaded: x.wasm: it is not WebAssembly, but a text of some length
@@ -278,7 +282,7 @@ mod tests {
             differ
         parrot                          parrot-of-m…
             Says it again.
-            programs: confined
+            programs: confined, 2 kept
             asks to run `git`, which is not granted;
             `process.git = {}` in
             `[agents.parrot.grant]` of the
@@ -296,7 +300,7 @@ mod tests {
          → tested with 0.169.0; other versions may differ
         parrot →  →  → parrot-of-many-colours.wasm
          → Says it again.
-         → programs: confined
+         → programs: confined, 2 kept
          → asks to run `git`, which is not granted; `process.git = {}` in `[agents.parrot.grant]` of the configuration allows it
         not loaded: x.wasm: it is not WebAssembly, but a text of some length
         ");

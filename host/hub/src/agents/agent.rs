@@ -15,7 +15,7 @@ use super::{
     memory::BoundedMemory,
     narrowed::{most, narrowed},
     peer_directory::{PeerDirectory, Peers},
-    programs::Programs,
+    programs::{Holder, KeptPrograms, Programs, Seat},
     remedy::remedied,
     report::{Late, NotWorking, as_its_own_words, judge},
     secrets::SecretStore,
@@ -26,6 +26,7 @@ use super::{
 use crate::{clock, events::Events};
 use a2a_hub_config::{self as config, AgentConfig, Permissions};
 use a2a_hub_core::{
+    access::Principal,
     breaker,
     context_memory::model::MemoryRoom,
     facts,
@@ -121,6 +122,8 @@ pub(super) struct AgentDeps {
     pub door: Option<Door>,
     /// Runs its programs, each in a tree of its own.
     pub supervisor: Supervisor,
+    /// Keeps some of them between tasks.
+    pub kept: KeptPrograms,
     /// Keeps the values that it remembers between tasks.
     pub storage: Arc<dyn Memories>,
     /// Writes files for its programs.
@@ -147,6 +150,8 @@ pub struct TaskPorts {
     pub delegation: Option<Arc<dyn DelegatePort>>,
     /// Where what the agent is answered is recorded, if its run is.
     pub journal: Option<Arc<dyn JournalPort>>,
+    /// Who gave the task, or said more to it; none if that is not known.
+    pub by: Option<Principal>,
 }
 
 /// An agent of this hub.
@@ -209,8 +214,10 @@ impl Agent {
         let delegates = !held.agents.is_empty();
         let door = deps.door.filter(|_| delegates);
         let at_the_door = door.iter().flat_map(Door::told).collect::<Vec<_>>();
+        let kept = config.limits.with(&terms.grant.limits).kept();
+        let seat = Seat { agent: id.clone(), kept: deps.kept, limits: kept, left: left.clone() };
         let programs =
-            Programs::new(&id, &held, workspaces, home, confining, supervisor, is_stranger)
+            Programs::new(seat, &held, workspaces, home, confining, supervisor, is_stranger)
                 .at(door);
         let mut passed = held.passed();
         passed.extend(config.mcp.values().flat_map(|server| server.env.iter().cloned()));
@@ -312,7 +319,7 @@ impl Agent {
     /// Listens again to what it does for a task that it was given before this hub started; none if its work ended with that
     /// hub.
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {
-        let ports = TaskPorts { task: port, delegation: None, journal: None };
+        let ports = TaskPorts { task: port, delegation: None, journal: None, by: None };
         let owner = (task.id.as_str(), task.context_id.tenant());
         let call = self.call(owner, Some(ports), None, None);
         self.runtime.follow(call, task)
@@ -350,12 +357,18 @@ impl Agent {
         let (id, told_of) = (self.id.clone(), owner.to_owned());
         let log = move |level, line: &str| log_line(&id, &told_of, level, line);
         let files = Arc::new(self.files.of(owner, self.live.clone()));
-        let programs = Programs::of(&self.programs, owner, Arc::clone(&files), self.live.clone());
-        let (tasks, delegation, journal) = match ports {
-            Some(it) => (Some(it.task), it.delegation, it.journal),
-            None => (None, None, None),
+        let (tasks, delegation, journal, by) = match ports {
+            Some(it) => (Some(it.task), it.delegation, it.journal, it.by),
+            None => (None, None, None, None),
         };
         let settings = narrowed(&self.settings, most);
+        let holder = Holder {
+            principal: by.as_ref().map(Principal::identity),
+            tenant: tenant.clone(),
+            settings: Arc::clone(&settings),
+        };
+        let live = self.live.clone();
+        let programs = Programs::of(&self.programs, owner, holder, Arc::clone(&files), live);
         let ports = Ports {
             tasks,
             process: Some(Arc::new(programs)),
@@ -503,6 +516,11 @@ impl Agent {
             .then(|| confining::told(self.programs.confining()))
     }
 
+    /// How many of its programs are kept between its tasks.
+    pub fn kept(&self) -> usize {
+        self.programs.kept()
+    }
+
     /// How the operator runs it.
     pub fn operated(&self) -> Operated {
         let quota::QuotaLimits { max_running, max_queued, .. } = self.quota();
@@ -546,6 +564,7 @@ impl Agent {
             held_back,
             tier: self.tier(),
             permissions: self.tier().map(|_| self.config.permissions.word().to_owned()),
+            kept: self.kept(),
         }
     }
 }

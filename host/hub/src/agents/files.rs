@@ -64,8 +64,11 @@ impl Files {
     pub(super) fn of(&self, owner: &str, live: LiveGrant) -> InstanceFiles {
         let number = self.0.made.fetch_add(1, Relaxed);
         let path = self.0.folder.join(format!("{}-{number}", std::process::id()));
+        let directory = Arc::new(Directory { path, is_removed: Mutex::default() });
+        let own = Given { directory: Arc::clone(&directory), folder: GIVEN.to_owned() };
         InstanceFiles {
-            directory: Arc::new(Directory { path, is_removed: Mutex::default() }),
+            directory,
+            places: Arc::new(Mutex::new(vec![own])),
             is_used: AtomicBool::new(false),
             written: AtomicU64::new(0),
             live,
@@ -85,6 +88,7 @@ impl Files {
 /// The files of one instance. Dropping it removes them, once the instance's programs are gone.
 pub(super) struct InstanceFiles {
     directory: Arc<Directory>,
+    places: Places,
     is_used: AtomicBool,
     /// Bytes that the agent wrote.
     written: AtomicU64,
@@ -119,8 +123,8 @@ impl Directory {
         act(folder)
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-        self.with(GIVEN, |folder| {
+    fn write(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        self.with(folder, |folder| {
             let file = folder.join(name);
             // `create_new` follows no link, whatever a program may have put there.
             let mut options = fs::OpenOptions::new();
@@ -130,9 +134,9 @@ impl Directory {
     }
 
     /// Removes what the agent wrote; its programs keep their temporary files.
-    fn withdraw(&self) -> io::Result<()> {
+    fn withdraw(&self, folder: &str) -> io::Result<()> {
         let _guard = self.is_removed.lock();
-        gone(fs::remove_dir_all(self.path.join(GIVEN)))
+        gone(fs::remove_dir_all(self.path.join(folder)))
     }
 
     fn remove(&self) -> io::Result<()> {
@@ -141,7 +145,42 @@ impl Directory {
     }
 }
 
+/// Where an instance writes: in a folder of its own directory, or of that which a program sees that it took up.
+#[derive(Clone)]
+struct Given {
+    directory: Arc<Directory>,
+    folder: String,
+}
+
+/// All places where an instance has written, the one where it writes now last.
+type Places = Arc<Mutex<Vec<Given>>>;
+
+/// Removes what was written at all these places. Waits for the disk.
+fn withdraw(places: &Places) -> io::Result<()> {
+    let places = places.lock().clone();
+    places.iter().try_for_each(|given| given.directory.withdraw(&given.folder))
+}
+
 impl InstanceFiles {
+    /// Has what is written from now on stand where a program sees it that was started with the files of `other`. It goes with this
+    /// instance all the same.
+    pub(super) fn share(&self, other: &Self) {
+        let number = self.shared.made.fetch_add(1, Relaxed);
+        let (directory, folder) = (Arc::clone(&other.directory), format!("{GIVEN}-{number}"));
+        let mut places = self.places.lock();
+        places.retain(|given| Arc::ptr_eq(&given.directory, &self.directory));
+        places.push(Given { directory, folder });
+    }
+
+    /// Writes where it is to be written now: beside its program, unless that has ended.
+    fn write(places: &Places, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let places = places.lock().clone();
+        let there = places.iter().rev().find(|given| !*given.directory.is_removed.lock());
+        let over = || io::Error::other("the task is over");
+        let Given { directory, folder } = there.ok_or_else(over)?;
+        directory.write(folder, name, bytes)
+    }
+
     /// The directory for the temporary files of its programs, made if need be. Waits for the disk.
     pub(super) fn temporary(&self) -> io::Result<PathBuf> {
         self.is_used.store(true, Relaxed);
@@ -152,11 +191,11 @@ impl InstanceFiles {
     fn withdraw_when_revoked(&self) {
         self.watch.get_or_init(|| {
             let revocation = self.live.watch(|held| held.files_bytes.is_some());
-            let (token, directory) = (revocation.token.clone(), Arc::clone(&self.directory));
+            let (token, places) = (revocation.token.clone(), Arc::clone(&self.places));
             let mut removing = JoinSet::new();
             removing.spawn(async move {
                 token.cancelled().await;
-                let removed = tokio::task::spawn_blocking(move || directory.withdraw()).await;
+                let removed = tokio::task::spawn_blocking(move || withdraw(&places)).await;
                 if let Err(why) = removed.map_err(io::Error::other).flatten() {
                     tracing::warn!(%why, "files that were written by a revoked grant are still there");
                 }
@@ -181,13 +220,14 @@ impl FilesPort for InstanceFiles {
         self.is_used.store(true, Relaxed);
         self.withdraw_when_revoked();
         let failed = |why| Failure::Unavailable(format!("write the file `{name}`: {why}"));
-        let (directory, file) = (Arc::clone(&self.directory), name.to_owned());
-        let written = tokio::task::spawn_blocking(move || directory.write(&file, &bytes)).await;
+        let (places, file) = (Arc::clone(&self.places), name.to_owned());
+        let written =
+            tokio::task::spawn_blocking(move || Self::write(&places, &file, &bytes)).await;
         let path = written.map_err(io::Error::other).and_then(|path| path).map_err(failed)?;
         if let Err(why) = self.live.must(what, |held| held.files_bytes.is_some()) {
-            let directory = Arc::clone(&self.directory);
+            let places = Arc::clone(&self.places);
             // The one that waits for it may have come before this file was there.
-            let _ = tokio::task::spawn_blocking(move || directory.withdraw()).await;
+            let _ = tokio::task::spawn_blocking(move || withdraw(&places)).await;
             return Err(why);
         }
         path.into_os_string()
@@ -204,9 +244,11 @@ impl Drop for InstanceFiles {
         }
         let (directory, shared) = (Arc::clone(&self.directory), Arc::clone(&self.shared));
         let owner = std::mem::take(&mut self.owner);
+        let places = Arc::clone(&self.places);
         self.shared.removals.spawn(async move {
             let _ = timeout(PROGRAMS_GONE, shared.supervisor.ended(&owner)).await;
-            let removed = tokio::task::spawn_blocking(move || directory.remove()).await;
+            let remove = move || withdraw(&places).and(directory.remove());
+            let removed = tokio::task::spawn_blocking(remove).await;
             if let Err(why) = removed.map_err(io::Error::other).and_then(|removed| removed) {
                 tracing::warn!(owner, %why, "files of a task could not be removed");
             }

@@ -58,6 +58,8 @@ pub use kept_components::KeptComponents;
 use ledger::Ledger;
 use live_grant::Seats;
 use peer_directory::{Peer, Peers};
+use programs::KeptPrograms;
+pub(crate) use programs::is_kept;
 pub use provenance::beside;
 pub use registry::RegistryError;
 pub use report::{Late, NotWorking};
@@ -69,7 +71,7 @@ use crate::events::Events;
 use a2a_hub_client::Outbound;
 use a2a_hub_config::Config;
 use a2a_hub_core::{health, manifest::InvalidManifest};
-use a2a_hub_process::Supervisor;
+use a2a_hub_process::{OnBehalf, Supervisor};
 use a2a_hub_protocol::{
     card::AgentCard,
     hub::event::Happened,
@@ -134,6 +136,8 @@ struct Shared {
     ledger: Ledger,
     /// Copies of the components that were granted something.
     kept: KeptComponents,
+    /// The programs that agents keep between their tasks.
+    kept_programs: KeptPrograms,
     /// Copies of the components whose runs are run again after a restart.
     replays: KeptComponents,
     /// Components that wait for the operator, while the one that was granted serves on.
@@ -219,6 +223,7 @@ impl Agents {
             ledger,
             kept,
             replays,
+            kept_programs: KeptPrograms::default(),
             held_back: Mutex::default(),
             seats: Seats::default(),
             outbound: OnceLock::new(),
@@ -305,6 +310,11 @@ impl Agents {
         Ok((plugin, card))
     }
 
+    /// On whose behalf that tree of processes runs now; none if it is gone.
+    pub fn on_behalf(&self, tree: &str) -> Option<OnBehalf> {
+        self.shared.supervisor.of_tree(tree)
+    }
+
     /// How many guests are alive at once.
     pub fn room(&self) -> Room {
         self.shared.engine.room()
@@ -321,6 +331,7 @@ impl Agents {
             data_dir: shared.data_dir.clone(),
             door: shared.door.get().cloned(),
             supervisor: shared.supervisor.clone(),
+            kept: shared.kept_programs.clone(),
             storage: Arc::clone(&shared.storage),
             files: shared.files.clone(),
             http_secrets: SecretStore::new(&shared.data_dir),

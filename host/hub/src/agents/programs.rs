@@ -1,33 +1,40 @@
 //! The programs one agent holds: where they are, what they inherit, where they may work, how many run at once.
 
+mod fit;
+mod running;
 mod server;
 
 use super::{
     confining::{Confined, Confining, Place},
     door::Door,
     files::InstanceFiles,
-    live_grant::{LiveGrant, Revocation, revoked},
+    live_grant::LiveGrant,
 };
 use a2a_hub_config as config;
 use a2a_hub_core::grant::{EffectiveGrant, Pin};
-use a2a_hub_process::{Child, Exit, Output, SpawnError, Supervisor};
+use a2a_hub_core::kept::Spot;
+use a2a_hub_process::{SpawnError, Supervisor};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure,
-    port::process::{ChildPort, Launch, ProcessPort, Said},
+    port::process::{ChildPort, Launch, ProcessPort},
 };
+use fit::Fit;
+pub(super) use fit::Holder;
 use parking_lot::Mutex;
+use running::Running;
+pub(crate) use running::is_kept;
+pub(super) use running::{KeptPrograms, Seat};
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    task::{JoinSet, spawn_blocking},
+    task::spawn_blocking,
 };
 
 /// Where programs look for others, after the directory they stand in, unless the grant passes on the hub's own `PATH`.
@@ -36,6 +43,8 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The programs that one agent may run: where they are, where they may work, how many run.
 pub(super) struct Programs {
     agent: AgentId,
+    /// Where it keeps programs between its tasks.
+    seat: Arc<Seat>,
     programs: BTreeMap<String, Program>,
     workspaces: Vec<PathBuf>,
     /// Where its programs are at home unless the grant passes on the hub's own `HOME`.
@@ -45,7 +54,6 @@ pub(super) struct Programs {
     /// The hub's own door, if its agent may call others.
     door: Option<Door>,
     supervisor: Supervisor,
-    kept: Mutex<BTreeMap<String, Running>>,
     /// Whether a program must stand where nobody else can put another one: what agents that are no part of the hub run.
     is_guarded: bool,
 }
@@ -62,7 +70,7 @@ struct Program {
 
 impl Programs {
     pub(super) fn new(
-        agent: &AgentId,
+        seat: Seat,
         held: &EffectiveGrant,
         workspaces: Vec<PathBuf>,
         home: PathBuf,
@@ -80,9 +88,8 @@ impl Programs {
             (name.clone(), Program { path, keeps, pin, running })
         });
         let programs = programs.collect();
-        let agent = agent.clone();
-        let (door, kept) = (None, Mutex::default());
-        Self { agent, programs, workspaces, home, confining, door, supervisor, kept, is_guarded }
+        let (agent, seat, door) = (seat.agent.clone(), Arc::new(seat), None);
+        Self { agent, seat, programs, workspaces, home, confining, door, supervisor, is_guarded }
     }
 
     /// The same, which find the hub by this door.
@@ -109,10 +116,17 @@ impl Programs {
     pub(super) fn of(
         programs: &Arc<Self>,
         owner: &str,
+        holder: Holder,
         files: Arc<InstanceFiles>,
         live: LiveGrant,
     ) -> OwnedPrograms {
-        OwnedPrograms { programs: Arc::clone(programs), owner: owner.to_owned(), files, live }
+        let (programs, owner) = (Arc::clone(programs), owner.to_owned());
+        OwnedPrograms { programs, owner, holder, files, live }
+    }
+
+    /// How many programs are kept between its agent's tasks.
+    pub(super) fn kept(&self) -> usize {
+        self.seat.count()
     }
 
     /// Waits until no program of `owner` is left.
@@ -154,6 +168,13 @@ impl Programs {
                  `max_running` in its grant raises that"
             ))
         })
+    }
+
+    /// Has kept programs of that name give way to those that run.
+    fn make_room(&self, name: &str, max: usize) {
+        let Some(program) = self.programs.get(name) else { return };
+        let free = program.running.available_permits();
+        self.seat.make_room(name, free.min(max));
     }
 
     /// Whether a program is still to be found where it was when its agent's task began, and is held to the same file.
@@ -239,8 +260,10 @@ impl Programs {
         launch: Launch,
         owner: String,
         files: &InstanceFiles,
-    ) -> Result<a2a_hub_process::Launch, Failure> {
+    ) -> Result<Prepared, Failure> {
         let program = self.path(&launch.program)?;
+        // Before it is started: if another is put in its place meanwhile, that is noticed later.
+        let file = fingerprint(&program).ok();
         let keeps = self.programs.get(&launch.program).map(|program| &program.keeps);
         self.guard(&launch.program, &program)?;
         let cwd = self.directory(launch.cwd.as_deref())?;
@@ -250,7 +273,9 @@ impl Programs {
             door.furnish(&mut env);
         }
         let (door, args) = (self.door.as_ref(), launch.args);
-        self.placed(Placing { owner, program, keeps, door, args, env, cwd, temporary })
+        let launch =
+            self.placed(Placing { owner, program, keeps, door, args, env, cwd, temporary })?;
+        Ok(Prepared { launch, file })
     }
 
     /// The agent's home, and the directory for the temporary files of an instance, which is returned.
@@ -279,6 +304,12 @@ impl Programs {
     }
 }
 
+/// What is to be started, and what tells its file from another.
+struct Prepared {
+    launch: a2a_hub_process::Launch,
+    file: Option<String>,
+}
+
 /// A program that is to be started, before it is known what it sees.
 struct Placing<'p> {
     owner: String,
@@ -301,8 +332,52 @@ fn search_path(program: &Path) -> String {
 pub(super) struct OwnedPrograms {
     programs: Arc<Programs>,
     owner: String,
+    holder: Holder,
     files: Arc<InstanceFiles>,
     live: LiveGrant,
+}
+
+impl OwnedPrograms {
+    /// What is to be started with these files, and what of it must be the same for a program that is taken up. Waits for the disk
+    /// elsewhere.
+    async fn prepare(
+        &self,
+        launch: Launch,
+        files: &Arc<InstanceFiles>,
+    ) -> Result<(a2a_hub_process::Launch, Fit), Failure> {
+        let (programs, files) = (Arc::clone(&self.programs), Arc::clone(files));
+        let (owner, grant) = (self.owner.clone(), self.live.now());
+        let prepared = spawn_blocking(move || programs.prepare(launch, owner, &files)).await;
+        let Prepared { launch, file } =
+            prepared.map_err(|why| Failure::Internal(why.to_string()))??;
+        let fit =
+            Fit { holder: self.holder.clone(), grant, file, launch: Arc::new(launch.clone()) };
+        Ok((launch, fit))
+    }
+
+    /// Takes a program up that is kept there, if it is what `launch` would start.
+    async fn take(&self, spot: &Spot, launch: Launch) -> Result<Option<Running>, Failure> {
+        let (seat, program) = (&self.programs.seat, launch.program.clone());
+        let permit = self.programs.permit(&program, launch.max_running)?;
+        let Some(running) = seat.take(spot).await else { return Ok(None) };
+        // Until it is handed to the guest, dropping it ends it.
+        let (_, now) = self.prepare(launch, &running.files).await?;
+        let differs = running.fit.differs(&now).or_else(|| {
+            let is_its_agents = Arc::ptr_eq(&running.seat, seat);
+            (!is_its_agents).then_some("its agent was replaced")
+        });
+        let differs =
+            differs.or_else(|| (!running.child.pass_to(&self.owner)).then_some("it has ended"));
+        let agent = &self.programs.agent;
+        if let Some(why) = differs {
+            tracing::info!(%agent, key = spot.key, program, why, "a kept program was not taken up, and ended");
+            return Ok(None);
+        }
+        tracing::info!(%agent, key = spot.key, program, task = self.owner, "a kept program was taken up");
+        *running.permit.lock() = permit;
+        self.files.share(&running.files);
+        Ok(Some(running))
+    }
 }
 
 /// Whether what is to be started, or was, is still granted as it was then.
@@ -325,7 +400,6 @@ impl ProcessPort for OwnedPrograms {
 
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
         let what = format!("run `{}`", launch.program);
-        let asked = launch.clone();
         let (programs, of_it) = (Arc::clone(&self.programs), launch.clone());
         let is_granted = move |held: &EffectiveGrant| is_granted(&programs, &of_it, held);
         self.live.must(&what, &is_granted)?;
@@ -333,18 +407,19 @@ impl ProcessPort for OwnedPrograms {
             confining.is_possible(&self.programs.supervisor).await?;
         }
         let permit = self.programs.permit(&launch.program, launch.max_running)?;
-        let (programs, files) = (Arc::clone(&self.programs), Arc::clone(&self.files));
-        let owner = self.owner.clone();
-        let prepared = spawn_blocking(move || programs.prepare(launch, owner, &files)).await;
-        let launch = prepared.map_err(|why| Failure::Internal(why.to_string()))??;
+        self.programs.make_room(&launch.program, launch.max_running);
+        let program = launch.program.clone();
+        let (launch, fit) = self.prepare(launch, &self.files).await?;
         let (programs, cwd) = (Arc::clone(&self.programs), launch.cwd.clone());
         let revocation =
             self.live.watch(move |held| is_granted(held) && programs.may_work_in(&cwd, held));
-        // It counts until all of it is gone, whatever became of the guest's handle.
-        let child = self.programs.supervisor.spawn_holding(launch, permit).await;
+        // It counts until all of it is gone, whatever became of the guest's handle; and so long its files are there.
+        let (permit, files) = (Arc::new(Mutex::new(permit)), Arc::clone(&self.files));
+        let held = (Arc::clone(&permit), Arc::clone(&files));
+        let child = self.programs.supervisor.spawn_holding(launch, held).await;
         let child = child.map_err(|why| not_started(&why))?;
-        let programs = Arc::clone(&self.programs);
-        Ok(Box::new(Running::new(child, what, revocation, asked, programs)))
+        let seat = Arc::clone(&self.programs.seat);
+        Ok(Box::new(Running::new(child, program, revocation, fit, files, permit, seat)))
     }
 
     async fn take_up(
@@ -354,9 +429,13 @@ impl ProcessPort for OwnedPrograms {
     ) -> Result<Option<Box<dyn ChildPort>>, Failure> {
         let what = format!("run `{}`", launch.program);
         self.live.must(&what, |held| is_granted(&self.programs, &launch, held))?;
-        let kept = self.programs.kept.lock().remove(key);
-        let fits = kept.filter(|kept| kept.launch == launch && kept.child.pass_to(&self.owner));
-        Ok(fits.map(|kept| Box::new(kept) as _))
+        let (agent, tenant) = (self.programs.agent.clone(), self.holder.tenant.clone());
+        let spot = Spot { agent, tenant, key: key.to_owned() };
+        if !self.programs.seat.has(&spot) {
+            return Ok(None);
+        }
+        let taken = self.take(&spot, launch).await?;
+        Ok(taken.map(|running| Box::new(running) as _))
     }
 }
 
@@ -378,97 +457,6 @@ fn not_started(why: &SpawnError) -> Failure {
         Failure::Invalid(why.to_string())
     } else {
         Failure::Unavailable(why.to_string())
-    }
-}
-
-/// A program at work for a guest, until the grant of it is taken away.
-struct Running {
-    child: Child,
-    /// What the guest is told that it may not do any more.
-    what: String,
-    revocation: Revocation,
-    launch: Launch,
-    /// What it said that nobody was told yet.
-    unread: VecDeque<Said>,
-    programs: Arc<Programs>,
-    /// Ends the program as soon as that happens, whatever the guest waits for.
-    _ending: JoinSet<()>,
-}
-
-impl Running {
-    fn new(
-        child: Child,
-        what: String,
-        revocation: Revocation,
-        launch: Launch,
-        programs: Arc<Programs>,
-    ) -> Self {
-        let (token, end) = (revocation.token.clone(), child.ender());
-        let mut ending = JoinSet::new();
-        ending.spawn(async move {
-            token.cancelled().await;
-            end.cancel();
-        });
-        let unread = VecDeque::new();
-        Self { child, what, revocation, launch, unread, programs, _ending: ending }
-    }
-}
-
-#[async_trait::async_trait]
-impl ChildPort for Running {
-    async fn next(&mut self) -> Result<Said, Failure> {
-        if let Some(unread) = self.unread.pop_front() {
-            return Ok(unread);
-        }
-        let said = tokio::select! {
-            biased;
-            () = self.revocation.token.cancelled() => return Err(revoked(&self.what)),
-            said = self.child.next() => said,
-        };
-        Ok(match said {
-            Output::Stdout(bytes) => Said::Stdout(bytes),
-            Output::Stderr(bytes) => Said::Stderr(bytes),
-            Output::Exited(Exit::Code(code)) => Said::Code(code),
-            Output::Exited(Exit::Signal(signal)) => Said::Signal(signal),
-        })
-    }
-
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let written = tokio::select! {
-            biased;
-            () = self.revocation.token.cancelled() => return Err(revoked(&self.what)),
-            written = self.child.write_stdin(bytes) => written,
-        };
-        written.map_err(|why| Failure::Unavailable(format!("write to the program: {why}")))
-    }
-
-    fn close_stdin(&mut self) {
-        self.child.close_stdin();
-    }
-
-    fn interrupt(&mut self) {
-        self.child.interrupt();
-    }
-
-    fn kill(&mut self) {
-        self.child.kill();
-    }
-
-    fn retire(self: Box<Self>, within: Duration) {
-        self.child.retire(within);
-    }
-
-    async fn settled(&mut self) {}
-
-    async fn park(self: Box<Self>, key: String, unread: Option<Said>) -> Result<(), Failure> {
-        let programs = Arc::clone(&self.programs);
-        if !self.child.pass_to(&format!("{}/kept", programs.agent)) {
-            return Err(Failure::Unavailable("park a program: it has ended".to_owned()));
-        }
-        let mut running = self;
-        running.unread.extend(unread);
-        programs.kept.lock().insert(key, *running);
-        Ok(())
     }
 }
 

@@ -1,8 +1,13 @@
 //! What a program that an agent started may ask of the hub: what its agent may, on behalf of the task that it was started for.
 
-use super::{Hub, official::task_of};
-use crate::{agents::Agent, error::HubError, tasks::Subscription};
+use super::{Caller, Hub, official::task_of};
+use crate::{
+    agents::{Agent, is_kept},
+    error::HubError,
+    tasks::Subscription,
+};
 use a2a_hub_core::{access::Principal, tree::Budget};
+use a2a_hub_process::OnBehalf;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
@@ -35,6 +40,23 @@ impl Hub {
             return self.may_see(agent, id);
         }
         Ok(())
+    }
+
+    /// The caller, at work on the task that its tree of processes serves now, if it is a program of an agent.
+    pub(super) fn at_work_now(&self, caller: Caller) -> Result<Caller, A2aError> {
+        let Some(tree) = caller.principal.tree() else { return Ok(caller) };
+        let refused = |why: &str| A2aError::new(ErrorKind::Authentication, why.to_owned());
+        let Some(OnBehalf { agent, owner, .. }) = self.agents.on_behalf(tree) else {
+            return Err(refused("the program that asks has ended"));
+        };
+        if is_kept(&owner) {
+            return Err(refused(
+                "the program that asks is kept for a later task, and works for none now: what it asks, it asks for nobody",
+            ));
+        }
+        let agent = AgentId::parse(agent).map_err(|why| refused(&why.to_string()))?;
+        let principal = Principal::AgentTask { agent, task: TaskId::new(owner) };
+        Ok(Caller { principal, ..caller })
     }
 
     fn may_see(&self, caller: &AgentId, agent: &AgentId) -> Result<(), HubError> {

@@ -63,4 +63,6 @@ pub(super) struct Start {
     pub(super) goes_on: bool,
     /// Where the message stands in the task's history.
     pub(super) at: usize,
+    /// Who says it; none if that is not known.
+    pub(super) by: Option<Principal>,
 }

@@ -26,7 +26,7 @@ impl TaskActor {
             return None;
         }
         payload.events = vec![TaskEvent::Input(message.clone())];
-        (payload.told, payload.by) = (Some(told), Some(by));
+        (payload.told, payload.by) = (Some(told), Some(by.clone()));
         if self.lifecycle.stands() {
             payload.standing = asked.clone().map(|asked| (asked, message.clone()));
         }
@@ -36,8 +36,10 @@ impl TaskActor {
             None => message.clone(),
         };
         let directory = facts::working_directory(task);
-        let (streamed, goes_on, at, client_now) = (true, true, 0, client.clone());
-        let start = Start { message: heard, client: client_now, directory, streamed, goes_on, at };
+        let (streamed, goes_on, at) = (true, true, 0);
+        let (client_now, by) = (client.clone(), Some(by));
+        let start =
+            Start { message: heard, client: client_now, directory, streamed, goes_on, at, by };
         payload.start = Some(Box::new(start));
         payload.answer = Some(Answer { message, client });
         Some(())

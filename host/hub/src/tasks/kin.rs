@@ -23,7 +23,7 @@ impl TaskActor {
     pub(super) async fn start(&mut self) -> Result<(), Fault> {
         // A task comes to its agent with what it was queued with.
         let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
-        let Start { message, client, directory, streamed, goes_on, at } = *start;
+        let Start { message, client, directory, streamed, goes_on, at, by } = *start;
         let unheard: Vec<_> =
             [at].into_iter().chain(self.unheard.iter().map(|start| start.at)).collect();
         let limit = if goes_on { self.agent.config.history } else { 0 };
@@ -48,7 +48,7 @@ impl TaskActor {
         let delegation = tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone()));
         let port = Arc::new(ToActor { queue });
         let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
-        let ports = TaskPorts { task: port, delegation, journal };
+        let ports = TaskPorts { task: port, delegation, journal, by };
         let run = self.agent.start(ports, directory, client, work);
         self.guest = Some(RunningTask::new(run, said));
         Ok(())

@@ -294,7 +294,7 @@ impl Tasks {
         let feed = Feed::new(0);
         feed.publish([Arc::new(SequencedEvent { task: id.clone(), context, seq, event: created })]);
         let directory = working_directory;
-        let start = Start { message, client, directory, streamed, goes_on, at: 0 };
+        let start = Start { message, client, directory, streamed, goes_on, at: 0, by: Some(by) };
         let patience = patience(&agent, timeout_ms);
         let begin = Begin::Work(Box::new(start), admitted, Kept::new());
         let running = self.spawn(task, seq, agent, feed, patience, begin);

@@ -391,7 +391,7 @@ fn why_it_ends(task: &Task, is_orphan: bool) -> &'static str {
 /// What an agent is given of a task of the hub before this one: a message, and where in the task's history it stands.
 fn start(task: &Task, client: ClientCapabilities, (at, message): (usize, Message)) -> Box<Start> {
     let directory = facts::working_directory(task);
-    Box::new(Start { message, client, directory, streamed: true, goes_on: true, at })
+    Box::new(Start { message, client, directory, streamed: true, goes_on: true, at, by: None })
 }
 
 /// A task of the hub before this one that asks for its turn.

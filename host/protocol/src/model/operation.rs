@@ -574,6 +574,9 @@ pub struct AgentInfo {
     /// may run none. A message's `metadata.permissions` says less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
+    /// How many of the agent's programs live between its tasks, for the next of them; nothing if none do.
+    #[serde(skip_serializing_if = "tree::is_zero")]
+    pub kept: usize,
 }
 
 /// An agent that was let go: the answer to `hub/agents/deregister`.

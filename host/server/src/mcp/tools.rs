@@ -279,6 +279,7 @@ mod tests {
             held_back: None,
             tier: None,
             permissions: None,
+            kept: 0,
         }
     }
 

@@ -88,6 +88,6 @@ pub struct TreeQuestion {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde has it so")]
-fn is_zero(number: &usize) -> bool {
+pub(super) fn is_zero(number: &usize) -> bool {
     *number == 0
 }

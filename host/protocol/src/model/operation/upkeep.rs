@@ -133,6 +133,9 @@ pub struct AgentBrief {
     /// How long the agent's first word took lately, on average, in milliseconds; none if it said none yet.
     #[serde(rename = "latencyMs", skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
+    /// How many of the agent's programs live between its tasks, for the next of them.
+    #[serde(skip_serializing_if = "super::tree::is_zero")]
+    pub kept: usize,
 }
 
 /// A component that is being compiled, which takes long once.

@@ -1,0 +1,314 @@
+//! Which programs are kept between tasks: under which key, how many, how much memory, and which has to go where there is no more room.
+
+use a2a_hub_protocol::id::{AgentId, TenantId};
+
+/// Where a program is kept: a key is its agent's and its tenant's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// The agent that keeps it.
+    pub agent: AgentId,
+    /// The tenant that the agent worked for.
+    pub tenant: TenantId,
+    /// As the agent says.
+    pub key: String,
+}
+
+/// How much may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// How many programs.
+    pub programs: usize,
+    /// Their memory that is resident, all together, in bytes.
+    pub bytes: u64,
+}
+
+/// A program that is to be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keeping {
+    /// Where.
+    pub spot: Spot,
+    /// Its name in the grant.
+    pub program: String,
+    /// Memory of its tree that is resident, in bytes.
+    pub bytes: u64,
+}
+
+/// Why a program that was kept is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// Another was parked under its key.
+    Replaced,
+    /// Others of its agent were used more recently, and there is no room for all.
+    AgentsRoom,
+    /// The same of all agents of the hub.
+    HubsRoom,
+    /// One was to be started, and it would have been one too many of this program.
+    MadeRoom,
+}
+
+impl Gone {
+    /// For the log, after "a kept program was ended:".
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Replaced => "another was parked under its key",
+            Self::AgentsRoom => {
+                "its agent may keep no more, and the others were used more recently"
+            }
+            Self::HubsRoom => "the hub keeps no more, and the others were used more recently",
+            Self::MadeRoom => "another of this program was started, and no more may run at once",
+        }
+    }
+}
+
+/// Why a program cannot be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoRoom {
+    /// Its agent may keep none.
+    #[error("this agent may keep none (`kept_programs` in its limits)")]
+    None,
+    /// It alone is larger than all that its agent, or the hub, may keep.
+    #[error(
+        "it takes up {taken} MiB of memory, and all that is kept may take up {most} (`kept_memory_mb` in its limits)"
+    )]
+    TooLarge {
+        /// What it takes up, in MiB.
+        taken: u64,
+        /// What may be taken up, in MiB.
+        most: u64,
+    },
+}
+
+/// The programs that are kept, those used least recently first. `T` is what is known of each besides.
+#[derive(Debug)]
+pub struct Shelf<T> {
+    places: Vec<Place<T>>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Place<T> {
+    number: u64,
+    keeping: Keeping,
+    it: T,
+}
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Self { places: Vec::new(), next: 0 }
+    }
+}
+
+impl<T> Shelf<T> {
+    /// Refuses what has no room though all else were ended.
+    pub fn admits(keeping: &Keeping, agents: Room, hubs: Room) -> Result<(), NoRoom> {
+        if agents.programs == 0 || hubs.programs == 0 {
+            return Err(NoRoom::None);
+        }
+        let most = agents.bytes.min(hubs.bytes);
+        if keeping.bytes > most {
+            return Err(NoRoom::TooLarge { taken: keeping.bytes >> 20, most: most >> 20 });
+        }
+        Ok(())
+    }
+
+    /// Keeps a program that is [admitted](Self::admits); `make` is given its number. Tells which others are to be ended, and why.
+    pub fn put(
+        &mut self,
+        keeping: Keeping,
+        agents: Room,
+        hubs: Room,
+        make: impl FnOnce(u64) -> T,
+    ) -> Vec<(T, Gone)> {
+        let mut gone: Vec<_> =
+            self.take(&keeping.spot).map(|it| (it, Gone::Replaced)).into_iter().collect();
+        let number = self.next;
+        self.next += 1;
+        self.places.push(Place { number, keeping, it: make(number) });
+        gone.extend(self.fit(number, agents, hubs));
+        gone
+    }
+
+    /// A program has grown to this size, or shrunk. Tells which are to be ended.
+    pub fn weighs(&mut self, number: u64, bytes: u64, agents: Room, hubs: Room) -> Vec<(T, Gone)> {
+        match self.places.iter_mut().find(|place| place.number == number) {
+            Some(place) => place.keeping.bytes = bytes,
+            None => return Vec::new(),
+        }
+        self.fit(number, agents, hubs)
+    }
+
+    /// Takes off what is too much after a program came or grew: the least recently used, of its agent first, and itself only as
+    /// the last that is left.
+    fn fit(&mut self, number: u64, agents: Room, hubs: Room) -> Vec<(T, Gone)> {
+        let Some(place) = self.places.iter().find(|place| place.number == number) else {
+            return Vec::new();
+        };
+        let agent = place.keeping.spot.agent.clone();
+        let mut gone = Vec::new();
+        while self.exceeds(agents, |keeping| keeping.spot.agent == agent) {
+            let oldest = self.places.iter().position(|place| place.keeping.spot.agent == agent);
+            let Some(oldest) = oldest else { break };
+            gone.push((self.places.remove(oldest).it, Gone::AgentsRoom));
+        }
+        while self.exceeds(hubs, |_| true) && !self.places.is_empty() {
+            gone.push((self.places.remove(0).it, Gone::HubsRoom));
+        }
+        gone
+    }
+
+    fn exceeds(&self, room: Room, counts: impl Fn(&Keeping) -> bool) -> bool {
+        let counted = || self.places.iter().map(|place| &place.keeping).filter(|it| counts(it));
+        let bytes = counted().fold(0, |sum: u64, keeping| sum.saturating_add(keeping.bytes));
+        counted().count() > room.programs || bytes > room.bytes
+    }
+
+    /// Whether something is kept there.
+    pub fn has(&self, spot: &Spot) -> bool {
+        self.places.iter().any(|place| place.keeping.spot == *spot)
+    }
+
+    /// Takes off what is kept there: of two who ask one gets it.
+    pub fn take(&mut self, spot: &Spot) -> Option<T> {
+        let at = self.places.iter().position(|place| place.keeping.spot == *spot)?;
+        Some(self.places.remove(at).it)
+    }
+
+    /// Takes off the program with this number, if it is still there.
+    pub fn remove(&mut self, number: u64) -> Option<T> {
+        let at = self.places.iter().position(|place| place.number == number)?;
+        Some(self.places.remove(at).it)
+    }
+
+    /// Takes off the least recently used ones of a program of an agent, until no more than `most` are left.
+    pub fn make_room(&mut self, agent: &AgentId, program: &str, most: usize) -> Vec<(T, Gone)> {
+        let is_one = |keeping: &Keeping| keeping.spot.agent == *agent && keeping.program == program;
+        let count = self.places.iter().filter(|place| is_one(&place.keeping)).count();
+        let excess = count.saturating_sub(most);
+        let mut gone = Vec::new();
+        for _ in 0..excess {
+            let Some(at) = self.places.iter().position(|place| is_one(&place.keeping)) else {
+                break;
+            };
+            gone.push((self.places.remove(at).it, Gone::MadeRoom));
+        }
+        gone
+    }
+
+    /// How many an agent keeps.
+    pub fn of_agent(&self, agent: &AgentId) -> usize {
+        self.places.iter().filter(|place| place.keeping.spot.agent == *agent).count()
+    }
+
+    /// How many are kept, and their memory that is resident, in bytes.
+    pub fn taken(&self) -> Room {
+        let bytes = self.places.iter().map(|place| place.keeping.bytes).sum();
+        Room { programs: self.places.len(), bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDE: Room = Room { programs: 100, bytes: 1 << 40 };
+
+    fn of(agent: &str, key: &str, bytes: u64) -> Keeping {
+        let agent = AgentId::parse(agent).unwrap();
+        let spot = Spot { agent, tenant: TenantId::default(), key: key.to_owned() };
+        Keeping { spot, program: "cli".to_owned(), bytes }
+    }
+
+    fn put(
+        shelf: &mut Shelf<&'static str>,
+        it: Keeping,
+        agents: Room,
+        hubs: Room,
+        name: &'static str,
+    ) -> Vec<(&'static str, Gone)> {
+        shelf.put(it, agents, hubs, |_| name)
+    }
+
+    #[test]
+    fn a_key_keeps_one_and_it_is_its_agents_and_its_tenants_own() {
+        let mut shelf = Shelf::default();
+        assert_eq!(put(&mut shelf, of("a", "k", 1), WIDE, WIDE, "first"), []);
+        assert_eq!(put(&mut shelf, of("b", "k", 1), WIDE, WIDE, "other agent"), []);
+        let mut elsewhere = of("a", "k", 1);
+        elsewhere.spot.tenant = TenantId::parse("acme").unwrap();
+        assert_eq!(put(&mut shelf, elsewhere.clone(), WIDE, WIDE, "other tenant"), []);
+        let second = put(&mut shelf, of("a", "k", 1), WIDE, WIDE, "second");
+        assert_eq!(second, [("first", Gone::Replaced)]);
+        assert!(shelf.has(&elsewhere.spot) && !shelf.has(&of("a", "j", 1).spot));
+        assert_eq!(shelf.take(&of("a", "k", 1).spot), Some("second"));
+        assert_eq!(shelf.take(&of("a", "k", 1).spot), None, "one gets it");
+        assert_eq!(shelf.taken(), Room { programs: 2, bytes: 2 });
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first_and_an_agents_own_before_others() {
+        let mut shelf = Shelf::default();
+        let (agents, hubs) = (Room { programs: 2, ..WIDE }, Room { programs: 3, ..WIDE });
+        assert_eq!(put(&mut shelf, of("b", "1", 1), agents, hubs, "b1"), []);
+        assert_eq!(put(&mut shelf, of("a", "1", 1), agents, hubs, "a1"), []);
+        assert_eq!(put(&mut shelf, of("a", "2", 1), agents, hubs, "a2"), []);
+        assert_eq!(
+            put(&mut shelf, of("a", "3", 1), agents, hubs, "a3"),
+            [("a1", Gone::AgentsRoom)]
+        );
+        assert_eq!(shelf.take(&of("a", "2", 1).spot), Some("a2"));
+        assert_eq!(put(&mut shelf, of("a", "2", 1), agents, hubs, "a2"), [], "used just now");
+        assert_eq!(
+            put(&mut shelf, of("a", "4", 1), agents, hubs, "a4"),
+            [("a3", Gone::AgentsRoom)]
+        );
+        assert_eq!(put(&mut shelf, of("c", "1", 1), agents, hubs, "c1"), [("b1", Gone::HubsRoom)]);
+        assert_eq!(shelf.of_agent(&AgentId::parse("a").unwrap()), 2);
+    }
+
+    #[test]
+    fn thousands_of_keys_are_no_more_than_the_room() {
+        let mut shelf = Shelf::default();
+        let agents = Room { programs: 4, ..WIDE };
+        for key in 0..5000 {
+            shelf.put(of("a", &key.to_string(), 1), agents, WIDE, |number| number);
+        }
+        assert_eq!(shelf.taken().programs, 4);
+        assert_eq!(shelf.take(&of("a", "4996", 1).spot), Some(4996));
+    }
+
+    #[test]
+    fn memory_has_room_too_and_one_that_grows_gives_way_last() {
+        let room = Room { programs: 9, bytes: 10 };
+        let mut shelf = Shelf::default();
+        let too_large =
+            Shelf::<()>::admits(&of("a", "1", 11 << 20), Room { bytes: 10 << 20, ..room }, WIDE);
+        assert_eq!(too_large, Err(NoRoom::TooLarge { taken: 11, most: 10 }));
+        assert_eq!(
+            Shelf::<()>::admits(&of("a", "1", 0), Room { programs: 0, ..WIDE }, WIDE),
+            Err(NoRoom::None)
+        );
+        assert_eq!(Shelf::<()>::admits(&of("a", "1", 10), room, room), Ok(()));
+        assert_eq!(put(&mut shelf, of("a", "1", 6), room, WIDE, "1"), []);
+        assert_eq!(put(&mut shelf, of("a", "2", 4), room, WIDE, "2"), []);
+        assert_eq!(put(&mut shelf, of("a", "3", 5), room, WIDE, "3"), [("1", Gone::AgentsRoom)]);
+        assert_eq!(shelf.weighs(2, 6, room, WIDE), [], "all of it, and no more");
+        assert_eq!(shelf.weighs(2, 7, room, WIDE), [("2", Gone::AgentsRoom)]);
+        assert_eq!(shelf.weighs(2, 11, room, WIDE), [("3", Gone::AgentsRoom)], "itself at last");
+        assert_eq!(shelf.weighs(2, 1, room, WIDE), [], "it is gone");
+    }
+
+    #[test]
+    fn those_of_a_program_make_room_for_one_that_is_started() {
+        let mut shelf = Shelf::default();
+        for key in ["1", "2", "3"] {
+            shelf.put(of("a", key, 1), WIDE, WIDE, |number| number);
+        }
+        shelf.put(Keeping { program: "other".to_owned(), ..of("a", "4", 1) }, WIDE, WIDE, |it| it);
+        let agent = AgentId::parse("a").unwrap();
+        assert_eq!(shelf.make_room(&agent, "cli", 3), []);
+        assert_eq!(shelf.make_room(&agent, "cli", 1), [(0, Gone::MadeRoom), (1, Gone::MadeRoom)]);
+        assert_eq!((shelf.remove(2), shelf.remove(2)), (Some(2), None));
+        assert_eq!(shelf.make_room(&agent, "cli", 0), []);
+        assert_eq!(shelf.of_agent(&agent), 1);
+    }
+}

@@ -1,0 +1,99 @@
+//! A tree that is passed on from one owner to the next, without what was left in its background.
+
+use super::*;
+use a2a_hub_process::{Kin, OnBehalf};
+
+/// Whatever a shell can do to have something outlive it.
+const BACKGROUND: &str = "\
+    sleep 1001 & \
+    nohup sleep 1002 >/dev/null 2>&1 & \
+    setsid sleep 1003 & \
+    (setsid sh -c 'sleep 1004 & sleep 1005 & wait' & ) ; \
+    sh -c 'trap \"\" TERM INT HUP; sleep 1006' & \
+    (sh -c '(exec setsid nohup sleep 1007) & ') & ";
+
+/// Does a line of its input after the other, and says when it is done with each.
+const SHELL: &str = "while read -r line; do eval \"$line\"; echo .; done";
+
+fn sleepers(hub: &Fixture) -> usize {
+    hub.alive().iter().filter(|found| found.command.starts_with("sleep 100")).count()
+}
+
+async fn does(child: &mut Child, line: &str) -> String {
+    child.write_stdin(format!("{line}\n").as_bytes()).await.unwrap();
+    read_to(child, ".\n").await
+}
+
+#[tokio::test]
+async fn what_was_left_in_the_background_is_ended_and_the_program_and_its_helpers_stay() {
+    let hub = Fixture::new();
+    let mut child = hub.sh(&format!("sleep 2000 & {SHELL}")).await;
+    let pid = does(&mut child, "echo $$").await;
+    child.settle().await;
+    let before = child.resident().await.unwrap();
+    assert!(before > 1 << 20, "a shell and its helper take up memory: {before}");
+
+    does(&mut child, BACKGROUND).await;
+    let deadline = Instant::now() + PATIENCE;
+    while sleepers(&hub) < 7 && Instant::now() < deadline {
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(sleepers(&hub), 7, "{:#?}", hub.alive());
+    let pruned = child.prune().await.unwrap();
+    assert!(pruned.killed >= 7 && pruned.resident > 1 << 20, "{pruned:?}");
+    assert_eq!(sleepers(&hub), 0, "{:#?}", hub.alive());
+    let helpers = hub.alive().iter().filter(|it| it.command.starts_with("sleep 2000")).count();
+    assert_eq!(helpers, 1, "what it had before stays");
+    assert_eq!(does(&mut child, "echo $$").await, pid, "and so does it");
+    assert_eq!(child.prune().await.unwrap().killed, 0);
+
+    // Without a word of it, the program alone is its own.
+    let mut plain = hub.sh(&format!("sleep 0.3; sleep 1000 & {SHELL}")).await;
+    does(&mut plain, ":").await;
+    assert_eq!(sleepers(&hub), 1);
+    assert_eq!(plain.prune().await.unwrap().killed, 1);
+    drop((child, plain));
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+}
+
+/// One that forks as fast as it can, each of which leaves the last behind: none is there for long.
+#[tokio::test]
+async fn one_that_hops_from_process_to_process_is_ended_too_or_it_is_told() {
+    let hub = Fixture::new();
+    let mut child = hub.sh(SHELL).await;
+    does(&mut child, ":").await;
+    child.settle().await;
+    let hop = hub.data.path().join("hop");
+    fs::write(&hop, "#!/bin/sh\nsetsid ./hop &\n").unwrap();
+    fs::set_permissions(&hop, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    does(&mut child, "./hop").await;
+    sleep(Duration::from_millis(200)).await;
+    let _ = child.prune().await;
+    drop(child);
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    assert!(hub.alive().is_empty(), "its tree's end is its end: {:#?}", hub.alive());
+}
+
+#[tokio::test]
+async fn a_tree_is_its_next_owner_s_and_the_former_waits_for_it_no_more() {
+    let hub = Fixture::new();
+    let mut child = hub.sh(SHELL).await;
+    let pid: i32 = does(&mut child, "echo $$").await.lines().next().unwrap().parse().unwrap();
+    let Kin::Tree(OnBehalf { owner, tree, .. }) = hub.supervisor.kin(pid) else {
+        panic!("it is in a tree")
+    };
+    assert_eq!(owner, "task-1");
+    assert!(child.pass_to("task-2"));
+    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+    let now = hub.supervisor.of_tree(&tree).unwrap();
+    assert_eq!((now.owner.as_str(), now.agent.as_str()), ("task-2", "a"));
+    let kin = hub.supervisor.kin(pid);
+    assert!(matches!(kin, Kin::Tree(OnBehalf { owner, .. }) if owner == "task-2"));
+    assert_eq!(hub.supervisor.running(), 1);
+    child.kill();
+    while !matches!(child.next().await, Output::Exited(_)) {}
+    timeout(PATIENCE, hub.supervisor.ended("task-2")).await.unwrap();
+    assert!(!child.pass_to("task-3"), "nothing of it is left");
+    assert_eq!((hub.supervisor.of_tree(&tree), child.prune().await), (None, None));
+}
