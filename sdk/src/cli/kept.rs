@@ -9,12 +9,9 @@
 //! again. Whether the hub still has the program is not known before it is asked for: whatever is remembered here may be out of
 //! date, and is then no more than a question too many.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
+use super::parked::{Idle, Program, names_files};
 use super::sessions::Sessions;
 use super::{Action, Choices, Cli, Driver, Job, Session};
 use crate::{Child, Command, Context, Failure, Level, Line, Task};
@@ -22,33 +19,8 @@ use crate::{Child, Command, Context, Failure, Level, Line, Task};
 /// Lines that a program may have said since its last turn. One that says more has found something to do.
 const MAX_MEANWHILE: usize = 256;
 
-/// What a program is like that has answered a turn, and has nothing left to do.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Idle {
-    /// Its session, and what that used up so far.
-    pub session: Session,
-    /// What else the driver of its next turn has to know.
-    #[serde(default)]
-    pub state: Value,
-}
-
-/// A program that was parked, as it is remembered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Program {
-    /// What it was started for: [`terms`].
-    terms: u64,
-    /// The session that its command names.
-    #[serde(default)]
-    resumes: Option<String>,
-    /// Its command, where that names files: the same words in other files would be another command.
-    #[serde(default)]
-    line: Option<CommandLine>,
-    #[serde(flatten)]
-    idle: Idle,
-}
-
-/// A command as it is remembered: program, arguments, variables, directory.
-type CommandLine = (String, Vec<String>, Vec<(String, String)>, Option<String>);
+/// How long a program that is ended may take to be gone: the hub does not wait for a deaf one for longer.
+const GONE_WITHIN: Duration = Duration::from_secs(8);
 
 /// A program that is there before its turn.
 pub(super) enum Ready {
@@ -56,37 +28,6 @@ pub(super) enum Ready {
     Kept(Child, Program),
     /// It was started ahead, and greeted.
     Ahead(Child),
-}
-
-impl Program {
-    /// A program that was started by that command for that job, and is idle now.
-    pub(super) fn new<C: Cli>(job: &Job, command: &Command, idle: Idle) -> Self {
-        let Command { program, args, env, cwd } = command.clone();
-        Self {
-            terms: terms(job),
-            resumes: job.session.as_ref().map(|session| session.id.clone()),
-            line: names_files::<C>(job).then_some((program, args, env, cwd)),
-            idle,
-        }
-    }
-
-    /// The same after another turn.
-    pub(super) fn after(&self, idle: Idle) -> Self {
-        Self { idle, ..self.clone() }
-    }
-
-    /// How its last turn left it.
-    pub(super) fn idle(&self) -> &Idle {
-        &self.idle
-    }
-
-    fn command<C: Cli>(&self, ctx: &Context, job: &Job) -> Result<Command, Failure> {
-        if let Some((program, args, env, cwd)) = self.line.clone() {
-            return Ok(Command { program, args, env, cwd });
-        }
-        let session = self.resumes.as_ref().map(Session::new);
-        C::command(ctx, &Job { session, ..job.clone() })
-    }
 }
 
 /// The program for the next turn of a conversation, if there is one: what it is to go on with is `session`. It is asked for before
@@ -119,10 +60,17 @@ fn last<C: Cli>(
     let Some(program) = sessions.program()? else { return Ok(None) };
     let Ok(command) = program.command::<C>(ctx, job) else { return Ok(None) };
     let Some(child) = taken_up(ctx, &sessions.park_key(), command)? else { return Ok(None) };
-    let resumed = job.choices.resume.as_ref();
-    let fits =
-        program.terms == terms(job) && resumed.is_none_or(|name| *name == program.idle.session.id);
-    Ok(fits.then_some(Ready::Kept(child, program)))
+    if program.fits(job) {
+        return Ok(Some(Ready::Kept(child, program)));
+    }
+    end(child);
+    Ok(None)
+}
+
+/// Ends a program, and waits until it is gone: the next one is to have its session, which takes one writer.
+pub(super) fn end(mut child: Child) {
+    child.kill();
+    while let Ok(Some(_)) = child.next_of_any(Some(GONE_WITHIN)) {}
 }
 
 /// A program that cannot be had is none: the one that is started in its place will say why.
@@ -200,21 +148,4 @@ fn is_wanted(ctx: &Context) -> bool {
 /// Under which key a program is started ahead.
 fn ahead(job: &Job) -> String {
     format!("ahead/{}", job.directory.as_deref().unwrap_or_default())
-}
-
-/// Whether the command of that job names files that were written for it.
-fn names_files<C: Cli>(job: &Job) -> bool {
-    let choices = &job.choices;
-    C::NAMES_FILES && (choices.instructions.is_some() || !choices.servers().is_empty())
-}
-
-/// What a program was started for, beside what its command and the hub say: a program works on with what it was told at the
-/// beginning of its session. Servers hold keys, and what is remembered does not.
-fn terms(job: &Job) -> u64 {
-    let choices = &job.choices;
-    let servers = Value::from(choices.servers()).to_string();
-    let mut hasher = DefaultHasher::new();
-    (job.permissions, &job.directory, &choices.model, &choices.effort).hash(&mut hasher);
-    (servers, &choices.instructions).hash(&mut hasher);
-    hasher.finish()
 }

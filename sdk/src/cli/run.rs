@@ -1,6 +1,7 @@
 //! A task from its prompt to its end: runs the program, again where that helps, and tells how it went.
 
-use super::kept::{self, Program, Ready};
+use super::kept::{self, Ready};
+use super::parked::Program;
 use super::prompt::Request;
 use super::sessions::Sessions;
 use super::talk::{Talk, actions};
@@ -148,6 +149,7 @@ fn begin_ahead<C: Cli>(talk: Talk<'_>) -> Result<Option<End>, Failure> {
 fn go_on<C: Cli>(mut talk: Talk<'_>, program: &Program) -> Result<Option<End>, Failure> {
     let mut driver = C::driver(talk.ctx, talk.job)?;
     let Some(first) = kept::again(&mut talk.child, &mut driver, program.idle())? else {
+        kept::end(talk.child);
         return Ok(None);
     };
     let kept = |driver: &C::Driver| driver.idle().map(|idle| program.after(idle));
@@ -175,7 +177,7 @@ fn turn<D: Driver>(
             },
         };
         if talk.may_be_replaced(&end, is_gone) {
-            talk.child.kill();
+            kept::end(talk.child);
             return Ok(None);
         }
         let program = kept(driver);

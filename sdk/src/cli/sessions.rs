@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Session;
 use super::health::now;
-use super::kept::Program;
+use super::parked::Program;
 use crate::{Context, Failure, Level};
 
 /// Sessions are kept under this and the name of their conversation.

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::kept::{self, Program};
+use super::kept;
+use super::parked::Program;
 use super::sessions::Sessions;
 use super::{
     Action, Decision, Driver, End, FailureReason, FileChange, Job, Kind, Question, Session,
@@ -27,7 +28,7 @@ const FLUSH_AFTER: Duration = Duration::from_millis(40);
 const FIRST_WORD: Duration = Duration::from_secs(60);
 
 /// A program that is kept runs already, and answers what it is told at once: with that it has it, or that its turn has begun.
-const FIRST_WORD_OF_KEPT: Duration = Duration::from_secs(10);
+const FIRST_WORD_OF_KEPT: Duration = Duration::from_secs(5);
 
 /// The programs' own tools give up after ten minutes, so that longer silence means that the program hangs.
 const SILENCE: Duration = Duration::from_secs(15 * 60);

@@ -19,6 +19,10 @@ fn started_for(task: &Value) -> BTreeSet<u32> {
     processes_of_task(task["id"].as_str().unwrap_or_default()).into_iter().collect()
 }
 
+fn is_minder(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("__mind"))
+}
+
 impl Stage {
     /// The next turn of the conversation of `first`, which must be answered.
     async fn next(&self, first: &Value, text: &str, metadata: Value) -> Result<Value> {
@@ -81,7 +85,8 @@ pub(super) async fn a_kept_program_that_is_gone_is_replaced(vendor: &Vendor) -> 
     for signal in [Signal::KILL, Signal::STOP] {
         let kept: BTreeSet<_> = stage.programs();
         assert!(!kept.is_empty(), "a program is kept");
-        for pid in &kept {
+        // Who minds them for the hub is none of them.
+        for pid in kept.iter().filter(|pid| !is_minder(**pid)) {
             let pid = Pid::from_raw(i32::try_from(*pid)?).context("no process")?;
             // One of them may have ended with another.
             let _ = kill_process(pid, signal);
