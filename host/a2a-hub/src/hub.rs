@@ -114,5 +114,6 @@ impl Parts {
         self.events.close();
         self.agents.shutdown().await;
         self.supervisor.shutdown().await;
+        self.agents.files_gone().await;
     }
 }

@@ -295,6 +295,21 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_known_by_its_tree_and_an_agent_whatever_it_works_on() {
+        let agent = || AgentId::parse("codex").unwrap();
+        let by_tree = Principal::of_tree(agent(), "12.3");
+        assert_eq!(by_tree.tree(), Some("12.3"));
+        let at_work = Principal::AgentTask { agent: agent(), task: TaskId::new("t") };
+        assert_eq!((at_work.tree(), Principal::Operator.tree()), (None, None));
+        assert_eq!(at_work.identity(), by_tree.identity());
+        let identities: std::collections::HashSet<_> =
+            everybody().iter().map(Principal::identity).collect();
+        assert_eq!(identities.len(), 4);
+        let named = Principal::Client("agent:codex".to_owned());
+        assert_ne!(named.identity(), at_work.identity());
+    }
+
+    #[test]
     fn a_log_tells_who_asked_as_it_was_told() {
         for one in everybody() {
             assert_eq!(Principal::from_log(&one.to_log()), Some(one));

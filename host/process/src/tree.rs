@@ -220,12 +220,16 @@ impl Tree {
             let order = tokio::select! {
                 line = self.reports.next_line() => match line.ok()??.parse().ok()? {
                     MinderReport::Seen(seen) => {
-                        // Whoever asked may have left.
-                        let told = asked.pop_front().map(|told: oneshot::Sender<_>| told.send(seen));
-                        let _ = told;
+                        if let Some(told) = asked.pop_front() {
+                            // Whoever asked may have left.
+                            let _ = oneshot::Sender::send(told, seen);
+                        }
                         continue;
                     }
-                    last => return Some(last),
+                    last @ (MinderReport::Started
+                    | MinderReport::Failed(_)
+                    | MinderReport::NotConfined(_)
+                    | MinderReport::Ended { .. }) => return Some(last),
                 },
                 Some((look, told)) = looks.recv() => {
                     asked.push_back(told);

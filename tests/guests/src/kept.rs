@@ -79,6 +79,7 @@ pub(crate) fn badly(ctx: &Context, _: &Task) -> Run {
 }
 
 /// `taken-up-times N`: how long it takes to take up and park a program, in microseconds, the median of N times.
+#[expect(clippy::disallowed_methods, reason = "it measures how long its own calls take")]
 pub(crate) fn timed(ctx: &Context, task: &Task) -> Run {
     let times = number(task)?.max(1);
     let shell = || Command::new("sh").args(["-c", SHELL]);

@@ -28,6 +28,7 @@ mod grpc;
 mod guests;
 mod hostile;
 mod in_process;
+mod kept;
 mod languages;
 mod lists;
 mod loading;

@@ -299,6 +299,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_written_for_a_program_that_was_taken_up_stands_beside_it_and_goes_with_its_task()
+     {
+        let data = tempfile::tempdir().unwrap();
+        let files = files(data.path());
+        let (first, second) = (files.of("t", granted()), files.of("u", granted()));
+        let theirs = PathBuf::from(first.put("a", Vec::new()).await.unwrap());
+        let before = PathBuf::from(second.put("a", Vec::new()).await.unwrap());
+        second.share(&first);
+        let after = PathBuf::from(second.put("a", b"x".to_vec()).await.unwrap());
+        let instance = |path: &Path| path.ancestors().nth(2).unwrap().to_owned();
+        assert_eq!(instance(&after), instance(&theirs), "where the program sees it");
+        assert_ne!(instance(&before), instance(&theirs));
+        assert_ne!(after.parent(), theirs.parent(), "no name is taken there");
+
+        drop(second);
+        files.shutdown().await;
+        assert!(!after.exists() && !before.exists(), "with their task");
+        assert!(theirs.exists(), "and what is another's stays");
+        let third = files.of("v", granted());
+        third.share(&first);
+        first.directory.remove().unwrap();
+        let own = PathBuf::from(third.put("a", Vec::new()).await.unwrap());
+        assert!(own.exists(), "the program is gone, and the task goes on");
+    }
+
+    #[tokio::test]
     async fn a_link_is_not_written_through() {
         let data = tempfile::tempdir().unwrap();
         let files = files(data.path());

@@ -441,6 +441,12 @@ impl Agents {
         self.shared.stop.cancel();
         self.shared.asks.close();
         self.shared.asks.wait().await;
+        self.shared.kept_programs.shutdown().await;
+        self.shared.files.shutdown().await;
+    }
+
+    /// Returns once the files of programs are gone that lived on until their supervisor ended them.
+    pub async fn files_gone(&self) {
         self.shared.files.shutdown().await;
     }
 

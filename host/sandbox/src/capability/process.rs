@@ -88,12 +88,24 @@ impl State {
 
     async fn spawn_child(&mut self, command: Command) -> Result<Resource<Child>, Failure> {
         let (port, launch) = self.allowed(command).await?;
-        // Dropped with the guest, as everything that it waits for.
-        let mut starting = JoinSet::new();
-        starting.spawn_on(async move { port.spawn(launch).await }, &self.hub);
-        let started = starting.join_next().await.and_then(Result::ok);
-        let gone = || Failure::Unavailable("start a program: the hub is going down".to_owned());
-        self.hand_out(started.ok_or_else(gone)??)
+        let started = self.on_hub("start a program", async move { port.spawn(launch).await });
+        let child = started.await?;
+        self.hand_out(child)
+    }
+
+    /// Has the hub do something on its own threads, where programs are at home. Dropped with the guest, as everything that it waits
+    /// for.
+    fn on_hub<T: Send + 'static, W: Future<Output = Result<T, Failure>> + Send + 'static>(
+        &self,
+        what: &'static str,
+        work: W,
+    ) -> impl Future<Output = Result<T, Failure>> + Send + use<T, W> {
+        let mut working = JoinSet::new();
+        working.spawn_on(work, &self.hub);
+        async move {
+            let worked = working.join_next().await.and_then(Result::ok);
+            worked.ok_or_else(|| Failure::Unavailable(format!("{what}: the hub is going down")))?
+        }
     }
 
     /// Programs are kept between tasks, and for nothing else.
@@ -106,13 +118,15 @@ impl State {
 
     async fn take_up_child(
         &mut self,
-        key: &str,
+        key: String,
         command: Command,
     ) -> Result<Option<Resource<Child>>, Failure> {
-        must_be_a_key(key)?;
+        must_be_a_key(&key)?;
         self.must_be_of_a_task("take up programs")?;
         let (port, launch) = self.allowed(command).await?;
-        let taken = port.take_up(key, launch).await?;
+        let taking =
+            self.on_hub("take up a program", async move { port.take_up(&key, launch).await });
+        let taken = taking.await?;
         taken.map(|child| self.hand_out(child)).transpose()
     }
 
@@ -123,10 +137,11 @@ impl State {
         self.must_be_of_a_task("park programs")?;
         let unread = heard.transpose()?;
         let cancel = self.cancel.clone();
+        let parking = self.on_hub("park a program", port.park(key, unread));
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Failure::Cancelled),
-            parked = port.park(key, unread) => parked,
+            parked = parking => parked,
         }
     }
 }
@@ -228,7 +243,7 @@ impl HostChild for State {
         key: String,
         command: Command,
     ) -> wasmtime::Result<Result<Option<Resource<Child>>, types::Failure>> {
-        Ok(self.take_up_child(&key, command).await.map_err(failure_to_guest))
+        Ok(self.take_up_child(key, command).await.map_err(failure_to_guest))
     }
 
     async fn drop(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {

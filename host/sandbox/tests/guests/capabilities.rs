@@ -68,6 +68,16 @@ async fn who_lets_go_of_a_program_cannot_have_it_run_for_ever() {
 }
 
 #[tokio::test]
+async fn what_is_parked_is_taken_up_under_its_key_and_no_key_is_anything() {
+    let stage = Stage::granting();
+    assert_eq!(stage.said("keep-many 3").await, "3 parked");
+    let keys = ["0", "1", "2"].map(str::to_owned);
+    assert_eq!(stage.seen().kept, keys.into());
+    assert_eq!(stage.said("keep-badly").await, "invalid invalid invalid invalid unavailable");
+    assert_eq!(stage.seen().kept.len(), 3, "nothing more");
+}
+
+#[tokio::test]
 async fn a_fingerprint_is_for_who_may_run_the_program() {
     let stage = Stage::granting();
     assert_eq!(stage.said("fingerprint sleep").await, "the first sleep");

@@ -21,7 +21,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, MissedTickBehavior, interval_at, sleep},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// What all agents of a hub keep together.
 const HUBS_ROOM: Room = Room { programs: 16, bytes: 6 << 30 };
@@ -45,7 +45,21 @@ pub(super) type Permit = Arc<Mutex<Option<OwnedSemaphorePermit>>>;
 
 /// The programs that the agents of a hub keep. Clones are one.
 #[derive(Clone, Default)]
-pub(in crate::agents) struct KeptPrograms(Arc<Mutex<Shelf<Keeper>>>);
+pub(in crate::agents) struct KeptPrograms(Arc<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    shelf: Mutex<Shelf<Keeper>>,
+    keepers: TaskTracker,
+}
+
+impl KeptPrograms {
+    /// Waits until nobody keeps a program any more; for a hub whose agents have left.
+    pub(in crate::agents) async fn shutdown(&self) {
+        self.0.keepers.close();
+        self.0.keepers.wait().await;
+    }
+}
 
 /// Whoever holds a program that is kept.
 struct Keeper(oneshot::Sender<Order>);
@@ -70,17 +84,17 @@ pub(in crate::agents) struct Seat {
 impl Seat {
     /// How many programs it keeps.
     pub(super) fn count(&self) -> usize {
-        self.kept.0.lock().of_agent(&self.agent)
+        self.kept.0.shelf.lock().of_agent(&self.agent)
     }
 
     /// Whether something is kept there.
     pub(super) fn has(&self, spot: &Spot) -> bool {
-        self.kept.0.lock().has(spot)
+        self.kept.0.shelf.lock().has(spot)
     }
 
     /// Takes what is kept there: none if it has ended meanwhile.
     pub(super) async fn take(&self, spot: &Spot) -> Option<Running> {
-        let Keeper(told) = self.kept.0.lock().take(spot)?;
+        let Keeper(told) = self.kept.0.shelf.lock().take(spot)?;
         let (hands, handed) = oneshot::channel();
         told.send(Order::HandOver(hands)).ok()?;
         handed.await.ok()
@@ -88,13 +102,13 @@ impl Seat {
 
     /// Has kept programs give way until no more than `most` of this one are left.
     pub(super) fn make_room(&self, program: &str, most: usize) {
-        end(self.kept.0.lock().make_room(&self.agent, program, most));
+        end(self.kept.0.shelf.lock().make_room(&self.agent, program, most));
     }
 
     fn put(self: &Arc<Self>, keeping: Keeping, running: Running) {
         let (told, orders) = oneshot::channel();
         let key = keeping.spot.key.clone();
-        let mut shelf = self.kept.0.lock();
+        let mut shelf = self.kept.0.shelf.lock();
         let mut number = 0;
         let gone = shelf.put(keeping, self.limits.room, HUBS_ROOM, |given| {
             number = given;
@@ -102,7 +116,7 @@ impl Seat {
         });
         drop(shelf);
         end(gone);
-        tokio::spawn(keep(Arc::clone(self), number, key, running, orders));
+        self.kept.0.keepers.spawn(keep(Arc::clone(self), number, key, running, orders));
     }
 }
 
@@ -144,7 +158,7 @@ async fn keep(
             () = &mut idle => break "no task took it up in time",
             _ = weighing.tick() => {
                 let Some(bytes) = running.child.resident().await else { break "it has ended" };
-                end(seat.kept.0.lock().weighs(number, bytes, seat.limits.room, HUBS_ROOM));
+                end(seat.kept.0.shelf.lock().weighs(number, bytes, seat.limits.room, HUBS_ROOM));
             }
             said = running.child.next() => {
                 let said = said_of(said);
@@ -158,7 +172,7 @@ async fn keep(
             }
         }
     };
-    seat.kept.0.lock().remove(number);
+    seat.kept.0.shelf.lock().remove(number);
     tracing::info!(%agent, key, program = running.program, why, "a kept program was ended");
 }
 
