@@ -160,7 +160,7 @@ fn who_is_not_logged_in_is_told_so() {
     let mut driver = Claude::new(&Job::default());
     let mut lines = include_str!("transcripts/login_refused.jsonl").lines();
     let mut next = || driver.line(lines.next().unwrap());
-    assert_eq!((next(), next()), (vec![], vec![]));
+    assert_eq!((next(), next()), (vec![Action::Settled], vec![]));
     assert_eq!(said(&next()), ["retrying 1/2: authentication failed"]);
     assert!(matches!(end(&next()), End::LoginNeeded(_)));
 }
