@@ -13,6 +13,7 @@ mod hostile;
 mod load;
 mod minds;
 mod profile;
+mod programs;
 mod race;
 mod ratios;
 mod waiting;
@@ -72,6 +73,9 @@ struct Args {
     /// Measure only what it costs to have something in mind, and to hand it over
     #[arg(long)]
     minds: bool,
+    /// Measure only what is added to a turn of a command line agent
+    #[arg(long)]
+    programs: bool,
     /// Measure honest tasks beside hostile ones instead: beside all behaviours, or those whose names hold this
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "BEHAVIOUR")]
     hostile: Option<String>,
@@ -82,13 +86,22 @@ enum Role {
     /// Be a bare server
     #[command(hide = true)]
     Bare(Kind),
+    /// Be a command line agent that answers at once
+    #[command(hide = true)]
+    Program,
 }
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    if let Some(Role::Program) = args.role {
+        return programs::answer();
+    }
     runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         if let Some(Role::Bare(kind)) = args.role {
             return bare::serve(kind).await;
+        }
+        if args.programs {
+            return programs::measure().await;
         }
         if args.finding {
             return finding::measure();
@@ -123,6 +136,7 @@ fn main() -> Result<()> {
         calls::measure(args.rounds, Duration::from_millis(args.millis), kind).await?;
         finding::measure()?;
         minds::measure().await?;
+        programs::measure().await?;
         guest::measure().await?;
         cold::measure().await?;
         waiting::measure(args.tasks).await

@@ -1,7 +1,8 @@
 //! What a line of the CLI means: a state machine that turns lines into actions and touches nothing.
 //!
 //! ```text
-//! init -> message* -> result        success only by a result that says so; the exit code proves nothing
+//! prompt -> init -> message* -> result -> prompt …
+//!                                   success only by a result that says so; the exit code proves nothing
 //!   message = message_start, deltas, assistant with the whole text and tool uses, message_stop
 //!   between them: api_retry (the message begins anew), control_request (the CLI waits for an answer)
 //! ```
@@ -9,7 +10,7 @@
 
 use a2a_hub_sdk::Exit;
 use a2a_hub_sdk::cli::{
-    Action, Decision, Driver, End, FailureReason, Job, Question, Session, cut, describe_exit,
+    Action, Decision, Driver, End, FailureReason, Idle, Job, Question, Session, cut, describe_exit,
     last_words, running,
 };
 use serde::Deserialize;
@@ -20,12 +21,14 @@ use crate::{change, permission, prompt};
 /// The counter of what a session cost, in dollars.
 const COST: &str = "cost_usd";
 
-/// The state of one run.
+/// The state of one turn.
 #[derive(Debug, Default)]
 pub struct Claude {
     /// The first line that the CLI is told.
     prompt: String,
     session: Session,
+    /// Whether this is the process's first turn.
+    is_first: bool,
     /// The session's name in this run, known from `init`, kept once the model has answered.
     running: String,
     model: Option<String>,
@@ -33,6 +36,8 @@ pub struct Claude {
     /// The text of the message so far, as the CLI last told it whole.
     text: String,
     login_failed: bool,
+    /// Whether the turn ended with an answer.
+    is_answered: bool,
     /// The ids of questions that were asked.
     asked: Vec<Value>,
     /// Output that is no JSON: complaints from before the dialect begins.
@@ -151,13 +156,24 @@ impl Claude {
     /// The driver of a job.
     pub fn new(job: &Job) -> Self {
         let session = job.session.clone().unwrap_or_default();
-        Self { prompt: prompt::line(job), session, ..Self::default() }
+        Self { prompt: prompt::line(job), session, is_first: true, ..Self::default() }
     }
 }
 
 impl Driver for Claude {
     fn begin(&mut self) -> Vec<Action> {
         vec![Action::Send(std::mem::take(&mut self.prompt))]
+    }
+
+    fn again(&mut self, left: &Idle) -> Option<Vec<Action>> {
+        self.session = left.session.clone();
+        self.is_first = false;
+        Some(self.begin())
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        let is_idle = self.is_answered && self.asked.is_empty() && !self.session.id.is_empty();
+        is_idle.then(|| Idle { session: self.session.clone(), state: Value::Null })
     }
 
     fn line(&mut self, line: &str) -> Vec<Action> {
@@ -227,7 +243,8 @@ impl Claude {
                 self.running = session_id;
                 self.model = model;
                 self.directory = cwd;
-                Vec::new()
+                // The servers of its session run by now, and nothing that the model wanted.
+                if self.is_first { vec![Action::Settled] } else { Vec::new() }
             }
             // The first refusal may be of a token that has just expired, which the CLI renews. The second is final:
             // more tries end alike.
@@ -295,6 +312,7 @@ impl Claude {
         }
         let said = terminal.result.clone().or_else(|| terminal.errors.first().cloned());
         let text = said.unwrap_or_else(|| std::mem::take(&mut self.text));
+        self.is_answered = !terminal.is_error;
         let end = if !terminal.is_error {
             End::Completed { text, metadata }
         } else if is_lost_session(&text) {

@@ -1,4 +1,4 @@
-//! Claude Code as an agent: one `claude` process a task, told and heard in its line-JSON dialect.
+//! Claude Code as an agent: one `claude` process a conversation, as long as it is kept, told and heard in its line-JSON dialect.
 //!
 //! - [`driver`] knows what a line means: a state machine without a world.
 //! - [`permission`] knows the CLI's questions and what it takes for an answer, [`change`] what it says of changed files.
@@ -45,9 +45,14 @@ impl Cli for ClaudeCode {
     const INSTALL: &'static str = "npm install -g @anthropic-ai/claude-code";
     const LOGIN: &'static str = "claude /login";
     const TAKES_INSTRUCTIONS: bool = true;
+    const NAMES_FILES: bool = true;
 
-    fn start(ctx: &Context, job: &Job) -> Result<(Command, Self::Driver), Failure> {
-        Ok((launch::command(ctx, job)?, driver::Claude::new(job)))
+    fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
+        launch::command(ctx, job)
+    }
+
+    fn driver(_: &Context, job: &Job) -> Result<Self::Driver, Failure> {
+        Ok(driver::Claude::new(job))
     }
 
     fn check(ctx: &Context) -> Result<Check, Failure> {

@@ -39,7 +39,7 @@ fn the_answer_is_artifact_and_status() {
     assert_eq!(outcome.text(), "ECHO: hello there");
     assert_eq!(host.artifact("answer").unwrap(), "ECHO: hello there");
     assert_eq!(prompt(&program), "hello there");
-    assert!(program.stdin_closed());
+    assert!(!program.stdin_closed() && host.kept_programs().keys() == ["context/context-1"]);
     let args = host.spawned().remove(0).args;
     assert!(!args.iter().any(|arg| arg.contains("hello")), "the prompt is no argument: {args:?}");
 }

@@ -1,6 +1,6 @@
 //! The driver on recorded runs of the CLI (2.1.329, against a model that echoes).
 
-use a2a_hub_sdk::cli::{Action, Driver as _, End, FailureReason, Job, Session};
+use a2a_hub_sdk::cli::{Action, Driver as _, End, FailureReason, Idle, Job, Session};
 use a2a_hub_sdk::testing::{end, failure, metadata, streamed};
 use a2a_hub_sdk::{Exit, ExitStatus};
 use claude_code::driver::Claude;
@@ -33,12 +33,13 @@ fn said(actions: &[Action]) -> Vec<&str> {
 fn an_answer_is_streamed_and_then_told_whole() {
     let actions = actions(include_str!("transcripts/hello.jsonl"));
     let kept = Session::new(SESSION);
-    assert_eq!(actions[0], Action::Restart);
-    assert_eq!(actions[1], Action::Remember(kept.clone()));
-    assert_eq!(actions[2..5], ["ECHO: ", "hello ", "there"].map(|text| Action::Delta(text.into())));
-    assert_eq!(actions[5], Action::Remember(after(0.063856)));
+    assert_eq!(actions[0], Action::Settled);
+    assert_eq!(actions[1], Action::Restart);
+    assert_eq!(actions[2], Action::Remember(kept.clone()));
+    assert_eq!(actions[3..6], ["ECHO: ", "hello ", "there"].map(|text| Action::Delta(text.into())));
+    assert_eq!(actions[6], Action::Remember(after(0.063856)));
     assert!(matches!(end(&actions), End::Completed { text, .. } if text == "ECHO: hello there"));
-    assert_eq!(actions.len(), 7);
+    assert_eq!(actions.len(), 8);
     assert_eq!(
         metadata(&actions),
         json!({
@@ -64,6 +65,45 @@ fn a_resumed_session_tells_what_this_run_cost() {
     assert!((cost - 0.062232).abs() < 1e-9, "{cost}");
     let total = Action::Remember(after(0.124232));
     assert_eq!(actions[actions.len() - 2], total);
+}
+
+/// In one process, too, the cost is the sum of its turns and the tokens are the turn's own.
+#[test]
+fn another_turn_of_a_program_tells_what_it_cost() {
+    let mut first = Claude::new(&Job::default());
+    first.begin();
+    assert_eq!(first.idle(), None, "it has not answered");
+    for line in include_str!("transcripts/hello.jsonl").lines() {
+        first.line(line);
+    }
+    let left = first.idle().expect("it answered, and nothing is open");
+    assert_eq!(left, Idle { session: after(0.063856), state: Value::Null });
+
+    let mut second = Claude::new(&Job { prompt: "again".into(), ..Job::default() });
+    let told = second.again(&left).unwrap();
+    let [Action::Send(line)] = &told[..] else { panic!("{told:?}") };
+    assert!(line.contains(r#""content":"again""#), "{line}");
+    let transcript = include_str!("transcripts/resumed.jsonl");
+    let actions: Vec<_> = transcript.lines().flat_map(|line| second.line(line)).collect();
+    assert!(!actions.contains(&Action::Settled), "what runs now may be the task's");
+    let cost = metadata(&actions)["cost_usd"].as_f64().unwrap();
+    let total = second.idle().unwrap().session.totals["cost_usd"];
+    assert!((cost - (total - 0.063856)).abs() < 1e-9, "{cost} of {total}");
+}
+
+#[test]
+fn a_turn_that_failed_or_asks_leaves_no_idle_program() {
+    for transcript in [
+        include_str!("transcripts/max_turns.jsonl"),
+        include_str!("transcripts/server_error.jsonl"),
+        include_str!("transcripts/lost_session.jsonl"),
+    ] {
+        let mut driver = Claude::new(&Job::default());
+        for line in transcript.lines() {
+            driver.line(line);
+        }
+        assert_eq!(driver.idle(), None, "{transcript}");
+    }
 }
 
 #[test]
@@ -120,7 +160,7 @@ fn who_is_not_logged_in_is_told_so() {
     let mut driver = Claude::new(&Job::default());
     let mut lines = include_str!("transcripts/login_refused.jsonl").lines();
     let mut next = || driver.line(lines.next().unwrap());
-    assert_eq!((next(), next()), (vec![], vec![]));
+    assert_eq!((next(), next()), (vec![Action::Settled], vec![]));
     assert_eq!(said(&next()), ["retrying 1/2: authentication failed"]);
     assert!(matches!(end(&next()), End::LoginNeeded(_)));
 }

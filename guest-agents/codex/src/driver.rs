@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! initialize, account/read, thread/start or thread/resume     all at once; answered in order
-//!   └► turn/start ─► item/* ─► turn/completed                 success only by a turn that says `completed`
+//!   └► turn/start ─► item/* ─► turn/completed ─► turn/start … success only by a turn that says `completed`
 //!                     └ requests of Codex, which wait for an answer
 //! ```
 //! Lines and members that this version does not know are ignored: the dialect grows with every release of the CLI.
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use a2a_hub_sdk::Exit;
 use a2a_hub_sdk::cli::{
-    self, Action, Decision, End, FailureReason, Hub, Job, Permissions, Question, Session, cut,
-    describe_exit, last_words,
+    self, Action, Decision, End, FailureReason, Hub, Idle, Job, Permissions, Question, Session,
+    cut, describe_exit, last_words,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -30,7 +30,7 @@ const TURN: u64 = 4;
 /// A first refusal may be of a token that has just expired, which Codex renews. The second is final: more tries end alike.
 const REFUSALS: u32 = 2;
 
-/// The state of one run.
+/// The state of one turn.
 #[derive(Debug)]
 pub struct Driver {
     job: Job,
@@ -45,6 +45,8 @@ pub struct Driver {
     /// What the changes under way would do, by their item's id.
     patches: BTreeMap<String, Vec<PatchedFile>>,
     refusals: u32,
+    /// Whether the turn ended with an answer.
+    is_answered: bool,
     /// Output that is no JSON: complaints from before the dialect begins.
     noise: String,
 }
@@ -72,6 +74,7 @@ impl Driver {
             text: String::new(),
             patches: BTreeMap::new(),
             refusals: 0,
+            is_answered: false,
             noise: String::new(),
         }
     }
@@ -98,6 +101,11 @@ impl Driver {
         };
         thread.clone_into(&mut self.thread);
         self.model = opened["model"].as_str().map(ToOwned::to_owned);
+        vec![Action::Settled, self.turn()]
+    }
+
+    /// The request for a turn.
+    fn turn(&self) -> Action {
         let images = self.job.images.iter();
         let images = images.map(|image| json!({ "type": "localImage", "path": image.path }));
         let text = json!({ "type": "text", "text": self.job.prompt });
@@ -110,7 +118,7 @@ impl Driver {
         if let Some(effort) = &self.job.choices.effort {
             params["effort"] = effort.as_str().into();
         }
-        vec![request(TURN, "turn/start", &params)]
+        request(TURN, "turn/start", &params)
     }
 
     /// When Codex asks: where its sandbox would refuse, unless nobody would say yes, or there is no sandbox.
@@ -241,6 +249,7 @@ impl Driver {
         };
         let end = match turn["status"].as_str() {
             Some("completed") => {
+                self.is_answered = true;
                 End::Completed { text: std::mem::take(&mut self.text), metadata: metadata.clone() }
             }
             Some("failed") => match Fault::deserialize(&turn["error"]) {
@@ -278,9 +287,17 @@ impl Driver {
 }
 
 impl cli::Driver for Driver {
-    fn begin(&mut self) -> Vec<Action> {
+    fn greet(&mut self) -> Vec<Action> {
         let client =
             json!({ "name": "a2a-hub", "title": "A2A hub", "version": env!("CARGO_PKG_VERSION") });
+        vec![
+            request(INITIALIZE, "initialize", &json!({ "clientInfo": client })),
+            Action::Send(json!({ "method": "initialized" }).to_string()),
+            request(ACCOUNT, "account/read", &json!({})),
+        ]
+    }
+
+    fn begin(&mut self) -> Vec<Action> {
         // A thread that starts with a sandbox for writing makes its directory a trusted one for ever, and runs what hooks
         // and servers are configured there. The turn gets a wider one, which does not.
         let mut params = json!({
@@ -312,12 +329,19 @@ impl cli::Driver for Driver {
             params["threadId"] = self.session.id.as_str().into();
             params["excludeTurns"] = true.into();
         }
-        vec![
-            request(INITIALIZE, "initialize", &json!({ "clientInfo": client })),
-            Action::Send(json!({ "method": "initialized" }).to_string()),
-            request(ACCOUNT, "account/read", &json!({})),
-            request(THREAD, method, &params),
-        ]
+        vec![request(THREAD, method, &params)]
+    }
+
+    fn again(&mut self, left: &Idle) -> Option<Vec<Action>> {
+        self.session = left.session.clone();
+        self.thread.clone_from(&self.session.id);
+        self.model = left.state.as_str().map(ToOwned::to_owned);
+        Some(vec![self.turn()])
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        let is_idle = self.is_answered && self.patches.is_empty() && !self.session.id.is_empty();
+        is_idle.then(|| Idle { session: self.session.clone(), state: json!(self.model) })
     }
 
     fn line(&mut self, line: &str) -> Vec<Action> {

@@ -34,10 +34,13 @@ impl Cli for Codex {
     const MAX_PROMPT_CHARS: usize = 1_048_576;
     const TAKES_INSTRUCTIONS: bool = true;
 
-    fn start(_ctx: &Context, job: &Job) -> Result<(Command, Driver), Failure> {
+    fn command(_: &Context, _: &Job) -> Result<Command, Failure> {
         let config = CONFIG.into_iter().flat_map(|setting| ["-c", setting]);
-        let command = Command::new("codex").arg("app-server").args(config).env("NO_COLOR", "1");
-        Ok((command, Driver::new(job)))
+        Ok(Command::new("codex").arg("app-server").args(config).env("NO_COLOR", "1"))
+    }
+
+    fn driver(_: &Context, job: &Job) -> Result<Driver, Failure> {
+        Ok(Driver::new(job))
     }
 
     fn check(ctx: &Context) -> Result<Check, Failure> {

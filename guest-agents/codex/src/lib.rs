@@ -1,4 +1,4 @@
-//! OpenAI Codex as an agent: one `codex app-server` process a task, told and heard in its JSON-RPC lines.
+//! OpenAI Codex as an agent: one `codex app-server` process a conversation, as long as it is kept, told and heard in its JSON-RPC lines.
 //!
 //! - [`driver`] knows the course of a run: a state machine without a world.
 //! - [`item`] knows what Codex says it does; [`approval`], what it asks approval for; [`end`], how a turn ends.

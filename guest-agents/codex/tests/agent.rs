@@ -29,14 +29,14 @@ fn reason(outcome: &Outcome) -> Value {
 #[test]
 fn the_answer_is_artifact_and_status() {
     let host = ScriptedHost::new();
-    let program = codex(&host).stdout(HELLO);
+    let program = codex(&host).stdout(HELLO).reads();
     let outcome = host.run::<Codex>("-x @/etc/passwd /status $skill").unwrap();
     assert_eq!(outcome.state(), Some(TaskState::Completed));
     assert_eq!(outcome.text(), "ECHO: hello there");
     assert_eq!(host.artifact("answer").unwrap(), "ECHO: hello there");
     let text = json!([{ "type": "text", "text": "-x @/etc/passwd /status $skill" }]);
     assert_eq!(input(&program), text);
-    assert!(program.stdin_closed());
+    assert_eq!(host.kept_programs().keys(), ["context/context-1"]);
     let args = host.spawned().remove(0).args;
     assert!(!args.iter().any(|arg| arg.contains("status")), "the prompt is no argument: {args:?}");
 }

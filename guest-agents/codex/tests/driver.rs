@@ -59,7 +59,8 @@ fn told(job: &Job) -> Vec<Value> {
         choices: Choices { effort: Some("low".into()), ..Choices::default() },
         ..job.clone()
     });
-    let mut actions = driver.begin();
+    let mut actions = driver.greet();
+    actions.extend(driver.begin());
     let hello = include_str!("transcripts/hello.jsonl");
     actions.extend(hello.lines().flat_map(|line| driver.line(line)));
     sent(&actions)
@@ -113,12 +114,12 @@ fn permissions_are_the_turns_sandbox_and_never_the_threads() {
 fn an_answer_is_streamed_and_then_told_whole() {
     let actions = actions(include_str!("transcripts/hello.jsonl"));
     let kept = Session::new(THREAD);
-    assert!(matches!(actions[0], Action::Send(_)));
-    assert_eq!(actions[1], Action::Remember(kept));
-    assert_eq!(actions[2], Action::Restart);
-    assert_eq!(actions[3..6], ["ECHO: ", "hello ", "there"].map(|text| Action::Delta(text.into())));
+    assert!(matches!(actions[..2], [Action::Settled, Action::Send(_)]));
+    assert_eq!(actions[2], Action::Remember(kept));
+    assert_eq!(actions[3], Action::Restart);
+    assert_eq!(actions[4..7], ["ECHO: ", "hello ", "there"].map(|text| Action::Delta(text.into())));
     assert!(matches!(end(&actions), End::Completed { text, .. } if text == "ECHO: hello there"));
-    assert_eq!(actions.len(), 8);
+    assert_eq!(actions.len(), 9);
     assert_eq!(
         metadata(&actions),
         json!({
@@ -139,11 +140,36 @@ fn a_resumed_thread_tells_what_this_run_used() {
     let Some(Action::Remember(session)) = first.iter().rev().nth(1) else { panic!("{first:?}") };
     let job = Job { session: Some(session.clone()), ..job() };
     let begun = sent(&Driver::new(&job).begin());
-    assert_eq!(begun[3]["method"], "thread/resume");
-    assert_eq!(begun[3]["params"]["threadId"], THREAD);
+    assert_eq!(begun[0]["method"], "thread/resume");
+    assert_eq!(begun[0]["params"]["threadId"], THREAD);
     let actions = actions_of(&job, include_str!("transcripts/resumed.jsonl"));
     let usage = &metadata(&actions)["usage"];
     assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(11057), &json!(2)));
+}
+
+#[test]
+fn another_turn_of_a_program_begins_at_once_and_tells_what_it_used() {
+    let mut first = Driver::new(&job());
+    for line in include_str!("transcripts/hello.jsonl").lines() {
+        first.line(line);
+    }
+    let left = first.idle().expect("it answered, and nothing is open");
+    assert_eq!((left.session.id.as_str(), &left.state), (THREAD, &json!("mock-model")));
+
+    let mut second = Driver::new(&Job { prompt: "again".into(), ..job() });
+    assert_eq!(second.idle(), None, "it has not answered");
+    let told = sent(&second.again(&left).unwrap());
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(
+        (&told[0]["method"], &told[0]["params"]["threadId"]),
+        (&json!("turn/start"), &json!(THREAD))
+    );
+    let resumed = include_str!("transcripts/resumed.jsonl").lines();
+    let turn = resumed.filter(|line| !line.contains(r#""id":3"#));
+    let actions: Vec<_> = turn.flat_map(|line| second.line(line)).collect();
+    let usage = &metadata(&actions)["usage"];
+    assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(11057), &json!(2)));
+    assert!(second.idle().is_some());
 }
 
 #[test]

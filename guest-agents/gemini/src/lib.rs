@@ -1,7 +1,7 @@
-//! Gemini CLI as an agent: one `gemini` process a task.
+//! Gemini CLI as an agent: one `gemini` process a conversation, as long as it is kept.
 //!
 //! - It speaks the Agent Client Protocol ([`acp`]): it asks before it acts, and streams what it writes and does. It cannot
-//!   load a session of its own again (google-gemini/gemini-cli#29288), so each task is told its conversation so far.
+//!   load a session of its own again (google-gemini/gemini-cli#29288), so a new process is told its conversation so far.
 //! - With the setting `mode = "one-shot"` it is told a prompt and answers ([`one_shot`]): it asks nobody, and goes on with
 //!   its own sessions.
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use a2a_hub_sdk::cli::acp::{self, Acp, Refusal, Speaker};
 use a2a_hub_sdk::cli::{
-    self, Action, Check, Cli, Decision, Driver, End, FailureReason, Job, Kind, Permissions,
+    self, Action, Check, Cli, Decision, Driver, End, FailureReason, Idle, Job, Kind, Permissions,
     Question,
 };
 use a2a_hub_sdk::prelude::*;
@@ -52,29 +52,29 @@ impl Cli for Gemini {
     // The CLI takes a second to start.
     const CHECK_EVERY: Duration = Duration::from_secs(30 * 60);
 
-    fn start(ctx: &Context, job: &Job) -> Result<(Command, Dialect), Failure> {
-        match ctx.setting("mode").as_deref() {
-            None | Some("acp") => {
-                let directory = acp::directory(job)?.to_owned();
-                // Where it tells that it tries again: nowhere else, in this dialect.
-                let command = command().arg("--acp").env("GEMINI_DEBUG_LOG_FILE", "/dev/stderr");
-                Ok((command, Dialect::Acp(Box::new(Acp::new(job.clone(), directory)))))
+    fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
+        Ok(match Mode::of(ctx)? {
+            // Where it tells that it tries again: nowhere else, in this dialect.
+            Mode::Acp => command().arg("--acp").env("GEMINI_DEBUG_LOG_FILE", "/dev/stderr"),
+            Mode::OneShot => one_shot::command(command(), job),
+        })
+    }
+
+    fn driver(ctx: &Context, job: &Job) -> Result<Dialect, Failure> {
+        match Mode::of(ctx)? {
+            Mode::Acp => {
+                let directory = acp::directory(job)?;
+                Ok(Dialect::Acp(Box::new(Acp::new(job.clone(), directory))))
             }
-            Some("one-shot") if !job.choices.mcp_servers.is_empty() => Err(Failure::Invalid(
+            Mode::OneShot if !job.choices.mcp_servers.is_empty() => Err(Failure::Invalid(
                 "the operator's setting `mcp_servers` needs `mode = \"acp\"`: this mode takes no servers".into(),
             )),
-            Some("one-shot") if one_shot::ignores_tools(job) => Err(Failure::Invalid(
+            Mode::OneShot if one_shot::ignores_tools(job) => Err(Failure::Invalid(
                 "the operator's setting `allowed_tools` needs `mode = \"acp\"`: this mode asks nobody, so no list answers for \
                  anybody; a message whose metadata has `allowedTools` as an empty list does without them"
                     .into(),
             )),
-            Some("one-shot") => {
-                let command = one_shot::command(command(), job);
-                Ok((command, Dialect::OneShot(OneShot::new(job))))
-            }
-            Some(mode) => Err(Failure::Invalid(format!(
-                "the operator's setting `mode` is `{mode}`, and can be `acp` or `one-shot`"
-            ))),
+            Mode::OneShot => Ok(Dialect::OneShot(OneShot::new(job))),
         }
     }
 
@@ -82,6 +82,24 @@ impl Cli for Gemini {
         let directory = ctx.setting("workspace");
         let command = command().arg("--acp");
         acp::check::<Self>(ctx, command, directory.as_deref().unwrap_or("/"))
+    }
+}
+
+/// How it is talked to.
+enum Mode {
+    Acp,
+    OneShot,
+}
+
+impl Mode {
+    fn of(ctx: &Context) -> Result<Self, Failure> {
+        match ctx.setting("mode").as_deref() {
+            None | Some("acp") => Ok(Self::Acp),
+            Some("one-shot") => Ok(Self::OneShot),
+            Some(mode) => Err(Failure::Invalid(format!(
+                "the operator's setting `mode` is `{mode}`, and can be `acp` or `one-shot`"
+            ))),
+        }
     }
 }
 
@@ -143,6 +161,27 @@ pub enum Dialect {
 }
 
 impl Driver for Dialect {
+    fn greet(&mut self) -> Vec<Action> {
+        match self {
+            Self::Acp(driver) => driver.greet(),
+            Self::OneShot(driver) => driver.greet(),
+        }
+    }
+
+    fn again(&mut self, left: &Idle) -> Option<Vec<Action>> {
+        match self {
+            Self::Acp(driver) => driver.again(left),
+            Self::OneShot(driver) => driver.again(left),
+        }
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        match self {
+            Self::Acp(driver) => driver.idle(),
+            Self::OneShot(driver) => driver.idle(),
+        }
+    }
+
     fn begin(&mut self) -> Vec<Action> {
         match self {
             Self::Acp(driver) => driver.begin(),

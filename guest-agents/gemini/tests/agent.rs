@@ -270,3 +270,69 @@ fn a_try_that_failed_is_told_while_it_tries_again() {
     let env = host.spawned().remove(0).env;
     assert!(env.contains(&("GEMINI_DEBUG_LOG_FILE".into(), "/dev/stderr".into())));
 }
+
+/// It cannot load a session again, and so is told the conversation only where its program is gone.
+#[test]
+fn another_turn_goes_on_in_the_same_session() {
+    let again = || {
+        let mut again = task("and again");
+        again.history = vec![Message::from("my name is Ada")];
+        again
+    };
+    let host = hub();
+    let answer = |id: u64, result: &Value| {
+        format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+    };
+    let update = json!({
+        "jsonrpc": "2.0", "method": "session/update",
+        "params": { "sessionId": "s", "update": {
+            "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "ECHO: and again" },
+        } },
+    });
+    let program = gemini(&host, recording!("hello"))
+        // What it says of its own accord between two turns.
+        .stdout(format!("{}\n", json!({ "method": "session/update", "params": { "update": { "sessionUpdate": "available_commands_update" } } })))
+        .reads()
+        .stdout(answer(5, &json!({})))
+        .reads()
+        .stdout(format!("{update}\n"))
+        .stdout(answer(6, &json!({ "stopReason": "end_turn" })))
+        .reads();
+    host.run::<Gemini>("hello there").unwrap();
+    assert_eq!(host.kept_programs().keys(), ["context/context-1"]);
+    let outcome = Gemini::run(&host.context(), &again()).unwrap();
+    assert_eq!(
+        (outcome.state(), outcome.text()),
+        (Some(TaskState::Completed), "ECHO: and again".into())
+    );
+    let told = acp_told(&program);
+    let [.., mode, prompt] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(
+        (&mode["method"], &mode["params"]["modeId"]),
+        (&json!("session/set_mode"), &json!("default"))
+    );
+    assert_eq!(prompt["params"]["prompt"][0]["text"], "and again");
+    assert_eq!(prompt["params"]["sessionId"], told[2]["params"]["sessionId"]);
+    assert_eq!(host.spawned().len(), 1);
+
+    host.kept_programs().end("context/context-1");
+    let another = gemini(&host, recording!("hello"));
+    Gemini::run(&host.context(), &again()).unwrap();
+    let told = acp_told(&another).pop().unwrap()["params"]["prompt"][0]["text"].take();
+    assert!(told.as_str().unwrap().contains("my name is Ada"), "{told}");
+}
+
+/// A mode that keeps it in bounds is no word of honour: one that would not go back to it is ended.
+#[test]
+fn a_program_that_refuses_its_mode_is_replaced() {
+    let host = hub();
+    gemini(&host, recording!("hello"))
+        .reads()
+        .stdout("{\"jsonrpc\":\"2.0\",\"id\":5,\"error\":{\"code\":-32602,\"message\":\"no such session\"}}\n")
+        .reads();
+    host.run::<Gemini>("hello there").unwrap();
+    let another = gemini(&host, recording!("hello"));
+    let outcome = Gemini::run(&host.context(), &task("hello there")).unwrap();
+    assert_eq!(outcome.state(), Some(TaskState::Completed));
+    assert_eq!((acp_told(&another).len(), host.spawned().len()), (4, 2));
+}

@@ -1,4 +1,4 @@
-//! Mistral Vibe as an agent: one `vibe-acp` process a task, which speaks the Agent Client Protocol.
+//! Mistral Vibe as an agent: one `vibe-acp` process a conversation, as long as it is kept, which speaks the Agent Client Protocol.
 
 use std::time::Duration;
 
@@ -45,13 +45,15 @@ impl Cli for Vibe {
     // The CLI takes two seconds to start.
     const CHECK_EVERY: Duration = Duration::from_secs(30 * 60);
 
-    fn start(ctx: &Context, job: &Job) -> Result<(Command, Acp<Self>), Failure> {
-        let directory = acp::directory(job)?.to_owned();
-        let command = match &job.choices.model {
+    fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
+        Ok(match &job.choices.model {
             Some(model) => command(ctx).env(MODEL, model),
             None => command(ctx),
-        };
-        Ok((command, Acp::new(job.clone(), directory)))
+        })
+    }
+
+    fn driver(_: &Context, job: &Job) -> Result<Acp<Self>, Failure> {
+        Ok(Acp::new(job.clone(), acp::directory(job)?))
     }
 
     fn check(ctx: &Context) -> Result<Check, Failure> {

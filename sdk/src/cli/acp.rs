@@ -7,7 +7,8 @@
 //!                                        session/update: text and tools ◄─────┤   │
 //!                            session/request_permission, elicitation/create ──┴─► Ask
 //! ```
-//! One request of ours is on its way at any time; what its answer means is the step we are at. Updates count only while
+//! A program that is kept for another turn is asked for its mode, which it may have left meanwhile, and has its prompt with the
+//! answer. One request of ours is on its way at any time; what its answer means is the step we are at. Updates count only while
 //! the prompt is answered: what comes before is the history of a loaded session.
 
 mod ask;
@@ -20,9 +21,12 @@ use std::marker::PhantomData;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Action, Decision, Driver, End, FailureReason, Job, Kind, Question, Session, cut};
+use super::{
+    Action, Decision, Driver, End, FailureReason, Idle, Job, Kind, Question, Session, cut,
+};
 use crate::{Exit, Failure};
 use ask::Asked;
 pub use check::check;
@@ -35,7 +39,7 @@ const PROTOCOL: u64 = 1;
 /// The category of the option for how hard the model is to think: the protocol's word, and Vibe's.
 const EFFORT: [&str; 2] = ["thought_level", "thinking"];
 
-/// One run of a program that speaks the protocol.
+/// One turn of a program that speaks the protocol.
 pub struct Acp<S> {
     job: Job,
     directory: String,
@@ -58,6 +62,8 @@ pub struct Acp<S> {
     allowed: Vec<Kind>,
     /// The sum of the session's cost in US dollars, where the program tells it.
     cost: Option<f64>,
+    /// Whether the turn ended with an answer.
+    is_answered: bool,
     speaker: PhantomData<S>,
 }
 
@@ -70,8 +76,17 @@ enum Step {
     Mode,
     Model,
     Effort,
+    Again,
     Prompt,
     Over,
+}
+
+/// What the next turn of a program has to know, beside its session.
+#[derive(Serialize, Deserialize)]
+struct Left {
+    /// The id of our latest request.
+    id: u64,
+    takes_images: bool,
 }
 
 /// Where the work is to be done: the protocol has no session without a directory.
@@ -114,6 +129,7 @@ impl<S: Speaker> Acp<S> {
             asked: BTreeMap::new(),
             allowed: Vec::new(),
             cost: None,
+            is_answered: false,
             speaker: PhantomData,
         }
     }
@@ -144,7 +160,8 @@ impl<S: Speaker> Acp<S> {
             },
             Step::Mode => self.choose_model(),
             Step::Model => self.choose_effort(),
-            Step::Effort => self.prompt(),
+            Step::Effort => self.first_prompt(),
+            Step::Again => self.prompt(),
             Step::Prompt => self.finish(result),
             Step::Over => Vec::new(),
         }
@@ -154,7 +171,7 @@ impl<S: Speaker> Acp<S> {
         let refusal = Refusal::new(error);
         let end = match (self.step, S::end(&refusal)) {
             (_, End::LoginNeeded(text)) => End::LoginNeeded(text),
-            (Step::Load, _) => End::SessionLost,
+            (Step::Load | Step::Again, _) => End::SessionLost,
             (_, end) => end,
         };
         self.end(end)
@@ -247,13 +264,13 @@ impl<S: Speaker> Acp<S> {
 
     /// How hard the model is to think, where the program lets that be chosen.
     fn choose_effort(&mut self) -> Vec<Action> {
-        let Some(effort) = &self.job.choices.effort else { return self.prompt() };
+        let Some(effort) = &self.job.choices.effort else { return self.first_prompt() };
         if let Some(params) = self.option(&EFFORT, effort) {
             return self.request(Step::Effort, "session/set_config_option", &params);
         }
         let text = format!("{} lets nobody choose an effort: `{effort}` is left out", S::NAME);
         let mut actions = vec![Action::Say(text)];
-        actions.extend(self.prompt());
+        actions.extend(self.first_prompt());
         actions
     }
 
@@ -264,6 +281,13 @@ impl<S: Speaker> Acp<S> {
             |category: &Value| category.as_str().is_some_and(|it| categories.contains(&it));
         let option = options.find(|option| is_meant(&option["category"]))?;
         Some(json!({ "sessionId": self.session.id, "configId": option["id"], "value": value }))
+    }
+
+    /// The prompt of a session's first turn: the program has started what belongs to the session.
+    fn first_prompt(&mut self) -> Vec<Action> {
+        let mut actions = vec![Action::Settled];
+        actions.extend(self.prompt());
+        actions
     }
 
     fn prompt(&mut self) -> Vec<Action> {
@@ -362,6 +386,7 @@ impl<S: Speaker> Acp<S> {
         let (reason, text) = match result["stopReason"].as_str().unwrap_or_default() {
             "end_turn" if S::is_whole(result) => {
                 let text = std::mem::take(&mut self.text);
+                self.is_answered = true;
                 actions.extend(self.end(End::Completed { text, metadata }));
                 return actions;
             }
@@ -409,12 +434,33 @@ impl<S: Speaker> Acp<S> {
 }
 
 impl<S: Speaker> Driver for Acp<S> {
+    fn greet(&mut self) -> Vec<Action> {
+        self.request(Step::Initialize, "initialize", &hello())
+    }
+
     fn begin(&mut self) -> Vec<Action> {
         // Of a program that could, or in a mode that can: nothing here knows that session, and the prompt counts on it.
         if !S::LOADS && !self.session.id.is_empty() {
             return self.end(End::SessionLost);
         }
-        self.request(Step::Initialize, "initialize", &hello())
+        Vec::new()
+    }
+
+    fn again(&mut self, left: &Idle) -> Option<Vec<Action>> {
+        let Left { id, takes_images } = Left::deserialize(&left.state).ok()?;
+        (self.id, self.takes_images) = (id, takes_images);
+        self.session = left.session.clone();
+        let mode = S::mode(self.job.permissions);
+        let params = json!({ "sessionId": self.session.id, "modeId": mode });
+        Some(self.request(Step::Again, "session/set_mode", &params))
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        let is_idle =
+            self.is_answered && self.asked.is_empty() && self.tools.values().all(ToolCall::is_over);
+        let left = Left { id: self.id, takes_images: self.takes_images };
+        let state = serde_json::to_value(left).ok().filter(|_| is_idle)?;
+        Some(Idle { session: self.session.clone(), state })
     }
 
     fn line(&mut self, line: &str) -> Vec<Action> {

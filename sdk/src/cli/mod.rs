@@ -1,12 +1,14 @@
 //! Agents that drive another program: a command line agent that talks and listens in lines of JSON.
 //!
 //! ```text
-//! task ─► Job: prompt, images, session, permissions ─► Cli::start: the command and a Driver
+//! task ─► Job: prompt, images, session, permissions ─► Cli: the command and a Driver
 //!                                                              │
 //!              ┌── Action ◄── Driver ◄── a line ◄── the program┘
 //!              ▼
 //!   run, talk: tells it, asks the client beside it, remembers the session, until Action::End
 //! ```
+//!
+//! A program that has answered, and has nothing left to do, is [kept](Idle) for the next turn of its conversation.
 //!
 //! A vendor's dialect is a [`Driver`]: a state machine that turns lines into actions and touches nothing, so that it is
 //! tested on recorded transcripts. [`Cli`] says how the program is started and how to see that it would work. Everything
@@ -19,6 +21,8 @@ mod choices;
 mod handed_over;
 mod health;
 mod hub;
+mod kept;
+mod parked;
 mod permission;
 mod prompt;
 mod reason;
@@ -40,6 +44,7 @@ pub use change::FileChange;
 pub use choices::Choices;
 pub use health::{health, program_version};
 pub use hub::Hub;
+pub use parked::Idle;
 pub use permission::{Decision, Kind, Permissions, Question, is_below};
 pub use prompt::{Attachment, Job};
 pub use reason::FailureReason;
@@ -65,14 +70,19 @@ pub trait Cli {
     const LOGIN: &'static str;
     /// How long a good check counts: longer for one that costs a second of the machine's time.
     const CHECK_EVERY: Duration = Duration::ZERO;
-    /// Whether [`Cli::start`] hands over the operator's instructions; otherwise they begin a conversation's first prompt.
+    /// Whether [`Cli::command`] or the driver hands over the operator's instructions; otherwise they begin a conversation's first prompt.
     const TAKES_INSTRUCTIONS: bool = false;
+    /// Whether [`Cli::command`] writes the operator's instructions and servers to files, and names them.
+    const NAMES_FILES: bool = false;
     /// The longest prompt that the program takes, in characters.
     const MAX_PROMPT_CHARS: usize = usize::MAX;
 
-    /// How the program is started for a job, and the driver of that run. The prompt never belongs in the command: an
-    /// argument may be taken for an option, and every user of the machine sees it.
-    fn start(ctx: &Context, job: &Job) -> Result<(Command, Self::Driver), Failure>;
+    /// How the program is started for a job. The prompt never belongs in the command: an argument may be taken for an option,
+    /// and every user of the machine sees it.
+    fn command(ctx: &Context, job: &Job) -> Result<Command, Failure>;
+
+    /// The driver of a turn of that job.
+    fn driver(ctx: &Context, job: &Job) -> Result<Self::Driver, Failure>;
 
     /// Which version is installed, and whether it is logged in: [`Failure::Unavailable`] if it is not there.
     fn check(ctx: &Context) -> Result<Check, Failure>;
@@ -93,11 +103,33 @@ pub fn card<C: Cli>(about: &str, version: &str) -> Card {
         .example("Run the tests and fix what is broken")
 }
 
-/// One run of a program in its dialect. Lines and members that it does not know are ignored: dialects grow with every
+/// One turn of a program in its dialect. Lines and members that it does not know are ignored: dialects grow with every
 /// release.
+///
+/// ```text
+/// a program that was just started    greet, begin ─► line, complaint, decided ─► Action::End ─► idle
+/// one that was started ahead         (greet) begin ─► …
+/// one that is kept from a turn       again ─► …
+/// ```
 pub trait Driver {
-    /// What to do before the program has said anything.
+    /// What to tell a program that has just started, whatever it is started for.
+    fn greet(&mut self) -> Vec<Action> {
+        Vec::new()
+    }
+
+    /// What to tell it then, before it has said anything.
     fn begin(&mut self) -> Vec<Action>;
+
+    /// In place of [`greet`](Self::greet) and [`begin`](Self::begin): what to tell a program that has answered a turn of this
+    /// conversation and was [left so](Self::idle). None where that cannot be.
+    fn again(&mut self, _left: &Idle) -> Option<Vec<Action>> {
+        None
+    }
+
+    /// How the turn leaves the program, after an answer: none where it may have something left to do, or is good for one turn.
+    fn idle(&self) -> Option<Idle> {
+        None
+    }
 
     /// Takes a line of standard output.
     fn line(&mut self, line: &str) -> Vec<Action>;
@@ -121,6 +153,8 @@ pub enum Action {
     Send(String),
     /// Tell the program that there is no more to be told.
     EndInput,
+    /// The program is up, and with it the helpers and servers that stay with it; what it starts from now on is the task's.
+    Settled,
     /// Keep this for the next task of the context, as long as the agent's memory has room for it.
     Remember(Session),
     /// A message begins: its text replaces what was streamed before.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{Context, Message, Part};
 
 /// What the operator lets the program do without asking: `permissions` of the agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Permissions {
     /// Asks the client about everything the program asks.
     #[default]

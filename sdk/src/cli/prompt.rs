@@ -53,10 +53,21 @@ pub(super) struct Request {
     choices: Choices,
 }
 
+impl Job {
+    /// What a task brings along beside its words.
+    pub(super) fn without_words(ctx: &Context, task: &Task, choices: &Choices) -> Self {
+        Self {
+            permissions: Permissions::of(ctx),
+            directory: task.working_directory.clone().or_else(|| ctx.setting("workspace")),
+            choices: choices.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 impl Request {
     /// Reads the task's message, and puts its files where the program can read them.
-    pub(super) fn new(ctx: &Context, task: &Task) -> Result<Self, Failure> {
-        let choices = Choices::of(ctx, task)?;
+    pub(super) fn new(ctx: &Context, task: &Task, choices: Choices) -> Result<Self, Failure> {
         let mut request =
             Self { text: String::new(), images: Vec::new(), files: Vec::new(), choices };
         for part in &task.message.parts {
@@ -108,11 +119,6 @@ impl Request {
         self.text.push_str(text);
     }
 
-    /// The session of the program's own that the operator named.
-    pub(super) fn resumed(&self) -> Option<Session> {
-        self.choices.resume.as_ref().map(Session::new)
-    }
-
     /// The job of this request: with the history, unless a session knows it, and in a new conversation with the neighbours.
     /// `told` is whether the program takes the operator's instructions by itself.
     pub(super) fn job(
@@ -140,10 +146,8 @@ impl Request {
             images: self.images.clone(),
             session: session.cloned(),
             retold: !history.is_empty(),
-            permissions: Permissions::of(ctx),
-            directory: task.working_directory.clone().or_else(|| ctx.setting("workspace")),
-            choices: self.choices.clone(),
             files: self.files.clone(),
+            ..Job::without_words(ctx, task, &self.choices)
         }
     }
 }

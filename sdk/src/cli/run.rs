@@ -1,9 +1,11 @@
 //! A task from its prompt to its end: runs the program, again where that helps, and tells how it went.
 
+use super::kept::{self, Ready};
+use super::parked::Program;
 use super::prompt::Request;
 use super::sessions::Sessions;
 use super::talk::{Talk, actions};
-use super::{Cli, Driver, End, FailureReason, Job};
+use super::{Action, Choices, Cli, Driver, End, FailureReason, Job, Session};
 use crate::{Context, Failure, Run, Task, TaskState, TaskStatus};
 
 /// Every further try waits for the client to log in, which may have gone wrong twice but hardly more often.
@@ -11,18 +13,43 @@ const LOGIN_TRIES: usize = 3;
 
 /// Does a task with a vendor's program.
 ///
-/// The context's session goes on, and one that is gone is replaced by its history; a missing login is asked for; what the
-/// program asks is decided by the operator's permissions or by the client.
+/// The context's program goes on, or else its session, and one that is gone is replaced by its history; a missing login is asked
+/// for; what the program asks is decided by the operator's permissions or by the client.
 pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
     let sessions = Sessions::of(ctx, &task.context_id);
-    let request = Request::new(ctx, task)?;
-    let resumed = request.resumed();
+    let choices = Choices::of(ctx, task)?;
+    let resumed = choices.resume.as_ref().map(Session::new);
     let mut session = resumed.clone().map_or_else(|| sessions.last(), |named| Ok(Some(named)))?;
+    let mut ready = kept::ready::<C>(ctx, task, &sessions, &choices, session.as_ref())?;
+    let request = Request::new(ctx, task, choices)?;
     let mut logins = 1;
     loop {
-        let job = request.job(ctx, task, session.as_ref(), C::TAKES_INSTRUCTIONS);
-        must_fit::<C>(&job)?;
-        match converse::<C>(ctx, &sessions, &job)? {
+        let job =
+            |session: Option<&Session>| request.job(ctx, task, session, C::TAKES_INSTRUCTIONS);
+        let end = match ready.take() {
+            Some(Ready::Kept(child, program)) => {
+                let job = job(Some(&program.idle().session));
+                must_fit::<C>(&job)?;
+                let talk = Talk::new(ctx, &sessions, &job, C::NAME, child);
+                go_on::<C>(talk, &program)?
+            }
+            Some(Ready::Ahead(child)) => {
+                let job = job(session.as_ref());
+                must_fit::<C>(&job)?;
+                let talk = Talk::new(ctx, &sessions, &job, C::NAME, child);
+                begin_ahead::<C>(talk)?
+            }
+            None => None,
+        };
+        let end = match end {
+            Some(end) => end,
+            None => {
+                let job = job(session.as_ref());
+                must_fit::<C>(&job)?;
+                converse::<C>(ctx, &sessions, &job)?
+            }
+        };
+        match end {
             End::Completed { text, metadata } => {
                 let status = TaskStatus::new(TaskState::Completed, text);
                 return Ok(status.with_metadata(&metadata).into());
@@ -80,25 +107,80 @@ fn must_fit<C: Cli>(job: &Job) -> Result<(), Failure> {
     )))
 }
 
-/// One run of the program, from the prompt to its last word.
+/// A turn of a program that is started for it. The next one is started ahead, where that is wanted.
 fn converse<C: Cli>(ctx: &Context, sessions: &Sessions<'_>, job: &Job) -> Result<End, Failure> {
-    let (command, mut driver) = C::start(ctx, job)?;
-    let child = match ctx.spawn(command) {
+    let (command, mut driver) = (C::command(ctx, job)?, C::driver(ctx, job)?);
+    let child = match ctx.spawn(command.clone()) {
         Err(Failure::Unavailable(why)) => {
             let text = format!("{why}; on the machine of the hub run `{}`", C::INSTALL);
             return Ok(End::failed(FailureReason::NotInstalled, text));
         }
         child => child?,
     };
-    let mut talk = Talk::new(ctx, sessions, job, C::NAME, child);
-    let mut next = driver.begin();
+    let mut first = driver.greet();
+    first.extend(driver.begin());
+    let talk = Talk::new(ctx, sessions, job, C::NAME, child);
+    let kept =
+        |driver: &C::Driver| driver.idle().map(|idle| Program::new::<C>(job, &command, idle));
+    let end = turn(talk, &mut driver, first, kept)?;
+    if let Some(End::Completed { .. }) = end {
+        kept::start_ahead::<C>(ctx, job);
+    }
+    Ok(end.unwrap_or(End::SessionLost))
+}
+
+/// A turn of a program that was started ahead; none if it is good for nothing.
+fn begin_ahead<C: Cli>(talk: Talk<'_>) -> Result<Option<End>, Failure> {
+    let (ctx, job) = (talk.ctx, talk.job);
+    let (command, mut driver) = (C::command(ctx, job)?, C::driver(ctx, job)?);
+    // It was told then.
+    driver.greet();
+    let first = driver.begin();
+    let kept =
+        |driver: &C::Driver| driver.idle().map(|idle| Program::new::<C>(job, &command, idle));
+    let end = turn(talk.started_ahead(), &mut driver, first, kept)?;
+    if let Some(End::Completed { .. }) = end {
+        kept::start_ahead::<C>(ctx, job);
+    }
+    Ok(end)
+}
+
+/// Another turn of a program that is kept; none if it is good for nothing by now.
+fn go_on<C: Cli>(mut talk: Talk<'_>, program: &Program) -> Result<Option<End>, Failure> {
+    let mut driver = C::driver(talk.ctx, talk.job)?;
+    let Some(first) = kept::again(&mut talk.child, &mut driver, program.idle())? else {
+        kept::end(talk.child);
+        return Ok(None);
+    };
+    let kept = |driver: &C::Driver| driver.idle().map(|idle| program.after(idle));
+    turn(talk.kept(), &mut driver, first, kept)
+}
+
+/// A turn, from what the program is told first to its last word. None if the program was there before, and went before it did
+/// anything: another one does what it was asked.
+fn turn<D: Driver>(
+    mut talk: Talk<'_>,
+    driver: &mut D,
+    first: Vec<Action>,
+    kept: impl Fn(&D) -> Option<Program>,
+) -> Result<Option<End>, Failure> {
+    let mut next = first;
     loop {
-        if let Some(end) = talk.perform(next)? {
-            return talk.close(end);
-        }
-        next = match actions(&mut driver, talk.next()?) {
-            Ok(actions) => actions,
-            Err(end) => return talk.close(end),
+        let (end, is_gone) = match talk.perform(next)? {
+            Some(end) => (end, false),
+            None => match actions(driver, talk.next()?) {
+                Ok(actions) => {
+                    next = actions;
+                    continue;
+                }
+                Err(end) => (end, true),
+            },
         };
+        if talk.may_be_replaced(&end, is_gone) {
+            kept::end(talk.child);
+            return Ok(None);
+        }
+        let program = kept(driver);
+        return talk.close(end, program).map(Some);
     }
 }

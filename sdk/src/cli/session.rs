@@ -20,9 +20,22 @@ impl Session {
         Self { id: id.into(), totals: BTreeMap::new() }
     }
 
-    /// Takes the new sum of a counter, and returns by how much it grew.
+    /// Takes the new sum of a counter, and returns by how much it grew. A sum that is smaller than before is one that began anew:
+    /// programs write it down as they end, and one that was killed did not.
     pub fn grown(&mut self, counter: &str, total: f64) -> f64 {
         let before = self.totals.insert(counter.to_owned(), total).unwrap_or_default();
-        (total - before).max(0.0)
+        if total < before { total } else { total - before }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_was_lost_begins_anew() {
+        let mut session = Session::new("s");
+        let grown = [3.0, 5.0, 5.0, 1.0, 4.0].map(|total| session.grown("tokens", total));
+        assert_eq!(grown.map(f64::to_bits), [3.0, 2.0, 0.0, 1.0, 3.0].map(f64::to_bits));
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Session;
 use super::health::now;
+use super::parked::Program;
 use crate::{Context, Failure, Level};
 
 /// Sessions are kept under this and the name of their conversation.
@@ -27,6 +28,9 @@ struct Kept {
     used: u64,
     #[serde(flatten)]
     session: Session,
+    /// The program that answered last, where it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    program: Option<Program>,
 }
 
 impl<'a> Sessions<'a> {
@@ -36,13 +40,19 @@ impl<'a> Sessions<'a> {
 
     /// The conversation's session, if it has one that is not forgotten.
     pub(super) fn last(&self) -> Result<Option<Session>, Failure> {
-        Ok(self.ctx.recall::<Kept>(&self.key)?.map(|kept| kept.session))
+        let session = self.ctx.recall::<Kept>(&self.key)?.map(|kept| kept.session);
+        Ok(session.filter(|session| !session.id.is_empty()))
+    }
+
+    /// The program that answered last, if it was kept then.
+    pub(super) fn program(&self) -> Result<Option<Program>, Failure> {
+        Ok(self.ctx.recall::<Kept>(&self.key)?.and_then(|kept| kept.program))
     }
 
     /// Keeps it for the conversation's next task. Where the memory is full, those that were not used for longest make room;
     /// a session that does not fit at all is not kept, for the work is worth more than its memory.
-    pub(super) fn keep(&self, session: &Session) -> Result<(), Failure> {
-        let kept = Kept { used: now(), session: session.clone() };
+    pub(super) fn keep(&self, session: &Session, program: Option<&Program>) -> Result<(), Failure> {
+        let kept = Kept { used: now(), session: session.clone(), program: program.cloned() };
         loop {
             let why = match self.ctx.remember(&self.key, &kept) {
                 Err(Failure::Exhausted(why)) => why,
@@ -53,6 +63,11 @@ impl<'a> Sessions<'a> {
                 return Ok(());
             }
         }
+    }
+
+    /// Under which key the conversation's program is parked.
+    pub(super) fn park_key(&self) -> String {
+        self.key.replacen(PREFIX, "context/", 1)
     }
 
     pub(super) fn forget(&self) -> Result<(), Failure> {
@@ -97,7 +112,7 @@ mod tests {
         host.memory_bytes(700);
 
         let session = Session::new("the newest of them all");
-        Sessions::of(&ctx, "new").keep(&session).unwrap();
+        Sessions::of(&ctx, "new").keep(&session, None).unwrap();
         assert_eq!(Sessions::of(&ctx, "new").last().unwrap(), Some(session));
         let kept = ctx.remembered("").unwrap();
         assert_eq!(kept.first().map(String::as_str), Some("check"), "what is no session stays");
@@ -112,7 +127,7 @@ mod tests {
         host.memory_bytes(10);
         let ctx = host.context();
         let sessions = Sessions::of(&ctx, "new");
-        sessions.keep(&Session::new("a")).unwrap();
+        sessions.keep(&Session::new("a"), None).unwrap();
         assert_eq!(sessions.last().unwrap(), None);
         let [(Level::Warn, line)] = &host.logs()[..] else { panic!("{:?}", host.logs()) };
         assert!(line.starts_with("session/new is not kept: "), "{line}");

@@ -12,8 +12,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::kept;
+use super::parked::Program;
 use super::sessions::Sessions;
-use super::{Action, Decision, Driver, End, FailureReason, FileChange, Job, Kind, Question};
+use super::{
+    Action, Decision, Driver, End, FailureReason, FileChange, Job, Kind, Question, Session,
+};
 use crate::artifact::now;
 use crate::{Came, Child, Context, Exit, Failure, Line, Message, Need, OpenQuestion, TextStream};
 
@@ -22,6 +26,9 @@ const FLUSH_AFTER: Duration = Duration::from_millis(40);
 
 /// A program that starts says something within seconds, even on a busy machine.
 const FIRST_WORD: Duration = Duration::from_secs(60);
+
+/// A program that is kept runs already, and answers what it is told at once: with that it has it, or that its turn has begun.
+const FIRST_WORD_OF_KEPT: Duration = Duration::from_secs(5);
 
 /// The programs' own tools give up after ten minutes, so that longer silence means that the program hangs.
 const SILENCE: Duration = Duration::from_secs(15 * 60);
@@ -38,12 +45,20 @@ const MAX_UNSAID: usize = 32;
 
 /// A run in the middle.
 pub(super) struct Talk<'a> {
-    ctx: &'a Context,
+    pub(super) ctx: &'a Context,
     sessions: &'a Sessions<'a>,
-    job: &'a Job,
+    pub(super) job: &'a Job,
     name: &'static str,
-    child: Child,
+    pub(super) child: Child,
     stream: TextStream<'a>,
+    /// The session that is to be remembered.
+    unkept: Option<Session>,
+    /// Whether the program was there before its turn, so that another one may do in its place what it did not begin.
+    was_there: bool,
+    /// Whether the program has done anything that could be noticed.
+    has_acted: bool,
+    /// Whether something was allowed for as long as the program runs, which is not for longer than the task.
+    is_allowed_more: bool,
     /// Files that have an artifact already.
     changed: BTreeSet<String>,
     /// Questions that nobody has looked at, the oldest first.
@@ -89,6 +104,10 @@ impl<'a> Talk<'a> {
             name,
             child,
             stream: ctx.text_stream("answer"),
+            unkept: None,
+            was_there: false,
+            has_acted: false,
+            is_allowed_more: false,
             changed: BTreeSet::new(),
             asked: VecDeque::new(),
             open: None,
@@ -98,9 +117,27 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// The same with a program that was started ahead.
+    pub(super) fn started_ahead(self) -> Self {
+        Self { was_there: true, ..self }
+    }
+
+    /// The same with a program that has answered before.
+    pub(super) fn kept(self) -> Self {
+        Self { was_there: true, patience: FIRST_WORD_OF_KEPT, ..self }
+    }
+
+    /// Whether another program may do what this one was asked: one that was there before, and did nothing until it went, or
+    /// found that it does not know its session, or its login, which somebody may have renewed since it started.
+    pub(super) fn may_be_replaced(&self, end: &End, is_gone: bool) -> bool {
+        let is_out_of_date = matches!(end, End::SessionLost | End::LoginNeeded(_));
+        self.was_there && !self.has_acted && (is_gone || is_out_of_date)
+    }
+
     /// Carries out actions, up to an end.
     pub(super) fn perform(&mut self, actions: Vec<Action>) -> Result<Option<End>, Failure> {
         for action in actions {
+            self.has_acted |= is_noticed(&action);
             if !matches!(action, Action::Send(_) | Action::Retrying { .. }) {
                 self.retrying = None;
             }
@@ -112,7 +149,8 @@ impl<'a> Talk<'a> {
                     }
                 }
                 Action::EndInput => self.child.close_stdin(),
-                Action::Remember(session) => self.sessions.keep(&session)?,
+                Action::Settled => self.child.settled(),
+                Action::Remember(session) => self.unkept = Some(session),
                 Action::Restart => self.stream.restart(),
                 Action::Delta(text) => self.stream.push(&text)?,
                 Action::Say(text) => self.say(text)?,
@@ -126,6 +164,9 @@ impl<'a> Talk<'a> {
                 Action::End(end) => return Ok(Some(end)),
             }
         }
+        if let Some(session) = self.unkept.take() {
+            self.sessions.keep(&session, None)?;
+        }
         if self.open.is_some() {
             // It may be long until there is something to hear.
             self.stream.flush()?;
@@ -135,6 +176,14 @@ impl<'a> Talk<'a> {
 
     /// Waits for what happens next.
     pub(super) fn next(&mut self) -> Result<Heard, Failure> {
+        let heard = self.hear()?;
+        if let Heard::Decided(_, Decision::AllowForSession) = &heard {
+            self.is_allowed_more = true;
+        }
+        Ok(heard)
+    }
+
+    fn hear(&mut self) -> Result<Heard, Failure> {
         if self.open.is_none()
             && let Some(question) = self.asked.pop_front()
         {
@@ -147,10 +196,13 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Publishes the answer, and lets the program end by itself, for it saves its session while it ends. The protocol has said
-    /// that the run is over: nobody waits for that.
-    pub(super) fn close(mut self, end: End) -> Result<End, Failure> {
-        self.open = None;
+    /// Publishes the answer, and lets go of the program: keeps it for the next turn as what it is to be remembered as, or lets it
+    /// end by itself, for it saves its session while it ends. The protocol has said that the run is over: nobody waits for
+    /// that.
+    pub(super) fn close(mut self, end: End, program: Option<Program>) -> Result<End, Failure> {
+        let is_idle = self.open.take().is_none() && self.asked.is_empty() && !self.is_allowed_more;
+        let is_answer = matches!(end, End::Completed { .. });
+        let program = program.filter(|_| is_idle && is_answer);
         self.say_rest()?;
         match &end {
             End::Completed { text, .. } if !text.is_empty() => self.stream.finish(text)?,
@@ -158,7 +210,14 @@ impl<'a> Talk<'a> {
             End::Failed { .. } => self.stream.flush()?,
             End::Completed { .. } | End::SessionLost | End::LoginNeeded(_) => {}
         }
+        let session = self.unkept.take();
+        if session.is_some() || program.is_some() {
+            self.sessions.keep(&session.unwrap_or_default(), program.as_ref())?;
+        }
         match &end {
+            End::Completed { .. } if program.is_some() => {
+                kept::park(self.ctx, self.child, &self.sessions.park_key());
+            }
             End::Completed { .. } | End::Failed { .. } => self.child.retire(EXIT_GRACE),
             // Another run follows, and what this one would save is worth nothing.
             End::SessionLost | End::LoginNeeded(_) => self.child.kill(),
@@ -307,6 +366,24 @@ fn decided(question: Question, answer: Result<Message, Failure>) -> Result<Heard
     Ok(Heard::Decided(Box::new(question), decision))
 }
 
+/// Whether an action is of something that the program did, and not only of what it is told.
+fn is_noticed(action: &Action) -> bool {
+    match action {
+        Action::Send(_)
+        | Action::EndInput
+        | Action::Settled
+        | Action::Remember(_)
+        | Action::End(_) => false,
+        Action::Restart
+        | Action::Delta(_)
+        | Action::Say(_)
+        | Action::Retrying { .. }
+        | Action::Ask(_)
+        | Action::Withdrawn(_)
+        | Action::Changed(_) => true,
+    }
+}
+
 /// What a driver makes of what was heard; none where that is the end.
 pub(super) fn actions(driver: &mut impl Driver, heard: Heard) -> Result<Vec<Action>, End> {
     Ok(match heard {
@@ -351,8 +428,12 @@ mod tests {
         const LOGIN: &'static str = "fake login";
         const MAX_PROMPT_CHARS: usize = 10;
 
-        fn start(_: &Context, _: &Job) -> Result<(Command, Words), Failure> {
-            Ok((Command::new("fake"), Words))
+        fn command(_: &Context, _: &Job) -> Result<Command, Failure> {
+            Ok(Command::new("fake"))
+        }
+
+        fn driver(_: &Context, _: &Job) -> Result<Words, Failure> {
+            Ok(Words)
         }
 
         fn check(_: &Context) -> Result<Check, Failure> {

@@ -168,6 +168,9 @@ async fn vibe_can_be_anything() -> Result<()> {
     endures(&VIBE).await
 }
 
+/// What a turn without an answer says of its end: its program is not kept.
+const GIVES_UP: &str = r#"{"type":"result","subtype":"error_max_turns","is_error":true,"errors":["enough"],"session_id":"s"}"#;
+
 /// A program takes its time to end: its client does not wait for that, and the next task of its conversation does.
 #[tokio::test]
 async fn a_task_ends_before_its_program_does() -> Result<()> {
@@ -179,7 +182,7 @@ async fn a_task_ends_before_its_program_does() -> Result<()> {
         "#!/bin/sh\ncase $1 in --version) echo 2.1.329; exit;; auth) echo '{{\"loggedIn\": true}}'; exit;; esac\necho begun >>log\nread prompt\nprintf '%s\\n' '{}' '{}'\n\
          cat >/dev/null\nsleep 2\necho ended >>log\n",
         says(CLAUDE.hello),
-        says(CLAUDE.over)
+        GIVES_UP
     );
     fs::write(&fake, script)?;
     fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))?;
@@ -189,7 +192,7 @@ async fn a_task_ends_before_its_program_does() -> Result<()> {
     let log = || fs::read_to_string(hub.workspace().join("log")).unwrap_or_default();
 
     let first = client.call("message/send", message_to("claude-code", "one")).await?;
-    ensure!(state(&first) == "completed", "{first}");
+    ensure!(state(&first) == "failed", "{first}");
     ensure!(
         log() == "begun\n",
         "the task ended when the program said so, not when it was gone: {}",
@@ -198,7 +201,7 @@ async fn a_task_ends_before_its_program_does() -> Result<()> {
     let mut again = message_to("claude-code", "two");
     again["message"]["contextId"] = first["contextId"].clone();
     let second = client.call("message/send", again).await?;
-    ensure!(state(&second) == "completed", "{second}");
+    ensure!(state(&second) == "failed", "{second}");
     ensure!(log() == "begun\nended\nbegun\n", "one after the other: {}", log());
     no_program_left(&hub.data_dir(), Duration::from_secs(5)).await
 }
@@ -216,7 +219,7 @@ async fn endures(vendor: &Vendor) -> Result<()> {
     fs::write(&fake, script)?;
     fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))?;
     let Vendor { agent, program, .. } = vendor;
-    let hub = TestHub::builder()
+    let mut hub = TestHub::builder()
         .config(format!(
             "[breaker]\nfailures = 1000\n[agents.{agent}]\ntimeout_ms = {TIMEOUT_MS}\nmax_running = {}\n\
              programs = {{ {program} = '{}' }}\nlimits = {{ output_bytes = {MAX_OUTPUT} }}\n\
@@ -234,10 +237,10 @@ async fn endures(vendor: &Vendor) -> Result<()> {
         bloated = grows_beyond(&hub, MAX_RESIDENT) => bloated.err().into_iter().collect(),
     };
     ensure!(wrong.is_empty(), "{wrong:#?}");
-    // Those that are deaf take their time to end and the hub's to be ended.
-    no_program_left(&hub.data_dir(), Duration::from_secs(15)).await?;
     Client::http(&hub).call("hub/status", json!({})).await.context("the hub is healthy")?;
-    Ok(())
+    // Those that answered and live are kept, as long as the hub is there. Those that are deaf take their time to be ended.
+    hub.stop().await?;
+    no_program_left(&hub.data_dir(), Duration::from_secs(15)).await
 }
 
 /// One trial: the task ends in time, in the state that is true, and with few events.

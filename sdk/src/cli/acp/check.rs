@@ -21,7 +21,7 @@ pub fn check<S: Speaker>(
     let mut child = ctx.spawn(command)?;
     let mut driver = Acp::<S>::new(Job::default(), directory);
     let mut version = String::new();
-    let mut actions = driver.begin();
+    let mut actions = driver.greet();
     loop {
         for action in actions {
             match action {
@@ -32,6 +32,7 @@ pub fn check<S: Speaker>(
                 Action::Send(_) => return done(&child, version, None),
                 Action::End(_)
                 | Action::EndInput
+                | Action::Settled
                 | Action::Remember(_)
                 | Action::Restart
                 | Action::Delta(_)

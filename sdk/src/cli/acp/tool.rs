@@ -50,6 +50,11 @@ impl ToolCall {
         actions
     }
 
+    /// Whether nothing of it goes on.
+    pub(super) fn is_over(&self) -> bool {
+        self.done
+    }
+
     /// The question whether it may run, but for its id.
     pub(super) fn question(&self, directory: &str) -> Question {
         let input = self.known["rawInput"].as_object().cloned();

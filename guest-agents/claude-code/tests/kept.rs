@@ -1,0 +1,190 @@
+//! Programs that are there before their turn, with the whole adapter and a scripted CLI.
+
+use a2a_hub_sdk::testing::{Program, ScriptedHost, split_behind, task};
+use a2a_hub_sdk::{Agent as _, Failure, Message, Outcome, Part, Task, TaskState};
+use claude_code::ClaudeCode;
+use serde_json::{Value, json};
+
+const HELLO: &str = include_str!("transcripts/hello.jsonl");
+const RESUMED: &str = include_str!("transcripts/resumed.jsonl");
+const KEY: &str = "context/context-1";
+
+/// A program that answers one turn, and waits for the next.
+fn claude(host: &ScriptedHost) -> Program {
+    host.program("claude").reads().stdout(HELLO)
+}
+
+fn again() -> Task {
+    let history =
+        vec![Message::user(vec![Part::text("hello there")]), Message::from("ECHO: hello there")];
+    Task { history, ..task("again") }
+}
+
+fn run(host: &ScriptedHost, task: &Task) -> Outcome {
+    let outcome = ClaudeCode::run(&host.context(), task).unwrap();
+    assert_eq!(outcome.state(), Some(TaskState::Completed), "{outcome:?}");
+    outcome
+}
+
+fn prompts(program: &Program) -> Vec<Value> {
+    let lines = program.told().into_iter().filter(|line| line["type"] == "user");
+    lines.map(|mut line| line["message"]["content"].take()).collect()
+}
+
+#[test]
+fn the_next_turn_is_another_message_to_the_same_program() {
+    let host = ScriptedHost::new();
+    let program = claude(&host).reads().stdout(RESUMED).reads();
+    run(&host, &task("hello there"));
+    assert_eq!(host.kept_programs().keys(), [KEY]);
+    let outcome = run(&host, &again());
+    assert_eq!(outcome.text(), "ECHO: again");
+    assert_eq!(prompts(&program), ["hello there", "again"], "the history is known");
+    assert_eq!(host.spawned().len(), 1);
+    assert_eq!(host.kept_programs().keys(), [KEY]);
+    assert!(!program.stdin_closed());
+}
+
+#[test]
+fn one_that_is_gone_is_replaced_by_one_that_resumes() {
+    let gone = |host: &ScriptedHost| host.kept_programs().end(KEY);
+    let there = |_: &ScriptedHost| {};
+    let cases: [(&str, fn(Program) -> Program, fn(&ScriptedHost)); 5] = [
+        ("ended by the hub", |program| program.reads(), gone),
+        ("dies of the prompt", |program| program.reads().exit(1), there),
+        ("hangs", |program| program.reads().reads(), there),
+        ("found something to do", |program| program.stdout(HELLO).reads(), there),
+        (
+            "lost its login",
+            |program| {
+                program.reads().stdout(include_str!("transcripts/not_logged_in.jsonl")).reads()
+            },
+            there,
+        ),
+    ];
+    for (name, then, meanwhile) in cases {
+        let host = ScriptedHost::new();
+        then(claude(&host));
+        run(&host, &task("hello there"));
+        assert_eq!(host.kept_programs().keys(), [KEY], "{name}");
+        meanwhile(&host);
+        let second = host.program("claude").reads().stdout(RESUMED).reads();
+        let outcome = run(&host, &again());
+        assert_eq!(
+            (outcome.text(), prompts(&second)),
+            ("ECHO: again".into(), vec![json!("again")]),
+            "{name}"
+        );
+        assert!(host.spawned()[1].args.contains(&"--resume".to_owned()), "{name}");
+        assert_eq!((host.asked().len(), host.said().len()), (0, 0), "nobody notices: {name}");
+        assert_eq!(host.kept_programs().keys(), [KEY], "{name}");
+    }
+}
+
+/// What it has done counts: the client may have seen it.
+#[test]
+fn one_that_dies_in_the_middle_of_its_turn_fails_it() {
+    let host = ScriptedHost::new();
+    let (begun, _) = split_behind(RESUMED, "message_start");
+    claude(&host).reads().stdout(begun).exit(1);
+    run(&host, &task("hello there"));
+    let outcome = ClaudeCode::run(&host.context(), &again()).unwrap();
+    assert_eq!(outcome.state(), Some(TaskState::Failed));
+    assert_eq!(outcome.metadata()["reason"], "broken_stream");
+    assert_eq!((host.spawned().len(), host.kept_programs().keys().len()), (1, 0));
+}
+
+#[test]
+fn on_other_terms_another_program_is_started() {
+    let metadata = |json: Value| {
+        let task = again();
+        Task { message: task.message.clone().with_metadata(&json), ..task }
+    };
+    let other: [(&str, fn(&ScriptedHost), Task); 4] = [
+        ("model", |_| {}, metadata(json!({ "model": "large" }))),
+        ("directory", |_| {}, Task { working_directory: Some("/elsewhere".into()), ..again() }),
+        ("permissions", |host| host.setting("permissions", "edit"), again()),
+        ("instructions", |host| host.setting("system_prompt", "Be brief."), again()),
+    ];
+    for (name, change, task_then) in other {
+        let host = ScriptedHost::new();
+        claude(&host).reads();
+        run(&host, &task("hello there"));
+        change(&host);
+        host.program("claude").reads().stdout(RESUMED).reads();
+        run(&host, &task_then);
+        assert_eq!(host.spawned().len(), 2, "{name}");
+        assert_eq!(host.kept_programs().keys(), [KEY], "the first was ended: {name}");
+    }
+}
+
+/// Its files are those of the turn that started it; with other words in them it is another command.
+#[test]
+fn instructions_stay_those_of_the_program() {
+    let host = ScriptedHost::new();
+    host.setting("system_prompt", "Be brief.");
+    let program = claude(&host).reads().stdout(RESUMED).reads();
+    run(&host, &task("hello there"));
+    run(&host, &again());
+    assert_eq!((prompts(&program).len(), host.files().len()), (2, 1));
+}
+
+#[test]
+fn what_was_allowed_for_the_task_ends_with_it() {
+    let host = ScriptedHost::new();
+    let (asks, then) =
+        split_behind(include_str!("transcripts/permission.jsonl"), r#""control_request""#);
+    for (decision, kept) in [("allow", 1), ("allow-session", 0)] {
+        host.program("claude").reads().stdout(asks.clone()).reads().stdout(then.clone()).reads();
+        host.answer(Message::user(vec![Part::data(&json!({ "decision": decision }))]));
+        let conversation = Task { context_id: decision.into(), ..task("do it") };
+        run(&host, &conversation);
+        let ours = format!("context/{decision}");
+        let keys = host.kept_programs().keys();
+        assert_eq!(keys.iter().filter(|key| **key == ours).count(), kept, "{decision}");
+    }
+}
+
+#[test]
+fn a_hub_that_keeps_none_fails_no_turn() {
+    let host = ScriptedHost::new();
+    host.kept_programs().refuse(Failure::Exhausted("keep a program: none".into()));
+    claude(&host).reads();
+    run(&host, &task("hello there"));
+    let second = host.program("claude").reads().stdout(RESUMED).reads();
+    run(&host, &again());
+    assert_eq!(prompts(&second), ["again"]);
+}
+
+#[test]
+fn one_is_started_ahead_where_the_operator_wants_it() {
+    let host = ScriptedHost::new();
+    host.setting("warm", "1");
+    claude(&host).reads();
+    let ahead = claude(&host).reads();
+    let first = run(&host, &task("hello there"));
+    assert_eq!(first.text(), "ECHO: hello there");
+    assert_eq!(host.spawned().len(), 2);
+    assert_eq!(host.kept_programs().keys(), [KEY, "ahead/"]);
+    assert_eq!(prompts(&ahead), [] as [Value; 0]);
+
+    let next = claude(&host).reads();
+    run(&host, &Task { context_id: "another".into(), ..task("hello there") });
+    assert_eq!(prompts(&ahead), ["hello there"]);
+    assert_eq!(prompts(&next), [] as [Value; 0], "the next is ahead");
+    assert_eq!(host.kept_programs().keys(), [KEY, "context/another", "ahead/"]);
+}
+
+#[test]
+fn one_that_was_started_ahead_and_is_gone_is_no_loss() {
+    let host = ScriptedHost::new();
+    host.setting("warm", "1");
+    claude(&host).reads();
+    host.program("claude").reads().exit(1);
+    run(&host, &task("hello there"));
+    let cold = claude(&host).reads();
+    host.program("claude").reads();
+    run(&host, &Task { context_id: "another".into(), ..task("hello there") });
+    assert_eq!(prompts(&cold), ["hello there"]);
+    assert_eq!(host.said(), [] as [String; 0]);
+}

@@ -1,0 +1,138 @@
+//! Programs that are there before their turn: kept from the last one, or started ahead.
+
+use super::{KEY, Stage, vendors::Vendor};
+use crate::stage::{eventually, state};
+use a2a_hub_tests::{message_to, processes_of_task, processes_with_marker};
+use anyhow::{Context as _, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, fs, time::Duration};
+
+/// What a conversation begins with.
+const PLUM: &str = "remember the word plum";
+
+/// A program that was ended takes a moment to be gone.
+const SOON: Duration = Duration::from_secs(10);
+
+/// The processes that were started for that task.
+fn started_for(task: &Value) -> BTreeSet<u32> {
+    processes_of_task(task["id"].as_str().unwrap_or_default()).into_iter().collect()
+}
+
+fn is_minder(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("__mind"))
+}
+
+impl Stage {
+    /// The next turn of the conversation of `first`, which must be answered.
+    async fn next(&self, first: &Value, text: &str, metadata: Value) -> Result<Value> {
+        let mut message = message_to(self.vendor, text);
+        message["message"]["contextId"] = first["contextId"].clone();
+        for (name, value) in metadata.as_object().into_iter().flatten() {
+            message["message"]["metadata"][name] = value.clone();
+        }
+        let task: Value = self.client().call("message/send", message).await?;
+        assert_eq!(state(&task), "completed", "{task}");
+        Ok(task)
+    }
+
+    async fn first(&self) -> Result<Value> {
+        let first = self.send(PLUM).await?;
+        assert_eq!(state(&first), "completed", "{first}");
+        Ok(first)
+    }
+
+    /// The processes of all programs that the hub keeps.
+    fn programs(&self) -> BTreeSet<u32> {
+        processes_with_marker(&self.hub.data_dir()).into_iter().collect()
+    }
+
+    /// The last request that the model had with these words in it.
+    fn last_request(&self, words: &str) -> Result<String> {
+        let all = self.model.requests().into_iter().rev().map(|seen| seen.body.to_string());
+        { all }.find(|body| body.contains(words)).context("the model was not asked")
+    }
+}
+
+pub(super) async fn the_next_turn_is_answered_by_the_same_program(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    let first = stage.first().await?;
+    let kept = started_for(&first);
+    assert!(!kept.is_empty(), "a program is kept");
+    let used = |task: &Value| task["metadata"]["usage"]["input_tokens"].as_u64();
+    let cost = |task: &Value| task["metadata"]["cost_usd"].as_f64();
+    for turn in ["second", "third"] {
+        let text = format!("the {turn} turn");
+        let task = stage.next(&first, &text, Value::Null).await?;
+        assert!(task["artifacts"].to_string().contains(&text), "{task}");
+        assert_eq!(started_for(&task), BTreeSet::new(), "no program was started");
+        assert!(started_for(&first).is_subset(&kept), "nor in the name of the first turn");
+        let request = stage.last_request(&text)?;
+        assert_eq!(request.matches(&format!("ECHO: {PLUM}")).count(), 1, "{request}");
+        assert_eq!(request.matches(PLUM).count(), 2, "asked and answered once: {request}");
+        let (before, now) = (used(&first).context("no usage")?, used(&task).context("no usage")?);
+        assert!(now < before * 3 / 2, "what this turn used, not the sum: {before}, {now}");
+        if let Some((before, now)) = cost(&first).zip(cost(&task)) {
+            assert!(now < before * 1.5, "what this turn cost, not the sum: {before}, {now}");
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn a_kept_program_that_is_gone_is_replaced(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    let first = stage.first().await?;
+    for signal in [Signal::KILL, Signal::STOP] {
+        let kept: BTreeSet<_> = stage.programs();
+        assert!(!kept.is_empty(), "a program is kept");
+        // Who minds them for the hub is none of them.
+        for pid in kept.iter().filter(|pid| !is_minder(**pid)) {
+            let pid = Pid::from_raw(i32::try_from(*pid)?).context("no process")?;
+            // One of them may have ended with another.
+            let _ = kill_process(pid, signal);
+        }
+        let task = stage.next(&first, "which word?", Value::Null).await?;
+        assert!(!started_for(&task).is_empty(), "another program was started");
+        assert!(!task.to_string().contains("beginning anew"), "nobody notices: {task}");
+        assert!(stage.last_request("which word?")?.contains("plum"), "it knows what came before");
+        eventually(SOON, || stage.programs().is_disjoint(&kept)).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn other_terms_have_another_program(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    let first = stage.first().await?;
+    let elsewhere = stage.hub.workspace().join("elsewhere");
+    fs::create_dir(&elsewhere)?;
+    let mut kept = started_for(&first);
+    for other in [json!({ "permissions": "read-only" }), json!({ "workingDirectory": elsewhere })] {
+        let task = stage.next(&first, "which word?", other.clone()).await?;
+        let started = started_for(&task);
+        assert!(!started.is_empty(), "another program was started for {other}");
+        assert!(stage.last_request("which word?")?.contains("plum"), "it knows what came before");
+        eventually(SOON, || stage.programs().is_disjoint(&kept)).await?;
+        kept = started;
+    }
+    Ok(())
+}
+
+pub(super) async fn a_first_turn_finds_a_program_that_was_started_ahead(
+    vendor: &Vendor,
+) -> Result<()> {
+    let stage = vendor.stage_with(Some(KEY), "settings.warm = '1'").await?;
+    let first = stage.first().await?;
+    let (kept, ahead) = (started_for(&first), "there are two by now, and one is ahead");
+    assert!(!kept.is_empty(), "{ahead}");
+    let other = stage.send("another conversation").await?;
+    assert_eq!(state(&other), "completed", "{other}");
+    assert_ne!(first["contextId"], other["contextId"]);
+    // Its own program is of the first task's; what was started for it is for the next one.
+    let task = stage.next(&other, "its second turn", Value::Null).await?;
+    assert_eq!(started_for(&task), BTreeSet::new(), "it is kept as any is");
+    let request = stage.last_request("its second turn")?;
+    assert_eq!(request.matches("ECHO: another conversation").count(), 1, "{request}");
+    let ours = stage.programs();
+    assert!(kept.is_subset(&ours), "each answers its own conversation: {kept:?}, {ours:?}");
+    Ok(())
+}
