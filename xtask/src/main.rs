@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "running programs is what this one is for")]
 
 mod clis;
+mod dist;
 mod guests;
 mod install;
 mod languages;
@@ -56,6 +57,8 @@ enum Cli {
     Guests,
     /// Build the hub with its agents and put it where your shell finds it
     Install,
+    /// Make what is published: the program, small, and packages of it
+    Dist(dist::Options),
     /// Build and run the benchmarks; what follows is for them
     Bench {
         /// Handed to the benchmarks as it is
@@ -100,6 +103,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Check => check(root),
         Cli::Guests => guests(root),
         Cli::Install => install::install(&release_hub(root)?),
+        Cli::Dist(options) => dist::dist(root, &options),
         Cli::Bench { arguments } => bench(root, &arguments),
         Cli::Clis { dir } => clis::install(root, &dir.unwrap_or_else(|| root.join("target/clis"))),
         Cli::Sdks { dir } => sdks::install(root, &dir.unwrap_or_else(|| root.join("target/sdks"))),

@@ -9,6 +9,7 @@ mod beneath;
 mod bindings;
 mod capability;
 mod card;
+mod carried;
 mod code_cache;
 mod code_settings;
 mod compiled_code;
@@ -31,6 +32,7 @@ mod usage;
 mod wasi_http;
 mod workspace;
 
+pub use carried::{CARRY, CarriedCode, carry};
 pub use code_cache::{CacheSettings, CompileLimits};
 pub use compiled_code::CacheKey;
 pub use compiler::{COMPILE, compile_in_worker};
