@@ -44,6 +44,9 @@ pub(crate) struct Options {
     /// Pack this program as it is, instead of building one; without a list of what it is made of
     #[arg(long)]
     program: Option<PathBuf>,
+    /// Compress little, which is quick
+    #[arg(long)]
+    quick: bool,
     /// Where the packages are put [default: target/dist/packages]
     #[arg(long)]
     to: Option<PathBuf>,
@@ -56,11 +59,14 @@ struct Source<'r> {
     program: Option<&'r Path>,
     /// When all files were changed last, in seconds since 1970.
     epoch: u64,
+    /// Whether little is compressed.
+    is_quick: bool,
 }
 
 /// Makes the packages, and looks whether they come out the same again if that is asked.
 pub(crate) fn dist(root: &Path, options: &Options) -> Result<()> {
-    let source = Source { root, program: options.program.as_deref(), epoch: epoch(root)? };
+    let (program, is_quick) = (options.program.as_deref(), options.quick);
+    let source = Source { root, program, epoch: epoch(root)?, is_quick };
     let to = options.to.clone().unwrap_or_else(|| target_dir(root).join("dist/packages"));
     source.pack(&to)?;
     if options.check {
@@ -108,12 +114,12 @@ impl Source<'_> {
                 fs::copy(given, &program)
                     .with_context(|| format!("failed to copy {}", given.display()))?;
             }
-            None => run(Command::new(self.build()?).arg(CARRY).arg(&program))?,
+            None => carry(&self.build()?, &program)?,
         }
         let mut made = vec!["a2a-hub".to_owned()];
         let files = Files::of(self.root, &program)?;
         made.push(self.tarball(&files, to)?);
-        made.push(debian::package(&files, self.epoch, to)?);
+        made.push(debian::package(&files, (self.epoch, self.is_quick), to)?);
         if self.program.is_none() {
             made.push(sbom::list(self.root, self.epoch, to)?);
         }
@@ -127,7 +133,13 @@ impl Source<'_> {
         guests::build(self.root, guests::Which::Agents)?;
         let build = ["build", "--locked", "--workspace", "--profile", "dist", "--bin", "a2a-hub"];
         run(cargo(self.root).args(build).env("SOURCE_DATE_EPOCH", self.epoch.to_string()))?;
-        Ok(target_dir(self.root).join("dist/a2a-hub"))
+        let (built, stripped) = (
+            target_dir(self.root).join("dist/a2a-hub"),
+            target_dir(self.root).join("dist/stripped"),
+        );
+        run(Command::new("strip").arg("--strip-all").arg("-o").arg(&stripped).arg(&built))
+            .context("strip comes with the linker, as part of binutils")?;
+        Ok(stripped)
     }
 
     /// For any Linux: a folder to copy from, laid out like `/usr` and `~/.local`.
@@ -155,7 +167,7 @@ impl Source<'_> {
             tree::file(&top, document, &bytes, 0o644)?;
         }
         let file = format!("{name}.tar.gz");
-        tree::tarball(&scratch, &name, self.epoch, &to.join(&file))?;
+        tree::tarball(&scratch, &name, (self.epoch, self.is_quick), &to.join(&file))?;
         fs::remove_dir_all(scratch)?;
         Ok(file)
     }
@@ -209,6 +221,11 @@ fn commands(page: &str) -> Vec<&str> {
     let named = page.lines().filter_map(|line| line.strip_prefix("a2a\\-hub\\-"));
     // `help` has no page of its own.
     named.filter_map(|rest| rest.strip_suffix("(1)")).filter(|name| *name != "help").collect()
+}
+
+/// Writes a copy of the hub to `to` that has its agents' code compiled already.
+pub(crate) fn carry(hub: &Path, to: &Path) -> Result<()> {
+    run(Command::new(hub).arg(CARRY).arg(to))
 }
 
 /// When the source was changed last, in seconds since 1970: what `SOURCE_DATE_EPOCH` says, or the commit.

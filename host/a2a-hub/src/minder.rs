@@ -1,14 +1,11 @@
 //! The program as a helper of a hub, which starts it once more for that: as the minder of another program, as the init of one that is
-//! confined, or to compile a component; and as what makes a copy of itself that carries compiled code.
+//! confined, or to compile a component.
 
-use crate::builtin;
 use a2a_hub_process as process;
-use a2a_hub_sandbox::{CARRY, COMPILE, carry, compile_in_worker};
+use a2a_hub_sandbox::{COMPILE, compile_in_worker};
 use std::{
     env,
     ffi::OsString,
-    io::{self, Write as _},
-    path::Path,
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -25,7 +22,6 @@ pub fn minded() -> Option<ExitCode> {
     match Help::asked_of(env::args_os())? {
         Help::Mind => process::errand(env::args_os().skip(1)),
         Help::Compile => Some(process::work(args(), compile_in_worker)),
-        Help::Carry => Some(carry_to(args())),
     }
 }
 
@@ -46,8 +42,6 @@ enum Help {
     Mind,
     /// Compile a component.
     Compile,
-    /// Copy this program with its agents' code behind it.
-    Carry,
 }
 
 impl Help {
@@ -56,23 +50,8 @@ impl Help {
         if first == process::MIND || first == process::confine::INIT {
             return Some(Self::Mind);
         }
-        if first == CARRY {
-            return Some(Self::Carry);
-        }
         (first == COMPILE).then_some(Self::Compile)
     }
-}
-
-/// Writes the copy to the one place that is named, and says on standard error why not.
-fn carry_to(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let copied = match (args.next(), args.next()) {
-        (Some(to), None) => carry(&builtin::COMPONENTS.bytes(), Path::new(&to)),
-        _ => Err(io::Error::other("name the one place that the copy is for")),
-    };
-    let Err(why) = copied else { return ExitCode::SUCCESS };
-    // There is nobody else to tell.
-    let _ = writeln!(io::stderr(), "error: carry the agents' code: {why}");
-    ExitCode::FAILURE
 }
 
 #[cfg(test)]
@@ -85,7 +64,6 @@ mod tests {
         assert_eq!(told(&["a2a-hub", process::MIND, "x"]), Some(Help::Mind));
         assert_eq!(told(&["a2a-hub", process::confine::INIT, "x"]), Some(Help::Mind));
         assert_eq!(told(&["a2a-hub", COMPILE, "1", "2"]), Some(Help::Compile));
-        assert_eq!(told(&["a2a-hub", CARRY, "to"]), Some(Help::Carry));
         assert_eq!(told(&["a2a-hub"]), None);
         assert_eq!(told(&["a2a-hub", "send", process::MIND]), None);
         assert_eq!(told(&["a2a-hub", "send", COMPILE]), None);

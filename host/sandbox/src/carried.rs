@@ -4,7 +4,7 @@
 //! Behind what the linker made stand each component's code, an index in JSON, the index's length (eight bytes, the lowest first)
 //! and [`MAGIC`]. Whatever loads a program reads nothing of that; and what cuts it off, as `strip` does, costs a compilation.
 
-use crate::{code_settings, compiled_code::CompiledCode, plugin::digest_of};
+use crate::{code_settings, compiled_code::CompiledCode, digest::digest_of};
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ use std::{
     path::Path,
 };
 
-/// The first argument that has this executable write a copy of itself which carries code; the second is where to.
+/// The command that has this executable write a copy of itself which carries code.
 pub const CARRY: &str = "__carry";
 
 /// The last bytes of a program that carries code.
@@ -104,6 +104,12 @@ pub fn carry(components: &[&[u8]], to: &Path) -> io::Result<()> {
 }
 
 fn carry_in(program: &Path, components: &[&[u8]], to: &Path) -> io::Result<()> {
+    // Beside its place and then into it: the file of a program that runs cannot be written to.
+    let mut name = to.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let draft = to.with_file_name(name);
+    let mut file = File::create(&draft)?;
+
     let source = File::open(program)?;
     let end = index(&source)?.map(|(end, _)| end);
     let mut bytes = fs::read(program)?;
@@ -123,11 +129,6 @@ fn carry_in(program: &Path, components: &[&[u8]], to: &Path) -> io::Result<()> {
     bytes.extend((index.len() as u64).to_le_bytes());
     bytes.extend(MAGIC);
 
-    // Beside its place and then into it: the file of a program that runs cannot be written to.
-    let mut name = to.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let draft = to.with_file_name(name);
-    let mut file = File::create(&draft)?;
     file.write_all(&bytes)?;
     file.set_permissions(source.metadata()?.permissions())?;
     drop(file);

@@ -14,7 +14,7 @@ const OWN_PROGRAM: &str = "%h/.local/bin/a2a-hub";
 const PROGRAM: &str = "/usr/bin/a2a-hub";
 
 /// Packs `files` as a `.deb` in `to`, and returns its name.
-pub(super) fn package(files: &Files, epoch: u64, to: &Path) -> Result<String> {
+pub(super) fn package(files: &Files, (epoch, is_quick): (u64, bool), to: &Path) -> Result<String> {
     let architecture = output(Command::new("dpkg").arg("--print-architecture")).context(
         "dpkg packs for Debian; elsewhere, install it as `dpkg` by your system's package manager",
     )?;
@@ -35,7 +35,8 @@ pub(super) fn package(files: &Files, epoch: u64, to: &Path) -> Result<String> {
     let mut dpkg_deb = Command::new("dpkg-deb");
     // More threads cut what they compress into other pieces.
     dpkg_deb.env("SOURCE_DATE_EPOCH", epoch.to_string()).env("DPKG_DEB_THREADS_MAX", "1");
-    dpkg_deb.args(["--root-owner-group", "-Zxz", "--build"]).arg(&scratch).arg(to.join(&name));
+    dpkg_deb.args(if is_quick { ["-Zgzip", "-z1"] } else { ["-Zxz", "-z9"] });
+    dpkg_deb.args(["--root-owner-group", "--build"]).arg(&scratch).arg(to.join(&name));
     run(&mut dpkg_deb)?;
     fs::remove_dir_all(scratch)?;
     Ok(name)

@@ -31,8 +31,13 @@ pub(super) fn file(top: &Path, place: &str, bytes: &[u8], mode: u32) -> Result<(
     Ok(fs::set_permissions(&path, fs::Permissions::from_mode(mode))?)
 }
 
-/// Packs the folder `name` in `dir`, as of `epoch`.
-pub(super) fn tarball(dir: &Path, name: &str, epoch: u64, to: &Path) -> Result<()> {
+/// Packs the folder `name` in `dir`, as of `epoch`; what is to be quick is compressed little.
+pub(super) fn tarball(
+    dir: &Path,
+    name: &str,
+    (epoch, is_quick): (u64, bool),
+    to: &Path,
+) -> Result<()> {
     let mut tar = Command::new("tar");
     tar.args([
         "--create",
@@ -43,7 +48,8 @@ pub(super) fn tarball(dir: &Path, name: &str, epoch: u64, to: &Path) -> Result<(
         "--numeric-owner",
     ]);
     // `gzip -n` writes neither a name nor a time.
-    tar.args(["--use-compress-program", "gzip -9n"]).arg(format!("--mtime=@{epoch}"));
+    tar.args(["--use-compress-program", if is_quick { "gzip -1n" } else { "gzip -9n" }])
+        .arg(format!("--mtime=@{epoch}"));
     run(tar.arg("--file").arg(to).arg("--directory").arg(dir).arg(name))
         .context("GNU tar and gzip make the tarball")
 }
@@ -66,7 +72,7 @@ mod tests {
                 file(&top, place, place.as_bytes(), 0o644).unwrap();
             }
             let to = dir.path().join(format!("{name}.tar.gz"));
-            tarball(&dir.path().join(name), "top", epoch, &to).unwrap();
+            tarball(&dir.path().join(name), "top", (epoch, false), &to).unwrap();
             fs::read(to).unwrap()
         };
         let one = packed("one", ["a/b", "c"], 1);
