@@ -31,6 +31,9 @@ pub(super) fn package(files: &Files, (epoch, is_quick): (u64, bool), to: &Path) 
     tree::file(&scratch, "DEBIAN/control", control.as_bytes(), 0o644)?;
     tree::file(&scratch, "DEBIAN/md5sums", (sums + "\n").as_bytes(), 0o644)?;
 
+    // `dpkg-deb` takes the later times back to this one, and leaves earlier ones.
+    let touch = ["-exec", "touch", "--no-dereference", "--date", &format!("@{epoch}"), "{}", "+"];
+    run(Command::new("find").arg(&scratch).args(touch))?;
     let name = format!("a2a-hub_{VERSION}_{architecture}.deb");
     let mut dpkg_deb = Command::new("dpkg-deb");
     // More threads cut what they compress into other pieces.

@@ -175,7 +175,7 @@ async fn dpkg(system: &Path, arguments: &[&str]) -> Result<Ran> {
     if rustix::process::geteuid().is_root() {
         line.clear();
     }
-    line.extend(["dpkg", &root, "--force-not-root"]);
+    line.extend(["dpkg", &root, "--log=/dev/null", "--force-not-root"]);
     line.extend(arguments);
     let ran = ran(line[0], &line[1..]).await?;
     ensure!(ran.code == Some(0), "dpkg {arguments:?}: {}{}", ran.stdout, ran.stderr);
