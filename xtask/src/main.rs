@@ -4,12 +4,14 @@
 #![expect(clippy::disallowed_methods, reason = "running programs is what this one is for")]
 
 mod clis;
+mod dist;
 mod guests;
 mod install;
 mod languages;
 mod needs;
 mod sdks;
 mod shell;
+mod sizes;
 
 use std::{
     env,
@@ -56,6 +58,13 @@ enum Cli {
     Guests,
     /// Build the hub with its agents and put it where your shell finds it
     Install,
+    /// Make what is published: the program, small, and packages of it
+    Dist(dist::Options),
+    /// Tell how much of a program each crate is
+    Sizes {
+        /// A program with its symbols [default: target/release/a2a-hub]
+        program: Option<PathBuf>,
+    },
     /// Build and run the benchmarks; what follows is for them
     Bench {
         /// Handed to the benchmarks as it is
@@ -100,6 +109,10 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Check => check(root),
         Cli::Guests => guests(root),
         Cli::Install => install::install(&release_hub(root)?),
+        Cli::Dist(options) => dist::dist(root, &options),
+        Cli::Sizes { program } => {
+            sizes::tell(&program.unwrap_or_else(|| target_dir(root).join("release/a2a-hub")))
+        }
         Cli::Bench { arguments } => bench(root, &arguments),
         Cli::Clis { dir } => clis::install(root, &dir.unwrap_or_else(|| root.join("target/clis"))),
         Cli::Sdks { dir } => sdks::install(root, &dir.unwrap_or_else(|| root.join("target/sdks"))),
@@ -217,7 +230,9 @@ fn bench(root: &Path, arguments: &[String]) -> Result<()> {
 fn release_hub(root: &Path) -> Result<PathBuf> {
     guests::build(root, guests::Which::All)?;
     run(cargo(root).args(BUILD).args(["--release", "--bin", "a2a-hub"]))?;
-    Ok(target_dir(root).join("release/a2a-hub"))
+    let hub = target_dir(root).join("release/a2a-hub");
+    dist::carry(&hub, &hub)?;
+    Ok(hub)
 }
 
 #[cfg(test)]

@@ -24,9 +24,10 @@ pub(crate) struct Need {
 const CLIS: &str = "cargo xtask clis";
 const SDKS: &str = "cargo xtask sdks";
 const LANGUAGES: &str = "cargo xtask languages";
+const DPKG: &str = "apt-get install dpkg";
 
 /// All that may be missing.
-const NEEDS: [Need; 12] = [
+const NEEDS: [Need; 13] = [
     Need {
         name: "claude",
         place: "clis/node_modules/.bin/claude",
@@ -99,6 +100,12 @@ const NEEDS: [Need; 12] = [
         tests: "test(/^(languages|projects)::/)",
         brought_by: LANGUAGES,
     },
+    Need {
+        name: "Debian's packager",
+        place: "packages/dpkg-deb",
+        tests: "test(/^package::debian/)",
+        brought_by: DPKG,
+    },
 ];
 
 /// What is not there, as far as tests may do without it.
@@ -114,7 +121,8 @@ impl Need {
     fn is_there(&self, root: &Path, path: &std::ffi::OsStr) -> bool {
         let place = root.join("target").join(self.place);
         let on_path = |program: &std::ffi::OsStr| {
-            self.brought_by == CLIS && env::split_paths(path).any(|dir| dir.join(program).is_file())
+            [CLIS, DPKG].contains(&self.brought_by)
+                && env::split_paths(path).any(|dir| dir.join(program).is_file())
         };
         place.exists() || place.file_name().is_some_and(on_path)
     }

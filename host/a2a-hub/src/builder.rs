@@ -30,7 +30,9 @@ use a2a_hub_protocol::{
     card::AgentCard,
     id::{AgentId, InvalidAgentId},
 };
-use a2a_hub_sandbox::{CacheKey, CacheSettings, CompileLimits, Engine, EngineSettings};
+use a2a_hub_sandbox::{
+    CacheKey, CacheSettings, CarriedCode, CompileLimits, Engine, EngineSettings,
+};
 use a2a_hub_server::{Dispatcher, Http, PublicEndpoints, Unix};
 use a2a_hub_store::{Storage, memory::MemoryStorage, sqlite::SqliteStorage};
 use anyhow::{Context as _, bail};
@@ -355,6 +357,7 @@ impl Parts {
             open_secret(dir.join(CACHE_KEY)).context("use the key of compiled components")?;
         let key = CacheKey::new(secret.as_bytes());
         let engine = Engine::new(&EngineSettings {
+            carried: CarriedCode::of_this_program().map(Arc::new),
             cache: Some(CacheSettings { dir: dir.join("cache"), key }),
             compiler,
             compile: CompileLimits {

@@ -1,6 +1,6 @@
 //! Code that was compiled from a component, and the one door to running it. Machine code is run as it stands, so nothing comes
-//! through that door but what the compiler of this hub has just made, or what bears this hub's mark of authenticity
-//! (HMAC-SHA-256), checked on the very bytes that are then run.
+//! through that door but what the compiler of this hub has just made, what the program's own file carries, or what bears this hub's
+//! mark of authenticity (HMAC-SHA-256), checked on the very bytes that are then run.
 
 use ring::hmac;
 use subtle::ConstantTimeEq as _;
@@ -60,6 +60,11 @@ impl CompiledCode {
         Self { file: code, at: 0 }
     }
 
+    /// What the file of this program carries.
+    pub(crate) fn carried(code: Vec<u8>) -> Self {
+        Self { file: code, at: 0 }
+    }
+
     /// What a file holds, if it bears the mark that this hub gave it under this name.
     pub(crate) fn marked(key: &CacheKey, name: &str, file: Vec<u8>) -> Option<Self> {
         key.unmark(name, &file)?;
@@ -78,8 +83,9 @@ impl CompiledCode {
     )]
     pub(crate) fn load(&self, engine: &wasmtime::Engine) -> wasmtime::Result<Component> {
         // SAFETY: `deserialize` wants bytes that `precompile_component` of this very version of wasmtime has made and nobody has
-        // changed. There are two ways to a `CompiledCode`: made a moment ago by this program, or found under a mark whose key only
-        // this hub has, and whose name says the version and the settings of the compiler. The bytes are in memory of this process
+        // changed. There are three ways to a `CompiledCode`: made a moment ago by this program; part of this program's own file, which
+        // nobody can change who could not as well change the program; or found under a mark whose key only this hub has, and whose
+        // name says the version and the settings of the compiler. wasmtime checks version and settings itself, too. The bytes are in memory of this process
         // and not in a file that somebody could write to meanwhile, and the engine copies them before it looks.
         unsafe { Component::deserialize(engine, self.bytes()) }
     }

@@ -5,6 +5,7 @@
 //! goes to the end of a queue of its own. So a component that compiles for a minute delays none that compiles in a moment.
 
 use crate::{
+    carried::CarriedCode,
     code_cache::{CodeCache, CompileLimits, Kept, Refusal},
     code_settings,
     compiled_code::CompiledCode,
@@ -40,6 +41,8 @@ pub(crate) struct Compiler {
     is_pooled: bool,
     /// The version and settings of the compiler, as a digest: code of another one is not this one's.
     fingerprint: String,
+    /// What this program carries.
+    carried: Option<Arc<CarriedCode>>,
     cache: Option<CodeCache>,
     /// None where nobody said what the executable is: then it is done on threads of this process.
     worker: Option<Worker>,
@@ -65,14 +68,24 @@ impl Compiler {
     pub(crate) fn new(
         engine: wasmtime::Engine,
         is_pooled: bool,
-        cache: Option<CodeCache>,
+        (carried, cache): (Option<Arc<CarriedCode>>, Option<CodeCache>),
         worker: Option<Worker>,
         limits: CompileLimits,
     ) -> Self {
         let fingerprint = fingerprint(&engine);
         // One at a time each, so that two processors are busy at most, and each of the two with several threads.
         let (first_turn, second_turn) = (Semaphore::new(1), Semaphore::new(1));
-        Self { engine, is_pooled, fingerprint, cache, worker, limits, first_turn, second_turn }
+        Self {
+            engine,
+            is_pooled,
+            fingerprint,
+            carried,
+            cache,
+            worker,
+            limits,
+            first_turn,
+            second_turn,
+        }
     }
 
     /// Compiles on this thread, without a limit.
@@ -82,7 +95,7 @@ impl Compiler {
         digest: &str,
     ) -> Result<Component, CompileError> {
         let name = self.name(digest);
-        if let Some(found) = self.find(&name) {
+        if let Some(found) = self.find(&name, digest) {
             return found;
         }
         let code = precompile(&self.engine, component)?;
@@ -102,8 +115,8 @@ impl Compiler {
             let (here, digest) = (Arc::clone(&self), digest.to_owned());
             return off_the_runtime(move || here.compile_here(&component, &digest)).await;
         };
-        let (here, kept) = (Arc::clone(&self), name.clone());
-        if let Some(found) = off_the_runtime(move || Ok(here.find(&kept))).await? {
+        let (here, kept, of) = (Arc::clone(&self), name.clone(), digest.to_owned());
+        if let Some(found) = off_the_runtime(move || Ok(here.find(&kept, &of))).await? {
             return found;
         }
         let code = match self.in_turns(worker, component).await {
@@ -133,8 +146,26 @@ impl Compiler {
         first
     }
 
-    /// What is known of a component already.
-    fn find(&self, name: &str) -> Option<Result<Component, CompileError>> {
+    /// What is known of a component already: where this program carries its code, that; or else what is kept.
+    fn find(&self, name: &str, digest: &str) -> Option<Result<Component, CompileError>> {
+        let carried = self.carried.as_ref().and_then(|carried| carried.code(digest));
+        let unfit = match carried.map(|code| code.load(&self.engine)) {
+            Some(Ok(component)) => return Some(Ok(component)),
+            Some(Err(why)) => Some(why),
+            None => None,
+        };
+        let kept = self.find_kept(name);
+        if let (Some(why), None) = (unfit, &kept) {
+            let why = format!("{why:#}");
+            tracing::warn!(
+                why,
+                "the code that this program carries does not fit this machine: a component is compiled here once"
+            );
+        }
+        kept
+    }
+
+    fn find_kept(&self, name: &str) -> Option<Result<Component, CompileError>> {
         let cache = self.cache.as_ref()?;
         if let Kept::Found(code) = cache.code(name) {
             return Some(self.load(&code));

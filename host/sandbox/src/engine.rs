@@ -1,6 +1,7 @@
 //! The one wasmtime engine of the hub, and its settings.
 
 use crate::{
+    carried::CarriedCode,
     code_cache::{CacheSettings, CodeCache, CompileLimits},
     code_settings,
     compiler::{COMPILE, Compiler},
@@ -39,6 +40,8 @@ const ADDRESSES: u64 = 80 << 20;
 /// How the engine is set up.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
+    /// Compiled components that the program carries.
+    pub carried: Option<Arc<CarriedCode>>,
     /// Where compiled components are kept between runs. Without it, each start compiles anew.
     pub cache: Option<CacheSettings>,
     /// The executable that compiles components in processes of their own, when it is started with [`COMPILE`]. Without it, they are
@@ -55,7 +58,14 @@ pub struct EngineSettings {
 impl Default for EngineSettings {
     fn default() -> Self {
         let compile = CompileLimits { cpu: Duration::from_secs(60), memory: 2 << 30 };
-        Self { cache: None, compiler: None, compile, max_instances: 4_000, address_space: None }
+        Self {
+            carried: None,
+            cache: None,
+            compiler: None,
+            compile,
+            max_instances: 4_000,
+            address_space: None,
+        }
     }
 }
 
@@ -115,8 +125,8 @@ impl Engine {
         });
         let worker = settings.compiler.clone().map(|program| Worker { program, word: COMPILE });
         let (is_pooled, compile) = (!lacks_pool, settings.compile);
-        let compiler =
-            Compiler::new(inner.clone(), is_pooled, cache.transpose()?, worker, compile).into();
+        let code = (settings.carried.clone(), cache.transpose()?);
+        let compiler = Compiler::new(inner.clone(), is_pooled, code, worker, compile).into();
         Ok(Self { inner, compiler, slots, visits, max, lacks_pool, scheduler, _ticker: ticker })
     }
 

@@ -3,6 +3,7 @@
 use crate::{
     bindings::{Plugin as Contract, PluginPre},
     compiler::CompileError,
+    digest::digest_of,
     engine::Engine,
     manifest::{self, ManifestError},
     scheduler::AgentShare,
@@ -12,7 +13,6 @@ use crate::{
 use a2a_hub_core::grant::Ask;
 use a2a_hub_protocol::card::InvalidCard;
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime_wasi::p2::bindings::filesystem::types::add_to_linker as add_files_to_linker;
@@ -116,11 +116,6 @@ impl Plugin {
     pub fn digest(&self) -> &str {
         &self.digest
     }
-}
-
-/// The SHA-256 digest of a component, in lower-case hex.
-pub fn digest_of(component: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(component))
 }
 
 /// What is known of a component before it is compiled.

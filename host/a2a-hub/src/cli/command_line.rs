@@ -4,7 +4,9 @@ use super::{
     agent, agents, backup, bridge, contexts, deliveries, doctor, exit::EXIT_CODES, global::Global,
     logs, plugin, restart, send, settings, start, stop, task, tasks,
 };
+use a2a_hub_sandbox::CARRY;
 use clap::{Parser, Subcommand};
+use std::path::PathBuf;
 
 /// Hosts A2A agents as sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
@@ -66,6 +68,12 @@ pub(super) enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Write a copy of this program that has its agents' code compiled already
+    #[command(name = CARRY, hide = true)]
+    Carry {
+        /// Where to
+        to: PathBuf,
     },
     /// Print the manual page: `a2a-hub man | man -l -`
     Man {

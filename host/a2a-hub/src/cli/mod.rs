@@ -5,6 +5,7 @@ mod agents;
 mod backup;
 mod bridge;
 mod cancelling;
+mod carrying;
 mod chosen;
 mod client;
 mod command_line;
@@ -144,6 +145,7 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Config(command) => settings::config(global, &command),
         Command::Doctor(doctor) => doctor::doctor(global, &doctor),
         Command::Completions { shell } => manual::completions(global, shell),
+        Command::Carry { to } => carrying::carry_to(&to),
         Command::Man { command } => manual::man(global, command.as_deref()),
     }
 }

@@ -198,7 +198,17 @@ async fn a_hub_whose_disk_is_full_stops_in_time_and_the_next_one_tells_the_truth
 
 /// Runs `a2a-hub` by a shell that does something first.
 pub(crate) async fn run_after(home: &Path, first: &str, args: &str) -> Result<Ran> {
-    let (hub, socket) = (hub_binary()?, home.join("hub.sock"));
+    run_program_after(&hub_binary()?, home, first, args).await
+}
+
+/// The same with another copy of the program.
+pub(crate) async fn run_program_after(
+    hub: &Path,
+    home: &Path,
+    first: &str,
+    args: &str,
+) -> Result<Ran> {
+    let socket = home.join("hub.sock");
     let line = format!("{first} {} --socket {} {args}", hub.display(), socket.display());
     #[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
     let mut shell = Command::new("sh");

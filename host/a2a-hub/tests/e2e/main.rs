@@ -39,6 +39,7 @@ mod metrics;
 mod minds;
 mod official;
 mod operations;
+mod package;
 mod patience;
 mod plugin_command;
 mod plugin_test;

@@ -13,6 +13,11 @@ impl BuiltIn {
         one.map(|(_, component)| *component)
     }
 
+    /// The components themselves.
+    pub fn bytes(self) -> Vec<&'static [u8]> {
+        self.0.iter().map(|(_, component)| *component).collect()
+    }
+
     /// The names of them all.
     pub(super) fn ids(self) -> impl Iterator<Item = AgentId> {
         self.0.iter().filter_map(|(name, _)| AgentId::parse(*name).ok())

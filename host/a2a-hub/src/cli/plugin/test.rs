@@ -106,6 +106,7 @@ async fn examine(asked: &Test, bytes: Bytes, note: impl Fn(&str)) -> anyhow::Res
         "compiling the component; one of a language with a runtime of its own takes half a minute",
     );
     let engine = Engine::new(&EngineSettings {
+        carried: None,
         cache: Some(ground.cache()?),
         compiler: Some(THIS_PROGRAM.into()),
         compile: COMPILE,

@@ -1,0 +1,200 @@
+//! Code that a program carries behind its own end: the components that are inside of it, compiled when it was made, so that not
+//! even its very first start compiles any. It is as trusted as the rest of the program's file, and bears no mark.
+//!
+//! Behind what the linker made stand each component's code, an index in JSON, the index's length (eight bytes, the lowest first)
+//! and [`MAGIC`]. Whatever loads a program reads nothing of that; and what cuts it off, as `strip` does, costs a compilation.
+
+use crate::{code_settings, compiled_code::CompiledCode, digest::digest_of};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::fs::FileExt as _,
+    path::Path,
+};
+
+/// The command that has this executable write a copy of itself which carries code.
+pub const CARRY: &str = "__carry";
+
+/// The last bytes of a program that carries code.
+const MAGIC: &[u8; 16] = b"a2a-hub carries\n";
+
+/// What stands behind the index.
+const TAIL: usize = 8 + MAGIC.len();
+
+/// Where a program finds its own file, also when that was moved or replaced.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// The most that an index may be long, in bytes: some hundred for each component.
+const MAX_INDEX: u64 = 1 << 20;
+
+/// The most code of one component, in bytes.
+const MAX_CODE: u64 = 64 << 20;
+
+/// The code that this program carries. What is not asked for is not read.
+#[derive(Debug)]
+pub struct CarriedCode {
+    file: File,
+    all: Vec<Carried>,
+}
+
+/// Where the code of a component is.
+#[derive(Debug, Serialize, Deserialize)]
+struct Carried {
+    /// The component's SHA-256 digest, in hex.
+    component: String,
+    /// Where its code begins in the file, in bytes.
+    at: u64,
+    /// How many bytes it has.
+    bytes: u64,
+}
+
+impl CarriedCode {
+    /// What this program carries; none if it was built without, or its file cannot be read.
+    pub fn of_this_program() -> Option<Self> {
+        let found = File::open(THIS_PROGRAM).and_then(Self::of);
+        found.unwrap_or_else(|why| {
+            tracing::debug!(%why, "cannot read what this program carries");
+            None
+        })
+    }
+
+    fn of(file: File) -> io::Result<Option<Self>> {
+        let Some((_, all)) = index(&file)? else { return Ok(None) };
+        Ok(Some(Self { file, all }))
+    }
+
+    /// The code of the component with that digest.
+    pub(crate) fn code(&self, digest: &str) -> Option<CompiledCode> {
+        let carried = self.all.iter().find(|carried| carried.component == digest)?;
+        let mut code = vec![0; usize::try_from(carried.bytes).ok()?];
+        self.file.read_exact_at(&mut code, carried.at).ok()?;
+        Some(CompiledCode::carried(code))
+    }
+}
+
+/// Where the program itself ends, and what stands behind; none if it ends where its file does.
+fn index(file: &File) -> io::Result<Option<(u64, Vec<Carried>)>> {
+    let length = file.metadata()?.len();
+    let Some(tail_at) = length.checked_sub(TAIL as u64) else { return Ok(None) };
+    let mut tail = [0; TAIL];
+    file.read_exact_at(&mut tail, tail_at)?;
+    let Some(said) = tail.strip_suffix(MAGIC).and_then(|said| said.first_chunk()) else {
+        return Ok(None);
+    };
+    let said = u64::from_le_bytes(*said);
+    let damaged = || io::Error::other("what it carries is damaged");
+    let index_at = tail_at.checked_sub(said).filter(|_| said <= MAX_INDEX).ok_or_else(damaged)?;
+    let mut text = vec![0; usize::try_from(said).map_err(io::Error::other)?];
+    file.read_exact_at(&mut text, index_at)?;
+    let all: Vec<Carried> = serde_json::from_slice(&text)?;
+    let is_before =
+        |one: &Carried| one.at.checked_add(one.bytes).is_some_and(|end| end <= index_at);
+    if !all.iter().all(|one| one.bytes <= MAX_CODE && is_before(one)) {
+        return Err(damaged());
+    }
+    let end = all.iter().map(|one| one.at).min().unwrap_or(index_at);
+    Ok(Some((end, all)))
+}
+
+/// Writes a copy of this program to `to` that carries the code of these components, for any machine of this architecture. The
+/// same program and components give the same bytes.
+pub fn carry(components: &[&[u8]], to: &Path) -> io::Result<()> {
+    carry_in(Path::new(THIS_PROGRAM), components, to)
+}
+
+fn carry_in(program: &Path, components: &[&[u8]], to: &Path) -> io::Result<()> {
+    // Beside its place and then into it: the file of a program that runs cannot be written to.
+    let mut name = to.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let draft = to.with_file_name(name);
+    let mut file = File::create(&draft)?;
+
+    let source = File::open(program)?;
+    let end = index(&source)?.map(|(end, _)| end);
+    let mut bytes = fs::read(program)?;
+    bytes.truncate(end.and_then(|end| usize::try_from(end).ok()).unwrap_or(bytes.len()));
+
+    let engine = wasmtime::Engine::new(&code_settings::to_carry().map_err(io::Error::other)?);
+    let engine = engine.map_err(io::Error::other)?;
+    let mut all = Vec::new();
+    for component in components {
+        let code = engine.precompile_component(component).map_err(io::Error::other)?;
+        let (at, length) = (bytes.len() as u64, code.len() as u64);
+        all.push(Carried { component: digest_of(component), at, bytes: length });
+        bytes.extend(code);
+    }
+    let index = serde_json::to_vec(&all)?;
+    bytes.extend_from_slice(&index);
+    bytes.extend((index.len() as u64).to_le_bytes());
+    bytes.extend(MAGIC);
+
+    file.write_all(&bytes)?;
+    file.set_permissions(source.metadata()?.permissions())?;
+    drop(file);
+    fs::rename(draft, to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Engine, EngineSettings};
+
+    const COMPONENT: &str = "(component (core module (func (export \"f\"))))";
+
+    fn written(dir: &Path, name: &str, bytes: &[u8]) -> std::path::PathBuf {
+        let path = dir.join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn opened(path: &Path) -> io::Result<Option<CarriedCode>> {
+        CarriedCode::of(File::open(path).unwrap())
+    }
+
+    #[test]
+    fn a_program_carries_the_code_of_its_components_and_nothing_else_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = written(dir.path(), "program", b"\x7fELF and so on");
+        let component = wat::parse_str(COMPONENT).unwrap();
+        let (once, twice) = (dir.path().join("once"), dir.path().join("twice"));
+        carry_in(&program, &[&component], &once).unwrap();
+        // One that carries code already is as good a source.
+        carry_in(&once, &[&component], &twice).unwrap();
+        let bytes = fs::read(&once).unwrap();
+        assert_eq!(bytes, fs::read(&twice).unwrap());
+        assert!(bytes.starts_with(b"\x7fELF and so on"));
+
+        let carried = opened(&once).unwrap().unwrap();
+        let code = carried.code(&digest_of(&component)).unwrap();
+        let engine = Engine::new(&EngineSettings::default()).unwrap();
+        code.load(&engine.inner).unwrap();
+        assert!(carried.code(&digest_of(b"another")).is_none());
+    }
+
+    #[test]
+    fn what_is_cut_off_or_damaged_is_not_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = written(dir.path(), "program", b"program");
+        assert!(opened(&program).unwrap().is_none());
+        assert!(opened(&written(dir.path(), "empty", b"")).unwrap().is_none());
+        let whole = dir.path().join("whole");
+        carry_in(&program, &[&wat::parse_str(COMPONENT).unwrap()], &whole).unwrap();
+        let bytes = fs::read(&whole).unwrap();
+        for length in [7, bytes.len() / 2, bytes.len() - 1] {
+            let cut = written(dir.path(), "cut", &bytes[..length]);
+            assert!(opened(&cut).unwrap().is_none(), "{length}");
+        }
+        for said in [u64::MAX, MAX_INDEX + 1, bytes.len() as u64, 0, 1] {
+            let mut changed = bytes.clone();
+            let at = bytes.len() - TAIL;
+            changed[at..at + 8].copy_from_slice(&said.to_le_bytes());
+            opened(&written(dir.path(), "changed", &changed)).unwrap_err();
+        }
+        let far = br#"[{"component":"a","at":18446744073709551615,"bytes":9}]"#;
+        let mut lies = far.to_vec();
+        lies.extend((far.len() as u64).to_le_bytes());
+        lies.extend(MAGIC);
+        opened(&written(dir.path(), "lies", &lies)).unwrap_err();
+    }
+}

@@ -1,0 +1,273 @@
+//! What whoever publishes the hub hands out: the program, a tarball, a Debian package, checksums, and what all of it is made of.
+//! Two builds in one place have equal digests.
+
+mod debian;
+mod sbom;
+mod tree;
+
+use std::{
+    env::{self, consts::ARCH},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
+
+use crate::{
+    guests,
+    shell::{announce, cargo, output, run, target_dir},
+};
+
+/// The version of every crate here.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The first argument that has the hub write a copy of itself which carries its agents' compiled code.
+const CARRY: &str = "__carry";
+
+/// The file of checksums, as `sha256sum --check` reads it.
+const SUMS: &str = "SHA256SUMS";
+
+/// Shells whose completions are packed.
+const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+
+/// How the packages are made.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Pack twice, and fail unless all digests are equal
+    #[arg(long)]
+    check: bool,
+    /// With --check: also build the program twice, each time from nothing
+    #[arg(long, requires = "check", conflicts_with = "program")]
+    rebuild: bool,
+    /// Pack this program as it is, instead of building one; without a list of what it is made of
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// Compress little, which is quick
+    #[arg(long)]
+    quick: bool,
+    /// Where the packages are put [default: target/dist/packages]
+    #[arg(long)]
+    to: Option<PathBuf>,
+}
+
+/// What is packed, and as of when.
+struct Source<'r> {
+    root: &'r Path,
+    /// The program; none if it is to be built.
+    program: Option<&'r Path>,
+    /// When all files were changed last, in seconds since 1970.
+    epoch: u64,
+    /// Whether little is compressed.
+    is_quick: bool,
+}
+
+/// Makes the packages, and looks whether they come out the same again if that is asked.
+pub(crate) fn dist(root: &Path, options: &Options) -> Result<()> {
+    let (program, is_quick) = (options.program.as_deref(), options.quick);
+    let source = Source { root, program, epoch: epoch(root)?, is_quick };
+    let to = options.to.clone().unwrap_or_else(|| target_dir(root).join("dist/packages"));
+    source.pack(&to)?;
+    if options.check {
+        let sums = fs::read_to_string(to.join(SUMS))?;
+        let first = target_dir(root).join("dist-first");
+        if options.rebuild {
+            tree::afresh(&first)?;
+            run(Command::new("cp").arg("-a").arg(to.join(".")).arg(&first))?;
+            run(cargo(root).args(["clean", "--profile", "dist"]))?;
+        }
+        let again = match options.rebuild {
+            true => to.clone(),
+            false => target_dir(root).join("dist-again"),
+        };
+        source.pack(&again)?;
+        let sums_again = fs::read_to_string(again.join(SUMS))?;
+        let differ = differing(&sums, &sums_again);
+        let other = if options.rebuild { &first } else { &again };
+        ensure!(
+            differ.is_empty(),
+            "made again, these came out otherwise: {}. Compare {} with {}, for example by diffoscope",
+            differ.join(", "),
+            to.display(),
+            other.display()
+        );
+        fs::remove_dir_all(other)?;
+        announce("made twice, and all digests are equal");
+    }
+    for line in fs::read_to_string(to.join(SUMS))?.lines() {
+        if let Some((_, name)) = line.split_once("  ") {
+            let kib = fs::metadata(to.join(name))?.len() >> 10;
+            announce(&format!("{} ({kib} KiB)", to.join(name).display()));
+        }
+    }
+    Ok(())
+}
+
+impl Source<'_> {
+    /// Puts all packages into `to`, in place of what was there.
+    fn pack(&self, to: &Path) -> Result<()> {
+        tree::afresh(to)?;
+        let program = to.join("a2a-hub");
+        match self.program {
+            Some(given) => {
+                fs::copy(given, &program)
+                    .with_context(|| format!("failed to copy {}", given.display()))?;
+            }
+            None => carry(&self.build()?, &program)?,
+        }
+        let mut made = vec!["a2a-hub".to_owned()];
+        let files = Files::of(self.root, &program)?;
+        made.push(self.tarball(&files, to)?);
+        made.push(debian::package(&files, (self.epoch, self.is_quick), to)?);
+        if self.program.is_none() {
+            made.push(sbom::list(self.root, self.epoch, to)?);
+        }
+        made.sort();
+        let sums = output(Command::new("sha256sum").current_dir(to).args(&made))?;
+        fs::write(to.join(SUMS), sums + "\n").context("failed to write the checksums")
+    }
+
+    /// Builds the program for those who have it, and says where it is.
+    fn build(&self) -> Result<PathBuf> {
+        guests::build(self.root, guests::Which::Agents)?;
+        let build = ["build", "--locked", "--workspace", "--profile", "dist", "--bin", "a2a-hub"];
+        run(cargo(self.root).args(build).env("SOURCE_DATE_EPOCH", self.epoch.to_string()))?;
+        let (built, stripped) = (
+            target_dir(self.root).join("dist/a2a-hub"),
+            target_dir(self.root).join("dist/stripped"),
+        );
+        run(Command::new("strip").arg("--strip-all").arg("-o").arg(&stripped).arg(&built))
+            .context("strip comes with the linker, as part of binutils")?;
+        Ok(stripped)
+    }
+
+    /// For any Linux: a folder to copy from, laid out like `/usr` and `~/.local`.
+    fn tarball(&self, files: &Files, to: &Path) -> Result<String> {
+        let name = format!("a2a-hub-{VERSION}-{ARCH}-linux");
+        let scratch = to.join(".tarball");
+        let top = scratch.join(&name);
+        tree::file(&top, "bin/a2a-hub", &files.program, 0o755)?;
+        for (shell, script) in &files.completions {
+            let place = match *shell {
+                "bash" => "share/bash-completion/completions/a2a-hub",
+                "zsh" => "share/zsh/site-functions/_a2a-hub",
+                _ => "share/fish/vendor_completions.d/a2a-hub.fish",
+            };
+            tree::file(&top, place, script.as_bytes(), 0o644)?;
+        }
+        for (page, text) in &files.pages {
+            tree::file(&top, &format!("share/man/man1/{page}.1"), text.as_bytes(), 0o644)?;
+        }
+        let unit = "share/systemd/user/a2a-hub.service";
+        tree::file(&top, unit, files.unit.as_bytes(), 0o644)?;
+        for document in ["README.md", "LICENSE", "CHANGELOG.md"] {
+            let bytes = fs::read(self.root.join(document))
+                .with_context(|| format!("failed to read {document}"))?;
+            tree::file(&top, document, &bytes, 0o644)?;
+        }
+        let file = format!("{name}.tar.gz");
+        tree::tarball(&scratch, &name, (self.epoch, self.is_quick), &to.join(&file))?;
+        fs::remove_dir_all(scratch)?;
+        Ok(file)
+    }
+}
+
+/// What goes into the packages, wherever they put it.
+struct Files {
+    root: PathBuf,
+    program: Vec<u8>,
+    /// Each shell's script.
+    completions: Vec<(&'static str, String)>,
+    /// Manual pages: names without the section, and what they say.
+    pages: Vec<(String, String)>,
+    /// The systemd unit, for a program in the user's own folder.
+    unit: String,
+}
+
+impl Files {
+    /// The program itself writes its manual and its completions.
+    fn of(root: &Path, program: &Path) -> Result<Self> {
+        let told = |arguments: &[&str]| {
+            let mut command = Command::new(program);
+            // Whatever this machine's user configured is no part of a package.
+            command.env_clear().env("HOME", "/nonexistent").args(arguments);
+            output(&mut command).map(|text| text + "\n")
+        };
+        let mut completions = Vec::new();
+        for shell in SHELLS {
+            completions.push((shell, told(&["completions", shell])?));
+        }
+        let whole = told(&["man"])?;
+        let mut pages = Vec::new();
+        for command in commands(&whole) {
+            pages.push((format!("a2a-hub-{command}"), told(&["man", command])?));
+        }
+        ensure!(!pages.is_empty(), "the manual of {} names no command", program.display());
+        pages.push(("a2a-hub".to_owned(), whole));
+        Ok(Self {
+            root: root.to_owned(),
+            program: fs::read(program)?,
+            completions,
+            pages,
+            unit: fs::read_to_string(root.join("packaging/a2a-hub.service"))
+                .context("failed to read packaging/a2a-hub.service")?,
+        })
+    }
+}
+
+/// The commands that a manual page refers to as `a2a-hub-<command>(1)`.
+fn commands(page: &str) -> Vec<&str> {
+    let named = page.lines().filter_map(|line| line.strip_prefix("a2a\\-hub\\-"));
+    // `help` has no page of its own.
+    named.filter_map(|rest| rest.strip_suffix("(1)")).filter(|name| *name != "help").collect()
+}
+
+/// Writes a copy of the hub to `to` that has its agents' code compiled already.
+pub(crate) fn carry(hub: &Path, to: &Path) -> Result<()> {
+    run(Command::new(hub).arg(CARRY).arg(to))
+}
+
+/// When the source was changed last, in seconds since 1970: what `SOURCE_DATE_EPOCH` says, or the commit.
+fn epoch(root: &Path) -> Result<u64> {
+    let said = match env::var("SOURCE_DATE_EPOCH") {
+        Ok(said) => said,
+        Err(_) => output(Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]))
+            .context("without git, say in SOURCE_DATE_EPOCH when the source was changed last")?,
+    };
+    let Ok(epoch) = said.parse() else {
+        bail!("SOURCE_DATE_EPOCH is to be a number of seconds since 1970, and is {said}");
+    };
+    Ok(epoch)
+}
+
+/// Names of files whose digests are not the same in both lists.
+fn differing<'s>(first: &'s str, second: &'s str) -> Vec<&'s str> {
+    let mut names: Vec<_> = first
+        .lines()
+        .filter(|line| !second.lines().any(|other| other == *line))
+        .chain(second.lines().filter(|line| !first.lines().any(|other| other == *line)))
+        .filter_map(|line| Some(line.split_once("  ")?.1))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_those_that_the_manual_refers_to() {
+        let page = ".TP\na2a\\-hub\\-start(1)\nStart the hub\n.TP\na2a\\-hub\\-help(1)\nHelp\n";
+        assert_eq!(commands(page), ["start"]);
+    }
+
+    #[test]
+    fn files_differ_by_digest_or_by_being_there() {
+        let first = "aa  hub\nbb  hub.deb\ncc  gone\n";
+        assert!(differing(first, first).is_empty());
+        assert_eq!(differing(first, "aa  hub\nb2  hub.deb\ndd  new\n"), ["gone", "hub.deb", "new"]);
+    }
+}

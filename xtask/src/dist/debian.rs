@@ -1,0 +1,185 @@
+//! The Debian package, by `dpkg-deb`: it is on every Debian, checks what it packs, and packs the same bytes for the same files.
+//! There is nothing to configure and nothing to do when it is installed, so it has neither conffiles nor maintainer scripts: the
+//! unit is a user's, who enables it.
+
+use std::{env, fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::{Files, VERSION, tree};
+use crate::shell::{output, run};
+
+/// Where the unit of the repository looks for the program, and where the package has it.
+const OWN_PROGRAM: &str = "%h/.local/bin/a2a-hub";
+const PROGRAM: &str = "/usr/bin/a2a-hub";
+
+/// Packs `files` as a `.deb` in `to`, and returns its name.
+pub(super) fn package(files: &Files, (epoch, is_quick): (u64, bool), to: &Path) -> Result<String> {
+    let architecture = output(Command::new("dpkg").arg("--print-architecture")).context(
+        "dpkg packs for Debian; elsewhere, install it as `dpkg` by your system's package manager",
+    )?;
+    let scratch = to.join(".deb");
+    lay_out(files, &scratch)?;
+
+    let installed = installed_kib(&scratch)?;
+    let sums = output(
+        Command::new("sh")
+            .current_dir(&scratch)
+            .args(["-c", "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum"]),
+    )?;
+    let control = control(&architecture, installed, &files.program);
+    tree::file(&scratch, "DEBIAN/control", control.as_bytes(), 0o644)?;
+    tree::file(&scratch, "DEBIAN/md5sums", (sums + "\n").as_bytes(), 0o644)?;
+
+    // `dpkg-deb` takes the later times back to this one, and leaves earlier ones.
+    let touch = ["-exec", "touch", "--no-dereference", "--date", &format!("@{epoch}"), "{}", "+"];
+    run(Command::new("find").arg(&scratch).args(touch))?;
+    let name = format!("a2a-hub_{VERSION}_{architecture}.deb");
+    let mut dpkg_deb = Command::new("dpkg-deb");
+    // More threads cut what they compress into other pieces.
+    dpkg_deb.env("SOURCE_DATE_EPOCH", epoch.to_string()).env("DPKG_DEB_THREADS_MAX", "1");
+    dpkg_deb.args(if is_quick { ["-Zgzip", "-z1"] } else { ["-Zxz", "-z9"] });
+    dpkg_deb.args(["--root-owner-group", "--build"]).arg(&scratch).arg(to.join(&name));
+    run(&mut dpkg_deb)?;
+    fs::remove_dir_all(scratch)?;
+    Ok(name)
+}
+
+/// Each file in its place.
+fn lay_out(files: &Files, scratch: &Path) -> Result<()> {
+    tree::afresh(scratch)?;
+    tree::file(scratch, "usr/bin/a2a-hub", &files.program, 0o755)?;
+    for (shell, script) in &files.completions {
+        let place = match *shell {
+            "bash" => "usr/share/bash-completion/completions/a2a-hub",
+            "zsh" => "usr/share/zsh/vendor-completions/_a2a-hub",
+            _ => "usr/share/fish/vendor_completions.d/a2a-hub.fish",
+        };
+        tree::file(scratch, place, script.as_bytes(), 0o644)?;
+    }
+    for (page, text) in &files.pages {
+        compressed(scratch, &format!("usr/share/man/man1/{page}.1"), text.as_bytes())?;
+    }
+    let unit = system_unit(&files.unit)?;
+    tree::file(scratch, "usr/lib/systemd/user/a2a-hub.service", unit.as_bytes(), 0o644)?;
+
+    let documents = "usr/share/doc/a2a-hub";
+    let copyright = copyright(&fs::read_to_string(files.root.join("LICENSE"))?);
+    tree::file(scratch, &format!("{documents}/copyright"), copyright.as_bytes(), 0o644)?;
+    let changes = fs::read(files.root.join("CHANGELOG.md"))?;
+    compressed(scratch, &format!("{documents}/changelog"), &changes)?;
+    let readme = fs::read(files.root.join("README.md"))?;
+    compressed(scratch, &format!("{documents}/README.md"), &readme)
+}
+
+fn compressed(scratch: &Path, place: &str, bytes: &[u8]) -> Result<()> {
+    tree::file(scratch, place, bytes, 0o644)?;
+    tree::gzip(&scratch.join(place))
+}
+
+/// The unit for a program that the system has: without the words on where to put things.
+fn system_unit(own: &str) -> Result<String> {
+    ensure!(own.contains(OWN_PROGRAM), "packaging/a2a-hub.service no longer starts {OWN_PROGRAM}");
+    let kept = own.lines().filter(|line| !line.starts_with("# Put it into "));
+    Ok(kept.map(|line| line.replace(OWN_PROGRAM, PROGRAM) + "\n").collect())
+}
+
+/// What the package says of itself.
+fn control(architecture: &str, installed_kib: u64, program: &[u8]) -> String {
+    let libc = newest_glibc(program).map_or_else(String::new, |(major, minor)| {
+        format!("Depends: libc6 (>= {major}.{minor}), libgcc-s1\n")
+    });
+    // As Debian's own tools ask for who packs.
+    let said = |name: &str| env::var(name).ok().filter(|said| !said.is_empty());
+    let name = said("DEBFULLNAME").unwrap_or_else(|| "a2a-hub".to_owned());
+    let email = said("DEBEMAIL").unwrap_or_else(|| "a2a-hub@localhost".to_owned());
+    format!(
+        "Package: a2a-hub\n\
+         Version: {VERSION}\n\
+         Architecture: {architecture}\n\
+         Maintainer: {name} <{email}>\n\
+         Installed-Size: {installed_kib}\n\
+         {libc}\
+         Recommends: ca-certificates, git\n\
+         Section: net\n\
+         Priority: optional\n\
+         Description: host of A2A agents as sandboxed WebAssembly components\n\
+         \x20One local program that hosts coding agents and speaks A2A to whoever wants\n\
+         \x20to talk with them. Each agent is a sandboxed WebAssembly component behind one\n\
+         \x20contract, and has only the capabilities that it is granted.\n\
+         \x20.\n\
+         \x20To have systemd keep a hub up for you:\n\
+         \x20systemctl --user enable --now a2a-hub\n"
+    )
+}
+
+/// The newest version of the C library that a program's symbols ask for: what the linker wrote as `GLIBC_2.34`.
+fn newest_glibc(program: &[u8]) -> Option<(u32, u32)> {
+    const MARK: &[u8] = b"GLIBC_";
+    let found = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
+    let versions = found.filter_map(|(at, _)| {
+        let rest = &program[at + MARK.len()..];
+        let end = rest.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
+        // A name in the table of symbols' versions ends with a zero.
+        let said = std::str::from_utf8(&rest[..end]).ok().filter(|_| rest[end] == 0)?;
+        let mut numbers = said.split('.');
+        Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    });
+    versions.max()
+}
+
+fn copyright(license: &str) -> String {
+    let text: String = license
+        .trim_end()
+        .lines()
+        .map(|line| if line.trim().is_empty() { " .\n".to_owned() } else { format!(" {line}\n") })
+        .collect();
+    format!(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
+         \n\
+         Files: *\n\
+         Copyright: the authors of a2a-hub\n\
+         License: Apache-2.0\n\
+         \n\
+         License: Apache-2.0\n{text}"
+    )
+}
+
+/// How much is installed, as Debian counts: each file in whole KiB, and one for each folder.
+fn installed_kib(dir: &Path) -> Result<u64> {
+    let mut all = 1;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let meta = entry.metadata()?;
+        all +=
+            if meta.is_dir() { installed_kib(&entry.path())? } else { meta.len().div_ceil(1024) };
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_of_the_c_library_counts() {
+        let program = b"\0GLIBC_2.9\0GLIBC_2.34\0GLIBC_2.2.5\0GLIBC_PRIVATE\0GLIBC_9.9 in a text\0";
+        assert_eq!(newest_glibc(program), Some((2, 34)));
+        assert_eq!(newest_glibc(b"static"), None);
+        let control = control("amd64", 7, program);
+        assert!(control.contains("\nDepends: libc6 (>= 2.34), libgcc-s1\n"), "{control}");
+    }
+
+    #[test]
+    fn the_unit_starts_the_program_of_the_system() {
+        let own = "# A user unit\n# Put it into ~/.config\nExecStart=%h/.local/bin/a2a-hub start\n";
+        let unit = system_unit(own).unwrap();
+        assert_eq!(unit, "# A user unit\nExecStart=/usr/bin/a2a-hub start\n");
+        assert!(system_unit("ExecStart=/opt/hub").is_err());
+    }
+
+    #[test]
+    fn a_licence_keeps_its_paragraphs() {
+        assert!(copyright("One\n\nTwo\n").ends_with("License: Apache-2.0\n One\n .\n Two\n"));
+    }
+}

@@ -1,0 +1,79 @@
+//! What the program is made of, each crate with its version and licence (CycloneDX), by `cargo-cyclonedx`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result};
+
+use super::{VERSION, tree};
+use crate::shell::{announce, cargo, run, succeeds, target_dir};
+
+/// The name of what it leaves beside each manifest, which nothing else is called.
+const DRAFT: &str = "a2a-hub-sbom-draft";
+
+/// Writes the list into `to`, and returns its name.
+pub(super) fn list(root: &Path, epoch: u64, to: &Path) -> Result<String> {
+    let tool = tool(root)?;
+    let mut list = Command::new(&tool);
+    list.current_dir(root).arg("cyclonedx").env("SOURCE_DATE_EPOCH", epoch.to_string());
+    list.args(["--format", "json", "--spec-version", "1.5", "--no-build-deps"]);
+    list.args(["--override-filename", DRAFT]).arg("--manifest-path").arg("host/a2a-hub/Cargo.toml");
+    let listed = run(&mut list);
+    // One lies beside the manifest of every member of the workspace.
+    let drafts = drafts(root)?;
+    let own = fs::read_to_string(root.join("host/a2a-hub").join(format!("{DRAFT}.json")));
+    for draft in drafts {
+        fs::remove_file(draft)?;
+    }
+    listed?;
+    let text = own.context("cargo-cyclonedx left no list for the program")?;
+    let name = format!("a2a-hub-{VERSION}.cdx.json");
+    // Where this machine has its copy is nobody's business.
+    let here = root.display().to_string();
+    tree::file(to, &name, text.replace(&here, "/a2a-hub").as_bytes(), 0o644)?;
+    Ok(name)
+}
+
+/// The lists that are beside manifests.
+fn drafts(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![(root.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name.to_string_lossy() == format!("{DRAFT}.json") {
+                found.push(entry.path());
+            } else if depth < 3 && entry.file_type()?.is_dir() && name != "target" && name != ".git"
+            {
+                folders.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The program that lists; it is installed into `target/tools` where there is none.
+fn tool(root: &Path) -> Result<PathBuf> {
+    let installed = PathBuf::from("cargo-cyclonedx");
+    if succeeds(Command::new(&installed).args(["cyclonedx", "--version"])) {
+        return Ok(installed);
+    }
+    let tools = target_dir(root).join("tools");
+    let own = tools.join("bin/cargo-cyclonedx");
+    if !own.is_file() {
+        announce(
+            "cargo-cyclonedx lists what the program is made of: installing it into target/tools",
+        );
+        let mut install = cargo(root);
+        install.args(["install", "--locked", "cargo-cyclonedx", "--root"]).arg(&tools);
+        run(&mut install).context(
+            "no list of what the program is made of without cargo-cyclonedx; where there is a registry, \
+             `cargo install --locked cargo-cyclonedx` brings it",
+        )?;
+    }
+    Ok(own)
+}
