@@ -9,6 +9,12 @@ const HELLO: &str = include_str!("transcripts/hello.jsonl");
 const RESUMED: &str = include_str!("transcripts/resumed.jsonl");
 const KEY: &str = "context/context-1";
 
+/// What else a program does.
+type Script = fn(Program) -> Program;
+
+/// What happens meanwhile.
+type Change = fn(&ScriptedHost);
+
 /// A program that answers one turn, and waits for the next.
 fn claude(host: &ScriptedHost) -> Program {
     host.program("claude").reads().stdout(HELLO)
@@ -21,7 +27,7 @@ fn again() -> Task {
 }
 
 fn run(host: &ScriptedHost, task: &Task) -> Outcome {
-    let outcome = ClaudeCode::run(&host.context(), task).unwrap();
+    let outcome = ClaudeCode::run(&host.context(), task).unwrap_or_else(|why| panic!("{why}"));
     assert_eq!(outcome.state(), Some(TaskState::Completed), "{outcome:?}");
     outcome
 }
@@ -49,7 +55,7 @@ fn the_next_turn_is_another_message_to_the_same_program() {
 fn one_that_is_gone_is_replaced_by_one_that_resumes() {
     let gone = |host: &ScriptedHost| host.kept_programs().end(KEY);
     let there = |_: &ScriptedHost| {};
-    let cases: [(&str, fn(Program) -> Program, fn(&ScriptedHost)); 5] = [
+    let cases: [(&str, Script, Change); 5] = [
         ("ended by the hub", |program| program.reads(), gone),
         ("dies of the prompt", |program| program.reads().exit(1), there),
         ("hangs", |program| program.reads().reads(), there),
@@ -100,7 +106,7 @@ fn on_other_terms_another_program_is_started() {
         let task = again();
         Task { message: task.message.clone().with_metadata(&json), ..task }
     };
-    let other: [(&str, fn(&ScriptedHost), Task); 4] = [
+    let other: [(&str, Change, Task); 4] = [
         ("model", |_| {}, metadata(json!({ "model": "large" }))),
         ("directory", |_| {}, Task { working_directory: Some("/elsewhere".into()), ..again() }),
         ("permissions", |host| host.setting("permissions", "edit"), again()),

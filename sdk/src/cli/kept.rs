@@ -25,7 +25,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(8);
 /// A program that is there before its turn.
 pub(super) enum Ready {
     /// It answered the conversation's last turn, and was left so.
-    Kept(Child, Program),
+    Kept(Child, Box<Program>),
     /// It was started ahead, and greeted.
     Ahead(Child),
 }
@@ -61,7 +61,7 @@ fn last<C: Cli>(
     let Ok(command) = program.command::<C>(ctx, job) else { return Ok(None) };
     let Some(child) = taken_up(ctx, &sessions.park_key(), command)? else { return Ok(None) };
     if program.fits(job) {
-        return Ok(Some(Ready::Kept(child, program)));
+        return Ok(Some(Ready::Kept(child, Box::new(program))));
     }
     end(child);
     Ok(None)

@@ -78,24 +78,6 @@ pub(crate) fn badly(ctx: &Context, _: &Task) -> Run {
     ctx.done(told.join(" "))
 }
 
-/// `taken-up-times N`: how long it takes to take up and park a program, in microseconds, the median of N times.
-#[expect(clippy::disallowed_methods, reason = "it measures how long its own calls take")]
-pub(crate) fn timed(ctx: &Context, task: &Task) -> Run {
-    let times = number(task)?.max(1);
-    let shell = || Command::new("sh").args(["-c", SHELL]);
-    let (mut child, _) = serve(ctx, "timed", shell(), "echo $$")?;
-    let mut took = Vec::new();
-    for _ in 0..times {
-        let begun = std::time::Instant::now();
-        child.park("timed")?;
-        let Some(again) = ctx.take_up("timed", shell())? else { return ctx.done("it is gone") };
-        took.push(begun.elapsed().as_micros());
-        child = again;
-    }
-    took.sort_unstable();
-    ctx.done(took[took.len() / 2].to_string())
-}
-
 /// Has a program do a line: the one that is kept, or a new one.
 fn serve(
     ctx: &Context,

@@ -90,7 +90,6 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("keep-and-hold", kept::hold),
     ("keep-many", kept::many),
     ("keep-badly", kept::badly),
-    ("keep-timed", kept::timed),
     // The world outside, by a capability or around it.
     ("remember", reach::remember),
     ("recall", reach::recall),

@@ -291,7 +291,8 @@ impl Tasks {
         let may_begin = matches!(admitted, Admitted::Now(_)) && agent.only_answers();
         let created = Arc::new(TaskEvent::Created(Box::new(created)));
         let directory = working_directory;
-        let start = Start { message, client, directory, streamed, goes_on, at: 0, by: Some(by.clone()) };
+        let start =
+            Start { message, client, directory, streamed, goes_on, at: 0, by: Some(by.clone()) };
         let patience = patience(&agent, timeout_ms);
         let begin = Begin::Work(Box::new(start), admitted, Kept::new());
         if may_begin {
