@@ -22,7 +22,7 @@ impl Hub {
         visit: Option<&Visit>,
         operation: Operation,
     ) -> Result<Looked, A2aError> {
-        let caller = caller.into();
+        let caller = self.at_work_now(caller.into())?;
         let admitted = self.admit(&caller.principal, &operation)?;
         admitted.came_to(self.look_up(caller, visit, operation).await)
     }

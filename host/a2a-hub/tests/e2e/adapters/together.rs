@@ -25,11 +25,12 @@ struct Pair {
     _files: [TempDir; 2],
 }
 
-/// The grant of an agent that came with the hub: what it is granted unasked, and these agents.
+/// The grant of an agent that came with the hub: what it is granted unasked, and these agents. No program is kept, so that one that is left is
+/// one too many.
 fn granted(vendor: &Vendor, agents: &str, settings: &str) -> String {
     let (agent, program) = (vendor.agent, vendor.program);
     format!(
-        "[agents.{agent}]\n{}\n{settings}\n[agents.{agent}.grant]\nmemory = true\nfiles = true\ndelegate = [{agents}]\n\
+        "[agents.{agent}]\n{}\n{settings}\n[agents.{agent}.limits]\nkept_programs = 0\n[agents.{agent}.grant]\nmemory = true\nfiles = true\ndelegate = [{agents}]\n\
          [agents.{agent}.grant.process.{program}]\nmax_running = 40\n",
         vendor.settings
     )
