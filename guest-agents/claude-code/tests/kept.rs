@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 const HELLO: &str = include_str!("transcripts/hello.jsonl");
 const RESUMED: &str = include_str!("transcripts/resumed.jsonl");
 const KEY: &str = "context/context-1";
+const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 
 /// What else a program does.
 type Script = fn(Program) -> Program;
@@ -193,4 +194,21 @@ fn one_that_was_started_ahead_and_is_gone_is_no_loss() {
     run(&host, &Task { context_id: "another".into(), ..task("hello there") });
     assert_eq!(prompts(&cold), ["hello there"]);
     assert_eq!(host.said(), [] as [String; 0]);
+}
+
+/// No session takes two writers: the program that has it in one conversation is ended before another conversation goes on with it.
+#[test]
+fn a_session_that_another_conversation_names_is_let_go_of() {
+    let host = ScriptedHost::new();
+    claude(&host).reads();
+    run(&host, &task("hello there"));
+    assert_eq!(host.kept_programs().keys(), [KEY]);
+    host.program("claude").reads().stdout(RESUMED).reads();
+    let named = json!({ "resume": SESSION });
+    let there = Task { context_id: "context-2".into(), ..again() };
+    let there = Task { message: there.message.clone().with_metadata(&named), ..there };
+    run(&host, &there);
+    assert_eq!(host.kept_programs().keys(), ["context/context-2"], "the first is gone");
+    let args = &host.spawned()[1].args;
+    assert!(args.ends_with(&["--resume".into(), SESSION.into()]), "{args:?}");
 }

@@ -345,22 +345,6 @@ pub struct EffectiveGrant {
     pub refused: BTreeSet<String>,
 }
 
-impl EffectiveGrant {
-    /// Whether nothing is held: whoever holds this can do nothing but tell.
-    pub fn is_nothing(&self) -> bool {
-        // Each of them, lest a new one be forgotten.
-        let Self { programs, memory_bytes, memory_items: _, files_bytes, http, .. } = self;
-        let Self { workspace, agents, tools, directories: _, refused: _, .. } = self;
-        programs.is_empty()
-            && memory_bytes.is_none()
-            && files_bytes.is_none()
-            && http.is_empty()
-            && workspace.is_none()
-            && agents.is_empty()
-            && tools.is_empty()
-    }
-}
-
 /// What a guest may do with one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldProgram {

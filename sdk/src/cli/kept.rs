@@ -11,7 +11,8 @@
 
 use std::time::Duration;
 
-use super::parked::{Idle, Program, names_files};
+use super::idle::Idle;
+use super::parked::{Program, names_files};
 use super::sessions::Sessions;
 use super::{Action, Choices, Cli, Driver, Job, Session};
 use crate::{Child, Command, Context, Failure, Level, Line, Task};
@@ -40,6 +41,9 @@ pub(super) fn ready<C: Cli>(
     session: Option<&Session>,
 ) -> Result<Option<Ready>, Failure> {
     let job = Job::without_words(ctx, task, choices);
+    if let Some(named) = &choices.resume {
+        take_away::<C>(ctx, sessions, &job, named)?;
+    }
     if let Some(kept) = last::<C>(ctx, sessions, &job)? {
         return Ok(Some(kept));
     }
@@ -65,6 +69,21 @@ fn last<C: Cli>(
     }
     end(child);
     Ok(None)
+}
+
+/// Ends the program that another conversation keeps with this session: no session takes two writers.
+fn take_away<C: Cli>(
+    ctx: &Context,
+    sessions: &Sessions<'_>,
+    job: &Job,
+    session: &str,
+) -> Result<(), Failure> {
+    let Some((holder, program)) = sessions.holder(session)? else { return Ok(()) };
+    let Ok(command) = program.command::<C>(ctx, job) else { return Ok(()) };
+    if let Some(child) = taken_up(ctx, &holder.park_key(), command)? {
+        end(child);
+    }
+    Ok(())
 }
 
 /// Ends a program, and waits until it is gone: the next one is to have its session, which takes one writer.

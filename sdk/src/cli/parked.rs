@@ -5,18 +5,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::idle::Idle;
 use super::{Cli, Job, Session};
 use crate::{Command, Context, Failure};
-
-/// What a program is like that has answered a turn, and has nothing left to do.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Idle {
-    /// Its session, and what that used up so far.
-    pub session: Session,
-    /// What else the driver of its next turn has to know.
-    #[serde(default)]
-    pub state: Value,
-}
 
 /// A program that was parked, as it is remembered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

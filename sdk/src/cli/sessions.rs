@@ -65,6 +65,17 @@ impl<'a> Sessions<'a> {
         }
     }
 
+    /// The other conversation that keeps a program with this session, if there is one.
+    pub(super) fn holder(&self, session: &str) -> Result<Option<(Self, Program)>, Failure> {
+        for key in self.ctx.remembered(PREFIX)?.into_iter().filter(|key| *key != self.key) {
+            let program = self.ctx.recall::<Kept>(&key)?.and_then(|kept| kept.program);
+            if let Some(program) = program.filter(|it| it.idle().session.id == session) {
+                return Ok(Some((Self { ctx: self.ctx, key }, program)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Under which key the conversation's program is parked.
     pub(super) fn park_key(&self) -> String {
         self.key.replacen(PREFIX, "context/", 1)

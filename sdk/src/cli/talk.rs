@@ -234,17 +234,17 @@ impl<'a> Talk<'a> {
             }
             return Ok(heard);
         }
-        let longest = match &self.retrying {
-            Some((until, _)) => until.saturating_duration_since(now()).min(self.patience),
-            None => self.patience,
-        };
+        let left = self.retrying.as_ref().map(|(until, _)| until.saturating_duration_since(now()));
+        // Which of them it was is not asked of the clock afterwards, for waits are as exact as a millisecond.
+        let is_last_try = left.is_some_and(|left| left <= self.patience);
+        let longest = left.unwrap_or(self.patience).min(self.patience);
         let heard = self.read(longest)?;
         if !matches!(heard, Heard::Nothing) {
             return Ok(heard);
         }
         self.child.kill();
         Ok(Heard::GivenUp(match self.retrying.take() {
-            Some((until, end)) if until <= now() => end.after(|text| {
+            Some((_, end)) if is_last_try => end.after(|text| {
                 let tried =
                     format!("{} tried again for as long as it may (`retry_timeout`)", self.name);
                 format!("{text} ({tried})")

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod by_itself;
 mod calls;
+mod only_answers;
 
 use super::{
     confining::{self, Confining},
@@ -288,11 +289,6 @@ impl Agent {
     /// What the operator set for it, as it is told in this task.
     pub fn settings(&self, task: &Task) -> Arc<BTreeMap<String, String>> {
         narrowed(&self.settings, most(task, facts::has(task, PARENT_TASK)))
-    }
-
-    /// Whether all that it can do is to answer: nothing of its work can be noticed but by what it tells.
-    pub fn only_answers(&self) -> bool {
-        self.runtime.is_enclosed() && self.held.is_nothing() && !self.replays()
     }
 
     /// Whether there is room for it to work on one more task.

@@ -41,9 +41,6 @@ use tokio::{
 /// What a guest may say before it must wait for the store (backpressure); also the largest batch that is stored together.
 pub(super) const SAID: usize = 64;
 
-/// How long a cancelled guest may take to come to an end by itself.
-const GRACE: Duration = Duration::from_millis(500);
-
 /// How long the first event of a task waits for what the agent says first, to be stored along with it: longer than a busy hub takes to begin, and
 /// shorter than anybody notices.
 const BIRTH: Duration = Duration::from_millis(25);
@@ -89,8 +86,8 @@ pub(super) struct TaskActor {
 
 /// An agent at work on the task.
 pub(super) struct RunningTask {
-    run: Box<dyn Run>,
-    said: mpsc::Receiver<GuestRequest>,
+    pub(super) run: Box<dyn Run>,
+    pub(super) said: mpsc::Receiver<GuestRequest>,
     /// Where it waits for its answer, if it does.
     asked: Option<oneshot::Sender<Result<Answer, Failure>>>,
     /// The answer, until it is the task's turn again.
@@ -588,26 +585,5 @@ impl TaskActor {
         if self.rests > 0 {
             self.turn = None;
         }
-    }
-
-    /// Stops the guest: asks it first, then ends it, and its programs with it.
-    async fn stop(&mut self) {
-        let Some(RunningTask { mut run, mut said, .. }) = self.guest.take() else { return };
-        let task = &self.recorder.task().id;
-        run.cancel();
-        let stopped = timeout(GRACE, async {
-            loop {
-                tokio::select! {
-                    _ = run.ended() => return,
-                    // What it still says is not heard any more, but must not hold it up.
-                    Some(_) = said.recv() => {}
-                }
-            }
-        });
-        if stopped.await.is_err() {
-            tracing::warn!(%task, agent = %self.agent.id, "the agent did not heed cancel and was ended");
-        }
-        run.end().await;
-        self.agent.programs_gone(task.as_str()).await;
     }
 }

@@ -28,6 +28,7 @@ mod replay;
 mod routed;
 mod routed_call;
 mod run_queue;
+mod stopping;
 #[cfg(test)]
 mod tests;
 mod turns;
