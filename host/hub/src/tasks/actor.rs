@@ -35,6 +35,7 @@ use futures::FutureExt as _;
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
+    task::yield_now,
     time::{Instant, timeout},
 };
 
@@ -43,7 +44,7 @@ pub(super) const SAID: usize = 64;
 
 /// How long the first event of a task waits for what the agent says first, to be stored along with it: longer than a busy hub takes to begin, and
 /// shorter than anybody notices.
-const BIRTH: Duration = Duration::from_millis(25);
+const BIRTH: Duration = Duration::from_millis(100);
 
 pub(super) struct TaskActor {
     pub(super) recorder: Recorder,
@@ -249,7 +250,7 @@ impl TaskActor {
         }
         while !self.lifecycle.is_over() {
             let happening = match self.recorder.is_unborn() {
-                true => timeout(BIRTH, self.next()).await.ok(),
+                true => self.first_word().await,
                 false => Some(self.next().await),
             };
             if !matches!(happening, Some(Happening::Said(_) | Happening::Ended(_))) {
@@ -319,6 +320,16 @@ impl TaskActor {
             said = heard(&mut said) => Happening::Said(said),
             ended = ended(&mut run) => Happening::Ended(ended),
         }
+    }
+
+    /// What happens first, if it does soon. On a hub with too much to do the agent may not have begun by then: it is given its turn
+    /// once more, for a task that is stored by itself is more to do.
+    async fn first_word(&mut self) -> Option<Happening> {
+        if let Ok(happening) = timeout(BIRTH, self.next()).await {
+            return Some(happening);
+        }
+        yield_now().await;
+        self.next().now_or_never()
     }
 
     /// Tells the lifecycle, and does what it decides. What is recorded is stored before anybody hears of it.
