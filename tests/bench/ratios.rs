@@ -48,11 +48,10 @@ impl Ratios {
         let mut worse = Vec::new();
         for (title, accepted) in &self.0 {
             let now = *now.0.get(title).with_context(|| format!("`{title}` was not raced"))?;
-            let mark = if now < accepted * LEAST { "  worse" } else { "" };
+            let is_worse = now < accepted * LEAST;
+            let mark = if is_worse { "  worse" } else { "" };
             println!("{title:<58}{accepted:>10.3}{now:>10.3}{mark}");
-            if !mark.is_empty() {
-                worse.push(title.as_str());
-            }
+            worse.extend(is_worse.then_some(title.as_str()));
         }
         ensure!(
             worse.is_empty(),

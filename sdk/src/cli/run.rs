@@ -6,7 +6,7 @@ use super::prompt::Request;
 use super::sessions::Sessions;
 use super::talk::{Talk, actions};
 use super::{Action, Choices, Cli, Driver, End, FailureReason, Job, Session};
-use crate::{Context, Failure, Run, Task, TaskState, TaskStatus};
+use crate::{Command, Context, Failure, Run, Task, TaskState, TaskStatus};
 
 /// Every further try waits for the client to log in, which may have gone wrong twice but hardly more often.
 const LOGIN_TRIES: usize = 3;
@@ -107,7 +107,7 @@ fn must_fit<C: Cli>(job: &Job) -> Result<(), Failure> {
     )))
 }
 
-/// A turn of a program that is started for it. The next one is started ahead, where that is wanted.
+/// A turn of a program that is started for it.
 fn converse<C: Cli>(ctx: &Context, sessions: &Sessions<'_>, job: &Job) -> Result<End, Failure> {
     let (command, mut driver) = (C::command(ctx, job)?, C::driver(ctx, job)?);
     let child = match ctx.spawn(command.clone()) {
@@ -120,12 +120,7 @@ fn converse<C: Cli>(ctx: &Context, sessions: &Sessions<'_>, job: &Job) -> Result
     let mut first = driver.greet();
     first.extend(driver.begin());
     let talk = Talk::new(ctx, sessions, job, C::NAME, child);
-    let kept =
-        |driver: &C::Driver| driver.idle().map(|idle| Program::new::<C>(job, &command, idle));
-    let end = turn(talk, &mut driver, first, kept)?;
-    if let Some(End::Completed { .. }) = end {
-        kept::start_ahead::<C>(ctx, job);
-    }
+    let end = first_turn::<C>(talk, &command, driver, first)?;
     Ok(end.unwrap_or(End::SessionLost))
 }
 
@@ -136,9 +131,19 @@ fn begin_ahead<C: Cli>(talk: Talk<'_>) -> Result<Option<End>, Failure> {
     // It was told then.
     driver.greet();
     let first = driver.begin();
-    let kept =
-        |driver: &C::Driver| driver.idle().map(|idle| Program::new::<C>(job, &command, idle));
-    let end = turn(talk.started_ahead(), &mut driver, first, kept)?;
+    first_turn::<C>(talk.started_ahead(), &command, driver, first)
+}
+
+/// The first turn of a program that this command started. The next program is started ahead after it, where that is wanted.
+fn first_turn<C: Cli>(
+    talk: Talk<'_>,
+    command: &Command,
+    mut driver: C::Driver,
+    first: Vec<Action>,
+) -> Result<Option<End>, Failure> {
+    let (ctx, job) = (talk.ctx, talk.job);
+    let kept = |driver: &C::Driver| driver.idle().map(|idle| Program::new::<C>(job, command, idle));
+    let end = turn(talk, &mut driver, first, kept)?;
     if let Some(End::Completed { .. }) = end {
         kept::start_ahead::<C>(ctx, job);
     }

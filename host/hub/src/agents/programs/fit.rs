@@ -3,7 +3,7 @@
 use a2a_hub_core::grant::EffectiveGrant;
 use a2a_hub_process::Launch;
 use a2a_hub_protocol::id::TenantId;
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// For whom programs run in a task: what is kept for one is for nobody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,6 @@ impl Fit {
     /// What differs from what is wanted `now`, for the log; nothing if it is the same.
     pub(super) fn differs(&self, now: &Self) -> Option<&'static str> {
         let (then, now_launch) = (&self.launch, &now.launch);
-        let is_same = |path: &Path, other: &Path| path == other;
         if self.holder.principal.is_none() || self.holder.principal != now.holder.principal {
             return Some("it was started for another principal");
         }
@@ -44,16 +43,13 @@ impl Fit {
         if self.holder.settings != now.holder.settings {
             return Some("the permissions or the settings of its agent are others");
         }
-        if self.file.is_none()
-            || self.file != now.file
-            || !is_same(&then.program, &now_launch.program)
-        {
+        if self.file.is_none() || self.file != now.file || then.program != now_launch.program {
             return Some("another file stands where the program is");
         }
         if then.args != now_launch.args {
             return Some("its arguments are others");
         }
-        if !is_same(&then.cwd, &now_launch.cwd) {
+        if then.cwd != now_launch.cwd {
             return Some("it works in another directory");
         }
         if then.env != now_launch.env {
