@@ -13,6 +13,10 @@ const RATE: Rate = Rate { per_second: 500_000_000, burst: 50_000_000 };
 /// a second.
 const MOST_OWED: u64 = 500_000_000;
 
+/// What one run may use at high priority, whatever its agent has used: it is over before a thread of low priority would have been
+/// woken for it, so that a busy agent of short tasks costs no switches between threads. Who spins is through with that at once.
+pub const SHORT_RUN: Duration = Duration::from_millis(4);
+
 /// How urgent the work for an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
@@ -51,6 +55,14 @@ impl Share {
             unchanged @ (Priority::High | Priority::Low) => unchanged,
         };
         self.priority
+    }
+
+    /// How urgent one run of the agent is, which has used the processor for so long.
+    pub fn priority_of_run(&mut self, used: Duration, now: Instant) -> Priority {
+        match used < SHORT_RUN {
+            true => Priority::High,
+            false => self.priority(now),
+        }
     }
 }
 
@@ -94,5 +106,15 @@ mod tests {
         let stopped = begun + ms(50_000);
         assert_eq!(share.priority(stopped + ms(1_000)), Priority::Low);
         assert_eq!(share.priority(stopped + ms(1_100)), Priority::High);
+    }
+
+    #[test]
+    fn a_short_run_of_a_busy_agent_keeps_its_priority() {
+        let begun = begun();
+        let mut share = Share::new(begun);
+        share.charge(ms(500), begun);
+        assert_eq!(share.priority_of_run(ms(1), begun), Priority::High);
+        assert_eq!(share.priority_of_run(SHORT_RUN, begun), Priority::Low);
+        assert_eq!(Share::new(begun).priority_of_run(SHORT_RUN, begun), Priority::High);
     }
 }

@@ -1,6 +1,6 @@
-//! Where guests run: on the hub's own threads while their agent is within its share of the processor; after that on threads
-//! of low priority (`nice`), which take what everything else leaves. So a spinner uses the whole of an idle machine, and
-//! nobody notices it on a busy one.
+//! Where guests run: on the hub's own threads while their agent is within its share of the processor, or they have only begun;
+//! after that on threads of low priority (`nice`), which take what everything else leaves. So a spinner uses the whole of an idle
+//! machine, and nobody notices it on a busy one.
 //!
 //! Whatever is done while a guest's future is polled is on the guest's account, be it its own code or what the hub does for
 //! it: reading its JSON, comparing its arguments, copying, hashing, redaction. What it waits for is not. What the hub does for
@@ -51,8 +51,8 @@ impl AgentShare {
         self.0.lock().charge(used, now());
     }
 
-    fn priority(&self) -> Priority {
-        self.0.lock().priority(now())
+    fn priority_of_run(&self, used: Duration) -> Priority {
+        self.0.lock().priority_of_run(used, now())
     }
 }
 
@@ -69,18 +69,33 @@ pub(crate) struct CpuAccount {
     used: AtomicU64,
     /// What the thread had used when the poll began that goes on, in nanoseconds.
     begun: AtomicU64,
+    /// What was paid for in advance, in nanoseconds.
+    ahead: AtomicU64,
     share: Arc<AgentShare>,
 }
 
 impl CpuAccount {
     pub(crate) fn new(share: Arc<AgentShare>) -> Self {
-        Self { used: AtomicU64::new(0), begun: AtomicU64::new(0), share }
+        let (used, begun, ahead) = Default::default();
+        Self { used, begun, ahead, share }
     }
 
     /// What was used so far. For the thread that polls.
     pub(crate) fn used(&self) -> Duration {
         let goes_on = thread_used().saturating_sub(self.begun.load(Relaxed));
         Duration::from_nanos(self.used.load(Relaxed) + goes_on)
+    }
+
+    /// How urgent the run is. For whoever does not poll it now.
+    fn priority(&self) -> Priority {
+        let used = self.used.load(Relaxed) + self.ahead.load(Relaxed);
+        self.share.priority_of_run(Duration::from_nanos(used))
+    }
+
+    /// Pays for something before it is done.
+    fn pay(&self, ahead: Duration) {
+        self.share.charge(ahead);
+        self.ahead.fetch_add(u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
     /// Does something on this account.
@@ -99,7 +114,7 @@ impl CpuAccount {
     pub(crate) async fn before(&self, bytes: usize) {
         if bytes > SHORT {
             let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-            self.share.charge(Duration::from_nanos(bytes.saturating_mul(BYTE)));
+            self.pay(Duration::from_nanos(bytes.saturating_mul(BYTE)));
             tokio::task::yield_now().await;
         }
     }
@@ -234,12 +249,12 @@ async fn turn<T>(
         if end.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Turn::Ended);
         }
-        if account.share.priority() != here {
+        if account.priority() != here {
             return Poll::Ready(Turn::Moves);
         }
         match account.charged(|| work.as_mut().poll(cx)) {
             Poll::Ready(done) => Poll::Ready(Turn::Done(done)),
-            Poll::Pending if account.share.priority() != here => Poll::Ready(Turn::Moves),
+            Poll::Pending if account.priority() != here => Poll::Ready(Turn::Moves),
             Poll::Pending => Poll::Pending,
         }
     })
@@ -289,7 +304,7 @@ mod tests {
         let work = async move {
             let modest = here();
             burn(5);
-            greedy.share.charge(A_LOT);
+            greedy.pay(A_LOT);
             tokio::task::yield_now().await;
             (modest, here())
         };
@@ -297,16 +312,21 @@ mod tests {
         assert_eq!((modest, greedy.as_str()), (begun, "guests-low"));
         assert!(account.used.load(Relaxed) >= 5_000_000);
 
-        let another = async {
+        let another = Arc::new(CpuAccount::new(Arc::clone(&account.share)));
+        let short = scheduler.run(&another, &end, Box::pin(async { here() })).await;
+        assert_ne!(short.as_deref(), Some("guests-low"), "not worth a switch of threads");
+        let long = async {
+            burn(5);
+            tokio::task::yield_now().await;
             // What it starts in turn, such as programs, starts where the hub is.
             let mut beside = JoinSet::new();
             beside.spawn_on(async { here() }, &own_threads());
             assert_ne!(beside.join_next().await.unwrap().unwrap(), "guests-low");
             here()
         };
-        let another = scheduler.run(&account, &end, Box::pin(another)).await;
+        let long = scheduler.run(&another, &end, Box::pin(long)).await;
         assert_eq!(
-            another.as_deref(),
+            long.as_deref(),
             Some("guests-low"),
             "the share is the agent's, not the run's"
         );
@@ -338,7 +358,7 @@ mod tests {
         let spins = async move {
             let _held = holds;
             loop {
-                greedy.share.charge(A_LOT);
+                greedy.pay(A_LOT);
                 tokio::task::yield_now().await;
                 if here() == "guests-low" {
                     ends.cancel();
@@ -356,7 +376,7 @@ mod tests {
         let (scheduler, account, end) = (Scheduler::default(), account(), CancellationToken::new());
         let greedy = Arc::clone(&account);
         let breaks = async move {
-            greedy.share.charge(A_LOT);
+            greedy.pay(A_LOT);
             tokio::task::yield_now().await;
             panic!("broken");
         };

@@ -1,4 +1,8 @@
-//! The one thread that writes. What has queued up is committed in one transaction: many writers share one fsync.
+//! The one thread that writes. What has queued up is committed in one transaction (group commit): many writers share one fsync.
+//!
+//! The thread is not woken by each change, but by the first of several, once whatever else is ready to run has had its turn: on a
+//! busy hub, that is what makes them several. The more there is to do, the more is done together; a hub with nothing else to do
+//! waits for nobody.
 
 use super::{
     dirty_bit,
@@ -11,10 +15,16 @@ use rusqlite::Connection;
 use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::AcqRel},
+    },
     thread,
 };
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::yield_now,
+};
 
 /// How many changes may wait; then whoever asks waits too. Some milliseconds of work.
 const QUEUE: usize = 1024;
@@ -27,19 +37,30 @@ pub(super) struct Writer {
     /// Taken when the writer is dropped, which ends the thread.
     queue: Option<mpsc::Sender<Box<dyn Change>>>,
     thread: Option<thread::JoinHandle<()>>,
+    /// Whether somebody is about to wake the thread for what is in the queue.
+    called: Arc<AtomicBool>,
     judgement: Arc<Judgement>,
+}
+
+/// Wakes the writing thread when dropped, so that it is woken even if nobody waits for the change any more.
+struct Wake<'a>(&'a thread::Thread);
+
+impl Drop for Wake<'_> {
+    fn drop(&mut self) {
+        self.0.unpark();
+    }
 }
 
 impl Writer {
     pub(super) fn start(db: Connection) -> Result<Self, StorageError> {
         let (queue, changes) = mpsc::channel(QUEUE);
-        let judgement = Arc::new(Judgement::default());
-        let of_thread = Arc::clone(&judgement);
+        let (judgement, called) = <(Arc<Judgement>, Arc<AtomicBool>)>::default();
+        let of_thread = (Arc::clone(&judgement), Arc::clone(&called));
         let thread = thread::Builder::new()
             .name("storage-writer".into())
-            .spawn(move || run(&db, changes, &of_thread))
+            .spawn(move || run(&db, changes, &of_thread.1, &of_thread.0))
             .map_err(|why: io::Error| unavailable(format!("start its writer: {why}")))?;
-        Ok(Self { queue: Some(queue), thread: Some(thread), judgement })
+        Ok(Self { queue: Some(queue), thread: Some(thread), called, judgement })
     }
 
     /// Whether what is asked for can be written.
@@ -62,7 +83,17 @@ impl Writer {
         let asked = Asked { change: Some(change), outcome: None, done };
         let queue = self.queue.as_ref().ok_or_else(gone)?;
         queue.send(Box::new(asked)).await.map_err(|_| gone())?;
+        if let Some(_wake) = self.call() {
+            // Whoever is ready now has a change of their own in the queue after that, if they make one.
+            yield_now().await;
+        }
         outcome.await.map_err(|_| gone())?
+    }
+
+    /// Has the thread look into the queue, once that is dropped; nothing if somebody else has done so.
+    fn call(&self) -> Option<Wake<'_>> {
+        let thread = self.thread.as_ref()?;
+        (!self.called.swap(true, AcqRel)).then(|| Wake(thread.thread()))
     }
 
     /// Has a change made, unless there is more urgent work or something goes wrong.
@@ -77,6 +108,7 @@ impl Writer {
             if refused.is_err() {
                 tracing::debug!("the store is too busy to keep a fold");
             }
+            drop(self.call());
         }
     }
 }
@@ -84,15 +116,34 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.queue = None;
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+        let ended = self.thread.take().map(|thread| {
+            thread.thread().unpark();
+            thread.join()
+        });
+        if ended.is_some_and(|ended| ended.is_err()) {
             tracing::error!("the store's writer had panicked");
         }
     }
 }
 
-fn run(db: &Connection, mut changes: mpsc::Receiver<Box<dyn Change>>, judgement: &Judgement) {
+fn run(
+    db: &Connection,
+    mut changes: mpsc::Receiver<Box<dyn Change>>,
+    called: &AtomicBool,
+    judgement: &Judgement,
+) {
     let mut batch = Vec::with_capacity(BATCH);
-    while changes.blocking_recv_many(&mut batch, BATCH) > 0 {
+    loop {
+        // Before the queue is looked into: who puts something into it later calls again.
+        called.swap(false, AcqRel);
+        let ended = take(&mut changes, &mut batch);
+        if batch.is_empty() {
+            if ended {
+                break;
+            }
+            thread::park();
+            continue;
+        }
         let committed = commit_and_judge(db, &mut batch, judgement);
         for change in batch.drain(..) {
             change.answer(committed.clone());
@@ -101,6 +152,17 @@ fn run(db: &Connection, mut changes: mpsc::Receiver<Box<dyn Change>>, judgement:
     if let Err(why) = dirty_bit::clear(db).map_err(StorageError::from) {
         tracing::warn!(%why, "the store could not be closed in order; its log stays beside it");
     }
+}
+
+/// Takes what is in the queue, as many as share a transaction; true if nothing more will ever be in it.
+fn take(changes: &mut mpsc::Receiver<Box<dyn Change>>, batch: &mut Vec<Box<dyn Change>>) -> bool {
+    while batch.len() < BATCH {
+        match changes.try_recv() {
+            Ok(change) => batch.push(change),
+            Err(why) => return why == mpsc::error::TryRecvError::Disconnected,
+        }
+    }
+    false
 }
 
 /// Commits a batch, and takes in how that went. Whatever is wrong with this one, the next one is tried.
