@@ -455,8 +455,8 @@ impl Parts {
         let repeats = Repeats::within(config.idempotency_window());
         if let Some(since) = repeats.since() {
             let requests = self.tasks.requests(&since).await;
-            for (request, task, made) in requests.context("find the requests of an earlier run")? {
-                repeats.remember(&request, task, clock::age(&made)).await;
+            for made in requests.context("find the requests of an earlier run")? {
+                repeats.remember(&made.fingerprint, made.task, clock::age(&made.made)).await;
             }
         }
         Ok(repeats)

@@ -325,11 +325,7 @@ mod tests {
             here()
         };
         let long = scheduler.run(&another, &end, Box::pin(long)).await;
-        assert_eq!(
-            long.as_deref(),
-            Some("guests-low"),
-            "the share is the agent's, not the run's"
-        );
+        assert_eq!(long.as_deref(), Some("guests-low"), "the share is the agent's, not the run's");
     }
 
     #[tokio::test]

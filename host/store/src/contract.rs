@@ -8,6 +8,7 @@
 mod events;
 mod journals;
 mod minds;
+mod requests;
 mod tenants;
 
 pub use events::{agent, at, chunk, created, status};
@@ -51,6 +52,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     memories_are_kept_apart(&make()).await;
     a_memory_stays_within_its_grant(&make()).await;
     a_memory_racing_itself_stays_within_its_grant(Arc::new(make())).await;
+    requests::requests_are_found_by_when_they_were_made(&make()).await;
     tenants::what_is_one_tenants_is_not_anothers(&make()).await;
     journals::a_journal_is_kept_in_order_until_its_task_is_over(&make()).await;
     minds::a_mind_is_kept_for_its_place_and_no_other(&make()).await;

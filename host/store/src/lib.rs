@@ -87,6 +87,17 @@ pub trait TaskLog: Send + Sync {
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError>;
 }
 
+/// A request that began a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What it is known by ([`Created::request`](a2a_hub_protocol::event::Created::request)).
+    pub fingerprint: String,
+    /// The task that it began.
+    pub task: TaskId,
+    /// When (RFC 3339).
+    pub made: String,
+}
+
 /// What is found of tasks without their names: lists, conversations, counts. It is read from the logs.
 #[async_trait::async_trait]
 pub trait TaskIndex: Send + Sync {
@@ -124,6 +135,10 @@ pub trait TaskIndex: Send + Sync {
         context: &ContextId,
         limit: usize,
     ) -> Result<Vec<Message>, StorageError>;
+
+    /// What the requests were known by that began tasks since then (RFC 3339), oldest first; of the latest `limit` tasks of those that
+    /// changed since. A log that cannot be read has none.
+    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<Request>, StorageError>;
 
     /// How many tasks there are, by agent and state; nothing of what there is none of.
     async fn tally(&self) -> Result<Vec<Tally>, StorageError>;

@@ -4,8 +4,8 @@ mod minds;
 
 use super::{
     AgentMemory, ContextFilter, ContextMemory, Head, HeadFilter, HeadPage, Outbox, Progress,
-    PushFilter, RunJournal, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally,
-    TaskIndex, TaskLog,
+    PushFilter, Request, RunJournal, Search, StorageError, StoreHealth, StoredPush, StoredTask,
+    Tally, TaskIndex, TaskLog,
     condition::Judgement,
     context_memory::must_fit,
     log::{self, Conversation},
@@ -213,6 +213,21 @@ impl TaskIndex for MemoryStorage {
         let newest_first = kept.logs.values().rev().map(|log| &log.head);
         let page = newest_first.filter(matches).skip(filter.offset).take(filter.limit);
         Ok(page.cloned().collect())
+    }
+
+    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<Request>, StorageError> {
+        let kept = self.kept();
+        let latest = kept.logs.values().rev().filter(|log| log.head.updated.as_str() >= since);
+        let latest = latest.take(limit).filter(|log| log.head.created.as_str() >= since);
+        let mut requests: Vec<_> = latest
+            .filter_map(|Log { head, events, .. }| {
+                let TaskEvent::Created(created) = events.first()?.as_ref() else { return None };
+                let fingerprint = created.request.clone()?;
+                Some(Request { fingerprint, task: head.task.clone(), made: head.created.clone() })
+            })
+            .collect();
+        requests.reverse();
+        Ok(requests)
     }
 
     async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {

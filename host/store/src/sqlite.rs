@@ -22,8 +22,8 @@ mod writer;
 
 use super::{
     AgentMemory, ContextFilter, ContextMemory, Head, HeadFilter, HeadPage, Looked, Outbox,
-    Progress, PushFilter, RunJournal, Search, StorageError, StoreHealth, StoredPush, StoredTask,
-    Tally, TaskIndex, TaskLog,
+    Progress, PushFilter, Request, RunJournal, Search, StorageError, StoreHealth, StoredPush,
+    StoredTask, Tally, TaskIndex, TaskLog,
 };
 use a2a_hub_core::{
     access::Principal,
@@ -178,6 +178,11 @@ impl TaskIndex for SqliteStorage {
 
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
         self.readers.read(move |db| logs::heads(db, &filter)).await
+    }
+
+    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<Request>, StorageError> {
+        let since = since.to_owned();
+        self.readers.read(move |db| logs::requests(db, &since, limit)).await
     }
 
     async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {

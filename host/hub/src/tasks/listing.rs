@@ -8,40 +8,16 @@ use a2a_hub_protocol::{
     operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
     task::Task,
 };
-use a2a_hub_store::{Head, HeadFilter, HeadPage, StorageError, StoredTask};
+use a2a_hub_store::{Head, HeadFilter, HeadPage, Request, StorageError, StoredTask};
 use tracing::Span;
 
 /// How many of the latest tasks are looked at for requests that may be made again: more would make a start slow.
 const REQUESTS: usize = 5_000;
 
 impl Tasks {
-    /// What the requests since then are known by, with the tasks that they began and when, oldest first; of the latest few
-    /// thousand.
-    pub async fn requests(
-        &self,
-        since: &str,
-    ) -> Result<Vec<(String, TaskId, String)>, StorageError> {
-        let latest =
-            HeadFilter { since: Some(since.to_owned()), limit: REQUESTS, ..HeadFilter::default() };
-        let mut requests = Vec::new();
-        for head in self.storage.heads(latest).await?.into_iter().rev() {
-            if head.created.as_str() < since {
-                continue;
-            }
-            let first = match self.storage.events(&head.task, 0, 1).await {
-                Ok(mut first) => first.pop(),
-                Err(why @ StorageError::Unavailable(_)) => return Err(why),
-                // One that is damaged must not keep the hub from starting.
-                Err(why) => {
-                    tracing::error!(task = %head.task, %why, "the request that began a task cannot be read");
-                    continue;
-                }
-            };
-            if let Some(TaskEvent::Created(created)) = first.map(|first| first.event) {
-                requests.extend(created.request.map(|request| (request, head.task, head.created)));
-            }
-        }
-        Ok(requests)
+    /// The requests that began tasks since then, oldest first; of the latest few thousand.
+    pub async fn requests(&self, since: &str) -> Result<Vec<Request>, StorageError> {
+        self.storage.requests(since, REQUESTS).await
     }
 
     /// What a task began with; none if it was forgotten.

@@ -2,7 +2,7 @@
 
 use super::{context_key, failure::Failure, fault::unavailable, schema::integer};
 use crate::{
-    Head, HeadFilter, StorageError, StoredTask, Tally,
+    Head, HeadFilter, Request, StorageError, StoredTask, Tally,
     log::{self, Conversation},
 };
 use a2a_hub_core::access::Principal;
@@ -292,6 +292,25 @@ fn select(filter: &HeadFilter) -> (String, Vec<Value>) {
     sql += " ORDER BY id DESC LIMIT ? OFFSET ?";
     values.extend([filter.limit, filter.offset].map(|n| Value::from(integer(n as u64))));
     (sql, values)
+}
+
+/// In one question: a start has to wait for the answer.
+pub(super) fn requests(
+    db: &Connection,
+    since: &str,
+    limit: usize,
+) -> Result<Vec<Request>, Failure> {
+    let sql = "SELECT event ->> '$.created.request' AS request, id, created
+        FROM (SELECT id, created FROM tasks WHERE updated >= ?1 ORDER BY id DESC LIMIT ?2)
+        JOIN events ON task = id AND seq = 1
+        WHERE created >= ?1 AND json_valid(event) AND request IS NOT NULL ORDER BY id";
+    let mut found = db.prepare_cached(sql)?;
+    let request = |row: &Row<'_>| {
+        let (fingerprint, task) = (row.get(0)?, TaskId::new(row.get::<_, String>(1)?));
+        Ok(Request { fingerprint, task, made: row.get(2)? })
+    };
+    let rows = found.query_map(params![since, integer(limit as u64)], request)?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn finished(

@@ -323,6 +323,31 @@ async fn a_change_that_panics_costs_nobody_but_itself() {
 }
 
 #[tokio::test]
+async fn a_log_that_is_damaged_hides_no_request_but_its_own() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let mut tasks = Vec::new();
+    for request in ["one", "two"] {
+        let task = TaskId::fresh();
+        let mut event = Arc::unwrap_or_clone(created(&task, "c"));
+        if let TaskEvent::Created(created) = &mut event {
+            created.request = Some(request.to_owned());
+        }
+        storage.append(&task, 0, vec![Arc::new(event)]).await.unwrap();
+        tasks.push(task);
+    }
+    let damaged = tasks[0].clone();
+    let damage = storage.writer.write(move |db: &Connection| -> Result<(), Failure> {
+        db.execute("UPDATE events SET event = '{' WHERE task = ?1", [damaged.as_str()])?;
+        Ok(())
+    });
+    damage.await.unwrap();
+    let requests = storage.requests(&contract::at(0), 10).await.unwrap();
+    let found: Vec<_> = requests.iter().map(|it| (it.fingerprint.as_str(), &it.task)).collect();
+    assert_eq!(found, [("two", &tasks[1])]);
+}
+
+#[tokio::test]
 async fn a_probe_is_a_real_write_that_changes_nothing() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);

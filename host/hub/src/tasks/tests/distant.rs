@@ -8,8 +8,8 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
 };
 use a2a_hub_store::{
-    ContextFilter, Counts, Head, HeadFilter, HeadPage, RunJournal, StorageError, StoreHealth,
-    StoredTask, Tally, TaskIndex, TaskLog, memory::MemoryStorage,
+    ContextFilter, Counts, Head, HeadFilter, HeadPage, Request, RunJournal, StorageError,
+    StoreHealth, StoredTask, Tally, TaskIndex, TaskLog, memory::MemoryStorage,
 };
 use std::{
     sync::{
@@ -102,6 +102,11 @@ impl TaskIndex for Distant {
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
         sleep(LATENCY).await;
         self.there.heads(filter).await
+    }
+
+    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<Request>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.requests(since, limit).await
     }
 
     async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {

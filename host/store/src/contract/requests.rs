@@ -1,0 +1,38 @@
+//! The requests that began tasks.
+
+use super::{at, created, status};
+use crate::{Request, Storage};
+use a2a_hub_protocol::{event::TaskEvent, id::TaskId, task::TaskState};
+use std::sync::Arc;
+
+/// The creation of a task at that time, by a request that is known by its name.
+fn asked(task: &TaskId, ms: u64, request: Option<&str>) -> Arc<TaskEvent> {
+    let mut event = Arc::unwrap_or_clone(created(task, "here"));
+    if let TaskEvent::Created(created) = &mut event {
+        created.task.status.timestamp = at(ms);
+        created.request = request.map(str::to_owned);
+    }
+    Arc::new(event)
+}
+
+pub(super) async fn requests_are_found_by_when_they_were_made(storage: &impl Storage) {
+    let ids: Vec<_> = (0..5).map(|_| TaskId::fresh()).collect();
+    let made =
+        [(1, Some("old")), (2, Some("begun before")), (5, Some("a")), (6, None), (7, Some("b"))];
+    for (id, (ms, request)) in ids.iter().zip(made) {
+        storage.append(id, 0, vec![asked(id, ms, request)]).await.unwrap();
+    }
+    // What changed since is looked at, and what began since is told.
+    let later = status(TaskState::Working, 9, None);
+    storage.append(&ids[1], 1, vec![later]).await.unwrap();
+    let found = |n: usize, fingerprint: &str, ms| Request {
+        fingerprint: fingerprint.to_owned(),
+        task: ids[n].clone(),
+        made: at(ms),
+    };
+    let both = [found(2, "a", 5), found(4, "b", 7)];
+    assert_eq!(storage.requests(&at(5), 10).await.unwrap(), both);
+    assert_eq!(storage.requests(&at(5), 2).await.unwrap(), both[1..], "of the latest two tasks");
+    assert_eq!(storage.requests(&at(7), 10).await.unwrap(), both[1..]);
+    assert_eq!(storage.requests(&at(8), 10).await.unwrap(), []);
+}
