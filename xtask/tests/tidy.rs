@@ -136,6 +136,10 @@ const VAGUE: &[&str] = &["util", "utils", "helper", "helpers", "common", "misc",
 /// Longer files hide their second subject. Tests at the end of a file do not count.
 const MAX_LINES: usize = 600;
 
+/// As much code of one crate can be had in mind, and is compiled anew when a line of it changes. Blank lines, comments and tests do
+/// not count.
+const MAX_CODE: usize = 9_000;
+
 /// The tests that drive the hub with the official SDKs; what holds a rule there is a step of theirs.
 const DRIVERS: &str = "e2e::sdks";
 
@@ -213,7 +217,7 @@ fn crates_stay_free_of_what_they_were_split_from() {
 #[test]
 fn each_kind_of_knowledge_has_one_place() {
     for (path, text) in sources("host") {
-        if !path.contains("/src/") || path.ends_with("/tests.rs") || path.contains("/tests/") {
+        if !path.contains("/src/") || is_test(&path) {
             continue; // build scripts and tests are not the host
         }
         let text = without_tests(&text);
@@ -249,6 +253,19 @@ fn files_say_what_they_are() {
             let name = name.to_str().unwrap();
             assert!(!VAGUE.contains(&name), "{path}: name `{name}` after what it does");
         }
+    }
+}
+
+#[test]
+fn no_crate_of_the_host_has_grown_too_large() {
+    for krate in CRATES {
+        let lines: usize = sources(&format!("host/{krate}"))
+            .iter()
+            .filter(|(path, _)| !is_test(path))
+            .map(|(_, text)| lines_of_code(without_tests(text)))
+            .sum();
+        let why = "split off what has a purpose of its own";
+        assert!(lines <= MAX_CODE, "host/{krate}: {lines} lines of code; {why}");
     }
 }
 
@@ -331,6 +348,11 @@ fn every_rule_of_a2a_names_a_test_that_exists() {
 fn these_rules_read_what_they_should() {
     let text = "use crate::{a::{b, c}, d};\nuse crate::e;\n";
     assert_eq!(uses(text), ["a", "d", "e"].map(str::to_owned).into());
+
+    let text = "//! What.\n\nfn a() {\n    // why\n    b(); // so\n}\n\n#[cfg(test)]\nmod tests {\n    fn c() {}\n}\n";
+    assert_eq!(lines_of_code(without_tests(text)), 3);
+    let tests = ["host/a/tests/b.rs", "host/a/src/b/tests.rs", "host/a/src/b/tests/c.rs"];
+    assert!(tests.iter().all(|path| is_test(path)) && !is_test("host/a/src/testing.rs"));
 
     let home = ONE_MACHINE[1];
     assert!(says_path(&format!("see {home}notes"), home));
@@ -467,6 +489,17 @@ fn dependencies(krate: &str) -> Vec<String> {
 fn guest_agents() -> Vec<String> {
     let entries = fs::read_dir(root().join("guest-agents")).unwrap().map(Result::unwrap);
     entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+/// Whether the file at `path` holds nothing but tests.
+fn is_test(path: &str) -> bool {
+    path.contains("/tests/") || path.ends_with("/tests.rs")
+}
+
+/// How many lines of `text` are neither blank nor a comment.
+fn lines_of_code(text: &str) -> usize {
+    let lines = text.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
 /// Everything before the file's own tests.
