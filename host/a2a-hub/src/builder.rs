@@ -8,16 +8,16 @@ use crate::{
     minder::{is_helper, is_ready_to_help},
     telemetry::otlp::Exporter,
 };
+use a2a_hub_agents::native::Native;
+use a2a_hub_agents::{Agents, BuiltIn, Door, PluginFolder, sweep_files};
 use a2a_hub_client::Outbound;
+use a2a_hub_clock as clock;
 use a2a_hub_config::Config;
 use a2a_hub_hub::{
     LiveConfig, ReadConfig, SetLevel,
-    agents::{Agents, BuiltIn, Door, PluginFolder, sweep_files},
-    clock,
     contexts::Contexts,
     custody,
     events::Events,
-    native::Native,
     push::{Pushes, Sender, WebhookSigner},
     repeats::Repeats,
     spans::Spans,
@@ -382,7 +382,7 @@ impl Parts {
             engine,
             supervisor.clone(),
             storage.clone(),
-            events.clone(),
+            Arc::new(events.clone()),
         );
         let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
             .context("make the plugins folder")?;

@@ -1,7 +1,7 @@
 //! The agents inside this program, as the build script packed them, and how the programs that they drive are tried.
 
+use a2a_hub_agents::BuiltIn;
 use a2a_hub_core::grant::Trial;
-use a2a_hub_hub::agents::BuiltIn;
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::manifest;
 use std::collections::BTreeMap;

@@ -1,15 +1,10 @@
 //! A hub that runs: what it is made of, and how it is taken apart.
 
 use crate::local::Local;
+use a2a_hub_agents::{Agents, PluginFolder};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{
-    LiveConfig, Reply,
-    agents::{Agents, PluginFolder},
-    contexts::Contexts,
-    events::Events,
-    push::Pushes,
-    spans::Spans,
-    tasks::Tasks,
+    LiveConfig, Reply, contexts::Contexts, events::Events, push::Pushes, spans::Spans, tasks::Tasks,
 };
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};

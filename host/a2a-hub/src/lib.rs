@@ -23,13 +23,11 @@ mod minder;
 mod packed;
 mod telemetry;
 
+pub use a2a_hub_agents::BuiltIn;
+pub use a2a_hub_agents::native::{Native, Stage, completed};
 pub use a2a_hub_config as config;
 pub use a2a_hub_core::access::Principal;
-pub use a2a_hub_hub::{
-    Reply, ReplyStream,
-    agents::BuiltIn,
-    native::{Native, Stage, completed},
-};
+pub use a2a_hub_hub::{Reply, ReplyStream};
 pub use a2a_hub_protocol as protocol;
 pub use a2a_hub_runtime::{Ended, Failure, port::delegate::ChildRequest};
 pub use builder::Builder;

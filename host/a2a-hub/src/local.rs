@@ -47,11 +47,9 @@ pub use callbacks::TooMany;
 pub use event::TaskEventValue;
 pub use request::Request;
 
+use a2a_hub_agents::native::{Native, Stage};
 use a2a_hub_core::access::Principal;
-use a2a_hub_hub::{
-    Reply, ReplyStream,
-    native::{Native, Stage},
-};
+use a2a_hub_hub::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
     dialect::Dialect,

@@ -1,6 +1,6 @@
 //! Conversations: which there are, what was said in them, and how long they are remembered.
 
-use crate::clock;
+use a2a_hub_clock as clock;
 use a2a_hub_config::Config;
 use a2a_hub_protocol::{
     id::{ContextId, TaskId},

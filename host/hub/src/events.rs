@@ -2,7 +2,9 @@
 //!
 //! Nothing is kept for those who come later: what is so now, they ask for; what becomes of it, they hear.
 
-use crate::{clock, metrics::Metrics};
+use crate::metrics::Metrics;
+use a2a_hub_agents::EventSink;
+use a2a_hub_clock as clock;
 use a2a_hub_protocol::{
     hub::event::{Happened, HubEvent, StreamEnd},
     id::TenantId,
@@ -69,6 +71,12 @@ impl Events {
 
     fn speaker(&self) -> MutexGuard<'_, Speaker> {
         self.speaker.lock()
+    }
+}
+
+impl EventSink for Events {
+    fn publish(&self, what: Happened) {
+        Self::publish(self, what);
     }
 }
 

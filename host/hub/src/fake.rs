@@ -1,9 +1,7 @@
 //! An agent for unit tests: it does what a closure says, without a component, a program or a port.
 
-use crate::{
-    agents::Agent,
-    native::{Native, Stage},
-};
+use a2a_hub_agents::Agent;
+use a2a_hub_agents::native::{Native, Stage};
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{
     grant::{Ask, Grant},

@@ -18,8 +18,6 @@ pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 pub use visit::Visit;
 
 use crate::{
-    agents::{Agent, Agents, PluginFolder, lately},
-    clock,
     contexts::Contexts,
     error::HubError,
     events::{self, Events},
@@ -29,6 +27,8 @@ use crate::{
     routes::Routes,
     tasks::{StreamEnd, Subscription, Tasks},
 };
+use a2a_hub_agents::{Agent, Agents, PluginFolder, lately};
+use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access::{self, Caller, Principal},
     context_memory::inherit::{Inherit, nothing_to_inherit},

@@ -1,23 +1,18 @@
-//! The engine: agents, conversations, tasks and notifications. It knows neither HTTP servers nor SQL nor a command line.
+//! The engine: conversations, tasks and notifications, and every operation in one entry, [`Hub::handle`]. It knows neither HTTP
+//! servers nor SQL nor a command line, and of components, programs and agents elsewhere only what `a2a-hub-agents` tells.
 //!
 //! A module uses only what stands before it here; `docs/ARCHITECTURE.md` has the map.
 
-pub mod clock;
 pub mod custody;
 mod error;
 pub mod events;
 #[cfg(test)]
 mod fake;
 mod metrics;
-pub mod native;
 pub mod repeats;
 pub mod spans;
 pub mod token;
 pub mod upkeep;
-
-pub mod remote;
-
-pub mod agents;
 
 pub mod contexts;
 pub mod routes;

@@ -1,12 +1,12 @@
 //! The errors of the hub's parts as the protocol tells them: the one place that maps them.
 
 use crate::{
-    agents::{Late, NotWorking, RegistryError, Unavailable},
     contexts::ForgetError,
     error::HubError,
     push::{PushError, ReceiverError},
     tasks::SubmitError,
 };
+use a2a_hub_agents::{Late, NotWorking, RegistryError, Unavailable};
 use a2a_hub_core::quota::Busy;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use serde_json::json;
@@ -140,7 +140,8 @@ impl From<ForgetError> for HubError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{fake::Fake, native::completed};
+    use crate::fake::Fake;
+    use a2a_hub_agents::native::completed;
     use a2a_hub_config::AgentConfig;
     use tokio::time::Instant;
 

@@ -1,6 +1,6 @@
 //! Which requests were made lately, and which tasks they began: a request that is made again is answered by that task.
 
-use crate::clock;
+use a2a_hub_clock as clock;
 use a2a_hub_protocol::id::TaskId;
 use parking_lot::Mutex;
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};

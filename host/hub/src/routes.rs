@@ -1,12 +1,8 @@
 //! Which agent a message is given to that names none of its own: gathers what is known of the agents, has `core::routing` choose, and
 //! keeps whose turn it was.
 
-use crate::{
-    agents::{Agent, Agents},
-    error::HubError,
-    events::Events,
-    metrics::Metrics,
-};
+use crate::{error::HubError, events::Events, metrics::Metrics};
+use a2a_hub_agents::{Agent, Agents};
 use a2a_hub_core::{
     nearest::nearest,
     routing::{

@@ -6,8 +6,9 @@ use super::{
     http_listener::Caller,
     origin_guard,
 };
+use a2a_hub_clock as clock;
 use a2a_hub_core::access::Principal;
-use a2a_hub_hub::{Reply, clock};
+use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{
     card::Endpoints,
     error::{A2aError, ErrorKind},

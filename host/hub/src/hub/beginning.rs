@@ -2,11 +2,11 @@
 
 use super::Hub;
 use crate::{
-    agents::Agent,
     error::HubError,
     repeats::Claim,
     tasks::{NewTask, SubmitError, Subscription},
 };
+use a2a_hub_agents::Agent;
 use a2a_hub_core::{
     access::Caller,
     idempotency,

@@ -1,6 +1,6 @@
 //! The cards of the hub and of its agents, as they are told.
 
-use crate::agents::Agent;
+use a2a_hub_agents::Agent;
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
     id::AgentId,

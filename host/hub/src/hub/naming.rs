@@ -1,7 +1,8 @@
 //! Agents by whatever they are called: an alias is turned into its agent's id before anything else looks at it.
 
 use super::Hub;
-use crate::{agents::RegistryError, error::HubError};
+use crate::error::HubError;
+use a2a_hub_agents::RegistryError;
 use a2a_hub_core::nearest::nearest;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},

@@ -2,7 +2,9 @@
 //! an operation like any other in the end.
 
 use super::{Hub, Reply, ReplyStream, visit::Visit};
-use crate::{agents::Agent, clock, error::HubError, tasks::StreamEnd};
+use crate::{error::HubError, tasks::StreamEnd};
+use a2a_hub_agents::Agent;
+use a2a_hub_clock as clock;
 use a2a_hub_core::access::Caller;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},

@@ -1,11 +1,8 @@
 //! What a program that an agent started may ask of the hub: what its agent may, on behalf of the task that it was started for.
 
 use super::{Caller, Hub, official::task_of};
-use crate::{
-    agents::{Agent, is_kept},
-    error::HubError,
-    tasks::Subscription,
-};
+use crate::{error::HubError, tasks::Subscription};
+use a2a_hub_agents::{Agent, is_kept};
 use a2a_hub_core::{access::Principal, tree::Budget};
 use a2a_hub_process::OnBehalf;
 use a2a_hub_protocol::{

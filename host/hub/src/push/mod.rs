@@ -24,7 +24,8 @@ pub use challenge::ChallengeError;
 pub use sender::{ReceiverError, Sender};
 pub use signer::{PUBLIC_KEY_FILE, SignerError, WebhookSigner};
 
-use crate::{clock, tasks::Tasks};
+use crate::tasks::Tasks;
+use a2a_hub_clock as clock;
 use a2a_hub_core::breaker::Settings;
 use a2a_hub_protocol::{
     id::{PushConfigId, TaskId, TenantId},

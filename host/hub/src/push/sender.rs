@@ -5,8 +5,8 @@ use super::{
     payload::Payload,
     signer::WebhookSigner,
 };
-use crate::clock;
 use a2a_hub_client::{Outbound, OutboundError, in_trace};
+use a2a_hub_clock as clock;
 use a2a_hub_core::span::Span;
 use a2a_hub_core::{
     breaker::{Outcome, Source},

@@ -6,7 +6,8 @@ use super::{
     receivers::Receiver,
     sender::{SendError, origin},
 };
-use crate::{clock, tasks::Subscription};
+use crate::tasks::Subscription;
+use a2a_hub_clock as clock;
 use a2a_hub_core::{
     breaker::{Outcome, Source},
     delivery::{self, RetryDecision},

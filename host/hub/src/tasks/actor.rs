@@ -13,7 +13,8 @@ use super::{
     remains::Remains,
     run_queue::{Admitted, Lane, QueueTicket, RunPermit, RunQueue, Wait},
 };
-use crate::{agents::Agent, clock, error::HubError};
+use a2a_hub_agents::Agent;
+use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access::Principal,
     facts,
@@ -35,7 +36,6 @@ use futures::FutureExt as _;
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
-    task::yield_now,
     time::{Instant, timeout},
 };
 
@@ -328,7 +328,7 @@ impl TaskActor {
         if let Ok(happening) = timeout(BIRTH, self.next()).await {
             return Some(happening);
         }
-        yield_now().await;
+        tokio::task::yield_now().await;
         self.next().now_or_never()
     }
 
@@ -361,7 +361,7 @@ impl TaskActor {
                 }
                 self.recorder.take_back().await?;
                 // Who asked may have gone; there is nobody to tell then.
-                let _ = told.send(Err(HubError::from(why).into()));
+                let _ = told.send(Err(crate::error::HubError::from(why).into()));
                 Ok(())
             }
             // The agent is kept: a task that waits goes on waiting.

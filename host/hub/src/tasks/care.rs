@@ -5,7 +5,7 @@ use super::{
     feed::Subscription,
     port::{GuestRequest, Question},
 };
-use crate::agents::Agent;
+use a2a_hub_agents::Agent;
 use a2a_hub_core::{access::Principal, question::handed_on};
 use a2a_hub_protocol::{
     error::A2aError,

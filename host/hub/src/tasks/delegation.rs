@@ -13,7 +13,8 @@ use super::{
     port::GuestRequest,
     relations::{Calls, OtherTasks},
 };
-use crate::{agents::Agent, error::HubError};
+use crate::error::HubError;
+use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access::Principal,

@@ -4,7 +4,7 @@
 //! A hub that is killed in between leaves either nothing, or what nobody comes for: the next one forgets it, for its conversation has
 //! no task. What is handed over again in a conversation that there is stands there once.
 
-use crate::agents::{Agent, Mind};
+use a2a_hub_agents::{Agent, Mind};
 use a2a_hub_core::context_memory::{
     inherit::Inherit,
     transfer::{Giver, Inherited, transfer},

@@ -6,7 +6,7 @@ use super::{
     port::ToActor,
     replay::Given,
 };
-use crate::agents::TaskPorts;
+use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
     access::Principal,
     lifecycle::{Fault, Record},

@@ -38,7 +38,9 @@ pub use feed::{StreamEnd, Subscription};
 pub use new_task::{NewTask, SubmitError};
 pub use recovery::Recovered;
 
-use crate::{agents::Agent, clock, error::HubError, events::Events, routes::Routes, spans::Spans};
+use crate::{error::HubError, events::Events, routes::Routes, spans::Spans};
+use a2a_hub_agents::Agent;
+use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access::Principal,
     context_memory::transfer::INHERITED,

@@ -1,6 +1,6 @@
 //! A new piece of work, and why it may not begin.
 
-use crate::agents::Agent;
+use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access::Principal, context_memory::transfer::Inherited, quota::Busy, routing::Routing,

@@ -1,6 +1,6 @@
 //! A running guest's way to its task's actor: everything it says goes through one bounded queue, in order.
 
-use crate::clock;
+use a2a_hub_clock as clock;
 use a2a_hub_core::{facts, replay::Recorded};
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, TaskEvent},

@@ -1,6 +1,6 @@
 //! What is kept of a run that is recorded, and what a task's log tells of it.
 
-use crate::agents::AgentVersion;
+use a2a_hub_agents::AgentVersion;
 use a2a_hub_core::facts;
 use a2a_hub_protocol::{
     client::ClientCapabilities,

@@ -7,10 +7,8 @@ use super::{
     log_span, replay,
     run_queue::{Admitted, Asking},
 };
-use crate::{
-    agents::{Agent, FindAgent},
-    clock,
-};
+use a2a_hub_agents::{Agent, FindAgent};
+use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access::Principal,
     facts::{self, QUEUED, REASON, RECOVERY},

@@ -4,7 +4,7 @@ use super::{
     feed::{Lent, Subscription},
     port::GuestRequest,
 };
-use crate::agents::Agent;
+use a2a_hub_agents::Agent;
 use a2a_hub_core::{access::Principal, tree::Usage};
 use a2a_hub_protocol::{id::TaskId, task::Task};
 use a2a_hub_runtime::{

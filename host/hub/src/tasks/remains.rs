@@ -1,7 +1,7 @@
 //! What is left of a task whose actor has ended.
 
 use super::run_queue::{Lane, RunPermit};
-use crate::agents::Agent;
+use a2a_hub_agents::Agent;
 use a2a_hub_core::tree::Usage;
 use a2a_hub_protocol::id::TaskId;
 use std::sync::Arc;

@@ -7,12 +7,9 @@ use super::{
     recorded_run::{Began, RecordedRun, Told, json, read, told},
     recorder::Unstorable,
 };
-use crate::{
-    agents::{Agent, AgentVersion},
-    clock,
-};
+use a2a_hub_agents::AgentVersion;
+use a2a_hub_clock as clock;
 use a2a_hub_core::{
-    grant::Resume,
     recovery::Resumability,
     replay::{Entry, Recorded},
 };
@@ -149,13 +146,6 @@ impl TaskActor {
         // A guest that was ended meanwhile needs no answer.
         let _ = question.answer.send(Ok(answer));
         None
-    }
-}
-
-impl Agent {
-    /// Whether its runs are recorded.
-    pub(crate) fn replays(&self) -> bool {
-        self.resume() == Resume::Replay
     }
 }
 

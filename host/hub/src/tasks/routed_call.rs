@@ -5,7 +5,8 @@ use super::{
     Subscription,
     delegation::{Delegation, refused},
 };
-use crate::{agents::Agent, error::HubError};
+use crate::error::HubError;
+use a2a_hub_agents::Agent;
 use a2a_hub_core::routing::{NotChosen, Wanted};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},

@@ -1,6 +1,6 @@
 //! Whose turn it is: calls those whom `core::quota` names.
 
-use crate::agents::Agent;
+use a2a_hub_agents::Agent;
 use a2a_hub_core::{
     grant::Resume,
     quota::{self, Busy, Quota, QuotaLimits, SharedRoom},

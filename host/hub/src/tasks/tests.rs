@@ -8,10 +8,8 @@ mod lending;
 mod trees;
 
 use super::*;
-use crate::{
-    fake::Fake,
-    native::{Stage, completed},
-};
+use crate::fake::Fake;
+use a2a_hub_agents::native::{Stage, completed};
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{access::Principal, recovery::Resumability};
 use a2a_hub_protocol::message::{Metadata, Role};

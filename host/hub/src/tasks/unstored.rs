@@ -5,7 +5,7 @@ use super::{
     actor::TaskActor, command::Command, given_up::GivenUp, recorder::Unstorable,
     refused::not_waiting,
 };
-use crate::clock;
+use a2a_hub_clock as clock;
 use a2a_hub_core::facts;
 use a2a_hub_store::until_usable;
 use std::{sync::Arc, time::Duration};

@@ -4,12 +4,12 @@ mod tenants;
 
 use super::*;
 use crate::jsonrpc::{Enveloped, Refused};
+use a2a_hub_agents::native::{Native, Stage, completed};
+use a2a_hub_agents::{Agents, BuiltIn, PluginFolder};
 use a2a_hub_config::Config;
 use a2a_hub_hub::{
-    agents::{Agents, BuiltIn, PluginFolder},
     contexts::Contexts,
     events::Events,
-    native::{Native, Stage, completed},
     push::{Pushes, Sender},
     tasks::Tasks,
 };
@@ -73,7 +73,7 @@ fn hub(dir: &Path) -> Hub {
         Engine::new(&few).unwrap(),
         supervisor,
         storage,
-        events.clone(),
+        Arc::new(events.clone()),
     );
     let plugins = PluginFolder::open(dir.join("plugins"), agents.clone()).unwrap();
     let streams = ("capabilities".to_owned(), json!({ "streaming": true }));

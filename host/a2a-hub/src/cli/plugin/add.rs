@@ -7,9 +7,9 @@ use super::{
     wanted::Wanted,
 };
 use crate::cli::{Exit, Global, failure::CommandError, text::PLAIN};
+use a2a_hub_agents::beside;
 use a2a_hub_config::{GrantsFile, own_file};
 use a2a_hub_core::signature::{MAX_BYTES as SIGNATURE_BYTES, Provenance};
-use a2a_hub_hub::agents::beside;
 use anyhow::Context as _;
 use serde_json::json;
 use std::{

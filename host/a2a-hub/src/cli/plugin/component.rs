@@ -4,8 +4,8 @@ use crate::{
     builtin,
     cli::{Global, failure::CommandError},
 };
+use a2a_hub_agents::asked;
 use a2a_hub_core::grant::Ask;
-use a2a_hub_hub::agents::asked;
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::{digest_of, manifest};
 use anyhow::Context as _;

@@ -6,9 +6,9 @@ use crate::cli::{
     failure::CommandError,
     text::{PLAIN, Text},
 };
+use a2a_hub_agents::KeptComponents;
 use a2a_hub_config::GrantsFile;
 use a2a_hub_core::difference::difference;
-use a2a_hub_hub::agents::KeptComponents;
 use anyhow::Context as _;
 use serde_json::json;
 use std::path::Path;

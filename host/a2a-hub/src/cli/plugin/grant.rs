@@ -13,13 +13,14 @@ use crate::cli::{
     terminal::{self, Answer},
     text::{PLAIN, Text},
 };
+use a2a_hub_agents::KeptComponents;
+use a2a_hub_clock as clock;
 use a2a_hub_config::{self as config, GrantsFile, ProgramFileError, Settings};
 use a2a_hub_core::{
     difference::difference,
     grant::Grant,
     installation::{Installation, NewGrant},
 };
-use a2a_hub_hub::{agents::KeptComponents, clock};
 use a2a_hub_protocol::id::AgentId;
 use anyhow::{Context as _, anyhow};
 use serde_json::json;

@@ -5,8 +5,8 @@ use super::{
     inspect,
 };
 use crate::cli::{Exit, Global, failure::CommandError, text::PLAIN};
+use a2a_hub_agents::beside;
 use a2a_hub_config::own_file;
-use a2a_hub_hub::agents::beside;
 use a2a_hub_sandbox::manifest;
 use anyhow::{Context as _, anyhow};
 use clap::Args;

@@ -2,12 +2,12 @@
 
 use super::component::Component;
 use crate::cli::{Exit, Global, failure::CommandError, render::shell_word};
+use a2a_hub_agents::beside;
 use a2a_hub_config::own_file::{self, NotOwn};
 use a2a_hub_core::{
     plain_text,
     signature::{Provenance, TrustedKeys},
 };
-use a2a_hub_hub::agents::beside;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use jiff::Timestamp;

@@ -5,11 +5,11 @@ use super::{
     standing,
 };
 use crate::cli::{Exit, Global, failure::CommandError};
+use a2a_hub_agents::beside;
 use a2a_hub_config::{GrantsFile, own_file};
 use a2a_hub_core::{
     allowance::Allowance, grant::Grant, http_grant::HttpGrant, http_host::HostPattern,
 };
-use a2a_hub_hub::agents::beside;
 use a2a_hub_protocol::id::AgentId;
 use anyhow::Context as _;
 use serde_json::json;

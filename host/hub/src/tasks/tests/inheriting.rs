@@ -1,11 +1,9 @@
 //! What an agent hands over with a task of what it has in mind.
 
 use super::{Stand, config};
-use crate::{
-    agents::Agent,
-    fake::Fake,
-    native::{Stage, completed},
-};
+use crate::fake::Fake;
+use a2a_hub_agents::Agent;
+use a2a_hub_agents::native::{Stage, completed};
 use a2a_hub_core::{
     context_memory::{
         inherit::{Inherit, Scope},

@@ -1,6 +1,7 @@
 //! What an agent hands on of its rights to another one that it calls.
 
-use crate::{agents::Agent, fake::Fake};
+use crate::fake::Fake;
+use a2a_hub_agents::Agent;
 use a2a_hub_config::{AgentConfig, Permissions};
 use a2a_hub_core::{delegate_grant::DelegateGrants, grant::Grant};
 use a2a_hub_protocol::{

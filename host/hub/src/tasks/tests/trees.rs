@@ -1,12 +1,9 @@
 //! Trees of tasks: agents that call others, each of them a fake that does what its message says.
 
 use super::{Stand, config};
-use crate::{
-    agents::Agent,
-    error::HubError,
-    fake::Fake,
-    native::{Stage, completed},
-};
+use crate::{error::HubError, fake::Fake};
+use a2a_hub_agents::Agent;
+use a2a_hub_agents::native::{Stage, completed};
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{access::Principal, recovery::Resumability};
 use a2a_hub_protocol::client::ClientCapabilities;

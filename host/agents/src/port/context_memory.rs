@@ -1,0 +1,134 @@
+//! What an agent has in mind in one conversation, kept by the store.
+
+use super::{
+    live_grant::{LiveGrant, revoked},
+    memory::failure,
+};
+use a2a_hub_clock as clock;
+use a2a_hub_core::{
+    context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
+    installation::InstallationId,
+};
+use a2a_hub_protocol::id::ContextId;
+use a2a_hub_runtime::{Failure, port::context_memory::ContextMemoryPort};
+use a2a_hub_store::{Memories, Search, StorageError};
+use std::{collections::BTreeSet, sync::Arc};
+
+/// Of what an agent may keep, others may fill this part with what they hand over: the rest is its own.
+const HANDED_OVER: u64 = 2;
+
+/// What one installation of an agent has in mind in one conversation, within what it holds.
+#[derive(Clone)]
+pub struct Mind {
+    place: MemoryPlace,
+    room: MemoryRoom,
+    live: LiveGrant,
+    storage: Arc<dyn Memories>,
+}
+
+impl Mind {
+    pub(crate) fn new(
+        owner: InstallationId,
+        context: ContextId,
+        room: MemoryRoom,
+        live: LiveGrant,
+        storage: Arc<dyn Memories>,
+    ) -> Self {
+        let place = MemoryPlace { context, owner };
+        Self { place, room, live, storage }
+    }
+
+    /// The room that there still is; refused once the operator took it away.
+    fn room(&self) -> Result<MemoryRoom, Failure> {
+        let held = self.live.now();
+        let bytes = held.memory_bytes.ok_or_else(|| revoked("use what it has in mind"))?;
+        let max_items = self.room.max_items.min(held.memory_items);
+        Ok(MemoryRoom { max_bytes: self.room.max_bytes.min(bytes), max_items })
+    }
+
+    /// What may be handed over of it, as far as it is asked for: the working memory, and items, best first.
+    pub async fn offered(
+        &self,
+        query: Option<&str>,
+        message: &str,
+        names: &[String],
+    ) -> Result<(WorkingMemory, Vec<Item>), Failure> {
+        self.room()?;
+        let working = self.working().await?;
+        let search = |query: &str| {
+            let query = query.to_owned();
+            self.storage.search(&self.place, Search { query, limit: usize::MAX, is_use: false })
+        };
+        let named = self.storage.named(&self.place, names.to_vec()).await;
+        let mut items = named.map_err(|why| failure(&why))?;
+        items.extend(search(query.unwrap_or(message)).await.map_err(|why| failure(&why))?);
+        if query.is_none() {
+            items.extend(search("").await.map_err(|why| failure(&why))?);
+        }
+        let mut seen = BTreeSet::new();
+        items.retain(|item| seen.insert(item.id.clone()));
+        self.room()?;
+        Ok((working, items))
+    }
+
+    /// Takes in what another agent hands over: all of it or, where it has no room for that, nothing, and says why.
+    pub async fn take_in(&self, changes: Vec<Change>) -> Result<Option<String>, StorageError> {
+        let room = match self.room() {
+            Ok(room) => room,
+            Err(why) => return Ok(Some(why.to_string())),
+        };
+        let most = MemoryRoom {
+            max_bytes: room.max_bytes / HANDED_OVER,
+            max_items: room.max_items / HANDED_OVER,
+        };
+        match self.storage.change(&self.place, changes, most).await {
+            Ok(()) => Ok(None),
+            Err(full @ (StorageError::Full { .. } | StorageError::FullOfItems { .. })) => {
+                Ok(Some(format!("others may fill half of what it may keep: {full}")))
+            }
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Forgets what it took in for a conversation that did not begin.
+    pub async fn abandon(&self) {
+        if let Err(why) = self.storage.abandon(&self.place).await {
+            tracing::warn!(%why, "what was handed over for a task that did not begin is forgotten with the next start");
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl ContextMemoryPort for Mind {
+    async fn working(&self) -> Result<WorkingMemory, Failure> {
+        self.room()?;
+        let working = self.storage.working(&self.place).await.map_err(|why| failure(&why))?;
+        // It may have been taken away while the store looked.
+        self.room()?;
+        Ok(working)
+    }
+
+    async fn change(&self, mut changes: Vec<Change>) -> Result<(), Failure> {
+        let room = self.room()?;
+        for change in &mut changes {
+            match change {
+                Change::Thought(thought) => thought.at = Some(clock::now()),
+                Change::Decide(decision) => decision.at = Some(clock::now()),
+                Change::Goal(_)
+                | Change::Variable { .. }
+                | Change::Remember(_)
+                | Change::Forget(_) => {}
+            }
+        }
+        self.storage.change(&self.place, changes, room).await.map_err(|why| failure(&why))
+    }
+
+    async fn recall(&self, query: &str, limit: usize) -> Result<Vec<Item>, Failure> {
+        self.room()?;
+        let search = Search { query: query.to_owned(), limit, is_use: true };
+        let found = self.storage.search(&self.place, search).await;
+        let found = found.map_err(|why| failure(&why))?;
+        self.room()?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,359 @@
+//! The files that agents hand to their programs, and those that the programs need for a while: a directory for each
+//! instance, made when the first is written, and gone soon after the instance.
+
+use super::live_grant::{LiveGrant, Revocation, revoked};
+use a2a_hub_process::Supervisor;
+use a2a_hub_runtime::{Failure, port::files::FilesPort};
+use parking_lot::Mutex;
+use std::{
+    fs,
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::{runtime::Handle, task::JoinSet, time::timeout};
+use tokio_util::task::TaskTracker;
+
+/// The folder of the data directory that holds the instances' directories.
+const FOLDER: &str = "files";
+
+/// The folder of an instance's directory that holds what the agent wrote.
+const GIVEN: &str = "given";
+
+/// The one for the temporary files of its programs.
+const TEMPORARY: &str = "tmp";
+
+/// How long a directory waits for the programs that may still write into it; then it is removed all the same.
+const PROGRAMS_GONE: Duration = Duration::from_secs(8);
+
+/// Makes directories for instances. Clones are one.
+#[derive(Clone)]
+pub(crate) struct Files(Arc<Shared>);
+
+struct Shared {
+    folder: PathBuf,
+    supervisor: Supervisor,
+    made: AtomicU64,
+    removals: TaskTracker,
+}
+
+/// Removes what instances of a hub that was killed have left in its data directory. For the start of a hub.
+pub fn sweep_files(data_dir: &Path) -> io::Result<()> {
+    gone(fs::remove_dir_all(data_dir.join(FOLDER)))
+}
+
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    removed.or_else(|why| if why.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(why) })
+}
+
+impl Files {
+    pub(crate) fn new(data_dir: &Path, supervisor: Supervisor) -> Self {
+        let folder = data_dir.join(FOLDER);
+        // What programs are told must hold wherever they stand.
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        let (made, removals) = (AtomicU64::new(0), TaskTracker::new());
+        Self(Arc::new(Shared { folder, supervisor, made, removals }))
+    }
+
+    /// The directory of a new instance, whose programs run on behalf of `owner`, and which may write what `live` allows.
+    pub(crate) fn of(&self, owner: &str, live: LiveGrant) -> InstanceFiles {
+        let number = self.0.made.fetch_add(1, Relaxed);
+        let path = self.0.folder.join(format!("{}-{number}", std::process::id()));
+        let directory = Arc::new(Directory { path, is_removed: Mutex::default() });
+        let own = Given { directory: Arc::clone(&directory), folder: GIVEN.to_owned() };
+        InstanceFiles {
+            directory,
+            places: Arc::new(Mutex::new(vec![own])),
+            is_used: AtomicBool::new(false),
+            written: AtomicU64::new(0),
+            live,
+            watch: OnceLock::new(),
+            owner: owner.to_owned(),
+            shared: Arc::clone(&self.0),
+        }
+    }
+
+    /// Waits until the directories of all instances that ended are gone.
+    pub(crate) async fn shutdown(&self) {
+        self.0.removals.close();
+        self.0.removals.wait().await;
+    }
+}
+
+/// The files of one instance. Dropping it removes them, once the instance's programs are gone.
+pub(crate) struct InstanceFiles {
+    directory: Arc<Directory>,
+    places: Places,
+    is_used: AtomicBool,
+    /// Bytes that the agent wrote.
+    written: AtomicU64,
+    live: LiveGrant,
+    /// Takes away what the agent wrote, once it may not any more.
+    watch: OnceLock<Withdrawing>,
+    owner: String,
+    shared: Arc<Shared>,
+}
+
+/// Waits for the grant to be taken away, and removes what was written by it.
+struct Withdrawing {
+    _revocation: Revocation,
+    _removing: JoinSet<()>,
+}
+
+struct Directory {
+    path: PathBuf,
+    /// What comes after this must not bring it back.
+    is_removed: Mutex<bool>,
+}
+
+impl Directory {
+    /// Makes a folder in it if need be, and does something there; it is not removed meanwhile.
+    fn with<T>(&self, folder: &str, act: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
+        let is_removed = self.is_removed.lock();
+        if *is_removed {
+            return Err(io::Error::other("the task is over"));
+        }
+        let folder = self.path.join(folder);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        act(folder)
+    }
+
+    fn write(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        self.with(folder, |folder| {
+            let file = folder.join(name);
+            // `create_new` follows no link, whatever a program may have put there.
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create_new(true).mode(0o600).open(&file)?.write_all(bytes)?;
+            Ok(file)
+        })
+    }
+
+    /// Removes what the agent wrote; its programs keep their temporary files.
+    fn withdraw(&self, folder: &str) -> io::Result<()> {
+        let _guard = self.is_removed.lock();
+        gone(fs::remove_dir_all(self.path.join(folder)))
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        *self.is_removed.lock() = true;
+        gone(fs::remove_dir_all(&self.path))
+    }
+}
+
+/// Where an instance writes: in a folder of its own directory, or of that which a program sees that it took up.
+#[derive(Clone)]
+struct Given {
+    directory: Arc<Directory>,
+    folder: String,
+}
+
+/// All places where an instance has written, the one where it writes now last.
+type Places = Arc<Mutex<Vec<Given>>>;
+
+/// Removes what was written at all these places. Waits for the disk.
+fn withdraw(places: &Places) -> io::Result<()> {
+    let places = places.lock().clone();
+    places.iter().try_for_each(|given| given.directory.withdraw(&given.folder))
+}
+
+impl InstanceFiles {
+    /// Has what is written from now on stand where a program sees it that was started with the files of `other`. It goes with this
+    /// instance all the same.
+    pub(crate) fn share(&self, other: &Self) {
+        let number = self.shared.made.fetch_add(1, Relaxed);
+        let (directory, folder) = (Arc::clone(&other.directory), format!("{GIVEN}-{number}"));
+        let mut places = self.places.lock();
+        places.retain(|given| Arc::ptr_eq(&given.directory, &self.directory));
+        places.push(Given { directory, folder });
+    }
+
+    /// Writes where it is to be written now: beside its program, unless that has ended.
+    fn write(places: &Places, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let places = places.lock().clone();
+        let there = places.iter().rev().find(|given| !*given.directory.is_removed.lock());
+        let over = || io::Error::other("the task is over");
+        let Given { directory, folder } = there.ok_or_else(over)?;
+        directory.write(folder, name, bytes)
+    }
+
+    /// The directory for the temporary files of its programs, made if need be. Waits for the disk.
+    pub(crate) fn temporary(&self) -> io::Result<PathBuf> {
+        self.is_used.store(true, Relaxed);
+        self.directory.with(TEMPORARY, Ok)
+    }
+
+    /// Has what is written go as soon as the agent may not write files any more.
+    fn withdraw_when_revoked(&self) {
+        self.watch.get_or_init(|| {
+            let revocation = self.live.watch(|held| held.files_bytes.is_some());
+            let (token, places) = (revocation.token.clone(), Arc::clone(&self.places));
+            let mut removing = JoinSet::new();
+            removing.spawn(async move {
+                token.cancelled().await;
+                let removed = tokio::task::spawn_blocking(move || withdraw(&places)).await;
+                if let Err(why) = removed.map_err(io::Error::other).flatten() {
+                    tracing::warn!(%why, "files that were written by a revoked grant are still there");
+                }
+            });
+            Withdrawing { _revocation: revocation, _removing: removing }
+        });
+    }
+}
+
+#[async_trait::async_trait]
+impl FilesPort for InstanceFiles {
+    async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
+        let what = "write files";
+        let Some(most) = self.live.now().files_bytes else { return Err(revoked(what)) };
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let written = self.written.fetch_add(size, Relaxed).saturating_add(size);
+        if written > most {
+            return Err(Failure::Exhausted(format!(
+                "write a file of {size} bytes: the operator allows {most} bytes for each task now, and {written} would be written"
+            )));
+        }
+        self.is_used.store(true, Relaxed);
+        self.withdraw_when_revoked();
+        let failed = |why| Failure::Unavailable(format!("write the file `{name}`: {why}"));
+        let (places, file) = (Arc::clone(&self.places), name.to_owned());
+        let written =
+            tokio::task::spawn_blocking(move || Self::write(&places, &file, &bytes)).await;
+        let path = written.map_err(io::Error::other).and_then(|path| path).map_err(failed)?;
+        if let Err(why) = self.live.must(what, |held| held.files_bytes.is_some()) {
+            let places = Arc::clone(&self.places);
+            // The one that waits for it may have come before this file was there.
+            let _ = tokio::task::spawn_blocking(move || withdraw(&places)).await;
+            return Err(why);
+        }
+        path.into_os_string()
+            .into_string()
+            .map_err(|_| failed(io::Error::other("the path of the data directory is not UTF-8")))
+    }
+}
+
+impl Drop for InstanceFiles {
+    fn drop(&mut self) {
+        // Without a runtime the hub is past its end, and the next one sweeps.
+        if !*self.is_used.get_mut() || Handle::try_current().is_err() {
+            return;
+        }
+        let (directory, shared) = (Arc::clone(&self.directory), Arc::clone(&self.shared));
+        let owner = std::mem::take(&mut self.owner);
+        let places = Arc::clone(&self.places);
+        self.shared.removals.spawn(async move {
+            let _ = timeout(PROGRAMS_GONE, shared.supervisor.ended(&owner)).await;
+            let remove = move || withdraw(&places).and(directory.remove());
+            let removed = tokio::task::spawn_blocking(remove).await;
+            if let Err(why) = removed.map_err(io::Error::other).and_then(|removed| removed) {
+                tracing::warn!(owner, %why, "files of a task could not be removed");
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_core::grant::EffectiveGrant;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn files(data: &Path) -> Files {
+        let supervisor = Supervisor::new("/none".into(), data.to_owned(), Duration::ZERO);
+        Files::new(data, supervisor)
+    }
+
+    fn granted() -> LiveGrant {
+        let held = EffectiveGrant { files_bytes: Some(1000), ..EffectiveGrant::default() };
+        LiveGrant::new(Arc::new(held))
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[tokio::test]
+    async fn a_directory_lives_as_long_as_its_instance() {
+        let data = tempfile::tempdir().unwrap();
+        let files = files(data.path());
+        let (one, two) = (files.of("t", granted()), files.of("t", granted()));
+        assert!(!data.path().join(FOLDER).exists(), "nothing is made before it is needed");
+
+        let path = PathBuf::from(one.put("a.txt", b"hello".to_vec()).await.unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"hello");
+        let directory = path.parent().unwrap();
+        assert_eq!((mode(&path), mode(directory)), (0o600, 0o700));
+        let temporary = one.temporary().unwrap();
+        assert_eq!((one.temporary().unwrap(), mode(&temporary)), (temporary.clone(), 0o700));
+        assert_eq!(mode(&data.path().join(FOLDER)), 0o700);
+        let other = PathBuf::from(two.put("a.txt", Vec::new()).await.unwrap());
+        assert_ne!(other.parent(), path.parent(), "each has its own");
+
+        drop(one);
+        files.shutdown().await;
+        assert!(!directory.exists() && !temporary.exists() && other.exists());
+    }
+
+    #[tokio::test]
+    async fn what_is_written_for_a_program_that_was_taken_up_stands_beside_it_and_goes_with_its_task()
+     {
+        let data = tempfile::tempdir().unwrap();
+        let files = files(data.path());
+        let (first, second) = (files.of("t", granted()), files.of("u", granted()));
+        let theirs = PathBuf::from(first.put("a", Vec::new()).await.unwrap());
+        let before = PathBuf::from(second.put("a", Vec::new()).await.unwrap());
+        second.share(&first);
+        let after = PathBuf::from(second.put("a", b"x".to_vec()).await.unwrap());
+        let instance = |path: &Path| path.ancestors().nth(2).unwrap().to_owned();
+        assert_eq!(instance(&after), instance(&theirs), "where the program sees it");
+        assert_ne!(instance(&before), instance(&theirs));
+        assert_ne!(after.parent(), theirs.parent(), "no name is taken there");
+
+        drop(second);
+        files.shutdown().await;
+        assert!(!after.exists() && !before.exists(), "with their task");
+        assert!(theirs.exists(), "and what is another's stays");
+        let third = files.of("v", granted());
+        third.share(&first);
+        first.directory.remove().unwrap();
+        let own = PathBuf::from(third.put("a", Vec::new()).await.unwrap());
+        assert!(own.exists(), "the program is gone, and the task goes on");
+    }
+
+    #[tokio::test]
+    async fn a_link_is_not_written_through() {
+        let data = tempfile::tempdir().unwrap();
+        let files = files(data.path());
+        let one = files.of("t", granted());
+        let path = PathBuf::from(one.put("a", Vec::new()).await.unwrap());
+        let outside = data.path().join("outside");
+        std::os::unix::fs::symlink(&outside, path.with_file_name("b")).unwrap();
+        assert!(one.put("b", b"x".to_vec()).await.is_err());
+        assert!(!outside.exists());
+    }
+
+    #[tokio::test]
+    async fn a_write_that_comes_late_brings_nothing_back() {
+        let data = tempfile::tempdir().unwrap();
+        let one = files(data.path()).of("t", granted());
+        one.put("a", Vec::new()).await.unwrap();
+        one.directory.remove().unwrap();
+        assert!(one.put("b", Vec::new()).await.is_err() && one.temporary().is_err());
+        assert!(!one.directory.path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_hub_left_is_swept() {
+        let data = tempfile::tempdir().unwrap();
+        let left = data.path().join(FOLDER).join("1-0");
+        fs::create_dir_all(&left).unwrap();
+        fs::write(left.join("a"), "x").unwrap();
+        sweep_files(data.path()).unwrap();
+        assert!(!left.exists());
+        sweep_files(data.path()).unwrap();
+    }
+}

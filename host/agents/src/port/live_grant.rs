@@ -1,0 +1,169 @@
+//! What an agent may do as the operator has it now, also for tasks that are at work: what is taken away ends within a moment
+//! (revocation). Running tasks keep what they were granted when they began as far as that is not taken away.
+
+use a2a_hub_config::AgentConfig;
+use a2a_hub_core::{
+    grant::{Ask, EffectiveGrant, Grant, intersect},
+    installation::InstallationId,
+};
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_runtime::{Failure, Runtime};
+use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Weak},
+};
+use tokio::{sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// What one agent of one version may do now. Clones follow the same grant.
+#[derive(Clone)]
+pub(crate) struct LiveGrant(Arc<watch::Sender<Arc<EffectiveGrant>>>);
+
+impl LiveGrant {
+    pub(crate) fn new(held: Arc<EffectiveGrant>) -> Self {
+        Self(Arc::new(watch::Sender::new(held)))
+    }
+
+    /// Takes away what `held` does not have.
+    #[cfg(test)]
+    pub(crate) fn narrow_to(&self, held: EffectiveGrant) {
+        self.0.send_replace(Arc::new(held));
+    }
+
+    /// What it may do now.
+    pub(crate) fn now(&self) -> Arc<EffectiveGrant> {
+        Arc::clone(&self.0.borrow())
+    }
+
+    /// Refuses `what` unless it is `allowed` now, to an agent that was allowed to when its task began.
+    pub(crate) fn must(
+        &self,
+        what: &str,
+        allowed: impl FnOnce(&EffectiveGrant) -> bool,
+    ) -> Result<(), Failure> {
+        if allowed(&self.now()) { Ok(()) } else { Err(revoked(what)) }
+    }
+
+    /// A token that is cancelled as soon as `allowed` does not hold any more.
+    pub(crate) fn watch(
+        &self,
+        allowed: impl Fn(&EffectiveGrant) -> bool + Send + Sync + 'static,
+    ) -> Revocation {
+        let (token, mut watching) = (CancellationToken::new(), JoinSet::new());
+        let (cancel, mut now) = (token.clone(), self.0.subscribe());
+        watching.spawn(async move {
+            // Without a sender nobody can take anything away any more.
+            if now.wait_for(|held| !allowed(held)).await.is_ok() {
+                cancel.cancel();
+            }
+        });
+        Revocation { token, _watching: watching }
+    }
+}
+
+/// Why something is not done that was allowed before.
+pub(crate) fn revoked(what: &str) -> Failure {
+    Failure::Denied(format!(
+        "{what}: the grant was revoked by the operator; `a2a-hub plugin list` tells what is granted now"
+    ))
+}
+
+/// Waits for something to be taken away. Dropping it ends the wait.
+pub(crate) struct Revocation {
+    /// Cancelled once it is.
+    pub(crate) token: CancellationToken,
+    _watching: JoinSet<()>,
+}
+
+/// The agents that have, or had, a place on this hub and may still be at work.
+#[derive(Default)]
+pub(crate) struct Seats(Mutex<BTreeMap<AgentId, Vec<Seat>>>);
+
+/// An agent of one version, under the settings that it has.
+struct Seat {
+    /// What its component asks for, and which it is. The component itself goes with the agent.
+    ask: Ask,
+    digest: Option<String>,
+    installation: InstallationId,
+    config: AgentConfig,
+    /// Gone with the agent and all that its tasks hold.
+    live: Weak<watch::Sender<Arc<EffectiveGrant>>>,
+}
+
+impl Seats {
+    /// Takes note of an agent that has a place from now on.
+    pub(crate) fn add(
+        &self,
+        id: &AgentId,
+        runtime: &dyn Runtime,
+        installation: InstallationId,
+        config: AgentConfig,
+        live: &LiveGrant,
+    ) {
+        let (ask, digest) = (runtime.ask().clone(), runtime.digest().map(str::to_owned));
+        let mut seats = self.0.lock();
+        let of_agent = seats.entry(id.clone()).or_default();
+        of_agent.retain(|seat| seat.live.strong_count() > 0);
+        let live = Arc::downgrade(&live.0);
+        of_agent.push(Seat { ask, digest, installation, config, live });
+    }
+
+    /// The digests of the components that have a place, or are at work.
+    pub(crate) fn digests(&self) -> BTreeSet<String> {
+        let seats = self.0.lock();
+        let there = seats.values().flatten().filter(|seat| seat.live.strong_count() > 0);
+        there.filter_map(|seat| seat.digest.clone()).collect()
+    }
+
+    /// Has all agents of that name that are of the same installation, or have the same component, hold no more than `grant` allows
+    /// of what they ask for.
+    pub(crate) fn narrow(
+        &self,
+        id: &AgentId,
+        installation: &InstallationId,
+        digest: Option<&str>,
+        grant: &Grant,
+    ) {
+        let seats = self.0.lock();
+        for seat in seats.get(id).into_iter().flatten() {
+            let same_component = digest.is_some() && seat.digest.as_deref() == digest;
+            if seat.installation != *installation && !same_component {
+                continue;
+            }
+            let mut now = intersect(&seat.ask, grant);
+            now.furnish(&seat.config.programs, &seat.config.env);
+            if let Some(live) = seat.live.upgrade() {
+                live.send_replace(Arc::new(now));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::time::timeout;
+
+    fn remembering(bytes: Option<u64>) -> Arc<EffectiveGrant> {
+        Arc::new(EffectiveGrant { memory_bytes: bytes, ..EffectiveGrant::default() })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_taken_away_is_told_and_what_is_given_is_not() {
+        let live = LiveGrant::new(remembering(Some(10)));
+        let watch = live.clone().watch(|held| held.memory_bytes.is_some());
+        live.0.send_replace(remembering(Some(100)));
+        let told = timeout(Duration::from_secs(1), watch.token.cancelled()).await;
+        assert!(told.is_err(), "nothing was taken away");
+        assert!(live.must("remember", |held| held.memory_bytes.is_some()).is_ok());
+
+        live.0.send_replace(remembering(None));
+        timeout(Duration::from_secs(1), watch.token.cancelled()).await.unwrap();
+        let why = live.must("remember", |held| held.memory_bytes.is_some()).unwrap_err();
+        assert!(why.to_string().starts_with("remember: the grant was revoked by the operator"));
+        let late = live.watch(|held| held.memory_bytes.is_some());
+        timeout(Duration::from_secs(1), late.token.cancelled()).await.unwrap();
+    }
+}

@@ -1,0 +1,142 @@
+//! The values one agent remembers, kept by the store.
+
+use super::live_grant::{LiveGrant, revoked};
+use a2a_hub_core::installation::InstallationId;
+use a2a_hub_protocol::id::TenantId;
+use a2a_hub_runtime::{Failure, port::memory::MemoryPort};
+use a2a_hub_store::{AgentMemory, StorageError};
+use std::{borrow::Cow, sync::Arc};
+
+/// The values of one installation of an agent, within the bytes it holds: those that it remembers for one tenant.
+#[derive(Clone)]
+pub(crate) struct BoundedMemory {
+    owner: InstallationId,
+    tenant: TenantId,
+    max_bytes: u64,
+    live: LiveGrant,
+    storage: Arc<dyn AgentMemory>,
+}
+
+impl BoundedMemory {
+    pub(crate) fn new(
+        owner: InstallationId,
+        max_bytes: u64,
+        live: LiveGrant,
+        storage: Arc<dyn AgentMemory>,
+    ) -> Self {
+        Self { owner, tenant: TenantId::default(), max_bytes, live, storage }
+    }
+
+    /// The values that it remembers for this tenant. All tenants share the bytes.
+    pub(crate) fn of(&self, tenant: &TenantId) -> Self {
+        Self { tenant: tenant.clone(), ..self.clone() }
+    }
+
+    /// A key as the store has it.
+    fn stored<'k>(&self, key: &'k str) -> Cow<'k, str> {
+        stored(&self.tenant, key)
+    }
+
+    /// The bytes that there still are; refused once the operator took them away.
+    fn bytes(&self) -> Result<u64, Failure> {
+        let bytes = self.live.now().memory_bytes.ok_or_else(|| revoked("remember values"))?;
+        Ok(bytes.min(self.max_bytes))
+    }
+}
+
+#[async_trait::async_trait]
+impl MemoryPort for BoundedMemory {
+    async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+        self.bytes()?;
+        let value = self
+            .storage
+            .recall(&self.owner, &self.stored(key))
+            .await
+            .map_err(|why| failure(&why))?;
+        // It may have been taken away while the store looked.
+        self.bytes()?;
+        Ok(value)
+    }
+
+    async fn set(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
+        let max_bytes = self.bytes()?;
+        let key = self.stored(key);
+        let kept = self.storage.remember(&self.owner, &key, value, max_bytes);
+        kept.await.map_err(|why| failure(&why))
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), Failure> {
+        self.bytes()?;
+        self.storage.forget(&self.owner, &self.stored(key)).await.map_err(|why| failure(&why))
+    }
+
+    async fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure> {
+        self.bytes()?;
+        let stored = self.storage.keys(&self.owner, &self.stored(prefix)).await;
+        let stored = stored.map_err(|why| failure(&why))?;
+        let own = stored.into_iter().filter_map(|key| told(&self.tenant, key));
+        let mut own: Vec<_> = own.collect();
+        own.sort_unstable();
+        Ok(own)
+    }
+}
+
+/// Before the tenant's name in a key, and behind it.
+const MARK: char = '\u{1f}';
+
+/// A guest's key as the store has it: as it is for the default tenant, and else behind the tenant's name, so that what an agent
+/// remembers for one tenant is nothing that it can ask for at work for another.
+fn stored<'k>(tenant: &TenantId, key: &'k str) -> Cow<'k, str> {
+    if tenant.is_default() && !key.starts_with(MARK) {
+        return key.into();
+    }
+    format!("{MARK}{tenant}{MARK}{key}").into()
+}
+
+/// The guest's key that the store has as `key`; none if it is another tenant's.
+fn told(tenant: &TenantId, key: String) -> Option<String> {
+    match key.strip_prefix(MARK).and_then(|marked| marked.split_once(MARK)) {
+        Some((of, own)) => (of == tenant.as_str()).then(|| own.to_owned()),
+        None => tenant.is_default().then_some(key),
+    }
+}
+
+/// What a guest is told: its memory is full, or the store does not work.
+pub(crate) fn failure(why: &StorageError) -> Failure {
+    if matches!(why, StorageError::Full { .. } | StorageError::FullOfItems { .. }) {
+        Failure::Exhausted(why.to_string())
+    } else {
+        Failure::Unavailable(why.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_core::grant::EffectiveGrant;
+    use a2a_hub_protocol::id::AgentId;
+    use a2a_hub_store::memory::MemoryStorage;
+
+    #[tokio::test]
+    async fn what_is_remembered_for_one_tenant_is_nothing_to_another() {
+        let owner = InstallationId::from(&AgentId::parse("a").unwrap());
+        let held = EffectiveGrant { memory_bytes: Some(1 << 10), ..EffectiveGrant::default() };
+        let live = LiveGrant::new(Arc::new(held));
+        let values = BoundedMemory::new(owner, 1 << 10, live, Arc::new(MemoryStorage::default()));
+        let acme = values.of(&TenantId::parse("acme").unwrap());
+        for (of, value) in [(&values, "default"), (&acme, "acme")] {
+            of.set("k", value.into()).await.unwrap();
+            of.set("\u{1f}k", value.into()).await.unwrap();
+        }
+        for (of, value) in [(&values, "default"), (&acme, "acme")] {
+            assert_eq!(of.get("k").await.unwrap().unwrap(), value.as_bytes());
+            assert_eq!(of.get("\u{1f}k").await.unwrap().unwrap(), value.as_bytes());
+            assert_eq!(of.keys("").await.unwrap(), ["\u{1f}k", "k"]);
+            assert_eq!(of.keys("\u{1f}").await.unwrap(), ["\u{1f}k"]);
+        }
+        // As another tenant's would be called in the store.
+        assert_eq!(values.get("\u{1f}acme\u{1f}k").await.unwrap(), None);
+        acme.delete("k").await.unwrap();
+        assert_eq!(values.keys("k").await.unwrap(), ["k"]);
+    }
+}

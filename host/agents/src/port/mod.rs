@@ -1,0 +1,21 @@
+//! The hub's side of what agents hold, as the ports of [`a2a_hub_runtime::port`]: each looks at what its agent holds now, so
+//! that what is taken away is taken from tasks at work, too.
+
+pub(crate) mod confining;
+pub(crate) mod context_memory;
+pub(crate) mod door;
+mod environment;
+pub(crate) mod files;
+pub(crate) mod http;
+pub(crate) mod live_grant;
+pub(crate) mod memory;
+pub(crate) mod peer_directory;
+pub(crate) mod programs;
+pub(crate) mod secrets;
+pub(crate) mod tools;
+pub(crate) mod workspace;
+
+pub use context_memory::Mind;
+pub use door::Door;
+pub use files::sweep_files;
+pub use programs::is_kept;

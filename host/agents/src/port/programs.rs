@@ -1,0 +1,505 @@
+//! The programs one agent holds: where they are, what they inherit, where they may work, how many run at once.
+
+mod fit;
+mod running;
+mod server;
+
+use super::{
+    confining::{Confined, Confining, Place},
+    door::Door,
+    files::InstanceFiles,
+    live_grant::LiveGrant,
+};
+use a2a_hub_config as config;
+use a2a_hub_core::grant::{EffectiveGrant, Pin};
+use a2a_hub_core::kept::Spot;
+use a2a_hub_process::{SpawnError, Supervisor};
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_runtime::{
+    Failure,
+    port::process::{ChildPort, Launch, ProcessPort},
+};
+use fit::Fit;
+pub(crate) use fit::Holder;
+use parking_lot::Mutex;
+use running::Running;
+pub use running::is_kept;
+pub(crate) use running::{KeptPrograms, Seat};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
+};
+
+/// Where programs look for others, after the directory they stand in, unless the grant passes on the hub's own `PATH`.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The programs that one agent may run: where they are, where they may work, how many run.
+pub(crate) struct Programs {
+    agent: AgentId,
+    /// Where it keeps programs between its tasks.
+    seat: Arc<Seat>,
+    programs: BTreeMap<String, Program>,
+    workspaces: Vec<PathBuf>,
+    /// Where its programs are at home unless the grant passes on the hub's own `HOME`.
+    home: PathBuf,
+    /// The walls around them; none if they are the operator's to trust.
+    confining: Option<Confining>,
+    /// The hub's own door, if its agent may call others.
+    door: Option<Door>,
+    supervisor: Supervisor,
+    /// Whether a program must stand where nobody else can put another one: what agents that are no part of the hub run.
+    is_guarded: bool,
+}
+
+struct Program {
+    /// Found when the grant was read; a program that comes later is looked for again.
+    path: Option<PathBuf>,
+    /// Where it keeps what is its own, as its agent's manifest says.
+    keeps: BTreeSet<String>,
+    /// Whether it must be one very file.
+    pin: Pin,
+    running: Arc<Semaphore>,
+}
+
+impl Programs {
+    pub(crate) fn new(
+        seat: Seat,
+        held: &EffectiveGrant,
+        workspaces: Vec<PathBuf>,
+        home: PathBuf,
+        confining: Option<Confining>,
+        supervisor: Supervisor,
+        is_guarded: bool,
+    ) -> Self {
+        let programs = held.programs.iter().map(|(name, held)| {
+            let path = match &held.path {
+                Some(path) => Some(PathBuf::from(path)),
+                None => config::find_program(name),
+            };
+            let running = Arc::new(Semaphore::new(held.max_running.min(Semaphore::MAX_PERMITS)));
+            let (pin, keeps) = (held.pin.clone(), held.keeps.clone());
+            (name.clone(), Program { path, keeps, pin, running })
+        });
+        let programs = programs.collect();
+        let (agent, seat, door) = (seat.agent.clone(), Arc::new(seat), None);
+        Self { agent, seat, programs, workspaces, home, confining, door, supervisor, is_guarded }
+    }
+
+    /// The same, which find the hub by this door.
+    pub(crate) fn at(self, door: Option<Door>) -> Self {
+        Self { door, ..self }
+    }
+
+    /// The walls around them, if there are any programs, and any walls.
+    pub(crate) fn confining(&self) -> Option<&Confining> {
+        self.confining.as_ref().filter(|_| !self.programs.is_empty())
+    }
+
+    /// Whether it may run any.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.programs.is_empty()
+    }
+
+    /// What keeps this machine from confining them as they must be, and the ways out.
+    pub(crate) async fn shortfall(&self) -> Option<String> {
+        self.confining()?.shortfall(&self.supervisor).await
+    }
+
+    /// The same, run on behalf of `owner`, whose temporary files go with `files`.
+    pub(crate) fn of(
+        programs: &Arc<Self>,
+        owner: &str,
+        holder: Holder,
+        files: Arc<InstanceFiles>,
+        live: LiveGrant,
+    ) -> OwnedPrograms {
+        let (programs, owner) = (Arc::clone(programs), owner.to_owned());
+        OwnedPrograms { programs, owner, holder, files, live }
+    }
+
+    /// How many programs are kept between its agent's tasks.
+    pub(crate) fn kept(&self) -> usize {
+        self.seat.count()
+    }
+
+    /// Waits until no program of `owner` is left.
+    pub(crate) async fn ended(&self, owner: &str) {
+        self.supervisor.ended(owner).await;
+    }
+
+    fn path(&self, name: &str) -> Result<PathBuf, Failure> {
+        let found = self.programs.get(name).and_then(|program| program.path.clone());
+        match found.or_else(|| config::find_program(name)) {
+            Some(path) if config::is_executable(&path) => Ok(path),
+            Some(path) => {
+                let path = path.display();
+                Err(Failure::Unavailable(format!("run `{name}`: {path} is not a program")))
+            }
+            None => Err(Failure::Unavailable(format!(
+                "run `{name}`: it is not installed, or not on the PATH that the hub was started with; \
+                 `agents.{}.programs.{name}` in the configuration can say where it is",
+                self.agent
+            ))),
+        }
+    }
+
+    /// Whether the program is the one that the operator granted. Waits for the disk.
+    fn guard(&self, name: &str, path: &Path) -> Result<(), Failure> {
+        let denied = |why: config::ProgramFileError| Failure::Denied(why.to_string());
+        if self.is_guarded {
+            config::guard(path).map_err(denied)?;
+        }
+        let pin = self.programs.get(name).map(|program| &program.pin);
+        pin.map_or(Ok(()), |pin| config::check_pin(path, pin)).map_err(denied)
+    }
+
+    fn permit(&self, name: &str, max: usize) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+        let Some(program) = self.programs.get(name) else { return Ok(None) };
+        Arc::clone(&program.running).try_acquire_owned().map(Some).map_err(|_| {
+            Failure::Exhausted(format!(
+                "run `{name}`: {max} of it are running for this agent, which is all it may have; \
+                 `max_running` in its grant raises that"
+            ))
+        })
+    }
+
+    /// Has kept programs of that name give way to those that run.
+    fn make_room(&self, name: &str, max: usize) {
+        let Some(program) = self.programs.get(name) else { return };
+        let free = program.running.available_permits();
+        self.seat.make_room(name, free.min(max));
+    }
+
+    /// Whether a program is still to be found where it was when its agent's task began, and is held to the same file.
+    fn is_as_granted(&self, name: &str, held: &EffectiveGrant) -> bool {
+        let Some((then, now)) = self.programs.get(name).zip(held.programs.get(name)) else {
+            return false;
+        };
+        let same_place =
+            now.path.as_deref().is_none_or(|now| then.path.as_deref() == Some(Path::new(now)));
+        same_place && then.pin == now.pin
+    }
+
+    /// Whether a program may still work in this directory, which a workspace held when it was started. Waits for the disk.
+    fn may_work_in(&self, cwd: &Path, held: &EffectiveGrant) -> bool {
+        let Some(directories) = &held.directories else { return true };
+        let holds = |directory: &Path| {
+            fs::canonicalize(directory).is_ok_and(|directory| cwd.starts_with(directory))
+        };
+        directories.iter().any(|directory| holds(Path::new(directory))) || holds(&self.home)
+    }
+
+    /// Where a program starts if nobody says otherwise.
+    pub(crate) fn first_directory(&self) -> &Path {
+        self.workspaces.first().unwrap_or(&self.home)
+    }
+
+    /// Where to start: the directory asked for if a workspace holds it, the first workspace if none was asked for.
+    pub(crate) fn directory(&self, asked: Option<&str>) -> Result<PathBuf, Failure> {
+        let Some(asked) = asked else {
+            return Ok(self.first_directory().to_owned());
+        };
+        let refused = |why: String| Failure::Denied(format!("work in `{asked}`: {why}"));
+        if !Path::new(asked).is_absolute() {
+            return Err(refused("it is not an absolute path".to_owned()));
+        }
+        let real = fs::canonicalize(asked).map_err(|why| refused(why.to_string()))?;
+        let holds =
+            |workspace: &&PathBuf| fs::canonicalize(workspace).is_ok_and(|w| real.starts_with(w));
+        if self.workspaces.iter().any(|workspace| holds(&workspace)) {
+            return Ok(real);
+        }
+        let granted: Vec<_> = self.workspaces.iter().map(|w| w.display().to_string()).collect();
+        Err(refused(format!(
+            "it lies outside the granted workspaces ({}); start the hub with `--workspace {asked}`, or add it to \
+             `workspaces` in the configuration",
+            if granted.is_empty() { "there are none".to_owned() } else { granted.join(", ") },
+        )))
+    }
+
+    /// The granted directory that holds `cwd`: its home, if no workspace does.
+    fn workspace_of(&self, cwd: &Path) -> &Path {
+        let holds =
+            |workspace: &&PathBuf| fs::canonicalize(workspace).is_ok_and(|w| cwd.starts_with(w));
+        self.workspaces.iter().find(holds).unwrap_or(&self.home)
+    }
+
+    /// A clean environment: what every program needs, what is passed on, what is set.
+    fn environment(
+        &self,
+        pass: &BTreeSet<String>,
+        set: &[(String, String)],
+        program: &Path,
+        temporary: &Path,
+    ) -> Vec<(String, String)> {
+        let fixed = [
+            ("PATH", search_path(program)),
+            ("HOME", self.home.display().to_string()),
+            ("TMPDIR", temporary.display().to_string()),
+            ("LANG", "C.UTF-8".to_owned()),
+        ];
+        let fixed = fixed.map(|(name, value)| (name.to_owned(), value));
+        fixed.into_iter().chain(config::environment(pass)).chain(set.iter().cloned()).collect()
+    }
+
+    /// The agent's own home exists only once a program needs it.
+    pub(crate) fn make_home(&self) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.home)
+    }
+
+    /// What is to be started, where and with what around it. Waits for the disk, which may be a network's.
+    fn prepare(
+        &self,
+        launch: Launch,
+        owner: String,
+        files: &InstanceFiles,
+    ) -> Result<Prepared, Failure> {
+        let program = self.path(&launch.program)?;
+        // Before it is started: if another is put in its place meanwhile, that is noticed later.
+        let file = fingerprint(&program).ok();
+        let keeps = self.programs.get(&launch.program).map(|program| &program.keeps);
+        self.guard(&launch.program, &program)?;
+        let cwd = self.directory(launch.cwd.as_deref())?;
+        let temporary = self.make_places(files)?;
+        let mut env = self.environment(&launch.pass, &launch.set, &program, &temporary);
+        if let Some(door) = &self.door {
+            door.furnish(&mut env);
+        }
+        let (door, args) = (self.door.as_ref(), launch.args);
+        let launch =
+            self.placed(Placing { owner, program, keeps, door, args, env, cwd, temporary })?;
+        Ok(Prepared { launch, file })
+    }
+
+    /// The agent's home, and the directory for the temporary files of an instance, which is returned.
+    fn make_places(&self, files: &InstanceFiles) -> Result<PathBuf, Failure> {
+        let unmade =
+            |what: &str, why: io::Error| Failure::Unavailable(format!("make {what}: {why}"));
+        self.make_home().map_err(|why| unmade("the agent's home", why))?;
+        files.temporary().map_err(|why| unmade("a directory for temporary files", why))
+    }
+
+    /// The program with the walls around it, if there are any.
+    fn placed(&self, placing: Placing<'_>) -> Result<a2a_hub_process::Launch, Failure> {
+        let Placing { owner, program, keeps, door, args, env, cwd, temporary } = placing;
+        let (program, env, confinement) = match &self.confining {
+            Some(confining) => {
+                let workspace = self.workspace_of(&cwd);
+                let (program, home, temporary) = (&program, &self.home, &temporary);
+                let place = Place { program, keeps, workspace, home, temporary, door };
+                let Confined { program, env, confinement } = confining.confine(&place, env)?;
+                (program, env, Some(confinement))
+            }
+            None => (program, env, None),
+        };
+        let agent = self.agent.to_string();
+        Ok(a2a_hub_process::Launch { agent, owner, program, args, env, cwd, confinement })
+    }
+}
+
+/// What is to be started, and what tells its file from another.
+struct Prepared {
+    launch: a2a_hub_process::Launch,
+    file: Option<String>,
+}
+
+/// A program that is to be started, before it is known what it sees.
+struct Placing<'p> {
+    owner: String,
+    program: PathBuf,
+    keeps: Option<&'p BTreeSet<String>>,
+    door: Option<&'p Door>,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+    cwd: PathBuf,
+    temporary: PathBuf,
+}
+
+/// Where a program looks for others: beside itself, then among the system's.
+fn search_path(program: &Path) -> String {
+    let beside = program.parent().unwrap_or(Path::new("/")).display();
+    format!("{beside}:{PATH}")
+}
+
+/// One agent's programs, run for one task.
+pub(crate) struct OwnedPrograms {
+    programs: Arc<Programs>,
+    owner: String,
+    holder: Holder,
+    files: Arc<InstanceFiles>,
+    live: LiveGrant,
+}
+
+impl OwnedPrograms {
+    /// What is to be started with these files, and what of it must be the same for a program that is taken up. Waits for the disk
+    /// elsewhere.
+    async fn prepare(
+        &self,
+        launch: Launch,
+        files: &Arc<InstanceFiles>,
+    ) -> Result<(a2a_hub_process::Launch, Fit), Failure> {
+        let (programs, files) = (Arc::clone(&self.programs), Arc::clone(files));
+        let (owner, grant) = (self.owner.clone(), self.live.now());
+        let prepared = spawn_blocking(move || programs.prepare(launch, owner, &files)).await;
+        let Prepared { launch, file } =
+            prepared.map_err(|why| Failure::Internal(why.to_string()))??;
+        let fit =
+            Fit { holder: self.holder.clone(), grant, file, launch: Arc::new(launch.clone()) };
+        Ok((launch, fit))
+    }
+
+    /// Takes a program up that is kept there, if it is what `launch` would start.
+    async fn take(&self, spot: &Spot, launch: Launch) -> Result<Option<Running>, Failure> {
+        let (seat, program) = (&self.programs.seat, launch.program.clone());
+        let permit = self.programs.permit(&program, launch.max_running)?;
+        let Some(running) = seat.take(spot).await else { return Ok(None) };
+        // Until it is handed to the guest, dropping it ends it.
+        let (_, now) = self.prepare(launch, &running.files).await?;
+        let differs = running.fit.differs(&now).or_else(|| {
+            let is_its_agents = Arc::ptr_eq(&running.seat, seat);
+            (!is_its_agents).then_some("its agent was replaced")
+        });
+        let differs =
+            differs.or_else(|| (!running.child.pass_to(&self.owner)).then_some("it has ended"));
+        let agent = &self.programs.agent;
+        if let Some(why) = differs {
+            tracing::info!(%agent, key = spot.key, program, why, "a kept program was not taken up, and ended");
+            return Ok(None);
+        }
+        tracing::info!(%agent, key = spot.key, program, task = self.owner, "a kept program was taken up");
+        *running.permit.lock() = permit;
+        self.files.share(&running.files);
+        Ok(Some(running))
+    }
+}
+
+/// Whether what is to be started, or was, is still granted as it was then.
+fn is_granted(programs: &Programs, launch: &Launch, held: &EffectiveGrant) -> bool {
+    let agent = programs.agent.as_str();
+    let program = held.program(agent, &launch.program, &launch.args, &launch.set);
+    program.is_ok_and(|held| launch.pass.is_subset(&held.pass))
+        && programs.is_as_granted(&launch.program, held)
+}
+
+#[async_trait::async_trait]
+impl ProcessPort for OwnedPrograms {
+    async fn fingerprint(&self, program: &str) -> Result<String, Failure> {
+        let what = format!("look at `{program}`");
+        self.live.must(&what, |held| held.programs.contains_key(program))?;
+        let (programs, name) = (Arc::clone(&self.programs), program.to_owned());
+        let looked = spawn_blocking(move || fingerprint(&programs.path(&name)?)).await;
+        looked.map_err(|why| Failure::Internal(why.to_string()))?
+    }
+
+    async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
+        let what = format!("run `{}`", launch.program);
+        let (programs, of_it) = (Arc::clone(&self.programs), launch.clone());
+        let is_granted = move |held: &EffectiveGrant| is_granted(&programs, &of_it, held);
+        self.live.must(&what, &is_granted)?;
+        if let Some(confining) = &self.programs.confining {
+            confining.is_possible(&self.programs.supervisor).await?;
+        }
+        let permit = self.programs.permit(&launch.program, launch.max_running)?;
+        self.programs.make_room(&launch.program, launch.max_running);
+        let program = launch.program.clone();
+        let (launch, fit) = self.prepare(launch, &self.files).await?;
+        let (programs, cwd) = (Arc::clone(&self.programs), launch.cwd.clone());
+        let revocation =
+            self.live.watch(move |held| is_granted(held) && programs.may_work_in(&cwd, held));
+        // It counts until all of it is gone, whatever became of the guest's handle; and so long its files are there.
+        let (permit, files) = (Arc::new(Mutex::new(permit)), Arc::clone(&self.files));
+        let held = (Arc::clone(&permit), Arc::clone(&files));
+        let child = self.programs.supervisor.spawn_holding(launch, held).await;
+        let child = child.map_err(|why| not_started(&why))?;
+        let seat = Arc::clone(&self.programs.seat);
+        Ok(Box::new(Running::new(child, program, revocation, fit, files, permit, seat)))
+    }
+
+    async fn take_up(
+        &self,
+        key: &str,
+        launch: Launch,
+    ) -> Result<Option<Box<dyn ChildPort>>, Failure> {
+        let what = format!("run `{}`", launch.program);
+        self.live.must(&what, |held| is_granted(&self.programs, &launch, held))?;
+        let (agent, tenant) = (self.programs.agent.clone(), self.holder.tenant.clone());
+        let spot = Spot { agent, tenant, key: key.to_owned() };
+        if !self.programs.seat.has(&spot) {
+            return Ok(None);
+        }
+        let taken = self.take(&spot, launch).await?;
+        Ok(taken.map(|running| Box::new(running) as _))
+    }
+}
+
+/// Where a program is, behind all links, how long its file is, and when it was written last.
+fn fingerprint(path: &Path) -> Result<String, Failure> {
+    let looked = fs::canonicalize(path).and_then(|real| {
+        let meta = fs::metadata(&real)?;
+        let written = (meta.mtime(), meta.mtime_nsec());
+        Ok(format!("{} {} {}.{:09}", real.display(), meta.len(), written.0, written.1))
+    });
+    let unread =
+        |why: io::Error| Failure::Unavailable(format!("look at {}: {why}", path.display()));
+    looked.map_err(unread)
+}
+
+/// What a guest is told of it: arguments too long are its own fault, the rest is this machine's.
+fn not_started(why: &SpawnError) -> Failure {
+    if matches!(why, SpawnError::TooLong { .. }) {
+        Failure::Invalid(why.to_string())
+    } else {
+        Failure::Unavailable(why.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        collections::HashSet,
+        os::unix::fs::symlink,
+        time::{Duration, SystemTime},
+    };
+
+    #[test]
+    fn a_program_is_told_from_another_by_its_place_its_size_and_when_it_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (program, link) = (dir.path().join("real"), dir.path().join("link"));
+        fs::write(&program, "one").unwrap();
+        symlink(&program, &link).unwrap();
+        let written_at = |path: &Path, at: SystemTime| {
+            fs::File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
+        };
+        let then = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 5);
+        written_at(&program, then);
+        let real = program.canonicalize().unwrap();
+        let first = fingerprint(&program).unwrap();
+        assert_eq!(first, format!("{} 3 1000000000.000000005", real.display()));
+        assert_eq!(fingerprint(&link).unwrap(), first, "a link is where it leads");
+        let mut all = HashSet::from([first]);
+
+        fs::write(&program, "longer").unwrap();
+        written_at(&program, then);
+        assert!(all.insert(fingerprint(&program).unwrap()), "of another size");
+        written_at(&program, then + Duration::from_nanos(1));
+        assert!(all.insert(fingerprint(&program).unwrap()), "written a nanosecond later");
+        let other = dir.path().join("other");
+        fs::copy(&program, &other).unwrap();
+        written_at(&other, then);
+        fs::remove_file(&link).unwrap();
+        symlink(&other, &link).unwrap();
+        assert!(all.insert(fingerprint(&link).unwrap()), "the link leads elsewhere, as npm's do");
+
+        fs::remove_file(&other).unwrap();
+        let gone = fingerprint(&link).unwrap_err().to_string();
+        assert!(gone.contains(&link.display().to_string()), "{gone}");
+    }
+}

@@ -1,0 +1,328 @@
+//! A program at work for a guest, and those that are kept between tasks: each by a task of its own that hears what it says, and ends it
+//! when its time is over.
+
+use super::fit::Fit;
+use crate::port::{
+    files::InstanceFiles,
+    live_grant::{Revocation, revoked},
+};
+use a2a_hub_config::KeptLimits;
+use a2a_hub_core::kept::{Gone, Keeping, Room, Shelf, Spot};
+use a2a_hub_process::{Child, Exit, Output};
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_runtime::{
+    Failure,
+    port::process::{ChildPort, Said},
+};
+use parking_lot::Mutex;
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+use tokio::{
+    sync::{OwnedSemaphorePermit, oneshot},
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval_at, sleep},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// What all agents of a hub keep together.
+const HUBS_ROOM: Room = Room { programs: 16, bytes: 6 << 30 };
+
+/// Bytes that a program may say while nobody listens.
+const MAX_UNREAD: usize = 64 << 10;
+
+/// How often a program that is kept is weighed.
+const WEIGHED_EVERY: Duration = Duration::from_secs(30);
+
+/// How the owner's name ends of programs that are kept, and serve no task.
+const KEPT: &str = "/kept";
+
+/// Whether programs of this owner are kept, and serve no task.
+pub fn is_kept(owner: &str) -> bool {
+    owner.ends_with(KEPT)
+}
+
+/// The place of a program among those of its name that run at once: given up while it is kept.
+pub(super) type Permit = Arc<Mutex<Option<OwnedSemaphorePermit>>>;
+
+/// The programs that the agents of a hub keep. Clones are one.
+#[derive(Clone, Default)]
+pub(crate) struct KeptPrograms(Arc<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    shelf: Mutex<Shelf<Keeper>>,
+    keepers: TaskTracker,
+}
+
+impl KeptPrograms {
+    /// Waits until nobody keeps a program any more; for a hub whose agents have left.
+    pub(crate) async fn shutdown(&self) {
+        self.0.keepers.close();
+        self.0.keepers.wait().await;
+    }
+}
+
+/// Whoever holds a program that is kept.
+struct Keeper(oneshot::Sender<Order>);
+
+/// What a keeper is told, once.
+enum Order {
+    /// To hand it over.
+    HandOver(oneshot::Sender<Running>),
+    /// To end it.
+    End(Gone),
+}
+
+/// One agent's place among those that keep programs. The agent that takes its place under other settings has another.
+pub(crate) struct Seat {
+    pub(crate) agent: AgentId,
+    pub(crate) kept: KeptPrograms,
+    pub(crate) limits: KeptLimits,
+    /// Cancelled when the agent leaves, or another takes its place.
+    pub(crate) left: CancellationToken,
+}
+
+impl Seat {
+    /// How many programs it keeps.
+    pub(super) fn count(&self) -> usize {
+        self.kept.0.shelf.lock().of_agent(&self.agent)
+    }
+
+    /// Whether something is kept there.
+    pub(super) fn has(&self, spot: &Spot) -> bool {
+        self.kept.0.shelf.lock().has(spot)
+    }
+
+    /// Takes what is kept there: none if it has ended meanwhile.
+    pub(super) async fn take(&self, spot: &Spot) -> Option<Running> {
+        let Keeper(told) = self.kept.0.shelf.lock().take(spot)?;
+        let (hands, handed) = oneshot::channel();
+        told.send(Order::HandOver(hands)).ok()?;
+        handed.await.ok()
+    }
+
+    /// Has kept programs give way until no more than `most` of this one are left.
+    pub(super) fn make_room(&self, program: &str, most: usize) {
+        end(self.kept.0.shelf.lock().make_room(&self.agent, program, most));
+    }
+
+    fn put(self: &Arc<Self>, keeping: Keeping, running: Running) {
+        let (told, orders) = oneshot::channel();
+        let key = keeping.spot.key.clone();
+        let mut shelf = self.kept.0.shelf.lock();
+        let mut number = 0;
+        let gone = shelf.put(keeping, self.limits.room, HUBS_ROOM, |given| {
+            number = given;
+            Keeper(told)
+        });
+        drop(shelf);
+        end(gone);
+        self.kept.0.keepers.spawn(keep(Arc::clone(self), number, key, running, orders));
+    }
+}
+
+fn end(gone: Vec<(Keeper, Gone)>) {
+    for (Keeper(told), why) in gone {
+        // One that has ended by itself hears nothing.
+        let _ = told.send(Order::End(why));
+    }
+}
+
+/// Holds a program that is kept until it is taken up, or its time is over.
+async fn keep(
+    seat: Arc<Seat>,
+    number: u64,
+    key: String,
+    mut running: Running,
+    mut orders: oneshot::Receiver<Order>,
+) {
+    let agent = &seat.agent;
+    tracing::info!(%agent, key, program = running.program, "a program is kept for the next task");
+    let idle = sleep(seat.limits.idle);
+    tokio::pin!(idle);
+    let mut weighing = interval_at(Instant::now() + WEIGHED_EVERY, WEIGHED_EVERY);
+    weighing.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let why = loop {
+        tokio::select! {
+            biased;
+            order = &mut orders => match order {
+                Ok(Order::HandOver(to)) => {
+                    // Whoever asked may have left: then it ends as it is dropped.
+                    let _ = to.send(running);
+                    return;
+                }
+                Ok(Order::End(why)) => break why.why(),
+                Err(_) => break "the hub keeps none any more",
+            },
+            () = running.revocation.token.cancelled() => break "its grant was taken away",
+            () = seat.left.cancelled() => break "its agent has left, or was replaced",
+            () = &mut idle => break "no task took it up in time",
+            _ = weighing.tick() => {
+                let Some(bytes) = running.child.resident().await else { break "it has ended" };
+                end(seat.kept.0.shelf.lock().weighs(number, bytes, seat.limits.room, HUBS_ROOM));
+            }
+            said = running.child.next() => {
+                let said = said_of(said);
+                if matches!(said, Said::Code(_) | Said::Signal(_)) {
+                    break "it has ended by itself";
+                }
+                running.unread.push_back(said);
+                if running.unread_bytes() > MAX_UNREAD {
+                    break "it said too much while nobody listened";
+                }
+            }
+        }
+    };
+    seat.kept.0.shelf.lock().remove(number);
+    tracing::info!(%agent, key, program = running.program, why, "a kept program was ended");
+}
+
+/// A program at work for a guest, until the grant of it is taken away.
+pub(super) struct Running {
+    pub(super) child: Child,
+    /// Its name in the grant.
+    pub(super) program: String,
+    pub(super) revocation: Revocation,
+    /// With what it was started, and for whom.
+    pub(super) fit: Fit,
+    /// What the agent wrote for it, and its temporary files.
+    pub(super) files: Arc<InstanceFiles>,
+    pub(super) permit: Permit,
+    pub(super) seat: Arc<Seat>,
+    /// What it said that nobody was told yet.
+    unread: VecDeque<Said>,
+    /// Ends the program as soon as its grant is taken away, whatever the guest waits for.
+    _ending: JoinSet<()>,
+}
+
+impl Running {
+    pub(super) fn new(
+        child: Child,
+        program: String,
+        revocation: Revocation,
+        fit: Fit,
+        files: Arc<InstanceFiles>,
+        permit: Permit,
+        seat: Arc<Seat>,
+    ) -> Self {
+        let (token, end) = (revocation.token.clone(), child.ender());
+        let mut ending = JoinSet::new();
+        ending.spawn(async move {
+            token.cancelled().await;
+            end.cancel();
+        });
+        let unread = VecDeque::new();
+        Self { child, program, revocation, fit, files, permit, seat, unread, _ending: ending }
+    }
+
+    /// What the guest is told that it may not do any more.
+    fn what(&self) -> String {
+        format!("run `{}`", self.program)
+    }
+
+    fn unread_bytes(&self) -> usize {
+        let bytes = self.unread.iter().map(|said| match said {
+            Said::Stdout(bytes) | Said::Stderr(bytes) => bytes.len(),
+            Said::Code(_) | Said::Signal(_) => 0,
+        });
+        bytes.sum()
+    }
+
+    /// Ends what its task left in the background, and puts it where a later task finds it.
+    async fn park_under(mut self, key: String, unread: Option<Said>) -> Result<(), Failure> {
+        let seat = Arc::clone(&self.seat);
+        let refused = |why: &str| Failure::Unavailable(format!("park a program: {why}"));
+        let no_room =
+            |why: a2a_hub_core::kept::NoRoom| Failure::Exhausted(format!("park a program: {why}"));
+        let spot = Spot { agent: seat.agent.clone(), tenant: self.fit.holder.tenant.clone(), key };
+        let program = self.program.clone();
+        let mut keeping = Keeping { spot, program, bytes: 0 };
+        Shelf::<Keeper>::admits(&keeping, seat.limits.room, HUBS_ROOM).map_err(no_room)?;
+        self.unread.extend(unread);
+        if self.unread.iter().any(|said| matches!(said, Said::Code(_) | Said::Signal(_))) {
+            return Err(refused("it has ended"));
+        }
+        if self.unread_bytes() > MAX_UNREAD {
+            return Err(refused("it has said too much that was not read"));
+        }
+        let lost = || refused("it has ended, or what it left in the background could not be ended");
+        let pruned = self.child.prune().await.ok_or_else(lost)?;
+        if pruned.killed > 0 {
+            let (agent, killed) = (&seat.agent, pruned.killed);
+            tracing::info!(%agent, program = self.program, killed, "processes that a task left in the background were ended");
+        }
+        keeping.bytes = pruned.resident;
+        Shelf::<Keeper>::admits(&keeping, seat.limits.room, HUBS_ROOM).map_err(no_room)?;
+        if self.revocation.token.is_cancelled() {
+            return Err(revoked(&self.what()));
+        }
+        if seat.left.is_cancelled() {
+            return Err(refused("its agent has left, or was replaced"));
+        }
+        if !self.child.pass_to(&format!("{}{KEPT}", seat.agent)) {
+            return Err(refused("it has ended"));
+        }
+        drop(self.permit.lock().take());
+        seat.put(keeping, self);
+        Ok(())
+    }
+}
+
+fn said_of(output: Output) -> Said {
+    match output {
+        Output::Stdout(bytes) => Said::Stdout(bytes),
+        Output::Stderr(bytes) => Said::Stderr(bytes),
+        Output::Exited(Exit::Code(code)) => Said::Code(code),
+        Output::Exited(Exit::Signal(signal)) => Said::Signal(signal),
+    }
+}
+
+#[async_trait::async_trait]
+impl ChildPort for Running {
+    async fn next(&mut self) -> Result<Said, Failure> {
+        if self.revocation.token.is_cancelled() {
+            return Err(revoked(&self.what()));
+        }
+        if let Some(unread) = self.unread.pop_front() {
+            return Ok(unread);
+        }
+        tokio::select! {
+            biased;
+            () = self.revocation.token.cancelled() => Err(revoked(&self.what())),
+            said = self.child.next() => Ok(said_of(said)),
+        }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let what = self.what();
+        let written = tokio::select! {
+            biased;
+            () = self.revocation.token.cancelled() => return Err(revoked(&what)),
+            written = self.child.write_stdin(bytes) => written,
+        };
+        written.map_err(|why| Failure::Unavailable(format!("write to the program: {why}")))
+    }
+
+    fn close_stdin(&mut self) {
+        self.child.close_stdin();
+    }
+
+    fn interrupt(&mut self) {
+        self.child.interrupt();
+    }
+
+    fn kill(&mut self) {
+        self.child.kill();
+    }
+
+    fn retire(self: Box<Self>, within: Duration) {
+        self.child.retire(within);
+    }
+
+    async fn settled(&mut self) {
+        self.child.settle().await;
+    }
+
+    async fn park(self: Box<Self>, key: String, unread: Option<Said>) -> Result<(), Failure> {
+        self.park_under(key, unread).await
+    }
+}

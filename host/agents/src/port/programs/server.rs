@@ -1,0 +1,46 @@
+//! A server that the operator names for an agent: a program with the agent's other programs' place and walls, and an environment
+//! of its own.
+
+use super::{InstanceFiles, Placing, Programs, not_started};
+use a2a_hub_config::{self as config, McpServer};
+use a2a_hub_process::{Child, Launch};
+use a2a_hub_runtime::Failure;
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+
+impl Programs {
+    /// Starts it on behalf of `owner`, with its temporary files in `files`.
+    pub(crate) async fn serve(
+        self: &Arc<Self>,
+        server: &McpServer,
+        owner: String,
+        files: Arc<InstanceFiles>,
+    ) -> Result<Child, Failure> {
+        if let Some(confining) = &self.confining {
+            confining.is_possible(&self.supervisor).await?;
+        }
+        let (programs, server) = (Arc::clone(self), server.clone());
+        let prepared = spawn_blocking(move || programs.prepare_server(server, owner, &files)).await;
+        let launch = prepared.map_err(|why| Failure::Internal(why.to_string()))??;
+        self.supervisor.spawn(launch).await.map_err(|why| not_started(&why))
+    }
+
+    /// What is to be started. Waits for the disk.
+    fn prepare_server(
+        &self,
+        server: McpServer,
+        owner: String,
+        files: &InstanceFiles,
+    ) -> Result<Launch, Failure> {
+        let McpServer { command, args, env: pass, url: _ } = server;
+        let named = || Failure::Unavailable("start a server: no `command` says which".to_owned());
+        let program = command.ok_or_else(named)?;
+        if self.is_guarded {
+            config::guard(&program).map_err(|why| Failure::Denied(why.to_string()))?;
+        }
+        let temporary = self.make_places(files)?;
+        let env = self.environment(&pass, &[], &program, &temporary);
+        let cwd = self.first_directory().to_owned();
+        self.placed(Placing { owner, program, keeps: None, door: None, args, env, cwd, temporary })
+    }
+}

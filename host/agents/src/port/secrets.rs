@@ -1,0 +1,167 @@
+//! The secrets that the hub puts into agents' requests: from its own environment, or from files that only its user can read. They
+//! are looked up for each request, so that one that was changed or put there counts at once.
+
+use a2a_hub_config::{
+    self as config,
+    own_file::{self, NotOwn},
+};
+use a2a_hub_core::{
+    grant::EffectiveGrant,
+    redact::{MIN_BYTES, Secrets, is_secret},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Read as _},
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+/// The folder of the data directory that holds them.
+const FOLDER: &str = "secrets";
+
+/// The largest secret, in bytes: no header is longer.
+const MAX_BYTES: u64 = 8 << 10;
+
+/// Where secrets are.
+#[derive(Clone, Debug)]
+pub(crate) struct SecretStore {
+    folder: PathBuf,
+}
+
+/// Why a secret is not used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SecretError {
+    /// It is nowhere.
+    #[error("it is not there: set the variable `{name}` where the hub is started, or put it into {}, with mode 0600", .file.display())]
+    Missing { name: String, file: PathBuf },
+    /// Somebody else could have written or read it.
+    #[error("{} is not the hub's alone: make it a plain file of the hub's own user, with `chmod 600`", .0.display())]
+    Open(PathBuf),
+    /// It is none that a header can have.
+    #[error(
+        "it is no text of one line with {MIN_BYTES} to {MAX_BYTES} bytes, which is what a header can have and the hub can find again"
+    )]
+    Unfit,
+    /// It cannot be read.
+    #[error("read {}: {why}", .file.display())]
+    Unread { file: PathBuf, why: io::Error },
+}
+
+impl SecretStore {
+    pub(crate) fn new(data_dir: &Path) -> Self {
+        Self { folder: data_dir.join(FOLDER) }
+    }
+
+    /// The secrets of these names. Waits for the disk.
+    pub(crate) fn all<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<BTreeMap<String, String>, (String, SecretError)> {
+        let secret = |name: &str| match self.secret(name) {
+            Ok(value) => Ok((name.to_owned(), value)),
+            Err(why) => Err((name.to_owned(), why)),
+        };
+        names.into_iter().map(secret).collect()
+    }
+
+    /// What an agent must not tell: those of its variables and settings, and those that are sent for it. It never sees the latter,
+    /// but it may learn them elsewhere.
+    pub(crate) fn among(
+        &self,
+        known: impl Iterator<Item = (String, String)>,
+        held: &EffectiveGrant,
+    ) -> Secrets {
+        let sent = held.http.secrets();
+        let sent = sent.iter().filter_map(|name| self.all([name.as_str()]).ok()).flatten();
+        Secrets::of(known.filter(|(name, _)| is_secret(name)).chain(sent))
+    }
+
+    /// One secret: the file is asked first, for it is the operator's latest word.
+    fn secret(&self, name: &str) -> Result<String, SecretError> {
+        let file = self.folder.join(name);
+        let value = match read(&file) {
+            Err(SecretError::Unread { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
+                let mut passed = config::environment(&BTreeSet::from([name.to_owned()]));
+                let name = name.to_owned();
+                passed.pop().map(|(_, value)| value).ok_or(SecretError::Missing { name, file })?
+            }
+            read => read?,
+        };
+        let value = value.trim();
+        let fits =
+            value.len() >= MIN_BYTES && value.bytes().all(|byte| (b' '..0x7f).contains(&byte));
+        if fits { Ok(value.to_owned()) } else { Err(SecretError::Unfit) }
+    }
+}
+
+fn read(file: &Path) -> Result<String, SecretError> {
+    let unread = |why| SecretError::Unread { file: file.to_owned(), why };
+    let open = || SecretError::Open(file.to_owned());
+    let opened = own_file::open(file, 0o077).map_err(|why| match why {
+        NotOwn::Io(why) => unread(why),
+        NotOwn::Link | NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared => open(),
+    })?;
+    if opened.metadata().map_err(unread)?.nlink() != 1 {
+        return Err(open());
+    }
+    let mut value = String::new();
+    match opened.take(MAX_BYTES + 1).read_to_string(&mut value) {
+        Ok(_) if value.len() as u64 <= MAX_BYTES => Ok(value),
+        Ok(_) => Err(SecretError::Unfit),
+        Err(why) if why.kind() == io::ErrorKind::InvalidData => Err(SecretError::Unfit),
+        Err(why) => Err(unread(why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn a_secret_is_a_file_of_the_hub_alone() {
+        let data = tempfile::tempdir().unwrap();
+        let store = SecretStore::new(data.path());
+        let folder = data.path().join(FOLDER);
+        fs::create_dir(&folder).unwrap();
+        let file = folder.join("A_KEY");
+        let write = |text: &str, mode: u32| {
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let said = || match store.all(["A_KEY"]) {
+            Ok(found) => found["A_KEY"].clone(),
+            Err((name, why)) => {
+                format!("{name}: {why}").replace(data.path().to_str().unwrap(), "/data")
+            }
+        };
+        assert_eq!(
+            said(),
+            "A_KEY: it is not there: set the variable `A_KEY` where the hub is started, or put it into /data/secrets/A_KEY, with mode \
+             0600"
+        );
+        write("sk-12345678\n", 0o600);
+        assert_eq!(said(), "sk-12345678");
+        let open = "A_KEY: /data/secrets/A_KEY is not the hub's alone: make it a plain file of the hub's own user, with `chmod 600`";
+        for mode in [0o640, 0o604, 0o660] {
+            write("sk-12345678", mode);
+            assert_eq!(said(), open);
+        }
+        let unfit = "A_KEY: it is no text of one line";
+        let long = "x".repeat(9_000);
+        for text in
+            ["short", "two\nlines-of-it", "sk-\u{fc}\u{fc}\u{fc}\u{fc}\u{fc}", long.as_str()]
+        {
+            write(text, 0o600);
+            assert!(said().starts_with(unfit), "{}", said());
+        }
+        write("sk-12345678", 0o600);
+        fs::rename(&file, folder.join("OTHER")).unwrap();
+        symlink(folder.join("OTHER"), &file).unwrap();
+        assert_eq!(said(), open, "a link leads anywhere");
+        fs::remove_file(&file).unwrap();
+        fs::hard_link(folder.join("OTHER"), &file).unwrap();
+        assert_eq!(said(), open, "somebody else may have put the link there");
+    }
+}

@@ -1,0 +1,125 @@
+//! The tools that one agent may call: those of the servers of the Model Context Protocol that its operator names for it, and nobody
+//! else reaches.
+//!
+//! ```text
+//! a guest ─► capability `tools` ─► Tools ─► Server ─► Connection ─► rmcp ═╦► a pump ═► the program, under its minder
+//!              is it granted?     is it still?  runs it?   one run of it    ╚► Elsewhere ═► a URL, by the agent's rules for HTTP
+//! ```
+
+mod connection;
+mod elsewhere;
+mod origin;
+mod server;
+
+use super::{
+    files::Files,
+    http::Http,
+    live_grant::{LiveGrant, revoked},
+    programs::Programs,
+};
+use a2a_hub_config::AgentConfig;
+use a2a_hub_core::{grant::EffectiveGrant, tools_grant::holds};
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_runtime::{
+    Failure,
+    port::tools::{ToolCall, ToolInfo, ToolsPort},
+};
+use futures::future::join_all;
+use origin::Origin;
+use serde_json::Value;
+use server::Server;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// The tools of one agent. Its servers end with it.
+pub(crate) struct Tools {
+    agent: AgentId,
+    live: LiveGrant,
+    servers: BTreeMap<String, Server>,
+}
+
+impl Tools {
+    /// The tools that an agent was granted; none if that are none.
+    pub(crate) fn of(
+        agent: &AgentId,
+        live: &LiveGrant,
+        config: &AgentConfig,
+        programs: &Arc<Programs>,
+        files: &Files,
+        http: Option<&Arc<Http>>,
+    ) -> Option<Arc<Self>> {
+        let held = live.now();
+        if held.tools.is_empty() {
+            return None;
+        }
+        for server in held.tools.keys().filter(|server| !config.mcp.contains_key(*server)) {
+            tracing::warn!(%agent, server, "tools of it are granted, and `mcp` does not say where it is");
+        }
+        let named = config.mcp.iter().filter(|(name, _)| held.tools.contains_key(*name));
+        let servers = named.map(|(name, config)| {
+            let origin = Origin {
+                agent: agent.clone(),
+                name: name.clone(),
+                config: config.clone(),
+                programs: Arc::clone(programs),
+                files: files.clone(),
+                live: live.clone(),
+                http: http.cloned(),
+            };
+            (name.clone(), Server::new(origin))
+        });
+        Some(Arc::new(Self {
+            agent: agent.clone(),
+            live: live.clone(),
+            servers: servers.collect(),
+        }))
+    }
+
+    fn server(&self, name: &str) -> Result<&Server, Failure> {
+        self.servers.get(name).ok_or_else(|| {
+            Failure::Unavailable(format!(
+                "ask the server `{name}`: `[agents.{}.mcp.{name}]` of the hub's configuration does not say where it is",
+                self.agent
+            ))
+        })
+    }
+}
+
+#[async_trait::async_trait]
+impl ToolsPort for Tools {
+    async fn list(&self) -> Result<Vec<ToolInfo>, Failure> {
+        let held = self.live.now();
+        let asked = held.tools.iter().map(async |(name, granted)| {
+            let tools = self.server(name)?.list().await?;
+            Ok(tools.into_iter().filter(|tool| granted.contains(&tool.name)).collect::<Vec<_>>())
+        });
+        let (mut listed, mut failed) = (Vec::new(), None);
+        for tools in join_all(asked).await {
+            match tools {
+                Ok(tools) => listed.extend(tools),
+                Err(why) => {
+                    tracing::warn!(agent = %self.agent, %why, "a server's tools are left out");
+                    failed = Some(why);
+                }
+            }
+        }
+        match failed {
+            Some(why) if listed.is_empty() => Err(why),
+            Some(_) | None => Ok(listed),
+        }
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<Value, Failure> {
+        let what = format!("call the tool `{}` of `{}`", call.tool, call.server);
+        let (server, tool) = (call.server.clone(), call.tool.clone());
+        let is_granted = move |held: &EffectiveGrant| holds(&held.tools, &server, &tool);
+        self.live.must(&what, &is_granted)?;
+        let revocation = self.live.watch(is_granted.clone());
+        let called = tokio::select! {
+            biased;
+            () = revocation.token.cancelled() => return Err(revoked(&what)),
+            called = self.server(&call.server)?.call(&what, call) => called,
+        };
+        // A server that goes with its grant may be gone before that is heard here.
+        called.or_else(|why| self.live.must(&what, is_granted).and(Err(why)))
+    }
+}

@@ -1,0 +1,347 @@
+//! One run of a server: its program or its URL, what is said to it and what it says, until it ends, is idle for long, or says too
+//! much.
+
+use super::{
+    elsewhere::{Elsewhere, Refusals},
+    origin::Origin,
+};
+use crate::port::live_grant::Revocation;
+use a2a_hub_core::{grant::EffectiveGrant, plain_text, span::Span};
+use a2a_hub_process::{Child, Exit, Output};
+use a2a_hub_runtime::Failure;
+use parking_lot::Mutex;
+use rmcp::{
+    RoleClient, ServiceExt as _,
+    model::{ClientCapabilities, ClientConfig, ClientRequest, Implementation, PingRequest},
+    service::{ClientInitializeError, Peer, RunningService},
+    transport::{
+        StreamableHttpClientTransport, async_rw::AsyncRwTransport,
+        streamable_http_client::StreamableHttpClientTransportConfig,
+    },
+};
+use std::{
+    future::{Future, pending},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex, split},
+    task::JoinSet,
+    time::{Instant, interval, sleep_until, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How long a server that nobody asks anything goes on.
+const IDLE: Duration = Duration::from_secs(300);
+
+/// How often it is looked whether that is so.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How long a server that hangs may take to answer a ping.
+const PONG_WITHIN: Duration = Duration::from_secs(1);
+
+/// The longest line that it may say, in bytes: a result, with room for its frame.
+const MAX_LINE: usize = 4 << 20;
+
+/// How many bytes of it are read each second; it waits beyond that (backpressure).
+const MAX_A_SECOND: usize = 4 << 20;
+
+/// What is in the pipe between the program and the protocol.
+const PIPE: usize = 64 << 10;
+
+/// How much of its last complaint is told, in characters.
+const MAX_COMPLAINT: usize = 200;
+
+/// One run of a server. Dropping it ends the program, if it is one.
+pub(super) struct Connection {
+    service: RunningService<RoleClient, ClientConfig>,
+    shared: Arc<Shared>,
+    _keeping: JoinSet<()>,
+}
+
+struct Shared {
+    /// Cancelled when the run is over, whoever ends it.
+    over: CancellationToken,
+    /// Why it ended.
+    fault: Mutex<Option<String>>,
+    /// Why the latest request to a server elsewhere came to nothing.
+    refused: Refusals,
+    users: AtomicUsize,
+    used_last: Mutex<Instant>,
+}
+
+/// A run that somebody uses, so that it is not idle.
+pub(super) struct Use {
+    connection: Arc<Connection>,
+}
+
+impl Connection {
+    /// Starts the program, or calls the URL, and agrees with it on the protocol.
+    pub(super) async fn start(origin: &Origin) -> Result<Self, Failure> {
+        let shared = Arc::new(Shared {
+            over: CancellationToken::new(),
+            fault: Mutex::default(),
+            refused: Refusals::default(),
+            users: AtomicUsize::new(0),
+            used_last: Mutex::new(Instant::now()),
+        });
+        let mut keeping = JoinSet::new();
+        let name = origin.name.clone();
+        let is_granted = move |held: &EffectiveGrant| held.tools.contains_key(&name);
+        let revocation = origin.live.watch(is_granted);
+        let us = Implementation::new("a2a-hub", env!("CARGO_PKG_VERSION"));
+        let us = ClientConfig::new(ClientCapabilities::default(), us);
+        let agreed = match &origin.config.url {
+            Some(url) => {
+                keeping.spawn(keep(revocation, Arc::clone(&shared), pending()));
+                let (agent, live) = (origin.agent.clone(), origin.live.clone());
+                let (http, refused) = (origin.http.clone(), shared.refused.clone());
+                let client = Elsewhere { agent, live, http, refused };
+                let at = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+                us.serve(StreamableHttpClientTransport::with_client(client, at)).await
+            }
+            None => {
+                let owner = format!("{}/mcp/{}", origin.agent, origin.name);
+                let files = Arc::new(origin.files.of(&owner, origin.live.clone()));
+                let child =
+                    origin.programs.serve(&origin.config, owner, Arc::clone(&files)).await?;
+                let (ours, mut theirs) = duplex(PIPE);
+                let ending = Arc::clone(&shared);
+                let work = async move {
+                    let why = pump(child, &mut theirs).await;
+                    // Known before the pipe is closed: whoever waits for an answer then asks why there is none.
+                    ending.end(why.clone());
+                    drop(theirs);
+                    // Until here its program has a directory for temporary files.
+                    drop(files);
+                    why
+                };
+                keeping.spawn(keep(revocation, Arc::clone(&shared), work));
+                let (read, write) = split(ours);
+                us.serve(AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE))
+                    .await
+            }
+        };
+        let service = agreed.map_err(|why| {
+            Failure::Unavailable(shared.why().unwrap_or_else(|| not_agreed(&why)))
+        })?;
+        Ok(Self { service, shared, _keeping: keeping })
+    }
+
+    /// Uses it, unless it is over.
+    pub(super) fn used(self: &Arc<Self>) -> Option<Use> {
+        if self.shared.over.is_cancelled() || self.service.is_closed() {
+            return None;
+        }
+        self.shared.users.fetch_add(1, Relaxed);
+        Some(Use { connection: Arc::clone(self) })
+    }
+
+    /// Why it ended, or did not let itself be asked.
+    pub(super) fn fault(&self) -> Option<String> {
+        self.shared.why()
+    }
+}
+
+impl Use {
+    pub(super) fn peer(&self) -> &Peer<RoleClient> {
+        self.connection.service.peer()
+    }
+
+    pub(super) fn fault(&self) -> Option<String> {
+        self.connection.fault()
+    }
+
+    /// Whether it answers at all.
+    pub(super) async fn is_alive(&self) -> bool {
+        let ping = ClientRequest::PingRequest(PingRequest::default());
+        matches!(timeout(PONG_WITHIN, self.peer().send_request(ping)).await, Ok(Ok(_)))
+    }
+
+    /// Ends the run for everybody.
+    pub(super) fn end(&self, why: String) {
+        self.connection.shared.end(why);
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        let shared = &self.connection.shared;
+        *shared.used_last.lock() = Instant::now();
+        shared.users.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Shared {
+    /// Ends the run; the first reason counts.
+    fn end(&self, why: String) {
+        self.fault.lock().get_or_insert(why);
+        self.over.cancel();
+    }
+
+    /// Why it ended, or did not let itself be asked.
+    fn why(&self) -> Option<String> {
+        self.fault.lock().clone().or_else(|| self.refused.latest())
+    }
+
+    /// Returns once nobody has used it for long.
+    async fn idle(&self) {
+        let mut looks = interval(LOOK);
+        loop {
+            looks.tick().await;
+            if self.users.load(Relaxed) == 0 && self.used_last.lock().elapsed() >= IDLE {
+                return;
+            }
+        }
+    }
+}
+
+/// Keeps a run up while `work` is done, which returns why it ended: until nobody uses it for long, or its grant is revoked.
+async fn keep(revocation: Revocation, shared: Arc<Shared>, work: impl Future<Output = String>) {
+    let why = tokio::select! {
+        why = work => why,
+        () = shared.idle() => format!("nobody asked it anything for {}", Span(IDLE)),
+        () = revocation.token.cancelled() => "its grant was revoked".to_owned(),
+        () = shared.over.cancelled() => return,
+    };
+    shared.end(why);
+}
+
+/// Why it does not speak the protocol, or does not let itself be called.
+fn not_agreed(why: &ClientInitializeError) -> String {
+    let words = plain_text::line(&why.to_string(), MAX_COMPLAINT);
+    format!("it does not speak the protocol: {words}")
+}
+
+/// Carries what is said on both sides, until one of them has no more to say; returns why it ended. The program ends with it.
+async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
+    let (mut from_hub, mut to_hub) = split(hub);
+    let mut said = vec![0; PIPE];
+    let (mut pace, mut complaint, mut line) = (Pace::new(), String::new(), 0);
+    loop {
+        tokio::select! {
+            output = child.next() => match output {
+                Output::Stdout(bytes) => {
+                    line = longest(line, &bytes);
+                    if line > MAX_LINE {
+                        return format!("it said a line of more than {} MiB", MAX_LINE >> 20);
+                    }
+                    if to_hub.write_all(&bytes).await.is_err() {
+                        return "the hub hung up".to_owned();
+                    }
+                    pace.read(bytes.len()).await;
+                }
+                Output::Stderr(bytes) => {
+                    let text = String::from_utf8_lossy(&bytes);
+                    if let Some(last) = text.lines().rfind(|line| !line.trim().is_empty()) {
+                        complaint = plain_text::line(last, MAX_COMPLAINT);
+                    }
+                    pace.read(bytes.len()).await;
+                }
+                Output::Exited(exit) => return ended(exit, &complaint),
+            },
+            heard = from_hub.read(&mut said) => match heard {
+                Ok(0) | Err(_) => return "the hub hung up".to_owned(),
+                Ok(length) => {
+                    // A program that closed its input says why by its end.
+                    let _ = child.write_stdin(&said[..length]).await;
+                }
+            },
+        }
+    }
+}
+
+/// How long the line is that these bytes leave unfinished, or that they finish and is too long.
+fn longest(before: usize, bytes: &[u8]) -> usize {
+    let mut pieces = bytes.split(|byte| *byte == b'\n');
+    let first = before + pieces.next().map_or(0, <[u8]>::len);
+    if first > MAX_LINE {
+        return first;
+    }
+    pieces.next_back().map_or(first, <[u8]>::len)
+}
+
+fn ended(exit: Exit, complaint: &str) -> String {
+    let how = match exit {
+        Exit::Code(code) => format!("it ended with code {code}"),
+        Exit::Signal(signal) => format!("it was ended by signal {signal}"),
+    };
+    if complaint.is_empty() { how } else { format!("{how}, and said last: \"{complaint}\"") }
+}
+
+/// How fast a program is read.
+struct Pace {
+    since: Instant,
+    bytes: usize,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self { since: Instant::now(), bytes: 0 }
+    }
+
+    /// Waits until so many bytes more are not too many.
+    async fn read(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        if self.bytes > MAX_A_SECOND {
+            sleep_until(self.since + Duration::from_secs(1)).await;
+        }
+        if self.since.elapsed() >= Duration::from_secs(1) {
+            *self = Self::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_measured_over_its_pieces() {
+        assert_eq!(longest(0, b"abc"), 3);
+        assert_eq!(longest(3, b"de"), 5);
+        assert_eq!(longest(5, b"f\ngh\ni"), 1);
+        assert_eq!(longest(5, b"f\n"), 0);
+        assert!(longest(MAX_LINE, b"f\n") > MAX_LINE, "it ends, and was too long");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_that_says_much_waits() {
+        let (mut pace, begun) = (Pace::new(), Instant::now());
+        for _ in 0..4 {
+            pace.read(MAX_A_SECOND + 1).await;
+        }
+        assert_eq!(begun.elapsed(), Duration::from_secs(4));
+        pace.read(1).await;
+        assert_eq!(begun.elapsed(), Duration::from_secs(4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_nobody_uses_for_long_is_over_and_one_that_is_used_is_not() {
+        let shared = Shared {
+            over: CancellationToken::new(),
+            fault: Mutex::default(),
+            refused: Refusals::default(),
+            users: AtomicUsize::new(1),
+            used_last: Mutex::new(Instant::now()),
+        };
+        assert!(timeout(3 * IDLE, shared.idle()).await.is_err(), "somebody uses it");
+        shared.users.store(0, Relaxed);
+        *shared.used_last.lock() = Instant::now();
+        let begun = Instant::now();
+        shared.idle().await;
+        assert!((IDLE..=IDLE + LOOK).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn an_end_is_told_with_the_last_words() {
+        assert_eq!(ended(Exit::Code(1), ""), "it ended with code 1");
+        assert_eq!(
+            ended(Exit::Signal(9), "no key"),
+            "it was ended by signal 9, and said last: \"no key\""
+        );
+    }
+}

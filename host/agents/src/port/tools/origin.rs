@@ -1,0 +1,17 @@
+//! What a server is, and whose: all that is needed to start it.
+
+use crate::port::{files::Files, http::Http, live_grant::LiveGrant, programs::Programs};
+use a2a_hub_config::McpServer;
+use a2a_hub_protocol::id::AgentId;
+use std::sync::Arc;
+
+/// What a server is, and whose.
+pub(super) struct Origin {
+    pub(super) agent: AgentId,
+    pub(super) name: String,
+    pub(super) config: McpServer,
+    pub(super) programs: Arc<Programs>,
+    pub(super) files: Files,
+    pub(super) live: LiveGrant,
+    pub(super) http: Option<Arc<Http>>,
+}

@@ -1,0 +1,79 @@
+//! The working directory of a task, for an agent that sees its files itself.
+
+use super::{live_grant::LiveGrant, programs::Programs};
+use a2a_hub_core::workspace_grant::WorkspaceAccess;
+use a2a_hub_runtime::{
+    Failure,
+    port::workspace::{OpenWorkspace, WorkspacePort},
+};
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io,
+    os::{fd::AsRawFd as _, unix::fs::OpenOptionsExt as _},
+    path::Path,
+    sync::Arc,
+};
+use tokio::task::spawn_blocking;
+
+/// The workspaces of one agent: those that its programs may start in.
+pub(crate) struct Workspace {
+    programs: Arc<Programs>,
+    access: WorkspaceAccess,
+    /// The directories of the grant under which its tasks began.
+    directories: Option<BTreeSet<String>>,
+    /// What it may do now.
+    live: LiveGrant,
+}
+
+impl Workspace {
+    /// Those of an agent, if it may see any.
+    pub(crate) fn of(programs: &Arc<Programs>, live: &LiveGrant) -> Option<Arc<Self>> {
+        let now = live.now();
+        let (access, directories) = (now.workspace?, now.directories.clone());
+        let (programs, live) = (Arc::clone(programs), live.clone());
+        Some(Arc::new(Self { programs, access, directories, live }))
+    }
+}
+
+#[async_trait::async_trait]
+impl WorkspacePort for Workspace {
+    async fn open(&self, asked: Option<&str>) -> Result<OpenWorkspace, Failure> {
+        let (programs, asked) = (Arc::clone(&self.programs), asked.map(str::to_owned));
+        let opened = spawn_blocking(move || open(&programs, asked.as_deref())).await;
+        let directory = opened.map_err(|why| Failure::Internal(why.to_string()))??;
+        Ok(OpenWorkspace { directory, access: self.access })
+    }
+
+    fn access(&self) -> Option<WorkspaceAccess> {
+        let now = self.live.now();
+        let is_left = |left: &BTreeSet<String>| {
+            self.directories.as_ref().is_some_and(|then| then.is_subset(left))
+        };
+        // Whichever directory was taken away: it may be the one that is open.
+        now.workspace.filter(|_| now.directories.as_ref().is_none_or(is_left))
+    }
+}
+
+/// Opens a directory, and judges what was opened: who can write beside it may have put a link in its place meanwhile.
+fn open(programs: &Programs, asked: Option<&str>) -> Result<File, Failure> {
+    let path = programs.directory(asked)?;
+    let unopened = |path: &Path, why: io::Error| {
+        Failure::Unavailable(format!("open the workspace {}: {why}", path.display()))
+    };
+    if asked.is_none() {
+        programs.make_home().map_err(|why| unopened(&path, why))?;
+    }
+    let flags = rustix::fs::OFlags::DIRECTORY.bits().cast_signed();
+    let directory = File::options().read(true).custom_flags(flags).open(&path);
+    let directory = directory.map_err(|why| unopened(&path, why))?;
+    if asked.is_some() {
+        let opened = fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+        let opened = opened.map_err(|why| unopened(&path, why))?;
+        let moved = || Failure::Denied(format!("work in {}: it moved meanwhile", path.display()));
+        if programs.directory(Some(opened.to_str().ok_or_else(moved)?))? != opened {
+            return Err(moved());
+        }
+    }
+    Ok(directory)
+}

@@ -1,0 +1,149 @@
+//! An agent elsewhere as one of this hub's own: its trusted card, how it is, and how it is set to work.
+
+use super::{
+    endpoint::RemoteEndpoint,
+    peer::Peer,
+    run::RemoteRun,
+    trust::{TrustError, Trusted},
+};
+use a2a_hub_client::{A2aClient, Outbound, card};
+use a2a_hub_core::{grant::Ask, recovery::Resumability};
+use a2a_hub_protocol::{
+    card::AgentCard,
+    id::{AgentId, TaskId},
+    operation::HealthStatus,
+    task::Task,
+};
+use a2a_hub_runtime::{Call, Failure, Report, Run, Runtime, Work};
+use a2a_hub_store::AgentMemory;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+/// An agent of ours whose work is done by one elsewhere.
+pub(crate) struct RemoteAgent {
+    id: AgentId,
+    peer: Peer,
+    endpoint: RemoteEndpoint,
+    outbound: Outbound,
+    card: AgentCard,
+    trusted: Trusted,
+    /// It has no capability of this machine.
+    ask: Ask,
+    /// Whether its card is another one by now, which is trusted as well.
+    renewed: AtomicBool,
+}
+
+impl RemoteAgent {
+    /// The agent that is to be called `id` here, by the card that is in use, without asking it; the first time, by the
+    /// card that it has.
+    pub(crate) async fn find(
+        id: AgentId,
+        endpoint: RemoteEndpoint,
+        outbound: Outbound,
+        storage: Arc<dyn AgentMemory>,
+    ) -> Result<Self, TrustError> {
+        match Trusted::recall(&id, &endpoint, &outbound, &*storage).await? {
+            Some(used) => Self::with_card(id, endpoint, outbound, storage, used),
+            None => Self::find_anew(id, endpoint, outbound, storage, None).await,
+        }
+    }
+
+    /// The same by the card that it has now, if that is trusted: from now on it is the one in use. The operator approves
+    /// it by its digest, in hex.
+    pub(crate) async fn find_anew(
+        id: AgentId,
+        endpoint: RemoteEndpoint,
+        outbound: Outbound,
+        storage: Arc<dyn AgentMemory>,
+        accepted: Option<&str>,
+    ) -> Result<Self, TrustError> {
+        let used = Trusted::recall(&id, &endpoint, &outbound, &*storage).await?;
+        let now = Trusted::look(&id, &endpoint, &outbound, used.as_ref(), accepted).await?;
+        let agent = Self::with_card(id, endpoint, outbound, Arc::clone(&storage), now)?;
+        agent.trusted.keep(&agent.id, &*storage).await?;
+        Ok(agent)
+    }
+
+    fn with_card(
+        id: AgentId,
+        endpoint: RemoteEndpoint,
+        outbound: Outbound,
+        storage: Arc<dyn AgentMemory>,
+        trusted: Trusted,
+    ) -> Result<Self, TrustError> {
+        let base = card::base(&endpoint.url)?;
+        let (origins, token) = (&endpoint.origins, endpoint.token.clone());
+        let client = A2aClient::of_card(outbound.clone(), &base, token, origins, trusted.card())?;
+        let card = client.card().clone();
+        let peer = Peer::new(id.clone(), Arc::new(client), storage);
+        let (ask, renewed) = Default::default();
+        Ok(Self { id, peer, endpoint, outbound, card, trusted, ask, renewed })
+    }
+
+    /// The card of the agent elsewhere.
+    pub(crate) fn card(&self) -> &AgentCard {
+        &self.card
+    }
+
+    /// The URL at which the agent is called.
+    pub(crate) fn url(&self) -> &str {
+        &self.endpoint.url
+    }
+
+    /// Whether its card is there, and still the one in use, or another that is trusted as well.
+    async fn check(&self) -> Report {
+        let now =
+            Trusted::look(&self.id, &self.endpoint, &self.outbound, Some(&self.trusted), None)
+                .await;
+        let report = |status, why: &TrustError| {
+            let (detail, fix) = (Some(why.to_string()), why.fix());
+            Report { status, version: None, detail, fix }
+        };
+        match now {
+            Ok(now) => {
+                self.renewed.store(now.digest() != self.trusted.digest(), Ordering::Relaxed);
+                let version = Some(self.card.version.clone());
+                Report { status: HealthStatus::Healthy, version, detail: None, fix: None }
+            }
+            Err(why) if why.is_distrust() => report(HealthStatus::Degraded, &why),
+            Err(why) => report(HealthStatus::Unhealthy, &why),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Runtime for RemoteAgent {
+    fn ask(&self) -> &Ask {
+        &self.ask
+    }
+
+    fn start(&self, call: Call, work: Work) -> Box<dyn Run> {
+        Box::new(RemoteRun::start(self.peer.clone(), &call, work))
+    }
+
+    fn follow(&self, call: Call, task: Task) -> Option<Box<dyn Run>> {
+        Some(Box::new(RemoteRun::follow(self.peer.clone(), &call, task)))
+    }
+
+    async fn resumability(&self, task: &TaskId) -> Resumability {
+        if self.peer.has(task).await { Resumability::Work } else { Resumability::Nothing }
+    }
+
+    async fn health(&self, _call: Call) -> Result<Report, Failure> {
+        Ok(self.check().await)
+    }
+
+    async fn clean_up(&self, _call: Call, task: &TaskId) -> Result<(), Failure> {
+        self.peer.stop(task).await.map_err(|why| Failure::Unavailable(why.to_string()))
+    }
+
+    async fn forget(&self, task: &TaskId) {
+        self.peer.forget(task).await;
+    }
+
+    fn is_renewed(&self) -> bool {
+        self.renewed.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,413 @@
+//! Whether the component in a plug-in's file joins, and what it holds: what was granted to this very component, or nothing. A
+//! component that takes the place of a granted one without leave is held back, and the granted one serves on from its copy.
+
+use super::{
+    Agents, JoinError,
+    admitted::{Admitted, Candidate},
+    file_error::FileError,
+    held_back::HeldBackError,
+};
+use crate::agent::{Agent, Source, Terms};
+use a2a_hub_clock as clock;
+use a2a_hub_config as config;
+use a2a_hub_core::{
+    difference::difference,
+    grant::{Ask, Grant},
+    installation::{Configured, Installation, InstallationId, Installations, Standing, Successor},
+    signature::TrustedKeys,
+};
+use a2a_hub_protocol::{hub::event::Happened, id::AgentId, operation::HeldBack};
+use a2a_hub_sandbox::{digest_of, manifest};
+use bytes::Bytes;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    sync::Arc,
+};
+use tokio::task::spawn_blocking;
+
+/// Lines of what a component asks for that are told: more than an operator reads, and less than floods whoever asks.
+const MAX_CHANGES: usize = 64;
+
+impl Agents {
+    /// The agent that comes of a component in a file of the plugins folder: of this one, or of the one that was granted before it,
+    /// while this one is held back.
+    /// `signature` is the text of the one beside the file, which counts if it is by the key that the grant names.
+    pub(super) async fn admit_file(
+        &self,
+        id: &AgentId,
+        file: &str,
+        bytes: Bytes,
+        signature: Option<Bytes>,
+    ) -> Result<Admitted, FileError> {
+        if let Some(why) = self.shared.ledger.trouble() {
+            return Err(FileError::Grants(why));
+        }
+        let candidate = self.candidate(id, bytes, signature).await?;
+        let source = Source::File(file.to_owned());
+        if candidate.standing == Standing::HeldBack {
+            let agent = self.hold_back(id, source, candidate).await?;
+            return Ok(Admitted { agent, candidate: None });
+        }
+        let agent = match self.serving(id, &source, &candidate.digest) {
+            Some(there) => self.anew(&there),
+            None => {
+                let (bytes, size) = (candidate.bytes.clone(), candidate.bytes.len());
+                let preparing = Box::pin(self.prepare(id, bytes, &source));
+                let (plugin, card) = self.telling_of(file, size, preparing).await?;
+                plugin.ask().is_for(id).map_err(JoinError::Manifest)?;
+                let terms = self.terms_of(id, &source, plugin.ask(), Some(&candidate.digest));
+                let deps = self.deps_of(id, terms);
+                Agent::new(id.clone(), Arc::new(plugin), card, source, deps)
+            }
+        };
+        Ok(Admitted { agent, candidate: Some(candidate) })
+    }
+
+    /// The agent that is to have its place now: what its component goes on with, or the configuration grants it, is recorded, and its
+    /// terms are those of now. Compiling it may have taken long; if it stands otherwise by now, it is to be read again.
+    pub(super) async fn finish(&self, admitted: Admitted) -> Result<Agent, FileError> {
+        let Admitted { agent, candidate } = admitted;
+        let Some(candidate) = candidate else { return Ok(self.anew(&agent)) };
+        self.install(&agent, candidate).await?;
+        self.shared.held_back.lock().remove(&agent.id);
+        Ok(self.anew(&agent))
+    }
+
+    async fn candidate(
+        &self,
+        id: &AgentId,
+        bytes: Bytes,
+        signature: Option<Bytes>,
+    ) -> Result<Candidate, FileError> {
+        let config = self.shared.config().agent(id);
+        let grants = self.shared.ledger.grants();
+        let key = grants.plugins.get(id).and_then(|record| record.key.clone());
+        let looked = spawn_blocking(move || {
+            let is_signed =
+                key.as_ref().is_some_and(|key| is_signed(&bytes, signature.as_deref(), key));
+            // Nothing that is asked for counts yet: one that cannot be read says no version.
+            let said =
+                if is_signed { manifest::read(&bytes).unwrap_or_default() } else { Ask::default() };
+            (digest_of(&bytes), key.filter(|_| is_signed), said.version, bytes)
+        });
+        let (digest, signed_by, version, bytes) = looked.await.map_err(io::Error::other)?;
+        let is_named = |pin: &String| pin.eq_ignore_ascii_case(&digest);
+        let is_pinned = config.grant.is_some() && config.sha256.as_ref().is_some_and(is_named);
+        let standing = Standing::Unknown;
+        let mut candidate = Candidate { bytes, digest, version, signed_by, is_pinned, standing };
+        candidate.standing = grants.standing(id, candidate.offered());
+        Ok(candidate)
+    }
+
+    /// The agent of that name, if it came from there and is this very component.
+    fn serving(&self, id: &AgentId, source: &Source, digest: &str) -> Option<Arc<Agent>> {
+        self.find(id).filter(|it| it.source == *source && it.runtime.digest() == Some(digest))
+    }
+
+    /// The same agent under the terms and settings of now.
+    pub(super) fn anew(&self, agent: &Agent) -> Agent {
+        let Agent { id, runtime, card, source, .. } = agent;
+        let terms = self.terms_of(id, source, runtime.ask(), runtime.digest());
+        let deps = self.deps_of(id, terms);
+        let (runtime, card, source) = (Arc::clone(runtime), card.clone(), source.clone());
+        let mut anew = Agent::new(id.clone(), runtime, card, source, deps);
+        anew.signed_by.clone_from(&agent.signed_by);
+        anew
+    }
+
+    /// The granted component in place of the one that waits.
+    async fn hold_back(
+        &self,
+        id: &AgentId,
+        source: Source,
+        candidate: Candidate,
+    ) -> Result<Agent, FileError> {
+        let grants = self.shared.ledger.grants();
+        let granted =
+            grants.plugins.get(id).map(|record| record.sha256.clone()).unwrap_or_default();
+        let Candidate { bytes, digest, signed_by, .. } = candidate;
+        let (kept, wanted) = (self.shared.kept.clone(), granted.clone());
+        let compared = spawn_blocking(move || {
+            let copy = kept.read(&wanted)?;
+            let new = manifest::read(&bytes).unwrap_or_default();
+            let old = copy.as_ref().and_then(|old| manifest::read(old).ok());
+            let found = old.map(|old| difference(&old, &new)).unwrap_or_default();
+            Ok::<_, io::Error>((copy, found))
+        });
+        let (copy, found) = compared.await.map_err(io::Error::other)??;
+        let there = self.serving(id, &source, &granted);
+        let serves = there.is_some() || copy.is_some();
+        let mut changes: Vec<_> = found.iter().take(MAX_CHANGES).map(ToString::to_string).collect();
+        if found.len() > MAX_CHANGES {
+            changes.push(format!("~ and {} more", found.len() - MAX_CHANGES));
+        }
+        if signed_by.is_some() {
+            // All that keeps a signed one back.
+            let older = "~ it is signed, and its version is older than the granted one's, or cannot be told";
+            changes.insert(0, older.to_owned());
+        }
+        let held = HeldBack { sha256: digest, granted, serves, changes };
+        self.note_held_back(id, &source, held.clone());
+        let why = HeldBackError { agent: id.clone(), held };
+        match (there, copy) {
+            (Some(there), _) => Ok(self.anew(&there)),
+            (None, Some(copy)) => {
+                let (plugin, card) = self.prepare(id, copy, &source).await?;
+                let terms = self.terms_of(id, &source, plugin.ask(), Some(plugin.digest()));
+                let deps = self.deps_of(id, terms);
+                Ok(Agent::new(id.clone(), Arc::new(plugin), card, source, deps))
+            }
+            (None, None) => Err(why.into()),
+        }
+    }
+
+    fn note_held_back(&self, id: &AgentId, source: &Source, held: HeldBack) {
+        let before = self.shared.held_back.lock().insert(id.clone(), held.clone());
+        if before.as_ref() == Some(&held) {
+            return;
+        }
+        let (file, HeldBack { sha256, granted, changes, .. }) = (source.to_string(), held);
+        let asks = changes.join(", ");
+        tracing::warn!(agent = %id, sha256, granted, asks, "a component is held back until the operator grants it");
+        self.shared.events.publish(Happened::PluginHeldBack {
+            agent_id: id.clone(),
+            file,
+            sha256,
+            changes,
+        });
+    }
+
+    /// What waits in the place of this agent, if something does.
+    pub fn held_back(&self, id: &AgentId) -> Option<HeldBack> {
+        self.shared.held_back.lock().get(id).cloned()
+    }
+
+    /// Records what the operator grants in the configuration, and that a component goes on with a grant; keeps a copy of what is
+    /// granted something.
+    async fn install(&self, agent: &Agent, candidate: Candidate) -> Result<(), FileError> {
+        let (shared, id, file) =
+            (Arc::clone(&self.shared), agent.id.clone(), agent.source.to_string());
+        let runtime = Arc::clone(&agent.runtime);
+        let installed = spawn_blocking(move || {
+            if shared.ledger.grants().standing(&id, candidate.offered()) != candidate.standing {
+                return Err(FileError::Changed);
+            }
+            let Candidate { bytes, digest, standing, .. } = candidate;
+            shared.take_over(&id, &file, runtime.ask(), &digest)?;
+            let by = match standing {
+                Standing::Succeeds(by) => Some(by),
+                Standing::Unknown | Standing::Granted | Standing::Another | Standing::HeldBack => {
+                    None
+                }
+            };
+            let grants = shared.ledger.grants();
+            let record = grants.plugins.get(&id);
+            let is_back = standing == Standing::Granted && record.is_some_and(|it| it.gone);
+            if by.is_some() || is_back {
+                if let Some(by) = by {
+                    tracing::warn!(agent = %id, sha256 = digest, why = words(by), "another component goes on with the grant");
+                }
+                let version = runtime.ask().version.as_ref();
+                let followed = shared.ledger.change(|all| all.follow(&id, &digest, version));
+                followed.map_err(|why| told(&why))?;
+            }
+            let grants = shared.ledger.grants();
+            if grants.plugins.get(&id).is_some_and(|record| record.sha256 == digest) {
+                shared.kept.keep(&bytes)?;
+            }
+            if by.is_some() {
+                // The one before it serves no more, and its copy is of no use.
+                shared.sweep_kept();
+            }
+            Ok(())
+        });
+        installed.await.map_err(io::Error::other)?
+    }
+
+    /// What an agent holds, by whose word.
+    pub(super) fn terms_of(
+        &self,
+        id: &AgentId,
+        source: &Source,
+        ask: &Ask,
+        digest: Option<&str>,
+    ) -> Terms {
+        let configured = self.shared.config().agent(id).grant;
+        let own = |grant| Terms { installation: InstallationId::from(id), grant };
+        match source {
+            Source::BuiltIn | Source::Native => own(match configured {
+                Some(grant) => grant.trusting(ask),
+                None => Grant::everything(ask),
+            }),
+            Source::Remote(_) => own(configured.unwrap_or_default()),
+            Source::File(_) => {
+                let grants = self.shared.ledger.grants();
+                let record = grants.plugins.get(id);
+                let record = record.filter(|record| digest == Some(record.sha256.as_str()));
+                record.map_or_else(
+                    || own(Grant::default()),
+                    |Installation { id, grant, .. }| Terms {
+                        installation: id.clone(),
+                        grant: grant.clone(),
+                    },
+                )
+            }
+        }
+    }
+
+    /// Records what the configuration grants to a component before it has joined.
+    pub(super) fn adopt(&self, id: &AgentId, file: &str, bytes: &Bytes) {
+        let Ok(ask) = manifest::read(bytes) else { return };
+        let there = self.shared.built_in.component(id).is_some();
+        if there || ask.is_for(id).is_err() {
+            return;
+        }
+        if let Err(why) = self.shared.take_over(id, file, &ask, &digest_of(bytes)) {
+            tracing::error!(agent = %id, %why, "its grant in the configuration cannot be recorded");
+        }
+    }
+
+    /// Takes note that a plug-in's file is gone. Waits for the disk.
+    pub(super) fn miss(&self, id: &AgentId) {
+        self.shared.held_back.lock().remove(id);
+        let ledger = &self.shared.ledger;
+        if ledger.grants().plugins.get(id).is_none_or(|record| record.gone) {
+            return;
+        }
+        if let Err(why) = ledger.change(|all| all.set_gone(id, true)) {
+            tracing::error!(agent = %id, %why, "that its file is gone cannot be recorded");
+        }
+    }
+
+    /// Ends the installation of a plug-in that was let go: what it has kept is forgotten.
+    pub(super) async fn end_installation(&self, id: &AgentId) {
+        let (shared, agent) = (Arc::clone(&self.shared), id.clone());
+        let ended = spawn_blocking(move || {
+            if !shared.ledger.grants().plugins.contains_key(&agent) {
+                return Ok(None);
+            }
+            let chance = getrandom::u32().map_err(|why| why.to_string())?;
+            let ended = shared.ledger.change(|all| all.remove(&agent, chance));
+            shared.sweep_kept();
+            ended.map_err(|why| why.to_string())
+        });
+        match ended.await.map_err(|why| why.to_string()).flatten() {
+            Ok(Some(installation)) => self.purge(installation).await,
+            Ok(None) => {}
+            Err(why) => tracing::error!(agent = %id, why, "its grant cannot be removed"),
+        }
+    }
+
+    /// Has the records follow what the configuration grants to those that have joined.
+    pub(super) async fn take_over_all(&self) {
+        let files = self.all().into_iter().filter(|it| matches!(it.source, Source::File(_)));
+        let files: Vec<_> = files.collect();
+        let shared = Arc::clone(&self.shared);
+        let taken = spawn_blocking(move || {
+            for agent in files {
+                let (file, runtime) = (agent.source.to_string(), &agent.runtime);
+                let Some(digest) = runtime.digest() else { continue };
+                if let Err(why) = shared.take_over(&agent.id, &file, runtime.ask(), digest) {
+                    tracing::error!(agent = %agent.id, %why, "its grant cannot follow the configuration");
+                }
+            }
+        });
+        if let Err(why) = taken.await {
+            tracing::error!(%why, "the grants cannot follow the configuration");
+        }
+    }
+}
+
+impl super::Shared {
+    /// Records what the configuration grants to a component, if that is news.
+    fn take_over(
+        &self,
+        id: &AgentId,
+        file: &str,
+        ask: &Ask,
+        digest: &str,
+    ) -> Result<(), FileError> {
+        let config = self.config().agent(id);
+        let is_named = |pin: &String| pin.eq_ignore_ascii_case(digest);
+        let chance = getrandom::u32().map_err(io::Error::other)?;
+        let at = clock::now();
+        let configured = Configured {
+            grant: config.grant.as_ref(),
+            sha256: digest,
+            is_pinned: config.sha256.as_ref().is_some_and(is_named),
+            ask,
+            source: file,
+            at: &at,
+            chance,
+        };
+        let take = |all: &mut Installations| {
+            let before = all.plugins.get(id).cloned();
+            all.take_over(id, configured);
+            let after = all.plugins.get_mut(id)?;
+            if before.as_ref().map(|it| &it.grant) == Some(&after.grant) {
+                return None;
+            }
+            let (grant, wrong) = config::resolve(after.grant.clone(), &config.programs);
+            after.grant = grant;
+            Some(wrong)
+        };
+        // Without the lock first: most of the time there is nothing to do.
+        let mut tried = (*self.ledger.grants()).clone();
+        tried.take_over(id, configured);
+        if tried == *self.ledger.grants() {
+            self.warn_of_two_words(id, config.grant.is_some());
+            return Ok(());
+        }
+        let wrong = self.ledger.change(take).map_err(|why| told(&why))?;
+        tracing::warn!(
+            agent = %id,
+            sha256 = digest,
+            "what the configuration grants is recorded for this component; another one is held back until it is granted too"
+        );
+        for why in wrong.into_iter().flatten() {
+            tracing::warn!(agent = %id, %why, "a program that is granted cannot be run as it is");
+        }
+        Ok(())
+    }
+
+    fn warn_of_two_words(&self, id: &AgentId, is_configured: bool) {
+        let grants = self.ledger.grants();
+        let by_command = grants.plugins.get(id).is_some_and(|record| record.configured.is_none());
+        if is_configured && by_command {
+            tracing::warn!(
+                agent = %id,
+                "its grant in the configuration does not count, for `a2a-hub plugin` granted something else; remove one of them"
+            );
+        }
+    }
+
+    /// Removes copies of components that no record names any more.
+    pub(super) fn sweep_kept(&self) {
+        let grants = self.ledger.grants();
+        let used: BTreeSet<_> = grants.plugins.values().map(|it| it.sha256.as_str()).collect();
+        if let Err(why) = self.kept.retain(&used) {
+            tracing::warn!(%why, "copies of components that are not granted any more cannot be removed");
+        }
+    }
+}
+
+/// Whether a component is signed with this very key, a public one of minisign. Hashes all of the component.
+fn is_signed(component: &[u8], signature: Option<&[u8]>, key: &str) -> bool {
+    let Some(Ok(signature)) = signature.map(str::from_utf8) else { return false };
+    let named = BTreeMap::from([("grant".to_owned(), key.to_owned())]);
+    let keys = TrustedKeys::named(&named);
+    keys.is_ok_and(|keys| keys.provenance(component, Some(signature)).signer().is_some())
+}
+
+fn told(why: &config::GrantsError) -> FileError {
+    FileError::Grants(why.to_string())
+}
+
+fn words(by: Successor) -> &'static str {
+    match by {
+        Successor::Signed => "it is signed with the key of the grant",
+        Successor::Dev => "the grant is for a development loop",
+        Successor::Pinned => "the configuration pins it",
+    }
+}

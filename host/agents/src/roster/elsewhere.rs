@@ -1,0 +1,127 @@
+//! Agents that the configuration names and that are elsewhere: each joins once its card is found.
+
+use super::Agents;
+use crate::{
+    agent::{Agent, Source},
+    remote::{RemoteAgent, RemoteEndpoint, TrustError},
+};
+use a2a_hub_client::Outbound;
+use a2a_hub_config::{self as config, Remote};
+use a2a_hub_protocol::{id::AgentId, push::Secret};
+use a2a_hub_runtime::Runtime as _;
+use futures::future;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use tokio::time::{sleep, timeout};
+
+/// How long the hub waits for them when it starts; one that takes longer joins later.
+const AT_THE_START: Duration = Duration::from_secs(3);
+
+impl Agents {
+    /// Has those join that are elsewhere. Those that were never found are looked for until they are.
+    pub async fn join_remote(&self, outbound: Outbound) {
+        let outbound = self.shared.outbound.get_or_init(|| outbound);
+        let ids: Vec<_> = self.shared.config().remote.keys().cloned().collect();
+        self.join_these(&ids, outbound).await;
+    }
+
+    /// Has those of these names join, now or once they are found.
+    async fn join_these(&self, ids: &[AgentId], outbound: &Outbound) {
+        let all = ids.iter().map(|id| async move {
+            if timeout(AT_THE_START, self.join_one_remote(id, outbound)).await == Ok(true) {
+                return;
+            }
+            let (agents, id, outbound) = (self.clone(), id.clone(), outbound.clone());
+            self.shared.asks.spawn(async move {
+                let looking = async {
+                    // One that is no longer named is not looked for.
+                    while agents.find(&id).is_none()
+                        && agents.endpoint(&id).is_some()
+                        && !agents.join_one_remote(&id, &outbound).await
+                    {
+                        sleep(agents.shared.config().health.interval()).await;
+                    }
+                };
+                agents.shared.stop.run_until_cancelled(looking).await;
+            });
+        });
+        future::join_all(all).await;
+    }
+
+    /// Has those of these names follow a new configuration: each leaves, and joins again by what is said of it now.
+    pub(super) async fn rejoin_remote(&self, ids: &BTreeSet<AgentId>) {
+        for id in ids {
+            if self.find(id).is_some_and(|agent| matches!(agent.source, Source::Remote(_))) {
+                self.leave(id);
+            }
+            self.set_rejected(&table(id), None);
+        }
+        let config = self.shared.config();
+        let named: Vec<_> =
+            ids.iter().filter(|id| config.remote.contains_key(*id)).cloned().collect();
+        if let Some(outbound) = self.shared.outbound.get() {
+            self.join_these(&named, outbound).await;
+        }
+    }
+
+    /// Has the agent elsewhere that is called `id` here join by the card that it has now, which the operator may approve
+    /// by its digest; none if the configuration names no such agent. If it cannot, what was there stays.
+    pub(super) async fn reload_remote(
+        &self,
+        id: &AgentId,
+        accepted: Option<&str>,
+    ) -> Option<Result<(), TrustError>> {
+        let (endpoint, outbound) = (self.endpoint(id)?, self.shared.outbound.get()?.clone());
+        let storage = self.shared.storage.clone();
+        let found = RemoteAgent::find_anew(id.clone(), endpoint, outbound, storage, accepted).await;
+        Some(found.map(|remote| self.seat_remote(id, remote)))
+    }
+
+    /// Whether it was found, and joined. Why not is told where plugins are that cannot join.
+    async fn join_one_remote(&self, id: &AgentId, outbound: &Outbound) -> bool {
+        let Some(endpoint) = self.endpoint(id) else { return false };
+        let storage = self.shared.storage.clone();
+        match RemoteAgent::find(id.clone(), endpoint, outbound.clone(), storage).await {
+            Ok(remote) => {
+                self.seat_remote(id, remote);
+                true
+            }
+            Err(why) => {
+                tracing::warn!(agent = %id, %why, "an agent elsewhere cannot join; it is looked for again");
+                let (table, why) = (table(id), why.with_way_out());
+                let told = self.rejected().iter().any(|it| it.file == table && it.error == why);
+                if !told {
+                    self.set_rejected(&table, Some(why));
+                }
+                false
+            }
+        }
+    }
+
+    fn seat_remote(&self, id: &AgentId, remote: RemoteAgent) {
+        let (card, source) = (remote.card().clone(), Source::Remote(remote.url().to_owned()));
+        let runtime = Arc::new(remote);
+        let terms = self.terms_of(id, &source, runtime.ask(), None);
+        let deps = self.deps_of(id, terms);
+        self.set_rejected(&table(id), None);
+        self.register(Agent::new(id.clone(), runtime, card, source, deps));
+    }
+
+    /// Where the configuration says that it is.
+    fn endpoint(&self, id: &AgentId) -> Option<RemoteEndpoint> {
+        let remote = self.shared.config().remote.get(id)?.clone();
+        let Remote { url, token_env, sha256, origins, keys } = remote;
+        let token = token_env.as_ref().and_then(|name| {
+            let found = config::environment(&BTreeSet::from([name.clone()])).pop();
+            found.map(|(_, token)| Secret::new(token))
+        });
+        if let (None, Some(variable)) = (&token, &token_env) {
+            tracing::warn!(agent = %id, variable, "the token of an agent elsewhere is not set");
+        }
+        Some(RemoteEndpoint { url, token, sha256, origins, keys })
+    }
+}
+
+/// Its place in the configuration.
+fn table(id: &AgentId) -> String {
+    format!("remote.{id}")
+}

@@ -1,0 +1,432 @@
+//! How similar texts are in what they mean: by the vectors that a server makes of them (embeddings), which are kept by the digests of the
+//! texts. A server that does not answer is left alone for a while, and words are compared meanwhile.
+
+use crate::port::secrets::SecretStore;
+use a2a_hub_client::{Outbound, fetch};
+use a2a_hub_config::Embeddings;
+use bytes::Bytes;
+use http::{
+    HeaderValue, Request,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
+use http_body_util::Full;
+use parking_lot::Mutex;
+use ring::digest::{SHA256, digest};
+use serde::Deserialize;
+use serde_json::json;
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, timeout},
+};
+
+/// How long all of it may take: whoever looks for an agent waits.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a server is left alone that did not answer.
+const REST: Duration = Duration::from_secs(30);
+
+/// How many texts are sent at once.
+const BATCH: usize = 64;
+
+/// How many vectors are kept: those of a thousand cards, and of as many questions.
+const MAX_KEPT: usize = 2_048;
+
+/// The longest vector: larger models have some 4,000 numbers.
+const MAX_LENGTH: usize = 8_192;
+
+/// Compares texts by what they mean.
+#[derive(Default)]
+pub(super) struct Meaning {
+    outbound: Mutex<Option<Outbound>>,
+    kept: Mutex<Vectors>,
+    /// When the server may be tried again, and why it is not now.
+    rests: Mutex<Option<(Instant, String)>>,
+}
+
+type Digest = [u8; 32];
+
+/// The vectors of one model, by the digests of their texts; the oldest goes first.
+#[derive(Default)]
+struct Vectors {
+    of: Embeddings,
+    all: HashMap<Digest, Arc<[f32]>>,
+    order: VecDeque<Digest>,
+}
+
+/// A text, and what it is known by.
+pub(super) struct Text {
+    digest: Digest,
+    text: String,
+}
+
+impl Text {
+    pub(super) fn new(text: String) -> Self {
+        let mut known_by = Digest::default();
+        known_by.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+        Self { digest: known_by, text }
+    }
+}
+
+/// Why texts are not compared by meaning.
+#[derive(Debug, thiserror::Error)]
+enum NoVectors {
+    #[error("no answer within {} s", PATIENCE.as_secs())]
+    Late,
+    #[error("{0}")]
+    Lost(#[from] a2a_hub_client::ClientError),
+    #[error("it answered with HTTP status {0}")]
+    Status(http::StatusCode),
+    #[error("it answered with no list of vectors, one a text and all of one length")]
+    Unreadable,
+    #[error("the secret `{name}` cannot be used: {why}")]
+    Key { name: String, why: String },
+    #[error("it cannot be asked: {0}")]
+    Request(#[from] http::Error),
+}
+
+/// The answer of the server, as far as it is read.
+#[derive(Deserialize)]
+struct Answered {
+    data: Vec<Embedded>,
+}
+
+#[derive(Deserialize)]
+struct Embedded {
+    index: usize,
+    embedding: Vec<f32>,
+}
+
+impl Meaning {
+    /// How similar each text is to the question, from -1 to 1; or why that is not known, for people.
+    pub(super) async fn similar(
+        &self,
+        server: &Embeddings,
+        secrets: &SecretStore,
+        texts: &[Text],
+        question: &str,
+    ) -> Result<Vec<f64>, String> {
+        let rests = self.rests.lock().clone();
+        if let Some((until, why)) = rests.filter(|(until, _)| Instant::now() < *until) {
+            let left = (until - Instant::now()).as_secs() + 1;
+            return Err(format!("{why}; it is tried again in {left} s"));
+        }
+        let question = Text::new(question.to_owned());
+        let vectors = timeout(PATIENCE, self.vectors(server, secrets, texts, &question)).await;
+        match vectors.unwrap_or(Err(NoVectors::Late)) {
+            Ok(similar) => {
+                *self.rests.lock() = None;
+                Ok(similar)
+            }
+            Err(why) => {
+                tracing::warn!(%why, "the embeddings server did not help; agents are found by words");
+                *self.rests.lock() = Some((Instant::now() + REST, why.to_string()));
+                Err(why.to_string())
+            }
+        }
+    }
+
+    async fn vectors(
+        &self,
+        server: &Embeddings,
+        secrets: &SecretStore,
+        texts: &[Text],
+        question: &Text,
+    ) -> Result<Vec<f64>, NoVectors> {
+        let all = || std::iter::once(question).chain(texts);
+        let mut known: HashMap<Digest, Arc<[f32]>> = {
+            let mut kept = self.kept.lock();
+            if kept.of != *server {
+                *kept = Vectors { of: server.clone(), ..Vectors::default() };
+            }
+            all()
+                .filter_map(|text| Some((text.digest, Arc::clone(kept.all.get(&text.digest)?))))
+                .collect()
+        };
+        let missing: Vec<_> = all().filter(|text| !known.contains_key(&text.digest)).collect();
+        for batch in missing.chunks(BATCH) {
+            let made = self.ask(server, secrets, batch).await?;
+            let mut kept = self.kept.lock();
+            for (text, vector) in batch.iter().zip(made) {
+                // Those that came are kept, although the rest may come too late.
+                kept.keep(server, text.digest, &vector);
+                known.insert(text.digest, vector);
+            }
+        }
+        let asked = known.get(&question.digest).ok_or(NoVectors::Unreadable)?;
+        let similar = texts.iter().map(|text| cosine(asked, known.get(&text.digest)?));
+        similar.collect::<Option<_>>().ok_or(NoVectors::Unreadable)
+    }
+
+    /// The vectors of these texts, in their order.
+    async fn ask(
+        &self,
+        server: &Embeddings,
+        secrets: &SecretStore,
+        texts: &[&Text],
+    ) -> Result<Vec<Arc<[f32]>>, NoVectors> {
+        // Whoever is asked has been set.
+        let (url, model) = server.server().unwrap_or_default();
+        let input: Vec<_> = texts.iter().map(|text| &text.text).collect();
+        let body = json!({ "model": model, "input": input }).to_string();
+        let mut request = Request::post(url).header(CONTENT_TYPE, "application/json");
+        if let Some(name) = &server.key {
+            request = request.header(AUTHORIZATION, key(secrets, name).await?);
+        }
+        let outbound = self.outbound.lock().get_or_insert_with(Outbound::unguarded).clone();
+        let answer =
+            fetch(&outbound, request.body(Full::new(Bytes::from(body)))?, PATIENCE).await?;
+        if !answer.status().is_success() {
+            return Err(NoVectors::Status(answer.status()));
+        }
+        let answered: Answered =
+            serde_json::from_slice(answer.body()).map_err(|_| NoVectors::Unreadable)?;
+        let mut made = vec![None; texts.len()];
+        for Embedded { index, embedding } in answered.data {
+            let fits = (1..=MAX_LENGTH).contains(&embedding.len())
+                && embedding.iter().all(|number| number.is_finite());
+            let place = made.get_mut(index).filter(|_| fits).ok_or(NoVectors::Unreadable)?;
+            *place = Some(Arc::from(embedding));
+        }
+        made.into_iter().collect::<Option<_>>().ok_or(NoVectors::Unreadable)
+    }
+}
+
+/// The header that shows the key.
+async fn key(secrets: &SecretStore, name: &str) -> Result<HeaderValue, NoVectors> {
+    let refused = |why: String| NoVectors::Key { name: name.to_owned(), why };
+    let (secrets, of) = (secrets.clone(), name.to_owned());
+    let read = spawn_blocking(move || secrets.all([of.as_str()])).await;
+    let mut read = read
+        .map_err(|why| refused(why.to_string()))?
+        .map_err(|(_, why)| refused(why.to_string()))?;
+    let key = read.remove(name).unwrap_or_default();
+    let mut value =
+        HeaderValue::from_str(&format!("Bearer {key}")).map_err(|why| refused(why.to_string()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+impl Vectors {
+    fn keep(&mut self, of: &Embeddings, known_by: Digest, vector: &Arc<[f32]>) {
+        // The operator may have named another model meanwhile.
+        if self.of != *of || self.all.insert(known_by, Arc::clone(vector)).is_some() {
+            return;
+        }
+        self.order.push_back(known_by);
+        if self.order.len() > MAX_KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.all.remove(&oldest);
+        }
+    }
+}
+
+/// The cosine of the angle between two vectors; none if they are not of one length.
+fn cosine(one: &[f32], other: &[f32]) -> Option<f64> {
+    if one.len() != other.len() {
+        return None;
+    }
+    let product = |one: &[f32], other: &[f32]| -> f64 {
+        one.iter().zip(other).map(|(one, other)| f64::from(*one) * f64::from(*other)).sum()
+    };
+    let lengths = (product(one, one) * product(other, other)).sqrt();
+    Some(if lengths > 0.0 { product(one, other) / lengths } else { 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::{TcpListener, TcpStream},
+        task::JoinSet,
+    };
+
+    /// A server that makes vectors of two numbers, of how often `a` and `b` stand in a text; what it was asked, it tells.
+    struct Server {
+        url: String,
+        asked: Arc<Mutex<Vec<(String, Value)>>>,
+        _serving: JoinSet<()>,
+    }
+
+    impl Server {
+        async fn start(answer: fn(&Value) -> Option<(u16, Value)>) -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}/v1", listener.local_addr().unwrap());
+            let asked = Arc::<Mutex<Vec<_>>>::default();
+            let (told, mut serving) = (Arc::clone(&asked), JoinSet::new());
+            serving.spawn(async move {
+                loop {
+                    let (mut stream, _) = listener.accept().await.unwrap();
+                    let (head, body) = read(&mut stream).await;
+                    told.lock().push((head, body.clone()));
+                    let Some((status, said)) = answer(&body) else {
+                        std::future::pending::<()>().await;
+                        continue;
+                    };
+                    let said = said.to_string();
+                    let said = format!(
+                        "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{said}",
+                        said.len()
+                    );
+                    stream.write_all(said.as_bytes()).await.unwrap();
+                }
+            });
+            Self { url, asked, _serving: serving }
+        }
+
+        fn settings(&self) -> Embeddings {
+            let (url, model) = (Some(self.url.clone()), Some("m".to_owned()));
+            Embeddings { url, model, key: None }
+        }
+
+        fn texts_asked(&self) -> usize {
+            let asked = self.asked.lock();
+            asked.iter().map(|(_, body)| body["input"].as_array().unwrap().len()).sum()
+        }
+    }
+
+    async fn read(stream: &mut TcpStream) -> (String, Value) {
+        let mut all = Vec::new();
+        loop {
+            let mut some = [0; 4096];
+            let count = stream.read(&mut some).await.unwrap();
+            all.extend_from_slice(&some[..count]);
+            let text = String::from_utf8_lossy(&all).into_owned();
+            if let Some((head, body)) = text.split_once("\r\n\r\n")
+                && let Ok(body) = serde_json::from_str(body)
+            {
+                return (head.to_lowercase(), body);
+            }
+        }
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "other servers do not answer")]
+    fn counts(body: &Value) -> Option<(u16, Value)> {
+        let count = |text: &Value, letter: char| text.as_str().unwrap().matches(letter).count();
+        let texts = body["input"].as_array().unwrap().iter().enumerate();
+        // In any order: each has its number.
+        let data: Vec<_> = texts
+            .map(|(n, text)| json!({ "index": n, "embedding": [count(text, 'a'), count(text, 'b')] }))
+            .rev()
+            .collect();
+        Some((200, json!({ "data": data })))
+    }
+
+    fn texts(all: &[&str]) -> Vec<Text> {
+        all.iter().map(|text| Text::new((*text).to_owned())).collect()
+    }
+
+    fn nowhere() -> SecretStore {
+        SecretStore::new(std::path::Path::new("/nonexistent"))
+    }
+
+    #[tokio::test]
+    async fn texts_are_compared_by_their_vectors_which_are_kept() {
+        let (server, meaning) = (Server::start(counts).await, Meaning::default());
+        let (all, settings, secrets) = (texts(&["a", "b", "ab", ""]), server.settings(), nowhere());
+        let similar = meaning.similar(&settings, &secrets, &all, "aa").await.unwrap();
+        let rounded: Vec<_> = similar.iter().map(|it| (it * 100.0).round()).collect();
+        assert_eq!(rounded, [100.0, 0.0, 71.0, 0.0]);
+        assert_eq!(server.texts_asked(), 5);
+        meaning.similar(&settings, &secrets, &all, "aa").await.unwrap();
+        assert_eq!(server.texts_asked(), 5, "all are known");
+        meaning.similar(&settings, &secrets, &all, "bb").await.unwrap();
+        assert_eq!(server.texts_asked(), 6, "the question is another");
+        let other = Embeddings { model: Some("n".to_owned()), ..settings };
+        meaning.similar(&other, &secrets, &all, "aa").await.unwrap();
+        assert_eq!(server.texts_asked(), 11, "another model has other vectors");
+        assert_eq!(server.asked.lock()[0].1["model"], "m");
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_is_bounded_and_many_texts_come_in_parts() {
+        let (server, meaning) = (Server::start(counts).await, Meaning::default());
+        let many: Vec<_> = (0..150).map(|n| Text::new(format!("a{n}"))).collect();
+        meaning.similar(&server.settings(), &nowhere(), &many, "a").await.unwrap();
+        assert_eq!(server.asked.lock().len(), 3);
+        let mut kept = Vectors::default();
+        for n in 0..MAX_KEPT + 10 {
+            kept.keep(&Embeddings::default(), Text::new(n.to_string()).digest, &Arc::from([1.0]));
+        }
+        assert_eq!((kept.all.len(), kept.order.len()), (MAX_KEPT, MAX_KEPT));
+    }
+
+    #[tokio::test]
+    async fn the_key_is_shown_and_no_refusal_tells_it() {
+        let data = tempfile::tempdir().unwrap();
+        fs::create_dir(data.path().join("secrets")).unwrap();
+        let file = data.path().join("secrets/A_KEY");
+        fs::write(&file, "sk-12345678").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let server = Server::start(|_| Some((401, json!({ "error": "no" })))).await;
+        let settings = Embeddings { key: Some("A_KEY".to_owned()), ..server.settings() };
+        let secrets = SecretStore::new(data.path());
+        let meaning = Meaning::default();
+        let refused = meaning.similar(&settings, &secrets, &texts(&["a"]), "a").await.unwrap_err();
+        assert_eq!(refused, "it answered with HTTP status 401 Unauthorized");
+        assert!(server.asked.lock()[0].0.contains("authorization: bearer sk-12345678"));
+        let missing = Embeddings { key: Some("NO_KEY".to_owned()), ..settings };
+        let meaning = Meaning::default();
+        let refused = meaning.similar(&missing, &secrets, &texts(&["a"]), "a").await.unwrap_err();
+        assert!(
+            refused.starts_with("the secret `NO_KEY` cannot be used: it is not there"),
+            "{refused}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_server_that_talks_nonsense_is_left_alone_for_a_while() {
+        for nonsense in [
+            (|_| Some((200, json!({})))) as fn(&Value) -> Option<(u16, Value)>,
+            |_| Some((200, json!({ "data": [] }))),
+            |_| Some((200, json!({ "data": [{ "index": 7, "embedding": [1] }] }))),
+            |_| {
+                Some((
+                    200,
+                    json!({ "data": [{ "index": 0, "embedding": [] }, { "index": 1, "embedding": [1] }] }),
+                ))
+            },
+            |_| {
+                Some((
+                    200,
+                    json!({ "data": [{ "index": 0, "embedding": [1, 2] }, { "index": 1, "embedding": [1] }] }),
+                ))
+            },
+            |_| {
+                Some((
+                    200,
+                    json!({ "data": [{ "index": 0, "embedding": [1e300] }, { "index": 1, "embedding": [1] }] }),
+                ))
+            },
+        ] {
+            let (server, meaning) = (Server::start(nonsense).await, Meaning::default());
+            let (all, settings, secrets) = (texts(&["b"]), server.settings(), nowhere());
+            let ask = || meaning.similar(&settings, &secrets, &all, "a");
+            let why = ask().await.unwrap_err();
+            assert!(why.contains("no list of vectors"), "{why}");
+            let again = ask().await.unwrap_err();
+            assert!(again.contains("tried again in"), "{again}");
+            assert_eq!(server.asked.lock().len(), 1, "it is not asked twice");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_hangs_or_is_not_there_costs_seconds_at_most() {
+        let (server, meaning) = (Server::start(|_| None).await, Meaning::default());
+        let begun = Instant::now();
+        let late = meaning.similar(&server.settings(), &nowhere(), &texts(&["a"]), "b").await;
+        assert_eq!(late.unwrap_err(), "no answer within 5 s");
+        assert!(begun.elapsed() < PATIENCE * 3);
+        let gone = Embeddings { url: Some("http://127.0.0.1:1".to_owned()), ..server.settings() };
+        let meaning = Meaning::default();
+        assert!(meaning.similar(&gone, &nowhere(), &texts(&["a"]), "b").await.is_err());
+    }
+}

@@ -1,0 +1,477 @@
+//! The agents of this hub: which there are, where they came from, and how they are.
+
+mod admission;
+mod admitted;
+mod asked;
+mod builtin;
+mod compiling;
+mod elsewhere;
+mod file_error;
+mod finder;
+mod finding;
+mod folder;
+mod groups;
+mod held_back;
+mod kept_components;
+mod ledger;
+mod naming;
+mod plugins;
+mod provenance;
+mod reconfigure;
+mod registry;
+mod versions;
+
+pub use asked::asked;
+pub use builtin::BuiltIn;
+pub use folder::PluginFolder;
+pub use kept_components::KeptComponents;
+pub use provenance::beside;
+pub use registry::RegistryError;
+pub use versions::FindAgent;
+
+use crate::{
+    agent::{Agent, AgentDeps, Source, Terms, Turns},
+    event_sink::EventSink,
+    port::{
+        door::Door,
+        files::Files,
+        live_grant::Seats,
+        peer_directory::{Peer, Peers},
+        programs::KeptPrograms,
+        secrets::SecretStore,
+    },
+};
+use a2a_hub_client::Outbound;
+use a2a_hub_config::Config;
+use a2a_hub_core::{health, manifest::InvalidManifest};
+use a2a_hub_process::{OnBehalf, Supervisor};
+use a2a_hub_protocol::{
+    card::AgentCard,
+    hub::event::Happened,
+    id::AgentId,
+    operation::{AgentHealth, AgentInfo, CompilingPlugin, HeldBack, RejectedPlugin},
+};
+use a2a_hub_runtime::{Room, Runtime};
+use a2a_hub_sandbox::{Engine, LoadError, Plugin};
+use a2a_hub_store::Memories;
+use bytes::Bytes;
+use finder::Finder;
+use futures::future;
+use held_back::HeldBackError;
+use ledger::Ledger;
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// How many KiB of components may be in memory that are not loaded yet: however many files wait for the compiler, they fill no
+/// memory. Four of the largest, so that two that compile for long leave room.
+const MAX_UNLOADED: usize = 512 << 10;
+
+/// How many say their cards at once when they join: each may use up a second of time on the processor, and says nothing.
+const INTRODUCED_AT_ONCE: usize = 2;
+
+/// The agents there are. Cheap to clone.
+#[derive(Clone)]
+pub struct Agents {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// As it is now: it changes while the hub runs.
+    config: RwLock<Arc<Config>>,
+    built_in: BuiltIn,
+    data_dir: PathBuf,
+    engine: Engine,
+    /// Where programs find the hub, once it is known.
+    door: OnceLock<Door>,
+    supervisor: Supervisor,
+    storage: Arc<dyn Memories>,
+    files: Files,
+    events: Arc<dyn EventSink>,
+    asking: Arc<Turns>,
+    /// Holds a permit for each that says its card.
+    introducing: Semaphore,
+    /// Holds a permit for each KiB of a component that is in memory to be loaded.
+    unloaded: Semaphore,
+    /// The tasks that ask agents how they are.
+    asks: TaskTracker,
+    stop: CancellationToken,
+    known: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
+    rejected: Mutex<BTreeMap<String, String>>,
+    /// What is being compiled for longer than a moment.
+    compiling: Mutex<Vec<CompilingPlugin>>,
+    /// What the operator granted to which plug-in.
+    ledger: Ledger,
+    /// Copies of the components that were granted something.
+    kept: KeptComponents,
+    /// The programs that agents keep between their tasks.
+    kept_programs: KeptPrograms,
+    /// Copies of the components whose runs are run again after a restart.
+    replays: KeptComponents,
+    /// Components that wait for the operator, while the one that was granted serves on.
+    held_back: Mutex<BTreeMap<AgentId, HeldBack>>,
+    /// Whoever may be at work, so that what is taken away is taken from them too.
+    seats: Seats,
+    /// Dials the agents that are elsewhere, once they are to join.
+    outbound: OnceLock<Outbound>,
+    /// Finds agents by what their cards say.
+    finder: Finder,
+}
+
+impl Shared {
+    /// The configuration as it is now.
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read())
+    }
+}
+
+/// Why an agent could not join.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// The component is not an agent.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It is not the component that the operator pinned.
+    #[error(
+        "its SHA-256 digest is {found}, and `agents.{agent}.sha256` in the configuration pins {pinned}"
+    )]
+    Digest {
+        /// The agent that the component was to be.
+        agent: AgentId,
+        /// The digest it has.
+        found: String,
+        /// The digest it must have.
+        pinned: String,
+    },
+    /// It says that it is for another name.
+    #[error(transparent)]
+    Manifest(InvalidManifest),
+    /// The operator calls another agent so.
+    #[error(
+        "`{0}` is an alias of the agent `{1}` by `agents.{1}.aliases` in the configuration; take another name, or remove the alias"
+    )]
+    IsAnAlias(AgentId, AgentId),
+    /// Another agent has its name.
+    #[error("an agent called `{0}` is there already, from {1}; take another name")]
+    Taken(AgentId, String),
+}
+
+impl Agents {
+    /// The agents of a hub, none of which is there yet.
+    pub fn new(
+        config: Config,
+        built_in: BuiltIn,
+        data_dir: PathBuf,
+        engine: Engine,
+        supervisor: Supervisor,
+        storage: Arc<dyn Memories>,
+        events: Arc<dyn EventSink>,
+    ) -> Self {
+        let files = Files::new(&data_dir, supervisor.clone());
+        let (ledger, kept) = (Ledger::open(&data_dir), KeptComponents::of(&data_dir));
+        let replays = KeptComponents::of_replays(&data_dir);
+        let shared = Shared {
+            config: RwLock::new(Arc::new(config)),
+            built_in,
+            data_dir,
+            engine,
+            door: OnceLock::new(),
+            supervisor,
+            storage,
+            files,
+            events,
+            asking: Arc::default(),
+            introducing: Semaphore::new(INTRODUCED_AT_ONCE),
+            unloaded: Semaphore::new(MAX_UNLOADED),
+            asks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            known: Mutex::default(),
+            rejected: Mutex::default(),
+            compiling: Mutex::default(),
+            ledger,
+            kept,
+            replays,
+            kept_programs: KeptPrograms::default(),
+            held_back: Mutex::default(),
+            seats: Seats::default(),
+            outbound: OnceLock::new(),
+            finder: Finder::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Has the programs of agents that may call others find the hub here. For agents that join from now on.
+    pub fn open_door(&self, door: Door) {
+        // A hub has one door.
+        let _ = self.shared.door.set(door);
+    }
+
+    /// Loads the agents that travel inside the hub.
+    pub async fn join_built_in(&self) {
+        let config = self.shared.config();
+        let ids: Vec<_> =
+            self.shared.built_in.ids().filter(|id| config.agent(id).enabled).collect();
+        let joining = ids.iter().filter_map(|id| {
+            let joining = self.join_one_built_in(id)?;
+            Some(async move {
+                if let Err(why) = joining.await {
+                    tracing::error!(agent = %id, %why, "a built-in agent cannot be loaded");
+                }
+            })
+        });
+        future::join_all(joining).await;
+    }
+
+    /// Takes in an agent whose code is that of the program itself, such as a [`Native`](crate::native::Native) one.
+    pub fn join_native(
+        &self,
+        id: AgentId,
+        card: AgentCard,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<(), JoinError> {
+        if let Some(there) = self.find(&id) {
+            return Err(JoinError::Taken(id, there.source.to_string()));
+        }
+        self.must_be_no_alias(&id)?;
+        let terms = self.terms_of(&id, &Source::Native, runtime.ask(), None);
+        let deps = self.deps_of(&id, terms);
+        self.register(Agent::new(id, runtime, card, Source::Native, deps));
+        Ok(())
+    }
+
+    /// Loads the agent of that name which travels inside the hub, if one does.
+    fn join_one_built_in(
+        &self,
+        id: &AgentId,
+    ) -> Option<impl Future<Output = Result<(), JoinError>>> {
+        let bytes = Bytes::from_static(self.shared.built_in.component(id)?);
+        Some(async move {
+            let (plugin, card) = self.prepare(id, bytes, &Source::BuiltIn).await?;
+            let terms = self.terms_of(id, &Source::BuiltIn, plugin.ask(), None);
+            let deps = self.deps_of(id, terms);
+            self.register(Agent::new(id.clone(), Arc::new(plugin), card, Source::BuiltIn, deps));
+            Ok(())
+        })
+    }
+
+    /// Reads a component and checks whether it may join under `id`. An agent of that name gives way if it is from the
+    /// same place; the names of the built-in ones are theirs also while they are away.
+    async fn prepare(
+        &self,
+        id: &AgentId,
+        bytes: Bytes,
+        source: &Source,
+    ) -> Result<(Plugin, AgentCard), JoinError> {
+        let there = self.find(id).map(|there| there.source.clone());
+        let there = there.or_else(|| self.shared.built_in.component(id).map(|_| Source::BuiltIn));
+        if let Some(there) = there.filter(|there| there != source) {
+            return Err(JoinError::Taken(id.clone(), there.to_string()));
+        }
+        self.must_be_no_alias(id)?;
+        let plugin = Plugin::load(&self.shared.engine, bytes.clone()).await?;
+        let config = self.shared.config().agent(id);
+        pinned(id, plugin.digest(), config.sha256.as_deref())?;
+        // The semaphore is never closed.
+        let _turn = self.shared.introducing.acquire().await;
+        let card = plugin.card(id).await?;
+        self.keep_for_replays(id, &plugin, bytes).await;
+        Ok((plugin, card))
+    }
+
+    /// On whose behalf that tree of processes runs now; none if it is gone.
+    pub fn on_behalf(&self, tree: &str) -> Option<OnBehalf> {
+        self.shared.supervisor.of_tree(tree)
+    }
+
+    /// How many guests are alive at once.
+    pub fn room(&self) -> Room {
+        self.shared.engine.room()
+    }
+
+    /// What the hub gives to the agent called `id`, which holds and keeps what its terms say.
+    fn deps_of(&self, id: &AgentId, terms: Terms) -> AgentDeps {
+        let (shared, config) = (&self.shared, self.shared.config());
+        AgentDeps {
+            config: config.agent(id),
+            workspaces: config.workspaces.clone(),
+            home: shared.data_dir.join("homes").join(terms.installation.as_str()),
+            terms,
+            data_dir: shared.data_dir.clone(),
+            door: shared.door.get().cloned(),
+            supervisor: shared.supervisor.clone(),
+            kept: shared.kept_programs.clone(),
+            storage: Arc::clone(&shared.storage),
+            files: shared.files.clone(),
+            http_secrets: SecretStore::new(&shared.data_dir),
+            peers: self.peers(),
+            breaker: config.breaker.settings(),
+            events: Arc::clone(&shared.events),
+            asking: Arc::clone(&shared.asking),
+            left: shared.stop.child_token(),
+        }
+    }
+
+    /// Tells an agent which others there are; weak, for the agents own it and are owned by what it looks into.
+    fn peers(&self) -> Peers {
+        let shared = Arc::downgrade(&self.shared);
+        let find = self.find_peers();
+        let list = Arc::new(move || {
+            let Some(shared) = shared.upgrade() else { return Vec::new() };
+            let agents = Agents { shared };
+            let aliases = agents.aliases();
+            let peer = |agent: Arc<Agent>| Peer {
+                aliases: aliases.of(&agent.id).cloned().collect(),
+                id: agent.id.clone(),
+                health: agent.health().status,
+                is_vouched_for: agent.is_vouched_for(),
+                card: agent.card.published(Some(&agent.id)),
+            };
+            agents.all().into_iter().map(peer).collect()
+        });
+        Peers { list, find }
+    }
+
+    /// Gives an agent its place; from now on it is asked how it is.
+    fn register(&self, agent: Agent) {
+        let agent = Arc::new(agent);
+        let Agent { id, runtime, terms, config, live, .. } = &*agent;
+        // Those before it, too, hold no more than it does of what its installation is granted.
+        self.shared.seats.narrow(id, &terms.installation, runtime.digest(), &terms.grant);
+        let (config, installation) = (config.clone(), terms.installation.clone());
+        self.shared.seats.add(id, &**runtime, installation, config, live);
+        let (agent_id, source) = (agent.id.clone(), agent.source.to_string());
+        tracing::info!(agent = %agent_id, %source, "agent joined");
+        let before = self.known().insert(agent_id.clone(), Arc::clone(&agent));
+        self.shared.asks.spawn(ask(self.clone(), agent));
+        for left_out in self.aliases().left_out.iter().filter(|it| it.agents.contains(&agent_id)) {
+            tracing::warn!(agent = %agent_id, why = %left_out, "an alias does not count");
+        }
+        self.shared.events.publish(match before {
+            Some(before) => {
+                before.left.cancel();
+                Happened::AgentReplaced { agent_id, source }
+            }
+            None => Happened::AgentJoined { agent_id, source },
+        });
+    }
+
+    fn leave(&self, id: &AgentId) {
+        if let Some(agent) = self.known().remove(id) {
+            agent.left.cancel();
+            tracing::info!(agent = %id, "agent left");
+            self.shared.events.publish(Happened::AgentLeft { agent_id: id.clone() });
+        }
+    }
+
+    /// The agent called `id`.
+    pub fn find(&self, id: &AgentId) -> Option<Arc<Agent>> {
+        self.known().get(id).cloned()
+    }
+
+    /// All agents, by name.
+    pub fn all(&self) -> Vec<Arc<Agent>> {
+        self.known().values().cloned().collect()
+    }
+
+    /// Files of the plugins folder that are not agents, and why.
+    pub fn rejected(&self) -> Vec<RejectedPlugin> {
+        let rejected = self.shared.rejected.lock();
+        let told = rejected.iter().map(|(file, error)| (file.clone(), error.clone()));
+        let mut told: BTreeMap<_, _> = told.collect();
+        for (agent, held) in &*self.shared.held_back.lock() {
+            let (agent, held) = (agent.clone(), held.clone());
+            told.insert(format!("{agent}.wasm"), HeldBackError { agent, held }.to_string());
+        }
+        told.into_iter().map(|(file, error)| RejectedPlugin { file, error }).collect()
+    }
+
+    /// What keeps the grants of plug-ins from being followed, if something does.
+    pub fn grants_trouble(&self) -> Option<String> {
+        self.shared.ledger.trouble()
+    }
+
+    /// What the hub tells of an agent.
+    pub fn info(&self, agent: &Agent, health: Option<AgentHealth>) -> AgentInfo {
+        agent.info(health, self.held_back(&agent.id))
+    }
+
+    /// How the agents are, for somebody who wants to know; those are asked that were not since then.
+    pub async fn check(&self, since: Instant) -> Vec<(Arc<Agent>, AgentHealth)> {
+        let checks = self.all().into_iter().map(|agent| async move {
+            let health = agent.check(since, true).await;
+            (agent, health)
+        });
+        future::join_all(checks).await
+    }
+
+    /// Asks nobody any more, and returns once the files of those that were at work are gone.
+    pub async fn shutdown(&self) {
+        self.shared.stop.cancel();
+        self.shared.asks.close();
+        self.shared.asks.wait().await;
+        self.shared.kept_programs.shutdown().await;
+        self.shared.files.shutdown().await;
+    }
+
+    /// Returns once the files of programs are gone that lived on until their supervisor ended them.
+    pub async fn files_gone(&self) {
+        self.shared.files.shutdown().await;
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<AgentId, Arc<Agent>>> {
+        self.shared.known.lock()
+    }
+
+    fn set_rejected(&self, file: &str, why: Option<String>) {
+        let mut rejected = self.shared.rejected.lock();
+        match why {
+            Some(error) => {
+                let file = file.to_owned();
+                rejected.insert(file.clone(), error.clone());
+                self.shared.events.publish(Happened::PluginRejected { file, error });
+            }
+            None => drop(rejected.remove(file)),
+        }
+    }
+}
+
+/// Refuses a component that is not the one whose digest the operator pins.
+fn pinned(id: &AgentId, found: &str, digest: Option<&str>) -> Result<(), JoinError> {
+    match digest {
+        Some(pinned) if !pinned.eq_ignore_ascii_case(found) => Err(JoinError::Digest {
+            agent: id.clone(),
+            found: found.to_owned(),
+            pinned: pinned.to_owned(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Asks an agent how it is when it joins, and again and again until it leaves.
+async fn ask(agents: Agents, agent: Arc<Agent>) {
+    let interval = agents.shared.config().health.interval();
+    loop {
+        let pause = health::with_jitter(interval, getrandom::u64().unwrap_or_default());
+        let turn = async {
+            agent.check(Instant::now(), false).await;
+            if agent.is_renewed()
+                && let Some(Err(why)) = agents.reload_remote(&agent.id, None).await
+            {
+                tracing::warn!(agent = %agent.id, %why, "its new card cannot be used");
+            }
+            sleep(pause).await;
+        };
+        tokio::select! {
+            () = turn => {}
+            () = agent.left.cancelled() => return,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The agents under a new configuration, while the hub runs: those whose settings changed are seated anew with the component
+//! they have, those that may not work any more leave, and those that may join now do. Running tasks keep the agent that they
+//! began with.
+
+use super::{
+    Agents,
+    folder::{PluginFolder, Seen},
+    pinned,
+};
+use crate::agent::{Agent, Source};
+use a2a_hub_config::{Config, Followed};
+use a2a_hub_protocol::{id::AgentId, operation::LeftOut};
+use std::sync::Arc;
+
+/// Sections that every agent is set up by.
+const EVERYBODY: &[&str] = &["workspaces", "health", "breaker"];
+
+impl PluginFolder {
+    /// Has all agents follow a new configuration, and tells which of them it leaves without a place.
+    pub async fn follow(&self, followed: &Followed) -> Vec<LeftOut> {
+        let agents = &self.agents;
+        // Nobody joins meanwhile by the old one.
+        let mut seen = self.seen().await;
+        agents.set_config(followed.config.clone());
+        agents.take_over_all().await;
+        let (concerned, all) = (followed.named("agents"), followed.concerns(EVERYBODY));
+        let elsewhere = followed.named("remote");
+        let mut left_out = Vec::new();
+        for agent in agents.all() {
+            let is_concerned = all || concerned.contains(&agent.id);
+            if is_concerned && !elsewhere.contains(&agent.id) {
+                left_out.extend(agents.seat_anew(&agent).err());
+            }
+        }
+        if followed.concerns(&["plugins"]) {
+            // Who signed them is asked again.
+            seen.values_mut().for_each(Seen::read_again);
+        }
+        let files: Vec<_> = seen.keys().cloned().collect();
+        let mut to_take = Vec::new();
+        for id in concerned.iter().filter(|id| agents.find(id).is_none()) {
+            if !followed.config.agent(id).enabled {
+                continue;
+            }
+            let joined = if let Some(joining) = agents.join_one_built_in(id) {
+                joining.await.map_err(|why| why.to_string())
+            } else if let Some(file) =
+                files.iter().find(|file| file.strip_suffix(".wasm") == Some(id.as_str()))
+            {
+                to_take.push((id.clone(), file.clone()));
+                continue;
+            } else {
+                continue;
+            };
+            tell(&mut left_out, id, joined);
+        }
+        drop(seen);
+        // Each of them may take long, and holds up nobody.
+        for (id, file) in to_take {
+            let joined = self.take(&file).await.map(drop).map_err(|why| why.to_string());
+            tell(&mut left_out, &id, joined);
+        }
+        agents.rejoin_remote(&elsewhere).await;
+        left_out
+    }
+}
+
+/// Tells of an agent that could not join, unless it is told already that it had to leave.
+fn tell(left_out: &mut Vec<LeftOut>, id: &AgentId, joined: Result<(), String>) {
+    if let Err(error) = joined
+        && left_out.iter().all(|told| told.agent_id != *id)
+    {
+        left_out.push(LeftOut { agent_id: id.clone(), error });
+    }
+}
+
+impl Agents {
+    /// Has an agent that was made under an earlier configuration follow the one that counts now.
+    pub(super) fn follow_late(&self, id: &AgentId) {
+        if let Some(agent) = self.find(id)
+            && let Err(LeftOut { error, .. }) = self.seat_anew(&agent)
+        {
+            tracing::warn!(agent = %id, why = error, "the new configuration leaves an agent without a place");
+        }
+    }
+
+    fn set_config(&self, config: Config) {
+        *self.shared.config.write() = Arc::new(config);
+    }
+
+    /// Gives an agent its place anew, under the settings as they are now; it leaves if they have none for it.
+    fn seat_anew(&self, agent: &Agent) -> Result<(), LeftOut> {
+        let Agent { id, runtime, source, .. } = agent;
+        let config = self.shared.config().agent(id);
+        if let Some(digest) = runtime.digest() {
+            if !config.enabled {
+                self.leave(id);
+                return Ok(());
+            }
+            if let Err(why) = pinned(id, digest, config.sha256.as_deref()) {
+                let error = why.to_string();
+                self.leave(id);
+                if let Source::File(file) = source {
+                    self.set_rejected(file, Some(error.clone()));
+                }
+                return Err(LeftOut { agent_id: id.clone(), error });
+            }
+        }
+        self.register(self.anew(agent));
+        Ok(())
+    }
+}

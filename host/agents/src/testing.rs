@@ -1,0 +1,89 @@
+//! Agents of no hub, for tests of what is done with agents.
+
+use crate::{
+    agent::{Agent, AgentDeps, AgentVersion, Source, Terms},
+    event_sink::EventSink,
+    port::{
+        files::Files,
+        peer_directory::{Peer, Peers},
+        programs::KeptPrograms,
+        secrets::SecretStore,
+    },
+    roster::FindAgent,
+};
+use a2a_hub_config::{self as config, AgentConfig};
+use a2a_hub_core::{grant::Grant, installation::InstallationId};
+use a2a_hub_process::Supervisor;
+use a2a_hub_protocol::{
+    card::AgentCard,
+    hub::event::Happened,
+    id::AgentId,
+    operation::{FoundAgents, HealthStatus},
+};
+use a2a_hub_runtime::Runtime;
+use serde_json::Value;
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
+
+/// Nobody hears what happens to it.
+struct Unheard;
+
+impl EventSink for Unheard {
+    fn publish(&self, _what: Happened) {}
+}
+
+impl Agent {
+    /// An agent of no hub, which may call those that are named: whatever it needs beside its runtime is not there.
+    pub fn by_itself(
+        id: AgentId,
+        runtime: Arc<dyn Runtime>,
+        card: AgentCard,
+        config: AgentConfig,
+        peers: Vec<AgentId>,
+    ) -> Self {
+        let peer = |id: &AgentId| Peer {
+            id: id.clone(),
+            aliases: Vec::new(),
+            health: HealthStatus::Healthy,
+            is_vouched_for: true,
+            card: Value::Null,
+        };
+        let nowhere = PathBuf::from("/nonexistent");
+        let supervisor = Supervisor::new(nowhere.clone(), nowhere.clone(), Duration::ZERO);
+        let grant = config.grant.clone().unwrap_or_else(|| Grant::everything(runtime.ask()));
+        let deps = AgentDeps {
+            config,
+            terms: Terms { installation: InstallationId::from(&id), grant },
+            workspaces: Vec::new(),
+            home: nowhere.clone(),
+            data_dir: nowhere.clone(),
+            files: Files::new(&nowhere, supervisor.clone()),
+            http_secrets: SecretStore::new(&nowhere),
+            door: None,
+            supervisor,
+            kept: KeptPrograms::default(),
+            storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
+            peers: Peers {
+                list: Arc::new(move || peers.iter().map(peer).collect()),
+                find: Arc::new(|_, _| Box::pin(async { Ok(FoundAgents::default()) })),
+            },
+            breaker: config::Breaker::default().settings(),
+            events: Arc::new(Unheard),
+            asking: Arc::default(),
+            left: CancellationToken::new(),
+        };
+        Self::new(id, runtime, card, Source::BuiltIn, deps)
+    }
+}
+
+/// Agents of no hub have no earlier versions.
+#[async_trait::async_trait]
+impl<F: Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync> FindAgent for F {
+    fn find(&self, id: &AgentId) -> Option<Arc<Agent>> {
+        self(id)
+    }
+
+    async fn version(&self, id: &AgentId, _: &AgentVersion) -> Result<Arc<Agent>, String> {
+        Err(format!("there is no other {id}"))
+    }
+}
